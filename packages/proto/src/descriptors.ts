@@ -1,0 +1,1 @@
+export { fileDescriptorSetBase64 } from "./gen/descriptors.ts";

@@ -1,0 +1,25 @@
+import { spawnSync } from "node:child_process";
+import path from "node:path";
+
+export const root: string = path.resolve(import.meta.dirname, "..");
+
+/** Published packages, in the order of their dependencies. */
+export const publishedPackages = ["proto", "core", "server", "client", "cli"] as const;
+
+/** Runs a command of node_modules/.bin or of the machine in the root folder; exits when it fails. */
+export function run(command: string, ...args: readonly string[]): void {
+  if (!succeeds(command, ...args)) process.exit(1);
+}
+
+/** Runs a command like `run`, and answers whether it ended with 0. */
+export function succeeds(command: string, ...args: readonly string[]): boolean {
+  const bin = path.join(root, "node_modules", ".bin");
+  const searchPath = `${bin}${path.delimiter}${process.env["PATH"] ?? ""}`;
+  const { status, error } = spawnSync(command, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, PATH: searchPath },
+  });
+  if (error !== undefined) throw error;
+  return status === 0;
+}
