@@ -1,0 +1,90 @@
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { describe, expect, inject, test } from "vitest";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const bin = path.join(root, "node_modules", ".bin");
+
+// Tracked and new files, without what .gitignore names.
+const listSources = ["ls-files", "--cached", "--others", "--exclude-standard", "--", "src"];
+
+function outcome(command: string, ...args: readonly string[]): { status: number; text: string } {
+  const { status, stdout, stderr, error } = spawnSync(command, args, { encoding: "utf8" });
+  if (error !== undefined) throw error;
+  return { status: status ?? -1, text: status === 0 ? stdout : stdout + stderr };
+}
+
+function output(command: string, ...args: readonly string[]): string {
+  const { status, text } = outcome(command, ...args);
+  if (status !== 0)
+    throw new Error(`${command} ${args.join(" ")} failed
+${text}`);
+  return text;
+}
+
+/** Names that a package.json's exports or bin point at. */
+function targets(node: unknown): string[] {
+  if (typeof node === "string") return [node.replace(/^\.\//, "")];
+  if (typeof node !== "object" || node === null) return [];
+  return Object.values(node).flatMap(targets);
+}
+
+describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, file }) => {
+  const names = output("tar", "-tzf", file)
+    .trim()
+    .split("\n")
+    .map((name) => name.replace(/^package\//, ""))
+    .toSorted();
+  const manifestText = output("tar", "-xzOf", file, "package/package.json");
+  const manifest = JSON.parse(manifestText) as Record<string, unknown>;
+
+  test("holds JavaScript with its maps, types, README, LICENSE and package.json, and nothing else", () => {
+    const rest = names.filter((name) => !/^dist\/[\w./-]+\.(?:js|js\.map|d\.ts)$/.test(name));
+    expect(rest).toEqual(["LICENSE", "README.md", "package.json"]);
+  });
+
+  test("holds exactly one output for each source file", () => {
+    const outputs = names.filter((name) => name.endsWith(".js"));
+    const sources = output("git", "-C", path.join(root, "packages", folder), ...listSources)
+      .trim()
+      .split("\n")
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => name.replace(/^src\//, "dist/").replace(/\.ts$/, ".js"));
+    expect(outputs).toEqual([...new Set(sources)].toSorted());
+  });
+
+  test("carries the licence of the repository", () => {
+    const licence = readFileSync(path.join(root, "LICENSE"), "utf8");
+    expect(output("tar", "-xzOf", file, "package/LICENSE")).toBe(licence);
+  });
+
+  test("names versions, and neither the workspace nor the sources", () => {
+    expect(manifestText).not.toContain("workspace:");
+    expect(manifestText).not.toContain("idmint-source");
+    expect(manifestText).not.toContain("src/");
+    for (const range of Object.values(manifest["dependencies"] ?? {})) {
+      expect(range).toMatch(/^\d+\.\d+\.\d+$/);
+    }
+    expect(manifest).toMatchObject({
+      license: "Apache-2.0",
+      type: "module",
+      engines: { node: ">=22.13" },
+    });
+  });
+
+  test("holds every file that package.json points at", () => {
+    const wanted = targets([manifest["exports"], manifest["bin"]]);
+    expect(names).toEqual(expect.arrayContaining(wanted));
+  });
+
+  test("has no complaint from publint", () => {
+    const { status, text } = outcome(path.join(bin, "publint"), "run", file, "--strict");
+    expect(status, text).toBe(0);
+  });
+
+  test("has types that resolve for every kind of ESM consumer", () => {
+    const { status, text } = outcome(path.join(bin, "attw"), "--profile", "esm-only", file);
+    expect(status, text).toBe(0);
+  });
+});

@@ -1,0 +1,16 @@
+// Builds the packages into packages/*/dist, and removes outputs whose source is gone.
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import path from "node:path";
+import { publishedPackages, root, run } from "./lib.ts";
+
+run("tsc", "-b", ...publishedPackages.map((name) => path.join("packages", name)));
+
+for (const name of publishedPackages) {
+  const dist = path.join(root, "packages", name, "dist");
+  for (const file of readdirSync(dist, { recursive: true, encoding: "utf8" })) {
+    const output = /^(.+?)(?:\.js|\.js\.map|\.d\.ts)$/.exec(file);
+    if (output === null) continue;
+    const source = path.join(root, "packages", name, "src", `${output[1]}.ts`);
+    if (!existsSync(source)) rmSync(path.join(dist, file));
+  }
+}
