@@ -6,9 +6,9 @@ export const root: string = path.resolve(import.meta.dirname, "..");
 /** Published packages, in the order of their dependencies. */
 export const publishedPackages = ["proto", "core", "server", "client", "cli"] as const;
 
-/** Runs a command of node_modules/.bin or of the machine in the root folder; exits when it fails. */
+/** Runs a command of node_modules/.bin or of the machine in the root folder; throws when it fails. */
 export function run(command: string, ...args: readonly string[]): void {
-  if (!succeeds(command, ...args)) process.exit(1);
+  if (!succeeds(command, ...args)) throw new Error(`failed: ${[command, ...args].join(" ")}`);
 }
 
 /** Runs a command like `run`, and answers whether it ended with 0. */

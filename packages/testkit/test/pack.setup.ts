@@ -22,15 +22,25 @@ declare module "vitest" {
 }
 
 export default function setup(project: TestProject): () => void {
-  const target = mkdtempSync(path.join(tmpdir(), "idmint-pack-"));
   run(root, process.execPath, "scripts/build.ts");
-  const tarballs = folders.map((folder) => {
-    const file = path.join(target, `${folder}.tgz`);
-    run(path.join(root, "packages", folder), ...pnpm(), "pack", "--out", file);
-    return { folder, file };
-  });
-  project.provide("tarballs", tarballs);
-  return () => rmSync(target, { recursive: true, force: true });
+  const target = mkdtempSync(path.join(tmpdir(), "idmint-pack-"));
+  const remove = (): void => rmSync(target, { recursive: true, force: true });
+  try {
+    project.provide(
+      "tarballs",
+      folders.map((folder) => pack(folder, target)),
+    );
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  return remove;
+}
+
+function pack(folder: Tarball["folder"], target: string): Tarball {
+  const file = path.join(target, `${folder}.tgz`);
+  run(path.join(root, "packages", folder), ...pnpm(), "pack", "--out", file);
+  return { folder, file };
 }
 
 /** The pnpm that runs this script, or one fetched by npx when the runner was started without pnpm. */
