@@ -1,0 +1,151 @@
+/**
+ * The codes of gRPC that idmint answers with. `DEADLINE_EXCEEDED` and `CANCELLED` are the caller's own doing, `INTERNAL`
+ * is anything unforeseen.
+ */
+export type Code =
+  | "ABORTED"
+  | "ALREADY_EXISTS"
+  | "CANCELLED"
+  | "DEADLINE_EXCEEDED"
+  | "FAILED_PRECONDITION"
+  | "INTERNAL"
+  | "INVALID_ARGUMENT"
+  | "NOT_FOUND"
+  | "OUT_OF_RANGE"
+  | "PERMISSION_DENIED"
+  | "RESOURCE_EXHAUSTED"
+  | "UNAUTHENTICATED"
+  | "UNAVAILABLE"
+  | "UNIMPLEMENTED";
+
+/** Why a call failed; the machine-readable half of an error. */
+export type Reason =
+  | "CALL_CANCELLED"
+  | "CLIENT_CLOSED"
+  | "DEADLINE_EXCEEDED"
+  | "DRAINING"
+  | "ETAG_MISMATCH"
+  | "FIELD_IMMUTABLE"
+  | "INTERNAL"
+  | "INVALID_ARGUMENT"
+  | "METHOD_NOT_FOUND"
+  | "OVERLOADED"
+  | "PERMISSION_DENIED"
+  | "SCHEMA_MISMATCH"
+  | "SEGMENT_NOT_READY"
+  | "SERVER_UNAVAILABLE"
+  | "STORE_EPOCH_CHANGED"
+  | "STORE_UNAVAILABLE"
+  | "STORE_UNSAFE"
+  | "TAG_EXHAUSTED"
+  | "TAG_EXISTS"
+  | "TAG_NOT_FOUND"
+  | "TAG_PAUSED"
+  | "UNAUTHENTICATED"
+  | "UNSAFE_INTEGER"
+  | "WRONG_KIND";
+
+/** The closed table of reasons: each has exactly one code. docs/errors.md explains every row. */
+export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
+  CALL_CANCELLED: "CANCELLED",
+  CLIENT_CLOSED: "FAILED_PRECONDITION",
+  DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
+  DRAINING: "UNAVAILABLE",
+  ETAG_MISMATCH: "ABORTED",
+  FIELD_IMMUTABLE: "FAILED_PRECONDITION",
+  INTERNAL: "INTERNAL",
+  INVALID_ARGUMENT: "INVALID_ARGUMENT",
+  METHOD_NOT_FOUND: "UNIMPLEMENTED",
+  OVERLOADED: "RESOURCE_EXHAUSTED",
+  PERMISSION_DENIED: "PERMISSION_DENIED",
+  SCHEMA_MISMATCH: "FAILED_PRECONDITION",
+  SEGMENT_NOT_READY: "UNAVAILABLE",
+  SERVER_UNAVAILABLE: "UNAVAILABLE",
+  STORE_EPOCH_CHANGED: "FAILED_PRECONDITION",
+  STORE_UNAVAILABLE: "UNAVAILABLE",
+  STORE_UNSAFE: "FAILED_PRECONDITION",
+  TAG_EXHAUSTED: "OUT_OF_RANGE",
+  TAG_EXISTS: "ALREADY_EXISTS",
+  TAG_NOT_FOUND: "NOT_FOUND",
+  TAG_PAUSED: "FAILED_PRECONDITION",
+  UNAUTHENTICATED: "UNAUTHENTICATED",
+  UNSAFE_INTEGER: "OUT_OF_RANGE",
+  WRONG_KIND: "FAILED_PRECONDITION",
+};
+
+/** One bad field of a request: its path in the proto, and what would be right. */
+export interface FieldViolation {
+  readonly field: string;
+  readonly description: string;
+}
+
+/** What an error may carry besides its reason and text. */
+export interface ErrorDetails {
+  /** Facts for machines, e.g. the tag's name. Never a secret. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** For INVALID_ARGUMENT: every bad field. */
+  readonly violations?: readonly FieldViolation[];
+  /** For UNAVAILABLE: how long to wait before the next try, in milliseconds. */
+  readonly retryAfterMs?: number;
+  /** What went wrong below; logged, never sent over a wire. */
+  readonly cause?: unknown;
+}
+
+/**
+ * The one error of idmint, in the domain, in the server and in the SDK. `code` and `reason` are stable; the text is for
+ * people and may change.
+ */
+export class IdmintError extends Error {
+  override readonly name = "IdmintError";
+  readonly code: Code;
+  readonly reason: Reason;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly violations: readonly FieldViolation[];
+  readonly retryAfterMs: number | undefined;
+
+  constructor(reason: Reason, text: string, details: ErrorDetails = {}) {
+    super(`${reason}: ${text}`, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = CODE_OF_REASON[reason];
+    this.reason = reason;
+    this.metadata = details.metadata ?? {};
+    this.violations = details.violations ?? [];
+    this.retryAfterMs = details.retryAfterMs;
+  }
+
+  /** Whether the same call may succeed later: true for UNAVAILABLE only. */
+  get retryable(): boolean {
+    return this.code === "UNAVAILABLE";
+  }
+
+  /** Any thrown value as an IdmintError; what is not one becomes INTERNAL with a fixed text and keeps its cause. */
+  static from(thrown: unknown): IdmintError {
+    if (thrown instanceof IdmintError) return thrown;
+    return new IdmintError("INTERNAL", "an unforeseen fault; the server log has the cause", {
+      cause: thrown,
+    });
+  }
+}
+
+/** An INVALID_ARGUMENT for one field. */
+export function invalidField(field: string, description: string): IdmintError {
+  return invalidFields([{ field, description }]);
+}
+
+/** An INVALID_ARGUMENT that names every bad field. */
+export function invalidFields(violations: readonly FieldViolation[]): IdmintError {
+  const text = violations.map((v) => `${v.field} ${v.description}`).join("; ");
+  return new IdmintError("INVALID_ARGUMENT", text, { violations });
+}
+
+/** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */
+export function segmentNotReady(tag: string, retryAfterMs: number, cause?: unknown): IdmintError {
+  return new IdmintError(
+    "SEGMENT_NOT_READY",
+    `no segment of tag "${tag}" is in memory and none came in time`,
+    {
+      metadata: { tag },
+      retryAfterMs,
+      ...(cause === undefined ? {} : { cause }),
+    },
+  );
+}

@@ -1,0 +1,51 @@
+import { type FieldViolation, invalidFields } from "./errors.ts";
+
+/** Largest id of all: ids are positive and fit a signed 64-bit integer. */
+export const MAX_ID: bigint = 2n ** 63n - 1n;
+/** Largest id that a JavaScript number holds exactly, as a bigint. */
+export const MAX_SAFE_ID: bigint = BigInt(Number.MAX_SAFE_INTEGER);
+/** Most ids one segment may hold. */
+export const MAX_SEGMENT_COUNT = 1_000_000_000;
+/** Most ids a call may ask for as segments, unless configured. */
+export const MAX_COUNT_AS_SEGMENTS = 10_000_000;
+/** Most ids a call may ask for one by one, unless configured. */
+export const MAX_COUNT_AS_LIST = 10_000;
+/** Most calls that may wait for one tag, unless configured. */
+export const MAX_WAITERS = 10_000;
+/** Most ids AdvanceTag raises a floor by without being told that it is meant. */
+export const MAX_RAISE: bigint = 1_000_000_000_000n;
+/** Longest description of a tag, in characters. */
+export const MAX_DESCRIPTION_LENGTH = 256;
+
+const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+
+/** What is wrong with a tag's name, or undefined. */
+export function tagNameViolation(field: string, name: string): FieldViolation | undefined {
+  if (TAG_NAME.test(name)) return undefined;
+  const description =
+    name === ""
+      ? "is required: the name of a tag"
+      : "must be 1 to 128 characters of A–Z a–z 0–9 . _ : - and start with a letter or digit";
+  return { field, description };
+}
+
+/** What is wrong with a count, or undefined. Counts are never clamped. */
+export function countViolation(
+  field: string,
+  count: number,
+  limit: number,
+  wayOut: string,
+): FieldViolation | undefined {
+  if (Number.isInteger(count) && count >= 1 && count <= limit) return undefined;
+  const description =
+    count > limit
+      ? `must be at most ${limit}, got ${count}; ${wayOut}`
+      : `must be at least 1, got ${count}`;
+  return { field, description };
+}
+
+/** Throws one INVALID_ARGUMENT for all violations there are; does nothing when there are none. */
+export function assertNoViolations(...violations: readonly (FieldViolation | undefined)[]): void {
+  const found = violations.filter((v) => v !== undefined);
+  if (found.length > 0) throw invalidFields(found);
+}

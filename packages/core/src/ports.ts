@@ -1,0 +1,196 @@
+import type { Tag, TagSettings } from "./tag.ts";
+
+/** Monotonic time in milliseconds, from any origin. Never goes back, never jumps with the wall clock. */
+export interface Clock {
+  now(): number;
+}
+
+/** Runs a function later; the answer cancels it. */
+export interface Timers {
+  after(delayMs: number, run: () => void): () => void;
+}
+
+/** What is needed of an AbortSignal. */
+export interface Abort {
+  readonly aborted: boolean;
+  addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
+  removeEventListener(type: "abort", listener: () => void): void;
+}
+
+/** A number in [0, 1), for jitter only. */
+export type Random = () => number;
+
+/** One wish for ids of one tag. */
+export interface GrantRequest {
+  readonly tag: string;
+  /** Ids wanted; the grant is smaller only where the tag ends. */
+  readonly count: number;
+  /** Fewest ids that are of use; with less left the request is refused as TAG_EXHAUSTED. 1 … count. */
+  readonly minCount: number;
+  /** A bound the caller has seen; refused when above the floor. 0n: none. The grant always lies above the floor. */
+  readonly after: bigint;
+  /**
+   * The highest version of the tag this server had seen when it sent the request; 0n: none. A row with a lower one
+   * means that the store went back, and nothing is granted.
+   */
+  readonly seenVersion: bigint;
+}
+
+/** Ids (floor − count, floor] granted to the caller, durable before this answer. */
+export interface Granted {
+  readonly outcome: "granted";
+  readonly tag: string;
+  /** First id granted. */
+  readonly base: bigint;
+  readonly count: number;
+  readonly version: bigint;
+  readonly epoch: bigint;
+}
+
+/** Nothing was granted, and why. */
+export interface Refused {
+  readonly outcome: "refused";
+  readonly tag: string;
+  readonly reason:
+    | "TAG_NOT_FOUND"
+    | "TAG_PAUSED"
+    | "TAG_EXHAUSTED"
+    | "AFTER_ABOVE_FLOOR"
+    | "STORE_EPOCH_CHANGED"
+    | "WRONG_KIND";
+  /** For STORE_EPOCH_CHANGED: in words, what went back. */
+  readonly detail?: string;
+}
+
+/** The answer of the store to one GrantRequest. */
+export type Grant = Granted | Refused;
+
+/**
+ * Where floors are durable. Every method rejects with IdmintError STORE_UNAVAILABLE when its outcome is not known or
+ * nothing was done for want of the store; the caller treats both alike: what may have been granted is never used.
+ */
+export interface GrantStore {
+  /**
+   * Grants ids of several tags in one round trip and one transaction; the answers are in the order of the requests.
+   * No tag occurs twice. At most `maxBatch` requests.
+   */
+  grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>;
+  /** Most requests one `grant` takes. */
+  readonly maxBatch: number;
+}
+
+/** The unused end of a grant. */
+export interface GiveBackRequest {
+  readonly tag: string;
+  /** First id that was never issued: the floor becomes `from − 1`. */
+  readonly from: bigint;
+  /** Last id of the grant: the floor must still be exactly this. */
+  readonly to: bigint;
+  /** The version the grant was answered with: the row must still have it. */
+  readonly version: bigint;
+}
+
+/** Takes back ids nobody was given, where the floor still ends at them. */
+export interface GiveBackStore {
+  /**
+   * Lowers the floor where it is still `to` and the version still that of the grant, and raises the version. Answers
+   * how many ids were taken back, per request (0 where another grant came after). Try once: an unknown outcome leaves
+   * a gap.
+   */
+  giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]>;
+}
+
+/** A change of settings. */
+export interface TagChange {
+  readonly description?: string;
+  readonly settings?: Pick<TagSettings, "order" | "ceiling" | "kind">;
+  /** The change touches something that is immutable after the first id: refused (FIELD_IMMUTABLE) if version > 0. */
+  readonly onlyIfUnissued: boolean;
+}
+
+/**
+ * Tags as operators see them. `expectedRevision` (from an etag): undefined, no check; another than the row's: ABORTED
+ * ETAG_MISMATCH. Unknown or deleted names: NOT_FOUND TAG_NOT_FOUND. Each change takes the store's next revision, and
+ * every method first compares the store's identity: FAILED_PRECONDITION STORE_EPOCH_CHANGED.
+ */
+export interface TagStore {
+  /**
+   * Makes a tag with floor = start − 1, version 0 and epoch 1. With the same settings already there: answers it, and
+   * changes nothing; with others: ALREADY_EXISTS TAG_EXISTS. Over a tombstone: ACTIVE again with the new settings,
+   * floor = max(old floor, start − 1), version + 1, epoch + 1 (INVALID_ARGUMENT when that floor is above the ceiling).
+   */
+  createTag(settings: TagSettings): Promise<Tag>;
+  /** The tags of these names, tombstones included, in any order; unknown ones are left out. At most 1,000 names. */
+  getTags(names: readonly string[]): Promise<readonly Tag[]>;
+  /** Up to `limit` tags with name > `afterName`, by code point, whose name starts with `prefix`. */
+  listTags(query: {
+    afterName: string;
+    prefix: string;
+    showDeleted: boolean;
+    limit: number;
+  }): Promise<readonly Tag[]>;
+  updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag>;
+  /** Raises the floor to `floor` (version + 1, epoch + 1) if it is lower; otherwise changes nothing. */
+  advanceTag(
+    name: string,
+    floor: bigint,
+    options: { maxRaise: bigint; validateOnly: boolean; expectedRevision: bigint | undefined },
+  ): Promise<{ tag: Tag; raised: boolean }>;
+  /** Sets the state (epoch + 1) if it is another; otherwise changes nothing. DELETED makes a tombstone. */
+  setTagState(
+    name: string,
+    state: "ACTIVE" | "PAUSED" | "DELETED",
+    expectedRevision: bigint | undefined,
+  ): Promise<Tag>;
+}
+
+/** A tag and the highest version of it that this server has seen. */
+export interface SeenVersion {
+  readonly tag: string;
+  readonly version: bigint;
+}
+
+/** What changed in the store since the last poll. */
+export interface StoreChanges {
+  /** Random name of the store's history; another one after every `idmint store accept`. */
+  readonly incarnation: string;
+  /** The store's revision: counts every change of a tag's settings, state or floor by an operator. */
+  readonly revision: bigint;
+  /** Tags changed by operators after `since`, oldest change first, at most `limit`; `more` when there are further ones. */
+  readonly changed: readonly Tag[];
+  readonly more: boolean;
+  /** Those of the watched tags whose row is missing or has a lower version than was seen: the store went back. */
+  readonly behind: readonly string[];
+  /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */
+  readonly fenced: string;
+  /** The store's wall clock, milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+/** How servers learn of each other's changes, and of a store that went back, without a query per request. */
+export interface ChangeStore {
+  /** One round trip. At most 1,000 watched tags. */
+  changes(query: {
+    since: bigint;
+    watched: readonly SeenVersion[];
+    limit: number;
+  }): Promise<StoreChanges>;
+}
+
+/** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. */
+export interface Store extends GrantStore, GiveBackStore, TagStore, ChangeStore {
+  /** `sqlite` or `postgres`; for status and metrics. */
+  readonly backend: string;
+  /** Version of the schema that `open` found. */
+  readonly schemaVersion: number;
+  close(): Promise<void>;
+}
+
+/** Accepting a store that went back. */
+export interface AcceptStore {
+  /**
+   * Accepts the store as it is now: raises every tag's floor by `gap` (at most to its ceiling), its version by one and
+   * its epoch above any it may have had, records the present identity, and begins a new incarnation. One transaction.
+   */
+  accept(gap: bigint): Promise<{ tags: number }>;
+}

@@ -1,0 +1,333 @@
+import { IdmintError, segmentNotReady } from "../errors.ts";
+import type { Random } from "../ports.ts";
+import { backoffMs } from "./backoff.ts";
+import type { BufferState, Effect, Load, Waiter } from "./buffer-types.ts";
+import {
+  dropLoads,
+  enterFirstLoad,
+  hasNext,
+  issuedTotal,
+  prefetchMark,
+  readyCount,
+  setLimits,
+  take,
+} from "./cursor.ts";
+import { peakRate } from "./rate.ts";
+import { countOf, lastOf, type Segment } from "./segment.ts";
+import { nextSize } from "./sizing.ts";
+
+// The transitions: each function is one event, and answers the effects that the shell has to run.
+
+/** Loads of ids that were put back are kept up to this many; more are waste. */
+const MAX_PUT_BACK_LOADS = 64;
+
+/** What follows every issue: the next load starts once the prefetch share of the current one is used. */
+export function afterIssue<R>(state: BufferState<R>, now: number): Effect[] {
+  const effects: Effect[] = [];
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
+/**
+ * A call for `waiter.count` ids: served at once from what is held, or it waits for the load in flight, or it is refused
+ * at once.
+ */
+export function request<R>(state: BufferState<R>, waiter: Waiter, now: number): Effect[] {
+  if (state.fenced !== undefined)
+    return [{ type: "refuse", waiter: waiter.id, error: state.fenced }];
+  const segments = take(state, waiter.count) ?? takeLastIds(state, waiter, now);
+  if (segments === undefined) return wait(state, waiter, now);
+  return [{ type: "serve", waiter: waiter.id, segments }, ...afterIssue(state, now)];
+}
+
+/** At the tag's end, what is left, for those who can use fewer ids than they asked for. */
+function takeLastIds<R>(
+  state: BufferState<R>,
+  waiter: Waiter,
+  now: number,
+): readonly Segment[] | undefined {
+  const { loading } = state;
+  const isAtEnd =
+    loading.phase === "backoff" &&
+    now < loading.retryAt &&
+    loading.error.reason === "TAG_EXHAUSTED";
+  const left = readyCount(state);
+  return waiter.allowFewer && isAtEnd && left > 0 ? take(state, left) : undefined;
+}
+
+function wait<R>(state: BufferState<R>, waiter: Waiter, now: number): Effect[] {
+  const effects: Effect[] = [];
+  const { loading } = state;
+  if (state.waiters.length >= state.options.maxWaiters) {
+    const text = `${state.waiters.length} calls wait for tag "${state.tag}" already; slow down or raise the limit of waiters`;
+    const error = new IdmintError("OVERLOADED", text, {
+      metadata: { tag: state.tag },
+      retryAfterMs: 1_000,
+    });
+    return [{ type: "refuse", waiter: waiter.id, error }];
+  }
+  if (loading.phase === "backoff" && now < loading.retryAt) {
+    if (loading.final) return [{ type: "refuse", waiter: waiter.id, error: loading.error }];
+    if (loading.retryAt >= waiter.answerBy) {
+      const error = segmentNotReady(state.tag, loading.retryAt - now, loading.error);
+      return [{ type: "refuse", waiter: waiter.id, error }];
+    }
+  }
+  state.waiters.push(waiter);
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  if (state.loading.phase === "backoff")
+    effects.push({ type: "retry-at", at: state.loading.retryAt });
+  return effects;
+}
+
+/** A waiter's time is over, or its caller went away. False when it had its answer before. */
+export function removeWaiter<R>(state: BufferState<R>, id: number): boolean {
+  const at = state.waiters.findIndex((waiter) => waiter.id === id);
+  if (at < 0) return false;
+  state.waiters.splice(at, 1);
+  return true;
+}
+
+/** The load with this token came. */
+export function loadArrived<R>(
+  state: BufferState<R>,
+  token: number,
+  load: Load<R>,
+  now: number,
+): Effect[] {
+  const count = countOf(load.segments);
+  // Invariant 2: only the load that is in flight is accepted, and only once.
+  if (state.loading.phase !== "loading" || state.loading.token !== token) {
+    return [{ type: "wasted", count, cause: "rejected" }];
+  }
+  const { startedAt, failures } = state.loading;
+  const effects: Effect[] = [];
+  state.loading = { phase: "idle" };
+  if (load.epoch > state.epoch) raiseEpoch(state, load.epoch, effects);
+  // Invariants 3 and 4. The answer of a server that has not heard of the newer epoch yet is a failed load.
+  const isUsable = count > 0 && load.epoch === state.epoch;
+  if (!isUsable || (state.options.ordered && !isAbove(load.segments, state.highest))) {
+    effects.push({ type: "wasted", count, cause: "rejected" });
+    loadFailedWith(state, failures, segmentNotReady(state.tag, 0), now, () => 0, effects);
+    return effects;
+  }
+  const expiresAt = load.maxAgeMs === undefined ? Infinity : now + load.maxAgeMs;
+  const { segments, epoch, receipt } = load;
+  state.loads.push({ segments, count, epoch, receipt, arrivedAt: now, expiresAt });
+  for (const segment of segments) {
+    const last = lastOf(segment);
+    if (last > state.highest) state.highest = last;
+  }
+  if (state.loads.length === 1) enterFirstLoad(state);
+  effects.push({ type: "loaded", count, durationMs: now - startedAt });
+  serveWaiters(state, effects);
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
+/** The load with this token failed; what it may have allocated is never used. */
+export function loadFailed<R>(
+  state: BufferState<R>,
+  token: number,
+  error: IdmintError,
+  now: number,
+  random: Random,
+): Effect[] {
+  if (state.loading.phase !== "loading" || state.loading.token !== token) return [];
+  const effects: Effect[] = [];
+  loadFailedWith(state, state.loading.failures, error, now, random, effects);
+  return effects;
+}
+
+/** The time of a retry came, or the store is known to be back. */
+export function retryDue<R>(state: BufferState<R>, now: number): Effect[] {
+  const { loading } = state;
+  if (loading.phase !== "backoff") return [];
+  const effects: Effect[] = [];
+  state.loading = { ...loading, retryAt: Math.min(loading.retryAt, now) };
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
+/** Some answer told the tag's epoch: what is held of lower ones is dropped, and refusals of the old one end. */
+export function observeEpoch<R>(state: BufferState<R>, epoch: bigint, now: number): Effect[] {
+  if (epoch <= state.epoch) return [];
+  const effects: Effect[] = [];
+  raiseEpoch(state, epoch, effects);
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
+/** Drops everything, the load in flight too, and refuses with `error` until `unfence`. */
+export function fence<R>(state: BufferState<R>, error: IdmintError): Effect[] {
+  const effects: Effect[] = [];
+  state.fenced = error;
+  state.loading = { phase: "idle" };
+  dropLoads(state, () => true, "dropped", effects);
+  for (const waiter of state.waiters.splice(0))
+    effects.push({ type: "refuse", waiter: waiter.id, error });
+  return effects;
+}
+
+export function unfence<R>(state: BufferState<R>): void {
+  state.fenced = undefined;
+}
+
+/**
+ * Ids of a `take` that were never issued and never will be: a suffix of what was taken. Answers how many were accepted.
+ * Never with `ordered`, where they would come after higher ones.
+ */
+export function putBack<R>(
+  state: BufferState<R>,
+  segments: readonly Segment[],
+  epoch: bigint,
+  now: number,
+): number {
+  if (state.fenced !== undefined || state.options.ordered || epoch !== state.epoch) return 0;
+  if (state.loads.length > MAX_PUT_BACK_LOADS) return 0;
+  const count = countOf(segments);
+  const held = { segments, count, epoch, receipt: undefined, arrivedAt: now, expiresAt: Infinity };
+  // Behind the current load and before the next one, so that the next one's end stays the floor's neighbour.
+  if (state.loads.length === 0) {
+    state.loads.push(held);
+    enterFirstLoad(state);
+  } else {
+    state.loads.splice(1, 0, held);
+  }
+  setLimits(state);
+  return count;
+}
+
+/** About once a second: drops what is older than max_age, and renews it in time for those who cannot wait. */
+export function expire<R>(state: BufferState<R>, now: number): Effect[] {
+  const effects: Effect[] = [];
+  if (state.loads.some((load) => load.expiresAt <= now)) {
+    dropLoads(state, (load) => load.expiresAt <= now, "expired", effects);
+  }
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
+function isAbove(segments: readonly Segment[], bound: bigint): boolean {
+  let last = bound;
+  for (const segment of segments) {
+    if (segment.base <= last) return false;
+    last = lastOf(segment);
+  }
+  return true;
+}
+
+function raiseEpoch<R>(state: BufferState<R>, epoch: bigint, effects: Effect[]): void {
+  state.epoch = epoch;
+  dropLoads(state, (load) => load.epoch < epoch, "dropped", effects);
+  // A refusal of the old epoch (paused, exhausted) says nothing about the new one.
+  if (state.loading.phase === "backoff") state.loading = { phase: "idle" };
+}
+
+/** In the order of arrival, all or nothing each, as far as the ids go. */
+function serveWaiters<R>(state: BufferState<R>, effects: Effect[]): void {
+  let served = 0;
+  for (const waiter of state.waiters) {
+    const segments = take(state, waiter.count);
+    if (segments === undefined) break;
+    effects.push({ type: "serve", waiter: waiter.id, segments });
+    served++;
+  }
+  state.waiters.splice(0, served);
+}
+
+function loadFailedWith<R>(
+  state: BufferState<R>,
+  earlierFailures: number,
+  error: IdmintError,
+  now: number,
+  random: Random,
+  effects: Effect[],
+): void {
+  const failures = earlierFailures + 1;
+  const retryInMs = backoffMs(failures, random);
+  const retryAt = now + retryInMs;
+  const final = !error.retryable;
+  state.loading = { phase: "backoff", failures, retryAt, error, final };
+  effects.push({ type: "load-failed", error, retryInMs });
+  // Paused, deleted or gone back: what is held may not be issued either. At the tag's end it may.
+  if (final && error.reason !== "TAG_EXHAUSTED") dropLoads(state, () => true, "dropped", effects);
+  if (final) refuseOrServeRest(state, error, effects);
+  else refuseHopeless(state, retryAt, now, error, effects);
+  if (state.waiters.length > 0) effects.push({ type: "retry-at", at: retryAt });
+  setLimits(state);
+}
+
+/** No further load will come: whoever can live with what is left gets it, in order, the others get the error. */
+function refuseOrServeRest<R>(state: BufferState<R>, error: IdmintError, effects: Effect[]): void {
+  for (const waiter of state.waiters.splice(0)) {
+    const ready = readyCount(state);
+    const count = waiter.allowFewer ? Math.min(waiter.count, ready) : waiter.count;
+    const segments = count > 0 ? take(state, count) : undefined;
+    effects.push(
+      segments === undefined
+        ? { type: "refuse", waiter: waiter.id, error }
+        : { type: "serve", waiter: waiter.id, segments },
+    );
+  }
+}
+
+/** Invariant 5: nothing is under way that could answer these in time. */
+function refuseHopeless<R>(
+  state: BufferState<R>,
+  retryAt: number,
+  now: number,
+  cause: IdmintError,
+  effects: Effect[],
+): void {
+  const waiting = state.waiters.splice(0);
+  for (const waiter of waiting) {
+    if (waiter.answerBy > retryAt) state.waiters.push(waiter);
+    else
+      effects.push({
+        type: "refuse",
+        waiter: waiter.id,
+        error: segmentNotReady(state.tag, retryAt - now, cause),
+      });
+  }
+}
+
+/** Invariant 2: the only place where a load starts, and only from a phase in which none is in flight. */
+function startLoadIfDue<R>(state: BufferState<R>, now: number, effects: Effect[]): void {
+  const { loading } = state;
+  if (loading.phase === "loading" || state.fenced !== undefined) return;
+  if (loading.phase === "backoff" && now < loading.retryAt) return;
+  if (!isLoadDue(state, now)) return;
+  const { options } = state;
+  state.size = nextSize(state.size, peakRate(state.rate, now, issuedTotal(state)), options);
+  const demand = state.waiters.reduce((sum, waiter) => sum + waiter.count, 0);
+  // The waiters together may fill a load up to max; one call that asks for more than max takes what it asks for.
+  const count = Math.max(
+    Math.min(options.max, Math.max(state.size, demand)),
+    state.waiters[0]?.count ?? 0,
+  );
+  const token = state.nextToken++;
+  const failures = loading.phase === "backoff" ? loading.failures : 0;
+  state.loading = { phase: "loading", token, startedAt: now, failures };
+  effects.push({
+    type: "load",
+    token,
+    request: { count, minCount: 1, after: options.ordered ? state.highest : 0n },
+  });
+}
+
+function isLoadDue<R>(state: BufferState<R>, now: number): boolean {
+  if (state.waiters.length > 0) return true;
+  const first = state.loads[0];
+  if (first === undefined) return state.keepReady;
+  if (hasNext(state)) return false;
+  if (state.usedBefore + state.offset >= prefetchMark(state)) return true;
+  // Renewed at nine tenths of its age, so that a synchronous caller never finds it expired.
+  return state.keepReady && now >= first.expiresAt - (first.expiresAt - first.arrivedAt) / 10;
+}

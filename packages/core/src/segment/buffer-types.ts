@@ -1,0 +1,127 @@
+import type { IdmintError } from "../errors.ts";
+import type { WasteCause } from "../events.ts";
+import type { RateMeter } from "./rate.ts";
+import type { Segment } from "./segment.ts";
+import type { SizingOptions } from "./sizing.ts";
+
+/**
+ * The double buffer of one tag, as pure state: (state, event, time) → effects. It is changed in place, since a server
+ * holds 100,000 of them and an id must cost no allocation; it knows no clock, no promise and no store.
+ * `buffer.ts` is the shell that runs the effects. ARCHITECTURE.md has the transition table.
+ *
+ * INVARIANTS
+ * 1. Every id of an accepted load is issued at most once: it is issued exactly when the cursor (`index`, `offset` in
+ *    `loads[0]`) passes it, and the cursor moves back only over ids that their taker swore not to have issued.
+ * 2. At most one load is in flight. Its answer is accepted only with the token it was started with; whatever comes with
+ *    another token, or not at all, is never issued.
+ * 3. No id of an epoch below `epoch` is issued.
+ * 4. With `ordered`, every accepted id is above `highest`.
+ * 5. A waiter exists only while a load is in flight or due before its deadline.
+ */
+export interface BufferState<R> {
+  readonly tag: string;
+  options: BufferOptions;
+  /** Highest epoch seen. */
+  epoch: bigint;
+  /** What is held, in the order of use: the first is the current load, the second the next. */
+  readonly loads: HeldLoad<R>[];
+  /** The cursor: the segment of the current load, and how many of its ids were issued. */
+  index: number;
+  offset: number;
+  /** The current segment, unpacked for the warm path. */
+  base: bigint;
+  baseNumber: number;
+  increment: number;
+  /** Ids may be issued without a further look while offset < limit: the nearer of the prefetch mark and the end. */
+  limit: number;
+  /** The same for ids that are exact as JavaScript numbers. */
+  numberLimit: number;
+  /** Ids issued before the current segment: over the tag's life here, and of the current load. */
+  issuedBefore: number;
+  usedBefore: number;
+  /** Highest last id of any load accepted. */
+  highest: bigint;
+  /** Ids of the next load. */
+  size: number;
+  readonly rate: RateMeter;
+  loading: Loading;
+  nextToken: number;
+  readonly waiters: Waiter[];
+  /** Refuses everything with this error. */
+  fenced: IdmintError | undefined;
+  /** Someone asks synchronously, and cannot wait: keep ids ready even while nobody asks. */
+  keepReady: boolean;
+}
+
+export interface BufferOptions extends SizingOptions {
+  /** Share of a load after whose use the next one is prefetched; above 0, at most 1. */
+  readonly prefetchShare: number;
+  /** Most calls that may wait. */
+  readonly maxWaiters: number;
+  /** Ids must never go down: loads carry `after`. */
+  readonly ordered: boolean;
+}
+
+/** What a load brought, and until when it may be used. */
+export interface HeldLoad<R> {
+  readonly segments: readonly Segment[];
+  readonly count: number;
+  readonly epoch: bigint;
+  /** Absent for ids that were put back. */
+  readonly receipt: R | undefined;
+  readonly arrivedAt: number;
+  readonly expiresAt: number;
+}
+
+/** An answer of the loader. */
+export interface Load<R> {
+  readonly segments: readonly Segment[];
+  readonly epoch: bigint;
+  /** Whatever the loader wants to see again in `drain`. */
+  readonly receipt: R;
+  /** How long the ids may be kept, in milliseconds. Default: for ever. */
+  readonly maxAgeMs?: number;
+}
+
+export interface LoadRequest {
+  readonly count: number;
+  readonly minCount: number;
+  readonly after: bigint;
+}
+
+/**
+ * idle: nothing is on its way. loading: one load is in flight. backoff: the last load failed with `error`; the next may
+ * start at `retryAt`. A `final` error (not UNAVAILABLE) is answered to whoever asks until then; otherwise they wait.
+ */
+export type Loading =
+  | { readonly phase: "idle" }
+  | {
+      readonly phase: "loading";
+      readonly token: number;
+      readonly startedAt: number;
+      readonly failures: number;
+    }
+  | {
+      readonly phase: "backoff";
+      readonly failures: number;
+      readonly retryAt: number;
+      readonly error: IdmintError;
+      readonly final: boolean;
+    };
+
+export interface Waiter {
+  readonly id: number;
+  readonly count: number;
+  readonly allowFewer: boolean;
+  /** When it must have an answer; Infinity when it set no deadline. */
+  readonly answerBy: number;
+}
+
+export type Effect =
+  | { readonly type: "load"; readonly token: number; readonly request: LoadRequest }
+  | { readonly type: "retry-at"; readonly at: number }
+  | { readonly type: "serve"; readonly waiter: number; readonly segments: readonly Segment[] }
+  | { readonly type: "refuse"; readonly waiter: number; readonly error: IdmintError }
+  | { readonly type: "loaded"; readonly count: number; readonly durationMs: number }
+  | { readonly type: "load-failed"; readonly error: IdmintError; readonly retryInMs: number }
+  | { readonly type: "wasted"; readonly count: number; readonly cause: WasteCause };

@@ -1,0 +1,420 @@
+import { IdmintError, segmentNotReady } from "../errors.ts";
+import type { BufferEvent } from "../events.ts";
+import { MAX_SAFE_ID } from "../limits.ts";
+import type { Abort, Clock, Random, Timers } from "../ports.ts";
+import {
+  afterIssue,
+  expire,
+  fence,
+  loadArrived,
+  loadFailed,
+  observeEpoch,
+  putBack,
+  removeWaiter,
+  request,
+  retryDue,
+  unfence,
+} from "./buffer-state.ts";
+import type {
+  BufferOptions,
+  BufferState,
+  Effect,
+  Load,
+  LoadRequest,
+  Waiter,
+} from "./buffer-types.ts";
+import {
+  createBufferState,
+  issuedTotal,
+  peekId,
+  readyCount,
+  setLimits,
+  take,
+  takeUnused,
+} from "./cursor.ts";
+import { observeRate } from "./rate.ts";
+import { idAt, type Segment } from "./segment.ts";
+
+/** How long before its deadline a waiting call is refused, so that the refusal still reaches its caller. */
+const ANSWER_MARGIN_MS = 50;
+/** Longest wait of a call that set no deadline. */
+const MAX_WAIT_MS = 10_000;
+
+/**
+ * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
+ * rejects is never used.
+ */
+export type Loader<R> = (request: LoadRequest) => Promise<Load<R>>;
+
+/** The outside world of a buffer. */
+export interface BufferPorts<R> {
+  readonly load: Loader<R>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly onEvent?: (event: BufferEvent) => void;
+}
+
+/** How long a call may wait. */
+export interface Call {
+  /** When the caller stops waiting, on the buffer's clock. Default: 10 s from now. */
+  readonly deadline?: number | undefined;
+  readonly signal?: Abort | undefined;
+}
+
+export interface TakeCall extends Call {
+  /** Every id must be larger than this. Default: no bound. */
+  readonly after?: bigint;
+  /** At the tag's end answer the ids that are left instead of TAG_EXHAUSTED. Default: false. */
+  readonly allowFewer?: boolean;
+}
+
+/** The unused end of one load. */
+export interface Unused<R> {
+  readonly receipt: R;
+  readonly segments: readonly Segment[];
+}
+
+interface Pending {
+  readonly resolve: (segments: readonly Segment[]) => void;
+  readonly reject: (error: IdmintError) => void;
+  readonly cleanUp: () => void;
+}
+
+/**
+ * The double buffer of one tag: issues ids from memory and loads the next ones ahead of use. The shell around
+ * `buffer-state.ts`, which has the rules and the invariants; here are only promises, timers and the loader.
+ *
+ * Warm calls (`next`, `tryNext`, `tryNextNumber`) answer without a promise, a timer or an allocation.
+ */
+export class SegmentBuffer<R> {
+  readonly #state: BufferState<R>;
+  readonly #ports: BufferPorts<R>;
+  readonly #pending = new Map<number, Pending>();
+  #nextWaiter = 1;
+  #directCalls = 0;
+  #retryAt = Infinity;
+  #cancelRetry: (() => void) | undefined;
+
+  constructor(tag: string, options: BufferOptions, ports: BufferPorts<R>) {
+    this.#state = createBufferState(tag, options, ports.clock.now());
+    this.#ports = ports;
+  }
+
+  /** The next id, or undefined when none is ready; then a load is on its way. Throws the error of a fenced buffer. */
+  tryNext(): bigint | undefined {
+    const state = this.#state;
+    const offset = state.offset;
+    if (offset < state.limit) {
+      state.offset = offset + 1;
+      return state.increment === 1
+        ? state.base + BigInt(offset)
+        : state.base + BigInt(offset) * BigInt(state.increment);
+    }
+    return this.#tryNextSlowly();
+  }
+
+  /**
+   * The next id as a number, or −1 when none is ready; then a load is on its way. Throws UNSAFE_INTEGER, and issues
+   * nothing, when the next id is past 2^53 − 1.
+   */
+  tryNextNumber(): number {
+    const state = this.#state;
+    const offset = state.offset;
+    if (offset < state.numberLimit) {
+      state.offset = offset + 1;
+      return state.baseNumber + offset * state.increment;
+    }
+    const id = peekId(state);
+    if (id !== undefined && id > MAX_SAFE_ID && state.fenced === undefined)
+      throw unsafeInteger(state.tag);
+    const issued = this.#tryNextSlowly();
+    return issued === undefined ? -1 : Number(issued);
+  }
+
+  /** The next id; a promise only when none is ready. Rejects (or throws) with the refusals of the tag. */
+  next(call?: Call): bigint | Promise<bigint> {
+    const state = this.#state;
+    const offset = state.offset;
+    if (offset < state.limit) {
+      state.offset = offset + 1;
+      return state.increment === 1
+        ? state.base + BigInt(offset)
+        : state.base + BigInt(offset) * BigInt(state.increment);
+    }
+    const id = this.#issueOne();
+    if (id !== undefined) return id;
+    const segments = this.#request(1, call, false);
+    return segments instanceof Promise ? segments.then(firstId) : firstId(segments);
+  }
+
+  /**
+   * Exactly `count` ids as segments, ascending, all or nothing; a promise only when too few are ready. With `after`
+   * above what is held, they come straight from the loader.
+   */
+  take(count: number, call?: TakeCall): readonly Segment[] | Promise<readonly Segment[]> {
+    const { after, allowFewer = false } = call ?? {};
+    if (after === undefined || after === 0n) return this.#request(count, call, allowFewer);
+    const first = peekId(this.#state);
+    if (first !== undefined && first > after) return this.#request(count, call, allowFewer);
+    return this.#loadDirectly({ count, minCount: allowFewer ? 1 : count, after }, call);
+  }
+
+  /**
+   * Takes back ids of a `take` under `epoch` that were never issued and never will be. Answers how many were accepted:
+   * all or none. The caller vouches that nobody else puts the same ids back.
+   */
+  putBack(segments: readonly Segment[], epoch: bigint): number {
+    return putBack(this.#state, segments, epoch, this.#ports.clock.now());
+  }
+
+  /** Some answer told the tag's epoch: ids of lower ones are dropped, also those still on their way. */
+  observeEpoch(epoch: bigint): void {
+    this.#run(observeEpoch(this.#state, epoch, this.#ports.clock.now()));
+  }
+
+  /** Drops everything and refuses with `error` until `unfence`. */
+  fence(error: IdmintError): void {
+    this.#run(fence(this.#state, error));
+  }
+
+  /** Issues again, from a new load. */
+  unfence(): void {
+    unfence(this.#state);
+  }
+
+  /** The store is known to be back: a load that waits for its backoff starts at once if anybody waits for it. */
+  retryNow(): void {
+    this.#run(retryDue(this.#state, this.#ports.clock.now()));
+  }
+
+  /** From now on someone asks synchronously: keep ids ready even while nobody asks. */
+  keepReady(): void {
+    this.#state.keepReady = true;
+    this.#run(expire(this.#state, this.#ports.clock.now()));
+  }
+
+  /** Changes the options; they hold from the next load on. */
+  update(options: BufferOptions): void {
+    this.#state.options = options;
+    setLimits(this.#state);
+  }
+
+  /** To be called about once a second, by one ticker for all buffers: feeds the rate, drops expired ids. */
+  sample(): void {
+    const now = this.#ports.clock.now();
+    observeRate(this.#state.rate, now, issuedTotal(this.#state));
+    this.#run(expire(this.#state, now));
+  }
+
+  /** Ids in memory. */
+  get ready(): number {
+    return readyCount(this.#state);
+  }
+
+  /** Ids issued so far, or handed out in segments. */
+  get issued(): number {
+    return issuedTotal(this.#state);
+  }
+
+  /** Highest epoch seen. */
+  get epoch(): bigint {
+    return this.#state.epoch;
+  }
+
+  /** Whether calls wait, or a load is in flight. */
+  get busy(): boolean {
+    return (
+      this.#state.loading.phase === "loading" ||
+      this.#state.waiters.length > 0 ||
+      this.#directCalls > 0
+    );
+  }
+
+  /** Stops issuing for good, with `error` to whoever asks, and answers the unused end of each load, oldest first. */
+  drain(error: IdmintError): readonly Unused<R>[] {
+    const unused = takeUnused(this.#state);
+    this.#run(fence(this.#state, error));
+    return unused;
+  }
+
+  #tryNextSlowly(): bigint | undefined {
+    if (this.#state.fenced !== undefined) throw this.#state.fenced;
+    this.#state.keepReady = true;
+    const id = this.#issueOne();
+    if (id === undefined) this.#run(afterIssue(this.#state, this.#ports.clock.now()));
+    return id;
+  }
+
+  /** One id from memory, and the prefetch if it is due. Fenced buffers hold nothing. */
+  #issueOne(): bigint | undefined {
+    const segments = take(this.#state, 1);
+    if (segments === undefined) return undefined;
+    this.#run(afterIssue(this.#state, this.#ports.clock.now()));
+    return firstId(segments);
+  }
+
+  #request(
+    count: number,
+    call: Call | undefined,
+    allowFewer: boolean,
+  ): readonly Segment[] | Promise<readonly Segment[]> {
+    if (call?.signal?.aborted === true) throw cancelled();
+    const now = this.#ports.clock.now();
+    const id = this.#nextWaiter++;
+    const waiter: Waiter = { id, count, allowFewer, answerBy: answerBy(now, call) };
+    const effects = request(this.#state, waiter, now);
+    for (const effect of effects) {
+      if (effect.type === "refuse" && effect.waiter === id) {
+        this.#run(effects);
+        throw effect.error;
+      }
+      if (effect.type === "serve" && effect.waiter === id) {
+        this.#run(effects);
+        return effect.segments;
+      }
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
+    const cleanUp = this.#watch(waiter, now, call?.signal);
+    this.#pending.set(id, { resolve, reject, cleanUp });
+    this.#run(effects);
+    return promise;
+  }
+
+  /** A waiting call ends at its deadline, less a margin, or when its caller goes away. */
+  #watch(waiter: Waiter, now: number, signal: Abort | undefined): () => void {
+    const cancelTimer = this.#ports.timers.after(Math.max(0, waiter.answerBy - now), () => {
+      const { loading } = this.#state;
+      const retryAt = loading.phase === "backoff" ? loading.retryAt : 0;
+      const retryAfterMs = Math.max(ANSWER_MARGIN_MS, retryAt - this.#ports.clock.now());
+      this.#give(waiter.id, segmentNotReady(this.#state.tag, retryAfterMs));
+    });
+    const onAbort = (): void => this.#give(waiter.id, cancelled());
+    signal?.addEventListener("abort", onAbort, { once: true });
+    return () => {
+      cancelTimer();
+      signal?.removeEventListener("abort", onAbort);
+    };
+  }
+
+  /** Ends a wait from this side; the state may not serve it any more. */
+  #give(waiter: number, error: IdmintError): void {
+    if (removeWaiter(this.#state, waiter)) this.#settle(waiter)?.reject(error);
+  }
+
+  #settle(waiter: number): Pending | undefined {
+    const pending = this.#pending.get(waiter);
+    this.#pending.delete(waiter);
+    pending?.cleanUp();
+    return pending;
+  }
+
+  /** Beside the buffer: its ids go to this one call and are never held. */
+  async #loadDirectly(load: LoadRequest, call: Call | undefined): Promise<readonly Segment[]> {
+    const state = this.#state;
+    if (state.fenced !== undefined) throw state.fenced;
+    if (call?.signal?.aborted === true) throw cancelled();
+    if (this.#directCalls + state.waiters.length >= state.options.maxWaiters) {
+      const text = `${state.options.maxWaiters} calls wait for tag "${state.tag}" already; slow down or raise the limit of waiters`;
+      throw new IdmintError("OVERLOADED", text, {
+        metadata: { tag: state.tag },
+        retryAfterMs: 1_000,
+      });
+    }
+    this.#directCalls++;
+    try {
+      const answer = await this.#ports.load(load);
+      if (answer.epoch > state.epoch) this.observeEpoch(answer.epoch);
+      if (answer.epoch < state.epoch || state.fenced !== undefined) {
+        throw state.fenced ?? segmentNotReady(state.tag, ANSWER_MARGIN_MS);
+      }
+      // Counted as issued, so that the rate sees these ids too.
+      for (const segment of answer.segments) state.issuedBefore += segment.count;
+      return answer.segments;
+    } finally {
+      this.#directCalls--;
+    }
+  }
+
+  #run(effects: readonly Effect[]): void {
+    for (const effect of effects) this.#runOne(effect);
+  }
+
+  #runOne(effect: Effect): void {
+    const { tag } = this.#state;
+    switch (effect.type) {
+      case "load":
+        this.#emit({ type: "load-started", tag, count: effect.request.count });
+        void this.#load(effect.token, effect.request);
+        break;
+      case "retry-at":
+        this.#scheduleRetry(effect.at);
+        break;
+      case "serve":
+        this.#settle(effect.waiter)?.resolve(effect.segments);
+        break;
+      case "refuse":
+        this.#settle(effect.waiter)?.reject(effect.error);
+        break;
+      case "loaded":
+        this.#emit({ type: "loaded", tag, count: effect.count, durationMs: effect.durationMs });
+        break;
+      case "load-failed":
+        this.#emit({ type: "load-failed", tag, error: effect.error, retryInMs: effect.retryInMs });
+        break;
+      case "wasted":
+        this.#emit({ type: "wasted", tag, count: effect.count, cause: effect.cause });
+        break;
+    }
+  }
+
+  async #load(token: number, load: LoadRequest): Promise<void> {
+    try {
+      const answer = await this.#ports.load(load);
+      this.#run(loadArrived(this.#state, token, answer, this.#ports.clock.now()));
+    } catch (thrown) {
+      const error = IdmintError.from(thrown);
+      this.#run(loadFailed(this.#state, token, error, this.#ports.clock.now(), this.#ports.random));
+    }
+  }
+
+  #scheduleRetry(at: number): void {
+    if (at === this.#retryAt) return;
+    this.#cancelRetry?.();
+    this.#retryAt = at;
+    this.#cancelRetry = this.#ports.timers.after(Math.max(0, at - this.#ports.clock.now()), () => {
+      this.#retryAt = Infinity;
+      this.retryNow();
+    });
+  }
+
+  #emit(event: BufferEvent): void {
+    try {
+      this.#ports.onEvent?.(event);
+    } catch {
+      // A listener that throws must not cost its caller an id.
+    }
+  }
+}
+
+function firstId(segments: readonly Segment[]): bigint {
+  const segment = segments[0];
+  if (segment === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
+  return idAt(segment, 0);
+}
+
+/** Short deadlines keep half of their time for waiting. */
+function answerBy(now: number, call: Call | undefined): number {
+  const deadline = call?.deadline ?? now + MAX_WAIT_MS;
+  const left = Math.max(0, deadline - now);
+  return deadline - Math.min(ANSWER_MARGIN_MS, left / 2);
+}
+
+function cancelled(): IdmintError {
+  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting");
+}
+
+function unsafeInteger(tag: string): IdmintError {
+  const text = `the next id of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
+  return new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag } });
+}

@@ -1,0 +1,189 @@
+import type { WasteCause } from "../events.ts";
+import { MAX_SAFE_ID } from "../limits.ts";
+import type { BufferOptions, BufferState, Effect, HeldLoad } from "./buffer-types.ts";
+import { createRateMeter } from "./rate.ts";
+import { idAt, lastOf, type Segment, slice } from "./segment.ts";
+
+// What a buffer holds, and the cursor that issues it: the part of the state that keeps invariant 1.
+
+export function createBufferState<R>(
+  tag: string,
+  options: BufferOptions,
+  now: number,
+): BufferState<R> {
+  return {
+    tag,
+    options,
+    epoch: 0n,
+    loads: [],
+    index: 0,
+    offset: 0,
+    base: 0n,
+    baseNumber: 0,
+    increment: 1,
+    limit: 0,
+    numberLimit: 0,
+    issuedBefore: 0,
+    usedBefore: 0,
+    highest: 0n,
+    size: options.min,
+    rate: createRateMeter(now, options.holdForMs),
+    loading: { phase: "idle" },
+    nextToken: 1,
+    waiters: [],
+    fenced: undefined,
+    keepReady: false,
+  };
+}
+
+/** Ids issued from here so far, or handed out in segments. */
+export function issuedTotal<R>(state: BufferState<R>): number {
+  return state.issuedBefore + state.offset;
+}
+
+/** Ids in memory. */
+export function readyCount<R>(state: BufferState<R>): number {
+  let ready = -state.usedBefore - state.offset;
+  for (const load of state.loads) ready += load.count;
+  return state.loads.length === 0 ? 0 : ready;
+}
+
+/** The next id that would be issued; undefined when none is ready. */
+export function peekId<R>(state: BufferState<R>): bigint | undefined {
+  const segment = currentSegment(state);
+  return segment === undefined ? undefined : idAt(segment, state.offset);
+}
+
+/**
+ * Moves the cursor over exactly `count` ids and answers them, or answers undefined and moves nothing. All ids of one
+ * answer are ascending where the loads are.
+ */
+export function take<R>(state: BufferState<R>, count: number): readonly Segment[] | undefined {
+  if (readyCount(state) < count) return undefined;
+  const taken: Segment[] = [];
+  for (let rest = count; rest > 0;) {
+    const segment = currentSegment(state);
+    if (segment === undefined) throw new Error("the cursor ran past what is held");
+    const part = Math.min(rest, segment.count - state.offset);
+    taken.push(slice(segment, state.offset, part));
+    state.offset += part;
+    rest -= part;
+    skipUsedUp(state);
+  }
+  return taken;
+}
+
+/** The unused end of what each load brought, oldest first; afterwards the buffer holds nothing. */
+export function takeUnused<R>(
+  state: BufferState<R>,
+): { receipt: R; segments: readonly Segment[] }[] {
+  const unused: { receipt: R; segments: readonly Segment[] }[] = [];
+  for (const [at, load] of state.loads.entries()) {
+    if (load.receipt === undefined) continue;
+    const segments = at === 0 ? unusedSegments(state, load) : load.segments;
+    if (segments.length > 0) unused.push({ receipt: load.receipt, segments });
+  }
+  state.loads.length = 0;
+  enterFirstLoad(state);
+  setLimits(state);
+  return unused;
+}
+
+export function dropLoads<R>(
+  state: BufferState<R>,
+  isBad: (load: HeldLoad<R>) => boolean,
+  cause: WasteCause,
+  effects: Effect[],
+): void {
+  const before = readyCount(state);
+  const first = state.loads[0];
+  const kept = state.loads.filter((load) => !isBad(load));
+  if (kept.length === state.loads.length) return;
+  state.loads.splice(0, Infinity, ...kept);
+  if (state.loads[0] !== first) enterFirstLoad(state);
+  effects.push({ type: "wasted", count: before - readyCount(state), cause });
+  setLimits(state);
+}
+
+/** After the cursor moved: `limit` is where the warm path must look again. */
+export function setLimits<R>(state: BufferState<R>): void {
+  const segment = currentSegment(state);
+  if (segment === undefined || state.fenced !== undefined) {
+    state.limit = 0;
+    state.numberLimit = 0;
+    return;
+  }
+  // The last id takes the slow path, so that the cursor never rests behind a segment's end.
+  let limit = segment.count - 1;
+  if (state.loading.phase !== "loading" && !hasNext(state)) {
+    // The id that reaches the mark takes the slow path, and starts the prefetch there.
+    const mark = prefetchMark(state) - state.usedBefore - 1;
+    limit = Math.min(limit, Math.max(mark, 0));
+  }
+  state.limit = limit;
+  state.numberLimit = Math.min(limit, safeCount(segment));
+}
+
+/** The cursor never rests behind a segment's last id: it goes on to the next segment, or the next load. */
+function skipUsedUp<R>(state: BufferState<R>): void {
+  const segment = currentSegment(state);
+  if (segment === undefined || state.offset < segment.count) return;
+  state.issuedBefore += segment.count;
+  state.usedBefore += segment.count;
+  state.offset = 0;
+  state.index++;
+  if (currentSegment(state) === undefined) {
+    state.loads.shift();
+    enterFirstLoad(state);
+  } else {
+    unpackSegment(state);
+  }
+}
+
+/** Puts the cursor before the first id of the first load. What was issued before must be accounted for already. */
+export function enterFirstLoad<R>(state: BufferState<R>): void {
+  state.issuedBefore += state.offset;
+  state.index = 0;
+  state.offset = 0;
+  state.usedBefore = 0;
+  unpackSegment(state);
+}
+
+/** Put-back ids do not count as a next load: they are few, and their end is not the floor. */
+export function hasNext<R>(state: BufferState<R>): boolean {
+  return state.loads.length > 1 && state.loads[state.loads.length - 1]?.receipt !== undefined;
+}
+
+export function prefetchMark<R>(state: BufferState<R>): number {
+  const count = state.loads[0]?.count ?? 0;
+  return Math.max(1, Math.ceil(count * state.options.prefetchShare));
+}
+
+function currentSegment<R>(state: BufferState<R>): Segment | undefined {
+  return state.loads[0]?.segments[state.index];
+}
+
+function unpackSegment<R>(state: BufferState<R>): void {
+  const segment = currentSegment(state);
+  state.base = segment?.base ?? 0n;
+  state.baseNumber = Number(state.base);
+  state.increment = segment?.increment ?? 1;
+}
+
+function unusedSegments<R>(state: BufferState<R>, load: HeldLoad<R>): Segment[] {
+  const unused: Segment[] = [];
+  for (let at = state.index; at < load.segments.length; at++) {
+    const segment = load.segments[at];
+    const from = at === state.index ? state.offset : 0;
+    if (segment !== undefined && from < segment.count)
+      unused.push(slice(segment, from, segment.count - from));
+  }
+  return unused;
+}
+
+/** How many ids of a segment, from its base, are exact as JavaScript numbers. */
+function safeCount(segment: Segment): number {
+  if (lastOf(segment) <= MAX_SAFE_ID) return segment.count;
+  if (segment.base > MAX_SAFE_ID) return 0;
+  return Number((MAX_SAFE_ID - segment.base) / BigInt(segment.increment)) + 1;
+}
