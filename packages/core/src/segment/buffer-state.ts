@@ -1,4 +1,4 @@
-import { IdmintError, segmentNotReady } from "../errors.ts";
+import { IdmintError, type Reason, segmentNotReady } from "../errors.ts";
 import type { Random } from "../ports.ts";
 import { backoffMs } from "./backoff.ts";
 import type { BufferState, Effect, Load, Waiter } from "./buffer-types.ts";
@@ -17,6 +17,17 @@ import { countOf, lastOf, type Segment } from "./segment.ts";
 import { nextSize } from "./sizing.ts";
 
 // The transitions: each function is one event, and answers the effects that the shell has to run.
+
+/**
+ * Refusals of a load that concern the ids in memory too: the tag may not issue any, or the store went back. The others
+ * (the tag's end, overload, a missing permission) say nothing about ids that were granted before.
+ */
+const VOIDS_WHAT_IS_HELD: ReadonlySet<Reason> = new Set([
+  "STORE_EPOCH_CHANGED",
+  "TAG_NOT_FOUND",
+  "TAG_PAUSED",
+  "WRONG_KIND",
+]);
 
 /** Loads of ids that were put back are kept up to this many; more are waste. */
 const MAX_PUT_BACK_LOADS = 64;
@@ -256,8 +267,7 @@ function loadFailedWith<R>(
   const final = !error.retryable;
   state.loading = { phase: "backoff", failures, retryAt, error, final };
   effects.push({ type: "load-failed", error, retryInMs });
-  // Paused, deleted or gone back: what is held may not be issued either. At the tag's end it may.
-  if (final && error.reason !== "TAG_EXHAUSTED") dropLoads(state, () => true, "dropped", effects);
+  if (VOIDS_WHAT_IS_HELD.has(error.reason)) dropLoads(state, () => true, "dropped", effects);
   if (final) refuseOrServeRest(state, error, effects);
   else refuseHopeless(state, retryAt, now, error, effects);
   if (state.waiters.length > 0) effects.push({ type: "retry-at", at: retryAt });

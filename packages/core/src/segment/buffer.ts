@@ -150,7 +150,7 @@ export class SegmentBuffer<R> {
 
   /**
    * Exactly `count` ids as segments, ascending, all or nothing; a promise only when too few are ready. With `after`
-   * above what is held, they come straight from the loader.
+   * above what is held, they come straight from the loader. A count of 0 takes nothing, and waits until ids are ready.
    */
   take(count: number, call?: TakeCall): readonly Segment[] | Promise<readonly Segment[]> {
     const { after, allowFewer = false } = call ?? {};

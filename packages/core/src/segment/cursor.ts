@@ -56,10 +56,10 @@ export function peekId<R>(state: BufferState<R>): bigint | undefined {
 
 /**
  * Moves the cursor over exactly `count` ids and answers them, or answers undefined and moves nothing. All ids of one
- * answer are ascending where the loads are.
+ * answer are ascending where the loads are. A count of 0 is answered (with no ids) once some are ready.
  */
 export function take<R>(state: BufferState<R>, count: number): readonly Segment[] | undefined {
-  if (readyCount(state) < count) return undefined;
+  if (readyCount(state) < Math.max(count, 1)) return undefined;
   const taken: Segment[] = [];
   for (let rest = count; rest > 0;) {
     const segment = currentSegment(state);
