@@ -1,0 +1,99 @@
+import { type GetNodeStatusResponse, type NodeState, nodeStateToJSON } from "@idmint/proto";
+import {
+  HealthCheckResponse_ServingStatus as ServingStatus,
+  type HealthCheckResponse_ServingStatus,
+} from "@idmint/proto/health";
+import type { Command } from "commander";
+import { withServer } from "../connection.ts";
+import { EXIT } from "../exit-code.ts";
+import { CommandFailure, failureOf } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { addConnectionOptions } from "../options.ts";
+import { examplesText, printAnswer } from "../output.ts";
+import { columns, plain } from "../table.ts";
+import { timeText } from "../tag-text.ts";
+
+/** `idmint status`: one server's own word on how it is. */
+export function addStatusCommand(program: Command, io: Io): void {
+  const command = program
+    .command("status")
+    .description("show how a server is; exit code 5 when it is not well")
+    .addHelpText(
+      "after",
+      examplesText([
+        "idmint status",
+        "idmint status --address ids-1.internal:7600 --json | jq -r .node.state",
+      ]),
+    );
+  addConnectionOptions(command);
+  command.action(async () => {
+    await withServer(command, io, async (send) => {
+      const { status } = await send(({ health }) => health.check.bind(health), { service: "" });
+      const node = await send(({ nodes }) => nodes.getNodeStatus.bind(nodes), {});
+      await printAnswer(command, io, {
+        json: () => ({ health: servingWord(status), node: nodeJson(node) }),
+        text: () => nodeText(servingWord(status), node),
+      });
+      const illness = illnessOf(servingWord(status), node);
+      if (illness === undefined) return;
+      // The data stands on stdout already; this is only the exit code and why.
+      const more = { exitCode: EXIT.unhealthy };
+      throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", illness, more));
+    });
+  });
+}
+
+/** Why a server is not well, in words; undefined when it is. */
+export function illnessOf(
+  health: string,
+  { state, store }: GetNodeStatusResponse,
+): string | undefined {
+  const faults: string[] = [];
+  if (health !== "SERVING") faults.push(`its health is ${health}`);
+  if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
+  if (store?.reachable === false) faults.push("its store does not answer");
+  if (store !== undefined && store.fenced !== "")
+    faults.push(`its store refuses: ${plain(store.fenced)}`);
+  return faults.length === 0 ? undefined : faults.join("; ");
+}
+
+function servingWord(status: HealthCheckResponse_ServingStatus): string {
+  const found = Object.entries(ServingStatus).find(([, value]) => value === status);
+  return found?.[0] ?? "UNRECOGNIZED";
+}
+
+function stateWord(state: NodeState): string {
+  return nodeStateToJSON(state).replace("NODE_STATE_", "");
+}
+
+function nodeText(health: string, node: GetNodeStatusResponse): string {
+  const { store } = node;
+  return columns([
+    ["health", health],
+    ["state", stateWord(node.state)],
+    ["node", plain(node.nodeId)],
+    ["version", plain(node.version)],
+    ["started", timeText(node.startTime)],
+    ["store", plain(store?.backend ?? "unknown")],
+    ["store answers", store?.reachable === true ? "yes" : "no"],
+    ["schema version", String(store?.schemaVersion ?? "unknown")],
+    ...(store === undefined || store.fenced === "" ? [] : [["store refuses", plain(store.fenced)]]),
+    ["buffered tags", String(node.bufferedTags)],
+    ["issued ids", String(node.issuedIds)],
+    ["wasted ids", String(node.wastedIds)],
+  ]);
+}
+
+/** Proto3 JSON with every field present. */
+function nodeJson(node: GetNodeStatusResponse): unknown {
+  return {
+    nodeId: node.nodeId,
+    version: node.version,
+    state: nodeStateToJSON(node.state),
+    startTime: node.startTime?.toISOString() ?? null,
+    store: node.store === undefined ? null : { ...node.store },
+    bufferedTags: node.bufferedTags,
+    issuedIds: String(node.issuedIds),
+    wastedIds: String(node.wastedIds),
+  };
+}

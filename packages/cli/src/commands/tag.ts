@@ -1,0 +1,268 @@
+import { invalidField } from "@idmint/core";
+import type { Tag } from "@idmint/proto";
+import { type Command, Option } from "commander";
+import { type Send, withServer } from "../connection.ts";
+import type { Io } from "../io.ts";
+import { addConnectionOptions } from "../options.ts";
+import { examplesText, printAnswer } from "../output.ts";
+import { id, smallNumber } from "../parse.ts";
+import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
+import { tagJson, tagTable, tagText, timeText } from "../tag-text.ts";
+
+const PAGE_SIZE = 1_000;
+const MAX_LISTED = 100_000;
+
+/** `idmint tag …`: the calls of TagService. */
+export function addTagCommands(program: Command, io: Io): void {
+  const group = program
+    .command("tag")
+    .description("make and manage tags, the named id spaces")
+    .helpCommand(false);
+  addCreate(group, io);
+  addList(group, io);
+  addGet(group, io);
+  addUpdate(group, io);
+  addPause(group, io);
+  addResume(group, io);
+  addAdvance(group, io);
+  addDelete(group, io);
+  addConnectionOptions(group);
+}
+
+function leaf(group: Command, name: string, text: string, examples: readonly string[]): Command {
+  return group.command(name).description(text).addHelpText("after", examplesText(examples));
+}
+
+function named(command: Command): Command {
+  return command.argument("<name>", "name of the tag");
+}
+
+function withEtag(command: Command): Command {
+  const text = "fail with ETAG_MISMATCH if the tag has changed since it had this etag";
+  return command.addOption(new Option("--etag <etag>", text));
+}
+
+async function printTag(
+  command: Command,
+  io: Io,
+  { tag, effectiveTime }: { tag?: Tag | undefined; effectiveTime?: Date | undefined },
+  more: Readonly<Record<string, boolean>> = {},
+): Promise<void> {
+  if (tag === undefined) throw new Error("the server answered without a tag");
+  const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
+  const rows: [string, string][] = Object.entries(more).map(([name, value]) => [
+    name,
+    value ? "yes" : "no",
+  ]);
+  if (effectiveTime !== undefined) rows.push(["in effect everywhere", timeText(effectiveTime)]);
+  await printAnswer(command, io, {
+    json: () => ({ tag: tagJson(tag), ...more, ...time }),
+    text: () => tagText(tag, rows),
+  });
+}
+
+function addCreate(group: Command, io: Io): void {
+  const command = named(
+    leaf(group, "create", "make a tag; making it again with the same settings changes nothing", [
+      "idmint tag create orders",
+      "idmint tag create invoices --start 1000000 --ceiling js --order per-client",
+      "idmint tag create events --min 10000 --hold-for 30m --description 'one per event'",
+    ]),
+  );
+  addTagFlags(command, { isNew: true }).action(async (name: string, flags: TagFlags) => {
+    await withServer(command, io, async (send) => {
+      const request = { tag: newTag(name, flags) };
+      await printTag(command, io, await send(({ tags }) => tags.createTag.bind(tags), request));
+    });
+  });
+}
+
+interface ListFlags {
+  readonly prefix?: string;
+  readonly showDeleted?: boolean;
+  readonly limit?: number;
+  readonly pageToken?: string;
+}
+
+function addList(group: Command, io: Io): void {
+  const command = leaf(group, "list", "list tags by name", [
+    "idmint tag list",
+    "idmint tag list --prefix shop. --show-deleted",
+    "idmint tag list --json | jq -r '.tags[].name'",
+  ])
+    .addOption(new Option("--prefix <text>", "only names that start with this"))
+    .addOption(new Option("--show-deleted", "deleted tags too"))
+    .addOption(
+      new Option("--limit <count>", "most tags to list, 1 to 100000 (default 1000)").argParser(
+        smallNumber("--limit", { min: 1, max: MAX_LISTED }),
+      ),
+    )
+    .addOption(new Option("--page-token <token>", "go on where a list ended, with the same flags"));
+  command.action(async (flags: ListFlags) => {
+    await withServer(command, io, async (send) => {
+      const { tags, nextPageToken } = await listTags(send, flags);
+      await printAnswer(command, io, {
+        json: () => ({ tags: tags.map(tagJson), nextPageToken }),
+        text: () => tagTable(tags),
+      });
+      if (nextPageToken !== "") {
+        io.err(`idmint: there are more tags: --page-token ${nextPageToken}\n`);
+      }
+    });
+  });
+}
+
+/** Pages until the limit or the end. */
+async function listTags(
+  send: Send,
+  { prefix = "", showDeleted = false, limit = PAGE_SIZE, pageToken = "" }: ListFlags,
+): Promise<{ tags: Tag[]; nextPageToken: string }> {
+  const tags: Tag[] = [];
+  let token = pageToken;
+  do {
+    const pageSize = Math.min(PAGE_SIZE, limit - tags.length);
+    const request = { pageSize, pageToken: token, prefix, showDeleted };
+    const page = await send((services) => services.tags.listTags.bind(services.tags), request);
+    // An empty page with a token would go on for ever.
+    if (page.tags.length === 0) return { tags, nextPageToken: "" };
+    tags.push(...page.tags);
+    token = page.nextPageToken;
+  } while (token !== "" && tags.length < limit);
+  return { tags, nextPageToken: token };
+}
+
+function addGet(group: Command, io: Io): void {
+  const command = named(
+    leaf(group, "get", "show one tag", [
+      "idmint tag get orders",
+      "idmint tag get orders --json | jq -r .tag.floor",
+    ]),
+  );
+  command.action(async (name: string) => {
+    await withServer(command, io, async (send) => {
+      await printTag(command, io, await send(({ tags }) => tags.getTag.bind(tags), { name }));
+    });
+  });
+}
+
+function addUpdate(group: Command, io: Io): void {
+  const command = withEtag(
+    named(
+      leaf(group, "update", "change settings of a tag; only what is given is changed", [
+        "idmint tag update orders --hold-for 30m --max 10000000",
+        "idmint tag update orders --description 'ids of orders' --etag W1",
+      ]),
+    ),
+  );
+  addTagFlags(command, { isNew: false }).action(
+    async (name: string, flags: TagFlags & { etag?: string }) => {
+      const request = tagUpdate(name, flags, flags.etag);
+      if (request.updateMask.length === 0) {
+        throw invalidField(
+          "update",
+          "needs at least one setting to change, such as --hold-for 30m",
+        );
+      }
+      await withServer(command, io, async (send) => {
+        await printTag(command, io, await send(({ tags }) => tags.updateTag.bind(tags), request));
+      });
+    },
+  );
+}
+
+interface EtagFlag {
+  readonly etag?: string;
+}
+
+function addPause(group: Command, io: Io): void {
+  const command = withEtag(
+    named(
+      leaf(group, "pause", "stop issuing ids of a tag until it is resumed", [
+        "idmint tag pause orders",
+      ]),
+    ),
+  );
+  command.action(async (name: string, { etag = "" }: EtagFlag) => {
+    await withServer(command, io, async (send) => {
+      const request = { name, etag };
+      await printTag(command, io, await send(({ tags }) => tags.pauseTag.bind(tags), request));
+    });
+  });
+}
+
+function addResume(group: Command, io: Io): void {
+  const command = withEtag(
+    named(leaf(group, "resume", "issue ids of a paused tag again", ["idmint tag resume orders"])),
+  );
+  command.action(async (name: string, { etag = "" }: EtagFlag) => {
+    await withServer(command, io, async (send) => {
+      const request = { name, etag };
+      await printTag(command, io, await send(({ tags }) => tags.resumeTag.bind(tags), request));
+    });
+  });
+}
+
+interface AdvanceFlags extends EtagFlag {
+  readonly floor: bigint;
+  readonly dryRun?: boolean;
+  readonly allowLargeRaise?: boolean;
+}
+
+function addAdvance(group: Command, io: Io): void {
+  const command = withEtag(
+    named(
+      leaf(
+        group,
+        "advance",
+        "raise the floor of a tag: every later id is larger; it never goes down",
+        [
+          "idmint tag advance orders --floor 5000000 --dry-run",
+          "idmint tag advance orders --floor 5000000",
+        ],
+      ),
+    ),
+  )
+    .addOption(
+      new Option("--floor <id>", "the highest id the older source may have issued")
+        .argParser(id("--floor"))
+        .makeOptionMandatory(),
+    )
+    .addOption(new Option("--dry-run", "check everything, change nothing"))
+    .addOption(new Option("--allow-large-raise", "raise by more than 1000000000000 at once"));
+  command.action(async (name: string, flags: AdvanceFlags) => {
+    const request = {
+      name,
+      floor: flags.floor,
+      validateOnly: flags.dryRun ?? false,
+      allowLargeRaise: flags.allowLargeRaise ?? false,
+      etag: flags.etag ?? "",
+    };
+    await withServer(command, io, async (send) => {
+      const answer = await send(({ tags }) => tags.advanceTag.bind(tags), request);
+      await printTag(command, io, answer, { raised: answer.raised });
+      if (request.validateOnly) io.err("idmint: dry run, nothing was changed\n");
+    });
+  });
+}
+
+function addDelete(group: Command, io: Io): void {
+  const command = withEtag(
+    named(
+      leaf(
+        group,
+        "delete",
+        "delete a tag; a tombstone keeps its floor, so no id is ever repeated",
+        ["idmint tag delete orders --yes"],
+      ),
+    ),
+  ).addOption(new Option("--yes", "mean it: every caller of the tag is refused from now on"));
+  command.action(async (name: string, flags: EtagFlag & { yes?: boolean }) => {
+    if (flags.yes !== true) {
+      throw invalidField("--yes", `is required: every caller of "${name}" would be refused`);
+    }
+    await withServer(command, io, async (send) => {
+      const request = { name, etag: flags.etag ?? "" };
+      await printTag(command, io, await send(({ tags }) => tags.deleteTag.bind(tags), request));
+    });
+  });
+}

@@ -1,0 +1,30 @@
+import type { Code } from "@idmint/core";
+
+/** What the process answers its caller; the same numbers for every command. */
+export const EXIT = {
+  ok: 0,
+  /** Understood and refused, or a fault. */
+  failure: 1,
+  /** The command line or a value in it is wrong: the same call can never succeed. */
+  usage: 2,
+  notFound: 3,
+  /** No server, no store or no answer in time: the same call may succeed later. */
+  unavailable: 4,
+  /** `idmint status` was answered, and the answer is that the server is not well. */
+  unhealthy: 5,
+  /** Ended by Ctrl-C: 128 + SIGINT, as shells have it. */
+  interrupted: 130,
+} as const;
+
+const EXIT_OF_CODE: Readonly<Partial<Record<Code, number>>> = {
+  INVALID_ARGUMENT: EXIT.usage,
+  NOT_FOUND: EXIT.notFound,
+  UNAVAILABLE: EXIT.unavailable,
+  DEADLINE_EXCEEDED: EXIT.unavailable,
+  CANCELLED: EXIT.interrupted,
+};
+
+/** The exit code for a gRPC code by name; any other name is a failure. */
+export function exitCodeOf(code: string): number {
+  return EXIT_OF_CODE[code as Code] ?? EXIT.failure;
+}

@@ -1,0 +1,147 @@
+import { type FieldViolation, IdmintError } from "@idmint/core";
+import { CommanderError } from "commander";
+import { EXIT, exitCodeOf } from "./exit-code.ts";
+
+/** What went wrong, as it is shown. `code` and `reason` are names and not types: a newer server may know more of them. */
+export interface Failure {
+  readonly exitCode: number;
+  readonly code: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly fields: readonly FieldViolation[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly retryAfterMs: number | undefined;
+  /** Of an unforeseen fault only. */
+  readonly stack: string | undefined;
+}
+
+/** A failure on its way from where it was found to the one place that reports it. */
+export class CommandFailure extends Error {
+  override readonly name = "CommandFailure";
+  readonly failure: Failure;
+
+  constructor(failure: Failure, cause?: unknown) {
+    super(failure.message, cause === undefined ? undefined : { cause });
+    this.failure = failure;
+  }
+}
+
+/** A failure with what most of them have in common filled in. */
+export function failureOf(
+  code: string,
+  reason: string,
+  text: string,
+  more: Partial<Failure> = {},
+): Failure {
+  return {
+    exitCode: exitCodeOf(code),
+    code,
+    reason,
+    message: text.startsWith(`${reason}: `) ? text : `${reason}: ${text}`,
+    fields: [],
+    metadata: {},
+    retryAfterMs: undefined,
+    stack: undefined,
+    ...more,
+  };
+}
+
+/** Any thrown value as a failure; undefined when commander only ended early, after printing help. */
+export function failureFrom(thrown: unknown): Failure | undefined {
+  if (thrown instanceof CommandFailure) return thrown.failure;
+  if (thrown instanceof IdmintError) {
+    return failureOf(thrown.code, thrown.reason, thrown.message, {
+      fields: thrown.violations,
+      metadata: thrown.metadata,
+      retryAfterMs: thrown.retryAfterMs,
+      // An unforeseen fault of ours needs its stack; a foreseen one has said everything.
+      stack: thrown.code === "INTERNAL" ? stackOf(thrown.cause ?? thrown) : undefined,
+    });
+  }
+  if (thrown instanceof CommanderError) return usageFailure(thrown);
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  return failureOf("INTERNAL", "INTERNAL", text, { stack: stackOf(thrown) });
+}
+
+function stackOf(thrown: unknown): string | undefined {
+  return thrown instanceof Error ? thrown.stack : undefined;
+}
+
+/** A command line that commander refused; its message already says what it takes, and what may have been meant. */
+function usageFailure(error: CommanderError): Failure | undefined {
+  if (error.exitCode === EXIT.ok) return undefined;
+  if (error.code === "commander.help") {
+    return failureOf("INVALID_ARGUMENT", "INVALID_ARGUMENT", "a command is missing", {
+      fields: [{ field: "command", description: "is required" }],
+    });
+  }
+  const text = error.message.replace(/^error: /, "").replaceAll("\n", " ");
+  // Commander quotes what it speaks of first; this only fills the field that is shown.
+  const quoted = /'([^' ]+)/.exec(text)?.[1] ?? "command";
+  const field = error.code === "commander.missingArgument" ? quoted.toUpperCase() : quoted;
+  return failureOf("INVALID_ARGUMENT", "INVALID_ARGUMENT", text, {
+    fields: [{ field, description: text }],
+  });
+}
+
+/** Where a field of the API stands on the command line. */
+const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
+  "tag.name": "NAME",
+  name: "NAME",
+  tag: "TAG",
+  count: "--count",
+  floor: "--floor",
+  etag: "--etag",
+  "tag.etag": "--etag",
+  "tag.description": "--description",
+  "tag.order": "--order",
+  "tag.ceiling": "--ceiling",
+  "tag.kind": "--kind",
+  "tag.segment.start": "--start",
+  "tag.segment.min": "--min",
+  "tag.segment.max": "--max",
+  "tag.segment.hold_for": "--hold-for",
+  "tag.segment.max_age": "--max-age",
+  page_size: "--limit",
+  page_token: "--page-token",
+  prefix: "--prefix",
+};
+
+/** What to type next, by reason. */
+const WAY_OUT: Readonly<Record<string, (metadata: Readonly<Record<string, string>>) => string>> = {
+  SERVER_UNAVAILABLE: () =>
+    "start a server with `idmint start-dev`, or name another one with --address",
+  TAG_NOT_FOUND: ({ tag }) => `create it with \`idmint tag create ${tag ?? "NAME"}\``,
+  TAG_PAUSED: ({ tag }) => `issue again with \`idmint tag resume ${tag ?? "NAME"}\``,
+  TAG_EXISTS: ({ tag }) => `see its settings with \`idmint tag get ${tag ?? "NAME"}\``,
+  ETAG_MISMATCH: ({ tag }) => `read it again with \`idmint tag get ${tag ?? "NAME"}\``,
+  STORE_EPOCH_CHANGED: () =>
+    "compare the store with its backups, then `idmint store accept --gap N` (docs/operations.md)",
+  SCHEMA_MISMATCH: () => "see what `idmint migrate --dry-run` would do",
+};
+
+/** The failure in words, for people: what, then the way out. */
+export function failureText(failure: Failure): string {
+  const lines = [`idmint: ${headline(failure)}`];
+  const wayOut = WAY_OUT[failure.reason]?.(failure.metadata);
+  if (wayOut !== undefined) lines.push(`  ${wayOut}`);
+  if (failure.retryAfterMs !== undefined) lines.push(`  try again in ${failure.retryAfterMs} ms`);
+  if (failure.stack !== undefined) lines.push(failure.stack);
+  return `${lines.join("\n")}\n`;
+}
+
+function headline({ reason, message, fields }: Failure): string {
+  // Fields of the API are shown as the flags they were typed as; a flag or a sentence of commander stays as it is.
+  if (fields.length === 0 || !fields.some(({ field }) => field in FLAG_OF_FIELD)) return message;
+  const texts = fields.map(({ field, description }) => {
+    return `${FLAG_OF_FIELD[field] ?? field} ${description}`;
+  });
+  return `${reason}: ${texts.join("; ")}`;
+}
+
+/** The failure as one line of JSON, for scripts: what --json puts on stderr. */
+export function failureJson(failure: Failure): string {
+  const { exitCode, code, reason, message, fields, metadata, retryAfterMs, stack } = failure;
+  const error = { code, reason, message, fields, metadata, retryAfterMs, exitCode, stack };
+  return `${JSON.stringify({ error })}\n`;
+}

@@ -1,0 +1,108 @@
+import { invalidField, MAX_ID, MAX_SAFE_ID } from "@idmint/core";
+
+/** Reads one value of the command line, or throws an INVALID_ARGUMENT that names the field and its limits. */
+export type Parser<T> = (text: string) => T;
+
+const MAX_INT32 = 2n ** 31n - 1n;
+
+/** A whole number in decimal digits, within its limits. Nothing is rounded or clamped. */
+export function wholeNumber(
+  field: string,
+  { min, max }: { min: bigint; max: bigint },
+): Parser<bigint> {
+  return (text) => {
+    const value = /^-?\d{1,30}$/.test(text) ? BigInt(text) : undefined;
+    if (value === undefined || value < min || value > max) {
+      throw invalidField(field, `must be a whole number from ${min} to ${max}, got "${text}"`);
+    }
+    return value;
+  };
+}
+
+/** A whole number that a JavaScript number holds exactly. */
+export function smallNumber(
+  field: string,
+  { min, max }: { min: number; max: number },
+): Parser<number> {
+  const parse = wholeNumber(field, { min: BigInt(min), max: BigInt(max) });
+  return (text) => Number(parse(text));
+}
+
+/** An id: 1 … 2^63 − 1. */
+export function id(field: string): Parser<bigint> {
+  return wholeNumber(field, { min: 1n, max: MAX_ID });
+}
+
+const CEILINGS: Readonly<Record<string, bigint>> = {
+  int32: MAX_INT32,
+  js: MAX_SAFE_ID,
+  int64: MAX_ID,
+};
+
+/** A ceiling: an id, or the name of what must hold it. */
+export function ceiling(field: string): Parser<bigint> {
+  return (text) => {
+    const named = Object.hasOwn(CEILINGS, text) ? CEILINGS[text] : undefined;
+    if (named !== undefined) return named;
+    if (!/^-?\d/.test(text)) {
+      throw invalidField(field, `must be an id or one of int32, js, int64, got "${text}"`);
+    }
+    return id(field)(text);
+  };
+}
+
+/** One of a few words; `words` maps what is typed to what it means. */
+export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Parser<T> {
+  return (text) => {
+    const value = Object.hasOwn(words, text) ? words[text] : undefined;
+    if (value === undefined) {
+      throw invalidField(field, `must be one of ${Object.keys(words).join(", ")}, got "${text}"`);
+    }
+    return value;
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const MAX_DURATION_MS = 24 * 3_600_000;
+
+/** A length of time with its unit, in milliseconds: 500ms, 90s, 15m, 24h. */
+export function duration(
+  field: string,
+  { minMs, maxMs }: { minMs: number; maxMs: number } = { minMs: 1, maxMs: MAX_DURATION_MS },
+): Parser<number> {
+  return (text) => {
+    const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+    const unit = UNIT_MS[match?.[2] ?? ""];
+    const value = unit === undefined ? Number.NaN : Number(match?.[1]) * unit;
+    if (!(value >= minMs && value <= maxMs)) {
+      const limits = `from ${durationText(minMs)} to ${durationText(maxMs)}`;
+      throw invalidField(
+        field,
+        `must be a time such as 500ms, 90s or 15m, ${limits}, got "${text}"`,
+      );
+    }
+    return value;
+  };
+}
+
+/** Milliseconds in the largest unit that states them exactly. */
+export function durationText(ms: number): string {
+  for (const unit of ["h", "m", "s"] as const) {
+    const size = UNIT_MS[unit] ?? 1;
+    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
+  }
+  return `${ms}ms`;
+}
+
+/** The address of a server: host:port, or what gRPC names with a scheme of its own (dns:, unix:). */
+export function address(field: string): Parser<string> {
+  return (text) => {
+    if (/^(?:dns|unix):\S+$/.test(text)) return text;
+    const match = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):(\d{1,5})$/.exec(text);
+    const port = Number(match?.[1]);
+    if (!(port >= 1 && port <= 65_535)) {
+      throw invalidField(field, `must be host:port such as 127.0.0.1:7600, got "${text}"`);
+    }
+    return text;
+  };
+}

@@ -1,0 +1,74 @@
+import { Command } from "commander";
+import { addIdCommands } from "./commands/id.ts";
+import { addStatusCommand } from "./commands/status.ts";
+import { addTagCommands } from "./commands/tag.ts";
+import { addVersion } from "./commands/version.ts";
+import { EXIT } from "./exit-code.ts";
+import { failureFrom, failureJson, failureText } from "./failure.ts";
+import type { Io } from "./io.ts";
+import { addRootOptions } from "./options.ts";
+
+/** The whole command tree, not yet parsed. */
+export function createProgram(io: Io): Command {
+  const program = new Command("idmint")
+    .description("Mint unique ids: run a server, manage its tags, draw ids from a shell.")
+    // So that a flag's value is never taken for a flag of the level above.
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.out(text),
+      writeErr: (text) => {
+        io.err(text);
+      },
+      // Errors are reported in one place, `run`.
+      outputError: () => {},
+    })
+    .helpCommand(false)
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 ok, 1 failure, 2 usage, 3 not found, 4 unavailable, 5 unhealthy.
+
+Examples:
+  $ idmint start-dev
+  $ idmint id next demo
+  $ idmint help tag create
+`,
+    );
+  program.commandsGroup("Server:");
+  program.commandsGroup("Ids and tags:");
+  addIdCommands(program, io);
+  addTagCommands(program, io);
+  addStatusCommand(program, io);
+  program.commandsGroup("About:");
+  addVersion(program, io);
+  addHelp(program, io);
+  addRootOptions(program);
+  return program;
+}
+
+/** `idmint help tag create` is `idmint tag create --help`, at any depth. */
+function addHelp(program: Command, io: Io): void {
+  program
+    .command("help")
+    .description("explain a command")
+    .argument("[command...]", "such as: tag create")
+    .addHelpText("after", "\nExamples:\n  $ idmint help id next\n")
+    .action(async (names: readonly string[]) => {
+      await createProgram(io).parseAsync([...names, "--help"], { from: "user" });
+    });
+}
+
+/** Runs one command line and answers the exit code. Never throws: every failure is reported on stderr. */
+export async function run(args: readonly string[], io: Io): Promise<number> {
+  try {
+    await createProgram(io).parseAsync(args, { from: "user" });
+    return EXIT.ok;
+  } catch (thrown) {
+    const failure = failureFrom(thrown);
+    if (failure === undefined) return EXIT.ok;
+    // The command line may be the very thing that could not be read, so --json is looked for as it was typed.
+    io.err(args.includes("--json") ? failureJson(failure) : failureText(failure));
+    return failure.exitCode;
+  }
+}

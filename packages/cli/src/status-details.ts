@@ -1,0 +1,91 @@
+import type { FieldViolation } from "@idmint/core";
+import { BadRequest, Code, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
+import type { ServiceError } from "@grpc/grpc-js";
+import { CommandFailure, type Failure, failureOf } from "./failure.ts";
+import { durationText } from "./parse.ts";
+
+const TYPE = "type.googleapis.com/google.rpc.";
+
+interface Details {
+  readonly reason: string | undefined;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly fields: readonly FieldViolation[];
+  readonly retryAfterMs: number | undefined;
+}
+
+/** The call that failed. */
+interface FailedCall {
+  readonly address: string;
+  readonly timeoutMs: number;
+  /** Whether Ctrl-C ended it. */
+  readonly isInterrupted: boolean;
+}
+
+/**
+ * Codes without idmint's details that stand for a broken connection: a reset stream, a cancelling peer, a proxy's page
+ * of HTML.
+ */
+const BROKEN: ReadonlySet<string> = new Set(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
+
+/** What a failed call says, as the failure to report. */
+export function failureOfCall(error: ServiceError, call: FailedCall): CommandFailure {
+  return new CommandFailure(failureOfStatus(error, call), error);
+}
+
+function failureOfStatus(error: ServiceError, call: FailedCall): Failure {
+  if (call.isInterrupted) return failureOf("CANCELLED", "CALL_CANCELLED", "interrupted");
+  const code = codeName(error.code);
+  const { reason, ...details } = detailsOf(error);
+  if (reason !== undefined) return failureOf(code, reason, error.details, details);
+  // Without details it is gRPC itself that speaks: nobody answered, or somebody who is no idmint server.
+  if (BROKEN.has(code)) {
+    const why = error.details.replace(/ Resolution note: $/, "");
+    const text = `no idmint server answers at ${call.address} (${code}: ${why})`;
+    return failureOf("UNAVAILABLE", "SERVER_UNAVAILABLE", text);
+  }
+  if (code === "DEADLINE_EXCEEDED") {
+    const text = `no answer from ${call.address} within ${durationText(call.timeoutMs)}; --timeout allows longer`;
+    return failureOf(code, code, text);
+  }
+  return failureOf(code, code, error.details);
+}
+
+/** The name of a gRPC code, or `CODE_<n>` for one that this version does not know. */
+function codeName(code: number): string {
+  const found = Object.entries(Code).find(([, value]) => value === code);
+  return found?.[0] ?? `CODE_${code}`;
+}
+
+/** What stands in `grpc-status-details-bin`; details that cannot be read are as good as none. */
+function detailsOf(error: ServiceError): Details {
+  const found = {
+    reason: undefined as string | undefined,
+    metadata: {} as Readonly<Record<string, string>>,
+    fields: [] as readonly FieldViolation[],
+    retryAfterMs: undefined as number | undefined,
+  };
+  const raw = error.metadata.get("grpc-status-details-bin")[0];
+  if (!(raw instanceof Uint8Array)) return found;
+  try {
+    for (const { typeUrl, value } of Status.decode(raw).details) {
+      if (typeUrl === `${TYPE}ErrorInfo`) {
+        const info = ErrorInfo.decode(value);
+        found.reason = info.reason;
+        found.metadata = info.metadata;
+      } else if (typeUrl === `${TYPE}BadRequest`) {
+        found.fields = BadRequest.decode(value).fieldViolations.map((violation) => ({
+          field: violation.field,
+          description: violation.description,
+        }));
+      } else if (typeUrl === `${TYPE}RetryInfo`) {
+        const delay = RetryInfo.decode(value).retryDelay;
+        if (delay !== undefined) {
+          found.retryAfterMs = Number(delay.seconds) * 1_000 + Math.ceil(delay.nanos / 1e6);
+        }
+      }
+    }
+  } catch {
+    // Some proxy's bytes: the code and the text still stand.
+  }
+  return found;
+}

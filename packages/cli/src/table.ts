@@ -1,0 +1,26 @@
+/**
+ * Rows of text in columns: each as wide as its widest cell, two spaces apart, nothing after the last. Free text goes
+ * into the last column, so that its width matters to nobody.
+ */
+export function columns(rows: readonly (readonly string[])[]): string {
+  const widths: number[] = [];
+  for (const row of rows) {
+    row.forEach((cell, index) => {
+      widths[index] = Math.max(widths[index] ?? 0, cell.length);
+    });
+  }
+  const lines = rows.map((row) =>
+    row
+      .map((cell, index) => cell + " ".repeat((widths[index] ?? 0) - cell.length))
+      .join("  ")
+      .trimEnd(),
+  );
+  return lines.map((line) => `${line}\n`).join("");
+}
+
+/** Text of others on a terminal: control characters shown as escapes, so that it cannot move the cursor or add rows. */
+export function plain(text: string): string {
+  return text.replaceAll(/\p{Cc}/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}

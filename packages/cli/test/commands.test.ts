@@ -1,0 +1,245 @@
+import type { GenerateIdsRequest, ListTagsRequest, UpdateTagRequest } from "@idmint/proto";
+import { onTestFinished, expect, test } from "vitest";
+import { idmint, type Play, playServer, refusal, someTag } from "./support.ts";
+
+async function against(play: Play, ...args: string[]) {
+  const { address, stop } = await playServer(play);
+  onTestFinished(stop);
+  return idmint([...args, "--address", address]);
+}
+
+/** A server whose next id is the next number. */
+function counting(): { play: Play; requests: GenerateIdsRequest[] } {
+  const requests: GenerateIdsRequest[] = [];
+  let last = 2n ** 53n - 3n;
+  const play: Play = {
+    generateId: () => ({ id: ++last, epoch: 1n }),
+    generateIds: (request: GenerateIdsRequest) => {
+      requests.push(request);
+      return { segments: [], ids: Array.from({ length: request.count }, () => ++last), epoch: 1n };
+    },
+  };
+  return { play, requests };
+}
+
+test("ids are printed exactly, one a line", async () => {
+  const { play } = counting();
+  expect(await against(play, "id", "next", "a")).toEqual({
+    exitCode: 0,
+    out: "9007199254740990\n",
+    err: "",
+  });
+  const { out } = await against(play, "id", "next", "a", "-n", "4");
+  expect(out).toBe("9007199254740991\n9007199254740992\n9007199254740993\n9007199254740994\n");
+});
+
+test("ids are strings in JSON, of the same shape for one and for many", async () => {
+  const { play } = counting();
+  const one = await against(play, "id", "next", "a", "--json");
+  expect(one.out).toBe('{"tag":"a","ids":["9007199254740990"]}\n');
+  const many = await against(play, "id", "next", "a", "--count", "2", "--format", "json");
+  expect(many.out).toBe('{"tag":"a","ids":["9007199254740991","9007199254740992"]}\n');
+});
+
+test("more than 10,000 ids are fetched in pieces, and every one is printed once", async () => {
+  const { play, requests } = counting();
+  const { out } = await against(play, "id", "next", "a", "--count", "25000", "--json");
+  expect(requests.map(({ count, asList }) => [count, asList])).toEqual([
+    [10_000, true],
+    [10_000, true],
+    [5_000, true],
+  ]);
+  const { ids } = JSON.parse(out) as { ids: string[] };
+  expect(ids).toHaveLength(25_000);
+  expect(new Set(ids).size).toBe(25_000);
+});
+
+/** The same, with no ids after the first piece. */
+function exhausted(): Play {
+  const { play, requests } = counting();
+  const generateIds = (request: GenerateIdsRequest) => {
+    if (requests.length === 1) {
+      throw refusal(11, "TAG_EXHAUSTED", "no more", { metadata: { tag: "a" } });
+    }
+    return play["generateIds"]!(request as never);
+  };
+  return { ...play, generateIds };
+}
+
+test("a failure between pieces keeps what was printed, and cuts the JSON so that it does not parse", async () => {
+  const text = await against(exhausted(), "id", "next", "a", "--count", "10001");
+  expect(text.exitCode).toBe(1);
+  expect(text.out.split("\n")).toHaveLength(10_001);
+  expect(text.err).toContain("TAG_EXHAUSTED");
+  const json = await against(exhausted(), "id", "next", "a", "--count", "10001", "--json");
+  expect(() => JSON.parse(json.out) as unknown).toThrow(SyntaxError);
+});
+
+test("a refusal of the first call prints no data", async () => {
+  const play: Play = {
+    generateId: () => {
+      throw refusal(14, "SEGMENT_NOT_READY", "SEGMENT_NOT_READY: none", { retryAfterMs: 50 });
+    },
+  };
+  expect(await against(play, "id", "next", "a")).toEqual({
+    exitCode: 4,
+    out: "",
+    err: "idmint: SEGMENT_NOT_READY: none\n  try again in 50 ms\n",
+  });
+  const { err } = await against(play, "id", "next", "a", "--json");
+  expect(JSON.parse(err)).toMatchObject({
+    error: { reason: "SEGMENT_NOT_READY", retryAfterMs: 50 },
+  });
+});
+
+test("a list is paged until its limit, and says when there is more", async () => {
+  const sizes: number[] = [];
+  const play: Play = {
+    listTags: ({ pageSize, pageToken }: ListTagsRequest) => {
+      sizes.push(pageSize);
+      const first = Number(pageToken === "" ? 0 : pageToken);
+      const tags = Array.from({ length: pageSize }, (_, index) => someTag(`t${first + index}`));
+      return { tags, nextPageToken: String(first + pageSize) };
+    },
+  };
+  const { out, err } = await against(play, "tag", "list", "--limit", "2500", "--json");
+  expect(sizes).toEqual([1_000, 1_000, 500]);
+  const answer = JSON.parse(out) as { tags: { name: string }[]; nextPageToken: string };
+  expect(answer.tags).toHaveLength(2_500);
+  expect(answer.tags.at(-1)?.name).toBe("t2499");
+  expect(answer.nextPageToken).toBe("2500");
+  expect(err).toContain("--page-token 2500");
+});
+
+test("a list whose pages are empty ends", async () => {
+  const play: Play = { listTags: () => ({ tags: [], nextPageToken: "again" }) };
+  expect(await against(play, "tag", "list")).toMatchObject({ exitCode: 0, err: "" });
+});
+
+test("update sends only what was given", async () => {
+  const requests: UpdateTagRequest[] = [];
+  const play: Play = {
+    updateTag: (request: UpdateTagRequest) => {
+      requests.push(request);
+      return { tag: request.tag };
+    },
+  };
+  await against(
+    play,
+    "tag",
+    "update",
+    "a",
+    "--hold-for",
+    "1500ms",
+    "--description",
+    "",
+    "--etag",
+    "e",
+  );
+  expect(requests[0]?.updateMask).toEqual(["description", "segment.hold_for"]);
+  expect(requests[0]?.tag).toMatchObject({
+    name: "a",
+    etag: "e",
+    kind: { value: { holdFor: { seconds: 1n, nanos: 500_000_000 } } },
+  });
+});
+
+const HEALTHY = {
+  nodeId: "n1",
+  version: "0.0.0",
+  state: 1,
+  startTime: new Date(0),
+  store: { backend: "sqlite", reachable: true, schemaVersion: 1, fenced: "" },
+  bufferedTags: 2,
+  issuedIds: 3n,
+  wastedIds: 0n,
+};
+
+test("status of a healthy server is data and exit code 0", async () => {
+  const play: Play = { check: () => ({ status: 1 }), getNodeStatus: () => HEALTHY };
+  const { exitCode, out, err } = await against(play, "status", "--json");
+  expect([exitCode, err]).toEqual([0, ""]);
+  expect(JSON.parse(out)).toEqual({
+    health: "SERVING",
+    node: {
+      ...HEALTHY,
+      state: "NODE_STATE_SERVING",
+      startTime: "1970-01-01T00:00:00.000Z",
+      issuedIds: "3",
+      wastedIds: "0",
+    },
+  });
+});
+
+test.each([
+  ["health is NOT_SERVING", { status: 2 }, HEALTHY],
+  ["it is DRAINING", { status: 1 }, { ...HEALTHY, state: 2 }],
+  [
+    "store does not answer",
+    { status: 1 },
+    { ...HEALTHY, store: { ...HEALTHY.store, reachable: false } },
+  ],
+  [
+    "store refuses: went back",
+    { status: 1 },
+    { ...HEALTHY, store: { ...HEALTHY.store, fenced: "went back" } },
+  ],
+])("status answers 5 and shows the data when %s", async (illness, health, node) => {
+  const play: Play = { check: () => health, getNodeStatus: () => node };
+  const { exitCode, out, err } = await against(play, "status");
+  expect(exitCode).toBe(5);
+  expect(err).toContain(illness);
+  expect(out).toContain("issued ids");
+});
+
+test("a server that does not answer in time is unavailable, and the message names the way out", async () => {
+  const { exitCode, err } = await against({}, "tag", "get", "a", "--timeout", "50ms");
+  expect(exitCode).toBe(4);
+  expect(err).toMatch(
+    /^idmint: DEADLINE_EXCEEDED: no answer from 127.0.0.1:\d+ within 50ms; --timeout/,
+  );
+});
+
+test("Ctrl-C cancels the call under way", async () => {
+  const { address, stop } = await playServer({});
+  onTestFinished(stop);
+  const interrupt = new AbortController();
+  setTimeout(() => {
+    interrupt.abort();
+  }, 50);
+  const { exitCode, err } = await idmint(["tag", "get", "a", "--address", address], interrupt);
+  expect([exitCode, err]).toEqual([130, "idmint: CALL_CANCELLED: interrupted\n"]);
+});
+
+test("a reason of a newer server is shown as it came", async () => {
+  const play: Play = {
+    getTag: () => {
+      throw refusal(9, "TOO_MODERN", "not yet");
+    },
+  };
+  const { exitCode, err } = await against(play, "tag", "get", "a");
+  expect([exitCode, err]).toEqual([1, "idmint: TOO_MODERN: not yet\n"]);
+});
+
+test("flags mean the same before and behind the command, and the nearest one wins", async () => {
+  const { play } = counting();
+  const { address, stop } = await playServer(play);
+  onTestFinished(stop);
+  const before = await idmint(["--json", "--address", address, "id", "next", "a"]);
+  expect(before.out).toContain('{"tag":"a"');
+  const nearest = await idmint(["--address", "nowhere:1", "id", "next", "a", "--address", address]);
+  expect(nearest.exitCode).toBe(0);
+});
+
+test("a value that looks like a flag of another level is a value", async () => {
+  const descriptions: string[] = [];
+  const play: Play = {
+    createTag: (request: { tag: { description: string } }) => {
+      descriptions.push(request.tag.description);
+      return { tag: someTag("a") };
+    },
+  };
+  const { out } = await against(play, "tag", "create", "a", "--description", "--json");
+  expect(descriptions).toEqual(["--json"]);
+  expect(out).toMatch(/^name /);
+});

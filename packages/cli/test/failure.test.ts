@@ -1,0 +1,60 @@
+import { CODE_OF_REASON, IdmintError, invalidField, type Reason } from "@idmint/core";
+import { CommanderError } from "commander";
+import { expect, test } from "vitest";
+import { failureFrom, failureJson, failureText } from "../src/failure.ts";
+import { exitCodeOf } from "../src/exit-code.ts";
+
+test("every reason has the exit code of its kind", () => {
+  const reasons = Object.keys(CODE_OF_REASON) as Reason[];
+  const byExit = Object.groupBy(reasons, (reason) => String(exitCodeOf(CODE_OF_REASON[reason])));
+  expect(byExit["2"]).toEqual(["INVALID_ARGUMENT"]);
+  expect(byExit["3"]).toEqual(["TAG_NOT_FOUND"]);
+  expect(byExit["4"]?.toSorted()).toEqual([
+    "DEADLINE_EXCEEDED",
+    "DRAINING",
+    "SEGMENT_NOT_READY",
+    "SERVER_UNAVAILABLE",
+    "STORE_UNAVAILABLE",
+  ]);
+  expect(byExit["130"]).toEqual(["CALL_CANCELLED"]);
+  expect(Object.keys(byExit).toSorted()).toEqual(["1", "130", "2", "3", "4"]);
+  expect(exitCodeOf("SOMETHING_NEW")).toBe(1);
+});
+
+test("an expected error has a reason, a way out and no stack", () => {
+  const thrown = new IdmintError("TAG_NOT_FOUND", 'there is no tag "a"', {
+    metadata: { tag: "a" },
+  });
+  const failure = failureFrom(thrown);
+  expect(failureText(failure!)).toBe(
+    'idmint: TAG_NOT_FOUND: there is no tag "a"\n  create it with `idmint tag create a`\n',
+  );
+  expect(JSON.parse(failureJson(failure!))).toEqual({
+    error: {
+      code: "NOT_FOUND",
+      reason: "TAG_NOT_FOUND",
+      message: 'TAG_NOT_FOUND: there is no tag "a"',
+      fields: [],
+      metadata: { tag: "a" },
+      exitCode: 3,
+    },
+  });
+});
+
+test("an unforeseen error keeps its stack", () => {
+  const failure = failureFrom(new TypeError("boom"));
+  expect(failure).toMatchObject({ exitCode: 1, reason: "INTERNAL" });
+  expect(failureText(failure!)).toContain("failure.test.ts");
+});
+
+test("a field of the API is shown as the flag it was typed as; JSON keeps the API's name", () => {
+  const failure = failureFrom(invalidField("tag.segment.min", "must be at most max"));
+  expect(failureText(failure!)).toBe("idmint: INVALID_ARGUMENT: --min must be at most max\n");
+  expect(failureJson(failure!)).toContain('"field":"tag.segment.min"');
+});
+
+test("help that was asked for is no failure", () => {
+  expect(failureFrom(new CommanderError(0, "commander.helpDisplayed", "(outputHelp)"))).toBe(
+    undefined,
+  );
+});

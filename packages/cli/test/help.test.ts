@@ -1,0 +1,55 @@
+import type { Command } from "commander";
+import { expect, test } from "vitest";
+import { createProgram } from "../src/program.ts";
+import { idmint } from "./support.ts";
+
+const silent = {
+  env: {},
+  out: async () => {},
+  err: () => {},
+  signal: new AbortController().signal,
+};
+
+function leaves(command: Command): string[][] {
+  if (command.commands.length === 0) return [[command.name()]];
+  return command.commands.flatMap((child) =>
+    leaves(child).map((path) => [command.name(), ...path]),
+  );
+}
+
+const commands = leaves(createProgram(silent)).map(([, ...path]) => path);
+
+test("every command of the design is there", () => {
+  expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
+    "help",
+    "id next",
+    "status",
+    "tag advance",
+    "tag create",
+    "tag delete",
+    "tag get",
+    "tag list",
+    "tag pause",
+    "tag resume",
+    "tag update",
+    "version",
+  ]);
+});
+
+test.each(commands.map((path) => [path.join(" "), path] as const))(
+  "idmint %s --help describes it with an example, on stdout",
+  async (name, path) => {
+    const { exitCode, out, err } = await idmint([...path, "--help"]);
+    expect([exitCode, err]).toEqual([0, ""]);
+    expect(out).toContain(`Usage: idmint ${name}`);
+    expect(out).toContain(`$ idmint ${name}`);
+    const viaHelp = await idmint(["help", ...path]);
+    expect(viaHelp.out).toBe(out);
+  },
+);
+
+test("a command that is missing prints the help on stderr", async () => {
+  const { exitCode, out, err } = await idmint(["tag"]);
+  expect([exitCode, out]).toEqual([2, ""]);
+  expect(err).toContain("Usage: idmint tag");
+});
