@@ -1,0 +1,342 @@
+import {
+  type BufferEvent,
+  type BufferOptions,
+  countOf,
+  IdmintError,
+  idsOf,
+  type Load,
+  type LoadRequest,
+  SegmentBuffer,
+  segmentOf,
+} from "@idmint/core";
+import { FakeTime } from "@idmint/testkit";
+import { expect, test } from "vitest";
+
+const defaults: BufferOptions = {
+  min: 100,
+  max: 1_000_000,
+  holdForMs: 60_000,
+  prefetchShare: 0.1,
+  maxWaiters: 5_000,
+  ordered: false,
+};
+
+/** A buffer whose loads the test answers by hand, in the order they were asked for. */
+function setUp(options: Partial<BufferOptions> = {}, maxAgeMs?: number) {
+  const time = new FakeTime(1_000);
+  const events: BufferEvent[] = [];
+  const asked: {
+    request: LoadRequest;
+    grant: (count?: number, epoch?: bigint) => Promise<void>;
+    fail: (error: IdmintError) => Promise<void>;
+  }[] = [];
+  let floor = 0n;
+  const load = async (request: LoadRequest): Promise<Load<string>> => {
+    const { promise, resolve, reject } = Promise.withResolvers<Load<string>>();
+    let isAnswered = false;
+    asked.push({
+      request,
+      grant: async (count = request.count, epoch = 1n) => {
+        if (isAnswered) return;
+        isAnswered = true;
+        const segments = [segmentOf(floor + 1n, count)];
+        floor += BigInt(count);
+        resolve({
+          segments,
+          epoch,
+          receipt: `r${asked.length}`,
+          ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
+        });
+        await settle();
+      },
+      fail: async (error) => {
+        reject(error);
+        await settle();
+      },
+    });
+    return promise;
+  };
+  const buffer = new SegmentBuffer<string>(
+    "orders",
+    { ...defaults, ...options },
+    { load, clock: time, timers: time, random: () => 0, onEvent: (event) => events.push(event) },
+  );
+  return { time, buffer, asked, events };
+}
+
+const settle = async (): Promise<void> => {
+  for (let i = 0; i < 5; i++) await Promise.resolve();
+};
+const down = new IdmintError("STORE_UNAVAILABLE", "down", { retryAfterMs: 100 });
+
+/** What a promise came to, without waiting for it. */
+function track<T>(answer: T | Promise<T>): { value?: T; error?: IdmintError } {
+  const outcome: { value?: T; error?: IdmintError } = {};
+  Promise.resolve(answer).then(
+    (value) => (outcome.value = value),
+    (error: unknown) => (outcome.error = error as IdmintError),
+  );
+  return outcome;
+}
+
+test("the next load starts when a tenth of the current one is used, and not before", async () => {
+  const { buffer, asked } = setUp();
+  const first = buffer.next();
+  await asked[0]?.grant();
+  expect(await first).toBe(1n);
+  for (let i = 2; i <= 9; i++) expect(buffer.next()).toBe(BigInt(i));
+  expect(asked).toHaveLength(1);
+  expect(buffer.next()).toBe(10n);
+  expect(asked).toHaveLength(2);
+});
+
+test("ids go on without a pause from one load to the next, each exactly once", async () => {
+  const { buffer, asked } = setUp({ min: 10, max: 10 });
+  const ids = [track(buffer.next())];
+  await asked[0]?.grant();
+  for (let i = 1; i < 100; i++) {
+    const id = buffer.next();
+    expect(id).not.toBeInstanceOf(Promise);
+    ids.push({ value: id as bigint });
+    await asked[asked.length - 1]?.grant();
+  }
+  expect(ids.map((id) => id.value)).toEqual(Array.from({ length: 100 }, (_, i) => BigInt(i + 1)));
+});
+
+test("1,000 calls on a cold tag of min 10 are all served, in the order of arrival, by two loads", async () => {
+  const { buffer, asked } = setUp({ min: 10 });
+  const calls = Array.from({ length: 1_000 }, () => track(buffer.next()));
+  expect(asked).toHaveLength(1);
+  await asked[0]?.grant();
+  await asked[1]?.grant();
+  expect(calls.map((call) => call.value)).toEqual(
+    Array.from({ length: 1_000 }, (_, i) => BigInt(i + 1)),
+  );
+  expect(asked.length).toBeLessThanOrEqual(3);
+});
+
+test("while a load hangs, calls with ids ready do not notice", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 2; i <= 100; i++) expect(buffer.next()).toBe(BigInt(i));
+  expect(asked).toHaveLength(2);
+});
+
+test("a waiting call is refused 50 ms before its deadline, with the time to come back", async () => {
+  const { buffer, time } = setUp();
+  const call = track(buffer.next({ deadline: time.now() + 500 }));
+  time.advance(449);
+  await settle();
+  expect(call).toEqual({});
+  time.advance(1);
+  await settle();
+  expect(call.error).toMatchObject({
+    code: "UNAVAILABLE",
+    reason: "SEGMENT_NOT_READY",
+    retryable: true,
+  });
+  expect(call.error?.retryAfterMs).toBeGreaterThan(0);
+});
+
+test("a call is refused at once when no load can start before its deadline", async () => {
+  const { buffer, asked, time } = setUp();
+  const first = track(buffer.next({ deadline: time.now() + 10_000 }));
+  await asked[0]?.fail(down);
+  expect(() => buffer.next({ deadline: time.now() + 40 })).toThrow(/SEGMENT_NOT_READY/);
+  time.advance(60);
+  await asked[1]?.grant();
+  expect(first.value).toBe(1n);
+});
+
+test("a failed load is tried again for those who wait, after 50 ms and up to 2 s", async () => {
+  const { buffer, asked, time } = setUp();
+  const call = track(buffer.next({ deadline: time.now() + 60_000 }));
+  for (let attempt = 0; attempt < 8; attempt++) {
+    expect(asked).toHaveLength(attempt + 1);
+    await asked[attempt]?.fail(down);
+    time.advance(50);
+  }
+  await asked[8]?.grant();
+  expect(call.value).toBe(1n);
+});
+
+test("a failed prefetch is tried again by later requests, not by a timer", async () => {
+  const { buffer, asked, time } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 0; i < 20; i++) void buffer.next();
+  await asked[1]?.fail(down);
+  expect(time.pending).toBe(0);
+  void buffer.next();
+  expect(asked).toHaveLength(2);
+  time.advance(50);
+  void buffer.next();
+  expect(asked).toHaveLength(3);
+});
+
+test("more callers than may wait are refused with OVERLOADED", () => {
+  const { buffer } = setUp({ maxWaiters: 3 });
+  const calls = [track(buffer.next()), track(buffer.next()), track(buffer.next())];
+  expect(() => buffer.next()).toThrow(/OVERLOADED/);
+  expect(calls).toHaveLength(3);
+});
+
+test("a caller that goes away leaves its ids to the others", async () => {
+  const { buffer, asked } = setUp();
+  const controller = new AbortController();
+  const gone = track(buffer.next({ signal: controller.signal }));
+  const stays = track(buffer.next());
+  controller.abort();
+  await asked[0]?.grant();
+  expect(gone.error).toMatchObject({ reason: "CALL_CANCELLED" });
+  expect(stays.value).toBe(1n);
+});
+
+test("one call may take more than max, and gets exactly what it asked for", async () => {
+  const { buffer, asked } = setUp({ max: 1_000 });
+  const call = track(buffer.take(5_000));
+  expect(asked[0]?.request.count).toBe(5_000);
+  await asked[0]?.grant();
+  expect(countOf(call.value ?? [])).toBe(5_000);
+});
+
+test("take spans segments, ascending and without a gap", async () => {
+  const { buffer, asked } = setUp({ max: 100 });
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 2; i <= 20; i++) void buffer.next();
+  await asked[1]?.grant();
+  const segments = await buffer.take(120);
+  expect([...idsOf(segments)]).toEqual(Array.from({ length: 120 }, (_, i) => BigInt(i + 21)));
+});
+
+test("at the tag's end the rest is issued, and then everything is refused with OUT_OF_RANGE", async () => {
+  const { buffer, asked } = setUp();
+  const call = track(buffer.take(30));
+  await asked[0]?.grant(20);
+  await asked[1]?.fail(new IdmintError("TAG_EXHAUSTED", "end"));
+  expect(call.error).toMatchObject({ code: "OUT_OF_RANGE" });
+  expect(countOf(await buffer.take(30, { allowFewer: true }))).toBe(20);
+  expect(() => buffer.next()).toThrow(/TAG_EXHAUSTED/);
+});
+
+test("ids of a lower epoch are dropped, those on their way too", async () => {
+  const { buffer, asked, events } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 2; i <= 10; i++) void buffer.next();
+  buffer.observeEpoch(2n);
+  expect(buffer.ready).toBe(0);
+  await asked[1]?.grant(100, 1n);
+  expect(buffer.ready).toBe(0);
+  expect(events.filter((event) => event.type === "wasted")).toMatchObject([
+    { count: 90, cause: "dropped" },
+    { count: 100, cause: "rejected" },
+  ]);
+});
+
+test("a fenced buffer holds nothing, refuses with its reason, and starts afresh", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  buffer.fence(new IdmintError("TAG_PAUSED", "paused"));
+  expect(() => buffer.next()).toThrow(/TAG_PAUSED/);
+  expect(() => buffer.tryNext()).toThrow(/TAG_PAUSED/);
+  expect(() => buffer.tryNextNumber()).toThrow(/TAG_PAUSED/);
+  buffer.unfence();
+  const call = track(buffer.next());
+  await asked[1]?.grant();
+  expect(call.value).toBe(101n);
+});
+
+test("`after` within what is held is served from memory, above it straight from the loader", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  expect(await buffer.take(5, { after: 1n })).toEqual([segmentOf(2n, 5)]);
+  const direct = track(buffer.take(5, { after: 50n }));
+  expect(asked[1]?.request).toEqual({ count: 5, minCount: 5, after: 50n });
+  await asked[1]?.grant();
+  expect(direct.value).toEqual([segmentOf(101n, 5)]);
+  expect(buffer.next()).toBe(7n);
+});
+
+test("ids past 2^53 − 1 are refused as numbers, and not lost", async () => {
+  const time = new FakeTime();
+  const base = 2n ** 53n - 3n;
+  const buffer = new SegmentBuffer<undefined>("t", defaults, {
+    load: async ({ count }) => ({
+      segments: [segmentOf(base, count)],
+      epoch: 1n,
+      receipt: undefined,
+    }),
+    clock: time,
+    timers: time,
+    random: () => 0,
+  });
+  expect(await buffer.next()).toBe(base);
+  expect(buffer.tryNextNumber()).toBe(Number.MAX_SAFE_INTEGER - 1);
+  expect(buffer.tryNextNumber()).toBe(Number.MAX_SAFE_INTEGER);
+  expect(() => buffer.tryNextNumber()).toThrow(/UNSAFE_INTEGER/);
+  expect(() => buffer.tryNextNumber()).toThrow(/UNSAFE_INTEGER/);
+  expect(buffer.tryNext()).toBe(2n ** 53n);
+});
+
+test("ids expire at max_age", async () => {
+  const { buffer, asked, time } = setUp({}, 10_000);
+  void buffer.next();
+  await asked[0]?.grant();
+  time.advance(9_999);
+  buffer.sample();
+  expect(buffer.ready).toBe(99);
+  time.advance(1);
+  buffer.sample();
+  expect(buffer.ready).toBe(0);
+  expect(asked).toHaveLength(1);
+});
+
+test("for synchronous callers ids are renewed before they expire", async () => {
+  const { buffer, asked, time } = setUp({}, 10_000);
+  expect(buffer.tryNext()).toBeUndefined();
+  await asked[0]?.grant();
+  expect(buffer.tryNext()).toBe(1n);
+  for (let second = 0; second < 100; second++) {
+    time.advance(1_000);
+    buffer.sample();
+    await asked[asked.length - 1]?.grant();
+    expect(buffer.ready).toBeGreaterThan(0);
+  }
+  expect(asked.length).toBeLessThan(15);
+});
+
+test("drain answers the unused end of every load and ends the buffer", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 2; i <= 10; i++) void buffer.next();
+  await asked[1]?.grant();
+  expect(buffer.drain(new IdmintError("DRAINING", "stopping"))).toEqual([
+    { receipt: "r1", segments: [segmentOf(11n, 90)] },
+    { receipt: "r2", segments: [segmentOf(101n, 100)] },
+  ]);
+  expect(() => buffer.next()).toThrow(/DRAINING/);
+});
+
+test("a listener that throws costs nobody an id", async () => {
+  const time = new FakeTime();
+  const buffer = new SegmentBuffer<undefined>("t", defaults, {
+    load: async ({ count }) => ({
+      segments: [segmentOf(1n, count)],
+      epoch: 1n,
+      receipt: undefined,
+    }),
+    clock: time,
+    timers: time,
+    random: () => 0,
+    onEvent: () => {
+      throw new Error("a bad listener");
+    },
+  });
+  expect(await buffer.next()).toBe(1n);
+});
