@@ -323,6 +323,23 @@ test("drain answers the unused end of every load and ends the buffer", async () 
   expect(() => buffer.next()).toThrow(/DRAINING/);
 });
 
+test("never more than one load is fetched ahead, however fast the loader is", async () => {
+  const time = new FakeTime();
+  let loads = 0;
+  const load = async ({ count }: LoadRequest): Promise<Load<undefined>> => {
+    const base = BigInt(loads++) * 1_000n + 1n;
+    return { segments: [segmentOf(base, count)], epoch: 1n, receipt: undefined };
+  };
+  const ports = { load, clock: time, timers: time, random: () => 0 };
+  const buffer = new SegmentBuffer<undefined>("t", defaults, ports);
+  expect(await buffer.next()).toBe(1n);
+  for (let i = 0; i < 50; i++) {
+    void buffer.next();
+    await settle();
+  }
+  expect(loads).toBe(2);
+});
+
 test("a listener that throws costs nobody an id", async () => {
   const time = new FakeTime();
   const buffer = new SegmentBuffer<undefined>("t", defaults, {

@@ -126,7 +126,7 @@ export function loadArrived<R>(
   }
   const expiresAt = load.maxAgeMs === undefined ? Infinity : now + load.maxAgeMs;
   const { segments, epoch, receipt } = load;
-  state.loads.push({ segments, count, epoch, receipt, arrivedAt: now, expiresAt });
+  state.loads.push({ segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt });
   for (const segment of segments) {
     const last = lastOf(segment);
     if (last > state.highest) state.highest = last;
@@ -202,7 +202,7 @@ export function putBack<R>(
   if (state.fenced !== undefined || state.options.ordered || epoch !== state.epoch) return 0;
   if (state.loads.length > MAX_PUT_BACK_LOADS) return 0;
   const count = countOf(segments);
-  const held = { segments, count, epoch, receipt: undefined, arrivedAt: now, expiresAt: Infinity };
+  const held = { segments, count, epoch, grant: undefined, arrivedAt: now, expiresAt: Infinity };
   // Behind the current load and before the next one, so that the next one's end stays the floor's neighbour.
   if (state.loads.length === 0) {
     state.loads.push(held);

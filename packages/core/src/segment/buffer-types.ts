@@ -68,7 +68,7 @@ export interface HeldLoad<R> {
   readonly count: number;
   readonly epoch: bigint;
   /** Absent for ids that were put back. */
-  readonly receipt: R | undefined;
+  readonly grant: { readonly receipt: R } | undefined;
   readonly arrivedAt: number;
   readonly expiresAt: number;
 }

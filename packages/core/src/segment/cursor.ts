@@ -79,9 +79,9 @@ export function takeUnused<R>(
 ): { receipt: R; segments: readonly Segment[] }[] {
   const unused: { receipt: R; segments: readonly Segment[] }[] = [];
   for (const [at, load] of state.loads.entries()) {
-    if (load.receipt === undefined) continue;
+    if (load.grant === undefined) continue;
     const segments = at === 0 ? unusedSegments(state, load) : load.segments;
-    if (segments.length > 0) unused.push({ receipt: load.receipt, segments });
+    if (segments.length > 0) unused.push({ receipt: load.grant.receipt, segments });
   }
   state.loads.length = 0;
   enterFirstLoad(state);
@@ -151,7 +151,7 @@ export function enterFirstLoad<R>(state: BufferState<R>): void {
 
 /** Put-back ids do not count as a next load: they are few, and their end is not the floor. */
 export function hasNext<R>(state: BufferState<R>): boolean {
-  return state.loads.length > 1 && state.loads[state.loads.length - 1]?.receipt !== undefined;
+  return state.loads.length > 1 && state.loads[state.loads.length - 1]?.grant !== undefined;
 }
 
 export function prefetchMark<R>(state: BufferState<R>): number {
