@@ -80,8 +80,8 @@ class World {
   readonly received = new Set<bigint>();
   readonly buffer: SegmentBuffer<number>;
   readonly #options: WorldOptions;
-  /** Which epoch each id was granted under; ids of lost answers are not in it. */
-  readonly #grantedUnder = new Map<bigint, bigint>();
+  /** Epoch of each id, and how many fences there had been when its load started; ids of lost answers are not in it. */
+  readonly #grantedUnder = new Map<bigint, { epoch: bigint; generation: number }>();
   #floor: bigint;
   #oldFloor = 0n;
   #epoch = 1n;
@@ -131,7 +131,7 @@ class World {
       const segments = [segmentOf(base, half)];
       if (count > half) segments.push(segmentOf(base + BigInt(half), count - half));
       this.granted += count;
-      for (const id of idsOf(segments)) this.#grantedUnder.set(id, epoch);
+      for (const id of idsOf(segments)) this.#grantedUnder.set(id, { epoch, generation });
       return { segments, epoch, receipt: this.#loads };
     } finally {
       this.#inFlight--;
@@ -157,10 +157,13 @@ class World {
   #receive(ids: Iterable<bigint>, whenAsked: bigint): void {
     for (const id of ids) {
       if (this.received.has(id)) throw new Error(`id ${id} twice`);
-      const epoch = this.#grantedUnder.get(id);
-      if (epoch === undefined) throw new Error(`id ${id} was never granted to this buffer`);
+      const grant = this.#grantedUnder.get(id);
+      if (grant === undefined) throw new Error(`id ${id} was never granted to this buffer`);
+      const { epoch, generation } = grant;
       if (epoch < this.buffer.epoch)
         throw new Error(`id ${id} of epoch ${epoch} under ${this.buffer.epoch}`);
+      if (generation < this.#fences)
+        throw new Error(`id ${id} was asked for before the last fence`);
       if (this.#options.ordered && id <= whenAsked) throw new Error(`id ${id} after ${whenAsked}`);
       if (id > this.last) this.last = id;
       this.received.add(id);
