@@ -1,0 +1,139 @@
+import { invalidField, type Tag, type TagChange, type TagSettings } from "@idmint/core";
+import { etagMismatch, fieldImmutable, tagExists, tagNotFound } from "./failures.ts";
+
+/** What a change by an operator is stamped with: the store's next revision, and the time by the store's clock. */
+export interface Stamp {
+  readonly revision: bigint;
+  readonly nowMs: number;
+}
+
+/** The row as it shall be; `changed` is false when it is to stay as it is, without a new revision. */
+export interface Decision {
+  readonly tag: Tag;
+  readonly changed: boolean;
+}
+
+// The functions below are pure. Each is run on a row that is locked until the decision is written, in a transaction
+// that holds the lock of the row `store` too: so no two changes take the same revision, and revisions become visible
+// in their order, which the servers' poll for changes rests on.
+
+/**
+ * INVARIANT: a name never starts below a floor it once had, so a tag made over a tombstone keeps the tombstone's floor,
+ * and its version and epoch go on.
+ */
+export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: Stamp): Decision {
+  const first = settings.kind.start - 1n;
+  const times = { revision: stamp.revision, updatedAtMs: stamp.nowMs };
+  if (row === undefined) {
+    const fresh = { state: "ACTIVE", floor: first, version: 0n, epoch: 1n } as const;
+    return { tag: { ...settings, ...fresh, ...times, createdAtMs: stamp.nowMs }, changed: true };
+  }
+  if (row.state !== "DELETED") {
+    if (!haveSameSettings(row, settings)) throw tagExists(settings.name);
+    return { tag: row, changed: false };
+  }
+  const floor = row.floor > first ? row.floor : first;
+  if (floor > settings.ceiling) {
+    throw invalidField(
+      "tag.ceiling",
+      `must be at least ${floor}, the floor of the deleted tag of this name, got ${settings.ceiling}`,
+    );
+  }
+  const next = {
+    state: "ACTIVE",
+    floor,
+    version: row.version + 1n,
+    epoch: row.epoch + 1n,
+  } as const;
+  return { tag: { ...settings, ...next, ...times, createdAtMs: stamp.nowMs }, changed: true };
+}
+
+/**
+ * INVARIANT: kind, order, start and ceiling never change once the version is above 0, whatever the caller took for
+ * immutable: ids that were issued under them are out there.
+ */
+export function updatedTag(
+  name: string,
+  row: Tag | undefined,
+  change: TagChange,
+  expectedRevision: bigint | undefined,
+  stamp: Stamp,
+): Decision {
+  const old = present(name, row, expectedRevision);
+  const settings: TagSettings = {
+    name,
+    description: change.description ?? old.description,
+    order: change.settings?.order ?? old.order,
+    ceiling: change.settings?.ceiling ?? old.ceiling,
+    kind: change.settings?.kind ?? old.kind,
+  };
+  const isFundamental =
+    settings.order !== old.order ||
+    settings.ceiling !== old.ceiling ||
+    settings.kind.kind !== old.kind.kind ||
+    settings.kind.start !== old.kind.start;
+  if (old.version > 0n && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
+  if (haveSameSettings(old, settings)) return { tag: old, changed: false };
+  const floor = old.version === 0n ? settings.kind.start - 1n : old.floor;
+  return { tag: { ...old, ...settings, floor, ...stampOf(stamp) }, changed: true };
+}
+
+/** INVARIANT: the floor only rises, never past the ceiling, and never by more than the caller says is meant. */
+export function advancedTag(
+  name: string,
+  row: Tag | undefined,
+  floor: bigint,
+  options: { maxRaise: bigint; expectedRevision: bigint | undefined },
+  stamp: Stamp,
+): Decision {
+  const old = present(name, row, options.expectedRevision);
+  if (floor > old.ceiling) {
+    throw invalidField("floor", `must be at most the ceiling ${old.ceiling}, got ${floor}`);
+  }
+  if (floor <= old.floor) return { tag: old, changed: false };
+  if (floor - old.floor > options.maxRaise) {
+    throw invalidField(
+      "floor",
+      `would raise the floor by ${floor - old.floor}, more than ${options.maxRaise}; a floor never goes down again`,
+    );
+  }
+  const next = { floor, version: old.version + 1n, epoch: old.epoch + 1n };
+  return { tag: { ...old, ...next, ...stampOf(stamp) }, changed: true };
+}
+
+/** INVARIANT: a new state comes with a new epoch, so that servers drop the segments they hold. */
+export function tagInState(
+  name: string,
+  row: Tag | undefined,
+  state: Tag["state"],
+  expectedRevision: bigint | undefined,
+  stamp: Stamp,
+): Decision {
+  const old = present(name, row, expectedRevision);
+  if (old.state === state) return { tag: old, changed: false };
+  return { tag: { ...old, state, epoch: old.epoch + 1n, ...stampOf(stamp) }, changed: true };
+}
+
+function present(name: string, row: Tag | undefined, expectedRevision: bigint | undefined): Tag {
+  if (row === undefined || row.state === "DELETED") throw tagNotFound(name);
+  if (expectedRevision !== undefined && expectedRevision !== row.revision) throw etagMismatch(name);
+  return row;
+}
+
+function stampOf(stamp: Stamp): { revision: bigint; updatedAtMs: number } {
+  return { revision: stamp.revision, updatedAtMs: stamp.nowMs };
+}
+
+function haveSameSettings(a: TagSettings, b: TagSettings): boolean {
+  return (
+    a.description === b.description &&
+    a.order === b.order &&
+    a.ceiling === b.ceiling &&
+    a.kind.kind === b.kind.kind &&
+    a.kind.start === b.kind.start &&
+    a.kind.min === b.kind.min &&
+    a.kind.max === b.kind.max &&
+    a.kind.holdForMs === b.kind.holdForMs &&
+    a.kind.maxAgeMs === b.kind.maxAgeMs
+  );
+}

@@ -1,0 +1,94 @@
+import { IdmintError, invalidField } from "@idmint/core";
+
+/**
+ * What an operator may allow by name although ids may repeat after a crash.
+ *
+ * - `fsync`: PostgreSQL runs with fsync=off.
+ * - `full_page_writes`: PostgreSQL runs with full_page_writes=off.
+ * - `synchronous_commit`: keep the server's synchronous_commit although it is weaker than `on`.
+ * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
+ */
+export const UNSAFE_SETTINGS = [
+  "fsync",
+  "full_page_writes",
+  "synchronous_commit",
+  "network_filesystem",
+] as const;
+
+/** A store in one SQLite file, for one host. */
+export interface SqliteConfig {
+  readonly backend: "sqlite";
+  /** Path of the database file; its -wal, -shm and .witness lie beside it. */
+  readonly path: string;
+  /** Whether `migrateStore` may make the file. Nothing else ever makes one. Default: false. */
+  readonly create?: boolean;
+  /** Longest wait for one answer, in milliseconds; 100 … 60,000. Default: 3,000. */
+  readonly timeoutMs?: number;
+  /** Names out of UNSAFE_SETTINGS. */
+  readonly allowUnsafe: readonly string[];
+}
+
+/** A store in a PostgreSQL database, 14 or later. */
+export interface PostgresConfig {
+  readonly backend: "postgres";
+  /** postgres://user:password@host:port/database?sslmode=…; never logged, in no error. */
+  readonly url: string;
+  /**
+   * Longest wait for one answer, in milliseconds; then the socket is destroyed and the outcome is unknown. 100 … 60,000.
+   * Default: 3,000. The server's own time-outs are set to five sixths of it, so that they come first.
+   */
+  readonly timeoutMs?: number;
+  /** Longest wait for a new connection, in milliseconds; 100 … 60,000. Default: 1,500. */
+  readonly connectTimeoutMs?: number;
+  /** Most connections of this process; 1 … 100. Default: 4. */
+  readonly poolSize?: number;
+  /** What pg_stat_activity shows. Default: idmint. */
+  readonly applicationName?: string;
+  /** Names out of UNSAFE_SETTINGS. */
+  readonly allowUnsafe: readonly string[];
+}
+
+/** Which store, and how to reach it. */
+export type StoreConfig = SqliteConfig | PostgresConfig;
+
+/** Longest wait for one answer of the store unless configured, in milliseconds. */
+export const DEFAULT_TIMEOUT_MS = 3_000;
+
+/** Refuses what cannot be meant. */
+export function checkConfig(config: StoreConfig): void {
+  for (const name of config.allowUnsafe) {
+    if ((UNSAFE_SETTINGS as readonly string[]).includes(name)) continue;
+    throw invalidField("allow_unsafe", `knows ${UNSAFE_SETTINGS.join(", ")}, got ${name}`);
+  }
+  checkRange("timeout", config.timeoutMs, 100, 60_000);
+  if (config.backend === "sqlite") {
+    if (config.path === "" || config.path.includes("\0") || config.path.startsWith(":")) {
+      throw invalidField("path", "must name a file");
+    }
+    return;
+  }
+  checkRange("connect_timeout", config.connectTimeoutMs, 100, 60_000);
+  checkRange("pool_size", config.poolSize, 1, 100);
+}
+
+function checkRange(field: string, value: number | undefined, min: number, max: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) return;
+  throw invalidField(field, `must be ${min} to ${max}, got ${value}`);
+}
+
+/** Refuses a store whose settings may repeat ids after a crash, unless all of them are allowed by name. */
+export function refuseUnsafe(
+  found: ReadonlyMap<string, string>,
+  allowed: readonly string[],
+  hint = "",
+): void {
+  const refused = [...found].filter(([name]) => !allowed.includes(name));
+  if (refused.length === 0) return;
+  const names = refused.map(([name]) => name).join(",");
+  const text = refused.map(([, description]) => description).join("; ");
+  throw new IdmintError(
+    "STORE_UNSAFE",
+    `${text}: ids may repeat after a crash${hint}; --allow-unsafe-store=${names} takes the risk`,
+    { metadata: { settings: names } },
+  );
+}

@@ -1,0 +1,60 @@
+import { IdmintError } from "@idmint/core";
+
+/** When a caller may try again after the store could not be asked, in milliseconds. */
+const RETRY_AFTER_MS = 200;
+
+/** The store could not be asked, or its outcome is not known: what it may have granted is never used. */
+export function storeUnavailable(text: string, cause?: unknown): IdmintError {
+  return new IdmintError("STORE_UNAVAILABLE", text, {
+    retryAfterMs: RETRY_AFTER_MS,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** The store is not in the state it was left in; an operator has to look. */
+export function storeWentBack(detail: string): IdmintError {
+  return new IdmintError(
+    "STORE_EPOCH_CHANGED",
+    `${detail}; ids may have been issued that the store does not know: see idmint store accept`,
+    { metadata: { detail } },
+  );
+}
+
+export function schemaMismatch(text: string): IdmintError {
+  return new IdmintError("SCHEMA_MISMATCH", text);
+}
+
+export function tagNotFound(name: string): IdmintError {
+  return new IdmintError(
+    "TAG_NOT_FOUND",
+    `tag "${name}" does not exist; make it with: idmint tag create ${name}`,
+    { metadata: { tag: name } },
+  );
+}
+
+export function tagExists(name: string): IdmintError {
+  return new IdmintError("TAG_EXISTS", `tag "${name}" exists with other settings`, {
+    metadata: { tag: name },
+  });
+}
+
+export function etagMismatch(name: string): IdmintError {
+  return new IdmintError(
+    "ETAG_MISMATCH",
+    `tag "${name}" was changed by somebody else; read it again`,
+    { metadata: { tag: name } },
+  );
+}
+
+export function fieldImmutable(name: string): IdmintError {
+  return new IdmintError(
+    "FIELD_IMMUTABLE",
+    `tag "${name}" has issued ids: its kind, order, start and ceiling cannot change any more`,
+    { metadata: { tag: name } },
+  );
+}
+
+/** Fails when an answer is asked of a store that was closed. */
+export function storeClosed(): IdmintError {
+  return storeUnavailable("the store is closed");
+}

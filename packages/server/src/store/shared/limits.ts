@@ -1,0 +1,44 @@
+import { type GrantRequest, invalidField, MAX_ID } from "@idmint/core";
+
+/** Most requests of one `grant` or `giveBack`. */
+export const MAX_BATCH = 1_000;
+/** Most names of one `getTags`, and most watched tags of one `changes`. */
+export const MAX_NAMES = 1_000;
+
+// Breaking one of these is a fault of the calling code, not of a caller's input, hence RangeError.
+
+export function assertBatch(requests: readonly { readonly tag: string }[]): void {
+  if (requests.length > MAX_BATCH) throw new RangeError(`${requests.length} requests in a batch`);
+  const tags = new Set(requests.map((request) => request.tag));
+  if (tags.size !== requests.length) throw new RangeError("a tag occurs twice in a batch");
+}
+
+export function assertGrants(requests: readonly GrantRequest[]): void {
+  assertBatch(requests);
+  for (const { count, minCount, after, seenVersion } of requests) {
+    const isGood =
+      Number.isSafeInteger(count) &&
+      Number.isSafeInteger(minCount) &&
+      minCount >= 1 &&
+      minCount <= count &&
+      after >= 0n &&
+      seenVersion >= 0n;
+    if (!isGood) throw new RangeError(`a grant of ${minCount} to ${count} ids after ${after}`);
+  }
+}
+
+export function assertNames(names: readonly unknown[]): void {
+  if (names.length > MAX_NAMES) throw new RangeError(`${names.length} names in one call`);
+}
+
+export function assertPage(limit: number): void {
+  if (!Number.isInteger(limit) || limit < 1 || limit > 100_000) {
+    throw new RangeError(`a page of ${limit}`);
+  }
+}
+
+/** A gap is an operator's word, so a bad one is their error. */
+export function assertGap(gap: bigint): void {
+  if (gap >= 0n && gap <= MAX_ID) return;
+  throw invalidField("gap", `must be 0 to ${MAX_ID}, got ${gap}`);
+}

@@ -1,0 +1,22 @@
+/** What `idmint store status` shows. */
+export interface StoreStatus {
+  readonly backend: string;
+  /** Version of the schema found; 0: none. */
+  readonly schemaVersion: number;
+  /** Version of the schema this release works with. */
+  readonly knownSchemaVersion: number;
+  /** Random name the store got when it was made; empty without a schema. */
+  readonly storeId: string;
+  /** Random name of the store's history; another one after every accept. */
+  readonly incarnation: string;
+  readonly revision: bigint;
+  /** How many tags there are, tombstones included. */
+  readonly tags: number;
+  /** The identity that was accepted, and the one that is there. */
+  readonly acceptedIdentity: string;
+  readonly presentIdentity: string;
+  /** Why nothing is granted; empty when all is well. */
+  readonly fenced: string;
+  /** Settings that are unsafe, allowed or not. */
+  readonly unsafe: readonly string[];
+}

@@ -1,0 +1,34 @@
+import type { ChangeStore, StoreChanges } from "@idmint/core";
+import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
+import type { Database } from "./database.ts";
+import { readStoreRow } from "./identity.ts";
+
+const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
+
+/** What changed since a revision, read from one snapshot. */
+export function changes(
+  database: Database,
+  query: Parameters<ChangeStore["changes"]>[0],
+  deadlineMs: number,
+): StoreChanges {
+  return database.read(deadlineMs, (transaction, fenced) => {
+    const store = readStoreRow(transaction);
+    const revision = store?.revision ?? 0n;
+    // The table has no index by revision, so it is read only when there is something to find.
+    const rows =
+      revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
+    const behind = query.watched.filter(({ tag, version }) => {
+      const row = transaction.get("SELECT version FROM tag WHERE name = ?", tag);
+      return row === undefined || (row["version"] as bigint) < version;
+    });
+    return {
+      incarnation: store?.incarnation ?? "",
+      revision,
+      changed: rows.slice(0, query.limit).map((row) => tagFromRow(row as unknown as TagRow)),
+      more: rows.length > query.limit,
+      behind: behind.map(({ tag }) => tag),
+      fenced,
+      nowMs: Date.now(),
+    };
+  });
+}

@@ -1,0 +1,302 @@
+import { existsSync } from "node:fs";
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import { IdmintError } from "@idmint/core";
+import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
+import { type Files, lookAtFiles } from "./files.ts";
+import { Fence } from "./identity.ts";
+import { type Mark, Witness } from "./witness.ts";
+
+/** Statements of one transaction. 64-bit integers come as bigint. */
+export interface Transaction {
+  all(sql: string, ...values: SQLInputValue[]): Record<string, unknown>[];
+  get(sql: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
+  /** Answers how many rows were changed. */
+  run(sql: string, ...values: SQLInputValue[]): number;
+}
+
+/** Monotonic milliseconds that every thread of the process counts from the same origin. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000;
+}
+
+/** Longest wait for the lock of another process, in milliseconds. */
+const LOCK_WAIT_MS = 2_000;
+/** A -wal larger than this is cut back as soon as no reader needs it; ordinary checkpoints begin at 4 MiB. */
+const WAL_LIMIT_BYTES = 32n * 1024n * 1024n;
+
+interface Handle {
+  readonly sqlite: DatabaseSync;
+  readonly files: Files;
+  readonly statements: Map<string, StatementSync>;
+}
+
+/**
+ * One connection to the store's file, for one thread. It is closed or open; it opens at the next use after anything went
+ * wrong with it, and when it finds that its files were replaced.
+ */
+export class Database {
+  readonly path: string;
+  readonly fence: Fence;
+  readonly #witness: Witness;
+  #handle: Handle | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+    this.#witness = new Witness(path);
+    this.fence = new Fence();
+  }
+
+  /**
+   * Runs `work` in a transaction that holds the write lock. Rejects with STORE_EPOCH_CHANGED when the store is fenced
+   * (unless `fenced` is allowed), and with STORE_UNAVAILABLE when nothing happened or the outcome is not known.
+   *
+   * INVARIANT: what `work` answers is passed on only after COMMIT succeeded. A row that UPDATE … RETURNING answers
+   * outside of BEGIN … COMMIT may not be stored at all: the error of the commit behind it is swallowed.
+   */
+  write<T>(
+    deadlineMs: number,
+    work: (transaction: Transaction) => T,
+    options: { fenced: "refuse" | "allow" } = { fenced: "refuse" },
+  ): T {
+    const witnessed = this.#sight();
+    const handle = this.#begin("BEGIN IMMEDIATE", deadlineMs);
+    let result: T;
+    let mark: Mark | undefined;
+    let files: Files;
+    try {
+      const transaction = this.#transaction(handle);
+      files = this.#sameFiles(handle);
+      if (options.fenced === "refuse") {
+        const reason = this.fence.check(transaction, files, witnessed);
+        if (reason !== "") throw storeWentBack(reason);
+      }
+      result = work(transaction);
+      mark = this.fence.mark(transaction);
+    } catch (error) {
+      this.#rollBack(handle);
+      throw this.#failure(error);
+    }
+    try {
+      handle.sqlite.exec("COMMIT");
+    } catch (error) {
+      this.#abandon();
+      throw storeUnavailable("the outcome of a commit is not known", error);
+    }
+    if (mark !== undefined) {
+      this.fence.committed(mark);
+      this.#witness.write(mark);
+    }
+    if (files.walSize > WAL_LIMIT_BYTES) cutBackWal(handle.sqlite);
+    return result;
+  }
+
+  /** Runs `work` on one snapshot; `fenced` says why nothing may be granted, or is empty. */
+  read<T>(deadlineMs: number, work: (transaction: Transaction, fenced: string) => T): T {
+    this.#witness.recheck();
+    const witnessed = this.#sight();
+    const handle = this.#begin("BEGIN", deadlineMs);
+    try {
+      const transaction = this.#transaction(handle);
+      const files = this.#sameFiles(handle);
+      const result = work(transaction, this.fence.check(transaction, files, witnessed));
+      handle.sqlite.exec("COMMIT");
+      return result;
+    } catch (error) {
+      this.#rollBack(handle);
+      throw this.#failure(error);
+    }
+  }
+
+  /** Runs statements that cannot be in a transaction of ours, or know of no store yet. */
+  raw<T>(
+    deadlineMs: number,
+    work: (transaction: Transaction, exec: (sql: string) => void) => T,
+  ): T {
+    const handle = this.#opened(deadlineMs);
+    try {
+      return work(this.#transaction(handle), (sql) => {
+        untilNotBusy(deadlineMs, () => handle.sqlite.exec(sql));
+      });
+    } catch (error) {
+      this.#rollBack(handle);
+      throw this.#failure(error);
+    }
+  }
+
+  /** Opens the files by their names at the next use. */
+  reopen(): void {
+    this.#abandon();
+    this.#witness.recheck();
+  }
+
+  close(): void {
+    this.#abandon();
+    this.#witness.close();
+  }
+
+  /** What the witness says now, which is never ahead of what the next transaction sees. */
+  #sight(): Mark | undefined {
+    try {
+      return this.#witness.read();
+    } catch (error) {
+      throw storeUnavailable(`cannot read ${this.#witness.path}`, error);
+    }
+  }
+
+  #begin(sql: string, deadlineMs: number): Handle {
+    const handle = this.#opened(deadlineMs);
+    try {
+      untilNotBusy(deadlineMs, () => handle.sqlite.exec(sql));
+    } catch (error) {
+      throw this.#failure(error);
+    }
+    return handle;
+  }
+
+  /**
+   * INVARIANT: nothing is read or written through a connection whose files are not the ones that lie under their names
+   * now. Another -shm means other locks, another -wal or database file other contents: what this connection sees is then
+   * nobody else's truth.
+   */
+  #sameFiles(handle: Handle): Files {
+    const now = lookAtFiles(this.path);
+    const { files } = handle;
+    if (
+      now !== undefined &&
+      now.identity === files.identity &&
+      now.wal === files.wal &&
+      now.shm === files.shm
+    ) {
+      return now;
+    }
+    this.fence.filesReplaced();
+    this.#rollBack(handle);
+    this.#abandon();
+    throw storeWentBack("the files of the store were replaced under the running server");
+  }
+
+  #opened(deadlineMs: number): Handle {
+    if (this.#handle !== undefined) return this.#handle;
+    if (!existsSync(this.path)) {
+      if (this.fence.hasSeenStore) throw storeWentBack("the file of the store is gone");
+      throw new IdmintError(
+        "SCHEMA_MISMATCH",
+        `there is no store at ${this.path}; run: idmint migrate`,
+      );
+    }
+    this.fence.distrustContents();
+    let sqlite: DatabaseSync | undefined;
+    try {
+      sqlite = new DatabaseSync(this.path);
+      const files = prepareConnection(sqlite, this.path, deadlineMs);
+      this.#handle = { sqlite, files, statements: new Map() };
+      return this.#handle;
+    } catch (error) {
+      if (sqlite?.isOpen === true) sqlite.close();
+      throw this.#failure(error);
+    }
+  }
+
+  #transaction(handle: Handle): Transaction {
+    const prepared = (sql: string): StatementSync => {
+      const known = handle.statements.get(sql);
+      if (known !== undefined) return known;
+      const statement = handle.sqlite.prepare(sql);
+      statement.setReadBigInts(true);
+      // SQLite carries some pragmas out while it prepares them, so they are prepared each time.
+      if (!sql.startsWith("PRAGMA")) handle.statements.set(sql, statement);
+      return statement;
+    };
+    return {
+      all: (sql, ...values) => prepared(sql).all(...values),
+      get: (sql, ...values) => prepared(sql).all(...values)[0],
+      run: (sql, ...values) => Number(prepared(sql).run(...values).changes),
+    };
+  }
+
+  #rollBack(handle: Handle): void {
+    try {
+      if (handle.sqlite.isOpen) handle.sqlite.exec("ROLLBACK");
+    } catch {
+      // SQLite has rolled back by itself already, or the connection is beyond use; either way nothing was committed.
+    }
+  }
+
+  /** Drops the connection; the next use opens another. */
+  #abandon(): void {
+    const handle = this.#handle;
+    this.#handle = undefined;
+    try {
+      if (handle?.sqlite.isOpen === true) handle.sqlite.close();
+    } catch {
+      // Closing reports what went wrong before; the connection is gone all the same.
+    }
+  }
+
+  /** Any error as an IdmintError. Whatever is not ours leaves the connection in doubt, so it is dropped. */
+  #failure(error: unknown): IdmintError {
+    if (error instanceof IdmintError) return error;
+    if (!isBusy(error)) this.#abandon();
+    return storeUnavailable(
+      isBusy(error) ? "another process keeps the store locked" : "the store failed",
+      error,
+    );
+  }
+}
+
+function cutBackWal(sqlite: DatabaseSync): void {
+  try {
+    sqlite.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch {
+    // Somebody still reads; a later commit tries again.
+  }
+}
+
+function prepareConnection(sqlite: DatabaseSync, path: string, deadlineMs: number): Files {
+  sqlite.exec("PRAGMA busy_timeout = 0");
+  untilNotBusy(deadlineMs, () => {
+    const mode = sqlite.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+    if (mode !== "wal")
+      throw new Error(`the file system allows no WAL: journal_mode is ${String(mode)}`);
+  });
+  // FULL: a commit is on disk before it is answered. fullfsync: on macOS only then it really is.
+  sqlite.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON");
+  sqlite.exec("PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 4194304");
+  sqlite.exec("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY");
+  // The -wal and -shm exist from the first read on, and as long as any connection is open.
+  untilNotBusy(deadlineMs, () => sqlite.exec("SELECT 1 FROM sqlite_schema"));
+  const files = lookAtFiles(path);
+  if (files === undefined) throw new Error("the file of the store is gone");
+  return files;
+}
+
+/** Repeats what fails for another process's lock, with growing and jittered pauses, until the deadline. */
+function untilNotBusy(deadlineMs: number, attempt: () => void): void {
+  const end = Math.min(deadlineMs, monotonicMs() + LOCK_WAIT_MS);
+  for (let pauseMs = 0.2; ; pauseMs = Math.min(pauseMs * 1.5, 10)) {
+    try {
+      attempt();
+      return;
+    } catch (error) {
+      if (!isBusy(error) || monotonicMs() + pauseMs >= end) throw error;
+    }
+    sleep(pauseMs * (0.5 + Math.random()));
+  }
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
+
+function isBusy(error: unknown): boolean {
+  const { errcode } = error as { errcode?: unknown };
+  if (typeof errcode !== "number") return false;
+  // The low byte is the primary code; the rest says which kind of busy.
+  return (errcode & 0xff) === SQLITE_BUSY || (errcode & 0xff) === SQLITE_LOCKED;
+}
+
+const never = new Int32Array(new SharedArrayBuffer(4));
+
+/** Blocks this thread, which has nothing else to do: every request behind this one needs the same lock. */
+function sleep(ms: number): void {
+  Atomics.wait(never, 0, 0, ms);
+}

@@ -1,0 +1,80 @@
+import { closeSync, fsyncSync, openSync, statfsSync, statSync } from "node:fs";
+import path from "node:path";
+
+/** The files of a store as they were seen at one moment. */
+export interface Files {
+  /** Names the database file itself, not its contents: another one after a copy, a restore by rename, a move. */
+  readonly identity: string;
+  /** Inodes of -wal and -shm, or 0n where missing. */
+  readonly wal: bigint;
+  readonly shm: bigint;
+  /** Changes whenever the database file is written, by a checkpoint or by anything else. */
+  readonly contents: string;
+  /** Bytes in the -wal. */
+  readonly walSize: bigint;
+}
+
+/**
+ * Looks at the files by their names; undefined without a database file.
+ *
+ * The database must only ever be *opened* through SQLite: closing any other descriptor of it would drop the locks that
+ * SQLite holds in this process. Looking by name is safe.
+ *
+ * The inode alone does not name a file: ext4 gives a deleted file's inode to the next one made. The time of birth, where
+ * the file system knows it, tells them apart and cannot be copied.
+ */
+export function lookAtFiles(databasePath: string): Files | undefined {
+  const options = { bigint: true, throwIfNoEntry: false } as const;
+  const database = statSync(databasePath, options);
+  if (database === undefined) return undefined;
+  const wal = statSync(`${databasePath}-wal`, options);
+  const shm = statSync(`${databasePath}-shm`, options);
+  return {
+    identity: `${database.ino}/${database.birthtimeNs}`,
+    wal: wal?.ino ?? 0n,
+    shm: shm?.ino ?? 0n,
+    contents: `${database.mtimeNs}/${database.size}`,
+    walSize: wal?.size ?? 0n,
+  };
+}
+
+/** Makes an empty database file that only its owner may read; fails when there is a file already. */
+export function createFile(databasePath: string): void {
+  closeSync(openSync(databasePath, "wx", 0o600));
+  // The name of the file must outlive a crash as surely as its contents will.
+  const folder = openSync(path.dirname(databasePath), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+// Magic numbers of statfs(2) on Linux.
+const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
+  [0x6969, "NFS"],
+  [0x517b, "SMB"],
+  [0xfe534d42, "SMB2"],
+  [0xff534d42, "CIFS"],
+  [0x65735546, "FUSE"],
+  [0x01021997, "9P"],
+  [0x00c36400, "Ceph"],
+  [0x5346414f, "AFS"],
+  [0x6b414653, "AFS"],
+  [0x73757245, "Coda"],
+  [0x0bd00bd0, "Lustre"],
+  [0x47504653, "GPFS"],
+  [0x7461636f, "OCFS2"],
+  [0x01161970, "GFS2"],
+]);
+
+/** What network file system a folder lies on, or undefined. Known on Linux only. */
+export function networkFileSystem(folder: string): string | undefined {
+  if (process.platform !== "linux") return undefined;
+  return nameOfNetworkFileSystem(statfsSync(folder).type);
+}
+
+/** The name behind a magic number of statfs(2), or undefined for a local file system. */
+export function nameOfNetworkFileSystem(magic: number): string | undefined {
+  return NETWORK_FILE_SYSTEMS.get(magic >>> 0);
+}

@@ -1,0 +1,35 @@
+import { type GiveBackRequest, IdmintError } from "@idmint/core";
+import type { Database } from "./database.ts";
+
+const GIVE_BACK =
+  "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND state <> 'DELETED'";
+const PROGRESS = "UPDATE store SET progress = progress + ?";
+
+/**
+ * Lowers floors by the unused ends of grants.
+ *
+ * INVARIANT: the floor is lowered only while it still ends at the grant *and* the row still has the grant's version: an
+ * equal floor alone may be that of a later grant, after another give-back. The version rises here too, so a give-back
+ * that is sent twice finds another version and does nothing.
+ */
+export function giveBack(
+  database: Database,
+  requests: readonly GiveBackRequest[],
+  deadlineMs: number,
+): readonly number[] {
+  try {
+    return database.write(deadlineMs, (transaction) => {
+      const counts = requests.map(({ tag, from, to, version }) => {
+        const changed = transaction.run(GIVE_BACK, from - 1n, tag, to, version);
+        return changed === 1 ? Number(to - from + 1n) : 0;
+      });
+      const changes = counts.filter((count) => count > 0).length;
+      if (changes > 0) transaction.run(PROGRESS, changes);
+      return counts;
+    });
+  } catch (error) {
+    // In a store that went back the grant may be somebody else's by now: it stays a gap.
+    if (!(error instanceof IdmintError) || error.reason !== "STORE_EPOCH_CHANGED") throw error;
+    return requests.map(() => 0);
+  }
+}

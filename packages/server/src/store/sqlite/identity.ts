@@ -1,0 +1,119 @@
+import type { Transaction } from "./database.ts";
+import type { Files } from "./files.ts";
+import { isBehind, type Mark } from "./witness.ts";
+
+export interface StoreRow {
+  readonly storeId: string;
+  readonly incarnation: string;
+  /** Identity of the file that was accepted. */
+  readonly identity: string;
+  readonly revision: bigint;
+  readonly generation: bigint;
+  readonly progress: bigint;
+}
+
+/** Reads the row `store`, or undefined in a file without it. */
+export function readStoreRow(transaction: Transaction): StoreRow | undefined {
+  const row = transaction.get(
+    "SELECT store_id, incarnation, identity, revision, generation, progress FROM store",
+  );
+  if (row === undefined) return undefined;
+  return {
+    storeId: String(row["store_id"]),
+    incarnation: String(row["incarnation"]),
+    identity: String(row["identity"]),
+    revision: row["revision"] as bigint,
+    generation: row["generation"] as bigint,
+    progress: row["progress"] as bigint,
+  };
+}
+
+/**
+ * Tells whether the store is what was accepted, or went back. Five things are compared, before every grant:
+ *
+ * 1. The database file's identity with the one recorded when it was made or accepted: a copy, a renamed copy.
+ * 2. Its progress with the highest this process saw: an older copy written into the same file.
+ * 3. Its progress with the witness: the same, for a process that never saw the store before.
+ * 4. Its progress with the sum of its rows: an older file under a newer -wal, where only some rows went back. Costs a
+ *    read of all tags, so it is done only when the database file was written to: by a checkpoint, every few hundred
+ *    commits, or by somebody else.
+ * 5. Whether files were replaced under this process's connection. That stays until an operator accepts.
+ */
+export class Fence {
+  #highest: Mark | undefined;
+  #incarnation: string | undefined;
+  #replacedIn: string | undefined;
+  #trustedContents: string | undefined;
+
+  /** Whether this process has ever read the store's row. */
+  get hasSeenStore(): boolean {
+    return this.#incarnation !== undefined;
+  }
+
+  /** The files of an open connection turned out not to be the ones under their names. */
+  filesReplaced(): void {
+    this.#replacedIn = this.#incarnation;
+  }
+
+  /** The contents are read anew before the next grant. */
+  distrustContents(): void {
+    this.#trustedContents = undefined;
+  }
+
+  /** A transaction that ended with this mark is committed. */
+  committed(mark: Mark): void {
+    this.#highest = mark;
+  }
+
+  /** How far the store is within this transaction, or undefined when it has no row yet. */
+  mark(transaction: Transaction): Mark | undefined {
+    const row = readStoreRow(transaction);
+    if (row === undefined) return undefined;
+    this.#incarnation = row.incarnation;
+    return row;
+  }
+
+  /**
+   * Why nothing may be granted, in words, or an empty text.
+   *
+   * `witnessed` must have been read before the transaction saw its snapshot: the witness is never ahead of a database
+   * that is whole, but another process may commit and write it at any time.
+   */
+  check(transaction: Transaction, files: Files, witnessed: Mark | undefined): string {
+    const row = readStoreRow(transaction);
+    if (row === undefined) return "the store has lost its identity";
+    this.#incarnation = row.incarnation;
+    if (this.#replacedIn !== undefined) {
+      if (this.#replacedIn === row.incarnation) {
+        return "the files of the store were replaced under the running server";
+      }
+      this.#replacedIn = undefined;
+    }
+    if (row.identity !== files.identity) {
+      return "the file of the store is a copy, not the file that was accepted";
+    }
+    if (witnessed !== undefined && isBehind(row, witnessed)) {
+      return witnessed.storeId === row.storeId
+        ? "the store is an older copy: its witness has seen later changes"
+        : "the store is another one than its witness has seen";
+    }
+    if (this.#highest !== undefined && isBehind(row, this.#highest)) {
+      return "the store is an older copy: this server has seen later changes";
+    }
+    if (this.#trustedContents !== files.contents) {
+      if (!hasAllRows(transaction, row)) return "the store is put together from several copies";
+      this.#trustedContents = files.contents;
+    }
+    this.#highest = row;
+    return "";
+  }
+}
+
+/** The sum that `progress` counts: every change of a row raises its version or its revision. */
+export const SUM_OF_ROWS = "SELECT coalesce(sum(version + revision), 0) AS progress FROM tag";
+
+function hasAllRows(transaction: Transaction, row: StoreRow): boolean {
+  // Pages that SQLite holds in memory would hide what somebody wrote into the file.
+  transaction.all("PRAGMA shrink_memory");
+  return transaction.get(SUM_OF_ROWS)?.["progress"] === row.progress;
+}

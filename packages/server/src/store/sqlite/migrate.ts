@@ -1,0 +1,82 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync } from "node:fs";
+import path from "node:path";
+import type { SqliteConfig } from "../shared/config.ts";
+import { storeWentBack } from "../shared/failures.ts";
+import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
+import { Database, monotonicMs, type Transaction } from "./database.ts";
+import { createFile, lookAtFiles } from "./files.ts";
+import { migrations } from "./migrations/index.ts";
+import { deadlineOf, missingStore, refuseNetworkFileSystem } from "./open.ts";
+import { appliedMigrations } from "./schema.ts";
+import { Witness } from "./witness.ts";
+
+const RECORD = "INSERT INTO migration (number, name, checksum, applied_at_ms) VALUES (?, ?, ?, ?)";
+const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, revision, generation, progress)
+  VALUES (1, ?, ?, ?, 0, 0, 0)`;
+
+/** Makes or migrates the file, one step a transaction; the write lock keeps two of these apart. */
+export function migrate(config: SqliteConfig, options: { dryRun: boolean }): MigrationReport {
+  const created = !existsSync(config.path);
+  if (created) {
+    if (config.create !== true) throw missingStore(config.path);
+    if (options.dryRun) return { from: 0, to: migrations.length, steps: migrations, created };
+    refuseToReplace(config.path);
+    mkdirSync(path.dirname(config.path), { recursive: true, mode: 0o700 });
+    refuseNetworkFileSystem(config);
+    createFile(config.path);
+  } else {
+    refuseNetworkFileSystem(config);
+  }
+  const database = new Database(config.path);
+  try {
+    return { ...applyAll(database, config, options.dryRun), created };
+  } finally {
+    database.close();
+  }
+}
+
+function applyAll(
+  database: Database,
+  config: SqliteConfig,
+  dryRun: boolean,
+): Omit<MigrationReport, "created"> {
+  const deadlineMs = monotonicMs() + deadlineOf(config);
+  return database.raw(deadlineMs, (transaction, exec) => {
+    exec("BEGIN IMMEDIATE");
+    const applied = appliedMigrations(transaction);
+    const steps = pendingSteps(migrations, applied);
+    if (!dryRun) {
+      for (const step of steps) {
+        exec(step.sql);
+        transaction.run(RECORD, step.number, step.name, checksumOf(step), Date.now());
+      }
+      if (applied.length === 0) seed(database.path, transaction);
+    }
+    exec("COMMIT");
+    return { from: applied.length, to: migrations.length, steps };
+  });
+}
+
+function seed(databasePath: string, transaction: Transaction): void {
+  const files = lookAtFiles(databasePath);
+  if (files === undefined) throw storeWentBack("the file of the store is gone");
+  transaction.run(SEED, randomUUID(), randomUUID(), files.identity);
+}
+
+/**
+ * A witness without its database means that somebody deleted or moved the database: one made in its place would issue
+ * the same ids again.
+ */
+function refuseToReplace(databasePath: string): void {
+  const witness = new Witness(databasePath);
+  try {
+    const seen = witness.read();
+    if (seen === undefined || seen.progress === 0n) return;
+    throw storeWentBack(
+      `there was a store at ${databasePath}; if its ids may be issued again, remove ${witness.path}`,
+    );
+  } finally {
+    witness.close();
+  }
+}

@@ -1,0 +1,50 @@
+import type { Migration } from "../../shared/migration.ts";
+
+/**
+ * `store` has one row. `progress` is the sum of version and revision over all tags: it rises with every change and
+ * shows a file that is pieced together from several times. `generation` counts the accepts.
+ *
+ * There is no index besides the primary keys: the poll reads `tag` only when the revision has changed.
+ */
+export const init: Migration = {
+  number: 1,
+  name: "store and tags",
+  sql: `
+CREATE TABLE migration (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  checksum TEXT NOT NULL,
+  applied_at_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE store (
+  singleton INTEGER PRIMARY KEY CHECK (singleton = 1),
+  store_id TEXT NOT NULL,
+  incarnation TEXT NOT NULL,
+  identity TEXT NOT NULL,
+  revision INTEGER NOT NULL CHECK (revision >= 0),
+  generation INTEGER NOT NULL CHECK (generation >= 0),
+  progress INTEGER NOT NULL CHECK (progress >= 0)
+) STRICT;
+
+CREATE TABLE tag (
+  name TEXT COLLATE BINARY PRIMARY KEY CHECK (length(name) BETWEEN 1 AND 128),
+  kind TEXT NOT NULL,
+  id_order TEXT NOT NULL CHECK (id_order IN ('UNORDERED', 'PER_CLIENT', 'STRICT')),
+  description TEXT NOT NULL,
+  ceiling INTEGER NOT NULL CHECK (ceiling >= 1),
+  floor INTEGER NOT NULL CHECK (floor BETWEEN 0 AND ceiling),
+  version INTEGER NOT NULL CHECK (version >= 0),
+  epoch INTEGER NOT NULL CHECK (epoch >= 1),
+  state TEXT NOT NULL CHECK (state IN ('ACTIVE', 'PAUSED', 'DELETED')),
+  revision INTEGER NOT NULL CHECK (revision >= 1),
+  segment_start INTEGER CHECK (segment_start BETWEEN 1 AND ceiling),
+  segment_min INTEGER CHECK (segment_min >= 1),
+  segment_max INTEGER CHECK (segment_max >= segment_min),
+  segment_hold_for_ms INTEGER CHECK (segment_hold_for_ms >= 1),
+  segment_max_age_ms INTEGER CHECK (segment_max_age_ms >= 1),
+  created_at_ms INTEGER NOT NULL,
+  updated_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+`,
+};

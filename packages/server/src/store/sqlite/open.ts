@@ -1,0 +1,43 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import type { IdmintError } from "@idmint/core";
+import { DEFAULT_TIMEOUT_MS, refuseUnsafe, type SqliteConfig } from "../shared/config.ts";
+import { schemaMismatch } from "../shared/failures.ts";
+import { workableVersion } from "../shared/migration.ts";
+import { Database, monotonicMs } from "./database.ts";
+import { networkFileSystem } from "./files.ts";
+import { migrations } from "./migrations/index.ts";
+import { appliedMigrations } from "./schema.ts";
+
+/** Opens a file that has a schema this release can work with; never makes one. */
+export function openDatabase(config: SqliteConfig): { database: Database; schemaVersion: number } {
+  if (!existsSync(config.path)) throw missingStore(config.path);
+  refuseNetworkFileSystem(config);
+  const database = new Database(config.path);
+  try {
+    const deadlineMs = monotonicMs() + deadlineOf(config);
+    const schemaVersion = database.raw(deadlineMs, (transaction) =>
+      workableVersion(migrations, appliedMigrations(transaction)),
+    );
+    return { database, schemaVersion };
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+export function missingStore(databasePath: string): IdmintError {
+  return schemaMismatch(`there is no store at ${databasePath}; make one with: idmint migrate`);
+}
+
+export function deadlineOf(config: SqliteConfig): number {
+  return config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+}
+
+/** On a network file system locks may not be seen by others, or be lost: two processes would grant the same ids. */
+export function refuseNetworkFileSystem(config: SqliteConfig): void {
+  const name = networkFileSystem(path.dirname(path.resolve(config.path)));
+  if (name === undefined) return;
+  const text = `the store's file lies on ${name}, whose locks cannot be relied on`;
+  refuseUnsafe(new Map([["network_filesystem", text]]), config.allowUnsafe);
+}

@@ -1,0 +1,46 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import type { SqliteConfig } from "../shared/config.ts";
+import type { StoreStatus } from "../shared/status.ts";
+import { Database, monotonicMs } from "./database.ts";
+import { lookAtFiles, networkFileSystem } from "./files.ts";
+import { readStoreRow } from "./identity.ts";
+import { migrations } from "./migrations/index.ts";
+import { deadlineOf, missingStore } from "./open.ts";
+import { appliedMigrations } from "./schema.ts";
+
+/** Looks at a file without changing it, also one that a server would refuse. */
+export function status(config: SqliteConfig): StoreStatus {
+  if (!existsSync(config.path)) throw missingStore(config.path);
+  const database = new Database(config.path);
+  const deadlineMs = monotonicMs() + deadlineOf(config);
+  const isRemote = networkFileSystem(path.dirname(path.resolve(config.path))) !== undefined;
+  const common = {
+    backend: config.backend,
+    knownSchemaVersion: migrations.length,
+    presentIdentity: lookAtFiles(config.path)?.identity ?? "",
+    unsafe: isRemote ? ["network_filesystem"] : [],
+  };
+  try {
+    const applied = database.raw(deadlineMs, (transaction) => appliedMigrations(transaction));
+    if (applied.length === 0) {
+      const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+      return { ...common, ...none, schemaVersion: 0, fenced: "" };
+    }
+    return database.read(deadlineMs, (transaction, fenced) => {
+      const store = readStoreRow(transaction);
+      return {
+        ...common,
+        schemaVersion: Math.max(...applied.map(({ number }) => number)),
+        storeId: store?.storeId ?? "",
+        incarnation: store?.incarnation ?? "",
+        revision: store?.revision ?? 0n,
+        tags: Number(transaction.get("SELECT count(*) AS tags FROM tag")?.["tags"]),
+        acceptedIdentity: store?.identity ?? "",
+        fenced,
+      };
+    });
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,131 @@
+import type { Tag, TagChange, TagSettings, TagStore } from "@idmint/core";
+import {
+  advancedTag,
+  createdTag,
+  type Decision,
+  type Stamp,
+  tagInState,
+  updatedTag,
+} from "../shared/change.ts";
+import { storeWentBack } from "../shared/failures.ts";
+import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+import type { Database, Transaction } from "./database.ts";
+import { readStoreRow } from "./identity.ts";
+
+const COLUMNS = TAG_COLUMNS.join(", ");
+const PLACES = TAG_COLUMNS.map(() => "?").join(", ");
+const READ = `SELECT ${COLUMNS} FROM tag WHERE name = ?`;
+const WRITE = `INSERT OR REPLACE INTO tag (${COLUMNS}) VALUES (${PLACES})`;
+const TAKE_REVISION = "UPDATE store SET revision = ?, progress = progress + ?";
+// Names are ASCII and never hold "~", which is above all they may hold: it closes the range of a prefix.
+const LIST = `SELECT ${COLUMNS} FROM tag
+  WHERE name > ? AND name >= ? AND name < ? || '~' AND (? OR state <> 'DELETED') ORDER BY name LIMIT ?`;
+
+export function readTag(transaction: Transaction, name: string): Tag | undefined {
+  const row = transaction.get(READ, name);
+  return row === undefined ? undefined : tagFromRow(row as unknown as TagRow);
+}
+
+/**
+ * One change by an operator.
+ *
+ * INVARIANT: the store's revision and the tag's row are written by one transaction under the write lock, so revisions
+ * become visible in their order and a poll that has seen one misses none below it.
+ */
+function change(
+  database: Database,
+  name: string,
+  deadlineMs: number,
+  decide: (row: Tag | undefined, stamp: Stamp) => Decision,
+): Decision {
+  return database.write(deadlineMs, (transaction) => {
+    const old = readTag(transaction, name);
+    const revision = (readStoreRow(transaction)?.revision ?? 0n) + 1n;
+    const decision = decide(old, { revision, nowMs: Date.now() });
+    if (!decision.changed) return decision;
+    const { tag } = decision;
+    const before = old === undefined ? 0n : old.version + old.revision;
+    transaction.run(WRITE, ...valuesOfTag(tag));
+    transaction.run(TAKE_REVISION, revision, tag.version + tag.revision - before);
+    return decision;
+  });
+}
+
+export function createTag(database: Database, settings: TagSettings, deadlineMs: number): Tag {
+  return change(database, settings.name, deadlineMs, (row, stamp) =>
+    createdTag(row, settings, stamp),
+  ).tag;
+}
+
+export function updateTag(
+  database: Database,
+  name: string,
+  what: TagChange,
+  expectedRevision: bigint | undefined,
+  deadlineMs: number,
+): Tag {
+  return change(database, name, deadlineMs, (row, stamp) =>
+    updatedTag(name, row, what, expectedRevision, stamp),
+  ).tag;
+}
+
+export function setTagState(
+  database: Database,
+  name: string,
+  state: Tag["state"],
+  expectedRevision: bigint | undefined,
+  deadlineMs: number,
+): Tag {
+  return change(database, name, deadlineMs, (row, stamp) =>
+    tagInState(name, row, state, expectedRevision, stamp),
+  ).tag;
+}
+
+export function advanceTag(
+  database: Database,
+  name: string,
+  floor: bigint,
+  options: Parameters<TagStore["advanceTag"]>[2],
+  deadlineMs: number,
+): { tag: Tag; raised: boolean } {
+  let would: Decision | undefined;
+  const decision = change(database, name, deadlineMs, (row, stamp) => {
+    would = advancedTag(name, row, floor, options, stamp);
+    return options.validateOnly ? { ...would, changed: false } : would;
+  });
+  return { tag: decision.tag, raised: would?.changed ?? false };
+}
+
+export function getTags(
+  database: Database,
+  names: readonly string[],
+  deadlineMs: number,
+): readonly Tag[] {
+  return readWhole(database, deadlineMs, (transaction) =>
+    names.map((name) => readTag(transaction, name)).filter((tag) => tag !== undefined),
+  );
+}
+
+export function listTags(
+  database: Database,
+  query: Parameters<TagStore["listTags"]>[0],
+  deadlineMs: number,
+): readonly Tag[] {
+  const { afterName, prefix, showDeleted, limit } = query;
+  return readWhole(database, deadlineMs, (transaction) =>
+    transaction
+      .all(LIST, afterName, prefix, prefix, showDeleted ? 1 : 0, limit)
+      .map((row) => tagFromRow(row as unknown as TagRow)),
+  );
+}
+
+function readWhole<T>(
+  database: Database,
+  deadlineMs: number,
+  work: (transaction: Transaction) => T,
+): T {
+  return database.read(deadlineMs, (transaction, fenced) => {
+    if (fenced !== "") throw storeWentBack(fenced);
+    return work(transaction);
+  });
+}

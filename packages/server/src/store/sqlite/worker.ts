@@ -1,0 +1,71 @@
+// Runs in a thread of its own: SQLite's calls block, and so does the wait for another process's lock.
+import { parentPort, workerData } from "node:worker_threads";
+import { storeUnavailable } from "../shared/failures.ts";
+import { accept } from "./accept.ts";
+import { changes } from "./changes.ts";
+import { type Database, monotonicMs } from "./database.ts";
+import { giveBack } from "./give-back.ts";
+import { grant } from "./grant.ts";
+import { openDatabase } from "./open.ts";
+import { type Answer, type Calls, type Request, toWire, type WorkerData } from "./protocol.ts";
+import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
+
+if (parentPort === null) throw new Error("this file is the SQLite store's worker thread");
+const port = parentPort;
+
+function answer(message: Answer): void {
+  port.postMessage(message);
+}
+
+type Work = {
+  readonly [Name in keyof Calls]: (
+    deadlineMs: number,
+    ...args: Parameters<Calls[Name]>
+  ) => Awaited<ReturnType<Calls[Name]>>;
+};
+
+function workOn(database: Database): Work {
+  return {
+    accept: (deadlineMs, gap) => accept(database, gap, deadlineMs),
+    advanceTag: (deadlineMs, name, floor, options) =>
+      advanceTag(database, name, floor, options, deadlineMs),
+    changes: (deadlineMs, query) => changes(database, query, deadlineMs),
+    createTag: (deadlineMs, settings) => createTag(database, settings, deadlineMs),
+    getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
+    giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),
+    grant: (deadlineMs, requests) => grant(database, requests, deadlineMs),
+    listTags: (deadlineMs, query) => listTags(database, query, deadlineMs),
+    setTagState: (deadlineMs, name, state, revision) =>
+      setTagState(database, name, state, revision, deadlineMs),
+    updateTag: (deadlineMs, name, change, revision) =>
+      updateTag(database, name, change, revision, deadlineMs),
+  };
+}
+
+function serve(database: Database): void {
+  const work = workOn(database);
+  port.on("message", (request: Request) => {
+    if ("close" in request) {
+      database.close();
+      port.close();
+      return;
+    }
+    const { id, call, args, deadlineMs } = request;
+    try {
+      // Nobody waits any more: what would be granted now would only be burnt.
+      if (monotonicMs() >= deadlineMs) throw storeUnavailable("the store was not asked in time");
+      const run = work[call] as (deadlineMs: number, ...args: readonly unknown[]) => unknown;
+      answer({ id, value: run(deadlineMs, ...args) });
+    } catch (error) {
+      answer({ id, error: toWire(error) });
+    }
+  });
+}
+
+try {
+  const { database, schemaVersion } = openDatabase((workerData as WorkerData).config);
+  serve(database);
+  answer({ opened: { schemaVersion } });
+} catch (error) {
+  answer({ refused: toWire(error) });
+}
