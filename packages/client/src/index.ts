@@ -1,1 +1,15 @@
-export {};
+// For users.
+export {
+  type Code,
+  type FieldViolation,
+  IdmintError,
+  idsOf,
+  type Reason,
+  type Segment,
+} from "@idmint/core";
+export type { CallOptions, IdClient, IdTag } from "./api.ts";
+export { createIdClient } from "./client.ts";
+export type { IdClientEvent } from "./events.ts";
+export type { IdClientOptions, TlsOptions } from "./options.ts";
+// For those who call idmint's other services by gRPC themselves.
+export { fromServiceError } from "./errors.ts";

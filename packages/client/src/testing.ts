@@ -1,1 +1,210 @@
-export {};
+import {
+  assertNoViolations,
+  type Clock,
+  type ErrorDetails,
+  IdmintError,
+  MAX_ID,
+  type Reason,
+  type Segment,
+  segmentNotReady,
+  segmentOf,
+  tagNameViolation,
+} from "@idmint/core";
+import type { CallOptions, IdClient, IdTag } from "./api.ts";
+import { assertCount, callOf, numberOf } from "./calls.ts";
+
+/** Options of `createTestIdClient`. */
+export interface TestIdClientOptions {
+  /** First id of every tag. Default: 1n. Range: 0n … 2^63 − 1. */
+  readonly start?: bigint;
+}
+
+/** A tag of the stand-in, and how to make it misbehave. */
+export interface TestIdTag extends IdTag {
+  /** How many ids were issued, those of `take` included. */
+  readonly issued: number;
+  /** The next id to be issued from now on. */
+  setNext(id: bigint): void;
+  /** After this id every call is refused with TAG_EXHAUSTED. */
+  endAt(lastId: bigint): void;
+  /** Refuses every call with this reason until `recover`. */
+  failWith(reason: Reason, details?: ErrorDetails): void;
+  /** Ends what `failWith` began. */
+  recover(): void;
+  /** Makes synchronous calls throw SEGMENT_NOT_READY until the next `next`, `take` or `warm`. */
+  cool(): void;
+}
+
+/** The stand-in for tests: an IdClient without a server. */
+export interface TestIdClient extends IdClient {
+  tag(name: string): TestIdTag;
+}
+
+/**
+ * An in-memory IdClient for tests of code that uses one. Ids are the same in every run: each tag counts up from
+ * `start`. Tags exist from the first use on, and are warm from the start; `tag(name).cool()`, `failWith(…)` and
+ * `endAt(…)` show what a real client does on a bad day.
+ */
+export function createTestIdClient(options: TestIdClientOptions = {}): TestIdClient {
+  return new InMemoryIdClient(options.start ?? 1n);
+}
+
+const UNTIMED: Clock = { now: () => 0 };
+const ANY_DEADLINE_MS = 1;
+
+class InMemoryIdClient implements TestIdClient {
+  readonly #start: bigint;
+  readonly #tags = new Map<string, InMemoryIdTag>();
+  #isClosed = false;
+
+  constructor(start: bigint) {
+    this.#start = start;
+  }
+
+  tag(name: string): TestIdTag {
+    const known = this.#tags.get(name);
+    if (known !== undefined) return known;
+    if (this.#isClosed) throw closed();
+    assertNoViolations(tagNameViolation("tag", name));
+    const tag = new InMemoryIdTag(name, this.#start);
+    this.#tags.set(name, tag);
+    return tag;
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    for (const tag of this.#tags.values()) tag.close();
+    return Promise.resolve();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+class InMemoryIdTag implements TestIdTag {
+  readonly name: string;
+  #next: bigint;
+  #last: bigint = MAX_ID;
+  #issued = 0;
+  #failure: IdmintError | undefined;
+  #isCold = false;
+  #isClosed = false;
+
+  constructor(name: string, start: bigint) {
+    this.name = name;
+    this.#next = start;
+  }
+
+  get issued(): number {
+    return this.#issued;
+  }
+
+  setNext(id: bigint): void {
+    // Checked as a segment of one: 0 … 2^63 − 1.
+    this.#next = segmentOf(id, 1).base;
+  }
+
+  endAt(lastId: bigint): void {
+    this.#last = segmentOf(lastId, 1).base;
+  }
+
+  failWith(reason: Reason, details: ErrorDetails = {}): void {
+    const metadata = { tag: this.name, ...details.metadata };
+    const text = "as the test asked for";
+    this.#failure = new IdmintError(reason, text, { ...details, metadata });
+  }
+
+  recover(): void {
+    this.#failure = undefined;
+  }
+
+  cool(): void {
+    this.#isCold = true;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  // Async, so that a refusal is a rejection as it is in the real client.
+  async next(options?: CallOptions): Promise<bigint> {
+    return this.#load(1, options).base;
+  }
+
+  async nextString(options?: CallOptions): Promise<string> {
+    return String(await this.next(options));
+  }
+
+  async nextNumber(options?: CallOptions): Promise<number> {
+    return numberOf(this.name, await this.next(options));
+  }
+
+  nextSync(): bigint {
+    this.#assertWarm();
+    return this.#issue(1).base;
+  }
+
+  nextStringSync(): string {
+    return String(this.nextSync());
+  }
+
+  nextNumberSync(): number {
+    this.#assertWarm();
+    this.#assertLeft(1);
+    const id = numberOf(this.name, this.#next);
+    this.#issue(1);
+    return id;
+  }
+
+  async take(count: number, options?: CallOptions): Promise<readonly Segment[]> {
+    assertCount(count);
+    return [this.#load(count, options)];
+  }
+
+  async warm(options?: CallOptions): Promise<void> {
+    this.#assertIssuing(options);
+    this.#assertLeft(1);
+    this.#isCold = false;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<bigint, void, undefined> {
+    for (;;) yield await this.next();
+  }
+
+  #load(count: number, options: CallOptions | undefined): Segment {
+    this.#assertIssuing(options);
+    const segment = this.#issue(count);
+    this.#isCold = false;
+    return segment;
+  }
+
+  #issue(count: number): Segment {
+    this.#assertLeft(count);
+    const segment = segmentOf(this.#next, count);
+    this.#next += BigInt(count);
+    this.#issued += count;
+    return segment;
+  }
+
+  #assertWarm(): void {
+    this.#assertIssuing(undefined);
+    if (this.#isCold) throw segmentNotReady(this.name, 0);
+  }
+
+  #assertIssuing(options: CallOptions | undefined): void {
+    if (options !== undefined) callOf(options, UNTIMED, ANY_DEADLINE_MS);
+    if (this.#isClosed) throw closed();
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  #assertLeft(count: number): void {
+    if (this.#next + BigInt(count) - 1n <= this.#last) return;
+    const text = `tag "${this.name}" has issued its last id, ${this.#last}`;
+    throw new IdmintError("TAG_EXHAUSTED", text, { metadata: { tag: this.name } });
+  }
+}
+
+function closed(): IdmintError {
+  return new IdmintError("CLIENT_CLOSED", "the client was closed");
+}

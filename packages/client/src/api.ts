@@ -1,0 +1,72 @@
+import type { Segment } from "@idmint/core";
+
+/** Options of one call. */
+export interface CallOptions {
+  /**
+   * How long to wait at most, in milliseconds; shortly before, the call is refused with SEGMENT_NOT_READY. Ids in
+   * memory never wait. Default: the client's `deadlineMs`. Range: 1 … 3,600,000.
+   */
+  readonly deadlineMs?: number;
+  /** Ends the wait with CALL_CANCELLED when it is aborted. Default: none. */
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * The ids of one tag. Every method that answers ids answers each id once, never the same twice, whoever else asks.
+ *
+ * Errors are IdmintError: `retryable` ones (SEGMENT_NOT_READY, SERVER_UNAVAILABLE) may be tried again later,
+ * TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED and CLIENT_CLOSED say what must change first.
+ */
+export interface IdTag extends AsyncIterable<bigint> {
+  /** The tag's name. */
+  readonly name: string;
+
+  /** The next id. From memory where one is ready, otherwise it waits for the servers until the deadline. */
+  next(options?: CallOptions): Promise<bigint>;
+  /** The next id in decimal. */
+  nextString(options?: CallOptions): Promise<string>;
+  /**
+   * The next id as a number. Rejects with UNSAFE_INTEGER when it is past 2^53 − 1; that id is issued to nobody else,
+   * and stands in the error's `metadata.id`.
+   */
+  nextNumber(options?: CallOptions): Promise<number>;
+
+  /**
+   * The next id, without waiting: what synchronous code needs, such as a default value of an ORM. Throws
+   * SEGMENT_NOT_READY when no id is in memory, and starts to fetch some; `await warm()` once before. From the first
+   * call on ids are kept ready, and renewed before they get too old.
+   */
+  nextSync(): bigint;
+  /** The next id in decimal, without waiting; see `nextSync`. */
+  nextStringSync(): string;
+  /** The next id as a number, without waiting; see `nextSync`. Past 2^53 − 1 it throws UNSAFE_INTEGER, and issues nothing. */
+  nextNumberSync(): number;
+
+  /**
+   * `count` ids as segments: `base`, `base + increment`, …, `count` of them each; `idsOf(segments)` lists them. All or
+   * nothing. Range: 1 … 1,000,000,000 and the server's own limit (10,000,000 by default).
+   */
+  take(count: number, options?: CallOptions): Promise<readonly Segment[]>;
+
+  /** Waits until ids are in memory, and keeps them ready from now on: call it at start, before `nextSync`. */
+  warm(options?: CallOptions): Promise<void>;
+
+  /** All further ids, one by one. Never ends by itself; throws what `next` rejects with. */
+  [Symbol.asyncIterator](): AsyncIterableIterator<bigint>;
+}
+
+/**
+ * Mints ids from segments held in memory, fetched ahead of use. Make one per process and share it: its ids in memory
+ * belong to this process (and thread) alone. It cannot be posted to a worker; make one there.
+ */
+export interface IdClient extends AsyncDisposable {
+  /** The tag of this name; the same object for the same name. Nothing is fetched before it is used. */
+  tag(name: string): IdTag;
+  /**
+   * Gives unused ids back to the servers, once and within 2 s, and closes the connections. What cannot be given back
+   * becomes a gap. Calls that wait, and all later ones, are refused with CLIENT_CLOSED. Never rejects.
+   */
+  close(): Promise<void>;
+  /** The same as `close`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}

@@ -1,0 +1,57 @@
+import {
+  assertNoViolations,
+  type Call,
+  type Clock,
+  countViolation,
+  IdmintError,
+  invalidField,
+  MAX_SAFE_ID,
+  MAX_SEGMENT_COUNT,
+} from "@idmint/core";
+import type { CallOptions } from "./api.ts";
+import { MAX_DEADLINE_MS } from "./options.ts";
+
+/** The deadline of calls without options: computed only when a call has to wait, so that a warm one costs nothing. */
+export class StandardCall implements Call {
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+
+  constructor(clock: Clock, deadlineMs: number) {
+    this.#clock = clock;
+    this.#deadlineMs = deadlineMs;
+  }
+
+  get deadline(): number {
+    return this.#clock.now() + this.#deadlineMs;
+  }
+}
+
+/** Options of a call, checked. Throws INVALID_ARGUMENT, and CALL_CANCELLED when the signal is aborted already. */
+export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: number): Call {
+  const { deadlineMs = standardDeadlineMs, signal } = options;
+  if (!(typeof deadlineMs === "number" && deadlineMs >= 1 && deadlineMs <= MAX_DEADLINE_MS)) {
+    throw invalidField(
+      "deadlineMs",
+      `must be a number from 1 to ${MAX_DEADLINE_MS}, got ${String(deadlineMs)}`,
+    );
+  }
+  if (signal?.aborted === true) {
+    throw new IdmintError("CALL_CANCELLED", "the signal was aborted before the call", {
+      cause: signal.reason,
+    });
+  }
+  return { deadline: clock.now() + deadlineMs, signal };
+}
+
+/** Throws INVALID_ARGUMENT for a count that no server could answer. */
+export function assertCount(count: number): void {
+  const wayOut = "take them in several calls";
+  assertNoViolations(countViolation("count", count, MAX_SEGMENT_COUNT, wayOut));
+}
+
+/** An id as a number; UNSAFE_INTEGER, with the id in the metadata, where a number does not hold it exactly. */
+export function numberOf(tag: string, id: bigint): number {
+  if (id <= MAX_SAFE_ID) return Number(id);
+  const text = `id ${id} of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
+  throw new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag, id: String(id) } });
+}

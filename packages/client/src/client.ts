@@ -1,0 +1,184 @@
+import { startupSnapshot } from "node:v8";
+import { markAsUncloneable } from "node:worker_threads";
+import { assertNoViolations, countOf, IdmintError, tagNameViolation } from "@idmint/core";
+import type { IdClient, IdTag } from "./api.ts";
+import { GrpcTransport, type Transport } from "./channel.ts";
+import { Endpoints } from "./endpoints.ts";
+import type { IdClientEvent } from "./events.ts";
+import { type IdClientOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
+import { nodeRuntime, type Runtime } from "./runtime.ts";
+import { BufferedTag, type Receipt, type TagContext } from "./tag.ts";
+
+/** How often buffers look at their rate and at the age of what they hold. */
+const SAMPLE_PERIOD_MS = 1_000;
+/** Longest time that `close` spends on giving ids back. */
+const CLOSE_DEADLINE_MS = 2_000;
+/** Releases in flight at once. */
+const PARALLEL_RELEASES = 32;
+
+/** The outside world of a client. */
+export interface ClientPorts {
+  readonly runtime: Runtime;
+  readonly transport: (options: ResolvedOptions) => Transport;
+}
+
+const NODE_PORTS = (): ClientPorts => ({
+  runtime: nodeRuntime(() => startupSnapshot.isBuildingSnapshot()),
+  transport: ({ addresses, tls }) => new GrpcTransport(addresses, tls),
+});
+
+/**
+ * Makes a client. Nothing is connected or fetched before the first use of a tag. An idle client does not keep the
+ * process alive; a call that waits does. Throws INVALID_ARGUMENT that names every bad option.
+ */
+export function createIdClient(options: IdClientOptions): IdClient {
+  return new BufferedIdClient(options, NODE_PORTS());
+}
+
+interface Leftover {
+  readonly tag: string;
+  readonly receipt: Receipt;
+  readonly unusedCount: number;
+}
+
+/**
+ * NO TWO PROCESSES SHARE A CACHED SEGMENT. What a client holds lives in private fields of one heap: it cannot be cloned
+ * or posted (marked as uncloneable), a forked or spawned child starts from its own modules, and the one way to carry a
+ * heap into several processes, a V8 startup snapshot, is refused when the client is made. The process number is
+ * compared on every load besides.
+ */
+export class BufferedIdClient implements IdClient {
+  readonly #options: ResolvedOptions;
+  readonly #runtime: Runtime;
+  readonly #transport: Transport;
+  readonly #context: TagContext;
+  readonly #tags = new Map<string, BufferedTag>();
+  readonly #processId: number;
+  #stopTicker: (() => void) | undefined;
+  #isClosed = false;
+  #closing: Promise<void> | undefined;
+
+  constructor(options: IdClientOptions, ports: ClientPorts) {
+    this.#options = resolveOptions(options);
+    this.#runtime = ports.runtime;
+    if (this.#runtime.isBuildingSnapshot()) {
+      const text =
+        "a client cannot be part of a startup snapshot: every process would issue its ids";
+      throw new IdmintError("CLIENT_CLOSED", text);
+    }
+    this.#processId = this.#runtime.processId();
+    this.#transport = ports.transport(this.#options);
+    this.#context = this.#makeContext();
+    markAsUncloneable(this);
+  }
+
+  tag(name: string): IdTag {
+    const known = this.#tags.get(name);
+    if (known !== undefined) return known;
+    this.#assertUsable();
+    assertNoViolations(tagNameViolation("tag", name));
+    const { maxTags } = this.#options;
+    if (this.#tags.size >= maxTags) {
+      const text = `this client uses ${maxTags} tags already; raise maxTags if so many are meant`;
+      throw new IdmintError("OVERLOADED", text, { metadata: { tag: name } });
+    }
+    const tag = new BufferedTag(name, this.#context);
+    this.#tags.set(name, tag);
+    this.#stopTicker ??= this.#runtime.every(SAMPLE_PERIOD_MS, () => {
+      for (const each of this.#tags.values()) each.sample();
+    });
+    return tag;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #makeContext(): TagContext {
+    const { addresses, rpcDeadlineMs, deadlineMs, maxAgeMs } = this.#options;
+    const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
+    const { clock, timers, random } = this.#runtime;
+    const emit = (event: IdClientEvent): void => this.#emit(event);
+    return {
+      clock,
+      endpoints: new Endpoints(addresses, rpcDeadlineMs, {
+        transport: this.#transport,
+        clock,
+        random,
+        emit,
+      }),
+      deadlineMs,
+      maxAgeMs,
+      buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
+      ports: { clock, timers, random, onEvent: emit },
+      assertUsable: () => this.#assertUsable(),
+    };
+  }
+
+  #assertUsable(): void {
+    if (this.#isClosed) throw clientClosed();
+    if (this.#runtime.processId() !== this.#processId) {
+      throw new IdmintError(
+        "CLIENT_CLOSED",
+        "this client belongs to another process; make one here",
+      );
+    }
+  }
+
+  async #close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopTicker?.();
+    const leftovers: Leftover[] = [];
+    for (const tag of this.#tags.values()) {
+      for (const { receipt, segments } of tag.drain(clientClosed())) {
+        const unusedCount = countOf(segments);
+        if (receipt.releaseToken !== "") leftovers.push({ tag: tag.name, receipt, unusedCount });
+      }
+    }
+    await this.#releaseAll(leftovers);
+    this.#transport.close();
+    this.#runtime.close();
+  }
+
+  /** Each leftover at most once: an unknown outcome leaves a gap, a second try could give back issued ids. */
+  async #releaseAll(leftovers: Leftover[]): Promise<void> {
+    const endAtMs = this.#runtime.clock.now() + CLOSE_DEADLINE_MS;
+    const releaseSome = async (): Promise<void> => {
+      for (let next = leftovers.pop(); next !== undefined; next = leftovers.pop()) {
+        const leftMs = endAtMs - this.#runtime.clock.now();
+        if (leftMs <= 0) return;
+        await this.#release(next, leftMs);
+      }
+    };
+    const workers = Math.min(PARALLEL_RELEASES, leftovers.length);
+    await Promise.all(Array.from({ length: workers }, releaseSome));
+  }
+
+  async #release({ tag, receipt, unusedCount }: Leftover, timeoutMs: number): Promise<void> {
+    const { endpoint, releaseToken } = receipt;
+    const request = { tag, releaseToken, unusedCount };
+    try {
+      const { reclaimedCount } = await this.#transport.release(endpoint, request, timeoutMs);
+      this.#emit({ type: "released", tag, unusedCount, reclaimedCount });
+    } catch (thrown) {
+      this.#emit({ type: "release-failed", tag, unusedCount, error: IdmintError.from(thrown) });
+    }
+  }
+
+  #emit(event: IdClientEvent): void {
+    try {
+      this.#options.onEvent?.(event);
+    } catch {
+      // A listener that throws must not cost its caller an id.
+    }
+  }
+}
+
+function clientClosed(): IdmintError {
+  return new IdmintError("CLIENT_CLOSED", "the client was closed");
+}

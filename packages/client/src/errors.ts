@@ -1,0 +1,110 @@
+import { type ServiceError, status } from "@grpc/grpc-js";
+import {
+  CODE_OF_REASON,
+  type ErrorDetails,
+  type FieldViolation,
+  IdmintError,
+  type Reason,
+} from "@idmint/core";
+import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
+
+const DOMAIN = "idmint";
+const DETAILS_KEY = "grpc-status-details-bin";
+const TYPE_PREFIX = "type.googleapis.com/google.rpc.";
+
+/**
+ * What a status without idmint's details means. An idmint server sends details with every error, so this one comes
+ * from the connection, from a proxy, or from something that is no idmint server. Broken connections show under several
+ * codes (UNAVAILABLE, INTERNAL for a reset stream, CANCELLED when the peer cancelled, UNKNOWN for an HTTP status), and
+ * all of them mean that another try may go through.
+ */
+const REASON_OF_STATUS: Readonly<Partial<Record<status, Reason>>> = {
+  [status.ABORTED]: "SERVER_UNAVAILABLE",
+  [status.CANCELLED]: "SERVER_UNAVAILABLE",
+  [status.DATA_LOSS]: "SERVER_UNAVAILABLE",
+  [status.INTERNAL]: "SERVER_UNAVAILABLE",
+  [status.UNAVAILABLE]: "SERVER_UNAVAILABLE",
+  [status.UNKNOWN]: "SERVER_UNAVAILABLE",
+  [status.DEADLINE_EXCEEDED]: "DEADLINE_EXCEEDED",
+  [status.INVALID_ARGUMENT]: "INVALID_ARGUMENT",
+  [status.PERMISSION_DENIED]: "PERMISSION_DENIED",
+  [status.RESOURCE_EXHAUSTED]: "OVERLOADED",
+  [status.UNAUTHENTICATED]: "UNAUTHENTICATED",
+  [status.UNIMPLEMENTED]: "METHOD_NOT_FOUND",
+};
+
+/**
+ * A failed gRPC call as an IdmintError: by the details in `grpc-status-details-bin`, or by the status code where there
+ * are none. Message texts are shown, never matched on.
+ */
+export function fromServiceError(error: ServiceError): IdmintError {
+  return fromDetails(error) ?? fromStatus(error);
+}
+
+function fromStatus(error: ServiceError): IdmintError {
+  const reason = REASON_OF_STATUS[error.code];
+  if (reason !== undefined) return new IdmintError(reason, error.details, { cause: error });
+  const name = status[error.code] ?? String(error.code);
+  const text = `the server answered ${name} without idmint's details; is it an idmint server? ${error.details}`;
+  return new IdmintError("INTERNAL", text, { cause: error });
+}
+
+function fromDetails(error: ServiceError): IdmintError | undefined {
+  const found = readDetails(error);
+  if (found?.reason === undefined) return undefined;
+  const { reason, ...details } = found;
+  // The constructor puts the reason in front again.
+  const prefix = `${reason}: `;
+  const text = error.details.startsWith(prefix)
+    ? error.details.slice(prefix.length)
+    : error.details;
+  return new IdmintError(reason, text, { ...details, cause: error });
+}
+
+function readDetails(error: ServiceError): (ErrorDetails & { reason?: Reason }) | undefined {
+  const raw = error.metadata.get(DETAILS_KEY)[0];
+  if (!(raw instanceof Uint8Array)) return undefined;
+  let reason: Reason | undefined;
+  let metadata: Readonly<Record<string, string>> = {};
+  let violations: readonly FieldViolation[] = [];
+  let retryAfterMs: number | undefined;
+  try {
+    for (const { typeUrl, value } of Status.decode(raw).details) {
+      if (typeUrl === `${TYPE_PREFIX}ErrorInfo`) {
+        const info = ErrorInfo.decode(value);
+        if (info.domain !== DOMAIN) continue;
+        reason = knownReason(info.reason);
+        metadata = info.metadata;
+      } else if (typeUrl === `${TYPE_PREFIX}BadRequest`) {
+        violations = BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({
+          field,
+          description,
+        }));
+      } else if (typeUrl === `${TYPE_PREFIX}RetryInfo`) {
+        retryAfterMs = millisecondsOf(RetryInfo.decode(value).retryDelay);
+      }
+    }
+  } catch {
+    // Details that do not decode are no details: the status code still tells what to do.
+    return undefined;
+  }
+  return {
+    metadata,
+    violations,
+    ...(reason === undefined ? {} : { reason }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  };
+}
+
+/** A reason of a newer server is none of ours: its status code decides then. */
+function knownReason(reason: string): Reason | undefined {
+  return Object.hasOwn(CODE_OF_REASON, reason) ? (reason as Reason) : undefined;
+}
+
+/** A google.protobuf.Duration in milliseconds; undefined stays undefined. */
+export function millisecondsOf(
+  duration: { readonly seconds: bigint; readonly nanos: number } | undefined,
+): number | undefined {
+  if (duration === undefined) return undefined;
+  return Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
+}

@@ -1,0 +1,30 @@
+import type { BufferEvent, IdmintError } from "@idmint/core";
+
+/** What happened to an endpoint. */
+export type EndpointChange =
+  | {
+      readonly type: "endpoint-failed";
+      readonly address: string;
+      readonly error: IdmintError;
+      /** For how long it is asked only when no other endpoint is well, in milliseconds. */
+      readonly coolDownMs: number;
+    }
+  | { readonly type: "endpoint-well"; readonly address: string };
+
+/** What became of a load's unused ids at the end: what was not taken back is a gap. */
+export type ReleaseOutcome =
+  | {
+      readonly type: "released";
+      readonly tag: string;
+      readonly unusedCount: number;
+      readonly reclaimedCount: number;
+    }
+  | {
+      readonly type: "release-failed";
+      readonly tag: string;
+      readonly unusedCount: number;
+      readonly error: IdmintError;
+    };
+
+/** What the SDK tells `onEvent`: for logs and metrics, never needed for correct use. */
+export type IdClientEvent = BufferEvent | EndpointChange | ReleaseOutcome;

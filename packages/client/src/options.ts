@@ -1,0 +1,211 @@
+import {
+  type FieldViolation,
+  invalidFields,
+  MAX_COUNT_AS_SEGMENTS,
+  MAX_WAITERS,
+} from "@idmint/core";
+import type { IdClientEvent } from "./events.ts";
+
+/** How to reach servers by TLS. Everything is PEM text or its bytes, never a path: the SDK reads no files. */
+export interface TlsOptions {
+  /** Certificates of the authorities to trust. Default: those that Node.js trusts. */
+  readonly ca?: string | Uint8Array;
+  /** The client's own certificate, for servers that ask for one; together with `key`. Default: none. */
+  readonly cert?: string | Uint8Array;
+  /** The private key of `cert`. Default: none. */
+  readonly key?: string | Uint8Array;
+  /** Name that the server's certificate must be for. Default: the host of the address. */
+  readonly serverName?: string;
+}
+
+/** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; nothing is clamped. */
+export interface IdClientOptions {
+  /** The server: `host:port`, or any target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). */
+  readonly address?: string;
+  /**
+   * Several servers of one fleet (one store), instead of `address`; 1 … 64. Each tag prefers one of them (rendezvous
+   * hashing), moves to its next choice when that one fails, and returns when it is well again.
+   */
+  readonly addresses?: readonly string[];
+  /** TLS: `true` with the authorities that Node.js trusts, or details. Default: `false`, plain text. */
+  readonly tls?: boolean | TlsOptions;
+
+  /**
+   * How long the ids in memory shall last at the peak rate, in milliseconds: how long callers notice nothing of an
+   * outage. Default: 60,000. Range: 1,000 … 3,600,000; more wastes more ids when a process dies.
+   */
+  readonly holdForMs?: number;
+  /** Fewest ids to fetch at once. Default: 100. Range: 1 … `max`. */
+  readonly min?: number;
+  /** Most ids to fetch ahead at once. Default: 1,000,000. Range: `min` … 10,000,000, and the server's own limit. */
+  readonly max?: number;
+  /**
+   * Share of a segment after whose use the next one is fetched in the background. Default: 0.1. Range: above 0 … 1;
+   * small values ride out longer outages.
+   */
+  readonly prefetchShare?: number;
+  /**
+   * Longest time that ids are kept before use, in milliseconds; the tag's own `max_age` applies where it is shorter.
+   * Default: the tag's. Range: 1,000 … 86,400,000.
+   */
+  readonly maxAgeMs?: number;
+
+  /**
+   * How long `next`, `take` and `warm` wait unless the call says otherwise, in milliseconds; they are refused with
+   * SEGMENT_NOT_READY shortly before. Default: 5,000. Range: 1 … 3,600,000.
+   */
+  readonly deadlineMs?: number;
+  /**
+   * How long one server may take to answer one request before the next one is asked, in milliseconds: the gRPC
+   * deadline of every call. Default: 2,000. Range: 100 … 60,000.
+   */
+  readonly rpcDeadlineMs?: number;
+  /** Most calls that may wait for one tag; more are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
+  readonly maxWaiters?: number;
+  /** Most tags one client may use; a further one is OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
+  readonly maxTags?: number;
+
+  /** Told what happens inside, for logs and metrics. It must be quick; what it throws is ignored. Default: none. */
+  readonly onEvent?: (event: IdClientEvent) => void;
+}
+
+/** Options with defaults filled in and everything checked. */
+export interface ResolvedOptions {
+  readonly addresses: readonly string[];
+  readonly tls: false | TlsOptions;
+  readonly holdForMs: number;
+  readonly min: number;
+  readonly max: number;
+  readonly prefetchShare: number;
+  readonly maxAgeMs: number;
+  readonly deadlineMs: number;
+  readonly rpcDeadlineMs: number;
+  readonly maxWaiters: number;
+  readonly maxTags: number;
+  readonly onEvent: ((event: IdClientEvent) => void) | undefined;
+}
+
+const MAX_ADDRESSES = 64;
+/** Longest wait that a call may ask for, in milliseconds. */
+export const MAX_DEADLINE_MS = 3_600_000;
+
+type NumberOption = Exclude<
+  keyof ResolvedOptions,
+  "addresses" | "onEvent" | "prefetchShare" | "tls"
+>;
+
+/** Whole numbers: default, least, most. */
+const WHOLE: Readonly<Record<NumberOption, readonly [number, number, number]>> = {
+  holdForMs: [60_000, 1_000, 3_600_000],
+  min: [100, 1, MAX_COUNT_AS_SEGMENTS],
+  max: [1_000_000, 1, MAX_COUNT_AS_SEGMENTS],
+  // The default is no bound of its own: the tag's max_age is at most this.
+  maxAgeMs: [86_400_000, 1_000, 86_400_000],
+  deadlineMs: [5_000, 1, MAX_DEADLINE_MS],
+  rpcDeadlineMs: [2_000, 100, 60_000],
+  maxWaiters: [MAX_WAITERS, 1, 1_000_000],
+  maxTags: [10_000, 1, 1_000_000],
+};
+
+const NAMES: ReadonlySet<string> = new Set([
+  ...Object.keys(WHOLE),
+  "address",
+  "addresses",
+  "onEvent",
+  "prefetchShare",
+  "tls",
+]);
+
+const TLS_NAMES: ReadonlySet<string> = new Set(["ca", "cert", "key", "serverName"]);
+
+/** Checks all options at once and fills in defaults. Throws INVALID_ARGUMENT that names every bad one. */
+export function resolveOptions(options: IdClientOptions): ResolvedOptions {
+  const violations: FieldViolation[] = [];
+  const refuse = (field: string, description: string): void => {
+    violations.push({ field, description });
+  };
+  for (const name of Object.keys(options)) {
+    if (!NAMES.has(name)) refuse(name, "is not an option of createIdClient");
+  }
+  const whole = (name: NumberOption): number => {
+    const [standard, least, most] = WHOLE[name];
+    const value = options[name] ?? standard;
+    if (!Number.isInteger(value) || value < least || value > most) {
+      refuse(name, `must be a whole number from ${least} to ${most}, got ${String(value)}`);
+    }
+    return value;
+  };
+  const resolved: ResolvedOptions = {
+    addresses: resolveAddresses(options, refuse),
+    tls: resolveTls(options.tls, refuse),
+    holdForMs: whole("holdForMs"),
+    min: whole("min"),
+    max: whole("max"),
+    prefetchShare: options.prefetchShare ?? 0.1,
+    maxAgeMs: whole("maxAgeMs"),
+    deadlineMs: whole("deadlineMs"),
+    rpcDeadlineMs: whole("rpcDeadlineMs"),
+    maxWaiters: whole("maxWaiters"),
+    maxTags: whole("maxTags"),
+    onEvent: options.onEvent,
+  };
+  const { min, max, prefetchShare, onEvent } = resolved;
+  if (min > max) refuse("min", `must be at most max (${max}), got ${min}`);
+  if (typeof prefetchShare !== "number" || !(prefetchShare > 0 && prefetchShare <= 1)) {
+    refuse("prefetchShare", `must be above 0 and at most 1, got ${String(prefetchShare)}`);
+  }
+  if (onEvent !== undefined && typeof onEvent !== "function")
+    refuse("onEvent", "must be a function");
+  if (violations.length > 0) throw invalidFields(violations);
+  return resolved;
+}
+
+type Refuse = (field: string, description: string) => void;
+
+function resolveAddresses(options: IdClientOptions, refuse: Refuse): readonly string[] {
+  const { address, addresses } = options;
+  if (address !== undefined && addresses !== undefined) {
+    refuse("addresses", "and address cannot both be given");
+  }
+  const all = addresses ?? (address === undefined ? [] : [address]);
+  const field = addresses === undefined ? "address" : "addresses";
+  // Callers without types may give anything.
+  if (!isList(all)) {
+    refuse(field, "must be a list of addresses");
+    return [];
+  }
+  const list: readonly unknown[] = all;
+  if (list.length === 0) refuse(field, "is required: host:port of a server");
+  if (list.length > MAX_ADDRESSES) {
+    refuse(field, `must be at most ${MAX_ADDRESSES}, got ${list.length}`);
+  }
+  if (list.some((entry) => typeof entry !== "string" || entry === "" || /\s/.test(entry))) {
+    refuse(field, "must be host:port, without spaces");
+  }
+  // The same server twice would be asked twice when it is down.
+  if (new Set(list).size !== list.length) refuse(field, "must not repeat an address");
+  return [...all];
+}
+
+function isList(value: unknown): boolean {
+  return Array.isArray(value);
+}
+
+function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): false | TlsOptions {
+  if (tls === undefined || tls === false) return false;
+  if (tls === true) return {};
+  if (typeof tls !== "object" || tls === null) {
+    refuse("tls", "must be true, false or an object");
+    return false;
+  }
+  for (const name of Object.keys(tls)) {
+    if (!TLS_NAMES.has(name)) refuse(`tls.${name}`, "is not an option of tls");
+  }
+  if ((tls.cert === undefined) !== (tls.key === undefined)) {
+    refuse(
+      tls.cert === undefined ? "tls.cert" : "tls.key",
+      "is required: cert and key go together",
+    );
+  }
+  return tls;
+}

@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { createIdClient } from "../src/index.ts";
+import { resolveOptions } from "../src/options.ts";
+import { thrown } from "./support.ts";
+
+const bad: readonly (readonly [options: object, field: string])[] = [
+  [{}, "address"],
+  [{ address: "" }, "address"],
+  [{ address: "a b:1" }, "address"],
+  [{ addresses: [] }, "addresses"],
+  [{ addresses: "localhost:1" }, "addresses"],
+  [{ addresses: ["a:1", "a:1"] }, "addresses"],
+  [{ addresses: ["a:1", 5] }, "addresses"],
+  [{ addresses: Array.from({ length: 65 }, (_, i) => `h${i}:1`) }, "addresses"],
+  [{ address: "a:1", addresses: ["b:1"] }, "addresses"],
+  [{ address: "a:1", adress: "b:1" }, "adress"],
+  [{ address: "a:1", holdForMs: 999 }, "holdForMs"],
+  [{ address: "a:1", holdForMs: "60000" }, "holdForMs"],
+  [{ address: "a:1", min: 0 }, "min"],
+  [{ address: "a:1", min: 2_000_000 }, "min"],
+  [{ address: "a:1", max: 10_000_001 }, "max"],
+  [{ address: "a:1", max: 1.5 }, "max"],
+  [{ address: "a:1", prefetchShare: 0 }, "prefetchShare"],
+  [{ address: "a:1", prefetchShare: 1.1 }, "prefetchShare"],
+  [{ address: "a:1", prefetchShare: Number.NaN }, "prefetchShare"],
+  [{ address: "a:1", maxAgeMs: 0 }, "maxAgeMs"],
+  [{ address: "a:1", deadlineMs: 0 }, "deadlineMs"],
+  [{ address: "a:1", deadlineMs: Infinity }, "deadlineMs"],
+  [{ address: "a:1", rpcDeadlineMs: 99 }, "rpcDeadlineMs"],
+  [{ address: "a:1", maxWaiters: 0 }, "maxWaiters"],
+  [{ address: "a:1", maxTags: 0 }, "maxTags"],
+  [{ address: "a:1", onEvent: "log" }, "onEvent"],
+  [{ address: "a:1", tls: "yes" }, "tls"],
+  [{ address: "a:1", tls: { cert: "x" } }, "tls.key"],
+  [{ address: "a:1", tls: { key: "x" } }, "tls.cert"],
+  [{ address: "a:1", tls: { caFile: "x" } }, "tls.caFile"],
+];
+
+test.each(bad)("%j is refused, and names %s", (options, field) => {
+  const error = thrown(() => createIdClient(options));
+  expect(error.reason).toBe("INVALID_ARGUMENT");
+  expect(error.violations.map((violation) => violation.field)).toContain(field);
+});
+
+test("all bad options are named at once", () => {
+  const error = thrown(() => createIdClient({ min: 0, maxTags: 0 }));
+  expect(error.violations.map(({ field }) => field).toSorted()).toEqual([
+    "address",
+    "maxTags",
+    "min",
+  ]);
+});
+
+test("a secret in the options never shows in an error", () => {
+  const key = "-----BEGIN PRIVATE KEY----- secret";
+  const error = thrown(() => createIdClient({ address: "a:1", tls: { key } }));
+  expect(JSON.stringify([error.message, error.violations, error.metadata])).not.toContain("secret");
+});
+
+test("the defaults are those of the docstrings", () => {
+  expect(resolveOptions({ address: "a:1" })).toEqual({
+    addresses: ["a:1"],
+    tls: false,
+    holdForMs: 60_000,
+    min: 100,
+    max: 1_000_000,
+    prefetchShare: 0.1,
+    maxAgeMs: 86_400_000,
+    deadlineMs: 5_000,
+    rpcDeadlineMs: 2_000,
+    maxWaiters: 10_000,
+    maxTags: 10_000,
+    onEvent: undefined,
+  });
+});
