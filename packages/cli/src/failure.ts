@@ -77,8 +77,9 @@ function usageFailure(error: CommanderError): Failure | undefined {
   }
   const text = error.message.replace(/^error: /, "").replaceAll("\n", " ");
   // Commander quotes what it speaks of first; this only fills the field that is shown.
-  const quoted = /'([^' ]+)/.exec(text)?.[1] ?? "command";
-  const field = error.code === "commander.missingArgument" ? quoted.toUpperCase() : quoted;
+  const quoted = /'([^']+)'/.exec(text)?.[1] ?? "command";
+  const flag = /--[\w-]+/.exec(quoted)?.[0] ?? quoted;
+  const field = error.code === "commander.missingArgument" ? flag.toUpperCase() : flag;
   return failureOf("INVALID_ARGUMENT", "INVALID_ARGUMENT", text, {
     fields: [{ field, description: text }],
   });
@@ -107,17 +108,11 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   prefix: "--prefix",
 };
 
-/** What to type next, by reason. */
+/** What to type next, for reasons whose text cannot say it. */
 const WAY_OUT: Readonly<Record<string, (metadata: Readonly<Record<string, string>>) => string>> = {
   SERVER_UNAVAILABLE: () =>
     "start a server with `idmint start-dev`, or name another one with --address",
-  TAG_NOT_FOUND: ({ tag }) => `create it with \`idmint tag create ${tag ?? "NAME"}\``,
-  TAG_PAUSED: ({ tag }) => `issue again with \`idmint tag resume ${tag ?? "NAME"}\``,
   TAG_EXISTS: ({ tag }) => `see its settings with \`idmint tag get ${tag ?? "NAME"}\``,
-  ETAG_MISMATCH: ({ tag }) => `read it again with \`idmint tag get ${tag ?? "NAME"}\``,
-  STORE_EPOCH_CHANGED: () =>
-    "compare the store with its backups, then `idmint store accept --gap N` (docs/operations.md)",
-  SCHEMA_MISMATCH: () => "see what `idmint migrate --dry-run` would do",
 };
 
 /** The failure in words, for people: what, then the way out. */

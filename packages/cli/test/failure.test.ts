@@ -22,21 +22,19 @@ test("every reason has the exit code of its kind", () => {
 });
 
 test("an expected error has a reason, a way out and no stack", () => {
-  const thrown = new IdmintError("TAG_NOT_FOUND", 'there is no tag "a"', {
-    metadata: { tag: "a" },
-  });
+  const thrown = new IdmintError("TAG_EXISTS", 'tag "a" is there', { metadata: { tag: "a" } });
   const failure = failureFrom(thrown);
   expect(failureText(failure!)).toBe(
-    'idmint: TAG_NOT_FOUND: there is no tag "a"\n  create it with `idmint tag create a`\n',
+    'idmint: TAG_EXISTS: tag "a" is there\n  see its settings with `idmint tag get a`\n',
   );
   expect(JSON.parse(failureJson(failure!))).toEqual({
     error: {
-      code: "NOT_FOUND",
-      reason: "TAG_NOT_FOUND",
-      message: 'TAG_NOT_FOUND: there is no tag "a"',
+      code: "ALREADY_EXISTS",
+      reason: "TAG_EXISTS",
+      message: 'TAG_EXISTS: tag "a" is there',
       fields: [],
       metadata: { tag: "a" },
-      exitCode: 3,
+      exitCode: 1,
     },
   });
 });

@@ -1,11 +1,11 @@
-import { invalidField } from "@idmint/core";
+import { countOf, idsOf, invalidField } from "@idmint/core";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { addConnectionOptions, isJson } from "../options.ts";
 import { oneOf, smallNumber } from "../parse.ts";
 
-/** As many as a server answers one by one in one call, unless configured otherwise. */
+/** Ids in memory at once; also the most that a lost answer turns into a gap. */
 const PIECE = 10_000;
 const MAX_COUNT = 10_000_000;
 
@@ -67,12 +67,14 @@ async function* pieces(send: Send, tag: string, count: number): AsyncGenerator<r
     return;
   }
   for (let left = count; left > 0;) {
-    const request = { tag, count: Math.min(left, PIECE), asList: true };
-    const answer = await send(({ ids }) => ids.generateIds.bind(ids), request);
-    if (answer.ids.length !== request.count) {
-      throw new Error(`asked for ${request.count} ids and was answered ${answer.ids.length}`);
+    // As segments: a piece is a few bytes on the wire then, however many ids it has.
+    const request = { tag, count: Math.min(left, PIECE), asList: false };
+    // One after the other, so that ids are printed in the order in which they were issued.
+    const { segments } = await send(({ ids }) => ids.generateIds.bind(ids), request);
+    if (countOf(segments) !== request.count) {
+      throw new Error(`asked for ${request.count} ids and was answered ${countOf(segments)}`);
     }
-    yield answer.ids;
+    yield [...idsOf(segments)];
     left -= request.count;
   }
 }

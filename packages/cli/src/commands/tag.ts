@@ -150,7 +150,7 @@ function addUpdate(group: Command, io: Io): void {
     named(
       leaf(group, "update", "change settings of a tag; only what is given is changed", [
         "idmint tag update orders --hold-for 30m --max 10000000",
-        "idmint tag update orders --description 'ids of orders' --etag W1",
+        "idmint tag update orders --description 'ids of orders' --etag r3",
       ]),
     ),
   );

@@ -1,0 +1,63 @@
+import { readFileSync } from "node:fs";
+import path from "node:path";
+import { CODE_OF_REASON, type Reason } from "@idmint/core";
+import { expect, test } from "vitest";
+import { exitCodeOf } from "../src/exit-code.ts";
+
+const root = path.resolve(import.meta.dirname, "../../..");
+const errors = readFileSync(path.join(root, "docs/errors.md"), "utf8");
+const reasons = Object.keys(CODE_OF_REASON) as Reason[];
+
+test("docs/errors.md lists every reason with its code, and none that does not exist", () => {
+  const rows = [...errors.matchAll(/^\| \[(\w+)\]\(#(\w+)\) \| `(\w+)` \|$/gm)];
+  const listed = rows.map(([, reason, anchor, code]) => ({ reason, anchor, code }));
+  const wanted = reasons.toSorted().map((reason) => ({
+    reason,
+    anchor: reason.toLowerCase(),
+    code: CODE_OF_REASON[reason],
+  }));
+  expect(listed).toEqual(wanted);
+});
+
+test("docs/errors.md explains every reason: meaning, cause and way out", () => {
+  const chapters = errors.split(/^## /m).slice(1);
+  expect(chapters.map((chapter) => chapter.split("\n", 1)[0])).toEqual(reasons.toSorted());
+  for (const chapter of chapters) {
+    const points = [...chapter.matchAll(/^- \*\*([\w ]+):\*\* .{20,}$/gm)].map(([, name]) => name);
+    expect(points, chapter).toEqual(["Meaning", "Cause", "Way out"]);
+  }
+});
+
+test("docs/errors.md says which exit code each kind of error has", () => {
+  const sentence = /exit code: (.*), 1 for the rest\./.exec(errors)?.[1] ?? "";
+  const stated = sentence.split(", ").flatMap((part) => {
+    const [exitCode = "", names = ""] = part.split(" for ");
+    return names.split(" and ").map((name) => [name.replaceAll("`", ""), Number(exitCode)]);
+  });
+  const codes = [...new Set(Object.values(CODE_OF_REASON))];
+  const wanted = codes.map((code) => [code, exitCodeOf(code)]).filter(([, exit]) => exit !== 1);
+  expect(Object.fromEntries(stated)).toEqual(Object.fromEntries(wanted));
+});
+
+test.each(["README.md", "docs/errors.md", "docs/guarantees.md", "docs/operations.md"])(
+  "%s links to files and chapters that exist",
+  (file) => {
+    const text = readFileSync(path.join(root, file), "utf8");
+    const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? "");
+    for (const link of links.filter((target) => !/^https?:/.test(target))) {
+      const [name = "", anchor] = link.split("#");
+      const target = name === "" ? file : path.join(path.dirname(file), name);
+      const linked = readFileSync(path.join(root, target), "utf8");
+      const anchors = [...linked.matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title ?? ""));
+      if (anchor !== undefined) expect(anchors, link).toContain(anchor);
+    }
+  },
+);
+
+/** As GitHub makes anchors of titles. */
+function anchorOf(title: string): string {
+  return title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+    .replaceAll(" ", "-");
+}
