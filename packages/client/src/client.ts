@@ -111,12 +111,12 @@ export class BufferedIdClient implements IdClient {
         clock,
         random,
         emit,
+        assertUsable: () => this.#assertUsable(),
       }),
       deadlineMs,
       maxAgeMs,
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
       ports: { clock, timers, random, onEvent: emit },
-      assertUsable: () => this.#assertUsable(),
     };
   }
 

@@ -16,6 +16,8 @@ export interface EndpointsPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly emit: (event: EndpointChange) => void;
+  /** Throws when no request may be sent any more: the client is closed, or in another process. */
+  readonly assertUsable: () => void;
 }
 
 /** An answer, where it came from, and when its request was sent, on the clock. */
@@ -56,16 +58,19 @@ export class Endpoints {
     request: AllocateSegmentRequest,
     accept: (answered: Answered) => T,
   ): Promise<T> {
-    const { transport, clock } = this.#ports;
+    const { transport, clock, assertUsable } = this.#ports;
     const plan = planLoad(this.#state, preference, clock.now());
     if (plan.probe !== undefined) void this.#probe(plan.probe);
     let failure = new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
     for (const endpoint of plan.attempts) {
+      assertUsable();
       const sentAtMs = clock.now();
       let answer: AllocateSegmentResponse;
       try {
         answer = await transport.allocate(endpoint, request, this.#rpcDeadlineMs);
       } catch (thrown) {
+        // A call that `close` cancelled says nothing about its endpoint.
+        assertUsable();
         failure = IdmintError.from(thrown);
         this.#noteFailure(endpoint, failure);
         if (!failure.retryable) throw failure;

@@ -33,8 +33,6 @@ export interface TagContext {
   readonly maxAgeMs: number;
   readonly buffer: Omit<BufferOptions, "ordered">;
   readonly ports: Omit<BufferPorts<Receipt>, "load">;
-  /** Throws when the client may not be used: closed, or brought into another process. */
-  readonly assertUsable: () => void;
 }
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
@@ -149,7 +147,6 @@ export class BufferedTag implements IdTag {
   async #load(request: LoadRequest): Promise<Load<Receipt>> {
     const { count, after } = request;
     try {
-      this.#context.assertUsable();
       const load = await this.#context.endpoints.allocate(
         this.#preference,
         { tag: this.name, count, after },
