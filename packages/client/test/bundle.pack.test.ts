@@ -103,7 +103,9 @@ test("while a V8 startup snapshot is built no client is made", async () => {
     entry,
     `import { createIdClient } from "@idmint/client";
      try { createIdClient({ address: "127.0.0.1:1" }); console.log("made"); }
-     catch (error) { console.log(error.reason); }`,
+     catch (error) { console.log(error.reason); }
+     // Node itself cannot finish a snapshot with its http2 module in it.
+     process.exit();`,
   );
   const outfile = path.join(home, "snapshot.cjs");
   await build({
