@@ -35,7 +35,7 @@ export default defineConfig({
       // Properties and schedules by fast-check.
       project("model", 60_000),
       // A real PostgreSQL.
-      project("pg", 60_000),
+      project("pg", 60_000, { globalSetup: "packages/testkit/src/postgres-setup.ts" }),
       // Several processes, killed and restarted.
       project("e2e", 180_000),
       // What is published: the packed tarballs.

@@ -1,4 +1,7 @@
 import type { AcceptStore, Store } from "@idmint/core";
+import { migrate as migratePostgres } from "./postgres/migrate.ts";
+import { status as statusOfPostgres } from "./postgres/status.ts";
+import { PostgresStore } from "./postgres/store.ts";
 import { checkConfig, type StoreConfig } from "./shared/config.ts";
 import { assertGap } from "./shared/limits.ts";
 import type { MigrationReport } from "./shared/migration.ts";
@@ -24,8 +27,7 @@ export type { StoreStatus } from "./shared/status.ts";
  */
 export async function openStore(config: StoreConfig): Promise<Store & AcceptStore> {
   checkConfig(config);
-  if (config.backend === "sqlite") return SqliteStore.open(config);
-  throw new Error("not here yet");
+  return config.backend === "sqlite" ? SqliteStore.open(config) : PostgresStore.open(config);
 }
 
 /**
@@ -37,14 +39,18 @@ export async function migrateStore(
   options: { dryRun: boolean },
 ): Promise<MigrationReport> {
   checkConfig(config);
-  if (config.backend === "sqlite") return migrateSqlite(config, options);
-  throw new Error("not here yet");
+  return config.backend === "sqlite"
+    ? migrateSqlite(config, options)
+    : migratePostgres(config, options);
 }
+
+/** An accept writes every tag, so it may take longer than what a server waits for. */
+const ACCEPT_TIMEOUT_MS = 60_000;
 
 /** Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling). */
 export async function acceptStore(config: StoreConfig, gap: bigint): Promise<{ tags: number }> {
   assertGap(gap);
-  const store = await openStore(config);
+  const store = await openStore({ ...config, timeoutMs: ACCEPT_TIMEOUT_MS });
   try {
     return await store.accept(gap);
   } finally {
@@ -55,6 +61,5 @@ export async function acceptStore(config: StoreConfig, gap: bigint): Promise<{ t
 /** Looks at a store without changing it, also at one that a server refuses. */
 export async function storeStatus(config: StoreConfig): Promise<StoreStatus> {
   checkConfig(config);
-  if (config.backend === "sqlite") return statusOfSqlite(config);
-  throw new Error("not here yet");
+  return config.backend === "sqlite" ? statusOfSqlite(config) : statusOfPostgres(config);
 }

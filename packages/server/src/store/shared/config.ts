@@ -67,8 +67,16 @@ export function checkConfig(config: StoreConfig): void {
     }
     return;
   }
+  checkUrl(config.url);
   checkRange("connect_timeout", config.connectTimeoutMs, 100, 60_000);
   checkRange("pool_size", config.poolSize, 1, 100);
+}
+
+/** Refuses a bad URL without repeating it: it may hold a password. */
+function checkUrl(url: string): void {
+  const protocol = URL.canParse(url) ? new URL(url).protocol : "";
+  if (protocol === "postgres:" || protocol === "postgresql:") return;
+  throw invalidField("url", "must be postgres://user:password@host:port/database");
 }
 
 function checkRange(field: string, value: number | undefined, min: number, max: number): void {

@@ -1,0 +1,40 @@
+import { randomUUID } from "node:crypto";
+import { storeWentBack } from "../shared/failures.ts";
+import type { Connections } from "./connections.ts";
+import { PRESENT_IDENTITY } from "./identity.ts";
+
+const LOCK_STORE = "SELECT revision FROM idmint.store FOR UPDATE";
+const LOCK_TAGS =
+  "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
+// Each tag takes a revision of its own, so that a poll can page through all of them.
+const RAISE = `UPDATE idmint.tag AS t SET
+  floor = t.floor + least(t.ceiling - t.floor, $1::bigint), version = t.version + 1,
+  epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
+  revision = $2::bigint + place.number,
+  updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+  written_by = pg_current_xact_id()::xid
+  FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM idmint.tag) AS place
+  WHERE place.name = t.name`;
+const RECORD = `UPDATE idmint.store SET
+  identity = ${PRESENT_IDENTITY}, incarnation = $1, revision = revision + greatest(1, $2::bigint),
+  written_by = pg_current_xact_id()::xid`;
+
+/**
+ * Accepts the database as it is now, with every floor raised by `gap`.
+ *
+ * INVARIANT: epochs go above any that the lost history had. They are raised by one or to the present time in seconds since
+ * 1970, whichever is more: the lost history counted from a lower number in steps of one.
+ */
+export async function accept(connections: Connections, gap: bigint): Promise<{ tags: number }> {
+  return connections.run((session) =>
+    session.transaction(async () => {
+      const [store] = await session.query<{ revision: string }>({ text: LOCK_STORE });
+      if (store === undefined) throw storeWentBack("the store has lost its identity");
+      const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
+      const tags = locked?.tags ?? "0";
+      await session.query({ text: RAISE, values: [String(gap), store.revision] });
+      await session.query({ text: RECORD, values: [randomUUID(), tags] });
+      return { tags: Number(tags) };
+    }),
+  );
+}

@@ -1,0 +1,67 @@
+import type { ChangeStore, StoreChanges } from "@idmint/core";
+import { storeWentBack } from "../shared/failures.ts";
+import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
+import type { Connections } from "./connections.ts";
+import { refuseUnsafeSettings } from "./grant.ts";
+import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { hasTag } from "./tags.ts";
+
+/** The revision already known, watched names and versions, the page's size plus one, allowed unsafe settings. */
+const CHANGES = {
+  name: "idmint-changes-1",
+  text: `WITH ${proof("$5::text[]")}, changed AS (
+  SELECT * FROM idmint.tag WHERE revision > $1 ORDER BY revision LIMIT $4
+)
+SELECT ${STORE_ROW}, p.unsafe, ARRAY (
+    SELECT w.name FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
+    LEFT JOIN idmint.tag AS t ON t.name = w.name
+    WHERE t.name IS NULL OR t.version < w.version OR NOT ${TAG_IS_OURS}
+  ) AS behind,
+  c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
+    .map((column) => `c.${column}`)
+    .join(", ")}
+FROM idmint.store AS s CROSS JOIN proof AS p LEFT JOIN changed AS c ON true ORDER BY c.revision`,
+};
+
+type Row = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
+  readonly incarnation: string;
+  readonly revision: string;
+  readonly fenced: string;
+  readonly unsafe: string;
+  readonly now_ms: string;
+  readonly behind: readonly string[];
+  readonly tag_revision: string | null;
+};
+
+/** What changed since a revision, in one statement and so from one snapshot. */
+export async function changes(
+  connections: Connections,
+  query: Parameters<ChangeStore["changes"]>[0],
+  allowUnsafe: readonly string[],
+): Promise<StoreChanges> {
+  const { since, watched, limit } = query;
+  const values = [
+    String(since),
+    watched.map(({ tag }) => tag),
+    watched.map(({ version }) => String(version)),
+    limit + 1,
+    allowUnsafe,
+  ];
+  const rows = await connections.run((session) => session.query<Row>({ ...CHANGES, values }));
+  const [store] = rows;
+  if (store === undefined) throw storeWentBack("the store has lost its identity");
+  if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);
+  const tags = rows
+    .map((row) => ({ ...row, revision: row.tag_revision ?? "0" }))
+    .filter(hasTag)
+    .map(tagFromRow);
+  return {
+    incarnation: store.incarnation,
+    revision: BigInt(store.revision),
+    changed: tags.slice(0, limit),
+    more: tags.length > limit,
+    behind: store.behind,
+    fenced: store.fenced,
+    nowMs: Number(store.now_ms),
+  };
+}

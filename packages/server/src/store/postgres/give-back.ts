@@ -1,0 +1,51 @@
+import type { GiveBackRequest } from "@idmint/core";
+import type { Connections } from "./connections.ts";
+import { proof, TAG_IS_OURS } from "./identity.ts";
+
+/**
+ * Lowers floors by the unused ends of grants: names, first ids, last ids, versions, allowed unsafe settings.
+ *
+ * INVARIANT: the floor is lowered only while it still ends at the grant *and* the row still has the grant's version: an
+ * equal floor alone may be that of a later grant, after another give-back. Both are read from the locked row, in its
+ * newest version. The version rises here too, so a give-back that is sent twice finds another one and does nothing.
+ */
+const GIVE_BACK = {
+  name: "idmint-give-back-1",
+  text: `WITH request AS MATERIALIZED (
+  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
+    AS r (name, first_id, last_id, version)
+), ${proof("$5::text[]")}, locked AS MATERIALIZED (
+  SELECT t.name, t.state, t.floor, t.version, ${TAG_IS_OURS} AS is_ours
+  FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
+), judged AS MATERIALIZED (
+  SELECT r.name, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count
+  FROM request AS r JOIN locked AS l ON l.name = r.name CROSS JOIN proof AS p
+  WHERE p.fenced = '' AND l.is_ours AND l.state <> 'DELETED'
+    AND l.floor = r.last_id AND l.version = r.version
+)
+UPDATE idmint.tag AS t SET
+  floor = j.floor, version = t.version + 1, written_by = pg_current_xact_id()::xid
+FROM judged AS j WHERE t.name = j.name
+RETURNING t.name, j.count`,
+};
+
+interface Row {
+  readonly name: string;
+  readonly count: string;
+}
+
+export async function giveBack(
+  connections: Connections,
+  requests: readonly GiveBackRequest[],
+): Promise<readonly number[]> {
+  const values = [
+    requests.map(({ tag }) => tag),
+    requests.map(({ from }) => String(from)),
+    requests.map(({ to }) => String(to)),
+    requests.map(({ version }) => String(version)),
+    [],
+  ];
+  const rows = await connections.run((session) => session.query<Row>({ ...GIVE_BACK, values }));
+  const counts = new Map(rows.map(({ name, count }) => [name, Number(count)]));
+  return requests.map(({ tag }) => counts.get(tag) ?? 0);
+}

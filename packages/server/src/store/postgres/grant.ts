@@ -1,0 +1,124 @@
+import type { Grant, GrantRequest, Refused } from "@idmint/core";
+import { refuseUnsafe } from "../shared/config.ts";
+import { storeUnavailable } from "../shared/failures.ts";
+import type { Connections } from "./connections.ts";
+import { proof, TAG_IS_OURS } from "./identity.ts";
+
+/**
+ * One statement for all tags of a batch: names, counts, least counts, `after`s, seen versions, allowed unsafe settings.
+ *
+ * INVARIANTS
+ * - Two grants of a tag never overlap. `locked` locks the rows and, under READ COMMITTED, reads their newest versions,
+ *   also where the statement's snapshot is older: PostgreSQL fetches a row again that it had to wait for. All checks are
+ *   made on these. The UPDATE finds the row by the snapshot, meets the newer version, fetches it again too, and computes
+ *   from that. The row lock, held from `locked` to the commit, makes both the same version.
+ * - Rows are locked in the order of their names, as by every statement of several tags: no deadlock.
+ * - `ceiling − floor` cannot overflow; `floor + count` could.
+ * - The store's identity is compared in this very statement, so no grant follows a fail-over or a restore unseen.
+ */
+const GRANT = {
+  name: "idmint-grant-1",
+  text: `WITH request AS MATERIALIZED (
+  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+    WITH ORDINALITY AS r (name, count, min_count, after_id, seen_version, position)
+), ${proof("$6::text[]")}, locked AS MATERIALIZED (
+  SELECT t.name, t.kind, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours
+  FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
+), judged AS MATERIALIZED (
+  SELECT r.name, r.position, l.version, least(r.count, l.ceiling - l.floor) AS count, CASE
+    WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
+    WHEN p.fenced <> '' OR l.version < r.seen_version OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN l.name IS NULL AND r.seen_version > 0 THEN 'STORE_EPOCH_CHANGED'
+    WHEN l.name IS NULL OR l.state = 'DELETED' THEN 'TAG_NOT_FOUND'
+    WHEN l.kind <> 'segment' THEN 'WRONG_KIND'
+    WHEN l.state <> 'ACTIVE' THEN 'TAG_PAUSED'
+    WHEN r.after_id > l.floor THEN 'AFTER_ABOVE_FLOOR'
+    WHEN l.ceiling - l.floor < r.min_count THEN 'TAG_EXHAUSTED'
+    ELSE '' END AS refused,
+    p.unsafe, p.fenced, l.is_ours
+  FROM request AS r CROSS JOIN proof AS p LEFT JOIN locked AS l ON l.name = r.name
+), granted AS (
+  UPDATE idmint.tag AS t SET
+    floor = t.floor + j.count, version = t.version + 1, written_by = pg_current_xact_id()::xid
+  FROM judged AS j WHERE t.name = j.name AND j.refused = ''
+  RETURNING t.name, t.floor, t.version, t.epoch
+)
+SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.count,
+  g.floor, g.version, g.epoch
+FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`,
+};
+
+interface Row {
+  readonly name: string;
+  readonly refused: Refused["reason"] | "STORE_UNSAFE" | "";
+  readonly unsafe: string;
+  readonly fenced: string;
+  readonly is_ours: boolean | null;
+  readonly seen: string | null;
+  readonly count: string;
+  readonly floor: string | null;
+  readonly version: string;
+  readonly epoch: string;
+}
+
+export async function grant(
+  connections: Connections,
+  requests: readonly GrantRequest[],
+  allowUnsafe: readonly string[],
+): Promise<readonly Grant[]> {
+  const values = [
+    requests.map(({ tag }) => tag),
+    requests.map(({ count }) => String(count)),
+    requests.map(({ minCount }) => String(minCount)),
+    requests.map(({ after }) => String(after)),
+    requests.map(({ seenVersion }) => String(seenVersion)),
+    allowUnsafe,
+  ];
+  const rows = await connections.run((session) => session.query<Row>({ ...GRANT, values }));
+  if (rows.length === 0) {
+    const detail = "the store has lost its identity";
+    return requests.map(({ tag }) => ({
+      outcome: "refused",
+      tag,
+      reason: "STORE_EPOCH_CHANGED",
+      detail,
+    }));
+  }
+  const unsafe = rows[0]?.unsafe ?? "";
+  if (unsafe !== "") refuseUnsafeSettings(unsafe);
+  return rows.map((row, index) => grantOf(row, requests[index] as GrantRequest));
+}
+
+/** Settings that turned unsafe while the server runs. */
+export function refuseUnsafeSettings(names: string): void {
+  const found = names.split(",").map((name) => [name, `PostgreSQL runs with ${name}=off`] as const);
+  refuseUnsafe(new Map(found), []);
+}
+
+function grantOf(row: Row, request: GrantRequest): Grant {
+  const tag = row.name;
+  if (row.refused === "STORE_EPOCH_CHANGED") {
+    return { outcome: "refused", tag, reason: row.refused, detail: detailOf(row, request) };
+  }
+  if (row.refused !== "") {
+    return { outcome: "refused", tag, reason: row.refused as Refused["reason"] };
+  }
+  // A row that was judged to be granted and not updated cannot be: better burn it than trust it.
+  if (row.floor === null) throw storeUnavailable(`the outcome of a grant of "${tag}" is not known`);
+  const count = BigInt(row.count);
+  return {
+    outcome: "granted",
+    tag,
+    base: BigInt(row.floor) - count + 1n,
+    count: Number(count),
+    version: BigInt(row.version),
+    epoch: BigInt(row.epoch),
+  };
+}
+
+function detailOf(row: Row, { tag, seenVersion }: GrantRequest): string {
+  if (row.fenced !== "") return row.fenced;
+  if (row.seen === null) return `tag "${tag}" was there and is gone`;
+  if (row.is_ours === false) return `tag "${tag}" was loaded from a dump or changed by hand`;
+  return `tag "${tag}" is at version ${row.seen}, after ${seenVersion} was seen`;
+}

@@ -1,0 +1,49 @@
+/**
+ * Which history of which database this is: the cluster's identifier, its timeline (another one after every promotion and
+ * every recovery to a point in time) and the database (a copy within the cluster has another oid).
+ *
+ * pg_control_checkpoint() would answer the timeline too, but lags behind a promotion.
+ */
+export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_system())
+  || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+  || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
+/**
+ * Whether the row `store` (as `s`) is the one that was accepted, in words; an empty text when it is.
+ *
+ * INVARIANT: every statement of ours that writes a row of `store` or `tag` sets its written_by to its own transaction,
+ * which is what PostgreSQL itself records in xmin. A row that was loaded from a dump, by COPY, by a logical replica or by
+ * hand has the xmin of that transaction and the written_by of another one. Freezing keeps xmin readable, and so do
+ * VACUUM FULL and CLUSTER. It is compared within one row version, so a change under way does no harm.
+ */
+const FENCED = `CASE
+  WHEN s.identity <> ${PRESENT_IDENTITY}
+    THEN 'the database is not the one that was accepted: it was failed over, restored or copied'
+  WHEN s.xmin <> s.written_by
+    THEN 'the store was loaded from a dump or changed by hand'
+  ELSE '' END`;
+
+/** What is wrong with a tag's row (as `t`): the same proof, for dumps of some tables only. */
+export const TAG_IS_OURS = "t.xmin = t.written_by";
+
+/**
+ * Settings of the server that are unsafe now, out of those that the operator (`allowed`, a text[]) does not take the risk
+ * of. They may be changed while the server runs, so every grant looks.
+ */
+function unsafe(allowed: string): string {
+  return `concat_ws(',',
+  CASE WHEN current_setting('fsync') = 'off' AND 'fsync' <> ALL (${allowed}) THEN 'fsync' END,
+  CASE WHEN current_setting('full_page_writes') = 'off' AND 'full_page_writes' <> ALL (${allowed})
+    THEN 'full_page_writes' END)`;
+}
+
+/** A common table expression `proof (fenced, unsafe)` of one row; `allowed` is the place of a text[] parameter. */
+export function proof(allowed: string): string {
+  return `proof AS MATERIALIZED (
+  SELECT ${FENCED} AS fenced, ${unsafe(allowed)} AS unsafe FROM idmint.store AS s
+)`;
+}
+
+/** The row `store` with its fence, for reading and for locking. */
+export const STORE_ROW: string = `s.store_id, s.incarnation, s.identity, s.revision, ${FENCED} AS fenced,
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`;

