@@ -1,1 +1,27 @@
-export {};
+// To run a server.
+export { type ServerParts, startServer, storeConfigOf } from "./app.ts";
+export { type ConfigSources, loadConfig } from "./config/load.ts";
+export type { Config, LogLevel } from "./config/table.ts";
+export type { Address } from "./config/types.ts";
+export { type DevServer, startDev } from "./dev.ts";
+export type { RunningServer } from "./main/running.ts";
+export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
+// For command lines: the flags that follow from the table of options.
+export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
+// To look after a store.
+export {
+  acceptStore,
+  type Migration,
+  type MigrationReport,
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  type SqliteConfig,
+  type StoreConfig,
+  type StoreStatus,
+  storeStatus,
+} from "./store/open-store.ts";
+// For embedders: what handlers are told, and what a server tells.
+export type { Authorise } from "./api/method.ts";
+export type { CallContext } from "./service/call.ts";
+export type { ServerEvent } from "./service/events.ts";

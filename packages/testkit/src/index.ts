@@ -1,1 +1,8 @@
-export {};
+export { FakeTime } from "./fake-time.ts";
+export { MemoryDatabase, type MemorySnapshot } from "./memory-database.ts";
+export {
+  MemoryStore,
+  type StoreFaults,
+  storeIsDown,
+  type StoreOperation,
+} from "./memory-store.ts";

@@ -1,0 +1,29 @@
+import type { IdService } from "../service/ids.ts";
+import type { NodeService } from "../service/node.ts";
+import type { TagService } from "../service/tags.ts";
+import { idHandlers } from "./id-service.ts";
+import type { Authorise, Handler } from "./method.ts";
+import { nodeHandlers } from "./node-service.ts";
+import { tagHandlers } from "./tag-service.ts";
+
+/** The one table of handlers, keyed by the method's path. Doors register it; none of them adds to it. */
+export type Api = ReadonlyMap<string, Handler>;
+
+/** Everybody may do everything; rules take this place. */
+export const allowAll: Authorise = () => undefined;
+
+export function createApi(services: {
+  readonly ids: IdService;
+  readonly tags: TagService;
+  readonly node: NodeService;
+  readonly authorise: Authorise;
+}): Api {
+  const { ids, tags, node, authorise } = services;
+  const ports = { authorise, isDraining: () => node.draining };
+  const handlers = [
+    ...idHandlers(ids, ports),
+    ...tagHandlers(tags, ports),
+    ...nodeHandlers(node, ports),
+  ];
+  return new Map(handlers.map((handler) => [handler.path, handler]));
+}

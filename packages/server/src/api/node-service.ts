@@ -1,0 +1,58 @@
+import {
+  GetNodeStatusRequest,
+  GetNodeStatusResponse,
+  GetNodeTimeRequest,
+  GetNodeTimeResponse,
+  NodeState,
+} from "@idmint/proto";
+import type { NodeService } from "../service/node.ts";
+import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
+
+const SERVICE = "idmint.v1.NodeService";
+
+/** Answered while the server drains too: that is when people ask. */
+export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly Handler[] {
+  return [
+    handlerOf(
+      SERVICE,
+      {
+        name: "GetNodeStatus",
+        request: GetNodeStatusRequest,
+        response: GetNodeStatusResponse,
+        call: () => statusOf(node),
+        whileDraining: true,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "GetNodeTime",
+        request: GetNodeTimeRequest,
+        response: GetNodeTimeResponse,
+        call: () => ({ time: new Date(node.time()) }),
+        whileDraining: true,
+      },
+      ports,
+    ),
+  ];
+}
+
+function statusOf(node: NodeService): GetNodeStatusResponse {
+  const status = node.status();
+  return {
+    nodeId: status.nodeId,
+    version: status.version,
+    state: NodeState[status.state],
+    startTime: new Date(status.startedAtMs),
+    store: {
+      backend: status.backend,
+      reachable: status.reachable,
+      schemaVersion: status.schemaVersion,
+      fenced: status.fenced,
+    },
+    bufferedTags: status.bufferedTags,
+    issuedIds: BigInt(status.issuedIds),
+    wastedIds: BigInt(status.wastedIds),
+  };
+}

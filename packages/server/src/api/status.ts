@@ -1,0 +1,85 @@
+import { type Code as CodeName, IdmintError } from "@idmint/core";
+import {
+  type Any,
+  BadRequest,
+  Code,
+  ErrorInfo,
+  PreconditionFailure,
+  QuotaFailure,
+  RetryInfo,
+  Status,
+} from "@idmint/proto/rpc";
+import type { Emit } from "../service/events.ts";
+import { durationOf } from "./convert.ts";
+
+/** The domain of every reason. */
+const DOMAIN = "idmint";
+/** Waiting time of an UNAVAILABLE that does not know a better one. */
+const DEFAULT_RETRY_MS = 1_000;
+/** Details travel in a header of at most 8 KiB with the callers' defaults. */
+const MAX_VIOLATIONS = 20;
+const MAX_MESSAGE_LENGTH = 1_000;
+
+/** What an error is on the wire. */
+export interface WireStatus {
+  /** Number of the gRPC code. */
+  readonly code: number;
+  readonly message: string;
+  /** A serialized google.rpc.Status. */
+  readonly details: Uint8Array;
+}
+
+/** Any thrown value as a status; what is not an IdmintError becomes a fixed text, and its cause goes to the log. */
+export function statusOf(thrown: unknown, where: string, emit: Emit): WireStatus {
+  const error = IdmintError.from(thrown);
+  if (error.reason === "INTERNAL") {
+    emit({ type: "internal-error", where, cause: error.cause ?? error });
+  }
+  const code = codeNumber(error.code);
+  const message = error.message.slice(0, MAX_MESSAGE_LENGTH);
+  const details = Status.encode({ code, message, details: detailsOf(error) }).finish();
+  return { code, message, details };
+}
+
+function detailsOf(error: IdmintError): Any[] {
+  const { reason, metadata, violations } = error;
+  const details = [
+    any("ErrorInfo", ErrorInfo.encode({ reason, domain: DOMAIN, metadata: { ...metadata } })),
+  ];
+  const isUnavailable = error.code === "UNAVAILABLE";
+  const retryAfterMs = error.retryAfterMs ?? (isUnavailable ? DEFAULT_RETRY_MS : undefined);
+  if (retryAfterMs !== undefined) {
+    const retryDelay = durationOf(Math.ceil(retryAfterMs));
+    details.push(any("RetryInfo", RetryInfo.encode({ retryDelay })));
+  }
+  if (violations.length > 0) {
+    const fieldViolations = violations.slice(0, MAX_VIOLATIONS).map(({ field, description }) => ({
+      field,
+      description: description.slice(0, MAX_MESSAGE_LENGTH),
+      reason: "",
+      localizedMessage: undefined,
+    }));
+    details.push(any("BadRequest", BadRequest.encode({ fieldViolations })));
+  }
+  const subject = metadata["tag"] === undefined ? "server" : `tag/${metadata["tag"]}`;
+  const description = error.message.slice(0, MAX_MESSAGE_LENGTH);
+  if (error.code === "FAILED_PRECONDITION") {
+    const failure = PreconditionFailure.fromPartial({
+      violations: [{ type: reason, subject, description }],
+    });
+    details.push(any("PreconditionFailure", PreconditionFailure.encode(failure)));
+  }
+  if (error.code === "RESOURCE_EXHAUSTED") {
+    const failure = QuotaFailure.fromPartial({ violations: [{ subject, description }] });
+    details.push(any("QuotaFailure", QuotaFailure.encode(failure)));
+  }
+  return details;
+}
+
+function any(name: string, message: { finish(): Uint8Array }): Any {
+  return { typeUrl: `type.googleapis.com/google.rpc.${name}`, value: Buffer.from(message.finish()) };
+}
+
+function codeNumber(name: CodeName): number {
+  return Code[name];
+}

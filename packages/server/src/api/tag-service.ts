@@ -1,0 +1,113 @@
+import { invalidField } from "@idmint/core";
+import {
+  AdvanceTagRequest,
+  AdvanceTagResponse,
+  CreateTagRequest,
+  CreateTagResponse,
+  DeleteTagRequest,
+  DeleteTagResponse,
+  GetTagRequest,
+  GetTagResponse,
+  ListTagsRequest,
+  ListTagsResponse,
+  PauseTagRequest,
+  PauseTagResponse,
+  ResumeTagRequest,
+  ResumeTagResponse,
+  type Tag,
+  UpdateTagRequest,
+  UpdateTagResponse,
+} from "@idmint/proto";
+import type { Changed, TagService } from "../service/tags.ts";
+import { draftOf, outputOnlyViolations, tagOf } from "./convert.ts";
+import { type Handler, handlerOf, type HandlerPorts, type Method } from "./method.ts";
+
+const SERVICE = "idmint.v1.TagService";
+
+export function tagHandlers(tags: TagService, ports: HandlerPorts): readonly Handler[] {
+  const row = <Request, Response>(method: Method<Request, Response>): Handler =>
+    handlerOf(SERVICE, method, ports);
+  return [...settingsHandlers(tags, row), ...stateHandlers(tags, row)];
+}
+
+type Row = <Request, Response>(method: Method<Request, Response>) => Handler;
+
+function settingsHandlers(tags: TagService, row: Row): readonly Handler[] {
+  return [
+    row({
+      name: "CreateTag",
+      request: CreateTagRequest,
+      response: CreateTagResponse,
+      call: async (request) => {
+        const tag = required(request.tag);
+        return { tag: tagOf(await tags.create(draftOf(tag), outputOnlyViolations(tag))) };
+      },
+    }),
+    row({
+      name: "GetTag",
+      request: GetTagRequest,
+      response: GetTagResponse,
+      call: async ({ name }) => ({ tag: tagOf(await tags.get(name)) }),
+    }),
+    row({
+      name: "ListTags",
+      request: ListTagsRequest,
+      response: ListTagsResponse,
+      call: async (request) => {
+        const page = await tags.list(request);
+        return { tags: page.tags.map(tagOf), nextPageToken: page.nextPageToken };
+      },
+    }),
+    row({
+      name: "UpdateTag",
+      request: UpdateTagRequest,
+      response: UpdateTagResponse,
+      call: async (request) => {
+        const tag = required(request.tag);
+        const paths = request.updateMask ?? [];
+        return { tag: tagOf(await tags.update(draftOf(tag), tag.etag, paths)) };
+      },
+    }),
+  ];
+}
+
+function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
+  return [
+    row({
+      name: "DeleteTag",
+      request: DeleteTagRequest,
+      response: DeleteTagResponse,
+      call: async ({ name, etag }) => changed(await tags.delete(name, etag)),
+    }),
+    row({
+      name: "AdvanceTag",
+      request: AdvanceTagRequest,
+      response: AdvanceTagResponse,
+      call: async (request) => {
+        const answer = await tags.advance(request);
+        return { ...changed(answer), raised: answer.raised };
+      },
+    }),
+    row({
+      name: "PauseTag",
+      request: PauseTagRequest,
+      response: PauseTagResponse,
+      call: async ({ name, etag }) => changed(await tags.pause(name, etag)),
+    }),
+    row({
+      name: "ResumeTag",
+      request: ResumeTagRequest,
+      response: ResumeTagResponse,
+      call: async ({ name, etag }) => ({ tag: changed(await tags.resume(name, etag)).tag }),
+    }),
+  ];
+}
+
+function changed({ tag, effectiveAtMs }: Changed): { tag: Tag; effectiveTime: Date } {
+  return { tag: tagOf(tag), effectiveTime: new Date(effectiveAtMs) };
+}
+
+function required(tag: Tag | undefined): Tag {
+  if (tag === undefined) throw invalidField("tag", "is required");
+  return tag;
+}

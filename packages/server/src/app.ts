@@ -1,0 +1,135 @@
+import { mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { AcceptStore, Store } from "@idmint/core";
+import { allowAll } from "./api/api.ts";
+import type { Authorise } from "./api/method.ts";
+import { type Config, type Option, OPTIONS } from "./config/table.ts";
+import type { Address } from "./config/types.ts";
+import type { TlsFiles } from "./grpc/credentials.ts";
+import { GrpcDoor } from "./grpc/door.ts";
+import { HttpDoor } from "./http/door.ts";
+import { addressError, hostPort } from "./main/address.ts";
+import { Running, type RunningServer } from "./main/running.ts";
+import { createServices, type Services } from "./main/services.ts";
+import { systemClock } from "./main/system.ts";
+import { type Emit, emitter } from "./service/events.ts";
+import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
+import { logEvents } from "./telemetry/log-events.ts";
+import { createLogger, type LineSink } from "./telemetry/logger.ts";
+
+/** What tests and embedders may replace. */
+export interface ServerParts {
+  /** Default: the store that the configuration names. The server closes it. */
+  readonly store?: Store & Partial<AcceptStore>;
+  /** Default: everybody may do everything. */
+  readonly authorise?: Authorise;
+  /** Hears of everything that happens, after the log. */
+  readonly onEvent?: Emit;
+  /** Takes the log's lines instead of stderr. */
+  readonly logSink?: LineSink;
+}
+
+/**
+ * The composition root: the one place that sees both the doors and the stores.
+ *
+ * Starts a server: opens its store, asks it where it is, and listens. Rejects with IdmintError when the store cannot be
+ * used or an address cannot be had; nothing is left behind then.
+ */
+export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
+  const { logLevel: level, logFormat: format } = config;
+  const log = createLogger({ level, format }, parts.logSink);
+  const listeners = [logEvents(log.logger, () => systemClock.now())];
+  if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
+  const emit = emitter(listeners);
+  const flush = (): void => log.flush();
+  const undo: (() => void | Promise<void>)[] = [flush];
+  try {
+    const store = parts.store ?? (await openStore(storeConfigOf(config)));
+    undo.unshift(() => store.close());
+    const services = createServices(config, store, emit, parts.authorise ?? allowAll);
+    const grpc = await createGrpcDoor(config, services, emit);
+    undo.unshift(() => grpc.close(0));
+    undo.unshift(() => services.poll.stop());
+    await services.poll.start();
+    const { node } = services;
+    const ready = (): { ready: boolean; state: string } => ({
+      ready: node.ready,
+      state: node.status().state,
+    });
+    const http = new HttpDoor({ ready }, config.httpAddress);
+    undo.unshift(() => http.close());
+    const httpAddress = await listen(http, OPTIONS.httpAddress, config.httpAddress);
+    const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
+    const { drainTimeMs } = config;
+    const doors = { grpc, http, grpcAddress, httpAddress };
+    return new Running({ services, store, emit, flush, drainTimeMs, ...doors });
+  } catch (error) {
+    for (const step of undo) await settled(step);
+    throw error;
+  }
+}
+
+function createGrpcDoor(config: Config, services: Services, emit: Emit): Promise<GrpcDoor> {
+  const { api, counters } = services;
+  return GrpcDoor.create(
+    { api, clock: systemClock, counters, emit },
+    { ...config.grpcAddress, tls: tlsOf(config), maxConnections: config.limitConnections },
+  );
+}
+
+/** What the store needs to know of the configuration. The URL it gets holds the password, so it is never shown. */
+export function storeConfigOf(config: Config): StoreConfig {
+  const { storeUrl, storePassword, storeTimeoutMs: timeoutMs, allowUnsafeStore } = config;
+  const common = { timeoutMs, allowUnsafe: allowUnsafeStore };
+  if (storeUrl.startsWith("sqlite:")) {
+    return { backend: "sqlite", path: storeUrl.slice("sqlite:".length), ...common };
+  }
+  const url = new URL(storeUrl);
+  if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
+  return {
+    backend: "postgres",
+    url: url.href,
+    connectTimeoutMs: config.storeConnectTimeoutMs,
+    poolSize: config.storePoolSize,
+    ...common,
+  };
+}
+
+/** Makes the store of a configuration where there is none, and brings its schema up to date. */
+export async function makeStore(config: Config): Promise<void> {
+  const store = storeConfigOf(config);
+  if (store.backend === "sqlite") {
+    await mkdir(dirname(store.path), { recursive: true });
+    await migrateStore({ ...store, create: true }, { dryRun: false });
+  } else {
+    await migrateStore(store, { dryRun: false });
+  }
+}
+
+function tlsOf(config: Config): TlsFiles | undefined {
+  const { tlsCertFile: certFile, tlsKeyFile: keyFile, tlsClientCaFile: clientCaFile } = config;
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  return { certFile, keyFile, clientCaFile };
+}
+
+/** The address that was taken; rejects with the option that chooses another. */
+async function listen(
+  door: { listen(): Promise<number> },
+  option: Option<Address>,
+  address: Address,
+): Promise<string> {
+  try {
+    return hostPort({ host: address.host, port: await door.listen() });
+  } catch (error) {
+    throw addressError(error, option.key, address);
+  }
+}
+
+/** Undoing goes on whatever one step says; the error that began it is the one to show. */
+async function settled(step: () => void | Promise<void>): Promise<void> {
+  try {
+    await step();
+  } catch {
+    // Nothing more can be done about it.
+  }
+}

@@ -1,0 +1,92 @@
+import { type FieldViolation, IdmintError } from "@idmint/core";
+import {
+  readEnvironment,
+  readFlags,
+  readYaml,
+  type SourceReading,
+  type Written,
+} from "./sources.ts";
+import { type Config, type Option, OPTIONS } from "./table.ts";
+import { isLoopback } from "./types.ts";
+
+/** Where options come from, besides the defaults. */
+export interface ConfigSources {
+  /** Environment variables, e.g. process.env. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Flags by name without dashes; a command line parser has taken them apart. */
+  readonly flags?: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
+  /** Variables that begin with IDMINT_ and are not the server's. */
+  readonly otherEnv?: readonly string[];
+  /** Defaults other than the table's, by key. */
+  readonly defaults?: Readonly<Record<string, string>>;
+}
+
+const EMPTY: SourceReading = { values: new Map(), faults: [] };
+
+/**
+ * The configuration out of environment, flags, the YAML file that one of them names, and defaults, in that precedence.
+ * Throws INVALID_ARGUMENT that names everything that is wrong, each with its source; no secret is shown.
+ */
+export function loadConfig(sources: ConfigSources): Config {
+  const options = Object.values(OPTIONS);
+  const env = readEnvironment(sources.env ?? {}, options, sources.otherEnv ?? []);
+  const flags = readFlags(sources.flags ?? {}, options);
+  const path = (env.values.get("config") ?? flags.values.get("config"))?.text;
+  const file = path === undefined || path === "" ? EMPTY : readYaml(path, options);
+  const readings = [env, flags, file];
+  const violations: FieldViolation[] = readings
+    .flatMap((reading) => reading.faults)
+    .map(({ source, fault }) => ({ field: source, description: fault }));
+  const values: Record<string, unknown> = {};
+  for (const [name, option] of Object.entries(OPTIONS)) {
+    values[name] = valueOf(option, readings, sources.defaults ?? {}, violations);
+  }
+  // Every name of the table was given a value of its type, or there is a violation.
+  const config = values as unknown as Config;
+  if (violations.length === 0) violations.push(...contradictions(config));
+  if (violations.length === 0) return config;
+  const lines = violations.map(({ field, description }) => `${field} ${description}`);
+  throw new IdmintError("INVALID_ARGUMENT", lines.join("\n"), { violations });
+}
+
+function valueOf(
+  option: Option<unknown>,
+  readings: readonly SourceReading[],
+  defaults: Readonly<Record<string, string>>,
+  violations: FieldViolation[],
+): unknown {
+  let written: Written | undefined;
+  for (const reading of readings) written ??= reading.values.get(option.key);
+  const text = written?.text ?? defaults[option.key] ?? option.default;
+  if (text === undefined) return undefined;
+  const value = option.type.parse(text);
+  if (value === undefined) {
+    const shown =
+      option.isSecret === true || text.includes("://") ? "" : `, got ${JSON.stringify(text)}`;
+    const description = `must be ${option.type.accepts}${shown}`;
+    violations.push({ field: written?.source ?? option.key, description });
+  }
+  return value;
+}
+
+/** What is wrong with options together. */
+function contradictions(config: Config): readonly FieldViolation[] {
+  const found: FieldViolation[] = [];
+  const { tlsCertFile, tlsKeyFile, tlsClientCaFile, insecure, grpcAddress } = config;
+  if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
+    found.push({ field: "tls.cert_file and tls.key_file", description: "must be set together" });
+  }
+  if (tlsClientCaFile !== undefined && tlsCertFile === undefined) {
+    found.push({
+      field: "tls.client_ca_file",
+      description: "needs tls.cert_file and tls.key_file",
+    });
+  }
+  if (tlsCertFile === undefined && !insecure && !isLoopback(grpcAddress)) {
+    found.push({
+      field: "grpc.address",
+      description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
+    });
+  }
+  return found;
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from "node:fs";
+import { closest, distance } from "fastest-levenshtein";
+import { parseDocument } from "yaml";
+import { envOf, flagOf, type Option } from "./table.ts";
+
+/** A value as somebody wrote it, and where. */
+export interface Written {
+  readonly text: string;
+  /** Named in errors: a variable, a flag, or a place in the file. */
+  readonly source: string;
+}
+
+/** What one source says, by key, and what is wrong with the source itself. */
+export interface SourceReading {
+  readonly values: ReadonlyMap<string, Written>;
+  readonly faults: readonly { readonly source: string; readonly fault: string }[];
+}
+
+type AnyOption = Pick<Option<unknown>, "key" | "isSecret" | "isNotInFile">;
+
+/** What Kubernetes sets for a Service that is called idmint: not ours, and no mistake. */
+const KUBERNETES = /^IDMINT_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/;
+const MAX_FILE_BYTES = 1_024 * 1_024;
+
+/** Reads IDMINT_… variables. `others` are variables with the prefix that belong to somebody else. */
+export function readEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  options: readonly AnyOption[],
+  others: readonly string[],
+): SourceReading {
+  const values = new Map<string, Written>();
+  const faults: { source: string; fault: string }[] = [];
+  const keys = new Map<string, { readonly option: AnyOption; readonly isFile: boolean }>();
+  for (const option of options) {
+    keys.set(envOf(option), { option, isFile: false });
+    if (option.isSecret === true) keys.set(`${envOf(option)}_FILE`, { option, isFile: true });
+  }
+  for (const [name, value] of Object.entries(env)) {
+    if (value === undefined || !name.startsWith("IDMINT_")) continue;
+    if (KUBERNETES.test(name) || others.includes(name)) continue;
+    const known = keys.get(name);
+    if (known === undefined) {
+      faults.push({ source: name, fault: `is no option${suggestion(name, [...keys.keys()])}` });
+      continue;
+    }
+    const { key } = known.option;
+    if (values.has(key)) {
+      faults.push({ source: name, fault: `and ${values.get(key)?.source} are both set` });
+    } else if (known.isFile) {
+      const read = readText(value);
+      if (read.text === undefined) faults.push({ source: name, fault: read.fault });
+      // A newline at the end is the editor's, not the secret's.
+      else values.set(key, { text: read.text.replace(/\r?\n$/, ""), source: name });
+    } else {
+      values.set(key, { text: value, source: name });
+    }
+  }
+  return { values, faults };
+}
+
+/** Reads flags: by name without dashes, as a command line parser has them. */
+export function readFlags(
+  flags: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,
+  options: readonly AnyOption[],
+): SourceReading {
+  const values = new Map<string, Written>();
+  const faults: { source: string; fault: string }[] = [];
+  const keys = new Map<string, string>();
+  for (const option of options) {
+    const name = flagOf(option);
+    if (name !== undefined) keys.set(name, option.key);
+  }
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === undefined) continue;
+    const key = keys.get(name);
+    const source = `--${name}`;
+    if (key === undefined) {
+      const known = [...keys.keys()].map((each) => `--${each}`);
+      faults.push({ source, fault: `is no option${suggestion(source, known)}` });
+    } else {
+      values.set(key, { text: String(value), source });
+    }
+  }
+  return { values, faults };
+}
+
+/** Reads a YAML file: maps down to the key's last word, then a scalar or a list of scalars. */
+export function readYaml(path: string, options: readonly AnyOption[]): SourceReading {
+  const values = new Map<string, Written>();
+  const faults: { source: string; fault: string }[] = [];
+  const read = readText(path);
+  if (read.text === undefined) return { values, faults: [{ source: path, fault: read.fault }] };
+  // Integers as bigint, so that one past 2^53 is what was written.
+  const document = parseDocument(read.text, { uniqueKeys: true, intAsBigInt: true });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    return { values, faults: [{ source: path, fault: `is no YAML: ${error.message}` }] };
+  }
+  const keys = options.filter((option) => option.isNotInFile !== true).map((option) => option.key);
+  const walk = (node: unknown, at: string): void => {
+    const source = `${path}: ${at}`;
+    if (keys.includes(at)) {
+      const written = scalarText(node);
+      if (written === undefined) faults.push({ source, fault: "must be a value, not a map" });
+      else values.set(at, { text: written, source });
+    } else if (isMap(node) && (at === "" || keys.some((key) => key.startsWith(`${at}.`)))) {
+      for (const [name, child] of Object.entries(node))
+        walk(child, at === "" ? name : `${at}.${name}`);
+    } else if (at !== "" || node !== null) {
+      faults.push({ source, fault: `is no option${suggestion(at, keys)}` });
+    }
+  };
+  walk(document.toJS({ maxAliasCount: 0 }), "");
+  return { values, faults };
+}
+
+function scalarText(node: unknown): string | undefined {
+  if (Array.isArray(node)) {
+    const parts = node.map(scalarText);
+    return parts.every((part) => part !== undefined) ? parts.join(",") : undefined;
+  }
+  if (typeof node === "string") return node;
+  if (typeof node === "number" || typeof node === "bigint" || typeof node === "boolean") {
+    return String(node);
+  }
+  return node === null ? "" : undefined;
+}
+
+function isMap(node: unknown): node is Record<string, unknown> {
+  return typeof node === "object" && node !== null && !Array.isArray(node);
+}
+
+function readText(path: string): { text: string } | { text: undefined; fault: string } {
+  try {
+    const text = readFileSync(path, "utf8");
+    if (text.length <= MAX_FILE_BYTES) return { text };
+    return { text: undefined, fault: "names a file of more than 1 MiB" };
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    return { text: undefined, fault: `names a file that cannot be read (${code})` };
+  }
+}
+
+function suggestion(name: string, known: readonly string[]): string {
+  const best = closest(name, [...known]);
+  return distance(name, best) <= Math.max(3, name.length / 3) ? `; did you mean ${best}?` : "";
+}

@@ -1,0 +1,221 @@
+import { MAX_ID } from "@idmint/core";
+import {
+  type Address,
+  address,
+  bigInteger,
+  duration,
+  flag,
+  integer,
+  listOf,
+  oneOf,
+  type OptionType,
+  share,
+  storeUrl,
+  text,
+} from "./types.ts";
+
+/** Levels of the log, from everything to nothing. */
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+
+/** Everything that can be configured, defaults filled in. Durations are in milliseconds. */
+export interface Config {
+  readonly config: string | undefined;
+  readonly grpcAddress: Address;
+  readonly httpAddress: Address;
+  readonly storeUrl: string;
+  readonly storePassword: string | undefined;
+  readonly storeTimeoutMs: number;
+  readonly storeConnectTimeoutMs: number;
+  readonly storePoolSize: number;
+  readonly allowUnsafeStore: readonly string[];
+  readonly epochGap: bigint | undefined;
+  readonly tlsCertFile: string | undefined;
+  readonly tlsKeyFile: string | undefined;
+  readonly tlsClientCaFile: string | undefined;
+  readonly insecure: boolean;
+  readonly drainTimeMs: number;
+  readonly pollIntervalMs: number;
+  readonly prefetchShare: number;
+  readonly limitCountAsList: number;
+  readonly limitCountAsSegments: number;
+  readonly limitWaiters: number;
+  readonly limitTags: number;
+  readonly limitConnections: number;
+  readonly logLevel: LogLevel;
+  readonly logFormat: "json" | "text";
+}
+
+/** One option. Its environment variable, flag and place in the YAML file follow from its key. */
+export interface Option<T> {
+  /** Path in the YAML file, e.g. `grpc.address`. */
+  readonly key: string;
+  readonly type: OptionType<T>;
+  /** As one would write it; undefined: none. */
+  readonly default: string | undefined;
+  /** What it does, in sentences. */
+  readonly text: string;
+  /** Secrets have no flag (others on the machine see flags), may come from a file, and are never shown. */
+  readonly isSecret?: boolean;
+  /** Not to be set in the YAML file. */
+  readonly isNotInFile?: boolean;
+}
+
+function option<T>(
+  key: string,
+  type: OptionType<T>,
+  byDefault: string,
+  description: string,
+): Option<T> {
+  return { key, type, default: byDefault, text: description };
+}
+
+function optional<T>(
+  key: string,
+  type: OptionType<T>,
+  description: string,
+  more: Pick<Option<T>, "isSecret" | "isNotInFile"> = {},
+): Option<T | undefined> {
+  return { key, type, default: undefined, text: description, ...more };
+}
+
+/** The one table of options: the loader, the flags and docs/configuration.md follow from it. */
+export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
+  config: optional("config", text("path"), "YAML file with options.", { isNotInFile: true }),
+  grpcAddress: option(
+    "grpc.address",
+    address,
+    "127.0.0.1:7600",
+    "Where gRPC listens. An address that other machines reach needs TLS, or `insecure`.",
+  ),
+  httpAddress: option(
+    "http.address",
+    address,
+    "127.0.0.1:7601",
+    "Where /healthz and /readyz are answered, in plain HTTP.",
+  ),
+  storeUrl: option(
+    "store.url",
+    storeUrl,
+    "sqlite:./.idmint/idmint.db",
+    "Where floors are durable: a SQLite file for servers on one host, or a PostgreSQL database for many.",
+  ),
+  storePassword: optional("store.password", text("password"), "Password of the PostgreSQL user.", {
+    isSecret: true,
+  }),
+  storeTimeoutMs: option(
+    "store.timeout",
+    duration("100ms", "60s"),
+    "3s",
+    "Longest wait for one answer of the store. After it the outcome is unknown, and what may have been granted is a gap.",
+  ),
+  storeConnectTimeoutMs: option(
+    "store.connect_timeout",
+    duration("100ms", "60s"),
+    "1500ms",
+    "Longest wait for a new connection to PostgreSQL.",
+  ),
+  storePoolSize: option(
+    "store.pool_size",
+    integer(1, 100),
+    "4",
+    "Most connections of this server to PostgreSQL.",
+  ),
+  allowUnsafeStore: option(
+    "allow_unsafe_store",
+    listOf("fsync", "full_page_writes", "synchronous_commit", "network_filesystem"),
+    "",
+    "Settings of the store under which ids may repeat after a crash, and which are used all the same. For tests.",
+  ),
+  epochGap: optional(
+    "epoch_gap",
+    bigInteger(0n, MAX_ID),
+    "When the store went back, accept it at once with every floor raised by this many ids, instead of refusing until an operator does. Must be more than the whole fleet can have been granted since the backup.",
+  ),
+  tlsCertFile: optional(
+    "tls.cert_file",
+    text("path"),
+    "Certificate chain (PEM) of the gRPC server; read again every 10 s, so that a renewed one needs no restart.",
+  ),
+  tlsKeyFile: optional("tls.key_file", text("path"), "Private key (PEM) of the certificate."),
+  tlsClientCaFile: optional(
+    "tls.client_ca_file",
+    text("path"),
+    "Authorities (PEM). With them callers must show a certificate that one of these signed.",
+  ),
+  insecure: option(
+    "insecure",
+    flag,
+    "false",
+    "Listen without TLS on an address that other machines reach.",
+  ),
+  drainTimeMs: option(
+    "drain_time",
+    duration("0ms", "10min"),
+    "5s",
+    "How long a server that was told to stop lets calls in flight finish.",
+  ),
+  pollIntervalMs: option(
+    "poll_interval",
+    duration("50ms", "1s"),
+    "800ms",
+    "How often the store is asked what changed. Below a second, so that a change is seen within one.",
+  ),
+  prefetchShare: option(
+    "prefetch_share",
+    share(0.01, 1),
+    "0.1",
+    "Share of a segment after whose use the next one is loaded.",
+  ),
+  limitCountAsList: option(
+    "limits.count_as_list",
+    integer(1, 100_000),
+    "10000",
+    "Most ids a call may ask for one by one.",
+  ),
+  limitCountAsSegments: option(
+    "limits.count_as_segments",
+    integer(1, 1_000_000_000),
+    "10000000",
+    "Most ids a call may ask for as segments.",
+  ),
+  limitWaiters: option(
+    "limits.waiters",
+    integer(1, 1_000_000),
+    "10000",
+    "Most calls that may wait for one tag.",
+  ),
+  limitTags: option(
+    "limits.tags",
+    integer(1, 1_000_000),
+    "100000",
+    "Most tags with a buffer in memory. The least used go first, and their unused ids go back to the store.",
+  ),
+  limitConnections: option(
+    "limits.connections",
+    integer(1, 100_000),
+    "10000",
+    "Most gRPC connections that may be open at once.",
+  ),
+  logLevel: option(
+    "log.level",
+    oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
+    "info",
+    "What is logged, on stderr.",
+  ),
+  logFormat: option(
+    "log.format",
+    oneOf("json", "text"),
+    "json",
+    "One JSON object a line for machines, or one sentence a line for people.",
+  ),
+};
+
+/** The environment variable of an option: `grpc.address` is IDMINT_GRPC_ADDRESS. */
+export function envOf(option: Pick<Option<unknown>, "key">): string {
+  return `IDMINT_${option.key.replaceAll(".", "_").toUpperCase()}`;
+}
+
+/** The flag of an option without its dashes, `grpc-address`; undefined for secrets. */
+export function flagOf(option: Pick<Option<unknown>, "key" | "isSecret">): string | undefined {
+  return option.isSecret === true ? undefined : option.key.replaceAll(/[._]/g, "-");
+}

@@ -1,0 +1,145 @@
+/** How an option's text becomes its value. */
+export interface OptionType<T> {
+  /** What stands for a value in help and docs, e.g. `host:port`. */
+  readonly placeholder: string;
+  /** What is accepted, in words that complete “must be …”. */
+  readonly accepts: string;
+  /** The value, or undefined when the text is none. */
+  readonly parse: (text: string) => T | undefined;
+}
+
+/** Where to listen. */
+export interface Address {
+  readonly host: string;
+  /** 0 … 65535; 0 takes any free port. */
+  readonly port: number;
+}
+
+const ADDRESS = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})$/;
+
+export const address: OptionType<Address> = {
+  placeholder: "host:port",
+  accepts: "host:port, an IPv6 host in brackets, and a port of 0 to 65535 (0: any free one)",
+  parse: (text) => {
+    const [, six, other, digits] = ADDRESS.exec(text) ?? [];
+    const host = six ?? other;
+    const port = Number(digits);
+    return host === undefined || port > 65_535 ? undefined : { host, port };
+  },
+};
+
+/** Whether only this machine can reach an address. */
+export function isLoopback({ host }: Address): boolean {
+  return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+export const flag: OptionType<boolean> = {
+  placeholder: "",
+  accepts: "true or false",
+  parse: (text) => (text === "true" ? true : text === "false" ? false : undefined),
+};
+
+/** A text that may be anything but empty. */
+export function text(placeholder: string): OptionType<string> {
+  return {
+    placeholder,
+    accepts: "a text that is not empty",
+    parse: (value) => (value === "" ? undefined : value),
+  };
+}
+
+/** An integer; 1_000 and 1,000 are not accepted, since other tools disagree about them. */
+export function integer(min: number, max: number): OptionType<number> {
+  return {
+    placeholder: "n",
+    accepts: `an integer, ${min} to ${max}`,
+    parse: (value) => {
+      const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
+      return number >= min && number <= max ? number : undefined;
+    },
+  };
+}
+
+export function bigInteger(min: bigint, max: bigint): OptionType<bigint> {
+  return {
+    placeholder: "n",
+    accepts: `an integer, ${min} to ${max}`,
+    parse: (value) => {
+      if (!/^\d{1,19}$/.test(value)) return undefined;
+      const number = BigInt(value);
+      return number >= min && number <= max ? number : undefined;
+    },
+  };
+}
+
+export function share(min: number, max: number): OptionType<number> {
+  return {
+    placeholder: "share",
+    accepts: `a number, ${min} to ${max}`,
+    parse: (value) => {
+      const number = /^\d*\.?\d+$/.test(value) ? Number(value) : Number.NaN;
+      return number >= min && number <= max ? number : undefined;
+    },
+  };
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+};
+
+function milliseconds(value: string): number | undefined {
+  const [, digits, unit] = /^(\d{1,9})(ms|s|m|min|h)$/.exec(value) ?? [];
+  const factor = UNITS[unit ?? ""];
+  return factor === undefined ? undefined : Number(digits) * factor;
+}
+
+/** A duration in milliseconds, written with its unit. Bounds are texts, so that docs show what people type. */
+export function duration(min: string, max: string): OptionType<number> {
+  const least = milliseconds(min) ?? 0;
+  const most = milliseconds(max) ?? Infinity;
+  return {
+    placeholder: "duration",
+    accepts: `a duration with its unit (ms, s, min, h), ${min} to ${max}`,
+    parse: (value) => {
+      const ms = milliseconds(value);
+      return ms === undefined || ms < least || ms > most ? undefined : ms;
+    },
+  };
+}
+
+export function oneOf<T extends string>(...values: readonly T[]): OptionType<T> {
+  return {
+    placeholder: values.join("|"),
+    accepts: `one of ${values.join(", ")}`,
+    parse: (value) => values.find((each) => each === value),
+  };
+}
+
+/** Names out of a known set, with commas between them. */
+export function listOf(...values: readonly string[]): OptionType<readonly string[]> {
+  return {
+    placeholder: "name,…",
+    accepts: `names with commas between them, out of ${values.join(", ")}`,
+    parse: (value) => {
+      const names = value === "" ? [] : value.split(",").map((name) => name.trim());
+      return names.every((name) => values.includes(name)) ? names : undefined;
+    },
+  };
+}
+
+/** Where a store is: a file, or a database. Passwords have a place of their own, so that no URL holds a secret. */
+export const storeUrl: OptionType<string> = {
+  placeholder: "url",
+  accepts:
+    "sqlite:PATH, or postgres://user@host:port/database without a password (it has an option)",
+  parse: (value) => {
+    if (/^sqlite:./.test(value)) return value;
+    if (!/^postgres(?:ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
+    const url = new URL(value);
+    return url.password !== "" || url.searchParams.has("password") ? undefined : value;
+  },
+};

@@ -1,0 +1,84 @@
+import { createServer, type Server, type Socket } from "node:net";
+import type { ConnectionInjector } from "@grpc/grpc-js";
+
+/** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
+const PREFACE_BYTES = 24;
+
+export interface ListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Connections that are open at once; further ones are closed. */
+  readonly maxConnections: number;
+  /** How long a new connection may take to send its preface. */
+  readonly prefaceTimeoutMs: number;
+  readonly onRefused: (peer: string, why: string) => void;
+}
+
+/**
+ * Takes connections and hands them to grpc-js, which by itself has no cap and waits for ever for connections that were
+ * opened and say nothing.
+ */
+export class Listener {
+  readonly #injector: Pick<ConnectionInjector, "injectConnection">;
+  readonly #options: ListenerOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(injector: Pick<ConnectionInjector, "injectConnection">, options: ListenerOptions) {
+    this.#injector = injector;
+    this.#options = options;
+    this.#server = createServer({ noDelay: true }, (socket) => this.#take(socket));
+  }
+
+  /** Fulfils with the port; rejects when the address cannot be had. */
+  listen(): Promise<number> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen({ host, port, backlog: 1_024 }, () => {
+        this.#server.off("error", reject);
+        // Out of file descriptors and the like: it goes on with the connections it has.
+        this.#server.on("error", (error) => this.#options.onRefused("", error.message));
+        const address = this.#server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  /** Connections open now. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /** Takes no further connections. */
+  stop(): void {
+    this.#server.close();
+  }
+
+  /** Closes what is still open. */
+  destroy(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #take(socket: Socket): void {
+    const peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
+    socket.on("error", () => socket.destroy());
+    if (this.#sockets.size >= this.#options.maxConnections) {
+      this.#options.onRefused(peer, `${this.#options.maxConnections} connections are open already`);
+      socket.destroy();
+      return;
+    }
+    this.#sockets.add(socket);
+    const timer = setTimeout(() => {
+      if (socket.bytesRead >= PREFACE_BYTES) return;
+      this.#options.onRefused(peer, "it did not say anything");
+      socket.destroy();
+    }, this.#options.prefaceTimeoutMs);
+    timer.unref();
+    socket.once("close", () => {
+      clearTimeout(timer);
+      this.#sockets.delete(socket);
+    });
+    this.#injector.injectConnection(socket);
+  }
+}

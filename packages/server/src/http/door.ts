@@ -1,0 +1,84 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+
+/** Small requests only, and nobody may be slow about them. */
+const LIMITS = {
+  maxHeaderSize: 8 * 1_024,
+  headersTimeout: 5_000,
+  requestTimeout: 5_000,
+  keepAliveTimeout: 5_000,
+  connectionsCheckingInterval: 1_000,
+};
+const MAX_CONNECTIONS = 256;
+
+export interface HttpDoorOptions {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What the probes ask. */
+export interface Probes {
+  /** Whether callers should be sent here, and why not. */
+  readonly ready: () => { readonly ready: boolean; readonly state: string };
+}
+
+/** /healthz (the process lives) and /readyz (send callers here), as JSON. */
+export class HttpDoor {
+  readonly #server: Server;
+  readonly #options: HttpDoorOptions;
+
+  constructor(probes: Probes, options: HttpDoorOptions) {
+    this.#options = options;
+    this.#server = createServer(LIMITS, (request, response) => answer(probes, request, response));
+    this.#server.maxConnections = MAX_CONNECTIONS;
+    this.#server.maxRequestsPerSocket = 1_000;
+  }
+
+  /** Fulfils with the port; rejects when the address cannot be had. */
+  listen(): Promise<number> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen({ host, port }, () => {
+        this.#server.off("error", reject);
+        this.#server.on("error", () => undefined);
+        const address = this.#server.address();
+        resolve(typeof address === "object" && address !== null ? address.port : port);
+      });
+    });
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve());
+      this.#server.closeAllConnections();
+    });
+  }
+}
+
+function answer(probes: Probes, request: IncomingMessage, response: ServerResponse): void {
+  // No answer depends on a body, so none is read.
+  request.resume();
+  const path = (request.url ?? "").split("?", 1)[0];
+  if (path !== "/healthz" && path !== "/readyz") {
+    send(response, 404, { error: "not found; there are /healthz and /readyz" });
+  } else if (request.method !== "GET" && request.method !== "HEAD") {
+    response.setHeader("allow", "GET, HEAD");
+    send(response, 405, { error: "only GET and HEAD" });
+  } else if (path === "/healthz") {
+    send(response, 200, { status: "alive" });
+  } else {
+    const { ready, state } = probes.ready();
+    send(response, ready ? 200 : 503, { ready, state });
+  }
+}
+
+function send(response: ServerResponse, status: number, body: Record<string, unknown>): void {
+  const text = `${JSON.stringify(body)}\n`;
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": Buffer.byteLength(text),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(text);
+}

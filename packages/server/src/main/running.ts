@@ -1,0 +1,115 @@
+import type { Store } from "@idmint/core";
+import { draining } from "../api/method.ts";
+import type { Counters } from "../service/counters.ts";
+import type { Emit } from "../service/events.ts";
+import type { NodeService } from "../service/node.ts";
+import type { TagService } from "../service/tags.ts";
+import type { Services } from "./services.ts";
+
+/** How long answers may take to leave when everything else is done. */
+const CLOSE_GRACE_MS = 1_000;
+const TICK_MS = 1_000;
+
+/** What a running server is. */
+export interface RunningServer {
+  /** host:port, with the port that was taken. */
+  readonly grpcAddress: string;
+  readonly httpAddress: string;
+  readonly node: NodeService;
+  readonly tags: TagService;
+  readonly counters: Readonly<Counters>;
+  /**
+   * Stops: NOT_SERVING and DRAINING at once, calls in flight may finish for `drain_time`, then nothing is issued any
+   * more, what is unused goes back to the store, and everything is closed. Calling it again answers the same promise.
+   */
+  close(): Promise<void>;
+}
+
+/** What a running server needs of the door that carries its calls. */
+export interface CallDoor {
+  readonly connections: number;
+  setServing(serving: boolean): void;
+  idle(boundMs: number): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
+export interface RunningParts {
+  readonly services: Services;
+  readonly store: Pick<Store, "close">;
+  readonly grpc: CallDoor;
+  readonly http: { close(): Promise<void> };
+  readonly emit: Emit;
+  readonly flush: () => void;
+  readonly grpcAddress: string;
+  readonly httpAddress: string;
+  readonly drainTimeMs: number;
+}
+
+/** A server that listens; its one ticker samples the buffers and keeps health in step. */
+export class Running implements RunningServer {
+  readonly grpcAddress: string;
+  readonly httpAddress: string;
+  readonly #parts: RunningParts;
+  readonly #ticker: NodeJS.Timeout;
+  #sampling = false;
+  #closed: Promise<void> | undefined;
+
+  constructor(parts: RunningParts) {
+    this.#parts = parts;
+    const { grpcAddress, httpAddress, grpc, services, emit } = parts;
+    this.grpcAddress = grpcAddress;
+    this.httpAddress = httpAddress;
+    grpc.setServing(services.node.ready);
+    this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
+    emit({ type: "serving", grpcAddress, httpAddress });
+  }
+
+  get node(): NodeService {
+    return this.#parts.services.node;
+  }
+
+  get tags(): TagService {
+    return this.#parts.services.tags;
+  }
+
+  get counters(): Readonly<Counters> {
+    return this.#parts.services.counters;
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    const { services, grpc, http, store, emit, flush, drainTimeMs } = this.#parts;
+    const { node, poll, directory } = services;
+    node.startDraining();
+    grpc.setServing(false);
+    emit({ type: "draining" });
+    await grpc.idle(drainTimeMs);
+    clearInterval(this.#ticker);
+    poll.stop();
+    const { givenBack, wasted } = await directory.drain(draining());
+    await grpc.close(CLOSE_GRACE_MS);
+    await http.close();
+    await store.close();
+    emit({ type: "stopped", givenBack, wasted });
+    flush();
+  }
+
+  async #tick(): Promise<void> {
+    const { services, grpc, emit } = this.#parts;
+    const { directory, node, counters } = services;
+    grpc.setServing(node.ready);
+    counters.connections = grpc.connections;
+    if (this.#sampling) return;
+    this.#sampling = true;
+    try {
+      await directory.sample();
+    } catch (cause) {
+      emit({ type: "internal-error", where: "the ticker", cause });
+    }
+    this.#sampling = false;
+  }
+}

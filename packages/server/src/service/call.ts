@@ -1,0 +1,139 @@
+import type { Clock, Timers } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+
+/** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
+export interface CallContext {
+  /** When the caller wants an answer at the latest, on the server's Clock. Always set: calls without one get a bound. */
+  readonly deadline: number;
+  /** Aborted when the caller goes away. */
+  readonly signal: AbortSignal;
+  /** Address of the caller, for logs. */
+  readonly peer: string;
+}
+
+/** A call's time and patience, as the domain services see them. */
+export type Patience = Pick<CallContext, "deadline" | "signal">;
+
+/** Answers are due this long before the caller's deadline, so that a refusal reaches it as itself. */
+export const ANSWER_MARGIN_MS = 50;
+
+/** A promise that the call stops waiting for: `settle` exactly once wins, whatever comes first. */
+export interface Waiter<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(error: IdmintError): void;
+}
+
+/**
+ * A waiter that ends by itself: shortly before the call's deadline with the error that `tooLate` makes, and with
+ * CALL_CANCELLED when the caller goes away. `onEnd` runs once, when it has ended by whatever means.
+ */
+export function waiterOf<T>(
+  call: Patience,
+  ports: { clock: Clock; timers: Timers },
+  tooLate: () => IdmintError,
+  onEnd: () => void,
+): Waiter<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  let ended = false;
+  const end = (): boolean => {
+    if (ended) return false;
+    ended = true;
+    stopTimer();
+    call.signal.removeEventListener("abort", cancelled);
+    onEnd();
+    return true;
+  };
+  const cancelled = (): void => {
+    if (end()) reject(new IdmintError("CALL_CANCELLED", "the caller went away"));
+  };
+  const leftMs = Math.max(0, call.deadline - ports.clock.now());
+  // Short deadlines keep half of their time for waiting.
+  const waitMs = leftMs - Math.min(ANSWER_MARGIN_MS, leftMs / 2);
+  const stopTimer = ports.timers.after(waitMs, () => {
+    if (end()) reject(tooLate());
+  });
+  if (call.signal.aborted) queueMicrotask(cancelled);
+  else call.signal.addEventListener("abort", cancelled);
+  return {
+    promise,
+    resolve: (value) => {
+      if (end()) resolve(value);
+    },
+    reject: (error) => {
+      if (end()) reject(error);
+    },
+  };
+}
+
+/**
+ * The answer of a store call, or STORE_UNAVAILABLE after `boundMs`. A late answer goes to `onLate`, so that what it
+ * carries is counted; it is never used.
+ */
+export async function within<T>(
+  work: () => Promise<T>,
+  boundMs: number,
+  timers: Timers,
+  onLate?: (value: T) => void,
+): Promise<T> {
+  let isLate = false;
+  const timeOut = Promise.withResolvers<never>();
+  const stopTimer = timers.after(boundMs, () => {
+    isLate = true;
+    timeOut.reject(storeUnavailable(`the store did not answer within ${boundMs} ms`));
+  });
+  const answer = async (): Promise<T> => {
+    const value = await work();
+    if (isLate) onLate?.(value);
+    return value;
+  };
+  try {
+    return await Promise.race([answer(), timeOut.promise]);
+  } catch (thrown) {
+    // Whatever a driver throws, the outcome is not known.
+    if (thrown instanceof IdmintError) throw thrown;
+    throw storeUnavailable("the store failed in an unforeseen way", thrown);
+  } finally {
+    stopTimer();
+  }
+}
+
+/** The store's outcome is unknown, or it was not reached; a caller may ask again in a moment. */
+export function storeUnavailable(text: string, cause?: unknown): IdmintError {
+  return new IdmintError("STORE_UNAVAILABLE", text, {
+    retryAfterMs: 1_000,
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** A bounded queue is full. */
+export function overloaded(text: string, metadata: Record<string, string> = {}): IdmintError {
+  return new IdmintError("OVERLOADED", text, { metadata, retryAfterMs: 1_000 });
+}
+
+/** There is no such tag, and how to make it. */
+export function tagNotFound(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_NOT_FOUND",
+    `tag "${tag}" does not exist; make it with: idmint tag create ${tag} --kind segment`,
+    { metadata: { tag } },
+  );
+}
+
+export function tagPaused(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_PAUSED",
+    `tag "${tag}" is paused; an operator resumes it with: idmint tag resume ${tag}`,
+    { metadata: { tag } },
+  );
+}
+
+/** The store went back: ids granted since may be granted again, so nothing is issued. */
+export function storeWentBack(detail: string, tag?: string): IdmintError {
+  const what = tag === undefined ? "" : ` for tag "${tag}"`;
+  return new IdmintError(
+    "STORE_EPOCH_CHANGED",
+    `the store went back${what}: ${detail}; nothing is issued until an operator accepts it with: idmint store accept --gap N`,
+    tag === undefined ? {} : { metadata: { tag } },
+  );
+}

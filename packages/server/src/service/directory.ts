@@ -1,0 +1,337 @@
+import {
+  assertNoViolations,
+  type BufferOptions,
+  type Clock,
+  type GiveBackRequest,
+  type GiveBackStore,
+  IdmintError,
+  lastOf,
+  type Load,
+  type LoadRequest,
+  type Random,
+  SegmentBuffer,
+  segmentNotReady,
+  segmentOf,
+  type Tag,
+  tagNameViolation,
+  type Timers,
+  type Unused,
+  type VersionGuard,
+} from "@idmint/core";
+import {
+  overloaded,
+  type Patience,
+  storeWentBack,
+  tagNotFound,
+  tagPaused,
+  within,
+} from "./call.ts";
+import type { Counters } from "./counters.ts";
+import type { Emit } from "./events.ts";
+import { rangeToGiveBack, type Receipt, unusedCount } from "./give-back.ts";
+import type { Grants } from "./grants.ts";
+import type { Lookup } from "./lookup.ts";
+
+/** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
+const SAMPLES_PER_TURN = 2_000;
+
+/** A tag this server works with. */
+export interface Entry {
+  readonly name: string;
+  /** The newest record seen. */
+  tag: Tag;
+  readonly buffer: SegmentBuffer<Receipt>;
+  /** The ticker's count when it was last asked for ids. */
+  usedAt: number;
+  /** Which refusal the buffer is fenced with; empty when it issues. */
+  fencedAs: string;
+}
+
+export interface DirectoryOptions {
+  readonly prefetchShare: number;
+  readonly maxWaiters: number;
+  readonly maxTags: number;
+  readonly storeTimeoutMs: number;
+}
+
+export interface DirectoryPorts {
+  readonly store: GiveBackStore;
+  readonly grants: Grants;
+  readonly lookup: Lookup;
+  readonly guard: VersionGuard;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly afterTurn: (run: () => void) => void;
+  readonly counters: Counters;
+  readonly emit: Emit;
+}
+
+/**
+ * The tags this server works with, each with its buffer and the reasons why it may not issue.
+ *
+ * INVARIANTS
+ * 1. A buffer issues only while its entry is in the map, the tag is ACTIVE in the newest record seen, and no fence stands
+ *    for the tag or for the store.
+ * 2. Records of one tag are taken in the order of their revisions, and only from the present history.
+ * 3. Epochs reach buffers by `apply` in a turn of its own. So a call that was just served from a buffer still reads the
+ *    epoch it was served under when it goes on.
+ */
+export class Directory {
+  readonly #options: DirectoryOptions;
+  readonly #ports: DirectoryPorts;
+  readonly #entries = new Map<string, Entry>();
+  /** Tags for which the store went back, and how that showed; until a new history begins. */
+  readonly #behind = new Map<string, string>();
+  #allFenced = "";
+  #drained: IdmintError | undefined;
+  #history = 0;
+  #tick = 0;
+
+  constructor(ports: DirectoryPorts, options: DirectoryOptions) {
+    this.#ports = ports;
+    this.#options = options;
+  }
+
+  /** The entry of a tag that is known here. */
+  get(name: string): Entry | undefined {
+    const entry = this.#entries.get(name);
+    if (entry !== undefined) entry.usedAt = this.#tick;
+    return entry;
+  }
+
+  /** The entry of a tag, asked of the store when it is not known here. Rejects with TAG_NOT_FOUND and its kin. */
+  async find(name: string, call: Patience): Promise<Entry> {
+    assertNoViolations(tagNameViolation("tag", name));
+    this.#assertIssuing();
+    await this.#ports.lookup.find(name, call);
+    const entry = this.get(name);
+    if (entry !== undefined) return entry;
+    this.#assertIssuing();
+    if (this.#entries.size >= this.#options.maxTags) {
+      throw overloaded(`this server works with ${this.#options.maxTags} tags already`, {
+        tag: name,
+      });
+    }
+    throw tagNotFound(name);
+  }
+
+  /** Which history of the store records belong to; to be read before they are asked for. */
+  get history(): number {
+    return this.#history;
+  }
+
+  /** Takes newer records of tags known here, and of tags that are asked for right now. */
+  async apply(tags: readonly Tag[], history: number): Promise<void> {
+    // Invariant 3.
+    await new Promise<void>((resolve) => this.#ports.afterTurn(resolve));
+    if (history !== this.#history) return;
+    for (const tag of tags) {
+      const entry = this.#entries.get(tag.name);
+      if (entry !== undefined) this.#update(entry, tag);
+      else if (tag.state === "DELETED") this.#ports.lookup.disappeared(tag.name);
+      else this.#ports.lookup.appeared(tag.name);
+    }
+  }
+
+  /** Takes the records that a lookup brought. */
+  admit(tags: readonly Tag[]): void {
+    for (const tag of tags) {
+      this.#ports.guard.observe(tag.name, tag.version);
+      const entry = this.#entries.get(tag.name);
+      if (entry !== undefined) this.#update(entry, tag);
+      else if (tag.state !== "DELETED") this.#create(tag);
+    }
+  }
+
+  /** The store went back for one tag. */
+  fenceTag(name: string, detail: string): void {
+    if (this.#behind.has(name)) return;
+    this.#behind.set(name, detail);
+    this.#ports.emit({ type: "fenced", tag: name, detail });
+    const entry = this.#entries.get(name);
+    if (entry !== undefined) this.#fenceAsNeeded(entry);
+  }
+
+  /** The store as a whole is not the one that was accepted. */
+  fenceAll(detail: string): void {
+    this.#allFenced = detail;
+    this.#ports.emit({ type: "fenced", tag: undefined, detail });
+    for (const entry of this.#entries.values()) this.#fenceAsNeeded(entry);
+  }
+
+  unfenceAll(): void {
+    this.#allFenced = "";
+    this.#ports.emit({ type: "unfenced" });
+    for (const entry of this.#entries.values()) this.#fenceAsNeeded(entry);
+  }
+
+  /** An operator accepted the store as it is: whatever was seen and held belongs to the past. */
+  startHistory(): void {
+    this.#history++;
+    this.#ports.guard.forgetAll();
+    this.#ports.grants.startHistory();
+    this.#ports.lookup.forgetAll();
+    this.#behind.clear();
+    this.#allFenced = "";
+    for (const entry of this.#entries.values()) {
+      entry.buffer.fence(segmentNotReady(entry.name, 100));
+    }
+    this.#entries.clear();
+    this.#ports.emit({ type: "unfenced" });
+  }
+
+  /** The store is back: loads that wait for their next try start at once. */
+  retryAll(): void {
+    for (const entry of this.#entries.values()) entry.buffer.retryNow();
+  }
+
+  /** To be called every second: feeds the buffers' rates, and lets go of the least used when there are too many. */
+  async sample(): Promise<void> {
+    this.#tick++;
+    let left = SAMPLES_PER_TURN;
+    for (const entry of this.#entries.values()) {
+      entry.buffer.sample();
+      if (--left > 0) continue;
+      left = SAMPLES_PER_TURN;
+      // One turn after the other is the point.
+      await new Promise<void>((resolve) => this.#ports.afterTurn(resolve));
+    }
+    await this.#evict();
+  }
+
+  /** Entries with a buffer. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Whether some tag has ids in memory that may be issued. */
+  get holdsIds(): boolean {
+    for (const entry of this.#entries.values()) if (entry.buffer.ready > 0) return true;
+    return false;
+  }
+
+  /**
+   * Stops issuing for good, refuses whoever waits with `error`, and gives the unused ends back: one call, tried once. An
+   * unknown outcome leaves a gap. Answers how many ids were given back and how many were not.
+   */
+  async drain(error: IdmintError): Promise<{ givenBack: number; wasted: number }> {
+    this.#drained = error;
+    this.#ports.lookup.refuseAll(error);
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    return this.#giveBack(entries, error);
+  }
+
+  #assertIssuing(): void {
+    if (this.#drained instanceof IdmintError) throw this.#drained;
+    if (this.#allFenced !== "") throw storeWentBack(this.#allFenced);
+  }
+
+  #create(tag: Tag): void {
+    if (this.#drained !== undefined || this.#entries.size >= this.#options.maxTags) return;
+    const { clock, timers, random, emit, counters } = this.#ports;
+    const buffer = new SegmentBuffer<Receipt>(tag.name, this.#bufferOptions(tag), {
+      load: (request) => this.#load(tag.name, request),
+      clock,
+      timers,
+      random,
+      onEvent: (event) => {
+        if (event.type === "wasted") counters.wastedIds += event.count;
+        emit(event);
+      },
+    });
+    const entry = { name: tag.name, tag, buffer, usedAt: this.#tick, fencedAs: "" };
+    this.#entries.set(tag.name, entry);
+    buffer.observeEpoch(tag.epoch);
+    this.#fenceAsNeeded(entry);
+  }
+
+  async #load(tag: string, request: LoadRequest): Promise<Load<Receipt>> {
+    const grant = await this.#ports.grants.request({ tag, ...request });
+    const segment = segmentOf(grant.base, grant.count);
+    const receipt = { version: grant.version, last: lastOf(segment) };
+    return { segments: [segment], epoch: grant.epoch, receipt };
+  }
+
+  #update(entry: Entry, tag: Tag): void {
+    // Invariant 2.
+    if (tag.revision < entry.tag.revision) return;
+    entry.tag = tag;
+    entry.buffer.update(this.#bufferOptions(tag));
+    entry.buffer.observeEpoch(tag.epoch);
+    this.#fenceAsNeeded(entry);
+    if (tag.state !== "DELETED") return;
+    // Invariant 1: a tag that is made again under this name gets a buffer of its own.
+    this.#entries.delete(tag.name);
+    this.#ports.lookup.disappeared(tag.name);
+  }
+
+  #bufferOptions(tag: Tag): BufferOptions {
+    const { min, max, holdForMs } = tag.kind;
+    const { prefetchShare, maxWaiters } = this.#options;
+    const ordered = tag.order === "PER_CLIENT";
+    return { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
+  }
+
+  /** Invariant 1. A fence drops what is held, so it is set only when the reason changes. */
+  #fenceAsNeeded(entry: Entry): void {
+    const error = this.#fenceOf(entry);
+    const fencedAs = error?.message ?? "";
+    if (fencedAs === entry.fencedAs) return;
+    entry.fencedAs = fencedAs;
+    if (error === undefined) entry.buffer.unfence();
+    else entry.buffer.fence(error);
+  }
+
+  #fenceOf({ name, tag }: Entry): IdmintError | undefined {
+    if (this.#allFenced !== "") return storeWentBack(this.#allFenced);
+    const behind = this.#behind.get(name);
+    if (behind !== undefined) return storeWentBack(behind, name);
+    if (tag.state === "DELETED") return tagNotFound(name);
+    if (tag.state === "PAUSED") return tagPaused(name);
+    return undefined;
+  }
+
+  /** Keeps a tenth of the room free for tags that are asked for next. */
+  async #evict(): Promise<void> {
+    const tooMany = this.#entries.size - Math.ceil(this.#options.maxTags * 0.9);
+    if (tooMany <= 0 || this.#drained !== undefined) return;
+    const idle = [...this.#entries.values()]
+      .filter((entry) => !entry.buffer.busy && entry.usedAt < this.#tick - 1)
+      .toSorted((a, b) => a.usedAt - b.usedAt)
+      .slice(0, tooMany);
+    for (const entry of idle) this.#entries.delete(entry.name);
+    await this.#giveBack(idle, new IdmintError("SEGMENT_NOT_READY", "the tag is loaded anew"));
+  }
+
+  async #giveBack(
+    entries: readonly Entry[],
+    error: IdmintError,
+  ): Promise<{ givenBack: number; wasted: number }> {
+    const requests: GiveBackRequest[] = [];
+    let held = 0;
+    for (const entry of entries) {
+      const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);
+      held += unusedCount(unused);
+      // What a store that went back would take back may be somebody else's.
+      if (entry.fencedAs !== "") continue;
+      const request = rangeToGiveBack(entry.name, unused);
+      if (request !== undefined) requests.push(request);
+    }
+    let givenBack = 0;
+    if (requests.length > 0) {
+      const { store, timers, emit } = this.#ports;
+      try {
+        const boundMs = this.#options.storeTimeoutMs;
+        const counts = await within(() => store.giveBack(requests), boundMs, timers);
+        givenBack = counts.reduce((sum, count) => sum + count, 0);
+      } catch (thrown) {
+        emit({ type: "give-back-failed", error: IdmintError.from(thrown) });
+      }
+    }
+    const wasted = held - givenBack;
+    this.#ports.counters.wastedIds += wasted;
+    return { givenBack, wasted };
+  }
+}

@@ -1,0 +1,33 @@
+import type { BufferEvent, IdmintError } from "@idmint/core";
+
+/** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
+export type ServerEvent =
+  | BufferEvent
+  | { readonly type: "serving"; readonly grpcAddress: string; readonly httpAddress: string }
+  | { readonly type: "draining" }
+  | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
+  | { readonly type: "store-lost"; readonly error: IdmintError }
+  | { readonly type: "store-back"; readonly afterMs: number }
+  | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
+  | { readonly type: "unfenced" }
+  | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
+  | { readonly type: "incarnation-changed"; readonly incarnation: string }
+  | { readonly type: "late-grant"; readonly tag: string; readonly count: number }
+  | { readonly type: "give-back-failed"; readonly error: IdmintError }
+  | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
+  | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
+
+export type Emit = (event: ServerEvent) => void;
+
+/** An Emit that passes events on to listeners, none of which can break the caller or each other. */
+export function emitter(listeners: readonly Emit[]): Emit {
+  return (event) => {
+    for (const listener of listeners) {
+      try {
+        listener(event);
+      } catch {
+        // The domain goes on whatever a log or a metric does.
+      }
+    }
+  };
+}

@@ -1,0 +1,219 @@
+import {
+  type Grant,
+  type Granted,
+  type GrantRequest,
+  type GrantStore,
+  IdmintError,
+  invalidField,
+  type Refused,
+  segmentNotReady,
+  type Timers,
+  type VersionGuard,
+} from "@idmint/core";
+import {
+  overloaded,
+  storeUnavailable,
+  storeWentBack,
+  tagNotFound,
+  tagPaused,
+  within,
+} from "./call.ts";
+import type { Counters } from "./counters.ts";
+import type { Emit } from "./events.ts";
+import {
+  callEnded,
+  createGrantsState,
+  isAnswerTo,
+  nextCall,
+  takeQueued,
+  want,
+  type Wanted,
+} from "./grants-state.ts";
+
+/** Calls of `store.grant` in flight at once: enough to keep a store busy, few enough to batch under load. */
+const MAX_CALLS = 4;
+/** Loads that wait to be sent. A tag has one load in flight, so only large direct ones come on top. */
+const MAX_QUEUED = 100_000;
+
+export interface GrantsPorts {
+  readonly store: GrantStore;
+  readonly guard: VersionGuard;
+  readonly timers: Timers;
+  readonly storeTimeoutMs: number;
+  readonly counters: Counters;
+  readonly emit: Emit;
+  /** Runs a function after the current turn, so that loads which begin together are sent together. */
+  readonly afterTurn: (run: () => void) => void;
+  /** The store went back for this tag. */
+  readonly onWentBack: (tag: string, detail: string) => void;
+}
+
+interface Pending {
+  readonly resolve: (granted: Granted) => void;
+  readonly reject: (error: IdmintError) => void;
+}
+
+/**
+ * Gathers the loads of one turn into one statement, and checks every answer against the version guard.
+ *
+ * INVARIANT: what is answered here is used by nobody else and was not granted before: the call was answered in time, the
+ * store's history is the one it was sent under, and the version is above all that were seen when it was sent.
+ */
+export class Grants {
+  readonly #state;
+  readonly #ports: GrantsPorts;
+  readonly #pending = new Map<number, Pending>();
+  #nextId = 1;
+  /** Counts the histories of the store: answers to calls of an earlier one are waste. */
+  #history = 0;
+  #flushes = false;
+
+  constructor(ports: GrantsPorts) {
+    this.#ports = ports;
+    const { maxBatch } = ports.store;
+    this.#state = createGrantsState({ maxBatch, maxCalls: MAX_CALLS, maxQueued: MAX_QUEUED });
+  }
+
+  /** One attempt to get ids; rejects with the refusals of the tag, or STORE_UNAVAILABLE when the outcome is unknown. */
+  request(request: Omit<GrantRequest, "seenVersion">): Promise<Granted> {
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<Granted>();
+    if (!want(this.#state, { id, request })) {
+      reject(overloaded("too many tags load at once", { tag: request.tag }));
+      return promise;
+    }
+    this.#pending.set(id, { resolve, reject });
+    this.#flushAfterTurn();
+    return promise;
+  }
+
+  /** Another history of the store began: what is queued is refused, what is in flight becomes waste. */
+  startHistory(): void {
+    this.#history++;
+    for (const { id, request } of takeQueued(this.#state)) {
+      this.#settle(id)?.reject(segmentNotReady(request.tag, 100));
+    }
+  }
+
+  #flushAfterTurn(): void {
+    if (this.#flushes) return;
+    this.#flushes = true;
+    this.#ports.afterTurn(() => {
+      this.#flushes = false;
+      this.#flush();
+    });
+  }
+
+  #flush(): void {
+    for (let batch = nextCall(this.#state); batch !== undefined; batch = nextCall(this.#state)) {
+      void this.#send(batch);
+    }
+  }
+
+  async #send(batch: readonly Wanted[]): Promise<void> {
+    const { store, guard, storeTimeoutMs, timers, counters } = this.#ports;
+    const history = this.#history;
+    counters.grantCalls++;
+    const requests = batch.map(({ request }) => ({
+      ...request,
+      seenVersion: guard.seen(request.tag),
+    }));
+    try {
+      const grants = await within(
+        () => store.grant(requests),
+        storeTimeoutMs,
+        timers,
+        (late) => this.#waste(late),
+      );
+      if (history === this.#history) this.#accept(batch, requests, grants);
+      else this.#discard(batch, grants);
+    } catch (thrown) {
+      const error = IdmintError.from(thrown);
+      for (const { id } of batch) this.#settle(id)?.reject(error);
+    }
+    callEnded(this.#state, batch);
+    this.#flush();
+  }
+
+  #accept(
+    batch: readonly Wanted[],
+    requests: readonly GrantRequest[],
+    grants: readonly Grant[],
+  ): void {
+    for (const [at, { id }] of batch.entries()) {
+      const request = requests[at];
+      const grant = grants[at];
+      const pending = this.#settle(id);
+      if (request === undefined || pending === undefined) continue;
+      if (grant === undefined || !isAnswerTo(request, grant)) {
+        const { tag } = request;
+        const cause = new Error(`an answer of the store that does not fit the request for ${tag}`);
+        pending.reject(storeUnavailable("the store answered nonsense", cause));
+      } else if (grant.outcome === "refused") {
+        pending.reject(this.#refusal(grant));
+      } else {
+        this.#admit(request, grant, pending);
+      }
+    }
+  }
+
+  #admit(request: GrantRequest, grant: Granted, pending: Pending): void {
+    const { tag, version, count } = grant;
+    if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) {
+      this.#ports.counters.grants++;
+      pending.resolve(grant);
+      return;
+    }
+    this.#ports.counters.wastedIds += count;
+    const detail = `a grant has version ${version}, and ${request.seenVersion} was seen before`;
+    this.#ports.onWentBack(tag, detail);
+    pending.reject(storeWentBack(detail, tag));
+  }
+
+  #refusal({ tag, reason, detail }: Refused): IdmintError {
+    if (reason !== "STORE_EPOCH_CHANGED") return REFUSALS[reason](tag);
+    const why = detail ?? "the store is not the accepted one";
+    this.#ports.onWentBack(tag, why);
+    return storeWentBack(why, tag);
+  }
+
+  #discard(batch: readonly Wanted[], grants: readonly Grant[]): void {
+    this.#waste(grants);
+    for (const { id, request } of batch) {
+      this.#settle(id)?.reject(segmentNotReady(request.tag, 100));
+    }
+  }
+
+  #waste(grants: readonly Grant[]): void {
+    for (const grant of grants) {
+      if (grant.outcome !== "granted") continue;
+      this.#ports.counters.wastedIds += grant.count;
+      this.#ports.emit({ type: "late-grant", tag: grant.tag, count: grant.count });
+    }
+  }
+
+  #settle(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+}
+
+/** What a refusal of the store is to callers. */
+const REFUSALS: Record<
+  Exclude<Refused["reason"], "STORE_EPOCH_CHANGED">,
+  (tag: string) => IdmintError
+> = {
+  TAG_NOT_FOUND: tagNotFound,
+  TAG_PAUSED: tagPaused,
+  TAG_EXHAUSTED: (tag) =>
+    new IdmintError(
+      "TAG_EXHAUSTED",
+      `tag "${tag}" has not that many ids left below its ceiling, which is immutable; make another tag`,
+      { metadata: { tag } },
+    ),
+  AFTER_ABOVE_FLOOR: () =>
+    invalidField("after", "is above every id that was ever granted for this tag"),
+  WRONG_KIND: (tag) =>
+    new IdmintError("WRONG_KIND", `tag "${tag}" is not of kind segment`, { metadata: { tag } }),
+};

@@ -1,0 +1,221 @@
+import {
+  assertNoViolations,
+  countOf,
+  countViolation,
+  type FieldViolation,
+  idsOf,
+  type Order,
+  type Segment,
+  tagNameViolation,
+} from "@idmint/core";
+import type { Patience } from "./call.ts";
+import type { Counters } from "./counters.ts";
+import type { Directory, Entry } from "./directory.ts";
+import type { ReleaseTokens } from "./release-tokens.ts";
+
+/** Longest release token anybody gets; longer ones are not worth looking up. */
+const MAX_TOKEN_LENGTH = 64;
+
+export interface IdLimits {
+  readonly countAsList: number;
+  readonly countAsSegments: number;
+}
+
+export interface OneId {
+  readonly id: bigint;
+  readonly epoch: bigint;
+}
+
+export interface ManyIds {
+  readonly segments: readonly Segment[];
+  readonly ids: readonly bigint[];
+  readonly epoch: bigint;
+}
+
+export interface Allocation {
+  readonly segments: readonly Segment[];
+  readonly epoch: bigint;
+  /** Empty when nothing of it can be given back. */
+  readonly releaseToken: string;
+  readonly maxAgeMs: number;
+  readonly order: Order;
+}
+
+/**
+ * Mints ids. Warm calls (the tag known, enough ids in memory) answer at once, without a promise.
+ *
+ * INVARIANT: the epoch of an answer is the one its ids were issued under. It is read from the buffer in the turn in which
+ * the ids were taken, and the directory changes epochs in turns of its own.
+ */
+export class IdService {
+  readonly #directory: Directory;
+  readonly #tokens: ReleaseTokens;
+  readonly #limits: IdLimits;
+  readonly #counters: Counters;
+
+  constructor(ports: {
+    directory: Directory;
+    tokens: ReleaseTokens;
+    limits: IdLimits;
+    counters: Counters;
+  }) {
+    this.#directory = ports.directory;
+    this.#tokens = ports.tokens;
+    this.#limits = ports.limits;
+    this.#counters = ports.counters;
+  }
+
+  /** One id. */
+  generateId(tag: string, call: Patience): OneId | Promise<OneId> {
+    const entry = this.#directory.get(tag);
+    if (entry === undefined) return this.#generateUnknown(tag, call);
+    const id = entry.buffer.next(call);
+    if (typeof id !== "bigint") return this.#oneLater(entry, id);
+    this.#counters.issuedIds++;
+    return { id, epoch: entry.buffer.epoch };
+  }
+
+  /** Exactly `count` ids, as segments or one by one; all or none. */
+  generateIds(
+    request: { readonly tag: string; readonly count: number; readonly asList: boolean },
+    call: Patience,
+  ): ManyIds | Promise<ManyIds> {
+    const { tag, count, asList } = request;
+    const { countAsList, countAsSegments } = this.#limits;
+    assertNoViolations(
+      tagNameViolation("tag", tag),
+      asList
+        ? countViolation("count", count, countAsList, "ask without as_list for more")
+        : countViolation("count", count, countAsSegments, "ask several times for more"),
+    );
+    const answer = (entry: Entry, segments: readonly Segment[]): ManyIds => ({
+      segments: asList ? [] : segments,
+      ids: asList ? [...idsOf(segments)] : [],
+      epoch: entry.buffer.epoch,
+    });
+    return this.#take({ tag, count, after: 0n, allowFewer: false, answer }, call);
+  }
+
+  /** A block of `count` ids for a caller that issues them itself; fewer only at the tag's end. */
+  allocateSegment(
+    request: { readonly tag: string; readonly count: number; readonly after: bigint },
+    call: Patience,
+  ): Allocation | Promise<Allocation> {
+    const { tag, count, after } = request;
+    assertNoViolations(
+      tagNameViolation("tag", tag),
+      countViolation("count", count, this.#limits.countAsSegments, "ask several times for more"),
+      after < 0n ? { field: "after", description: "must be at least 0" } : undefined,
+    );
+    const answer = (entry: Entry, segments: readonly Segment[]): Allocation => {
+      const { order, kind } = entry.tag;
+      const { epoch } = entry.buffer;
+      // Ids that come back are issued after higher ones, which only unordered tags allow.
+      const releaseToken =
+        order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
+      return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order };
+    };
+    return this.#take({ tag, count, after, allowFewer: true, answer }, call);
+  }
+
+  /**
+   * Takes back the last `unusedCount` ids of an allocation. Answers how many: 0 when the token is unknown, used, another
+   * tag's or of an older epoch, and then they are a gap.
+   */
+  releaseSegment(request: {
+    readonly tag: string;
+    readonly releaseToken: string;
+    readonly unusedCount: number;
+  }): number {
+    const { tag, releaseToken, unusedCount } = request;
+    const count = this.#tokens.countOf(releaseToken, tag);
+    assertNoViolations(
+      tagNameViolation("tag", tag),
+      tokenViolation(releaseToken),
+      countViolation(
+        "unused_count",
+        unusedCount,
+        count ?? this.#limits.countAsSegments,
+        "it counts from the end of one answer",
+      ),
+    );
+    const released = this.#tokens.use(releaseToken, tag, unusedCount);
+    const entry = this.#directory.get(tag);
+    const accepted =
+      released === undefined || entry === undefined || entry.tag.order !== "UNORDERED"
+        ? 0
+        : entry.buffer.putBack(released.segments, released.epoch);
+    this.#counters.issuedIds -= accepted;
+    this.#counters.wastedIds += unusedCount - accepted;
+    return accepted;
+  }
+
+  async #generateUnknown(tag: string, call: Patience): Promise<OneId> {
+    const entry = await this.#directory.find(tag, call);
+    const id = await entry.buffer.next(call);
+    this.#counters.issuedIds++;
+    return { id, epoch: entry.buffer.epoch };
+  }
+
+  async #oneLater(entry: Entry, waited: Promise<bigint>): Promise<OneId> {
+    const id = await waited;
+    this.#counters.issuedIds++;
+    return { id, epoch: entry.buffer.epoch };
+  }
+
+  #take<T>(request: Take<T>, call: Patience): T | Promise<T> {
+    const entry = this.#directory.get(request.tag);
+    if (entry === undefined) return this.#takeUnknown(request, call);
+    const segments = this.#takeFrom(entry, request, call);
+    if (segments instanceof Promise) return this.#takeLater(entry, segments, request);
+    return this.#answer(entry, segments, request);
+  }
+
+  async #takeUnknown<T>(request: Take<T>, call: Patience): Promise<T> {
+    const entry = await this.#directory.find(request.tag, call);
+    const segments = await this.#takeFrom(entry, request, call);
+    return this.#answer(entry, segments, request);
+  }
+
+  async #takeLater<T>(
+    entry: Entry,
+    waited: Promise<readonly Segment[]>,
+    request: Take<T>,
+  ): Promise<T> {
+    return this.#answer(entry, await waited, request);
+  }
+
+  #takeFrom<T>(
+    entry: Entry,
+    { count, after, allowFewer }: Take<T>,
+    call: Patience,
+  ): readonly Segment[] | Promise<readonly Segment[]> {
+    const { deadline, signal } = call;
+    // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
+    const bound = entry.tag.order === "PER_CLIENT" ? after : 0n;
+    return entry.buffer.take(count, { deadline, signal, after: bound, allowFewer });
+  }
+
+  #answer<T>(entry: Entry, segments: readonly Segment[], request: Take<T>): T {
+    this.#counters.issuedIds += countOf(segments);
+    return request.answer(entry, segments);
+  }
+}
+
+/** Ids of one tag at once, and what to make of them. */
+interface Take<T> {
+  readonly tag: string;
+  readonly count: number;
+  readonly after: bigint;
+  readonly allowFewer: boolean;
+  readonly answer: (entry: Entry, segments: readonly Segment[]) => T;
+}
+
+function tokenViolation(token: string): FieldViolation | undefined {
+  const field = "release_token";
+  if (token === "") {
+    return { field, description: "is required: the release_token of an AllocateSegment answer" };
+  }
+  if (token.length <= MAX_TOKEN_LENGTH) return undefined;
+  return { field, description: `must be at most ${MAX_TOKEN_LENGTH} characters` };
+}

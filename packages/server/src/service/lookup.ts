@@ -1,0 +1,160 @@
+import type { Clock, Tag, TagStore, Timers } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import {
+  overloaded,
+  type Patience,
+  storeUnavailable,
+  tagNotFound,
+  type Waiter,
+  waiterOf,
+  within,
+} from "./call.ts";
+import type { Counters } from "./counters.ts";
+import {
+  answered,
+  appeared,
+  batchFailed,
+  believeAbsent,
+  createLookupState,
+  forgetAll,
+  LOOKUP_OPTIONS,
+  type LookupOptions,
+  nextBatch,
+  unwish,
+  wish,
+} from "./lookup-state.ts";
+
+/** Most calls that wait for lookups at once, over all names. */
+const MAX_LOOKUP_WAITERS = 10_000;
+
+function tooLate(): IdmintError {
+  return storeUnavailable("the store did not answer in time");
+}
+
+export interface LookupPorts {
+  readonly store: Pick<TagStore, "getTags">;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly storeTimeoutMs: number;
+  readonly counters: Counters;
+  /** Takes every record the store answered; runs before the calls that wait for it go on. */
+  readonly onTags: (tags: readonly Tag[]) => void;
+}
+
+/** Asks the store for names nobody here knows, in batches, at a bounded rate, and remembers briefly what is absent. */
+export class Lookup {
+  readonly #state;
+  readonly #ports: LookupPorts;
+  readonly #waiters = new Map<string, Set<Waiter<void>>>();
+  #waiting = 0;
+  /** Counts the histories of the store: what was asked under an earlier one says nothing about this one. */
+  #history = 0;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(ports: LookupPorts, options: LookupOptions = LOOKUP_OPTIONS) {
+    this.#ports = ports;
+    this.#state = createLookupState(options);
+  }
+
+  /** Fulfils when the tag's record was given to `onTags`; rejects with TAG_NOT_FOUND, OVERLOADED, STORE_UNAVAILABLE. */
+  async find(name: string, call: Patience): Promise<void> {
+    if (this.#waiting >= MAX_LOOKUP_WAITERS) {
+      throw overloaded("too many calls wait for tags that are not known here yet", { tag: name });
+    }
+    switch (wish(this.#state, name, this.#ports.clock.now())) {
+      case "absent":
+        throw tagNotFound(name);
+      case "full":
+        throw overloaded("too many unknown tags are asked for at once", { tag: name });
+      case "asked":
+        return this.#wait(name, call);
+    }
+  }
+
+  /** The tag exists: an absence that was believed is dropped, and whoever waits for it goes on. */
+  appeared(name: string): void {
+    appeared(this.#state, name);
+    this.#settle(name, (waiter) => waiter.resolve());
+  }
+
+  /** The tag was deleted: asking the store again would find the tombstone. */
+  disappeared(name: string): void {
+    believeAbsent(this.#state, name, this.#ports.clock.now());
+  }
+
+  /** Another history of the store began. */
+  forgetAll(): void {
+    this.#history++;
+    forgetAll(this.#state);
+  }
+
+  /** Refuses everybody who waits. */
+  refuseAll(error: IdmintError): void {
+    this.#cancelTimer?.();
+    for (const name of this.#waiters.keys()) {
+      this.#settle(name, (waiter) => waiter.reject(error));
+    }
+  }
+
+  #wait(name: string, call: Patience): Promise<void> {
+    const waiters = this.#waiters.get(name) ?? new Set();
+    this.#waiters.set(name, waiters);
+    const waiter = waiterOf<void>(call, this.#ports, tooLate, () => {
+      this.#waiting--;
+      waiters.delete(waiter);
+      if (waiters.size > 0 || this.#waiters.get(name) !== waiters) return;
+      this.#waiters.delete(name);
+      unwish(this.#state, name);
+    });
+    waiters.add(waiter);
+    this.#waiting++;
+    this.#sendWhenDue();
+    return waiter.promise;
+  }
+
+  #sendWhenDue(): void {
+    const now = this.#ports.clock.now();
+    const next = nextBatch(this.#state, now);
+    if (next === undefined) return;
+    if ("at" in next) {
+      if (this.#cancelTimer !== undefined) return;
+      this.#cancelTimer = this.#ports.timers.after(next.at - now, () => {
+        this.#cancelTimer = undefined;
+        this.#sendWhenDue();
+      });
+      return;
+    }
+    void this.#send(next.names);
+  }
+
+  async #send(names: readonly string[]): Promise<void> {
+    this.#ports.counters.lookupCalls++;
+    const history = this.#history;
+    const { store, storeTimeoutMs, timers } = this.#ports;
+    try {
+      const tags = await within(() => store.getTags(names), storeTimeoutMs, timers);
+      if (history !== this.#history)
+        throw storeUnavailable("the store was accepted anew meanwhile");
+      const alive = tags.filter((tag) => tag.state !== "DELETED");
+      this.#ports.onTags(tags);
+      const found = new Set(alive.map((tag) => tag.name));
+      for (const name of answered(this.#state, found, this.#ports.clock.now())) {
+        this.#settle(name, (waiter) => waiter.reject(tagNotFound(name)));
+      }
+      for (const name of found) this.appeared(name);
+    } catch (thrown) {
+      const error = IdmintError.from(thrown);
+      for (const name of batchFailed(this.#state)) {
+        this.#settle(name, (waiter) => waiter.reject(error));
+      }
+    }
+    this.#sendWhenDue();
+  }
+
+  #settle(name: string, end: (waiter: Waiter<void>) => void): void {
+    const waiters = this.#waiters.get(name);
+    if (waiters === undefined) return;
+    this.#waiters.delete(name);
+    for (const waiter of waiters) end(waiter);
+  }
+}

@@ -1,0 +1,114 @@
+import type { StoreChanges, Tag } from "@idmint/core";
+
+/**
+ * What a server learns of the store every second. Pure: the shell `poll.ts` has the clock and the store.
+ *
+ * A history is what the store's incarnation names: from one `idmint store accept` to the next. `present` is the history
+ * this server works in, `left` those it worked in before.
+ *
+ * INVARIANTS
+ * 1. Within a history the revision never goes down. A lower one means that the store went back.
+ * 2. A history that was left never comes back. If it does, the store went back to before it was accepted.
+ * 3. Both fence everything until a history begins that this process has not seen: nothing else lifts such a fence, since
+ *    a store that went back looks healthy again as soon as enough was granted.
+ */
+export interface PollState {
+  present: string | undefined;
+  readonly left: Set<string>;
+  since: bigint;
+  /** Why nothing is issued until a new history begins; empty when there is no reason. */
+  wentBack: string;
+  /** What the store itself last said against granting. */
+  fenced: string;
+  /** Since when polls fail; undefined when the last one was answered. */
+  failingSince: number | undefined;
+}
+
+export type PollEffect =
+  | { readonly type: "changed"; readonly tags: readonly Tag[] }
+  | { readonly type: "new-history"; readonly incarnation: string }
+  | { readonly type: "fence-all"; readonly detail: string }
+  | { readonly type: "unfence-all" }
+  | { readonly type: "fence-tags"; readonly tags: readonly string[] }
+  | { readonly type: "store-back"; readonly afterMs: number }
+  | { readonly type: "store-lost" }
+  | { readonly type: "poll-again" };
+
+/** Histories that are remembered as left; an operator makes one with every accept. */
+const MAX_LEFT = 1_000;
+
+export function createPollState(since: bigint): PollState {
+  return {
+    present: undefined,
+    left: new Set(),
+    since,
+    wentBack: "",
+    fenced: "",
+    failingSince: undefined,
+  };
+}
+
+/** The store answered. */
+export function pollAnswered(state: PollState, changes: StoreChanges, now: number): PollEffect[] {
+  const effects: PollEffect[] = [];
+  if (state.failingSince !== undefined) {
+    effects.push({ type: "store-back", afterMs: now - state.failingSince });
+    state.failingSince = undefined;
+  }
+  const before = fenceOf(state);
+  if (state.present === undefined) {
+    state.present = changes.incarnation;
+    state.since = changes.revision;
+  } else if (changes.incarnation !== state.present) {
+    enterHistory(state, changes, effects);
+  } else if (changes.revision < state.since) {
+    state.wentBack = `its revision is ${changes.revision}, and ${state.since} was seen before`;
+  } else {
+    takeChanges(state, changes, effects);
+  }
+  state.fenced = changes.fenced;
+  const after = fenceOf(state);
+  if (after !== "" && after !== before) effects.push({ type: "fence-all", detail: after });
+  if (after === "" && before !== "") effects.push({ type: "unfence-all" });
+  return effects;
+}
+
+/** The store did not answer in time, or with an error. */
+export function pollFailed(state: PollState, now: number): PollEffect[] {
+  if (state.failingSince !== undefined) return [];
+  state.failingSince = now;
+  return [{ type: "store-lost" }];
+}
+
+/** Why nothing may be issued, in words; empty when all is well. */
+export function fenceOf(state: PollState): string {
+  return state.wentBack === "" ? state.fenced : state.wentBack;
+}
+
+function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {
+  const { incarnation } = changes;
+  if (state.left.has(incarnation)) {
+    state.wentBack = "it is as it was before it was accepted";
+    return;
+  }
+  if (state.present !== undefined) state.left.add(state.present);
+  const [oldest] = state.left;
+  if (state.left.size > MAX_LEFT && oldest !== undefined) state.left.delete(oldest);
+  state.present = incarnation;
+  state.since = changes.revision;
+  state.wentBack = "";
+  effects.push({ type: "new-history", incarnation });
+}
+
+function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {
+  const { changed, more, behind, revision } = changes;
+  if (changed.length > 0) effects.push({ type: "changed", tags: changed });
+  const last = changed.at(-1);
+  if (more && last !== undefined) {
+    state.since = last.revision;
+    effects.push({ type: "poll-again" });
+  } else {
+    state.since = revision;
+  }
+  if (behind.length > 0) effects.push({ type: "fence-tags", tags: behind });
+}

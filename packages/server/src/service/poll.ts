@@ -1,0 +1,201 @@
+import {
+  type AcceptStore,
+  type ChangeStore,
+  type Clock,
+  IdmintError,
+  MAX_ID,
+  type StoreChanges,
+  type Timers,
+  type VersionGuard,
+} from "@idmint/core";
+import { within } from "./call.ts";
+import type { Counters } from "./counters.ts";
+import type { Directory } from "./directory.ts";
+import type { Emit } from "./events.ts";
+import {
+  createPollState,
+  fenceOf,
+  pollAnswered,
+  type PollEffect,
+  pollFailed,
+  type PollState,
+} from "./poll-state.ts";
+
+/** Tags whose versions one poll compares; with more they take turns. */
+const MAX_WATCHED = 1_000;
+/** Changed tags one statement answers, and how many statements follow each other at once when there are more. */
+const MAX_CHANGED = 1_000;
+const MAX_PAGES = 20;
+/** Polls that were given up and have not settled yet; a store that never settles them gets no more. */
+const MAX_UNSETTLED = 4;
+/** Time between polls while the store does not answer, so that its return is noticed soon. */
+const RETRY_MS = 250;
+
+export interface PollPorts {
+  readonly store: ChangeStore;
+  /** With `epochGap`: how a store that went back is accepted without an operator. */
+  readonly accept: AcceptStore | undefined;
+  readonly epochGap: bigint | undefined;
+  readonly directory: Directory;
+  readonly guard: VersionGuard;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  readonly counters: Counters;
+  readonly emit: Emit;
+}
+
+/**
+ * Asks the store every second what changed, and whether it is still the store it was. One statement, one poll at a
+ * time; a poll that is given up is never used.
+ */
+export class Poll {
+  readonly #ports: PollPorts;
+  readonly #state: PollState = createPollState(MAX_ID);
+  readonly #cursor = { after: 0 };
+  #unsettled = 0;
+  #stopped = false;
+  #cancelTimer: (() => void) | undefined;
+  /** The history for which this server accepted the store by itself: it does so once. */
+  #acceptedIn: string | undefined;
+  #detected = false;
+
+  constructor(ports: PollPorts) {
+    this.#ports = ports;
+  }
+
+  /** The first poll, which learns where the store is; rejects when it is not answered. Then the others follow. */
+  async start(): Promise<void> {
+    const changes = await this.#ask();
+    await this.#run(pollAnswered(this.#state, changes, this.#ports.clock.now()));
+    this.#later(this.#ports.intervalMs);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+  }
+
+  /** Whether the last poll was answered. */
+  get reachable(): boolean {
+    return this.#state.failingSince === undefined;
+  }
+
+  /** Why nothing is granted, in words; empty when all is well. */
+  get fenced(): string {
+    return fenceOf(this.#state);
+  }
+
+  /** A grant showed that the store went back. */
+  noteWentBack(): void {
+    this.#detected = true;
+  }
+
+  #later(delayMs: number): void {
+    if (this.#stopped) return;
+    this.#cancelTimer = this.#ports.timers.after(Math.max(0, delayMs), () => {
+      void this.#once();
+    });
+  }
+
+  async #once(): Promise<void> {
+    const { clock, intervalMs, emit } = this.#ports;
+    const startedAt = clock.now();
+    let isAnswered = true;
+    try {
+      await this.#pages();
+      await this.#acceptIfTold();
+    } catch (thrown) {
+      isAnswered = false;
+      const error = IdmintError.from(thrown);
+      for (const effect of pollFailed(this.#state, clock.now())) {
+        if (effect.type === "store-lost") emit({ type: "store-lost", error });
+      }
+    }
+    const elapsed = clock.now() - startedAt;
+    this.#later((isAnswered ? intervalMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
+  }
+
+  async #pages(): Promise<void> {
+    for (let page = 0; page < MAX_PAGES && !this.#stopped; page++) {
+      // A page depends on the one before.
+      const changes = await this.#ask();
+      if (this.#stopped) return;
+      const effects = pollAnswered(this.#state, changes, this.#ports.clock.now());
+      await this.#run(effects);
+      if (!effects.some((effect) => effect.type === "poll-again")) return;
+    }
+  }
+
+  async #ask(): Promise<StoreChanges> {
+    const { store, guard, timers, timeoutMs, counters } = this.#ports;
+    if (this.#unsettled >= MAX_UNSETTLED) {
+      throw new IdmintError("STORE_UNAVAILABLE", "earlier polls are not answered yet");
+    }
+    counters.polls++;
+    const watched = [...guard.watch(MAX_WATCHED, this.#cursor)];
+    const query = { since: this.#state.since, watched, limit: MAX_CHANGED };
+    this.#unsettled++;
+    return within(
+      async () => {
+        try {
+          return await store.changes(query);
+        } finally {
+          this.#unsettled--;
+        }
+      },
+      timeoutMs,
+      timers,
+    );
+  }
+
+  async #run(effects: readonly PollEffect[]): Promise<void> {
+    const { directory, emit } = this.#ports;
+    for (const effect of effects) {
+      switch (effect.type) {
+        case "changed":
+          // Effects are in the order in which they must happen.
+          await directory.apply(effect.tags, directory.history);
+          break;
+        case "new-history":
+          directory.startHistory();
+          emit({ type: "incarnation-changed", incarnation: effect.incarnation });
+          break;
+        case "fence-all":
+          this.#detected = true;
+          directory.fenceAll(effect.detail);
+          break;
+        case "unfence-all":
+          directory.unfenceAll();
+          break;
+        case "fence-tags":
+          this.#detected = true;
+          for (const tag of effect.tags) {
+            directory.fenceTag(tag, "its row is missing or has a lower version than was seen");
+          }
+          break;
+        case "store-back":
+          emit(effect);
+          directory.retryAll();
+          break;
+        case "store-lost":
+        case "poll-again":
+          break;
+      }
+    }
+  }
+
+  /** An operator may have decided in advance to lose a gap rather than to wait for somebody to type. */
+  async #acceptIfTold(): Promise<void> {
+    const { accept, epochGap, emit } = this.#ports;
+    const { present } = this.#state;
+    if (!this.#detected || this.#stopped) return;
+    this.#detected = false;
+    if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
+    this.#acceptedIn = present;
+    const { tags } = await accept.accept(epochGap);
+    emit({ type: "store-accepted", gap: epochGap, tags });
+    await this.#pages();
+  }
+}

@@ -1,0 +1,96 @@
+import { IdmintError } from "@idmint/core";
+import type { Emit, ServerEvent } from "../service/events.ts";
+import type { Logger } from "./logger.ts";
+
+/** Refused connections are logged at most this often; a flood of them must not become a flood of lines. */
+const REFUSED_EVERY_MS = 10_000;
+
+/** Turns what happens into lines. The only place that knows both. */
+export function logEvents(logger: Logger, now: () => number): Emit {
+  let refusedLoggedAt = -Infinity;
+  let refusedSince = 0;
+  return (event) => {
+    if (event.type !== "connection-refused") {
+      logOne(logger, event);
+      return;
+    }
+    refusedSince++;
+    if (now() - refusedLoggedAt < REFUSED_EVERY_MS) return;
+    const { peer, why } = event;
+    logger.warn({ peer, why, refused: refusedSince }, "refused connections");
+    refusedLoggedAt = now();
+    refusedSince = 0;
+  };
+}
+
+type Loggable = Exclude<ServerEvent, { readonly type: "connection-refused" }>;
+
+function logOne(logger: Logger, event: Loggable): void {
+  switch (event.type) {
+    case "load-started":
+    case "loaded":
+      logger.debug(plain(event), event.type);
+      break;
+    case "load-failed":
+      // Refusals of a tag are an answer to its callers; a store that fails is the operator's business.
+      if (event.error.retryable) logger.warn(plain(event), "a segment could not be loaded");
+      else logger.debug(plain(event), event.type);
+      break;
+    case "wasted":
+    case "late-grant":
+      logger.info(plain(event), "granted ids became a gap");
+      break;
+    case "serving":
+      logger.info(plain(event), "serving");
+      break;
+    case "draining":
+      logger.info("told to stop: finishing what is in flight");
+      break;
+    case "stopped":
+      logger.info(plain(event), "stopped");
+      break;
+    case "store-lost":
+      logger.error(plain(event), "the store does not answer; serving what is in memory");
+      break;
+    case "store-back":
+      logger.info(plain(event), "the store answers again");
+      break;
+    case "fenced":
+      logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
+      break;
+    case "unfenced":
+      logger.warn("the store is accepted: issuing again");
+      break;
+    case "store-accepted":
+      logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");
+      break;
+    case "incarnation-changed":
+      logger.warn(plain(event), "a new history of the store began");
+      break;
+    case "give-back-failed":
+      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+      break;
+    case "internal-error":
+      logger.error(plain(event), "an unforeseen fault");
+      break;
+  }
+}
+
+/** The facts of an event as plain values. */
+function plain(event: Loggable): Record<string, unknown> {
+  const { type: _, ...facts } = event;
+  return Object.fromEntries(
+    Object.entries(facts).map(([name, value]) => [name, plainValue(value)]),
+  );
+}
+
+function plainValue(value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  if (value instanceof IdmintError) {
+    const { reason, message, cause } = value;
+    return { reason, message, ...(cause === undefined ? {} : { cause: plainValue(cause) }) };
+  }
+  if (value instanceof Error)
+    return { name: value.name, message: value.message, stack: value.stack };
+  return value;
+}

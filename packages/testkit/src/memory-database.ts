@@ -1,0 +1,57 @@
+import type { Tag } from "@idmint/core";
+
+/** What a MemoryDatabase holds at one moment; `restore` brings it back, as a backup would. */
+export interface MemorySnapshot {
+  readonly rows: ReadonlyMap<string, Tag>;
+  readonly revision: bigint;
+  readonly incarnation: string;
+  readonly acceptedIdentity: string;
+}
+
+/** What several MemoryStores of one test share: the rows, and the history they belong to. */
+export class MemoryDatabase {
+  rows: Map<string, Tag> = new Map();
+  revision = 0n;
+  incarnation = "history-1";
+  /** What the store is; a fail-over or a restored file makes it another one. */
+  identity = "identity-1";
+  acceptedIdentity = "identity-1";
+  /** Added to the wall clock, so that a test can move it. */
+  clockOffsetMs = 0;
+  #named = 1;
+
+  now(): number {
+    return Date.now() + this.clockOffsetMs;
+  }
+
+  snapshot(): MemorySnapshot {
+    const { revision, incarnation, acceptedIdentity } = this;
+    return { rows: new Map(this.rows), revision, incarnation, acceptedIdentity };
+  }
+
+  /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
+  restore(snapshot: MemorySnapshot): void {
+    this.rows = new Map(snapshot.rows);
+    this.revision = snapshot.revision;
+    this.incarnation = snapshot.incarnation;
+    this.acceptedIdentity = snapshot.acceptedIdentity;
+  }
+
+  /** One row as it was then; all others stay. */
+  restoreRow(snapshot: MemorySnapshot, name: string): void {
+    const row = snapshot.rows.get(name);
+    if (row === undefined) this.rows.delete(name);
+    else this.rows.set(name, row);
+  }
+
+  /** Makes the store another one than the accepted: a promoted replica, a copied file. */
+  move(): void {
+    this.#named++;
+    this.identity = `identity-${this.#named}`;
+  }
+
+  newIncarnation(): void {
+    this.#named++;
+    this.incarnation = `history-${this.#named}`;
+  }
+}

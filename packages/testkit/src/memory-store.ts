@@ -1,0 +1,326 @@
+import {
+  type AcceptStore,
+  assertNoViolations,
+  type GiveBackRequest,
+  type Grant,
+  type GrantRequest,
+  IdmintError,
+  invalidField,
+  type SeenVersion,
+  type Store,
+  type StoreChanges,
+  type Tag,
+  type TagChange,
+  type TagSettings,
+} from "@idmint/core";
+import { MemoryDatabase } from "./memory-database.ts";
+
+/** The operations of a store that a test may disturb and count. */
+export type StoreOperation =
+  | "accept"
+  | "advanceTag"
+  | "changes"
+  | "createTag"
+  | "getTags"
+  | "giveBack"
+  | "grant"
+  | "listTags"
+  | "setTagState"
+  | "updateTag";
+
+/**
+ * Disturbs operations: `before` runs before anything is done (a throw means that nothing was), `after` runs when the
+ * work is durable and before the answer (a throw is an unknown outcome, a delay a late answer).
+ */
+export interface StoreFaults {
+  before?(operation: StoreOperation): Promise<void> | void;
+  after?(operation: StoreOperation): Promise<void> | void;
+}
+
+/** The Store port in memory, for tests: exact in its refusals, with faults and delays on demand. Nothing is durable. */
+export class MemoryStore implements Store, AcceptStore {
+  readonly backend = "memory";
+  readonly schemaVersion = 1;
+  readonly maxBatch: number;
+  readonly database: MemoryDatabase;
+  /** How often each operation was begun. */
+  readonly calls: Map<StoreOperation, number> = new Map();
+  faults: StoreFaults;
+  isClosed = false;
+
+  constructor(
+    options: { database?: MemoryDatabase; faults?: StoreFaults; maxBatch?: number } = {},
+  ) {
+    this.database = options.database ?? new MemoryDatabase();
+    this.faults = options.faults ?? {};
+    this.maxBatch = options.maxBatch ?? 100;
+  }
+
+  /** Statements begun so far, of one operation or of all. */
+  count(operation?: StoreOperation): number {
+    if (operation !== undefined) return this.calls.get(operation) ?? 0;
+    let sum = 0;
+    for (const calls of this.calls.values()) sum += calls;
+    return sum;
+  }
+
+  grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    if (requests.length > this.maxBatch) throw new RangeError(`a batch of ${requests.length}`);
+    if (new Set(requests.map((request) => request.tag)).size !== requests.length) {
+      throw new RangeError("a tag twice in one batch");
+    }
+    return this.#run("grant", () => requests.map((request) => this.#grantOne(request)));
+  }
+
+  giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {
+    return this.#run("giveBack", () =>
+      requests.map(({ tag, from, to, version }) => {
+        const row = this.database.rows.get(tag);
+        if (this.#fenced() !== "" || row?.floor !== to || row.version !== version) return 0;
+        this.#put({ ...row, floor: from - 1n, version: row.version + 1n });
+        return Number(to - from + 1n);
+      }),
+    );
+  }
+
+  createTag(settings: TagSettings): Promise<Tag> {
+    return this.#run("createTag", () => {
+      this.#assertAccepted();
+      const { database } = this;
+      const old = database.rows.get(settings.name);
+      if (old !== undefined && old.state !== "DELETED") {
+        if (isSameSettings(old, settings)) return old;
+        throw new IdmintError("TAG_EXISTS", `tag "${settings.name}" exists with other settings`, {
+          metadata: { tag: settings.name },
+        });
+      }
+      const start = settings.kind.start - 1n;
+      const floor = old !== undefined && old.floor > start ? old.floor : start;
+      if (floor > settings.ceiling)
+        throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
+      return this.#change({
+        ...settings,
+        state: "ACTIVE",
+        floor,
+        version: old === undefined ? 0n : old.version + 1n,
+        epoch: old === undefined ? 1n : old.epoch + 1n,
+        revision: 0n,
+        createdAtMs: database.now(),
+        updatedAtMs: 0,
+      });
+    });
+  }
+
+  getTags(names: readonly string[]): Promise<readonly Tag[]> {
+    if (names.length > 1_000) throw new RangeError(`${names.length} names`);
+    return this.#run("getTags", () => {
+      this.#assertAccepted();
+      return names.flatMap((name) => this.database.rows.get(name) ?? []);
+    });
+  }
+
+  listTags(query: {
+    afterName: string;
+    prefix: string;
+    showDeleted: boolean;
+    limit: number;
+  }): Promise<readonly Tag[]> {
+    return this.#run("listTags", () => {
+      this.#assertAccepted();
+      return [...this.database.rows.values()]
+        .filter((tag) => tag.name > query.afterName && tag.name.startsWith(query.prefix))
+        .filter((tag) => query.showDeleted || tag.state !== "DELETED")
+        .toSorted((a, b) => (a.name < b.name ? -1 : 1))
+        .slice(0, query.limit);
+    });
+  }
+
+  updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag> {
+    return this.#run("updateTag", () => {
+      const row = this.#existing(name, expectedRevision);
+      if (change.onlyIfUnissued && row.version > 0n) {
+        throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {
+          metadata: { tag: name },
+        });
+      }
+      const next = {
+        ...row,
+        ...change.settings,
+        description: change.description ?? row.description,
+      };
+      const isUnissued = row.version === 0n;
+      return this.#change({ ...next, floor: isUnissued ? next.kind.start - 1n : row.floor });
+    });
+  }
+
+  advanceTag(
+    name: string,
+    floor: bigint,
+    options: { maxRaise: bigint; validateOnly: boolean; expectedRevision: bigint | undefined },
+  ): Promise<{ tag: Tag; raised: boolean }> {
+    return this.#run("advanceTag", () => {
+      const row = this.#existing(name, options.expectedRevision);
+      assertNoViolations(
+        floor > row.ceiling
+          ? { field: "floor", description: `is above the ceiling ${row.ceiling}` }
+          : undefined,
+        floor - row.floor > options.maxRaise
+          ? { field: "floor", description: `raises the floor by more than ${options.maxRaise}` }
+          : undefined,
+      );
+      if (floor <= row.floor) return { tag: row, raised: false };
+      const raised = { ...row, floor, version: row.version + 1n, epoch: row.epoch + 1n };
+      return { tag: options.validateOnly ? raised : this.#change(raised), raised: true };
+    });
+  }
+
+  setTagState(
+    name: string,
+    state: "ACTIVE" | "PAUSED" | "DELETED",
+    expectedRevision: bigint | undefined,
+  ): Promise<Tag> {
+    return this.#run("setTagState", () => {
+      const row = this.#existing(name, expectedRevision);
+      if (row.state === state) return row;
+      return this.#change({ ...row, state, epoch: row.epoch + 1n });
+    });
+  }
+
+  changes(query: {
+    since: bigint;
+    watched: readonly SeenVersion[];
+    limit: number;
+  }): Promise<StoreChanges> {
+    if (query.watched.length > 1_000) throw new RangeError(`${query.watched.length} watched tags`);
+    return this.#run("changes", () => {
+      const { database } = this;
+      const changed = [...database.rows.values()]
+        .filter((tag) => tag.revision > query.since)
+        .toSorted((a, b) => (a.revision < b.revision ? -1 : 1));
+      return {
+        incarnation: database.incarnation,
+        revision: database.revision,
+        changed: changed.slice(0, query.limit),
+        more: changed.length > query.limit,
+        behind: query.watched
+          .filter(({ tag, version }) => (database.rows.get(tag)?.version ?? -1n) < version)
+          .map(({ tag }) => tag),
+        fenced: this.#fenced(),
+        nowMs: database.now(),
+      };
+    });
+  }
+
+  accept(gap: bigint): Promise<{ tags: number }> {
+    return this.#run("accept", () => {
+      const { database } = this;
+      database.newIncarnation();
+      database.acceptedIdentity = database.identity;
+      for (const row of database.rows.values()) {
+        const floor = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
+        // Above any epoch the tag may have had before the store went back.
+        const epoch = row.epoch + 1_000_000n;
+        this.#change({ ...row, floor, version: row.version + 1n, epoch });
+      }
+      return { tags: database.rows.size };
+    });
+  }
+
+  close(): Promise<void> {
+    this.isClosed = true;
+    return Promise.resolve();
+  }
+
+  #grantOne(request: GrantRequest): Grant {
+    const { tag } = request;
+    const row = this.database.rows.get(tag);
+    const refuse = (reason: Exclude<Grant, { outcome: "granted" }>["reason"]): Grant => ({
+      outcome: "refused",
+      tag,
+      reason,
+    });
+    const fenced = this.#fenced();
+    if (fenced !== "")
+      return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail: fenced };
+    if ((row?.version ?? -1n) < request.seenVersion) {
+      const detail = "the row's version is lower than one that was seen";
+      return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
+    }
+    if (row === undefined || row.state === "DELETED") return refuse("TAG_NOT_FOUND");
+    if (row.state === "PAUSED") return refuse("TAG_PAUSED");
+    if (request.after > row.floor) return refuse("AFTER_ABOVE_FLOOR");
+    const left = row.ceiling - row.floor;
+    const count = left < BigInt(request.count) ? Number(left) : request.count;
+    if (count < request.minCount) return refuse("TAG_EXHAUSTED");
+    const version = row.version + 1n;
+    this.#put({ ...row, floor: row.floor + BigInt(count), version });
+    return { outcome: "granted", tag, base: row.floor + 1n, count, version, epoch: row.epoch };
+  }
+
+  #existing(name: string, expectedRevision: bigint | undefined): Tag {
+    this.#assertAccepted();
+    const row = this.database.rows.get(name);
+    if (row === undefined || row.state === "DELETED") {
+      throw new IdmintError("TAG_NOT_FOUND", `tag "${name}" does not exist`, {
+        metadata: { tag: name },
+      });
+    }
+    if (expectedRevision !== undefined && expectedRevision !== row.revision) {
+      throw new IdmintError("ETAG_MISMATCH", `tag "${name}" was changed by somebody else`, {
+        metadata: { tag: name },
+      });
+    }
+    return row;
+  }
+
+  #change(row: Tag): Tag {
+    this.database.revision++;
+    return this.#put({
+      ...row,
+      revision: this.database.revision,
+      updatedAtMs: this.database.now(),
+    });
+  }
+
+  #put(row: Tag): Tag {
+    this.database.rows.set(row.name, row);
+    return row;
+  }
+
+  #fenced(): string {
+    const { identity, acceptedIdentity } = this.database;
+    return identity === acceptedIdentity ? "" : `the store is ${identity}, not ${acceptedIdentity}`;
+  }
+
+  #assertAccepted(): void {
+    const fenced = this.#fenced();
+    if (fenced !== "") throw new IdmintError("STORE_EPOCH_CHANGED", fenced);
+  }
+
+  async #run<T>(operation: StoreOperation, work: () => T): Promise<T> {
+    this.calls.set(operation, this.count(operation) + 1);
+    if (this.isClosed) throw new IdmintError("STORE_UNAVAILABLE", "the store is closed");
+    await this.faults.before?.(operation);
+    const result = work();
+    await this.faults.after?.(operation);
+    return result;
+  }
+}
+
+/** The fault most tests need: the store cannot be reached, and nothing was done. */
+export function storeIsDown(): never {
+  throw new IdmintError("STORE_UNAVAILABLE", "the store is down", { retryAfterMs: 100 });
+}
+
+function isSameSettings(a: TagSettings, b: TagSettings): boolean {
+  return (
+    a.description === b.description &&
+    a.order === b.order &&
+    a.ceiling === b.ceiling &&
+    a.kind.start === b.kind.start &&
+    a.kind.min === b.kind.min &&
+    a.kind.max === b.kind.max &&
+    a.kind.holdForMs === b.kind.holdForMs &&
+    a.kind.maxAgeMs === b.kind.maxAgeMs
+  );
+}
