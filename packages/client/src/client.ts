@@ -1,6 +1,12 @@
 import { startupSnapshot } from "node:v8";
 import { markAsUncloneable } from "node:worker_threads";
-import { assertNoViolations, countOf, IdmintError, tagNameViolation } from "@idmint/core";
+import {
+  assertNoViolations,
+  countOf,
+  IdmintError,
+  tagNameViolation,
+  type Unused,
+} from "@idmint/core";
 import type { IdClient, IdTag } from "./api.ts";
 import { GrpcTransport, type Transport } from "./channel.ts";
 import { Endpoints } from "./endpoints.ts";
@@ -13,6 +19,8 @@ import { BufferedTag, type Receipt, type TagContext } from "./tag.ts";
 const SAMPLE_PERIOD_MS = 1_000;
 /** Longest time that `close` spends on giving ids back. */
 const CLOSE_DEADLINE_MS = 2_000;
+/** Part of it for the answers of loads in flight, which nobody will use. */
+const LATE_LOADS_MS = 500;
 /** Releases in flight at once. */
 const PARALLEL_RELEASES = 32;
 
@@ -133,21 +141,33 @@ export class BufferedIdClient implements IdClient {
   async #close(): Promise<void> {
     this.#isClosed = true;
     this.#stopTicker?.();
+    const endAtMs = this.#runtime.clock.now() + CLOSE_DEADLINE_MS;
     const leftovers: Leftover[] = [];
+    const late: Promise<void>[] = [];
     for (const tag of this.#tags.values()) {
-      for (const { receipt, segments } of tag.drain(clientClosed())) {
+      const addLeftover = ({ receipt, segments }: Unused<Receipt>): void => {
         const unusedCount = countOf(segments);
         if (receipt.releaseToken !== "") leftovers.push({ tag: tag.name, receipt, unusedCount });
-      }
+      };
+      late.push(tag.lateLoad().then((load) => load && addLeftover(load)));
+      for (const unused of tag.drain(clientClosed())) addLeftover(unused);
     }
-    await this.#releaseAll(leftovers);
+    await this.#within(LATE_LOADS_MS, Promise.all(late));
+    await this.#releaseAll(leftovers, endAtMs);
     this.#transport.close();
     this.#runtime.close();
   }
 
+  /** Waits for something that never rejects, but not for ever. */
+  async #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#runtime.timers.after(timeoutMs, resolve);
+    await Promise.race([done, timeout]);
+    cancel();
+  }
+
   /** Each leftover at most once: an unknown outcome leaves a gap, a second try could give back issued ids. */
-  async #releaseAll(leftovers: Leftover[]): Promise<void> {
-    const endAtMs = this.#runtime.clock.now() + CLOSE_DEADLINE_MS;
+  async #releaseAll(leftovers: Leftover[], endAtMs: number): Promise<void> {
     const releaseSome = async (): Promise<void> => {
       for (let next = leftovers.pop(); next !== undefined; next = leftovers.pop()) {
         const leftMs = endAtMs - this.#runtime.clock.now();

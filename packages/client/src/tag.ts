@@ -61,6 +61,7 @@ export class BufferedTag implements IdTag {
   readonly #preference: readonly number[];
   readonly #standardCall: Call;
   #isOrdered = true;
+  #inFlight: Promise<Load<Receipt>> | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
 
@@ -69,7 +70,10 @@ export class BufferedTag implements IdTag {
     this.#context = context;
     this.#preference = context.endpoints.preference(name);
     this.#standardCall = new StandardCall(context.clock, context.deadlineMs);
-    const load = (request: LoadRequest): Promise<Load<Receipt>> => this.#load(request);
+    const load = (request: LoadRequest): Promise<Load<Receipt>> => {
+      this.#inFlight = this.#load(request);
+      return this.#inFlight;
+    };
     const options = { ...context.buffer, ordered: this.#isOrdered };
     this.#buffer = new SegmentBuffer(name, options, { ...context.ports, load });
     markAsUncloneable(this);
@@ -133,6 +137,12 @@ export class BufferedTag implements IdTag {
     return this.#buffer.drain(error);
   }
 
+  /** What a load brings that is in flight while the tag is drained; undefined when none is, or when it fails. */
+  lateLoad(): Promise<Unused<Receipt> | undefined> {
+    if (this.#inFlight === undefined) return Promise.resolve(undefined);
+    return this.#inFlight.catch(() => undefined);
+  }
+
   #call(options: CallOptions): Call {
     return callOf(options, this.#context.clock, this.#context.deadlineMs);
   }
@@ -157,6 +167,8 @@ export class BufferedTag implements IdTag {
     } catch (thrown) {
       this.#lastFailure = IdmintError.from(thrown);
       throw this.#lastFailure;
+    } finally {
+      this.#inFlight = undefined;
     }
   }
 

@@ -113,7 +113,10 @@ class Run {
       // One load per tag, hence one request.
       expect(this.#world.transport.pending.length).toBeLessThanOrEqual(1);
     }
-    await this.#world.client.close();
+    const closing = this.#world.client.close();
+    await settle();
+    this.#world.time.advance(500);
+    await closing;
     await Promise.all(this.#waiting);
     expect(new Set(this.#issued).size).toBe(this.#issued.length);
     if (this.#isOrdered) {

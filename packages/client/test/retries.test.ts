@@ -107,19 +107,36 @@ test("every request has a deadline, that of the options", async () => {
   expect(await id).toBe(1n);
 });
 
-test("an answer that comes after close is not used, and closes nothing twice", async () => {
+test("an answer that comes while closing is given back whole, and nobody gets any of it", async () => {
   const world = fakeWorld({ address: "a:1" });
   const tag = world.client.tag("t");
   const refused = reasonOf(tag.next());
   await settle();
-  const call = world.transport.pending[0]!;
+  const call = world.transport.pending.shift()!;
   const closing = world.client.close();
+  expect(await refused).toBe("CLIENT_CLOSED");
   call.answer(answerOf(1n, 100));
   await closing;
-  expect(await refused).toBe("CLIENT_CLOSED");
   expect(await reasonOf(tag.next())).toBe("CLIENT_CLOSED");
-  expect(world.transport.released).toEqual([]);
+  expect(world.transport.released).toEqual([
+    { endpoint: 0, request: { tag: "t", releaseToken: "t1", unusedCount: 100 } },
+  ]);
   expect(world.transport.isClosed).toBe(true);
+  expect(world.time.pending).toBe(0);
+});
+
+test("close does not wait long for an answer that does not come, and asks nobody else for it", async () => {
+  const world = fakeWorld({ addresses: ["a:1", "b:1"] });
+  const refused = [reasonOf(world.client.tag("t").next()), reasonOf(world.client.tag("u").next())];
+  await settle();
+  const closing = world.client.close();
+  world.transport.pending.shift()!.fail(away);
+  await settle();
+  expect(world.transport.pending.length).toBe(1);
+  world.time.advance(500);
+  await closing;
+  expect(await Promise.all(refused)).toEqual(["CLIENT_CLOSED", "CLIENT_CLOSED"]);
+  expect(world.transport.released).toEqual([]);
 });
 
 test("a malformed answer is refused as a whole", async () => {
