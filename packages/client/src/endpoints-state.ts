@@ -29,9 +29,9 @@ export const MAX_ATTEMPTS = 3;
 export const COOL_DOWN_MIN_MS = 500;
 export const COOL_DOWN_MAX_MS = 30_000;
 
-export type EndpointMode = "well" | "cooling" | "probing";
+type EndpointMode = "well" | "cooling" | "probing";
 
-export interface EndpointHealth {
+interface EndpointHealth {
   readonly mode: EndpointMode;
   /** Failures since the last load that was answered. */
   readonly failures: number;

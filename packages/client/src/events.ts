@@ -12,7 +12,7 @@ export type EndpointChange =
   | { readonly type: "endpoint-well"; readonly address: string };
 
 /** What became of a load's unused ids at the end: what was not taken back is a gap. */
-export type ReleaseOutcome =
+type ReleaseOutcome =
   | {
       readonly type: "released";
       readonly tag: string;

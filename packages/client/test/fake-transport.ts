@@ -19,12 +19,12 @@ export interface PendingAllocate {
   readonly fail: (error: IdmintError) => void;
 }
 
-export interface PendingProbe {
+interface PendingProbe {
   readonly endpoint: number;
   readonly answer: (isServing: boolean) => void;
 }
 
-export class FakeTransport implements Transport {
+class FakeTransport implements Transport {
   readonly pending: PendingAllocate[] = [];
   readonly probes: PendingProbe[] = [];
   readonly released: { readonly endpoint: number; readonly request: ReleaseSegmentRequest }[] = [];
