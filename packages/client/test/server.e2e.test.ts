@@ -1,7 +1,9 @@
 // The SDK against real servers on a real SQLite file.
-import { fork } from "node:child_process";
+import { execFile, fork } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import path from "node:path";
+import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { Order } from "@idmint/proto";
 import { expect, test } from "vitest";
@@ -155,4 +157,22 @@ test("forked children and worker threads each have their own ids", async () => {
   const all = answers.flat();
   expect(all.length).toBe(2_000);
   expect(new Set(all).size).toBe(2_000);
+});
+
+test("the README's programs run as printed", async () => {
+  await using fleet = await RealFleet.start(1);
+  await fleet.createTag("demo");
+  const home = path.resolve(import.meta.dirname, "..");
+  const text = readFileSync(path.join(home, "README.md"), "utf8");
+  const programs = [...text.matchAll(/```js\n(.*?)```/gs)].map((match) => match[1] ?? "");
+  expect(programs.length).toBe(2);
+  const outputs: string[] = [];
+  for (const program of programs) {
+    // Only the port differs from what is printed: 7600 may be taken here.
+    const code = program.replace("127.0.0.1:7600", fleet.addresses[0] ?? "");
+    const args = ["-C", "idmint-source", "--input-type=module", "--eval", code];
+    outputs.push((await promisify(execFile)(process.execPath, args, { cwd: home })).stdout);
+  }
+  expect(outputs[0]).toMatch(/^1n\n2\n3\n4n\n\[\n? *\{ base: 5n, increment: 1, count: \d+ \}/);
+  expect(outputs[1]).toBe("");
 });
