@@ -22,6 +22,9 @@ export interface ConnectionSettings {
   readonly tls: { readonly caPem: Buffer | undefined } | undefined;
 }
 
+/** Where a server listens unless told otherwise. */
+export const DEFAULT_ADDRESS = "127.0.0.1:7600";
+
 const GLOBAL_GROUP = "Global options:";
 
 /** --json, for every command. */
@@ -44,7 +47,7 @@ export function addRootOptions(command: Command): void {
   const options = [
     new Option(
       "--address <host:port>",
-      "server to call (env IDMINT_ADDRESS; default 127.0.0.1:7600)",
+      `server to call (env IDMINT_ADDRESS; default ${DEFAULT_ADDRESS})`,
     ),
     new Option("--timeout <time>", "longest wait for each call, 1ms to 1h (default 5s)"),
     new Option("--tls", "speak TLS"),
@@ -91,7 +94,7 @@ export function resolveConnection(
   const isFromEnv = flags.address === undefined && variable !== undefined && variable !== "";
   const parseAddress = address(isFromEnv ? "IDMINT_ADDRESS" : "--address");
   return {
-    address: parseAddress((isFromEnv ? variable : flags.address) ?? "127.0.0.1:7600"),
+    address: parseAddress((isFromEnv ? variable : flags.address) ?? DEFAULT_ADDRESS),
     timeoutMs: duration("--timeout", { minMs: 1, maxMs: 3_600_000 })(flags.timeout ?? "5s"),
     tls: tlsOf(flags, read),
   };

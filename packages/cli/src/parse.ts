@@ -62,7 +62,14 @@ export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Par
   };
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+// The same units as the server's configuration takes.
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+};
 const MAX_DURATION_MS = 24 * 3_600_000;
 
 /** A length of time with its unit, in milliseconds: 500ms, 90s, 15m, 24h. */
@@ -71,7 +78,7 @@ export function duration(
   { minMs, maxMs }: { minMs: number; maxMs: number } = { minMs: 1, maxMs: MAX_DURATION_MS },
 ): Parser<number> {
   return (text) => {
-    const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
+    const match = /^(\d{1,9})(ms|s|m|min|h)$/.exec(text);
     const unit = UNIT_MS[match?.[2] ?? ""];
     const value = unit === undefined ? Number.NaN : Number(match?.[1]) * unit;
     if (!(value >= minMs && value <= maxMs)) {

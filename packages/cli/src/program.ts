@@ -1,6 +1,8 @@
 import { Command } from "commander";
 import { addIdCommands } from "./commands/id.ts";
+import { addServerCommands, addServerFlags } from "./commands/server.ts";
 import { addStatusCommand } from "./commands/status.ts";
+import { addStoreCommands } from "./commands/store.ts";
 import { addTagCommands } from "./commands/tag.ts";
 import { addVersion } from "./commands/version.ts";
 import { EXIT } from "./exit-code.ts";
@@ -35,7 +37,10 @@ Examples:
   $ idmint help tag create
 `,
     );
-  program.commandsGroup("Server:");
+  program.commandsGroup("Servers and their store:");
+  program.hook("preSubcommand", (_program, command) => addServerFlags(command));
+  addServerCommands(program, io);
+  addStoreCommands(program, io);
   program.commandsGroup("Ids and tags:");
   addIdCommands(program, io);
   addTagCommands(program, io);
@@ -55,8 +60,18 @@ function addHelp(program: Command, io: Io): void {
     .argument("[command...]", "such as: tag create")
     .addHelpText("after", "\nExamples:\n  $ idmint help id next\n")
     .action(async (names: readonly string[]) => {
-      await createProgram(io).parseAsync([...names, "--help"], { from: "user" });
+      const isKnown = find(program, names) !== undefined;
+      // Without --help a name that is unknown is refused, with what may have been meant.
+      const args = isKnown ? [...names, "--help"] : names;
+      await createProgram(io).parseAsync(args, { from: "user" });
     });
+}
+
+function find(command: Command, names: readonly string[]): Command | undefined {
+  const [name, ...rest] = names;
+  if (name === undefined || command.commands.length === 0) return command;
+  const child = command.commands.find((each) => each.name() === name);
+  return child === undefined ? undefined : find(child, rest);
 }
 
 /** Runs one command line and answers the exit code. Never throws: every failure is reported on stderr. */

@@ -49,6 +49,11 @@ test("ids are strings in JSON, of the same shape for one and for many", async ()
   expect(many.out).toBe('{"tag":"a","ids":["9007199254740991","9007199254740992"]}\n');
 });
 
+test("--format text contradicts --json", async () => {
+  const { exitCode, err } = await idmint(["id", "next", "a", "--json", "--format", "text"]);
+  expect([exitCode, err]).toEqual([2, expect.stringContaining('"field":"--format"')]);
+});
+
 test("more than 10,000 ids are fetched in pieces, and every one is printed once", async () => {
   const { play, requests } = counting();
   const { out } = await against(play, "id", "next", "a", "--count", "25000", "--json");

@@ -1,3 +1,4 @@
+import { configFlags } from "@idmint/server";
 import type { Command } from "commander";
 import { expect, test } from "vitest";
 import { createProgram } from "../src/program.ts";
@@ -23,7 +24,12 @@ test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "help",
     "id next",
+    "migrate",
+    "serve",
+    "start-dev",
     "status",
+    "store accept",
+    "store status",
     "tag advance",
     "tag create",
     "tag delete",
@@ -47,6 +53,17 @@ test.each(commands.map((path) => [path.join(" "), path] as const))(
     expect(viaHelp.out).toBe(out);
   },
 );
+
+test("the commands about servers have a flag for every option of the server that may have one", async () => {
+  const wanted = configFlags().map(({ flags }) => flags);
+  for (const command of ["serve", "start-dev"]) {
+    const { out } = await idmint([command, "--help"]);
+    for (const flags of wanted) expect(out).toContain(flags);
+  }
+  const { out } = await idmint(["migrate", "--help"]);
+  expect(out).toContain("--store-url <url>");
+  expect(out).not.toContain("--grpc-address");
+});
 
 test("a command that is missing prints the help on stderr", async () => {
   const { exitCode, out, err } = await idmint(["tag"]);

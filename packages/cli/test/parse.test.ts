@@ -62,7 +62,9 @@ test("a ceiling may be named after what must hold it", () => {
 
 test("a time needs a unit and keeps to its limits", () => {
   const parse = duration("--hold-for", { minMs: 1_000, maxMs: 86_400_000 });
-  expect(["1s", "1500ms", "15m", "24h"].map(parse)).toEqual([1_000, 1_500, 900_000, 86_400_000]);
+  expect(["1s", "1500ms", "15m", "15min", "24h"].map(parse)).toEqual([
+    1_000, 1_500, 900_000, 900_000, 86_400_000,
+  ]);
   for (const text of [
     "15",
     "15 m",

@@ -1,0 +1,25 @@
+// The process around `run`: its streams, its signals, its exit code.
+import { EXIT } from "./exit-code.ts";
+import { writeTo } from "./io.ts";
+import { run } from "./program.ts";
+
+// A reader that has seen enough (`| head`) is no failure; what it did not read was asked for, and is a gap.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  process.exit(error.code === "EPIPE" ? EXIT.ok : EXIT.failure);
+});
+process.stderr.on("error", () => {
+  // Nobody reads the words any more; the exit code still stands.
+});
+
+const interrupt = new AbortController();
+// The first Ctrl-C ends the call under way, the second one the process.
+process.once("SIGINT", () => {
+  interrupt.abort();
+});
+
+process.exitCode = await run(process.argv.slice(2), {
+  env: process.env,
+  out: (text) => writeTo(process.stdout, text),
+  err: (text) => void process.stderr.write(text),
+  signal: interrupt.signal,
+});

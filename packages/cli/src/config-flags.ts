@@ -1,0 +1,41 @@
+import type { Config, ConfigFlag, ConfigSources } from "@idmint/server";
+import { type Command, Option } from "commander";
+import type { Io } from "./io.ts";
+
+/** Variables with the server's prefix that are this command's own. */
+const OWN_VARIABLES = ["IDMINT_ADDRESS"];
+
+/** Flags that tell where the store is and how to reach it; the rest is about serving. */
+const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;
+
+/** The flags of the server's table of options, on the commands that were given them. */
+const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
+
+/**
+ * Adds the flags of the server's one table of options. The server is loaded only for the commands that are about it:
+ * it would double the time that a command like `id next` takes to start.
+ */
+export async function addConfigFlags(command: Command, which: "all" | "store"): Promise<void> {
+  const { configFlags } = await import("@idmint/server");
+  const flags = configFlags().filter(({ name }) => which === "all" || STORE_FLAGS.test(name));
+  for (const { flags: usage, description } of flags)
+    command.addOption(new Option(usage, description));
+  ADDED.set(command, flags);
+}
+
+/** Where the configuration comes from: this command's flags and the environment. */
+export function configSources(command: Command, io: Io): ConfigSources {
+  const flags: Record<string, string | boolean> = {};
+  for (const { flags: usage, name } of ADDED.get(command) ?? []) {
+    const attribute = new Option(usage).attributeName();
+    if (command.getOptionValueSource(attribute) !== "cli") continue;
+    flags[name] = command.getOptionValue(attribute) as string | boolean;
+  }
+  return { env: io.env, flags, otherEnv: OWN_VARIABLES };
+}
+
+/** The server's configuration out of this command's flags, the environment, the file and the defaults. */
+export async function loadServerConfig(command: Command, io: Io): Promise<Config> {
+  const { loadConfig } = await import("@idmint/server");
+  return loadConfig(configSources(command, io));
+}

@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { cli, type Served, serve, temporaryFolder } from "./process.ts";
+import { idmint } from "./support.ts";
+
+interface Fault {
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly fields: readonly string[];
+}
+
+let server: Served;
+const { folder, remove } = temporaryFolder();
+
+async function ok(...args: string[]): Promise<void> {
+  const { exitCode, err } = await cli(args, { env: { IDMINT_ADDRESS: server.grpcAddress } });
+  expect(exitCode, err).toBe(0);
+}
+
+beforeAll(async () => {
+  server = await serve(["start-dev"], { cwd: folder });
+  await ok("id", "next", "demo");
+  await ok("tag", "create", "paused");
+  await ok("tag", "pause", "paused");
+  await ok("tag", "create", "short", "--ceiling", "3");
+  await ok("id", "next", "short", "--count", "3");
+});
+
+afterAll(async () => {
+  await server.stop();
+  remove();
+});
+
+const usage = (...fields: string[]): Fault => ({ exitCode: 2, reason: "INVALID_ARGUMENT", fields });
+const fault = (exitCode: number, reason: string): Fault => ({ exitCode, reason, fields: [] });
+
+/** What is typed, and what it ends with. */
+const CASES: readonly (readonly [args: string, fault: Fault])[] = [
+  // Refused before any call is made.
+  ["", usage("command")],
+  ["frobnicate", usage("frobnicate")],
+  ["--frobnicate", usage("--frobnicate")],
+  ["help frobnicate", usage("frobnicate")],
+  ["tag", usage("command")],
+  ["tag craete a", usage("craete")],
+  ["id next", usage("TAG")],
+  ["id next a b", usage("next")],
+  ["id next demo --cuont 3", usage("--cuont")],
+  ["id next demo --count", usage("--count")],
+  ["id next demo --count 0", usage("--count")],
+  ["id next demo --count -1", usage("--count")],
+  ["id next demo --count 1e3", usage("--count")],
+  ["id next demo --count 10000001", usage("--count")],
+  ["id next demo --format xml", usage("--format")],
+  ["id next demo --address localhost", usage("--address")],
+  ["id next demo --address 127.0.0.1:99999", usage("--address")],
+  ["id next demo --timeout 5", usage("--timeout")],
+  ["id next demo --timeout 0ms", usage("--timeout")],
+  ["id next demo --ca-file /nowhere/ca.pem", usage("--ca-file")],
+  ["tag create", usage("NAME")],
+  ["tag create a --min 0", usage("--min")],
+  ["tag create a --max 1000000001", usage("--max")],
+  ["tag create a --start 9223372036854775808", usage("--start")],
+  ["tag create a --ceiling int16", usage("--ceiling")],
+  ["tag create a --kind ticket", usage("--kind")],
+  ["tag create a --order sideways", usage("--order")],
+  ["tag create a --hold-for 15", usage("--hold-for")],
+  ["tag create a --max-age 25h", usage("--max-age")],
+  ["tag update demo", usage("update")],
+  ["tag advance demo", usage("--floor")],
+  ["tag advance demo --floor 0", usage("--floor")],
+  ["tag delete demo", usage("--yes")],
+  ["tag list --limit 0", usage("--limit")],
+  ["store", usage("command")],
+  ["store accept", usage("--gap")],
+  ["store accept --gap -5", usage("--gap")],
+  ["store accept --gap 10 --store-url mysql://x", usage("--store-url")],
+  ["migrate --dry-rum", usage("--dry-rum")],
+  ["serve --grpc-addres 127.0.0.1:0", usage("--grpc-addres")],
+  ["serve --grpc-address 0.0.0.0:7600", usage("grpc.address")],
+  ["serve --log-level loud", usage("--log-level")],
+  ["serve --config /nowhere/idmint.yaml", usage("/nowhere/idmint.yaml")],
+  // Refused by the server.
+  ["id next no-such-tag", fault(3, "TAG_NOT_FOUND")],
+  ["id next _x", usage("tag")],
+  [`id next ${"n".repeat(129)}`, usage("tag")],
+  ["id next paused", fault(1, "TAG_PAUSED")],
+  ["id next short", fault(1, "TAG_EXHAUSTED")],
+  ["tag create _x", usage("tag.name")],
+  ["tag create a --order strict", usage("tag.order")],
+  ["tag create a --min 10 --max 5", usage("tag.segment.min")],
+  ["tag create a --start 100 --ceiling 50", usage("tag.segment.start")],
+  [`tag create a --description ${"d".repeat(257)}`, usage("tag.description")],
+  ["tag create demo --min 7", fault(1, "TAG_EXISTS")],
+  ["tag get no-such-tag", fault(3, "TAG_NOT_FOUND")],
+  ["tag get _x", usage("name")],
+  ["tag update no-such-tag --min 5", fault(3, "TAG_NOT_FOUND")],
+  ["tag update demo --min 5 --etag stale", fault(1, "ETAG_MISMATCH")],
+  ["tag update demo --ceiling js", fault(1, "FIELD_IMMUTABLE")],
+  ["tag update demo --max 5", usage("tag.segment.min")],
+  ["tag advance short --floor 4", usage("floor")],
+  ["tag advance demo --floor 2000000000000", usage("floor")],
+  ["tag advance no-such-tag --floor 5", fault(3, "TAG_NOT_FOUND")],
+  ["tag pause no-such-tag", fault(3, "TAG_NOT_FOUND")],
+  ["tag resume demo --etag stale", fault(1, "ETAG_MISMATCH")],
+  ["tag delete no-such-tag --yes", fault(3, "TAG_NOT_FOUND")],
+  ["tag list --page-token nonsense", usage("page_token")],
+  ["tag list --prefix _", usage("prefix")],
+  // Nobody there.
+  ["id next demo --address 127.0.0.1:1", fault(4, "SERVER_UNAVAILABLE")],
+  ["status --address 127.0.0.1:1", fault(4, "SERVER_UNAVAILABLE")],
+  ["id next demo --tls", fault(4, "SERVER_UNAVAILABLE")],
+  ["store status --store-url sqlite:/nowhere/idmint.db", fault(1, "SCHEMA_MISMATCH")],
+  [
+    "serve --store-url sqlite:/nowhere/idmint.db --http-address 127.0.0.1:0",
+    fault(1, "SCHEMA_MISMATCH"),
+  ],
+];
+
+test.concurrent.each(CASES)("idmint %s", async (line, wanted) => {
+  const args = line.split(" ").filter((word) => word !== "");
+  const env = { IDMINT_ADDRESS: server.grpcAddress };
+  const json = await cli(["--json", ...args], { env, cwd: folder });
+  const last = json.err.trimEnd().split("\n").at(-1) ?? "";
+  const { error } = JSON.parse(last) as { error: { reason: string; fields: { field: string }[] } };
+  const got = {
+    exitCode: json.exitCode,
+    reason: error.reason,
+    fields: error.fields.map(({ field }) => field),
+  };
+  expect(got, json.err).toEqual(wanted);
+  // As text it is the same, without a stack, and data is nowhere to be seen.
+  const text = await idmint(args, { env });
+  expect([text.exitCode, text.out, json.out]).toEqual([wanted.exitCode, "", ""]);
+  expect(text.err).toContain(`idmint: ${wanted.reason}: `);
+  expect(text.err).not.toMatch(/^ +at /m);
+});
+
+test("nothing that was refused has changed anything", async () => {
+  const { out } = await cli(["tag", "list", "--json"], {
+    env: { IDMINT_ADDRESS: server.grpcAddress },
+  });
+  const { tags } = JSON.parse(out) as { tags: { name: string; segment: { min: number } }[] };
+  expect(tags.map(({ name }) => name)).toEqual(["demo", "paused", "short"]);
+  expect(tags[0]?.segment.min).toBe(1_000);
+});

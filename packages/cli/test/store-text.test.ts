@@ -1,0 +1,63 @@
+import type { MigrationReport, StoreStatus } from "@idmint/server";
+import { expect, test } from "vitest";
+import { bannerText } from "../src/banner.ts";
+import { migrationJson, migrationText, storeIllness, storeStatusText } from "../src/store-text.ts";
+
+const REPORT: MigrationReport = {
+  from: 0,
+  to: 1,
+  steps: [{ number: 1, name: "store and tags", sql: "CREATE …" }],
+  created: true,
+};
+
+test("a migration says what was done, and a dry run what would be", () => {
+  expect(migrationText(REPORT, false)).toBe(
+    "the schema went from 0 to 1, in a store made for it\n  1  store and tags  applied\n",
+  );
+  expect(migrationText(REPORT, true)).toBe(
+    "the schema would go from 0 to 1, in a new store\n  1  store and tags  would be applied\n",
+  );
+  expect(migrationText({ ...REPORT, from: 1, steps: [], created: false }, false)).toBe(
+    "schema 1 is up to date\n",
+  );
+  expect(migrationJson(REPORT, true)).toEqual({
+    from: 0,
+    to: 1,
+    created: true,
+    dryRun: true,
+    steps: [{ number: 1, name: "store and tags" }],
+  });
+});
+
+const STATUS: StoreStatus = {
+  backend: "sqlite",
+  schemaVersion: 1,
+  knownSchemaVersion: 1,
+  storeId: "s",
+  incarnation: "i",
+  revision: 2n ** 60n,
+  tags: 3,
+  acceptedIdentity: "1/2",
+  presentIdentity: "1/2",
+  fenced: "",
+  unsafe: [],
+};
+
+test("the status of a store says whether it grants", () => {
+  expect(storeStatusText(STATUS)).toContain("revision           1152921504606846976\n");
+  expect(storeStatusText(STATUS)).toContain("grants             yes\n");
+  expect(storeIllness(STATUS)).toBe(undefined);
+  const fenced = { ...STATUS, fenced: "it is a copy\u001B" };
+  expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\\u001b\n");
+  expect(storeIllness(fenced)).toContain("it is a copy");
+  expect(storeIllness({ ...STATUS, schemaVersion: 0 })).toContain("idmint migrate");
+});
+
+const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";
+
+test("the banner's commands can be typed where the banner is read", () => {
+  expect(bannerText(BANNER, "127.0.0.1:7600", {})).toBe(`\n${BANNER}\n\n`);
+  expect(bannerText(BANNER, "127.0.0.1:7700", { npm_lifecycle_event: "start" })).toBe(
+    "\nMint an id:\n  grpcurl X\n  npx pnpm@10 idmint id next demo --address 127.0.0.1:7700\n\n",
+  );
+});
