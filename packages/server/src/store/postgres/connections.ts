@@ -22,8 +22,8 @@ export interface Session {
 const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;
 const DEFAULT_POOL_SIZE = 4;
 const IDLE_TIMEOUT_MS = 30_000;
-/** Most units of work that wait for a connection. */
-const MAX_WAITING = 1_000;
+/** Most units of work at once, running and waiting for a connection. */
+const MAX_RUNNING = 1_000;
 
 /** A client whose socket can be destroyed, which is the one way to bound every wait. */
 class Connection extends pg.Client {
@@ -33,6 +33,9 @@ class Connection extends pg.Client {
     const socket = new Socket();
     super({ ...config, stream: () => socket });
     this.#socket = socket;
+    // A pool listens only to idle connections. One that is given up while it connects ends later, when nobody listens,
+    // and its error would end the process; whoever works on a connection learns of its end by the work.
+    this.on("error", () => undefined);
   }
 
   /** Ends the connection at once, in whatever state it is. What it was doing has an unknown outcome. */
@@ -54,31 +57,89 @@ export class Connections {
   readonly #secret: string;
   readonly #timeoutMs: number;
   #pool: pg.Pool;
-  #isClosed = false;
+  /** Connections that may be begun; a wait for one is here and not in the pool, which may be replaced meanwhile. */
+  #places: number;
+  readonly #waiting = new Set<() => void>();
+  #running = 0;
+  readonly #onIdle: (() => void)[] = [];
+  #closing: Promise<void> | undefined;
 
   constructor(config: PostgresConfig) {
     this.#config = config;
     this.#secret = decodeURIComponent(new URL(config.url).password);
     this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    this.#places = config.poolSize ?? DEFAULT_POOL_SIZE;
     this.#pool = this.#newPool();
   }
 
+  /** Lets the work before it end, which its time-outs see to, then closes all connections. */
   async close(): Promise<void> {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    this.#closing ??= this.#end();
+    await this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    while (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     await this.#pool.end();
   }
 
   /** Runs one unit of work on a connection of its own; answers only when it is certain how it ended. */
   async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    if (this.#isClosed) throw storeClosed();
-    const pool = this.#pool;
-    if (pool.waitingCount >= MAX_WAITING) {
+    if (this.#closing !== undefined) throw storeClosed();
+    if (this.#running >= MAX_RUNNING) {
       throw storeUnavailable("too many requests wait for a connection to the store");
     }
-    const startedAt = performance.now();
+    this.#running++;
+    const deadlineMs = performance.now() + this.#timeoutMs;
+    try {
+      await this.#enter(deadlineMs);
+      try {
+        return await this.#runOn(this.#pool, deadlineMs, work);
+      } finally {
+        this.#leave();
+      }
+    } finally {
+      this.#running--;
+      if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    }
+  }
+
+  /** Waits for one of the places, first come, first served. */
+  async #enter(deadlineMs: number): Promise<void> {
+    if (this.#places > 0) {
+      this.#places--;
+      return;
+    }
+    await new Promise<void>((resolve, reject) => {
+      const enter = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        this.#waiting.delete(enter);
+        reject(storeUnavailable("no connection to the store became free in time"));
+      }, deadlineMs - performance.now());
+      this.#waiting.add(enter);
+    });
+  }
+
+  #leave(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#places++;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
+  }
+
+  async #runOn<T>(
+    pool: pg.Pool,
+    deadlineMs: number,
+    work: (session: Session) => Promise<T>,
+  ): Promise<T> {
     const client = await this.#connect(pool);
-    const leftMs = Math.max(1, this.#timeoutMs - (performance.now() - startedAt));
+    const leftMs = Math.max(1, deadlineMs - performance.now());
     const warnings: string[] = [];
     const onNotice = (notice: {
       message?: string | undefined;
@@ -127,9 +188,9 @@ export class Connections {
    */
   #discard(pool: pg.Pool, client: Connection): void {
     client.destroy();
-    if (this.#pool !== pool || this.#isClosed) return;
+    if (this.#pool !== pool) return;
     this.#pool = this.#newPool();
-    // It ends when the last work on it has ended, each of which has its own time-out.
+    // It ends when the last work on it has ended, each of which has its own time-out; nobody waits in it.
     pool.end().catch(() => undefined);
   }
 

@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
+import type { OpenStore, StoreHarness } from "@idmint/testkit/store-suite";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  type SqliteConfig,
+} from "../../src/store/open-store.ts";
+
+/** A fresh SQLite store in a folder of its own. */
+export interface SqliteHarness extends StoreHarness {
+  readonly config: SqliteConfig;
+  readonly folder: string;
+}
+
+export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<SqliteHarness> {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-store-"));
+  const config: SqliteConfig = {
+    backend: "sqlite",
+    path: path.join(folder, "store.sqlite"),
+    create: true,
+    allowUnsafe: [],
+    ...more,
+  };
+  await migrateStore(config, { dryRun: false });
+  return {
+    config,
+    folder,
+    open: async (): Promise<OpenStore> => openStore(config),
+    remove: async () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** A fresh PostgreSQL store in a database of its own. */
+export interface PostgresHarness extends StoreHarness {
+  readonly config: PostgresConfig;
+  readonly database: TestDatabase;
+}
+
+/** `database`: by default one on the server that the run shares, which does without fsync. */
+export async function postgresHarness(
+  more: Partial<PostgresConfig> = {},
+  database?: TestDatabase,
+): Promise<PostgresHarness> {
+  const its = database ?? (await createTestDatabase());
+  const config: PostgresConfig = {
+    backend: "postgres",
+    url: its.url,
+    allowUnsafe: ["fsync", "full_page_writes"],
+    ...more,
+  };
+  await migrateStore(config, { dryRun: false });
+  return {
+    config,
+    database: its,
+    open: async (): Promise<OpenStore> => openStore(config),
+    remove: async () => its.close(),
+  };
+}
