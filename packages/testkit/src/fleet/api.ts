@@ -1,0 +1,105 @@
+import {
+  type CallOptions,
+  type ClientUnaryCall,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import { fromServiceError } from "@idmint/client";
+import {
+  type GenerateIdsRequest,
+  type GenerateIdsResponse,
+  IdServiceClient,
+  NodeServiceClient,
+  Tag,
+  TagServiceClient,
+} from "@idmint/proto";
+import { HealthClient, HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
+
+type Unary<Request, Answer> = (
+  request: Request,
+  metadata: Metadata,
+  options: Partial<CallOptions>,
+  done: (error: ServiceError | null, answer: Answer) => void,
+) => ClientUnaryCall;
+
+const CHANNEL = {
+  "grpc.enable_retries": 0,
+  "grpc.initial_reconnect_backoff_ms": 50,
+  "grpc.max_reconnect_backoff_ms": 500,
+  "grpc.use_local_subchannel_pool": 1,
+};
+
+/** What a test says of a tag; the rest are the server's defaults. */
+export interface TagWish {
+  readonly name: string;
+  readonly start?: bigint;
+  readonly ceiling?: bigint;
+  readonly min?: number;
+  readonly max?: number;
+  readonly order?: Tag["order"];
+}
+
+/** Plain gRPC calls to one server, each tried once. They reject with IdmintError. Close it. */
+export class Api implements Disposable {
+  readonly ids: IdServiceClient;
+  readonly tags: TagServiceClient;
+  readonly nodes: NodeServiceClient;
+  readonly health: HealthClient;
+
+  constructor(address: string) {
+    const insecure = credentials.createInsecure();
+    this.ids = new IdServiceClient(address, insecure, CHANNEL);
+    this.tags = new TagServiceClient(address, insecure, CHANNEL);
+    this.nodes = new NodeServiceClient(address, insecure, CHANNEL);
+    this.health = new HealthClient(address, insecure, CHANNEL);
+  }
+
+  /** One call of any method, bound to its client. */
+  send<Request, Answer>(
+    method: Unary<Request, Answer>,
+    request: Request,
+    deadlineMs = 5_000,
+  ): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const options = { deadline: Date.now() + deadlineMs };
+      method(request, new Metadata(), options, (error, answer) => {
+        if (error === null) resolve(answer);
+        else reject(fromServiceError(error));
+      });
+    });
+  }
+
+  async id(tag: string, deadlineMs?: number): Promise<bigint> {
+    return (await this.send(this.ids.generateId.bind(this.ids), { tag }, deadlineMs)).id;
+  }
+
+  generateIds(request: GenerateIdsRequest, deadlineMs?: number): Promise<GenerateIdsResponse> {
+    return this.send(this.ids.generateIds.bind(this.ids), request, deadlineMs);
+  }
+
+  async createTag(wish: TagWish): Promise<void> {
+    const { name, start = 0n, ceiling = 0n, min = 0, max = 0 } = wish;
+    const segment = { start, min, max, holdFor: undefined, maxAge: undefined };
+    const kind = { $case: "segment", value: segment } as const;
+    const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
+    await this.send(this.tags.createTag.bind(this.tags), { tag });
+  }
+
+  async getTag(name: string): Promise<Tag> {
+    const { tag } = await this.send(this.tags.getTag.bind(this.tags), { name });
+    if (tag === undefined) throw new Error(`an answer without the tag ${name}`);
+    return tag;
+  }
+
+  /** Whether the server says that it takes calls. */
+  async isServing(deadlineMs = 1_000): Promise<boolean> {
+    const check = this.health.check.bind(this.health);
+    const { status } = await this.send(check, { service: "" }, deadlineMs);
+    return status === HealthCheckResponse_ServingStatus.SERVING;
+  }
+
+  [Symbol.dispose](): void {
+    for (const client of [this.ids, this.tags, this.nodes, this.health]) client.close();
+  }
+}

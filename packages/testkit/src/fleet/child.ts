@@ -1,0 +1,159 @@
+// Processes of a test: they die with it, and what they wrote is there when something fails.
+import { type ChildProcess, spawn } from "node:child_process";
+import path from "node:path";
+import type { Writable } from "node:stream";
+import { until } from "./until.ts";
+
+/** How a process ended. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface ChildOptions {
+  /** What the process is called in messages. */
+  readonly name: string;
+  /** Its environment besides PATH: nothing else of the test's own reaches it. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+}
+
+/** How much of a process's output is kept: the newest. */
+const MAX_OUTPUT = 256 * 1_024;
+const repository = path.resolve(import.meta.dirname, "../../../..");
+/** Halves the start of a process, of which a test makes dozens. */
+const COMPILE_CACHE = path.join(repository, "node_modules/.cache/idmint-compile");
+
+/** Entry of the command line tool, unbuilt. */
+export const CLI: string = path.join(repository, "packages/cli/src/main.ts");
+
+const running = new Set<Child>();
+let reaper: Writable | undefined;
+
+/** A Node.js process that runs TypeScript from source. */
+export class Child {
+  readonly name: string;
+  /** Settles when the process has ended and its output is read. Never rejects. */
+  readonly ended: Promise<Exit>;
+  readonly #process: ChildProcess;
+  #stdout = "";
+  #stderr = "";
+  #exit: Exit | undefined;
+
+  constructor(script: string, args: readonly string[], { name, env, cwd }: ChildOptions) {
+    this.name = name;
+    const PATH = process.env["PATH"] ?? "";
+    this.#process = spawn(process.execPath, ["-C", "idmint-source", script, ...args], {
+      env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+      cwd,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#process.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stdout = (this.#stdout + text).slice(-MAX_OUTPUT);
+    });
+    this.#process.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-MAX_OUTPUT);
+    });
+    const { pid } = this.#process;
+    if (pid !== undefined) tellReaper(`+${pid}\n`);
+    running.add(this);
+    this.ended = new Promise((resolve) => {
+      const end = (exit: Exit): void => {
+        if (pid !== undefined) tellReaper(`-${pid}\n`);
+        running.delete(this);
+        this.#exit = exit;
+        resolve(exit);
+      };
+      this.#process.once("error", () => end({ code: null, signal: null }));
+      this.#process.once("close", (code, signal) => end({ code, signal }));
+    });
+  }
+
+  /** How it ended; undefined while it runs. */
+  get exit(): Exit | undefined {
+    return this.#exit;
+  }
+
+  get stdout(): string {
+    return this.#stdout;
+  }
+
+  get stderr(): string {
+    return this.#stderr;
+  }
+
+  /** Sends a signal; false when the process has ended. */
+  signal(signal: NodeJS.Signals): boolean {
+    return this.#process.kill(signal);
+  }
+
+  /** Ends it as a crash would, also when it is stopped; answers when it is gone. */
+  async kill(): Promise<Exit> {
+    this.signal("SIGKILL");
+    return this.ended;
+  }
+
+  /** Waits for it to end by itself. */
+  async waitForEnd(withinMs: number): Promise<Exit> {
+    return until(`${this.name} ends`, () => this.#exit, { withinMs, everyMs: 5 });
+  }
+
+  /** Waits for a text on its standard output. Fails at once when the process ends before. */
+  async waitForOutput(text: string, withinMs = 15_000): Promise<void> {
+    await until(
+      `${this.name} says ${text}`,
+      () => this.#stdout.includes(text) || this.#exit !== undefined,
+      { withinMs, everyMs: 5 },
+    );
+    if (!this.#stdout.includes(text)) throw new Error(this.describe());
+  }
+
+  /** What happened to it, for a failed test. */
+  describe(): string {
+    const exit = this.#exit === undefined ? "runs" : `ended: ${JSON.stringify(this.#exit)}`;
+    return `${this.name} ${exit}\n--- stdout\n${tail(this.#stdout)}\n--- stderr\n${tail(this.#stderr)}`;
+  }
+}
+
+/** Runs one command of the CLI to its end. */
+export async function runCli(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  withinMs = 20_000,
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  const child = new Child(CLI, args, { name: `idmint ${args.join(" ")}`, env });
+  try {
+    const { code } = await child.waitForEnd(withinMs);
+    return { code, stdout: child.stdout, stderr: child.stderr };
+  } finally {
+    await child.kill();
+  }
+}
+
+/** Ends every process that was begun here and still runs. For afterEach and afterAll. */
+export async function killChildren(): Promise<void> {
+  await Promise.all([...running].map((child) => child.kill()));
+}
+
+function tail(text: string): string {
+  return text.slice(-6_000);
+}
+
+function tellReaper(line: string): void {
+  reaper ??= startReaper();
+  reaper.write(line);
+}
+
+function startReaper(): Writable {
+  const script = path.join(import.meta.dirname, "reaper.ts");
+  const child = spawn(process.execPath, [script], {
+    // In a group of its own: it must outlive whatever ends the test.
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  child.stdin.on("error", () => undefined);
+  // The test may end without it; its input ends then.
+  child.unref();
+  (child.stdin as Writable & { unref?: () => void }).unref?.();
+  return child.stdin;
+}

@@ -1,0 +1,223 @@
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { Api } from "./api.ts";
+import { Child, CLI, type Exit, runCli } from "./child.ts";
+import type { LoadConfig, LoadReport } from "./load-config.ts";
+import { freePort } from "./ports.ts";
+import { until } from "./until.ts";
+
+const START_TIMEOUT_MS = 30_000;
+/** Longest time from SIGTERM to the end that the product promises, and a little for a busy machine. */
+const STOP_TIMEOUT_MS = 15_000;
+const LOAD_SCRIPTS = { sdk: "load-sdk.ts", grpc: "load-grpc.ts" } as const;
+
+export interface FleetOptions {
+  readonly servers: number;
+  /** `sqlite:PATH` or `postgres://…`; migrated before the first start. */
+  readonly storeUrl: string;
+  /** Further IDMINT_… variables for the servers. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** One server of a fleet: the same address through all its processes. */
+export class FleetServer {
+  readonly name: string;
+  readonly address: string;
+  readonly api: Api;
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #past: Child[] = [];
+  #process: Child | undefined;
+
+  constructor(name: string, port: number, env: Readonly<Record<string, string>>) {
+    this.name = name;
+    this.address = `127.0.0.1:${port}`;
+    this.#env = { ...env, IDMINT_GRPC_ADDRESS: this.address };
+    this.api = new Api(this.address);
+  }
+
+  /** The process that runs now; throws when there is none. */
+  get process(): Child {
+    if (this.#process === undefined) throw new Error(`${this.name} does not run`);
+    return this.#process;
+  }
+
+  get runs(): boolean {
+    return this.#process !== undefined && this.#process.exit === undefined;
+  }
+
+  /** Starts a process without waiting for it. */
+  spawn(): Child {
+    if (this.runs) throw new Error(`${this.name} runs already`);
+    const child = new Child(CLI, ["serve"], { name: this.name, env: this.#env });
+    this.#process = child;
+    this.#past.push(child);
+    return child;
+  }
+
+  /** Starts a process and waits until it takes calls. */
+  async start(): Promise<void> {
+    const child = this.spawn();
+    const isReady = async (): Promise<boolean> =>
+      child.exit !== undefined || (await this.api.isServing());
+    try {
+      await until(`${this.name} takes calls`, isReady, { withinMs: START_TIMEOUT_MS });
+    } catch (cause) {
+      throw new Error(child.describe(), { cause });
+    }
+    if (child.exit !== undefined) throw new Error(child.describe());
+  }
+
+  /** Ends its process as a crash would. */
+  async kill(): Promise<void> {
+    await this.process.kill();
+  }
+
+  /** Tells it to stop, and waits for the end. */
+  async stop(): Promise<Exit & { readonly tookMs: number }> {
+    const start = performance.now();
+    this.process.signal("SIGTERM");
+    const exit = await this.process.waitForEnd(STOP_TIMEOUT_MS);
+    return { ...exit, tookMs: performance.now() - start };
+  }
+
+  /** What its last processes said. */
+  describe(): string {
+    return this.#past
+      .slice(-4)
+      .map((child) => child.describe())
+      .join("\n");
+  }
+
+  /** Processes that Node.js ended because of an error that nobody caught: it signs its last words. */
+  get uncaught(): readonly Child[] {
+    return this.#past.filter(({ stderr }) => /^Node\.js v\d/m.test(stderr));
+  }
+}
+
+/** Servers on one store, callers, and the records of what the callers received. Close it. */
+export class Fleet implements AsyncDisposable {
+  readonly servers: readonly FleetServer[];
+  /** For the files of this test; removed at the end. */
+  readonly folder: string;
+  readonly #storeEnv: Readonly<Record<string, string>>;
+  readonly #callers: Child[] = [];
+  /** At the same place as its caller. */
+  readonly #records: string[] = [];
+
+  private constructor(
+    servers: readonly FleetServer[],
+    folder: string,
+    storeEnv: Readonly<Record<string, string>>,
+  ) {
+    this.servers = servers;
+    this.folder = folder;
+    this.#storeEnv = storeEnv;
+  }
+
+  /** Migrates the store, starts all servers at once and waits until they take calls. */
+  static async start(options: FleetOptions): Promise<Fleet> {
+    const folder = await mkdtemp(path.join(tmpdir(), "idmint-fleet-"));
+    const storeEnv = { IDMINT_STORE_URL: options.storeUrl, ...options.env };
+    const ports = await Promise.all(
+      Array.from({ length: options.servers }, async () => [await freePort(), await freePort()]),
+    );
+    const servers = ports.map(([grpc = 0, http = 0], at) => {
+      const env = { ...storeEnv, IDMINT_HTTP_ADDRESS: `127.0.0.1:${http}` };
+      return new FleetServer(`server ${at + 1}`, grpc, env);
+    });
+    const fleet = new Fleet(servers, folder, storeEnv);
+    try {
+      await fleet.cli("migrate");
+      await Promise.all(servers.map((server) => server.start()));
+      return fleet;
+    } catch (thrown) {
+      await fleet.close();
+      throw thrown;
+    }
+  }
+
+  get addresses(): readonly string[] {
+    return this.servers.map(({ address }) => address);
+  }
+
+  /** The first server; throws in a fleet without one. */
+  get first(): FleetServer {
+    const [first] = this.servers;
+    if (first === undefined) throw new Error("a fleet without servers");
+    return first;
+  }
+
+  /** A server that shares the fleet's store and is not started yet. */
+  async anotherServer(name: string): Promise<FleetServer> {
+    const env = { ...this.#storeEnv, IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}` };
+    return new FleetServer(name, await freePort(), env);
+  }
+
+  /** Runs a command of the CLI with the fleet's store; fails unless it ends with exit code 0. */
+  async cli(...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runCli(args, this.#storeEnv);
+    if (code !== 0) throw new Error(`idmint ${args.join(" ")}: exit code ${code}\n${stderr}`);
+    return stdout;
+  }
+
+  /** Starts a process of callers; their records are kept. */
+  async startCallers(
+    kind: keyof typeof LOAD_SCRIPTS,
+    load: Omit<LoadConfig, "addresses" | "file"> & { readonly addresses?: readonly string[] },
+  ): Promise<Child> {
+    const at = this.#records.length;
+    const file = path.join(this.folder, `${at}.${kind}.ids`);
+    const config: LoadConfig = { addresses: this.addresses, ...load, file };
+    const script = path.join(import.meta.dirname, LOAD_SCRIPTS[kind]);
+    const child = new Child(script, [JSON.stringify(config)], { name: `${kind} callers ${at}` });
+    this.#callers.push(child);
+    this.#records.push(file);
+    await child.waitForOutput("started");
+    return child;
+  }
+
+  /** Tells callers to stop and answers their report; fails when they ended otherwise. */
+  async stopCallers(child: Child): Promise<LoadReport> {
+    child.signal("SIGTERM");
+    const { code } = await child.waitForEnd(STOP_TIMEOUT_MS);
+    const line = child.stdout.split("\n").find((each) => each.startsWith("report "));
+    if (code !== 0 || line === undefined) throw new Error(child.describe());
+    return JSON.parse(line.slice("report ".length)) as LoadReport;
+  }
+
+  /** Files of records of all callers so far. */
+  get records(): readonly string[] {
+    return this.#records;
+  }
+
+  /** The file of records of one process of callers. */
+  recordsOf(child: Child): string {
+    const file = this.#records[this.#callers.indexOf(child)];
+    if (file === undefined) throw new Error(`${child.name} is not of this fleet`);
+    return file;
+  }
+
+  /** What servers said, for a failed test. */
+  describe(): string {
+    return this.servers.map((server) => server.describe()).join("\n");
+  }
+
+  /** Throws when a server ended by an error of its own. */
+  assertNoneCrashed(): void {
+    const [crashed] = this.servers.flatMap(({ uncaught }) => uncaught);
+    if (crashed !== undefined) throw new Error(`a server crashed: ${crashed.describe()}`);
+  }
+
+  async close(): Promise<void> {
+    for (const server of this.servers) server.api[Symbol.dispose]();
+    const children = this.servers.filter(({ runs }) => runs).map((server) => server.process);
+    await Promise.all([...children, ...this.#callers].map((child) => child.kill()));
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

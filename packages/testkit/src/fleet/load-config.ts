@@ -1,0 +1,40 @@
+/** What a process of callers does; sent to it as JSON on its command line. */
+export interface LoadConfig {
+  readonly addresses: readonly string[];
+  readonly tag: string;
+  /** File of records to make. */
+  readonly file: string;
+  readonly activities: readonly Activity[];
+  /** Deadline of each call. */
+  readonly deadlineMs: number;
+  /** For the SDK: ids of its segments, least and most. */
+  readonly min?: number;
+  readonly max?: number;
+  readonly rpcDeadlineMs?: number;
+}
+
+/** One caller: a stream of its own in the records. */
+export interface Activity {
+  /**
+   * By the SDK: `next`, `string`, `sync`, `take`. By plain gRPC: `id` (GenerateId), `segments` and `list` (GenerateIds).
+   */
+  readonly kind: "next" | "string" | "sync" | "take" | "id" | "segments" | "list";
+  readonly perSecond: number;
+  /** Ids a call asks for, for `take`, `segments` and `list`. Default: 1. */
+  readonly count?: number;
+  /** Calls in flight at once; more are not begun. Default: 1, so that a stream is in order. */
+  readonly parallel?: number;
+}
+
+/** What a process of callers says when it was told to stop: calls answered, and refusals by reason. */
+export interface LoadReport {
+  readonly answered: number;
+  readonly errors: Readonly<Record<string, number>>;
+  /** The first few refusals in full. */
+  readonly samples: readonly string[];
+}
+
+/** Ids that may be lost with one failed try, since nobody knows whether the server had carved them. */
+export function idsOf(activity: Activity): number {
+  return activity.count ?? 1;
+}

@@ -1,0 +1,70 @@
+// A process that mints by the SDK: node -C idmint-source load-sdk.ts '<LoadConfig as JSON>'.
+import { createIdClient, IdmintError, type IdTag } from "@idmint/client";
+import { answered, configOf, pace, refused, runUntilTold } from "./load.ts";
+import type { Activity } from "./load-config.ts";
+import { Recorder } from "./record.ts";
+
+const config = configOf(process.argv);
+const { addresses, deadlineMs, min = 100, max = min, rpcDeadlineMs = 2_000 } = config;
+const recorder = new Recorder(config.file);
+/** Streams from here on are what the SDK itself lost, not a caller. */
+const SDK_STREAM = config.activities.length;
+const largestTake = Math.max(...config.activities.map(({ count = 1 }) => count));
+const largestLoad = Math.max(max, largestTake);
+
+const client = createIdClient({
+  addresses,
+  deadlineMs,
+  rpcDeadlineMs,
+  min,
+  max,
+  onEvent: (event) => {
+    // Whatever the SDK was granted and will not issue, and whatever it may have been granted without being told.
+    if (event.type === "endpoint-failed") recorder.askedInVain(SDK_STREAM, largestLoad);
+    if (event.type === "wasted") recorder.askedInVain(SDK_STREAM, event.count);
+    if (event.type === "release-failed") recorder.askedInVain(SDK_STREAM, event.unusedCount);
+    if (event.type === "released" && event.reclaimedCount < event.unusedCount) {
+      recorder.askedInVain(SDK_STREAM, event.unusedCount - event.reclaimedCount);
+    }
+  },
+});
+const tag = client.tag(config.tag);
+
+/** One call, recorded in the turn in which its ids arrived. */
+async function mint(stream: number, { kind, count = 1 }: Activity, from: IdTag): Promise<void> {
+  switch (kind) {
+    case "next":
+      recorder.id(stream, await from.next());
+      return;
+    case "string":
+      recorder.id(stream, BigInt(await from.nextString()));
+      return;
+    case "sync":
+      recorder.id(stream, from.nextSync());
+      return;
+    case "take":
+      recorder.segments(stream, await from.take(count));
+      return;
+    case "id":
+    case "segments":
+    case "list":
+      throw new Error(`${kind} is not a call of the SDK`);
+  }
+}
+
+const callers = config.activities.map((activity, stream) =>
+  pace(activity, async () => {
+    try {
+      await mint(stream, activity, tag);
+      answered();
+    } catch (thrown) {
+      // The ids of a call that the SDK refused are still the SDK's.
+      if (!(thrown instanceof IdmintError)) throw thrown;
+      refused(thrown);
+    }
+  }),
+);
+await runUntilTold(callers, async () => {
+  await client.close();
+  recorder.close();
+});

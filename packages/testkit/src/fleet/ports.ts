@@ -1,0 +1,26 @@
+import { createServer } from "node:net";
+
+// Below the ports the kernel gives to clients (32768 and up), so that a server that was killed finds its own free again,
+// and apart from those of the tests' databases (20000 to 29999).
+const FIRST = 12_000;
+const LAST = 19_999;
+const given = new Set<number>();
+
+/** A port of 127.0.0.1 that nobody listens on and that was not given out before. */
+export async function freePort(): Promise<number> {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1));
+    if (given.has(port) || !(await isFree(port))) continue;
+    given.add(port);
+    return port;
+  }
+  throw new Error(`no free port between ${FIRST} and ${LAST}`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+  });
+}

@@ -1,0 +1,65 @@
+import { rmSync } from "node:fs";
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, onTestFailed, onTestFinished } from "vitest";
+import { killChildren } from "../src/fleet/child.ts";
+import { Fleet, type FleetOptions } from "../src/fleet/fleet.ts";
+import { TestPostgres } from "../src/postgres.ts";
+
+/** IDMINT_LONG=1 runs the same tests for as long as a release wants it. */
+export const isLong: boolean = process.env["IDMINT_LONG"] === "1";
+
+// Whatever a test forgot dies with its file.
+afterAll(killChildren);
+
+const folders: string[] = [];
+
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** Path of a SQLite file in a folder of its own, gone after the last test; nothing is there yet. */
+export async function sqliteFile(): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), "idmint-store-"));
+  folders.push(folder);
+  return path.join(folder, "idmint.db");
+}
+
+/** A PostgreSQL of the test's own, on disk as in production. */
+export async function ownPostgres(
+  settings: Readonly<Record<string, string>> = {},
+): Promise<TestPostgres> {
+  const postgres = await TestPostgres.start({ durable: true, settings });
+  onTestFinished(() => postgres.close());
+  return postgres;
+}
+
+/** A fleet that ends with the test; what its servers said is shown when the test fails, and none may crash by itself. */
+export async function startFleet(options: FleetOptions): Promise<Fleet> {
+  const fleet = await Fleet.start(options);
+  onTestFinished(async () => {
+    await fleet.close();
+    fleet.assertNoneCrashed();
+  });
+  onTestFailed(() => console.log(fleet.describe()));
+  return fleet;
+}
+
+/** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… */
+export function seededRandom(): {
+  readonly seed: number;
+  readonly below: (limit: number) => number;
+} {
+  const given = process.env["IDMINT_SEED"];
+  const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given);
+  let state = seed;
+  // mulberry32: small, and the same everywhere.
+  const next = (): number => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return { seed, below: (limit) => Math.floor(next() * limit) };
+}
