@@ -5,7 +5,7 @@ import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
 import type { Address } from "./config/types.ts";
-import type { TlsFiles } from "./grpc/credentials.ts";
+import { tlsCredentials, type TlsFiles } from "./grpc/credentials.ts";
 import { GrpcDoor } from "./grpc/door.ts";
 import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
@@ -69,11 +69,15 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   }
 }
 
-function createGrpcDoor(config: Config, services: Services, emit: Emit): Promise<GrpcDoor> {
+async function createGrpcDoor(config: Config, services: Services, emit: Emit): Promise<GrpcDoor> {
   const { api, counters } = services;
+  const onBadReload = (cause: unknown): void =>
+    emit({ type: "internal-error", where: "reload of the TLS files", cause });
+  const files = tlsOf(config);
+  const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
     { api, clock: systemClock, counters, emit },
-    { ...config.grpcAddress, tls: tlsOf(config), maxConnections: config.limitConnections },
+    { ...config.grpcAddress, tls, maxConnections: config.limitConnections },
   );
 }
 

@@ -15,7 +15,8 @@ import { statusOf } from "../api/status.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import { GrpcCallContext } from "./call-context.ts";
-import { type TlsCredentials, tlsCredentials, type TlsFiles } from "./credentials.ts";
+import type { TlsCredentials } from "./credentials.ts";
+import { cureSessionsOf, verifyStreamRingCure } from "./gc-cures.ts";
 import { Health } from "./health.ts";
 import { Listener } from "./listener.ts";
 import { addReflection } from "./reflection.ts";
@@ -44,7 +45,8 @@ const PREFACE_TIMEOUT_MS = 10_000;
 export interface GrpcDoorOptions {
   readonly host: string;
   readonly port: number;
-  readonly tls: TlsFiles | undefined;
+  /** Undefined: in plain text. */
+  readonly tls: TlsCredentials | undefined;
   readonly maxConnections: number;
 }
 
@@ -66,11 +68,13 @@ export class GrpcDoor {
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
 
-  private constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions, tls?: TlsCredentials) {
+  private constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions) {
+    const { tls } = options;
     this.#ports = ports;
     this.#tls = tls;
     this.#server = new Server(SERVER_OPTIONS);
     boundHttp2(this.#server);
+    cureSessionsOf(this.#server);
     for (const handler of ports.api.values()) this.#register(handler);
     const services = new Set([...ports.api.keys()].map((path) => path.split("/")[1] ?? ""));
     this.#health = new Health([...services]);
@@ -88,12 +92,10 @@ export class GrpcDoor {
     });
   }
 
-  /** Makes the door; it is closed until `listen`. Rejects when certificate and key do not fit. */
+  /** Makes the door; it is closed until `listen`. It closes the credentials when it is closed. */
   static async create(ports: GrpcDoorPorts, options: GrpcDoorOptions): Promise<GrpcDoor> {
-    if (options.tls === undefined) return new GrpcDoor(ports, options);
-    const onBadReload = (cause: unknown): void =>
-      ports.emit({ type: "internal-error", where: "reload of the TLS files", cause });
-    return new GrpcDoor(ports, options, await tlsCredentials(options.tls, onBadReload));
+    await verifyStreamRingCure();
+    return new GrpcDoor(ports, options);
   }
 
   /** Fulfils with the port. */
@@ -127,13 +129,9 @@ export class GrpcDoor {
     this.#listener.stop();
     this.#tls?.close();
     this.#health.close();
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, graceMs);
-      this.#server.tryShutdown(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    // grpc-js takes a session that began to close for one that is closed, so the sockets tell when all was sent.
+    this.#server.tryShutdown(() => undefined);
+    await this.#listener.empty(graceMs);
     this.#server.forceShutdown();
     this.#listener.destroy();
   }

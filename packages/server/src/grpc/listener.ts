@@ -23,6 +23,7 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  #onEmpty: (() => void) | undefined;
 
   constructor(injector: Pick<ConnectionInjector, "injectConnection">, options: ListenerOptions) {
     this.#injector = injector;
@@ -55,6 +56,18 @@ export class Listener {
     this.#server.close();
   }
 
+  /** Fulfils when no connection is open, or after `boundMs`. */
+  empty(boundMs: number): Promise<void> {
+    if (this.#sockets.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, boundMs);
+      this.#onEmpty = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
   /** Closes what is still open. */
   destroy(): void {
     for (const socket of this.#sockets) socket.destroy();
@@ -78,6 +91,7 @@ export class Listener {
     socket.once("close", () => {
       clearTimeout(timer);
       this.#sockets.delete(socket);
+      if (this.#sockets.size === 0) this.#onEmpty?.();
     });
     this.#injector.injectConnection(socket);
   }

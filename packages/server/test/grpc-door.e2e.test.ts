@@ -1,0 +1,409 @@
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fromBinary } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { IdmintError } from "@idmint/core";
+import { IdServiceClient, IdServiceService, TagServiceService } from "@idmint/proto";
+import { type HealthCheckResponse, HealthClient, HealthService } from "@idmint/proto/health";
+import {
+  ServerReflectionClient,
+  type ServerReflectionRequest,
+  type ServerReflectionResponse,
+  ServerReflectionV1AlphaClient,
+} from "@idmint/proto/reflection";
+import { MemoryStore, storeIsDown } from "@idmint/testkit";
+import { expect, onTestFinished, test } from "vitest";
+import { GrpcDoor } from "../src/grpc/door.ts";
+import { tlsCredentials } from "../src/grpc/credentials.ts";
+import { Listener } from "../src/grpc/listener.ts";
+import { createCounters } from "../src/service/counters.ts";
+import {
+  call,
+  createTag,
+  generateId,
+  Refusal,
+  refusalOf,
+  sleep,
+  startTest,
+  until,
+  holdBack,
+} from "./support.ts";
+
+test("an unforeseen fault is INTERNAL with a fixed text, and its cause is told to the log only", async () => {
+  const it = await startTest({
+    parts: {
+      authorise: () => {
+        throw new Error("a secret detail");
+      },
+    },
+  });
+  const refusal = await refusalOf(generateId(it, "orders"));
+  expect(refusal).toMatchObject({ code: "INTERNAL", reason: "INTERNAL" });
+  expect(refusal.message).not.toContain("secret");
+  expect(it.events).toContainEqual(
+    expect.objectContaining({
+      type: "internal-error",
+      where: "/idmint.v1.IdService/GenerateId",
+      cause: expect.objectContaining({ message: "a secret detail" }) as unknown,
+    }),
+  );
+});
+
+test("a call is authorised before anything shows whether its tag exists", async () => {
+  const seen: string[] = [];
+  const it = await startTest({
+    parts: {
+      authorise: async (context, method) => {
+        seen.push(`${method} ${context.peer.split(":")[0]}`);
+        await sleep(1);
+        throw new IdmintError("PERMISSION_DENIED", "not for you");
+      },
+    },
+  });
+  const refusal = await refusalOf(generateId(it, "ghost"));
+  expect(refusal).toMatchObject({ code: "PERMISSION_DENIED", reason: "PERMISSION_DENIED" });
+  expect(seen).toEqual(["/idmint.v1.IdService/GenerateId 127.0.0.1"]);
+  expect(it.store.count("getTags")).toBe(0);
+});
+
+test("errors carry the details that belong to their code", async () => {
+  const store = new MemoryStore();
+  const it = await startTest({ store, flags: { "limits-waiters": "1" } });
+  await createTag(it, "orders", { ceiling: 5n });
+  expect(
+    await refusalOf(
+      call(it.ids, IdServiceService.generateIds, { tag: "orders", count: 9, asList: true }),
+    ),
+  ).toMatchObject({ code: "OUT_OF_RANGE", reason: "TAG_EXHAUSTED", metadata: { tag: "orders" } });
+  await call(it.tags, TagServiceService.pauseTag, { name: "orders", etag: "" });
+  const paused = await refusalOf(generateId(it, "orders"));
+  expect(paused.details).toEqual(["ErrorInfo", "PreconditionFailure"]);
+  await createTag(it, "busy");
+  holdBack(store, "grant");
+  const waits = generateId(it, "busy", 500).catch(() => undefined);
+  await sleep(200);
+  const overloaded = await refusalOf(generateId(it, "busy", 500));
+  expect(overloaded).toMatchObject({ code: "RESOURCE_EXHAUSTED", reason: "OVERLOADED" });
+  expect(overloaded.details).toEqual(["ErrorInfo", "RetryInfo", "QuotaFailure"]);
+  await waits;
+  store.faults = { before: storeIsDown };
+  const down = await refusalOf(generateId(it, "never-seen"));
+  expect(down).toMatchObject({ code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" });
+  expect(down.details).toEqual(["ErrorInfo", "RetryInfo"]);
+});
+
+test("a deadline that is over already is DEADLINE_EXCEEDED", async () => {
+  const it = await startTest();
+  await createTag(it, "orders");
+  const refusal = await refusalOf(generateId(it, "orders", -1));
+  expect(refusal.code).toBe("DEADLINE_EXCEEDED");
+});
+
+test("256 calls of 10,000 listed ids at once fit one connection", async () => {
+  const it = await startTest();
+  await createTag(it, "orders", { min: 3_000_000 });
+  const answers = await Promise.all(
+    Array.from({ length: 256 }, () =>
+      call(
+        it.ids,
+        IdServiceService.generateIds,
+        { tag: "orders", count: 10_000, asList: true },
+        30_000,
+      ),
+    ),
+  );
+  expect(answers.every((answer) => answer.ids.length === 10_000)).toBe(true);
+});
+
+test("1,600 cancelled calls do not cost the others their connection", async () => {
+  const store = new MemoryStore();
+  const it = await startTest({ store });
+  await createTag(it, "warm");
+  await createTag(it, "cold");
+  await generateId(it, "warm");
+  holdBack(store, "grant");
+  for (let burst = 0; burst < 8; burst++) {
+    const before = it.server.counters.calls;
+    const calls = Array.from({ length: 200 }, () =>
+      it.ids.generateId({ tag: "cold" }, () => undefined),
+    );
+    await until(() => it.server.counters.calls - before === 200);
+    for (const each of calls) each.cancel();
+    await generateId(it, "warm");
+  }
+});
+
+function health(address: string): HealthClient {
+  const client = new HealthClient(address, credentials.createInsecure());
+  onTestFinished(() => client.close());
+  return client;
+}
+
+test("health answers for the server and for each service, and not for others", async () => {
+  const it = await startTest();
+  const client = health(it.server.grpcAddress);
+  for (const service of [
+    "",
+    "idmint.v1.IdService",
+    "idmint.v1.TagService",
+    "idmint.v1.NodeService",
+  ]) {
+    expect(await call(client, HealthService.check, { service })).toEqual({ status: 1 });
+  }
+  expect(await refusalOf(call(client, HealthService.check, { service: "nobody" }))).toMatchObject({
+    code: "NOT_FOUND",
+  });
+  const { statuses } = await call(client, HealthService.list, {});
+  expect(Object.keys(statuses)).toContain("idmint.v1.IdService");
+});
+
+test("a watch tells of the drain, and ends when the server does", async () => {
+  const it = await startTest();
+  const client = health(it.server.grpcAddress);
+  const seen: number[] = [];
+  const watch = client.watch({ service: "idmint.v1.IdService" });
+  const unknown: number[] = [];
+  client
+    .watch({ service: "nobody" })
+    .on("data", (response: HealthCheckResponse) => unknown.push(response.status))
+    .on("error", () => undefined);
+  watch.on("data", (response: HealthCheckResponse) => seen.push(response.status));
+  const ended = new Promise((resolve) => {
+    watch.on("end", resolve);
+    watch.on("error", resolve);
+  });
+  await until(() => seen.length === 1 && unknown.length === 1);
+  expect(unknown).toEqual([3]);
+  await it.server.close();
+  await ended;
+  expect(seen).toEqual([1, 2]);
+});
+
+type Request = NonNullable<ServerReflectionRequest["messageRequest"]>;
+
+async function reflect(
+  client: ServerReflectionClient | ServerReflectionV1AlphaClient,
+  requests: readonly Request[],
+): Promise<ServerReflectionResponse[]> {
+  onTestFinished(() => client.close());
+  const stream = client.serverReflectionInfo();
+  const responses: ServerReflectionResponse[] = [];
+  stream.on("data", (response: ServerReflectionResponse) => responses.push(response));
+  for (const messageRequest of requests) stream.write({ host: "", messageRequest });
+  stream.end();
+  await new Promise((resolve, reject) => {
+    stream.on("end", resolve);
+    stream.on("error", reject);
+  });
+  return responses;
+}
+
+function filesOf(response: ServerReflectionResponse | undefined): FileDescriptorProto[] {
+  const answer = response?.messageResponse;
+  if (answer?.$case !== "fileDescriptorResponse") throw new Error(`an answer of ${answer?.$case}`);
+  return answer.value.fileDescriptorProto.map((bytes) =>
+    fromBinary(FileDescriptorProtoSchema, bytes),
+  );
+}
+
+test.each([
+  ["v1", ServerReflectionClient],
+  ["v1alpha", ServerReflectionV1AlphaClient],
+] as const)("reflection %s shows services, symbols, comments and imports", async (_, Client) => {
+  const it = await startTest();
+  const [services, file, symbol, field, missing, extensions, extension] = await reflect(
+    new Client(it.server.grpcAddress, credentials.createInsecure()),
+    [
+      { $case: "listServices", value: "" },
+      { $case: "fileByFilename", value: "idmint/v1/id_service.proto" },
+      { $case: "fileContainingSymbol", value: "idmint.v1.TagService.CreateTag" },
+      { $case: "fileContainingSymbol", value: "google.rpc.ErrorInfo.MetadataEntry" },
+      { $case: "fileContainingSymbol", value: "idmint.v1.Nothing" },
+      { $case: "allExtensionNumbersOfType", value: "idmint.v1.Tag" },
+      {
+        $case: "fileContainingExtension",
+        value: { containingType: "idmint.v1.Tag", extensionNumber: 7 },
+      },
+    ],
+  );
+  expect(services?.messageResponse).toMatchObject({
+    value: {
+      service: expect.arrayContaining([
+        { name: "idmint.v1.IdService" },
+        { name: "grpc.health.v1.Health" },
+        { name: "grpc.reflection.v1.ServerReflection" },
+        { name: "grpc.reflection.v1alpha.ServerReflection" },
+      ]) as unknown,
+    },
+  });
+  const files = filesOf(file);
+  expect(files.map((each) => each.name)).toEqual(
+    expect.arrayContaining(["idmint/v1/id_service.proto", "google/protobuf/duration.proto"]),
+  );
+  const comments = files[0]?.sourceCodeInfo?.location.map((at) => at.leadingComments) ?? [];
+  expect(comments.join()).toContain("Mints one id.");
+  expect(filesOf(symbol)[0]?.name).toBe("idmint/v1/tag_service.proto");
+  expect(filesOf(field)[0]?.name).toBe("google/rpc/error_details.proto");
+  expect(missing?.messageResponse).toMatchObject({ value: { errorCode: status.NOT_FOUND } });
+  expect(extensions?.messageResponse).toMatchObject({ value: { extensionNumber: [] } });
+  expect(extension?.messageResponse).toMatchObject({ value: { errorCode: status.NOT_FOUND } });
+});
+
+async function connectTo(address: string): Promise<{ socket: Socket; closed: Promise<void> }> {
+  const [host, port] = address.split(":");
+  const socket = connect({ host: host ?? "", port: Number(port) });
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.on("error", () => undefined);
+  const closed = new Promise<void>((resolve) => {
+    socket.once("close", () => resolve());
+  });
+  await new Promise((resolve) => {
+    socket.once("connect", resolve);
+  });
+  return { socket, closed };
+}
+
+test("connections past the cap are closed, and the others go on", async () => {
+  const it = await startTest({ flags: { "limits-connections": "2" } });
+  await createTag(it, "orders");
+  await connectTo(it.server.grpcAddress);
+  const { closed } = await connectTo(it.server.grpcAddress);
+  await closed;
+  expect(it.events).toContainEqual(expect.objectContaining({ type: "connection-refused" }));
+  await call(it.tags, TagServiceService.getTag, { name: "orders" });
+});
+
+test("a connection that says nothing is closed after its deadline, one that speaks stays", async () => {
+  const taken: Socket[] = [];
+  const listener = new Listener(
+    { injectConnection: (socket) => taken.push(socket as Socket) },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      maxConnections: 10,
+      prefaceTimeoutMs: 100,
+      onRefused: () => undefined,
+    },
+  );
+  const address = `127.0.0.1:${await listener.listen()}`;
+  onTestFinished(() => {
+    listener.stop();
+    listener.destroy();
+  });
+  const silent = await connectTo(address);
+  const speaking = await connectTo(address);
+  await until(() => taken.length === 2);
+  for (const socket of taken) socket.resume();
+  speaking.socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+  await silent.closed;
+  await sleep(150);
+  expect(listener.connections).toBe(1);
+});
+
+/** A key and a certificate of its own, made by the system's openssl. */
+function makeCertificate(folder: string, name: string): { cert: string; key: string } {
+  const cert = path.join(folder, `${name}.crt`);
+  const key = path.join(folder, `${name}.key`);
+  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
+  const options = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+  const files = ["-nodes", "-days", "2", "-keyout", key, "-out", cert];
+  execFileSync("openssl", [...options, ...files, ...subject], { stdio: "ignore" });
+  return { cert, key };
+}
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-tls-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function secureCall(address: string, ca: string, own?: { cert: string; key: string }) {
+  const certificates = credentials.createSsl(
+    readFileSync(ca),
+    own === undefined ? null : readFileSync(own.key),
+    own === undefined ? null : readFileSync(own.cert),
+  );
+  const client = new IdServiceClient(address, certificates, {
+    "grpc.ssl_target_name_override": "localhost",
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.enable_retries": 0,
+  });
+  onTestFinished(() => client.close());
+  return new Promise<bigint>((resolve, reject) => {
+    const options = { deadline: Date.now() + 2_000 };
+    const done = (error: ServiceError | null, response?: { id: bigint }): void => {
+      if (error === null) resolve(response?.id ?? 0n);
+      else reject(new Refusal(error));
+    };
+    client.generateId({ tag: "orders" }, new Metadata(), options, done);
+  });
+}
+
+test("with TLS calls need the certificate's authority, and with client authorities one of their certificates", async () => {
+  const folder = temporaryFolder();
+  const own = makeCertificate(folder, "server");
+  const caller = makeCertificate(folder, "caller");
+  const stranger = makeCertificate(folder, "stranger");
+  const store = new MemoryStore();
+  await createTag(
+    await startTest({ store: new MemoryStore({ database: store.database }) }),
+    "orders",
+  );
+  const files = { "tls-cert-file": own.cert, "tls-key-file": own.key };
+  const open = await startTest({
+    store: new MemoryStore({ database: store.database }),
+    flags: files,
+  });
+  expect(await secureCall(open.server.grpcAddress, own.cert)).toBe(1n);
+  expect(await refusalOf(secureCall(open.server.grpcAddress, stranger.cert))).toMatchObject({
+    code: "UNAVAILABLE",
+  });
+  const closed = await startTest({ store, flags: { ...files, "tls-client-ca-file": caller.cert } });
+  expect(await secureCall(closed.server.grpcAddress, own.cert, caller)).toBe(1_001n);
+  await refusalOf(secureCall(closed.server.grpcAddress, own.cert));
+  await refusalOf(secureCall(closed.server.grpcAddress, own.cert, stranger));
+});
+
+test("renewed TLS files are taken without a restart, and a half-written one is kept out", async () => {
+  const folder = temporaryFolder();
+  const one = makeCertificate(folder, "one");
+  const two = makeCertificate(folder, "two");
+  const files = { certFile: path.join(folder, "live.crt"), keyFile: path.join(folder, "live.key") };
+  copyFileSync(one.cert, files.certFile);
+  copyFileSync(one.key, files.keyFile);
+  const bad: unknown[] = [];
+  const tls = await tlsCredentials({ ...files, clientCaFile: undefined }, (error) =>
+    bad.push(error),
+  );
+  const reply = {
+    path: "/idmint.v1.IdService/GenerateId",
+    handle: () => Buffer.from([0x08, 0x07]),
+  };
+  const door = await GrpcDoor.create(
+    {
+      api: new Map([[reply.path, reply]]),
+      clock: { now: () => performance.now() },
+      counters: createCounters(),
+      emit: () => undefined,
+    },
+    { host: "127.0.0.1", port: 0, maxConnections: 10, tls },
+  );
+  onTestFinished(() => door.close(0));
+  const address = `127.0.0.1:${await door.listen()}`;
+  expect(await secureCall(address, one.cert)).toBe(7n);
+  writeFileSync(files.certFile, readFileSync(two.cert, "utf8").slice(0, 100));
+  await tls.reload();
+  expect(bad).toHaveLength(1);
+  expect(await secureCall(address, one.cert)).toBe(7n);
+  copyFileSync(two.cert, files.certFile);
+  copyFileSync(two.key, files.keyFile);
+  await tls.reload();
+  expect(await secureCall(address, two.cert)).toBe(7n);
+  await refusalOf(secureCall(address, one.cert));
+});

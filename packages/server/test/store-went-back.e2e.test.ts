@@ -1,0 +1,135 @@
+import { IdServiceService, NodeServiceService } from "@idmint/proto";
+import { MemoryStore } from "@idmint/testkit";
+import { expect, test } from "vitest";
+import {
+  call,
+  createTag,
+  generateId,
+  refusalOf,
+  startTest,
+  type TestServer,
+  until,
+  holdBack,
+} from "./support.ts";
+
+function isFenced(it: TestServer, tag: string): Promise<boolean> {
+  return generateId(it, tag).then(
+    () => false,
+    (error: unknown) => (error as { reason?: string }).reason === "STORE_EPOCH_CHANGED",
+  );
+}
+
+/** A server that issued from `orders`, and what the store was like before. */
+async function withBackup(options: Parameters<typeof startTest>[0] = {}) {
+  const it = await startTest(options);
+  await createTag(it, "orders", { min: 10, max: 10 });
+  const backup = it.store.database.snapshot();
+  const issued: bigint[] = [];
+  for (let calls = 0; calls < 25; calls++) issued.push((await generateId(it, "orders")).id);
+  return { it, backup, issued };
+}
+
+test("a row that went back is refused before the first new grant", async () => {
+  const { it, backup, issued } = await withBackup();
+  it.store.database.restoreRow(backup, "orders");
+  const seen = new Set(issued);
+  const refusal = await refusalOf(
+    (async () => {
+      for (;;) {
+        const { id } = await generateId(it, "orders");
+        expect(seen).not.toContain(id);
+        seen.add(id);
+      }
+    })(),
+  );
+  expect(refusal).toMatchObject({ code: "FAILED_PRECONDITION", reason: "STORE_EPOCH_CHANGED" });
+  expect(refusal.details).toContain("PreconditionFailure");
+  expect(refusal.message).toContain("idmint store accept");
+});
+
+test("the poll notices a row that went back though nobody asks, and other tags go on", async () => {
+  const { it, backup } = await withBackup();
+  await createTag(it, "other");
+  await generateId(it, "other");
+  it.store.database.restoreRow(backup, "orders");
+  await until(() => it.events.some((event) => event.type === "fenced" && event.tag === "orders"));
+  expect(await isFenced(it, "orders")).toBe(true);
+  await generateId(it, "other");
+});
+
+test("a store that is another one is refused by servers that ran and by fresh ones, until it is accepted", async () => {
+  const { it, issued } = await withBackup();
+  it.store.database.move();
+  await until(() => isFenced(it, "orders"));
+  const fresh = await startTest({ store: new MemoryStore({ database: it.store.database }) });
+  expect(await isFenced(fresh, "orders")).toBe(true);
+  const status = await call(fresh.nodes, NodeServiceService.getNodeStatus, {});
+  expect(status).toMatchObject({ state: 3, store: { reachable: true } });
+  expect(status.store?.fenced).not.toBe("");
+  expect((await fetch(`http://${fresh.server.httpAddress}/readyz`)).status).toBe(503);
+  await it.store.accept(1_000n);
+  for (const server of [it, fresh]) {
+    await until(async () => !(await isFenced(server, "orders")));
+    const { id, epoch } = await generateId(server, "orders");
+    expect(id).toBeGreaterThan((issued.at(-1) ?? 0n) + 900n);
+    expect(epoch).toBeGreaterThan(1_000n);
+  }
+});
+
+test("a whole store that went back below its revision is refused though its identity is the same", async () => {
+  const it = await startTest();
+  const empty = it.store.database.snapshot();
+  await createTag(it, "orders");
+  await generateId(it, "orders");
+  // One poll, so that the server knows the revision.
+  const polls = it.store.count("changes");
+  await until(() => it.store.count("changes") > polls + 1);
+  it.store.database.restore(empty);
+  await until(() => isFenced(it, "orders"));
+});
+
+test("a store restored to before it was accepted is refused until it is accepted anew", async () => {
+  const { it } = await withBackup();
+  const before = it.store.database.snapshot();
+  await it.store.accept(1_000n);
+  await until(() => it.events.some((event) => event.type === "incarnation-changed"));
+  await generateId(it, "orders");
+  it.store.database.restore(before);
+  await until(() => isFenced(it, "orders"));
+  await it.store.accept(10_000n);
+  await until(async () => !(await isFenced(it, "orders")));
+});
+
+test("with epoch_gap the server accepts by itself, once, and says so loudly", async () => {
+  const { it, backup, issued } = await withBackup({ flags: { "epoch-gap": "5000" } });
+  it.store.database.restore(backup);
+  it.store.database.move();
+  await until(() => it.events.some((event) => event.type === "store-accepted"));
+  await until(async () => !(await isFenced(it, "orders")));
+  expect((await generateId(it, "orders")).id).toBeGreaterThan(issued.at(-1) ?? 0n);
+  expect(it.store.count("accept")).toBe(1);
+});
+
+test("ids on their way when the store is accepted are never issued", async () => {
+  const { it, issued } = await withBackup();
+  const release = holdBack(it.store, "grant", "after");
+  const grants = it.store.count("grant");
+  const waiting = call(it.ids, IdServiceService.generateIds, {
+    tag: "orders",
+    count: 50,
+    asList: true,
+  });
+  const refused = refusalOf(waiting);
+  await until(() => it.store.count("grant") > grants);
+  await it.store.accept(0n);
+  await until(() => it.events.some((event) => event.type === "incarnation-changed"));
+  release();
+  expect(await refused).toMatchObject({ code: "UNAVAILABLE" });
+  await until(() => it.events.some((event) => event.type === "late-grant"));
+  const seen = new Set(issued);
+  for (let calls = 0; calls < 30; calls++) {
+    const { id } = await generateId(it, "orders");
+    expect(seen).not.toContain(id);
+    seen.add(id);
+  }
+});
