@@ -1,4 +1,5 @@
 import {
+  create,
   createFileRegistry,
   type DescMethod,
   type FileRegistry,
@@ -7,7 +8,11 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type FileDescriptorProto,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import {
   ServerReflectionClient,
@@ -18,15 +23,16 @@ import {
 type Question = NonNullable<ServerReflectionRequest["messageRequest"]>;
 
 /**
- * What `grpcurl -plaintext [-d JSON] ADDRESS list|SERVICE/METHOD` does, with nothing but what the server says about
+ * What `grpcurl -plaintext [-d JSON] ADDRESS list|describe SERVICE|SERVICE/METHOD` does, with nothing but what the server says about
  * itself by reflection: no generated code of idmint's messages. Answers what grpcurl prints, as a value.
  */
 export async function grpcurl(args: readonly string[]): Promise<unknown> {
   const [plaintext, ...rest] = args;
   if (plaintext !== "-plaintext") throw new Error("only -plaintext is understood");
   const data = rest[0] === "-d" ? rest[1] : "{}";
-  const [address = "", what = ""] = rest[0] === "-d" ? rest.slice(2) : rest;
+  const [address = "", what = "", symbol = ""] = rest[0] === "-d" ? rest.slice(2) : rest;
   if (what === "list") return listServices(address);
+  if (what === "describe") return describe(address, symbol);
   const method = await findMethod(address, what);
   return call(address, method, data ?? "{}");
 }
@@ -51,6 +57,20 @@ async function listServices(address: string): Promise<string[]> {
   return messageResponse.value.service.map(({ name }) => name);
 }
 
+/** The methods of a service, and the comments of the file it is in. */
+async function describe(
+  address: string,
+  service: string,
+): Promise<{ methods: string[]; comments: string }> {
+  const found = (await registryOf(address, service)).getService(service);
+  if (found === undefined) throw new Error(`the server knows no ${service}`);
+  const locations = found.file.proto.sourceCodeInfo?.location ?? [];
+  return {
+    methods: found.methods.map(({ name }) => name),
+    comments: locations.map(({ leadingComments }) => leadingComments).join("\n"),
+  };
+}
+
 async function findMethod(address: string, path: string): Promise<DescMethod> {
   const [service = "", name = ""] = path.split("/");
   const found = (await registryOf(address, service)).getService(service);
@@ -61,21 +81,23 @@ async function findMethod(address: string, path: string): Promise<DescMethod> {
 
 /** The file of a symbol and everything it imports, as the server has them. */
 async function registryOf(address: string, symbol: string): Promise<FileRegistry> {
-  const files = new Map<string, FileDescriptorProto>();
-  const collect = async (question: Question): Promise<FileDescriptorProto> => {
-    const { messageResponse } = await ask(address, question);
-    if (messageResponse?.$case !== "fileDescriptorResponse") throw new Error(`no file: ${symbol}`);
-    const protos = messageResponse.value.fileDescriptorProto.map((bytes) =>
-      fromBinary(FileDescriptorProtoSchema, bytes),
-    );
-    for (const proto of protos) files.set(proto.name, proto);
-    for (const name of protos.flatMap((proto) => proto.dependency)) {
-      if (!files.has(name)) await collect({ $case: "fileByFilename", value: name });
-    }
-    return protos[0]!;
+  const question = { $case: "fileContainingSymbol", value: symbol } as const;
+  const { messageResponse } = await ask(address, question);
+  if (messageResponse?.$case !== "fileDescriptorResponse") throw new Error(`no file: ${symbol}`);
+  const protos = messageResponse.value.fileDescriptorProto.map((bytes) =>
+    fromBinary(FileDescriptorProtoSchema, bytes),
+  );
+  // A registry wants each file behind those it imports.
+  const file: FileDescriptorProto[] = [];
+  const add = (name: string): void => {
+    if (file.some((each) => each.name === name)) return;
+    const found = protos.find((each) => each.name === name);
+    if (found === undefined) throw new Error(`the server did not send ${name}`);
+    found.dependency.forEach(add);
+    file.push(found);
   };
-  const root = await collect({ $case: "fileContainingSymbol", value: symbol });
-  return createFileRegistry(root, (name) => files.get(name));
+  for (const { name } of protos) add(name);
+  return createFileRegistry(create(FileDescriptorSetSchema, { file }));
 }
 
 async function call(address: string, method: DescMethod, data: string): Promise<unknown> {
