@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { IdmintError } from "@idmint/core";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
-import { type Files, lookAtFiles } from "./files.ts";
+import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
 import { Fence } from "./identity.ts";
 import { type Mark, Witness } from "./witness.ts";
 
@@ -227,6 +227,9 @@ export class Database {
     const handle = this.#handle;
     this.#handle = undefined;
     try {
+      if (handle !== undefined && lookAtFiles(this.path)?.wal !== handle.files.wal) {
+        emptyDeletedWal(handle.files.wal);
+      }
       if (handle?.sqlite.isOpen === true) handle.sqlite.close();
     } catch {
       // Closing reports what went wrong before; the connection is gone all the same.

@@ -1,13 +1,24 @@
-import { closeSync, fsyncSync, openSync, statfsSync, statSync } from "node:fs";
+import {
+  type BigIntStats,
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  statfsSync,
+  statSync,
+} from "node:fs";
 import path from "node:path";
 
 /** The files of a store as they were seen at one moment. */
 export interface Files {
   /** Names the database file itself, not its contents: another one after a copy, a restore by rename, a move. */
   readonly identity: string;
-  /** Inodes of -wal and -shm, or 0n where missing. */
-  readonly wal: bigint;
-  readonly shm: bigint;
+  /** Device and inode of -wal and -shm; empty where missing. */
+  readonly wal: string;
+  readonly shm: string;
   /** Changes whenever the database file is written, by a checkpoint or by anything else. */
   readonly contents: string;
   /** Bytes in the -wal. */
@@ -31,11 +42,33 @@ export function lookAtFiles(databasePath: string): Files | undefined {
   const shm = statSync(`${databasePath}-shm`, options);
   return {
     identity: `${database.ino}/${database.birthtimeNs}`,
-    wal: wal?.ino ?? 0n,
-    shm: shm?.ino ?? 0n,
+    wal: nameOf(wal),
+    shm: nameOf(shm),
     contents: `${database.mtimeNs}/${database.size}`,
     walSize: wal?.size ?? 0n,
   };
+}
+
+function nameOf(file: BigIntStats | undefined): string {
+  return file === undefined ? "" : `${file.dev}/${file.ino}`;
+}
+
+/**
+ * Empties the -wal that this process still has open although somebody deleted it, so that nothing of it can reach the
+ * database file any more: SQLite writes a -wal back when it closes the last connection, and would mix the pages of before
+ * into a file that was restored since. No name leads to that -wal; who else has it open stands where this process does.
+ */
+export function emptyDeletedWal(wal: string): void {
+  const folder = ["/proc/self/fd", "/dev/fd"].find((name) => existsSync(name));
+  if (folder === undefined || wal === "") return;
+  for (const name of readdirSync(folder)) {
+    try {
+      const file = fstatSync(Number(name), { bigint: true });
+      if (file.nlink === 0n && nameOf(file) === wal) ftruncateSync(Number(name), 0);
+    } catch {
+      // The descriptor that read this very list is closed by now.
+    }
+  }
 }
 
 /** Makes an empty database file that only its owner may read; fails when there is a file already. */
