@@ -11,7 +11,7 @@ import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
-import { systemClock } from "./main/system.ts";
+import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
 import { logEvents } from "./telemetry/log-events.ts";
@@ -38,7 +38,7 @@ export interface ServerParts {
 export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
   const { logLevel: level, logFormat: format } = config;
   const log = createLogger({ level, format }, parts.logSink);
-  const listeners = [logEvents(log.logger, () => systemClock.now())];
+  const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
   const flush = (): void => log.flush();
@@ -76,7 +76,7 @@ async function createGrpcDoor(config: Config, services: Services, emit: Emit): P
   const files = tlsOf(config);
   const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
-    { api, clock: systemClock, counters, emit },
+    { api, clock: realSystem.clock, counters, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections },
   );
 }

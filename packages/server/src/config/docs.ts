@@ -5,7 +5,7 @@ export function configurationDocs(): string {
   const rows = Object.values(OPTIONS).map(section).join("\n");
   return `# Configuration of the server
 
-<!-- Made by \`node scripts/docs.ts\` from packages/server/src/config/table.ts. Do not edit. -->
+<!-- Made by \`pnpm generate\` from packages/server/src/config/table.ts. Do not edit. -->
 
 Each option is taken from the first of these that sets it:
 

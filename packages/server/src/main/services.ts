@@ -13,7 +13,7 @@ import { NodeService } from "../service/node.ts";
 import { Poll } from "../service/poll.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { TagService } from "../service/tags.ts";
-import { afterTurn, randomToken, systemClock, systemTimers, wallClock } from "./system.ts";
+import { realSystem, type System } from "./system.ts";
 import { serverVersion } from "./version.ts";
 
 /** Allocations that can still be given back; more push the oldest out. */
@@ -28,6 +28,7 @@ export interface Services {
   readonly api: Api;
   readonly counters: Counters;
   readonly directory: Directory;
+  readonly ids: IdService;
   readonly node: NodeService;
   readonly poll: Poll;
   readonly tags: TagService;
@@ -38,9 +39,9 @@ export function createServices(
   store: Store & Partial<AcceptStore>,
   emit: Emit,
   authorise: Authorise,
+  system: System = realSystem,
 ): Services {
-  const clock = systemClock;
-  const timers = systemTimers;
+  const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
   const storeTimeoutMs = config.storeTimeoutMs + STORE_GRACE_MS;
@@ -55,7 +56,7 @@ export function createServices(
   const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
   const directory = new Directory(
-    { ...common, grants, lookup, random: Math.random },
+    { ...common, grants, lookup, random },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const poll = new Poll({
@@ -85,7 +86,7 @@ export function createServices(
   const gate = new AdminGate(timers, storeTimeoutMs);
   const tags = new TagService({ store, directory, gate, wallClock });
   const api = createApi({ ids, tags, node, authorise });
-  return { api, counters, directory, node, poll, tags };
+  return { api, counters, directory, ids, node, poll, tags };
 }
 
 function canAccept(store: Store & Partial<AcceptStore>): store is Store & AcceptStore {

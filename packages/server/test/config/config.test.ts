@@ -1,0 +1,204 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { IdmintError } from "@idmint/core";
+import { expect, onTestFinished, test } from "vitest";
+import { configFlags } from "../../src/config/docs.ts";
+import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
+import { envOf, flagOf, OPTIONS } from "../../src/config/table.ts";
+import { UNSAFE_SETTINGS } from "../../src/store/open-store.ts";
+
+function file(content: string): string {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-config-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const name = path.join(folder, "idmint.yaml");
+  writeFileSync(name, content);
+  return name;
+}
+
+/** What is wrong with a configuration, as [where, what]. */
+function faultsOf(sources: ConfigSources): [string, string][] {
+  try {
+    loadConfig(sources);
+  } catch (error) {
+    if (!(error instanceof IdmintError)) throw error;
+    expect(error.code).toBe("INVALID_ARGUMENT");
+    return error.violations.map(({ field, description }) => [field, description]);
+  }
+  throw new Error("nothing was wrong");
+}
+
+test("without any source there are defaults", () => {
+  expect(loadConfig({})).toMatchObject({
+    grpcAddress: { host: "127.0.0.1", port: 7600 },
+    httpAddress: { host: "127.0.0.1", port: 7601 },
+    storeUrl: "sqlite:./.idmint/idmint.db",
+    storePassword: undefined,
+    allowUnsafeStore: [],
+    epochGap: undefined,
+    insecure: false,
+    drainTimeMs: 5_000,
+    pollIntervalMs: 800,
+    prefetchShare: 0.1,
+    logLevel: "info",
+    logFormat: "json",
+  });
+});
+
+test("the environment wins over flags, flags over the file, the file over defaults", () => {
+  const config = file("drain_time: 1s\nlog:\n  level: warn\nlimits:\n  waiters: 7\n");
+  const flags = { config, "drain-time": "2s", "log-level": "error" };
+  const env = { IDMINT_DRAIN_TIME: "3s" };
+  expect(loadConfig({ env, flags })).toMatchObject({
+    drainTimeMs: 3_000,
+    logLevel: "error",
+    limitWaiters: 7,
+    limitTags: 100_000,
+  });
+  expect(loadConfig({ flags: { config } }).drainTimeMs).toBe(1_000);
+  expect(loadConfig({ env: { IDMINT_CONFIG: config } }).logLevel).toBe("warn");
+});
+
+test("an unknown name is an error wherever it stands, with what was meant", () => {
+  const config = file("grpc:\n  adress: 127.0.0.1:1\nstorage: x\n");
+  const faults = faultsOf({
+    env: { IDMINT_GRPC_ADRESS: "127.0.0.1:1", PATH: "/bin" },
+    flags: { config, "drain-tim": "1s" },
+  });
+  expect(faults).toEqual([
+    ["IDMINT_GRPC_ADRESS", "is no option; did you mean IDMINT_GRPC_ADDRESS?"],
+    ["--drain-tim", "is no option; did you mean --drain-time?"],
+    [`${config}: grpc.adress`, "is no option; did you mean grpc.address?"],
+    [`${config}: storage`, expect.stringContaining("is no option") as string],
+  ]);
+});
+
+test("every bad value is named, with its source and what is accepted", () => {
+  const config = file("prefetch_share: 2\n");
+  const faults = faultsOf({
+    env: { IDMINT_POLL_INTERVAL: "800", IDMINT_LOG_LEVEL: "loud" },
+    flags: { config, "grpc-address": "localhost", "limits-waiters": "0", "epoch-gap": "-1" },
+  });
+  const named = Object.fromEntries(faults);
+  expect(Object.keys(named).toSorted()).toEqual(
+    [
+      "--epoch-gap",
+      "--grpc-address",
+      "--limits-waiters",
+      "IDMINT_LOG_LEVEL",
+      "IDMINT_POLL_INTERVAL",
+      `${config}: prefetch_share`,
+    ].toSorted(),
+  );
+  expect(named["IDMINT_POLL_INTERVAL"]).toContain("50ms to 1s");
+  expect(named["IDMINT_LOG_LEVEL"]).toContain('got "loud"');
+  expect(named["--limits-waiters"]).toContain("1 to 1000000");
+});
+
+test("a secret may come from a file, has no flag, and is in no error", () => {
+  const secret = file("hunter2\n");
+  expect(loadConfig({ env: { IDMINT_STORE_PASSWORD_FILE: secret } }).storePassword).toBe("hunter2");
+  expect(loadConfig({ env: { IDMINT_STORE_PASSWORD: "hunter2" } }).storePassword).toBe("hunter2");
+  const both = faultsOf({
+    env: { IDMINT_STORE_PASSWORD: "hunter2", IDMINT_STORE_PASSWORD_FILE: secret },
+  });
+  expect(both).toHaveLength(1);
+  expect(JSON.stringify(both)).not.toContain("hunter2");
+  const [missing] = faultsOf({ env: { IDMINT_STORE_PASSWORD_FILE: "/nowhere" } });
+  expect(missing).toEqual([
+    "IDMINT_STORE_PASSWORD_FILE",
+    "names a file that cannot be read (ENOENT)",
+  ]);
+  expect(faultsOf({ flags: { "store-password": "hunter2" } })[0]?.[0]).toBe("--store-password");
+  expect(configFlags().map((flag) => flag.name)).not.toContain("store-password");
+});
+
+test("a password in a store's URL is refused and not repeated", () => {
+  for (const url of ["postgres://me:hunter2@db/ids", "postgres://me@db/ids?password=hunter2"]) {
+    const faults = faultsOf({ env: { IDMINT_STORE_URL: url } });
+    expect(faults[0]?.[0]).toBe("IDMINT_STORE_URL");
+    expect(JSON.stringify(faults)).not.toContain("hunter2");
+  }
+  expect(
+    loadConfig({ env: { IDMINT_STORE_URL: "postgres://me@db:5433/ids?sslmode=require" } }),
+  ).toMatchObject({
+    storeUrl: "postgres://me@db:5433/ids?sslmode=require",
+  });
+});
+
+test("an address that others reach needs TLS or --insecure", () => {
+  const flags = { "grpc-address": "0.0.0.0:7600" };
+  expect(faultsOf({ flags })[0]?.[1]).toContain("--insecure");
+  expect(loadConfig({ flags: { ...flags, insecure: true } }).insecure).toBe(true);
+  const tls = { "tls-cert-file": "a.crt", "tls-key-file": "a.key" };
+  expect(loadConfig({ flags: { ...flags, ...tls } }).tlsCertFile).toBe("a.crt");
+  for (const host of ["localhost", "127.8.9.1", "[::1]"]) {
+    expect(loadConfig({ flags: { "grpc-address": `${host}:1` } }).grpcAddress.port).toBe(1);
+  }
+});
+
+test("options that need each other are asked for together", () => {
+  expect(faultsOf({ flags: { "tls-cert-file": "a" } })[0]?.[0]).toContain("tls.key_file");
+  expect(faultsOf({ flags: { "tls-client-ca-file": "a" } })[0]?.[0]).toBe("tls.client_ca_file");
+});
+
+test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () => {
+  const good = file(
+    "allow_unsafe_store: [fsync, full_page_writes]\nepoch_gap: 9223372036854775807\ngrpc: {address: '127.0.0.1:5'}\n",
+  );
+  expect(loadConfig({ flags: { config: good } })).toMatchObject({
+    allowUnsafeStore: ["fsync", "full_page_writes"],
+    epochGap: 2n ** 63n - 1n,
+    grpcAddress: { port: 5 },
+  });
+  expect(loadConfig({ flags: { config: file("") } }).logLevel).toBe("info");
+  for (const bad of [
+    "- a\n",
+    "text",
+    "log:\n  level:\n    deep: 1\n",
+    "a: [",
+    "log: 5\n",
+    "insecure: maybe\n",
+  ]) {
+    expect(faultsOf({ flags: { config: file(bad) } })).toHaveLength(1);
+  }
+  expect(faultsOf({ flags: { config: "/nowhere.yaml" } })[0]?.[1]).toContain("ENOENT");
+});
+
+test("the file names no other file", () => {
+  const config = file("config: other.yaml\n");
+  expect(faultsOf({ flags: { config } })[0]?.[0]).toBe(`${config}: config`);
+});
+
+test("what Kubernetes sets for a Service called idmint, and what others own, is no mistake", () => {
+  const env = {
+    IDMINT_SERVICE_HOST: "10.0.0.1",
+    IDMINT_SERVICE_PORT: "7600",
+    IDMINT_SERVICE_PORT_GRPC: "7600",
+    IDMINT_PORT: "tcp://10.0.0.1:7600",
+    IDMINT_PORT_7600_TCP_ADDR: "10.0.0.1",
+    IDMINT_ADDRESS: "elsewhere:7600",
+  };
+  expect(loadConfig({ env, otherEnv: ["IDMINT_ADDRESS"] }).grpcAddress.port).toBe(7600);
+  expect(faultsOf({ env })[0]?.[0]).toBe("IDMINT_ADDRESS");
+});
+
+test("every default is a value of its option, and no two options share a name", () => {
+  const options = Object.values(OPTIONS);
+  for (const option of options) {
+    if (option.default === undefined) continue;
+    expect(option.type.parse(option.default)).not.toBeUndefined();
+  }
+  expect(new Set(options.map((option) => envOf(option))).size).toBe(options.length);
+  const flags = options.map((option) => flagOf(option)).filter((name) => name !== undefined);
+  expect(new Set(flags).size).toBe(flags.length);
+});
+
+test("every unsafe setting that a store knows can be allowed", () => {
+  const all = UNSAFE_SETTINGS.join(",");
+  expect(loadConfig({ flags: { "allow-unsafe-store": all } }).allowUnsafeStore).toEqual(
+    UNSAFE_SETTINGS,
+  );
+  const names = OPTIONS.allowUnsafeStore.type.accepts.split("out of ")[1]?.split(", ");
+  expect(names).toEqual(UNSAFE_SETTINGS);
+});

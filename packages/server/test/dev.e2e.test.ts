@@ -1,0 +1,115 @@
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { IdmintError } from "@idmint/core";
+import { expect, onTestFinished, test } from "vitest";
+import { startServer } from "../src/app.ts";
+import { loadConfig } from "../src/config/load.ts";
+import { startDev } from "../src/dev.ts";
+import { MemoryStore } from "@idmint/testkit";
+import { clientsOf, generateId } from "./support.ts";
+
+function folder(): string {
+  const made = mkdtempSync(path.join(tmpdir(), "idmint-dev-"));
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  return made;
+}
+
+async function takenPort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+async function errorOf(work: Promise<unknown>): Promise<IdmintError> {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof IdmintError) return error;
+    throw error;
+  }
+  throw new Error("it worked");
+}
+
+test("start-dev makes its store and a tag, and its banner says what to type next", async () => {
+  const store = path.join(folder(), "deep", "idmint.db");
+  const flags = {
+    "store-url": `sqlite:${store}`,
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "log-level": "silent",
+  };
+  const first = await startDev({ flags });
+  const { grpcAddress } = first.server;
+  expect(await generateId(clientsOf(grpcAddress), "demo")).toEqual({ id: 1n, epoch: 1n });
+  expect(first.banner).toContain(
+    `grpcurl -plaintext -d '{"tag":"demo"}' ${grpcAddress} idmint.v1.IdService/GenerateId`,
+  );
+  await first.server.close();
+  // Again over what is there: nothing is made anew, no id comes twice.
+  const second = await startDev({ flags });
+  onTestFinished(() => second.server.close());
+  expect(await generateId(clientsOf(second.server.grpcAddress), "demo")).toEqual({
+    id: 2n,
+    epoch: 1n,
+  });
+});
+
+test.each(["grpc", "http"])(
+  "a taken %s port is told before anything is made, with the flag that helps",
+  async (door) => {
+    const store = path.join(folder(), "idmint.db");
+    const port = await takenPort();
+    const flags = {
+      "store-url": `sqlite:${store}`,
+      "grpc-address": "127.0.0.1:0",
+      "http-address": "127.0.0.1:0",
+      [`${door}-address`]: `127.0.0.1:${port}`,
+    };
+    const error = await errorOf(startDev({ flags }));
+    expect(error.message).toContain(`127.0.0.1:${port} is taken by another program`);
+    expect(error.message).toContain(`--${door}-address`);
+    expect(error.violations.map((each) => each.field)).toEqual([`${door}.address`]);
+    expect(existsSync(store)).toBe(false);
+  },
+);
+
+test("a server that cannot listen leaves nothing behind", async () => {
+  const store = new MemoryStore();
+  const grpc = `127.0.0.1:${await takenPort()}`;
+  const defaults = { "grpc.address": grpc, "http.address": "127.0.0.1:0", "log.level": "silent" };
+  const error = await errorOf(startServer(loadConfig({ defaults }), { store }));
+  expect(error.message).toContain("--grpc-address");
+  expect(store.isClosed).toBe(true);
+});
+
+test("serve never makes a store", async () => {
+  const file = path.join(folder(), "idmint.db");
+  const defaults = { "store.url": `sqlite:${file}`, "log.level": "silent" };
+  const error = await errorOf(startServer(loadConfig({ defaults })));
+  expect(["SCHEMA_MISMATCH", "STORE_UNAVAILABLE"]).toContain(error.reason);
+  expect(existsSync(file)).toBe(false);
+});
+
+test("a server whose store does not answer at the start says so and ends", async () => {
+  const store = new MemoryStore({
+    faults: {
+      before: () => {
+        throw new IdmintError("STORE_UNAVAILABLE", "it is down");
+      },
+    },
+  });
+  const defaults = {
+    "grpc.address": "127.0.0.1:0",
+    "http.address": "127.0.0.1:0",
+    "log.level": "silent",
+  };
+  const error = await errorOf(startServer(loadConfig({ defaults }), { store }));
+  expect(error.reason).toBe("STORE_UNAVAILABLE");
+  expect(store.isClosed).toBe(true);
+});

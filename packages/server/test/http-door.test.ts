@@ -1,0 +1,59 @@
+import { connect } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { HttpDoor } from "../src/http/door.ts";
+
+async function open(state: { ready: boolean; state: string }): Promise<number> {
+  const door = new HttpDoor({ ready: () => state }, { host: "127.0.0.1", port: 0 });
+  const port = await door.listen();
+  onTestFinished(() => door.close());
+  return port;
+}
+
+test("the process is alive as long as it answers, whatever its state", async () => {
+  const port = await open({ ready: false, state: "DRAINING" });
+  const response = await fetch(`http://127.0.0.1:${port}/healthz`);
+  expect(response.status).toBe(200);
+  expect(response.headers.get("content-type")).toContain("application/json");
+  expect(await response.json()).toEqual({ status: "alive" });
+});
+
+test("readiness follows the server's state", async () => {
+  const state = { ready: true, state: "SERVING" };
+  const url = `http://127.0.0.1:${await open(state)}/readyz?verbose`;
+  expect((await fetch(url)).status).toBe(200);
+  Object.assign(state, { ready: false, state: "DEGRADED" });
+  const response = await fetch(url);
+  expect(response.status).toBe(503);
+  expect(await response.json()).toEqual({ ready: false, state: "DEGRADED" });
+});
+
+test("other paths are not found, other methods not allowed", async () => {
+  const port = await open({ ready: true, state: "SERVING" });
+  expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(404);
+  const posted = await fetch(`http://127.0.0.1:${port}/readyz`, { method: "POST", body: "x" });
+  expect(posted.status).toBe(405);
+  expect(posted.headers.get("allow")).toBe("GET, HEAD");
+  expect((await fetch(`http://127.0.0.1:${port}/readyz`, { method: "HEAD" })).status).toBe(200);
+});
+
+test("headers of more than 8 KiB are refused", async () => {
+  const port = await open({ ready: true, state: "SERVING" });
+  const socket = connect(port, "127.0.0.1");
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  socket.write(`GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ${"x".repeat(10_000)}\r\n\r\n`);
+  const answer = await new Promise<string>((resolve) => {
+    socket.once("data", (bytes: Buffer) => resolve(bytes.toString()));
+  });
+  expect(answer).toContain("431");
+});
+
+test("an address that is taken cannot be had", async () => {
+  const port = await open({ ready: true, state: "SERVING" });
+  const second = new HttpDoor(
+    { ready: () => ({ ready: true, state: "" }) },
+    { host: "127.0.0.1", port },
+  );
+  await expect(second.listen()).rejects.toMatchObject({ code: "EADDRINUSE" });
+});

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import {
+  callEnded,
+  createGrantsState,
+  isAnswerTo,
+  nextCall,
+  want,
+} from "../../src/service/grants-state.ts";
+
+function stateWith(tags: readonly string[], options = {}) {
+  const state = createGrantsState({ maxBatch: 3, maxCalls: 2, maxQueued: 10, ...options });
+  for (const [id, tag] of tags.entries()) {
+    want(state, { id, request: { tag, count: 1, minCount: 1, after: 0n } });
+  }
+  return state;
+}
+
+function idsOf(batch: ReturnType<typeof nextCall>): number[] | undefined {
+  return batch?.map(({ id }) => id);
+}
+
+test("a call holds as many tags as it may, and no tag twice", () => {
+  const state = stateWith(["a", "a", "b", "c", "d"]);
+  expect(idsOf(nextCall(state))).toEqual([0, 2, 3]);
+  expect(idsOf(nextCall(state))).toEqual([4]);
+});
+
+test("a tag is in one call at a time, and its requests keep their order", () => {
+  const state = stateWith(["a", "a", "a"]);
+  const first = nextCall(state);
+  expect(idsOf(first)).toEqual([0]);
+  expect(nextCall(state)).toBeUndefined();
+  callEnded(state, first ?? []);
+  const second = nextCall(state);
+  expect(idsOf(second)).toEqual([1]);
+});
+
+test("no more calls are in flight than allowed", () => {
+  const state = stateWith(["a", "b", "c"], { maxBatch: 1 });
+  const first = nextCall(state);
+  nextCall(state);
+  expect(nextCall(state)).toBeUndefined();
+  callEnded(state, first ?? []);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+});
+
+test("a queue that is full takes nothing more", () => {
+  const state = stateWith([], { maxQueued: 1 });
+  const request = { tag: "a", count: 1, minCount: 1, after: 0n };
+  expect(want(state, { id: 1, request })).toBe(true);
+  expect(want(state, { id: 2, request })).toBe(false);
+});
+
+test("only an answer that fits its request is one", () => {
+  const request = { tag: "a", count: 10, minCount: 5, after: 100n, seenVersion: 0n };
+  const granted = {
+    outcome: "granted",
+    tag: "a",
+    base: 101n,
+    count: 10,
+    version: 1n,
+    epoch: 1n,
+  } as const;
+  expect(isAnswerTo(request, granted)).toBe(true);
+  expect(isAnswerTo(request, { ...granted, count: 5 })).toBe(true);
+  expect(isAnswerTo(request, { ...granted, tag: "b" })).toBe(false);
+  expect(isAnswerTo(request, { ...granted, count: 4 })).toBe(false);
+  expect(isAnswerTo(request, { ...granted, count: 11 })).toBe(false);
+  expect(isAnswerTo(request, { ...granted, count: 5.5 })).toBe(false);
+  expect(isAnswerTo(request, { ...granted, base: 100n })).toBe(false);
+  expect(isAnswerTo(request, { outcome: "refused", tag: "a", reason: "TAG_PAUSED" })).toBe(true);
+  expect(isAnswerTo(request, { outcome: "refused", tag: "b", reason: "TAG_PAUSED" })).toBe(false);
+});

@@ -1,0 +1,110 @@
+import type { StoreChanges, Tag } from "@idmint/core";
+import { expect, test } from "vitest";
+import {
+  createPollState,
+  fenceOf,
+  pollAnswered,
+  pollFailed,
+} from "../../src/service/poll-state.ts";
+
+function changes(more: Partial<StoreChanges> = {}): StoreChanges {
+  return {
+    incarnation: "one",
+    revision: 10n,
+    changed: [],
+    more: false,
+    behind: [],
+    fenced: "",
+    nowMs: 0,
+    ...more,
+  };
+}
+
+function started(more: Partial<StoreChanges> = {}) {
+  const state = createPollState(2n ** 63n - 1n);
+  pollAnswered(state, changes(more), 0);
+  return state;
+}
+
+function tag(revision: bigint): Tag {
+  return { name: `tag-${revision}`, revision } as Tag;
+}
+
+test("the first answer tells where the store is, and changes nothing", () => {
+  const state = createPollState(2n ** 63n - 1n);
+  expect(pollAnswered(state, changes({ behind: ["a"] }), 0)).toEqual([]);
+  expect(state).toMatchObject({ present: "one", since: 10n });
+});
+
+test("changes are taken up to the revision they were read at, or page by page", () => {
+  const state = started();
+  const changed = [tag(11n), tag(12n)];
+  expect(pollAnswered(state, changes({ revision: 20n, changed, more: true }), 0)).toEqual([
+    { type: "changed", tags: changed },
+    { type: "poll-again" },
+  ]);
+  expect(state.since).toBe(12n);
+  pollAnswered(state, changes({ revision: 20n, changed: [tag(20n)] }), 0);
+  expect(state.since).toBe(20n);
+});
+
+test("a lower revision fences everything for good", () => {
+  const state = started();
+  const effects = pollAnswered(state, changes({ revision: 9n }), 0);
+  expect(effects).toEqual([{ type: "fence-all", detail: expect.any(String) as string }]);
+  expect(pollAnswered(state, changes({ revision: 11n }), 0)).toEqual([]);
+  expect(fenceOf(state)).not.toBe("");
+});
+
+test("what the store says against granting fences as long as it says so", () => {
+  const state = started();
+  expect(pollAnswered(state, changes({ fenced: "it moved" }), 0)).toEqual([
+    { type: "fence-all", detail: "it moved" },
+  ]);
+  expect(pollAnswered(state, changes({ fenced: "it moved" }), 0)).toEqual([]);
+  expect(pollAnswered(state, changes(), 0)).toEqual([{ type: "unfence-all" }]);
+});
+
+test("a store that is fenced from the start is told of", () => {
+  const state = createPollState(0n);
+  expect(pollAnswered(state, changes({ fenced: "it moved" }), 0)).toEqual([
+    { type: "fence-all", detail: "it moved" },
+  ]);
+});
+
+test("a new history lifts every fence, and what it says of the old one is not looked at", () => {
+  const state = started();
+  pollAnswered(state, changes({ revision: 1n }), 0);
+  const next = changes({ incarnation: "two", revision: 5n, changed: [tag(4n)], behind: ["a"] });
+  expect(pollAnswered(state, next, 0)).toEqual([
+    { type: "new-history", incarnation: "two" },
+    { type: "unfence-all" },
+  ]);
+  expect(state).toMatchObject({ present: "two", since: 5n });
+});
+
+test("a history that was left never comes back", () => {
+  const state = started();
+  pollAnswered(state, changes({ incarnation: "two" }), 0);
+  const effects = pollAnswered(state, changes({ incarnation: "one" }), 0);
+  expect(effects.map((effect) => effect.type)).toEqual(["fence-all"]);
+  // Back in the second, nothing is better: what was granted meanwhile is not known.
+  expect(pollAnswered(state, changes({ incarnation: "two" }), 0)).toEqual([]);
+  expect(fenceOf(state)).not.toBe("");
+  const third = pollAnswered(state, changes({ incarnation: "three" }), 0);
+  expect(third.map((effect) => effect.type)).toEqual(["new-history", "unfence-all"]);
+});
+
+test("tags behind what was seen are fenced one by one", () => {
+  const state = started();
+  expect(pollAnswered(state, changes({ behind: ["a", "b"] }), 0)).toEqual([
+    { type: "fence-tags", tags: ["a", "b"] },
+  ]);
+});
+
+test("a store that is lost is told of once, and so is its return", () => {
+  const state = started();
+  expect(pollFailed(state, 100)).toEqual([{ type: "store-lost" }]);
+  expect(pollFailed(state, 200)).toEqual([]);
+  expect(pollAnswered(state, changes(), 500)).toEqual([{ type: "store-back", afterMs: 400 }]);
+});

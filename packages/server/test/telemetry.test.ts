@@ -1,0 +1,122 @@
+import { IdmintError } from "@idmint/core";
+import { expect, test } from "vitest";
+import type { LogLevel } from "../src/config/table.ts";
+import { emitter, type ServerEvent } from "../src/service/events.ts";
+import { logEvents } from "../src/telemetry/log-events.ts";
+import { createLogger } from "../src/telemetry/logger.ts";
+
+function logged(
+  run: (emit: (event: ServerEvent) => void) => void,
+  options: { level?: LogLevel; format?: "json" | "text"; now?: () => number } = {},
+): string[] {
+  const lines: string[] = [];
+  const { level = "debug", format = "json", now = () => 0 } = options;
+  const { logger } = createLogger({ level, format }, { write: (line) => lines.push(line) });
+  run(logEvents(logger, now));
+  return lines;
+}
+
+const CAUSE = new Error("socket hang up");
+const ERROR = new IdmintError("STORE_UNAVAILABLE", "it is down", { cause: CAUSE });
+
+const EVENTS: readonly ServerEvent[] = [
+  { type: "load-started", tag: "t", count: 1 },
+  { type: "loaded", tag: "t", count: 1, durationMs: 2 },
+  { type: "load-failed", tag: "t", error: ERROR, retryInMs: 50 },
+  { type: "wasted", tag: "t", count: 3, cause: "dropped" },
+  { type: "serving", grpcAddress: "a", httpAddress: "b" },
+  { type: "draining" },
+  { type: "stopped", givenBack: 1, wasted: 2 },
+  { type: "store-lost", error: ERROR },
+  { type: "store-back", afterMs: 10 },
+  { type: "fenced", tag: "t", detail: "d" },
+  { type: "fenced", tag: undefined, detail: "d" },
+  { type: "unfenced" },
+  { type: "store-accepted", gap: 2n ** 63n - 1n, tags: 3 },
+  { type: "incarnation-changed", incarnation: "i" },
+  { type: "late-grant", tag: "t", count: 4 },
+  { type: "give-back-failed", error: ERROR },
+  { type: "internal-error", where: "w", cause: CAUSE },
+  { type: "connection-refused", peer: "p", why: "w" },
+];
+
+test("every event is one JSON line with a time, a level and words", () => {
+  const lines = logged((emit) => {
+    for (const event of EVENTS) emit(event);
+  });
+  expect(lines).toHaveLength(EVENTS.length);
+  for (const line of lines) {
+    const entry = JSON.parse(line) as Record<string, unknown>;
+    expect(entry).toMatchObject({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as string,
+      level: expect.any(String) as string,
+      msg: expect.stringMatching(/../) as string,
+    });
+  }
+  expect(lines.join()).toContain("9223372036854775807");
+});
+
+test("a cause is logged with its stack, for whoever looks for it", () => {
+  const [line] = logged((emit) => emit({ type: "internal-error", where: "w", cause: CAUSE }));
+  expect(line).toContain("socket hang up");
+  expect(line).toContain("telemetry.test.ts");
+});
+
+test("a level hides what is below it", () => {
+  const lines = logged(
+    (emit) => {
+      emit({ type: "loaded", tag: "t", count: 1, durationMs: 2 });
+      emit({ type: "store-lost", error: ERROR });
+    },
+    { level: "error" },
+  );
+  expect(lines).toHaveLength(1);
+});
+
+test("a flood of refused connections is a few lines that count them", () => {
+  let now = 0;
+  const lines = logged(
+    (emit) => {
+      for (let at = 0; at < 1_000; at++) {
+        now += 20;
+        emit({ type: "connection-refused", peer: "p", why: "w" });
+      }
+    },
+    { now: () => now },
+  );
+  expect(lines).toHaveLength(2);
+  expect(lines[1]).toContain('"refused":500');
+});
+
+test("secrets never reach a line", () => {
+  const lines: string[] = [];
+  const { logger } = createLogger(
+    { level: "info", format: "json" },
+    { write: (line) => lines.push(line) },
+  );
+  logger.info(
+    { password: "hunter2", config: { storePassword: "hunter2" }, call: { token: "hunter2" } },
+    "x",
+  );
+  expect(lines.join()).not.toContain("hunter2");
+  expect(lines.join()).toContain("[redacted]");
+});
+
+test("for people a line is a sentence with its facts", () => {
+  const [line] = logged((emit) => emit({ type: "stopped", givenBack: 1, wasted: 2 }), {
+    format: "text",
+  });
+  expect(line).toMatch(/^\d\d:\d\d:\d\d info {2}stopped givenBack=1 wasted=2\n$/);
+});
+
+test("a listener that throws breaks neither the caller nor the other listeners", () => {
+  const heard: string[] = [];
+  const emit = emitter([
+    () => {
+      throw new Error("bad listener");
+    },
+    (event) => heard.push(event.type),
+  ]);
+  emit({ type: "draining" });
+  expect(heard).toEqual(["draining"]);
+});
