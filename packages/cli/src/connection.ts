@@ -24,7 +24,7 @@ type UnaryMethod<Request, Response> = (
 ) => ClientUnaryCall;
 
 /** The services of one server. */
-export interface Services {
+interface Services {
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
   readonly nodes: NodeServiceClient;

@@ -59,7 +59,7 @@ export function tagTable(tags: readonly Tag[]): string {
 }
 
 /** An order as it is typed after --order. */
-export function orderWord(order: Order): string {
+function orderWord(order: Order): string {
   return orderToJSON(order).replace("ORDER_", "").toLowerCase().replaceAll("_", "-");
 }
 

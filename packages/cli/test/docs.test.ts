@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { expect, test } from "vitest";
@@ -47,9 +47,11 @@ test.each(["README.md", "docs/errors.md", "docs/guarantees.md", "docs/operations
     for (const link of links.filter((target) => !/^https?:/.test(target))) {
       const [name = "", anchor] = link.split("#");
       const target = name === "" ? file : path.join(path.dirname(file), name);
+      expect(existsSync(path.join(root, target)), link).toBe(true);
+      if (anchor === undefined) continue;
       const linked = readFileSync(path.join(root, target), "utf8");
       const anchors = [...linked.matchAll(/^#+ (.+)$/gm)].map(([, title]) => anchorOf(title ?? ""));
-      if (anchor !== undefined) expect(anchors, link).toContain(anchor);
+      expect(anchors, link).toContain(anchor);
     }
   },
 );

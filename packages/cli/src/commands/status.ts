@@ -44,10 +44,7 @@ export function addStatusCommand(program: Command, io: Io): void {
 }
 
 /** Why a server is not well, in words; undefined when it is. */
-export function illnessOf(
-  health: string,
-  { state, store }: GetNodeStatusResponse,
-): string | undefined {
+function illnessOf(health: string, { state, store }: GetNodeStatusResponse): string | undefined {
   const faults: string[] = [];
   if (health !== "SERVING") faults.push(`its health is ${health}`);
   if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
