@@ -98,8 +98,12 @@ export class Database {
     try {
       const transaction = this.#transaction(handle);
       const files = this.#sameFiles(handle);
-      const result = work(transaction, this.fence.check(transaction, files, witnessed));
+      const fenced = this.fence.check(transaction, files, witnessed);
+      const result = work(transaction, fenced);
       handle.sqlite.exec("COMMIT");
+      // The lock that a connection holds while it rests would keep others from opening a restored file that is not in
+      // WAL mode (what VACUUM INTO makes): a fresh server, and `idmint store accept`.
+      if (fenced !== "") this.#abandon();
       return result;
     } catch (error) {
       this.#rollBack(handle);
