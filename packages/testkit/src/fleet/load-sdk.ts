@@ -52,6 +52,8 @@ async function mint(stream: number, { kind, count = 1 }: Activity, from: IdTag):
   }
 }
 
+// As the documentation advises to all who ask synchronously. When it fails, the calls will say why.
+await tag.warm().catch(() => undefined);
 const callers = config.activities.map((activity, stream) =>
   pace(activity, async () => {
     try {

@@ -1,0 +1,358 @@
+// The database set back under a running fleet: refused before the first new grant, by the servers that ran and by a
+// fresh one, until an operator accepts the store with a gap.
+import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { IdmintError } from "@idmint/client";
+import { expect, onTestFinished, test } from "vitest";
+import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
+import { until } from "../src/fleet/until.ts";
+import type { TestDatabase, TestPostgres } from "../src/postgres.ts";
+import { ownPostgres, sqliteFile, startFleet } from "./fleet-support.ts";
+
+const TAG = "orders";
+/** Segments are small, so that what is in memory is used up soon and every server asks for a new grant. */
+const SEGMENT = 20;
+/** A change of the store is seen within a second; a little more for a busy machine. */
+const NOTICED_WITHIN_MS = 2_000;
+
+/** Ids that anybody was given so far, and a fault at the first that is given twice. */
+class Issued {
+  readonly #ids = new Set<bigint>();
+
+  add(ids: readonly bigint[]): void {
+    for (const id of ids) {
+      if (this.#ids.has(id)) throw new Error(`id ${id} was issued twice`);
+      this.#ids.add(id);
+    }
+  }
+
+  get count(): number {
+    return this.#ids.size;
+  }
+}
+
+async function draw(server: FleetServer, count: number, issued: Issued): Promise<void> {
+  const { ids } = await server.api.generateIds({ tag: TAG, count, asList: true });
+  issued.add(ids);
+}
+
+/** Draws ids one by one until the server refuses; answers how long that took and how many it still gave. */
+async function drawUntilRefused(
+  server: FleetServer,
+  issued: Issued,
+): Promise<{ afterMs: number; given: number }> {
+  const start = performance.now();
+  for (let given = 0; ; given++) {
+    try {
+      issued.add([await server.api.id(TAG, 5_000)]);
+    } catch (thrown) {
+      expect(thrown).toBeInstanceOf(IdmintError);
+      expect(thrown).toMatchObject({
+        code: "FAILED_PRECONDITION",
+        reason: "STORE_EPOCH_CHANGED",
+      });
+      return { afterMs: Math.round(performance.now() - start), given };
+    }
+    if (performance.now() - start > 10_000) throw new Error(`${server.name} never refuses`);
+  }
+}
+
+async function expectRefused(server: FleetServer): Promise<void> {
+  await expect(server.api.id(TAG)).rejects.toMatchObject({
+    code: "FAILED_PRECONDITION",
+    reason: "STORE_EPOCH_CHANGED",
+  });
+  const request = { tag: TAG, count: 1, after: 0n };
+  const { ids } = server.api;
+  await expect(server.api.send(ids.allocateSegment.bind(ids), request)).rejects.toMatchObject({
+    reason: "STORE_EPOCH_CHANGED",
+  });
+}
+
+/** Whether a server has learned of an accepted store: it issues again. */
+async function issuesAgain(server: FleetServer, issued: Issued): Promise<number> {
+  const start = performance.now();
+  const id = await until(`${server.name} issues again`, () => server.api.id(TAG, 1_000), {
+    withinMs: 10_000,
+  });
+  issued.add([id]);
+  return Math.round(performance.now() - start);
+}
+
+interface SetBack {
+  /** Keeps the store as it is now. Called while the fleet runs and nobody asks for ids. */
+  readonly backUp: () => Promise<void>;
+  /** Puts the kept state in the place of the present one, under the running fleet. */
+  readonly restore: () => Promise<void>;
+}
+
+/** The whole story, the same for every store and every way to set it back. */
+async function storeGoesBack(fleet: Fleet, { backUp, restore }: SetBack): Promise<void> {
+  const issued = new Issued();
+  await fleet.first.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
+  for (const server of fleet.servers) await draw(server, 3, issued);
+  // A prefetch that is under way would belong to neither side.
+  const kept = await quietFloor(fleet);
+  await backUp();
+  for (let round = 0; round < 4; round++) {
+    for (const server of fleet.servers) await draw(server, SEGMENT + 3, issued);
+  }
+  const lost = (await quietFloor(fleet)) - kept;
+  expect(lost).toBeGreaterThan(0n);
+  const before = issued.count;
+  await restore();
+  const refusals = await Promise.all(
+    fleet.servers.map((server) => drawUntilRefused(server, issued)),
+  );
+  // What they still gave was granted before, and in their memory.
+  console.log(`lost grants of ${lost} ids; refused:`, refusals, `given: ${issued.count - before}`);
+  for (const { afterMs, given } of refusals) {
+    expect(afterMs).toBeLessThan(NOTICED_WITHIN_MS);
+    expect(given).toBeLessThanOrEqual(2 * SEGMENT);
+  }
+  const fresh = await fleet.anotherServer("a fresh server");
+  onTestFinished(async () => {
+    fresh.api[Symbol.dispose]();
+    if (fresh.runs) await fresh.kill();
+  });
+  const child = fresh.spawn();
+  const { nodes } = fresh.api;
+  await until(
+    "the fresh server answers",
+    () => fresh.api.send(nodes.getNodeStatus.bind(nodes), {}),
+    { withinMs: 15_000 },
+  ).catch((cause: unknown) => {
+    throw new Error(child.describe(), { cause });
+  });
+  const all = [...fleet.servers, fresh];
+  for (const server of all) await expectRefused(server);
+  const accepted = performance.now();
+  await fleet.cli("store", "accept", "--gap", String(lost));
+  const acceptMs = Math.round(performance.now() - accepted);
+  const again = await Promise.all(all.map((server) => issuesAgain(server, issued)));
+  console.log(`accepted in ${acceptMs} ms; issuing again after, ms: ${again.join(", ")}`);
+  for (const ms of again) expect(ms).toBeLessThan(NOTICED_WITHIN_MS);
+  for (const server of all) await draw(server, 3 * SEGMENT, issued);
+  expect((await fresh.api.getTag(TAG)).floor).toBeGreaterThan(kept + lost);
+}
+
+/** The floor once no server loads any more. */
+async function quietFloor(fleet: Fleet): Promise<bigint> {
+  let last = -1n;
+  let since = performance.now();
+  return until("the store is quiet", async () => {
+    const { version, floor } = await fleet.first.api.getTag(TAG);
+    if (version !== last) since = performance.now();
+    last = version;
+    return performance.now() - since > 100 ? floor : undefined;
+  });
+}
+
+/** A whole copy of the database in one file, made while servers use it. */
+function vacuumInto(file: string, backup: string): void {
+  const database = new DatabaseSync(file);
+  database.prepare("VACUUM INTO ?").run(backup);
+  database.close();
+}
+
+function removeLog(file: string): void {
+  for (const suffix of ["-wal", "-shm"]) rmSync(`${file}${suffix}`, { force: true });
+}
+
+/** Moves everything from the -wal into the file itself. */
+function checkpoint(file: string): void {
+  const database = new DatabaseSync(file);
+  database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  database.close();
+}
+
+const SQLITE_WAYS: Readonly<Record<string, (file: string, backup: string) => void>> = {
+  "written into the same file, its -wal removed": (file, backup) => {
+    removeLog(file);
+    copyFileSync(backup, file);
+  },
+  "written into the same file, its -wal left with nothing in it": (file, backup) => {
+    checkpoint(file);
+    copyFileSync(backup, file);
+  },
+  "put in its place by rename, its -wal removed": (file, backup) => {
+    removeLog(file);
+    renameSync(backup, file);
+  },
+  "put in its place by rename, its -wal left": (file, backup) => {
+    renameSync(backup, file);
+  },
+};
+
+test.for(Object.entries(SQLITE_WAYS))("a backup of a SQLite file, %s", async ([, restore]) => {
+  const file = await sqliteFile();
+  const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${file}` });
+  await storeGoesBack(fleet, {
+    backUp: async () => vacuumInto(file, `${file}.backup`),
+    restore: async () => restore(file, `${file}.backup`),
+  });
+});
+
+test("a copy of a SQLite file and of its -wal, put back together", async () => {
+  const file = await sqliteFile();
+  const suffixes = ["", "-wal", "-shm"];
+  const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${file}` });
+  await storeGoesBack(fleet, {
+    backUp: async () => {
+      for (const suffix of suffixes) copyFileSync(`${file}${suffix}`, `${file}.backup${suffix}`);
+    },
+    restore: async () => {
+      for (const suffix of suffixes) {
+        expect(existsSync(`${file}.backup${suffix}`)).toBe(true);
+        renameSync(`${file}.backup${suffix}`, `${file}${suffix}`);
+      }
+    },
+  });
+});
+
+test("a SQLite file whose -wal is deleted under the fleet", async () => {
+  const file = await sqliteFile();
+  const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${file}` });
+  await storeGoesBack(fleet, {
+    // What is in the file itself is what remains.
+    backUp: async () => checkpoint(file),
+    restore: async () => removeLog(file),
+  });
+});
+
+test("an older SQLite file under a -wal that has every later change loses nothing, and repeats nothing", async () => {
+  const file = await sqliteFile();
+  const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${file}` });
+  const issued = new Issued();
+  await fleet.first.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
+  checkpoint(file);
+  vacuumInto(file, `${file}.backup`);
+  for (const server of fleet.servers) await draw(server, 5 * SEGMENT, issued);
+  copyFileSync(`${file}.backup`, file);
+  // Whether they go on or refuse, in whatever order: never an id twice.
+  for (let round = 0; round < 10; round++) {
+    for (const server of fleet.servers) await drawIfAllowed(server, SEGMENT, issued);
+  }
+  for (const server of fleet.servers) await server.kill();
+  for (const server of fleet.servers) server.spawn();
+  const { nodes } = fleet.first.api;
+  await until("the server answers", () =>
+    fleet.first.api.send(nodes.getNodeStatus.bind(nodes), {}),
+  );
+  for (let round = 0; round < 10; round++) await drawIfAllowed(fleet.first, SEGMENT, issued);
+  console.log(`issued ${issued.count} ids`);
+  expect(issued.count).toBeGreaterThanOrEqual(10 * SEGMENT);
+});
+
+async function drawIfAllowed(server: FleetServer, count: number, issued: Issued): Promise<void> {
+  try {
+    await draw(server, count, issued);
+  } catch (thrown) {
+    expect(thrown).toMatchObject({ reason: "STORE_EPOCH_CHANGED" });
+  }
+}
+
+/** What pg_dump writes: the rows of all tables, as text that any version reads. */
+async function dump(database: TestDatabase): Promise<ReadonlyMap<string, string>> {
+  const tables = new Map<string, string>();
+  for (const table of ["migration", "store", "tag"]) {
+    const [row] = await database.query(
+      `SELECT coalesce(json_agg(to_json(t)), '[]')::text AS rows FROM idmint.${table} AS t`,
+    );
+    tables.set(table, String(row?.["rows"]));
+  }
+  return tables;
+}
+
+/** What loading a dump does: other transactions write the same rows. */
+function load(tables: ReadonlyMap<string, string>): string {
+  const statements = [...tables].map(
+    ([table, rows]) =>
+      `INSERT INTO idmint.${table} SELECT * FROM json_populate_recordset(null::idmint.${table}, $dump$${rows}$dump$)`,
+  );
+  return statements.join(";\n");
+}
+
+const POSTGRES_WAYS: Readonly<Record<string, (database: TestDatabase) => Promise<SetBack>>> = {
+  "its rows loaded from a dump into emptied tables": async (database) => {
+    let tables: ReadonlyMap<string, string>;
+    return {
+      backUp: async () => {
+        tables = await dump(database);
+      },
+      restore: async () => {
+        await database.query(
+          `BEGIN; TRUNCATE idmint.migration, idmint.store, idmint.tag; ${load(tables)}; COMMIT`,
+        );
+      },
+    };
+  },
+  "the rows of one table loaded from a dump": async (database) => {
+    let tables: ReadonlyMap<string, string>;
+    return {
+      backUp: async () => {
+        tables = new Map([...(await dump(database))].filter(([table]) => table === "tag"));
+      },
+      restore: async () => {
+        await database.query(`BEGIN; DELETE FROM idmint.tag; ${load(tables)}; COMMIT`);
+      },
+    };
+  },
+  "its schema dropped and made again from a dump": async (database) => {
+    let tables: ReadonlyMap<string, string>;
+    return {
+      backUp: async () => {
+        tables = await dump(database);
+      },
+      restore: async () => {
+        // What the dump has of the tables is what they are now.
+        const names = [...tables.keys()];
+        const like = names.map(
+          (table) => `CREATE TABLE made.${table} (LIKE idmint.${table} INCLUDING ALL)`,
+        );
+        await database.query(
+          `BEGIN; CREATE SCHEMA made; ${like.join("; ")}; DROP SCHEMA idmint CASCADE;
+          ALTER SCHEMA made RENAME TO idmint; ${load(tables)}; COMMIT`,
+        );
+      },
+    };
+  },
+};
+
+test.for(Object.entries(POSTGRES_WAYS))("a PostgreSQL database, %s", async ([, way]) => {
+  const postgres = await ownPostgres();
+  const database = await postgres.createDatabase();
+  const fleet = await startFleet({ servers: 2, storeUrl: database.url });
+  await storeGoesBack(fleet, await way(database));
+});
+
+test("a PostgreSQL database replaced by an older copy of it", async () => {
+  const postgres = await ownPostgres();
+  const { name, url } = await postgres.createDatabase();
+  const fleet = await startFleet({ servers: 2, storeUrl: url });
+  await storeGoesBack(fleet, {
+    backUp: async () => {
+      await unused(postgres, name, `CREATE DATABASE ${name}_backup TEMPLATE ${name}`);
+      await until("the servers are back", async () => {
+        for (const server of fleet.servers) await server.api.getTag(TAG);
+        return true;
+      });
+    },
+    restore: async () => {
+      await unused(postgres, name, `ALTER DATABASE ${name} RENAME TO ${name}_gone`);
+      await postgres.query(`ALTER DATABASE ${name}_backup RENAME TO ${name}`);
+    },
+  });
+});
+
+/** Runs a statement that wants nobody connected to a database. */
+async function unused(postgres: TestPostgres, name: string, sql: string): Promise<void> {
+  const allow = (isAllowed: boolean): string =>
+    `UPDATE pg_database SET datallowconn = ${isAllowed} WHERE datname LIKE '${name}%'`;
+  await postgres.query(allow(false));
+  await postgres.query(
+    `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${name}'`,
+  );
+  await postgres.query(sql);
+  await postgres.query(allow(true));
+}
