@@ -123,7 +123,7 @@ export class Grants {
         () => store.grant(requests),
         storeTimeoutMs,
         timers,
-        (late) => this.#waste(late),
+        (late) => this.#comeLate(requests, late, history),
       );
       if (history === this.#history) this.#accept(batch, requests, grants);
       else this.#discard(batch, grants);
@@ -165,7 +165,7 @@ export class Grants {
       return;
     }
     this.#ports.counters.wastedIds += count;
-    const detail = `a grant has version ${version}, and ${request.seenVersion} was seen before`;
+    const detail = wentBackText(version, request.seenVersion);
     this.#ports.onWentBack(tag, detail);
     pending.reject(storeWentBack(detail, tag));
   }
@@ -184,6 +184,19 @@ export class Grants {
     }
   }
 
+  /** Nobody gets the ids any more, but what the answer says of the store still counts. */
+  #comeLate(requests: readonly GrantRequest[], grants: readonly Grant[], history: number): void {
+    this.#waste(grants);
+    if (history !== this.#history) return;
+    for (const [at, request] of requests.entries()) {
+      const grant = grants[at];
+      if (grant?.outcome !== "granted") continue;
+      const { tag, version } = grant;
+      if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) continue;
+      this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
+    }
+  }
+
   #waste(grants: readonly Grant[]): void {
     for (const grant of grants) {
       if (grant.outcome !== "granted") continue;
@@ -197,6 +210,10 @@ export class Grants {
     this.#pending.delete(id);
     return pending;
   }
+}
+
+function wentBackText(version: bigint, seen: bigint): string {
+  return `a grant has version ${version}, and ${seen} was seen before`;
 }
 
 /** What a refusal of the store is to callers. */
