@@ -69,6 +69,10 @@ export class Child {
     });
   }
 
+  get pid(): number | undefined {
+    return this.#process.pid;
+  }
+
   /** How it ended; undefined while it runs. */
   get exit(): Exit | undefined {
     return this.#exit;

@@ -33,8 +33,3 @@ export interface LoadReport {
   /** The first few refusals in full. */
   readonly samples: readonly string[];
 }
-
-/** Ids that may be lost with one failed try, since nobody knows whether the server had carved them. */
-export function idsOf(activity: Activity): number {
-  return activity.count ?? 1;
-}

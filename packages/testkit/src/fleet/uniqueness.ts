@@ -1,7 +1,7 @@
 import { readRecords } from "./record.ts";
 
 /** Ids that more than one record has, and who received them. */
-export interface Repeat {
+interface Repeat {
   readonly first: bigint;
   readonly last: bigint;
   /** Lines for people: file, stream, time and range of each record that has one of them; at most 10. */
@@ -9,7 +9,7 @@ export interface Repeat {
 }
 
 /** An id that a stream received after a higher one. */
-export interface Inversion {
+interface Inversion {
   readonly file: string;
   readonly stream: number;
   readonly after: bigint;
