@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -15,7 +14,7 @@ import {
   type ServerReflectionResponse,
   ServerReflectionV1AlphaClient,
 } from "@idmint/proto/reflection";
-import { MemoryStore, storeIsDown } from "@idmint/testkit";
+import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { GrpcDoor } from "../src/grpc/door.ts";
 import { tlsCredentials } from "../src/grpc/credentials.ts";
@@ -306,15 +305,13 @@ test("a connection that says nothing is closed after its deadline, one that spea
   expect(listener.connections).toBe(1);
 });
 
-/** A key and a certificate of its own, made by the system's openssl. */
+/** A key and a certificate of its own, in files. */
 function makeCertificate(folder: string, name: string): { cert: string; key: string } {
-  const cert = path.join(folder, `${name}.crt`);
-  const key = path.join(folder, `${name}.key`);
-  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"];
-  const options = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
-  const files = ["-nodes", "-days", "2", "-keyout", key, "-out", cert];
-  execFileSync("openssl", [...options, ...files, ...subject], { stdio: "ignore" });
-  return { cert, key };
+  const made = selfSigned("localhost");
+  const files = { cert: path.join(folder, `${name}.crt`), key: path.join(folder, `${name}.key`) };
+  writeFileSync(files.cert, made.cert);
+  writeFileSync(files.key, made.key);
+  return files;
 }
 
 function temporaryFolder(): string {

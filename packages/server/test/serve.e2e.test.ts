@@ -229,3 +229,18 @@ test("a caller that goes away takes no id with it", async () => {
   await sleep(50);
   expect(it.server.counters.issuedIds).toBe(issued);
 });
+
+test("with too many tags in memory the least used go, and their unused ids go back to the store", async () => {
+  const it = await startTest({ flags: { "limits-tags": "10" } });
+  const names = Array.from({ length: 11 }, (_, at) => `tag-${at}`);
+  for (const name of names) await createTag(it, name);
+  const used = names.slice(0, 10);
+  for (const name of used) await generateId(it, name);
+  expect(await refusalOf(generateId(it, "tag-10"))).toMatchObject({ reason: "OVERLOADED" });
+  // All but the first stay in use.
+  await until(async () => {
+    for (const name of used.slice(1)) await generateId(it, name);
+    return it.store.database.rows.get("tag-0")?.floor === 1n;
+  }, 5_000);
+  expect((await generateId(it, "tag-10")).id).toBe(1n);
+});

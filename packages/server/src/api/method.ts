@@ -2,7 +2,7 @@ import { IdmintError } from "@idmint/core";
 import type { CallContext } from "../service/call.ts";
 
 /** A message's codec, as the generated code has it. */
-export interface Codec<T> {
+interface Codec<T> {
   decode(bytes: Uint8Array): T;
   encode(message: T): { finish(): Uint8Array };
 }

@@ -77,7 +77,10 @@ function detailsOf(error: IdmintError): Any[] {
 }
 
 function any(name: string, message: { finish(): Uint8Array }): Any {
-  return { typeUrl: `type.googleapis.com/google.rpc.${name}`, value: Buffer.from(message.finish()) };
+  return {
+    typeUrl: `type.googleapis.com/google.rpc.${name}`,
+    value: Buffer.from(message.finish()),
+  };
 }
 
 function codeNumber(name: CodeName): number {

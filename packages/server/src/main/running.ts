@@ -8,6 +8,8 @@ import type { Services } from "./services.ts";
 
 /** How long answers may take to leave when everything else is done. */
 const CLOSE_GRACE_MS = 1_000;
+/** How long the store may take to close; one that hangs must not keep the process. */
+const STORE_CLOSE_MS = 2_000;
 const TICK_MS = 1_000;
 
 /** What a running server is. */
@@ -26,7 +28,7 @@ export interface RunningServer {
 }
 
 /** What a running server needs of the door that carries its calls. */
-export interface CallDoor {
+interface CallDoor {
   readonly connections: number;
   setServing(serving: boolean): void;
   idle(boundMs: number): Promise<void>;
@@ -93,7 +95,7 @@ export class Running implements RunningServer {
     const { givenBack, wasted } = await directory.drain(draining());
     await grpc.close(CLOSE_GRACE_MS);
     await http.close();
-    await store.close();
+    await atMost(STORE_CLOSE_MS, store.close());
     emit({ type: "stopped", givenBack, wasted });
     flush();
   }
@@ -112,4 +114,12 @@ export class Running implements RunningServer {
     }
     this.#sampling = false;
   }
+}
+
+/** Waits for the work, but not longer than that, and not for its success. */
+async function atMost(boundMs: number, work: Promise<unknown>): Promise<void> {
+  const bound = Promise.withResolvers<void>();
+  const timer = setTimeout(() => bound.resolve(), boundMs);
+  await Promise.race([work.catch(() => undefined), bound.promise]);
+  clearTimeout(timer);
 }

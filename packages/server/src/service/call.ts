@@ -15,7 +15,7 @@ export interface CallContext {
 export type Patience = Pick<CallContext, "deadline" | "signal">;
 
 /** Answers are due this long before the caller's deadline, so that a refusal reaches it as itself. */
-export const ANSWER_MARGIN_MS = 50;
+const ANSWER_MARGIN_MS = 50;
 
 /** A promise that the call stops waiting for: `settle` exactly once wins, whatever comes first. */
 export interface Waiter<T> {

@@ -295,7 +295,7 @@ export class Directory {
 
   /** Keeps a tenth of the room free for tags that are asked for next. */
   async #evict(): Promise<void> {
-    const tooMany = this.#entries.size - Math.ceil(this.#options.maxTags * 0.9);
+    const tooMany = this.#entries.size - Math.floor(this.#options.maxTags * 0.9);
     if (tooMany <= 0 || this.#drained !== undefined) return;
     const idle = [...this.#entries.values()]
       .filter((entry) => !entry.buffer.busy && entry.usedAt < this.#tick - 1)

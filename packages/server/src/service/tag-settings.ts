@@ -28,7 +28,7 @@ export interface TagDraft {
   readonly kind: SegmentDraft | undefined;
 }
 
-export interface SegmentDraft {
+interface SegmentDraft {
   readonly kind: "segment";
   readonly start: bigint;
   readonly min: number;

@@ -1,0 +1,55 @@
+// A self-signed certificate, made afresh: no key lies in the repository, and none expires.
+import { generateKeyPairSync, sign } from "node:crypto";
+
+function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
+  const body = Buffer.concat(parts);
+  const { length } = body;
+  const size =
+    length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Uint8Array.of(tag, ...size), body]);
+}
+
+const sequence = (...parts: readonly Uint8Array[]): Buffer => der(0x30, ...parts);
+const oid = (...bytes: readonly number[]): Buffer => der(0x06, Uint8Array.from(bytes));
+const text = (tag: number, value: string): Buffer => der(tag, Buffer.from(value));
+
+const ECDSA_SHA256 = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02));
+const COMMON_NAME = oid(0x55, 0x04, 0x03);
+const ALT_NAME = oid(0x55, 0x1d, 0x11);
+const BASIC_CONSTRAINTS = oid(0x55, 0x1d, 0x13);
+
+function pem(label: string, bytes: Uint8Array): string {
+  const lines =
+    Buffer.from(bytes)
+      .toString("base64")
+      .match(/.{1,64}/g) ?? [];
+  return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
+}
+
+/** A certificate for one DNS name, its own authority. */
+export function selfSigned(dnsName: string): { readonly cert: string; readonly key: string } {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const name = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, dnsName))));
+  const validity = sequence(text(0x18, "20200101000000Z"), text(0x18, "20991231235959Z"));
+  const altNames = der(0x04, sequence(text(0x82, dnsName)));
+  const isAuthority = der(0x04, sequence(der(0x01, Uint8Array.of(0xff))));
+  const extensions = sequence(
+    sequence(ALT_NAME, altNames),
+    sequence(BASIC_CONSTRAINTS, isAuthority),
+  );
+  const toBeSigned = sequence(
+    der(0xa0, der(0x02, Uint8Array.of(2))),
+    der(0x02, Uint8Array.of(1)),
+    ECDSA_SHA256,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: "spki", format: "der" }),
+    der(0xa3, extensions),
+  );
+  const signature = der(0x03, Uint8Array.of(0), sign("sha256", toBeSigned, privateKey));
+  return {
+    cert: pem("CERTIFICATE", sequence(toBeSigned, ECDSA_SHA256, signature)),
+    key: String(privateKey.export({ type: "pkcs8", format: "pem" })),
+  };
+}
