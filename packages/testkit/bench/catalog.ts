@@ -1,0 +1,24 @@
+import type { Benchmark } from "./lib/benchmark.ts";
+import { drain } from "./sdk/drain.ts";
+import { againstNpm, warmPath } from "./sdk/warm-path.ts";
+import { coldTag } from "./server/cold-tag.ts";
+import { manyTags } from "./server/many-tags.ts";
+import { sizing } from "./server/sizing.ts";
+import { start } from "./server/start.ts";
+import { storeLatency } from "./server/store-latency.ts";
+import { allocateSegment, generateId, generateIds } from "./server/unary.ts";
+
+/** All benchmarks, in the order they run. */
+export const benchmarks: readonly Benchmark[] = [
+  generateId,
+  allocateSegment,
+  generateIds,
+  storeLatency,
+  coldTag,
+  manyTags,
+  start,
+  sizing,
+  warmPath,
+  drain,
+  againstNpm,
+];

@@ -1,0 +1,47 @@
+// The floor: what a server on grpc-js costs that does nothing but answer the same messages from a counter.
+// Usage: grpc-js.ts stock|cured
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { type IdServiceServer, IdServiceService, Order } from "@idmint/proto";
+import {
+  applyPretenuringCure,
+  cureSessionsOf,
+  verifyStreamRingCure,
+} from "../../../server/src/grpc/gc-cures.ts";
+
+const isCured = process.argv[2] === "cured";
+if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenuring cure here");
+
+let next = 1n;
+const epoch = 1n;
+const releaseToken = "0123456789abcdef01234567";
+const maxAge = { seconds: 600n, nanos: 0 };
+
+const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSegment"> = {
+  generateId: (_call, answer) => {
+    answer(null, { id: next++, epoch });
+  },
+  generateIds: (call, answer) => {
+    const { count } = call.request;
+    const segments = [{ base: next, increment: 1, count }];
+    next += BigInt(count);
+    answer(null, { segments, ids: [], epoch });
+  },
+  allocateSegment: (call, answer) => {
+    const { count } = call.request;
+    const segments = [{ base: next, increment: 1, count }];
+    next += BigInt(count);
+    answer(null, { segments, epoch, releaseToken, maxAge, order: Order.UNORDERED });
+  },
+};
+
+const server = new Server();
+if (isCured && ((await verifyStreamRingCure()) !== "active" || !cureSessionsOf(server))) {
+  throw new Error("no stream ring here");
+}
+server.addService(IdServiceService, handlers);
+server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) => {
+  if (error !== null) throw error;
+  console.log(`listening on 127.0.0.1:${port}.`);
+});
+// Ends in an orderly way, so that a profile of it (--cpu-prof) is written.
+process.once("SIGTERM", () => process.exit(0));

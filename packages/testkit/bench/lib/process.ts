@@ -1,0 +1,106 @@
+// Child processes of the benchmarks: pinned, measured, and gone when the benchmark ends.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+
+const TICKS_PER_SECOND = 100;
+const STOP_TIMEOUT_MS = 15_000;
+const running = new Set<ChildProcess>();
+
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** A process that is measured from outside. */
+export class Subject implements AsyncDisposable {
+  readonly name: string;
+  readonly #child: ChildProcess;
+  #output = "";
+
+  constructor(
+    name: string,
+    command: readonly string[],
+    options: { readonly env?: Readonly<Record<string, string>>; readonly ipc?: boolean } = {},
+  ) {
+    this.name = name;
+    const [program = "", ...args] = command;
+    const { env = {}, ipc = false } = options;
+    this.#child = spawn(program, args, {
+      env: { PATH: process.env["PATH"], ...env },
+      stdio: ["ignore", "pipe", "pipe", ...(ipc ? (["ipc"] as const) : [])],
+    });
+    running.add(this.#child);
+    this.#child.once("exit", () => running.delete(this.#child));
+    const keep = (text: string): void => {
+      this.#output = (this.#output + text).slice(-100_000);
+    };
+    this.#child.stdout?.setEncoding("utf8").on("data", keep);
+    this.#child.stderr?.setEncoding("utf8").on("data", keep);
+  }
+
+  get pid(): number {
+    const { pid } = this.#child;
+    if (pid === undefined) throw new Error(`${this.name} did not start`);
+    return pid;
+  }
+
+  /** Everything it wrote. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Waits until what it wrote matches; fails at once when it ends before. */
+  async saying(pattern: RegExp, withinMs = 30_000): Promise<RegExpExecArray> {
+    const end = performance.now() + withinMs;
+    for (;;) {
+      const match = pattern.exec(this.#output);
+      if (match !== null) return match;
+      const { exitCode, signalCode } = this.#child;
+      if (exitCode !== null || signalCode !== null || performance.now() > end) {
+        throw new Error(`${this.name} did not say ${String(pattern)}:\n${this.#output}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  /** Sends a message and waits for the answer to it; with `ipc` only. */
+  async ask<Answer>(message: object): Promise<Answer> {
+    const answer = once(this.#child, "message", { signal: AbortSignal.timeout(30_000) });
+    this.#child.send(message);
+    const [value] = (await answer) as [Answer];
+    return value;
+  }
+
+  /** Waits for its end and answers what it wrote; fails unless it ends with 0. */
+  async toEnd(withinMs: number): Promise<string> {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+      await once(this.#child, "close", { signal: AbortSignal.timeout(withinMs) });
+    }
+    if (this.#child.exitCode !== 0) throw new Error(`${this.name} failed:\n${this.#output}`);
+    return this.#output;
+  }
+
+  /** Seconds of processor time used so far, by all of its threads. */
+  get cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.pid}/stat`, "utf8");
+    // The name may hold spaces and parentheses; the rest follows the last one.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  }
+
+  /** Bytes of memory in use. */
+  get rssBytes(): number {
+    const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, "utf8"));
+    return Number(match?.[1]) * 1_024;
+  }
+
+  /** Tells it to stop, and makes it when it does not. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const ended = once(this.#child, "exit");
+    this.#child.kill("SIGTERM");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+}

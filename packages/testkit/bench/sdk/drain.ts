@@ -1,0 +1,70 @@
+import { type Benchmark, type Effort, interleaved, ownSamples } from "../lib/benchmark.ts";
+import { cores } from "../lib/cpus.ts";
+import { atLeast, atMost, type Figure } from "../lib/figure.ts";
+import { Subject } from "../lib/process.ts";
+import { type Idmint, script, startIdmint } from "../lib/servers.ts";
+import type { Drained } from "./drain-child.ts";
+
+const SEGMENT = 100_000;
+const TIMEOUT_MS = 60_000;
+
+/** A client that takes ids without a pause, from a server that runs. */
+export const drain: Benchmark = {
+  name: "sdk-drain",
+  title: "The SDK drained against a live server",
+  run: async (effort) => {
+    await using idmint = await startIdmint();
+    const tag = await idmint.makeTag();
+    const measure = (kind: string) => () => drainOnce(idmint, kind, tag, SEGMENT, effort);
+    const results = await interleaved(effort, {
+      number: measure("number"),
+      bigint: measure("bigint"),
+      awaited: measure("awaited"),
+      // A tag that nobody asked for before, and a client that knows nothing of the rate to come.
+      cold: async () => drainOnce(idmint, "number", await idmint.makeTag(), "default", effort),
+    });
+    const figure = (kind: "number" | "bigint" | "awaited", text: string, bar: number): Figure => ({
+      id: `sdk-drain.${kind}`,
+      text: `${text}, segments of 100,000`,
+      unit: "ids/s",
+      samples: ownSamples(results[kind], (result) => result.idsPerSecond),
+      bar: atLeast(bar),
+    });
+    const all = [...results.number, ...results.bigint, ...results.awaited, ...results.cold];
+    return [
+      figure("number", "nextNumberSync drained", 150_000_000),
+      figure("bigint", "nextSync drained", 120_000_000),
+      figure("awaited", "next awaited one by one", 20_000_000),
+      {
+        id: "sdk-drain.cold",
+        text: "nextNumberSync, default options: from cold to 100 M ids/s",
+        unit: "s",
+        samples: ownSamples(results.cold, ({ secondsToRate }) =>
+          secondsToRate < 0 ? Infinity : secondsToRate,
+        ),
+        bar: atMost(2),
+      },
+      {
+        id: "sdk-drain.repeats",
+        text: "ids that came twice, in all of these runs",
+        unit: "stretches",
+        samples: [{ ours: all.reduce((sum, { repeats }) => sum + repeats, 0) }],
+        bar: atMost(0),
+      },
+    ];
+  },
+};
+
+async function drainOnce(
+  idmint: Idmint,
+  kind: string,
+  tag: string,
+  segment: number | "default",
+  { seconds }: Effort,
+): Promise<Drained> {
+  const args = [kind, idmint.address, tag, String(seconds), String(segment)];
+  const command = [...cores.generator, ...script("sdk/drain-child.ts", ...args)];
+  await using child = new Subject(`the drain of ${kind}`, command);
+  const output = await child.toEnd(TIMEOUT_MS);
+  return JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Drained;
+}

@@ -1,0 +1,32 @@
+// idmint's server with a store that counts what is asked of it. Configured by IDMINT_… variables, as `idmint serve` is.
+import type { GrantRequest, Store } from "@idmint/core";
+import { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } from "@idmint/server";
+
+/** What the store was asked so far. */
+export interface StoreCounts {
+  /** Calls that grant ids: each is one round trip. */
+  readonly roundTrips: number;
+  /** Loads of tags in them. */
+  readonly loads: number;
+}
+
+const config = loadConfig({ env: process.env });
+const store = await openStore(storeConfigOf(config));
+let roundTrips = 0;
+let loads = 0;
+const grant = store.grant.bind(store);
+const counting: Store = Object.assign(store, {
+  grant: (requests: readonly GrantRequest[]) => {
+    roundTrips++;
+    loads += requests.length;
+    return grant(requests);
+  },
+});
+const server = await startServer(config, { store: counting });
+process.on("message", () => {
+  const counts: StoreCounts = { roundTrips, loads };
+  process.send?.(counts);
+});
+// Nobody else keeps the process from ending once the server is closed.
+process.channel?.unref();
+await runUntilSignal(server);

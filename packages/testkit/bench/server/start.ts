@@ -1,0 +1,78 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { Api } from "../../src/fleet/api.ts";
+import { freePort } from "../../src/fleet/ports.ts";
+import type { Benchmark } from "../lib/benchmark.ts";
+import { cores } from "../lib/cpus.ts";
+import { atMost } from "../lib/figure.ts";
+import { Subject } from "../lib/process.ts";
+
+const root = path.resolve(import.meta.dirname, "../../../..");
+const BUILT_CLI = path.join(root, "packages/cli/dist/main.js");
+const IDLE_MS = 5_000;
+
+/** From the start of the process to the first id in a caller's hands, on a fresh SQLite store; and what it needs idle. */
+export const start: Benchmark = {
+  name: "start",
+  title: "Start",
+  run: async (effort) => {
+    // What is published runs from JavaScript; types are for development.
+    const build = [process.execPath, path.join(root, "scripts/build.ts")];
+    await using building = new Subject("the build", build);
+    await building.toEnd(120_000);
+    const toFirstId: { ours: number }[] = [];
+    const rss: { ours: number }[] = [];
+    for (let round = 0; round < effort.rounds; round++) {
+      const measured = await startOnce(effort.quick ? 200 : IDLE_MS);
+      toFirstId.push({ ours: measured.seconds });
+      rss.push({ ours: measured.rssBytes / 1e6 });
+    }
+    return [
+      {
+        id: "start.first-id",
+        text: "start of the process to the first id, SQLite",
+        unit: "s",
+        samples: toFirstId,
+        bar: atMost(0.8),
+      },
+      {
+        id: "start.idle-rss",
+        text: "memory (RSS) of an idle server, SQLite",
+        unit: "MB",
+        samples: rss,
+        bar: atMost(110),
+      },
+    ];
+  },
+};
+
+async function startOnce(idleMs: number): Promise<{ seconds: number; rssBytes: number }> {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-bench-"));
+  const address = `127.0.0.1:${await freePort()}`;
+  const env = {
+    IDMINT_STORE_URL: `sqlite:${path.join(folder, "idmint.db")}`,
+    IDMINT_GRPC_ADDRESS: address,
+    IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
+  };
+  try {
+    using api = new Api(address);
+    const command = [...cores.server, process.execPath, BUILT_CLI, "start-dev"];
+    const begin = performance.now();
+    await using idmint = new Subject("idmint", command, { env });
+    const id = await firstId(api, idmint);
+    const seconds = (performance.now() - begin) / 1_000;
+    if (id < 1n) throw new Error(`${id} is no id`);
+    await pause(idleMs);
+    return { seconds, rssBytes: idmint.rssBytes };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Asks as soon as somebody listens, and again while the tag is being made. */
+async function firstId(api: Api, idmint: Subject): Promise<bigint> {
+  await idmint.saying(/listens for gRPC/);
+  return api.id("demo");
+}

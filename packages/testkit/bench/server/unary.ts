@@ -1,0 +1,240 @@
+import { AllocateSegmentRequest, GenerateIdsRequest } from "@idmint/proto";
+import {
+  type Benchmark,
+  type Effort,
+  interleaved,
+  ownSamples,
+  samplesOf,
+} from "../lib/benchmark.ts";
+import { atMost, type Figure, ratioAtLeast, ratioAtMost } from "../lib/figure.ts";
+import type { LoadResult } from "../lib/h2load.ts";
+import {
+  ALLOCATE_SEGMENT,
+  GENERATE_ID,
+  GENERATE_IDS,
+  generateIdMessage,
+  type Idmint,
+  type Server,
+  startFloor,
+  startIdmint,
+} from "../lib/servers.ts";
+
+type Result = LoadResult & { readonly cpuUs: number };
+
+interface Shape {
+  readonly connections: number;
+  readonly streams: number;
+}
+
+const SHAPES: readonly Shape[] = [
+  { connections: 1, streams: 32 },
+  { connections: 8, streams: 16 },
+  { connections: 128, streams: 1 },
+];
+/** The shape of the figures that have only one. */
+const SHAPE: Shape = { connections: 8, streams: 16 };
+const BLOCK = 1_000;
+const CURED = "bare grpc-js, both cures";
+const STOCK = "bare grpc-js as it comes";
+
+const nameOf = ({ connections, streams }: Shape): string => `${connections}x${streams}`;
+const callsPerSecond = (result: Result): number => result.callsPerSecond;
+const p99 = (result: Result): number => result.p99;
+const cpuUs = (result: Result): number => result.cpuUs;
+
+/** One call, one id, against a server that does nothing else. */
+export const generateId: Benchmark = {
+  name: "generate-id",
+  title: "One id a call",
+  run: async (effort) => {
+    await using cured = await startFloor("cured");
+    await using stock = await startFloor("stock");
+    await using idmint = await startIdmint();
+    const message = generateIdMessage(await idmint.makeTag());
+    const figures: Figure[] = [];
+    for (const shape of SHAPES) {
+      const load = { path: GENERATE_ID, message, ...shape };
+      await warmUp(effort, load, [idmint, cured, stock]);
+      const issuedBefore = await idmint.issuedIds();
+      const results = await interleaved(effort, {
+        ours: () => idmint.load({ ...load, seconds: effort.seconds }),
+        cured: () => cured.load({ ...load, seconds: effort.seconds }),
+        stock: () => stock.load({ ...load, seconds: effort.seconds }),
+      });
+      // h2load does not see gRPC's status, but an id that was not issued was not answered.
+      const issued = (await idmint.issuedIds()) - issuedBefore;
+      const answered = results.ours.reduce((sum, result) => sum + result.answered, 0);
+      if (issued < answered) throw new Error(`${answered - issued} of ${answered} calls failed`);
+      figures.push(...generateIdFigures(shape, results));
+    }
+    return figures;
+  },
+};
+
+function generateIdFigures(
+  shape: Shape,
+  { ours, cured, stock }: Readonly<Record<"ours" | "cured" | "stock", readonly Result[]>>,
+): readonly Figure[] {
+  const id = `generate-id.${nameOf(shape)}`;
+  const text = `GenerateId, ${shape.connections} × ${shape.streams}`;
+  const samples = samplesOf(ours, cured, callsPerSecond);
+  return [
+    {
+      id: `${id}.calls`,
+      text,
+      unit: "calls/s",
+      peer: CURED,
+      samples,
+      bar: ratioAtLeast(0.88),
+    },
+    {
+      id: `${id}.p99`,
+      text: `${text}: 99th percentile`,
+      unit: "ms",
+      peer: CURED,
+      samples: samplesOf(ours, cured, p99),
+      bar: ratioAtMost(1.5),
+    },
+    {
+      id: `${id}.stock`,
+      text: `${text}: against grpc-js as it comes`,
+      unit: "calls/s",
+      peer: STOCK,
+      samples: samplesOf(ours, stock, callsPerSecond),
+      bar: ratioAtLeast(1.2),
+    },
+    {
+      id: `${id}.cpu`,
+      text: `${text}: server's processor time`,
+      unit: "µs a call",
+      peer: CURED,
+      samples: samplesOf(ours, cured, cpuUs),
+      bar: atMost(27),
+    },
+    {
+      id: `${id}.generator`,
+      text: `${text}: generator's processor time`,
+      unit: "µs a call",
+      samples: ownSamples(ours, (result) => result.generatorCpuUs),
+    },
+  ];
+}
+
+/** A block of ids for a caller that issues them itself. */
+export const allocateSegment: Benchmark = {
+  name: "allocate-segment",
+  title: "A segment a call",
+  run: async (effort) => {
+    await using floor = await startFloor("cured");
+    await using idmint = await startIdmint();
+    const tag = await idmint.makeTag();
+    const one = { path: GENERATE_ID, message: generateIdMessage(tag), ...SHAPE };
+    const request = { tag, count: BLOCK, after: 0n };
+    const message = AllocateSegmentRequest.encode(request).finish();
+    const block = { path: ALLOCATE_SEGMENT, message, ...SHAPE };
+    await warmUp(effort, block, [idmint, floor]);
+    await warmUp(effort, one, [floor]);
+    const before = { loads: await idmint.loadsOf(tag), issued: await idmint.issuedIds() };
+    const results = await interleaved(effort, {
+      ours: () => idmint.load({ ...block, seconds: effort.seconds }),
+      same: () => floor.load({ ...block, seconds: effort.seconds }),
+      one: () => floor.load({ ...one, seconds: effort.seconds }),
+    });
+    const answered = results.ours.reduce((sum, result) => sum + result.answered, 0);
+    const blocks = ((await idmint.issuedIds()) - before.issued) / BLOCK;
+    if (blocks < answered) throw new Error(`${answered - blocks} of ${answered} calls failed`);
+    const loads = (await idmint.loadsOf(tag)) - before.loads;
+    const text = `AllocateSegment of ${BLOCK.toLocaleString("en-US")} ids, 8 × 16`;
+    return [
+      {
+        id: "allocate-segment.calls",
+        text,
+        unit: "calls/s",
+        peer: `${CURED}, GenerateId`,
+        samples: samplesOf(results.ours, results.one, callsPerSecond),
+        bar: ratioAtLeast(0.85),
+      },
+      {
+        id: "allocate-segment.same-messages",
+        text: `${text}: the same messages from the floor`,
+        unit: "calls/s",
+        peer: `${CURED}, AllocateSegment`,
+        samples: samplesOf(results.ours, results.same, callsPerSecond),
+      },
+      {
+        id: "allocate-segment.cpu",
+        text: `${text}: server's processor time`,
+        unit: "µs a call",
+        peer: CURED,
+        samples: samplesOf(results.ours, results.same, cpuUs),
+      },
+      {
+        id: "allocate-segment.statements",
+        text: `${text}: store statements`,
+        unit: "a call",
+        samples: [{ ours: loads / answered }],
+        // One statement brings what thousands of calls use up; one a call would be 1.
+        bar: atMost(0.001),
+      },
+    ];
+  },
+};
+
+/** A thousand ids a call as ranges, against one id a call of the same method. */
+export const generateIds: Benchmark = {
+  name: "generate-ids",
+  title: "Many ids a call",
+  run: async (effort) => {
+    await using idmint = await startIdmint();
+    const tag = await idmint.makeTag();
+    const loadOf = (count: number) => ({
+      path: GENERATE_IDS,
+      message: GenerateIdsRequest.encode({ tag, count, asList: false }).finish(),
+      ...SHAPE,
+    });
+    await warmUp(effort, loadOf(BLOCK), [idmint]);
+    const results = await interleaved(effort, {
+      many: () => measureIds(idmint, loadOf(BLOCK), BLOCK, effort),
+      one: () => measureIds(idmint, loadOf(1), 1, effort),
+    });
+    const text = "GenerateIds of 1,000 ids as ranges, 8 × 16";
+    return [
+      {
+        id: "generate-ids.calls",
+        text,
+        unit: "calls/s",
+        peer: "GenerateIds of one",
+        samples: samplesOf(results.many, results.one, callsPerSecond),
+        bar: ratioAtLeast(0.8),
+      },
+      {
+        id: "generate-ids.ids",
+        text: `${text}: ids`,
+        unit: "ids/s",
+        samples: ownSamples(results.many, (result) => result.callsPerSecond * BLOCK),
+      },
+    ];
+  },
+};
+
+async function measureIds(
+  idmint: Idmint,
+  load: { path: string; message: Uint8Array } & Shape,
+  count: number,
+  { seconds }: Effort,
+): Promise<Result> {
+  const before = await idmint.issuedIds();
+  const result = await idmint.load({ ...load, seconds });
+  const calls = ((await idmint.issuedIds()) - before) / count;
+  if (calls < result.answered) throw new Error(`${result.answered - calls} calls failed`);
+  return result;
+}
+
+/** Long enough for the compiler to have seen everything, and for buffers to have grown to the rate. */
+async function warmUp(
+  { seconds }: Effort,
+  load: { path: string; message: Uint8Array } & Shape,
+  servers: readonly Server[],
+): Promise<void> {
+  for (const server of servers) await server.load({ ...load, seconds: Math.min(2, seconds) });
+}
