@@ -3,12 +3,14 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import {
   appendFileSync,
+  chownSync,
   closeSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
   rmSync,
+  writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
@@ -23,6 +25,8 @@ const START_TIMEOUT_MS = 30_000;
 export interface PostgresOptions {
   /** Commits reach the disk. Default: false, which is faster; then stores must allow `fsync` and `full_page_writes`. */
   readonly durable?: boolean;
+  /** Start as a standby that follows nobody, which is what a promotion needs. Default: false. */
+  readonly standby?: boolean;
   /** Further settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -62,7 +66,7 @@ export class TestPostgres implements AsyncDisposable {
     copyCluster(cluster, own);
     const server = new TestPostgres(options, await freePort(), own);
     server.#configure();
-    await server.start();
+    await server.start({ standby: options.standby === true });
     return server;
   }
 
@@ -72,8 +76,14 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** Starts the server again, on the same port, with the same data. */
-  async start(): Promise<void> {
+  async start(options: { readonly standby?: boolean } = {}): Promise<void> {
     if (this.#guard !== undefined) throw new Error("the server runs already");
+    if (options.standby === true) {
+      const signal = path.join(this.#folder, "standby.signal");
+      writeFileSync(signal, "");
+      // The server removes it when it is promoted.
+      if (runAs.uid !== undefined) chownSync(signal, runAs.uid, runAs.gid ?? runAs.uid);
+    }
     const log = openSync(`${this.#folder}.log`, "a");
     const { bin, folder } = postgresFiles();
     const command = [path.join(bin, "postgres"), "-D", this.#folder];

@@ -21,6 +21,8 @@ export interface Session {
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;
 const DEFAULT_POOL_SIZE = 4;
+/** How long after its deadline work may take to notice, in milliseconds. */
+const LATE_MS = 100;
 const IDLE_TIMEOUT_MS = 30_000;
 /** Most units of work at once, running and waiting for a connection. */
 const MAX_RUNNING = 1_000;
@@ -91,16 +93,19 @@ export class Connections {
     }
     this.#running++;
     const deadlineMs = performance.now() + this.#timeoutMs;
-    try {
-      await this.#enter(deadlineMs);
-      try {
-        return await this.#runOn(this.#pool, deadlineMs, work);
-      } finally {
-        this.#leave();
-      }
-    } finally {
+    const working = this.#work(deadlineMs, work).finally(() => {
       this.#running--;
       if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    });
+    return inTime(working, deadlineMs);
+  }
+
+  async #work<T>(deadlineMs: number, work: (session: Session) => Promise<T>): Promise<T> {
+    await this.#enter(deadlineMs);
+    try {
+      return await this.#runOn(this.#pool, deadlineMs, work);
+    } finally {
+      this.#leave();
     }
   }
 
@@ -139,7 +144,11 @@ export class Connections {
     work: (session: Session) => Promise<T>,
   ): Promise<T> {
     const client = await this.#connect(pool);
-    const leftMs = Math.max(1, deadlineMs - performance.now());
+    const leftMs = deadlineMs - performance.now();
+    if (leftMs <= 0) {
+      client.release();
+      throw storeUnavailable("no connection to the store was made in time");
+    }
     const warnings: string[] = [];
     const onNotice = (notice: {
       message?: string | undefined;
@@ -235,6 +244,24 @@ export class Connections {
     const text = [code, message].filter((part) => part !== undefined && part !== "").join(" ");
     const scrubbed = this.#secret === "" ? text : text.replaceAll(this.#secret, "…");
     return storeUnavailable("PostgreSQL failed or did not answer", new Error(scrubbed));
+  }
+}
+
+/** The socket is destroyed at the deadline, which ends the work; only the making of a connection may take longer. */
+async function inTime<T>(working: Promise<T>, deadlineMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => {
+        reject(storeUnavailable("the store did not answer in time"));
+      },
+      deadlineMs + LATE_MS - performance.now(),
+    );
+  });
+  try {
+    return await Promise.race([working, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

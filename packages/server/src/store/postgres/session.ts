@@ -5,6 +5,9 @@ import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
 /**
  * Settings of each new connection, and what must be known of its server before anything is written through it.
  *
+ * plan_cache_mode and jit: statements are planned once and run for microseconds. Compiling one to machine code, which
+ * PostgreSQL does when it overestimates a table without statistics, takes longer than a time-out.
+ *
  * synchronous_commit: stronger than `on` stays as it is. local and remote_write acknowledge commits that the standby has
  * not stored, off ones that not even this server has.
  */
@@ -23,6 +26,7 @@ const PREPARE = `SELECT
   set_config('default_transaction_isolation', 'read committed', false),
   set_config('client_min_messages', 'warning', false),
   set_config('plan_cache_mode', 'force_generic_plan', false),
+  set_config('jit', 'off', false),
   set_config('search_path', 'pg_catalog', false)`;
 
 interface Row {

@@ -73,10 +73,25 @@ export function checkConfig(config: StoreConfig): void {
 }
 
 /** Refuses a bad URL without repeating it: it may hold a password. */
-function checkUrl(url: string): void {
-  const protocol = URL.canParse(url) ? new URL(url).protocol : "";
-  if (protocol === "postgres:" || protocol === "postgresql:") return;
-  throw invalidField("url", "must be postgres://user:password@host:port/database");
+function checkUrl(text: string): void {
+  if (URL.canParse(text)) {
+    const { protocol, username, password, pathname } = new URL(text);
+    const isPostgres = protocol === "postgres:" || protocol === "postgresql:";
+    if (isPostgres && [username, password, pathname].every(isEncodedWell)) return;
+  }
+  throw invalidField(
+    "url",
+    "must be postgres://user:password@host:port/database, with other characters than letters and digits as %XX",
+  );
+}
+
+function isEncodedWell(part: string): boolean {
+  try {
+    decodeURIComponent(part);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function checkRange(field: string, value: number | undefined, min: number, max: number): void {
