@@ -26,8 +26,10 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await server.stop();
+  const exitCode = await server.stop();
   remove();
+  // Nothing that was typed may have hurt the server.
+  expect(exitCode, server.words()).toBe(0);
 });
 
 const usage = (...fields: string[]): Fault => ({ exitCode: 2, reason: "INVALID_ARGUMENT", fields });

@@ -76,7 +76,9 @@ export async function serve(args: readonly string[], place: Place = {}): Promise
     err += chunk.toString();
   });
   const ended = new Promise<number>((resolve) => {
-    child.once("close", (code) => {
+    child.once("close", (code, signal) => {
+      // So that a test that finds its server gone can tell whether somebody killed it or it fell.
+      if (signal !== null) err += `ended by ${signal}\n`;
       resolve(code ?? -1);
     });
   });

@@ -163,7 +163,10 @@ test("a store that was set back grants nothing until it is accepted with a gap",
   await expect
     .poll(async () => (await cli(["id", "next", "a"], on(after))).out, { timeout: 5_000 })
     .toBe("10001\n");
-  expect((await cli(["status"], on(after))).exitCode).toBe(0);
+  // Health follows within a second.
+  await expect
+    .poll(async () => (await cli(["status"], on(after))).exitCode, { timeout: 5_000 })
+    .toBe(0);
 });
 
 test("the first signal lets a call finish, the second one ends the server at once", async () => {
