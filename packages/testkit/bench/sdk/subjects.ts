@@ -1,6 +1,6 @@
 // What is measured inside one process: each subject makes one id a call. Every subject runs in a process of its own, so
 // that the compiler sees nobody else's types.
-import { createIdClient, type IdTag } from "@idmint/client";
+import type { IdTag } from "@idmint/client";
 
 /** How a subject's ids are taken: the loop that measures it. */
 type Kind = "number" | "bigint" | "value" | "string" | "awaited";
@@ -26,6 +26,8 @@ async function idmint(
   name: string,
   nextOf: (tag: IdTag) => () => unknown,
 ): Promise<Made> {
+  // Loaded only where it is measured: most subjects do without, and start the faster.
+  const { createIdClient } = await import("@idmint/client");
   const client = createIdClient({ address, min: SEGMENT, max: SEGMENT, rpcDeadlineMs: 20_000 });
   const tag = client.tag(name);
   return {
