@@ -55,12 +55,13 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
     effects.push({ type: "store-back", afterMs: now - state.failingSince });
     state.failingSince = undefined;
   }
-  const before = fenceOf(state);
+  let before = fenceOf(state);
   if (state.present === undefined) {
     state.present = changes.incarnation;
     state.since = changes.revision;
   } else if (changes.incarnation !== state.present) {
-    enterHistory(state, changes, effects);
+    // Whoever enters a new history drops every fence with the old one.
+    if (enterHistory(state, changes, effects)) before = "";
   } else if (changes.revision < state.since) {
     state.wentBack = `its revision is ${changes.revision}, and ${state.since} was seen before`;
   } else {
@@ -85,11 +86,12 @@ export function fenceOf(state: PollState): string {
   return state.wentBack === "" ? state.fenced : state.wentBack;
 }
 
-function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {
+/** False when it is one that was left. */
+function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffect[]): boolean {
   const { incarnation } = changes;
   if (state.left.has(incarnation)) {
     state.wentBack = "it is as it was before it was accepted";
-    return;
+    return false;
   }
   if (state.present !== undefined) state.left.add(state.present);
   const [oldest] = state.left;
@@ -98,6 +100,7 @@ function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffe
   state.since = changes.revision;
   state.wentBack = "";
   effects.push({ type: "new-history", incarnation });
+  return true;
 }
 
 function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {

@@ -76,10 +76,7 @@ test("a new history lifts every fence, and what it says of the old one is not lo
   const state = started();
   pollAnswered(state, changes({ revision: 1n }), 0);
   const next = changes({ incarnation: "two", revision: 5n, changed: [tag(4n)], behind: ["a"] });
-  expect(pollAnswered(state, next, 0)).toEqual([
-    { type: "new-history", incarnation: "two" },
-    { type: "unfence-all" },
-  ]);
+  expect(pollAnswered(state, next, 0)).toEqual([{ type: "new-history", incarnation: "two" }]);
   expect(state).toMatchObject({ present: "two", since: 5n });
 });
 
@@ -92,7 +89,16 @@ test("a history that was left never comes back", () => {
   expect(pollAnswered(state, changes({ incarnation: "two" }), 0)).toEqual([]);
   expect(fenceOf(state)).not.toBe("");
   const third = pollAnswered(state, changes({ incarnation: "three" }), 0);
-  expect(third.map((effect) => effect.type)).toEqual(["new-history", "unfence-all"]);
+  expect(third.map((effect) => effect.type)).toEqual(["new-history"]);
+});
+
+test("a new history that is fenced itself is fenced anew, though for the same reason as the old one", () => {
+  const state = started({ fenced: "it moved" });
+  const next = changes({ incarnation: "two", fenced: "it moved" });
+  expect(pollAnswered(state, next, 0)).toEqual([
+    { type: "new-history", incarnation: "two" },
+    { type: "fence-all", detail: "it moved" },
+  ]);
 });
 
 test("tags behind what was seen are fenced one by one", () => {
