@@ -35,6 +35,8 @@ export interface LookupPorts {
   readonly store: Pick<TagStore, "getTags">;
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Runs a function after the current turn, so that names asked for together are looked up together. */
+  readonly afterTurn: (run: () => void) => void;
   readonly storeTimeoutMs: number;
   readonly counters: Counters;
   /** Takes every record the store answered; runs before the calls that wait for it go on. */
@@ -49,6 +51,7 @@ export class Lookup {
   #waiting = 0;
   /** Counts the histories of the store: what was asked under an earlier one says nothing about this one. */
   #history = 0;
+  #sends = false;
   #cancelTimer: (() => void) | undefined;
 
   constructor(ports: LookupPorts, options: LookupOptions = LOOKUP_OPTIONS) {
@@ -108,8 +111,17 @@ export class Lookup {
     });
     waiters.add(waiter);
     this.#waiting++;
-    this.#sendWhenDue();
+    this.#sendAfterTurn();
     return waiter.promise;
+  }
+
+  #sendAfterTurn(): void {
+    if (this.#sends) return;
+    this.#sends = true;
+    this.#ports.afterTurn(() => {
+      this.#sends = false;
+      this.#sendWhenDue();
+    });
   }
 
   #sendWhenDue(): void {
