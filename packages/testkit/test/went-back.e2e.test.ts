@@ -12,8 +12,8 @@ import { ownPostgres, sqliteFile, startFleet } from "./fleet-support.ts";
 const TAG = "orders";
 /** Segments are small, so that what is in memory is used up soon and every server asks for a new grant. */
 const SEGMENT = 20;
-/** A change of the store is seen within a second; a little more for a busy machine. */
-const NOTICED_WITHIN_MS = 2_000;
+/** A change of the store is seen within a second; the rest is for a busy machine. */
+const NOTICED_WITHIN_MS = 3_000;
 
 /** Ids that anybody was given so far, and a fault at the first that is given twice. */
 class Issued {
