@@ -12,12 +12,15 @@ export const CLI: readonly [string, ...string[]] = [
   path.resolve(import.meta.dirname, "../src/main.ts"),
 ];
 
-/** This process's environment without anything that configures idmint. */
+/** This process's environment without anything that configures idmint, but with patience for a machine that is busy. */
 export function cleanEnv(): Record<string, string> {
   const entries = Object.entries(process.env).filter(
     ([name, value]) => value !== undefined && !/^(?:IDMINT_|npm_)/i.test(name),
   );
-  return Object.fromEntries(entries) as Record<string, string>;
+  return {
+    ...(Object.fromEntries(entries) as Record<string, string>),
+    IDMINT_STORE_TIMEOUT: "30s",
+  };
 }
 
 export interface Place {
