@@ -11,6 +11,13 @@ const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/b
 const state = "packages/core/src/segment/buffer-state.ts";
 const cursor = "packages/core/src/segment/cursor.ts";
 
+const sqlite = "packages/server/src/store/sqlite";
+const postgres = "packages/server/src/store/postgres";
+const onSqlite = "packages/server/test/store/sqlite.test.ts";
+const onPostgres = "packages/server/test/store/postgres.pg.test.ts";
+const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
+const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
+
 export const mutants: readonly Mutant[] = [
   {
     name: "check-then-increment across an await",
@@ -90,5 +97,166 @@ export const mutants: readonly Mutant[] = [
     find: `state.numberLimit = Math.min(limit, safeCount(segment));`,
     replace: `state.numberLimit = limit;`,
     tests: buffer,
+  },
+  {
+    name: "store: RETURNING outside a transaction on SQLite",
+    file: `${sqlite}/grant.ts`,
+    find: `  try {
+    return database.write(deadlineMs, (transaction) => {`,
+    replace: `  const { DatabaseSync } = process.getBuiltinModule("node:sqlite");
+  using file = new DatabaseSync(database.path);
+  file.exec("PRAGMA synchronous = FULL");
+  if (requests.length === 1) {
+    const [{ tag, count } = { tag: "", count: 0 }] = requests;
+    const row = file
+      .prepare(
+        "UPDATE tag SET floor = floor + ?, version = version + 1 WHERE name = ? RETURNING floor, version, epoch",
+      )
+      .get(count, tag);
+    if (row !== undefined) {
+      const base = BigInt(Number(row["floor"]) - count + 1);
+      const [version, epoch] = [BigInt(Number(row["version"])), BigInt(Number(row["epoch"]))];
+      return [{ outcome: "granted", tag, base, count, version, epoch }];
+    }
+  }
+  try {
+    return database.write(deadlineMs, (transaction) => {`,
+    tests: ["packages/server/test/store/sqlite-processes.e2e.test.ts"],
+  },
+  {
+    name: "store: a commit that failed on SQLite goes unnoticed",
+    file: `${sqlite}/database.ts`,
+    find: `      this.#abandon();
+      throw storeUnavailable("the outcome of a commit is not known", error);`,
+    replace: `      void error;
+      this.#rollBack(handle);`,
+    tests: ["packages/server/test/store/sqlite-processes.e2e.test.ts"],
+  },
+  {
+    name: "store: replaced files under a running SQLite server are not noticed",
+    file: `${sqlite}/database.ts`,
+    find: `      now.wal === files.wal &&
+      now.shm === files.shm`,
+    replace: `      true`,
+    tests: [sqliteRestored],
+  },
+  {
+    name: "store: a copied SQLite file is not noticed",
+    file: `${sqlite}/identity.ts`,
+    find: `if (row.identity !== files.identity) {`,
+    replace: `if (row.identity === "") {`,
+    tests: [sqliteRestored],
+  },
+  {
+    name: "store: the witness of a SQLite file is not compared",
+    file: `${sqlite}/identity.ts`,
+    find: `if (witnessed !== undefined && isBehind(row, witnessed)) {`,
+    replace: `if (witnessed !== undefined && isBehind(row, row)) {`,
+    tests: [sqliteRestored],
+  },
+  {
+    name: "store: SQLite rows that went back alone are not noticed",
+    file: `${sqlite}/identity.ts`,
+    find: `if (!hasAllRows(transaction, row)) return`,
+    replace: `if (!hasAllRows(transaction, row) && row.progress < 0n) return`,
+    tests: [sqliteRestored],
+  },
+  {
+    name: "store: give-back without the version, SQLite",
+    file: `${sqlite}/give-back.ts`,
+    find: `AND floor = ? AND version = ?`,
+    replace: `AND floor = ? AND ? >= 0`,
+    tests: [onSqlite],
+  },
+  {
+    name: "store: give-back without the version, PostgreSQL",
+    file: `${postgres}/give-back.ts`,
+    find: `AND l.floor = r.last_id AND l.version = r.version`,
+    replace: `AND l.floor = r.last_id AND r.version >= 0`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: ids as JavaScript numbers past 2^53, SQLite",
+    file: `${sqlite}/grant.ts`,
+    find: `base: floor + 1n,`,
+    replace: `base: BigInt(Number(floor) + 1),`,
+    tests: [onSqlite],
+  },
+  {
+    name: "store: ids as JavaScript numbers past 2^53, PostgreSQL",
+    file: `${postgres}/grant.ts`,
+    find: `base: BigInt(row.floor) - count + 1n,`,
+    replace: `base: BigInt(Number(row.floor) - Number(count) + 1),`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: an `after` above the floor is granted, SQLite",
+    file: `${sqlite}/grant.ts`,
+    find: `if (after > floor) return`,
+    replace: `if (after < 0n) return`,
+    tests: [onSqlite],
+  },
+  {
+    name: "store: an `after` above the floor is granted, PostgreSQL",
+    file: `${postgres}/grant.ts`,
+    find: `WHEN r.after_id > l.floor THEN`,
+    replace: `WHEN r.after_id < 0 THEN`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: the version that was seen is not compared, SQLite",
+    file: `${sqlite}/grant.ts`,
+    find: `if (version < seenVersion) {`,
+    replace: `if (version < 0n) {`,
+    tests: [onSqlite],
+  },
+  {
+    name: "store: the version that was seen is not compared, PostgreSQL",
+    file: `${postgres}/grant.ts`,
+    find: `OR l.version < r.seen_version OR`,
+    replace: `OR`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: the identity of PostgreSQL is not compared",
+    file: `${postgres}/identity.ts`,
+    find: `WHEN s.identity <> \${PRESENT_IDENTITY}`,
+    replace: `WHEN s.identity = ''`,
+    tests: [postgresRestored],
+  },
+  {
+    name: "store: a store row loaded from a dump is not noticed",
+    file: `${postgres}/identity.ts`,
+    find: `WHEN s.xmin <> s.written_by`,
+    replace: `WHEN false`,
+    tests: [postgresRestored],
+  },
+  {
+    name: "store: tag rows loaded from a dump are not noticed",
+    file: `${postgres}/grant.ts`,
+    find: `OR NOT l.is_ours THEN`,
+    replace: `THEN`,
+    tests: [postgresRestored],
+  },
+  {
+    name: "store: PostgreSQL rows are judged before they are locked",
+    file: `${postgres}/grant.ts`,
+    find: `ORDER BY t.name FOR UPDATE`,
+    replace: `ORDER BY t.name`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: revisions are taken without a lock, PostgreSQL",
+    file: `${postgres}/tags.ts`,
+    find: `FROM idmint.store AS s FOR UPDATE`,
+    replace: `FROM idmint.store AS s`,
+    tests: [onPostgres],
+  },
+  {
+    name: "store: a warning of PostgreSQL is ignored",
+    file: `${postgres}/connections.ts`,
+    find: `      if (warnings.length > 0) {`,
+    replace: `      if (warnings.length < 0) {`,
+    tests: [onPostgres],
   },
 ];

@@ -86,13 +86,15 @@ export async function reasonOf(work: Promise<unknown>): Promise<Reason> {
   throw new Error("expected an IdmintError", { cause: error });
 }
 
+/** Real stores write to a disk, and start threads and connections. */
+const TIMEOUT_MS = 30_000;
 const NO_CHECK = undefined;
 const FREE = { maxRaise: MAX_ID, validateOnly: false, expectedRevision: NO_CHECK } as const;
 
 /** Registers the suite; `makeStore` is called once a test. */
 export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>): void {
   const suite: Suite = (title, run) => {
-    test(`${name}: ${title}`, async () => {
+    test(`${name}: ${title}`, { timeout: TIMEOUT_MS }, async () => {
       const harness = await makeStore();
       const handles: OpenStore[] = [];
       const open = async (): Promise<OpenStore> => {

@@ -10,11 +10,14 @@ import {
   storeSuite,
   wish,
 } from "@idmint/testkit/store-suite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
 import { nameOfNetworkFileSystem } from "../../src/store/sqlite/files.ts";
 import { sqlInAnotherProcess } from "./children.ts";
 import { sqliteHarness } from "./harness.ts";
+
+// Every handle starts a thread, which takes its time on a busy machine.
+vi.setConfig({ testTimeout: 30_000 });
 
 storeSuite("sqlite", sqliteHarness);
 
