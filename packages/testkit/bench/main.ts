@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { benchmarks } from "./catalog.ts";
 import type { Effort } from "./lib/benchmark.ts";
+import { buildPackages } from "./lib/build.ts";
 import { type Run, runOf, writeRuns } from "./lib/document.ts";
 import { type Summary, summaryOf } from "./lib/figure.ts";
 import { columns, HEADS } from "./lib/format.ts";
@@ -64,6 +65,8 @@ const chosen = benchmarks.filter(
 );
 
 assureGenerator();
+say("builds the packages");
+await buildPackages();
 const summaries: Summary[] = [];
 const runs: Run[] = [];
 for (const benchmark of chosen) {

@@ -14,6 +14,7 @@ if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenur
 let next = 1n;
 const epoch = 1n;
 const releaseToken = "0123456789abcdef01234567";
+const maxCount = 10_000_000;
 const maxAge = { seconds: 600n, nanos: 0 };
 
 const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSegment"> = {
@@ -30,7 +31,14 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
     const { count } = call.request;
     const segments = [{ base: next, increment: 1, count }];
     next += BigInt(count);
-    answer(null, { segments, epoch, releaseToken, maxAge, order: Order.UNORDERED });
+    answer(null, {
+      segments,
+      epoch,
+      releaseToken,
+      maxAge,
+      order: Order.UNORDERED,
+      maxCount: 10_000_000,
+    });
   },
 };
 

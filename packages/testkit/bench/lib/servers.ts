@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { GenerateIdRequest } from "@idmint/proto";
 import { Api, type TagWish } from "../../src/fleet/api.ts";
-import { CLI } from "../../src/fleet/child.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
+import { BUILT_CLI } from "./build.ts";
 import { cores } from "./cpus.ts";
 import { type Load, type LoadResult, runLoad } from "./h2load.ts";
 import { Subject } from "./process.ts";
@@ -16,12 +16,11 @@ export const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
 export const GENERATE_IDS = "/idmint.v1.IdService/GenerateIds";
 export const ALLOCATE_SEGMENT = "/idmint.v1.IdService/AllocateSegment";
 
-const NODE = [process.execPath, "-C", "idmint-source"] as const;
 const bench = path.resolve(import.meta.dirname, "..");
 
-/** A file of the benchmarks run as a process. */
+/** A file of the benchmarks run as a process, unbuilt. */
 export function script(file: string, ...args: readonly string[]): readonly string[] {
-  return [...NODE, path.join(bench, file), ...args];
+  return [process.execPath, "-C", "idmint-source", path.join(bench, file), ...args];
 }
 
 /** A server that answers calls, and what it used for them. */
@@ -119,9 +118,11 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     ...options.env,
   };
   const cleanUp = (): void => rmSync(folder, { recursive: true, force: true });
-  await using migration = new Subject("idmint migrate", [...NODE, CLI, "migrate"], { env });
+  await using migration = new Subject("idmint migrate", [process.execPath, BUILT_CLI, "migrate"], {
+    env,
+  });
   await migration.toEnd(30_000);
-  const serve = command ?? [...NODE, CLI, "serve"];
+  const serve = command ?? [process.execPath, BUILT_CLI, "serve"];
   const subject = new Subject("idmint", [...cores.server, ...serve], {
     env,
     ipc: command !== undefined,

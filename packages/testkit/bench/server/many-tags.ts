@@ -1,4 +1,5 @@
 import { type Benchmark, interleaved, samplesOf } from "../lib/benchmark.ts";
+import { builtScript } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import { atLeast, atMost, type Figure, ratioAtLeast } from "../lib/figure.ts";
 import type { ManyTagsLoad, ManyTagsResult } from "../lib/many-tags-load.ts";
@@ -16,7 +17,8 @@ export const manyTags: Benchmark = {
   title: "100,000 tags",
   run: async (effort) => {
     const tags = effort.quick ? 500 : 100_000;
-    await using idmint = await startIdmint({ command: script("server/counting-server.ts") });
+    const command = [process.execPath, builtScript("server/counting-server.ts")];
+    await using idmint = await startIdmint({ command });
     effort.say(`  makes ${tags.toLocaleString("en-US")} tags`);
     const base = { address: idmint.address, seconds: effort.seconds, once: false, ...SHAPE };
     const many = { ...base, call: "generate", prefix: "many-", tags } as const;

@@ -5,12 +5,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Api } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import type { Benchmark } from "../lib/benchmark.ts";
+import { BUILT_CLI } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import { atMost } from "../lib/figure.ts";
 import { Subject } from "../lib/process.ts";
 
-const root = path.resolve(import.meta.dirname, "../../../..");
-const BUILT_CLI = path.join(root, "packages/cli/dist/main.js");
 const IDLE_MS = 5_000;
 
 /** From the start of the process to the first id in a caller's hands, on a fresh SQLite store; and what it needs idle. */
@@ -18,10 +17,6 @@ export const start: Benchmark = {
   name: "start",
   title: "Start",
   run: async (effort) => {
-    // What is published runs from JavaScript; types are for development.
-    const build = [process.execPath, path.join(root, "scripts/build.ts")];
-    await using building = new Subject("the build", build);
-    await building.toEnd(120_000);
     const toFirstId: { ours: number }[] = [];
     const rss: { ours: number }[] = [];
     for (let round = 0; round < effort.rounds; round++) {

@@ -1,0 +1,36 @@
+// What is published is JavaScript: servers run built, so that neither their start nor their memory holds a compiler.
+import { existsSync } from "node:fs";
+import path from "node:path";
+import { buildSync } from "esbuild";
+import { Subject } from "./process.ts";
+
+const bench = path.resolve(import.meta.dirname, "..");
+const root = path.resolve(bench, "../../..");
+const BUILD_TIMEOUT_MS = 180_000;
+
+/** Entry of the command line tool, built. */
+export const BUILT_CLI: string = path.join(root, "packages/cli/dist/main.js");
+
+/** Builds the packages, once, before anything is measured. */
+export async function buildPackages(): Promise<void> {
+  const build = [process.execPath, path.join(root, "scripts/build.ts")];
+  await using building = new Subject("the build", build);
+  await building.toEnd(BUILD_TIMEOUT_MS);
+  if (!existsSync(BUILT_CLI)) throw new Error(`the build made no ${BUILT_CLI}`);
+}
+
+/** A file of the benchmarks as JavaScript that runs with the built packages; answers where it is. */
+export function builtScript(file: string): string {
+  // Below a node_modules of this package, so that the packages it imports are found.
+  const outfile = path.join(bench, "../node_modules/.cache/bench", file.replace(/\.ts$/, ".js"));
+  buildSync({
+    entryPoints: [path.join(bench, file)],
+    outfile,
+    bundle: true,
+    packages: "external",
+    format: "esm",
+    platform: "node",
+    target: "node22",
+  });
+  return outfile;
+}
