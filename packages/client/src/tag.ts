@@ -60,7 +60,9 @@ export class BufferedTag implements IdTag {
   readonly #buffer: SegmentBuffer<Receipt>;
   readonly #preference: readonly number[];
   readonly #standardCall: Call;
-  #isOrdered = true;
+  #ordered = true;
+  /** Most ids the servers hand out in one answer, as far as is known. A larger `take` is made of several. */
+  #maxCount = Infinity;
   #inFlight: Promise<Load<Receipt>> | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
@@ -74,7 +76,7 @@ export class BufferedTag implements IdTag {
       this.#inFlight = this.#load(request);
       return this.#inFlight;
     };
-    const options = { ...context.buffer, ordered: this.#isOrdered };
+    const options = { ...context.buffer, ordered: this.#ordered };
     this.#buffer = new SegmentBuffer(name, options, { ...context.ports, load });
     markAsUncloneable(this);
   }
@@ -155,7 +157,8 @@ export class BufferedTag implements IdTag {
   }
 
   async #load(request: LoadRequest): Promise<Load<Receipt>> {
-    const { count, after } = request;
+    const count = Math.min(request.count, this.#maxCount);
+    const { after } = request;
     try {
       const load = await this.#context.endpoints.allocate(
         this.#preference,
@@ -184,7 +187,7 @@ export class BufferedTag implements IdTag {
       Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity) - ageMs;
     if (maxAgeMs <= 0) throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
     const segments = this.#segmentsOf(answer);
-    this.#setOrdered(answer.order !== Order.UNORDERED);
+    this.#learn(answer);
     return { segments, epoch, receipt: { releaseToken, endpoint }, maxAgeMs };
   }
 
@@ -204,9 +207,19 @@ export class BufferedTag implements IdTag {
     }
   }
 
-  #setOrdered(isOrdered: boolean): void {
-    if (isOrdered === this.#isOrdered) return;
-    this.#isOrdered = isOrdered;
-    this.#buffer.update({ ...this.#context.buffer, ordered: isOrdered });
+  /** What the answers tell of the tag and the servers: its order, and the largest answer to ask for. */
+  #learn({ order, maxCount: told }: AllocateSegmentResponse): void {
+    const ordered = order !== Order.UNORDERED;
+    const maxCount = told > 0 ? told : Infinity;
+    if (ordered === this.#ordered && maxCount === this.#maxCount) return;
+    this.#ordered = ordered;
+    this.#maxCount = maxCount;
+    const { min, max, ...buffer } = this.#context.buffer;
+    this.#buffer.update({
+      ...buffer,
+      min: Math.min(min, maxCount),
+      max: Math.min(max, maxCount),
+      ordered,
+    });
   }
 }

@@ -88,6 +88,7 @@ class Fleet {
       releaseToken: "",
       maxAge: { seconds: 5n, nanos: 0 },
       order: this.#order,
+      maxCount: 10_000_000,
     };
   }
 }

@@ -66,6 +66,17 @@ test("a thousand first calls at once share loads and all get an id", async () =>
   expect(server.allocated.length).toBeLessThan(10);
 });
 
+test("no load asks a server for more than it hands out in one answer", async () => {
+  const { store, server, client } = await oneServer();
+  server.maxCount = 150;
+  store.add("orders");
+  const tag = client.tag("orders");
+  const seen = new Set<bigint>();
+  for (let i = 0; i < 3_000; i++) seen.add(await tag.next());
+  for (const id of idsOf(await tag.take(2_000))) seen.add(id);
+  expect(seen.size).toBe(5_000);
+});
+
 test("take answers ranges, also more than a load holds, and never more or fewer", async () => {
   const { store, client } = await oneServer({ max: 1_000 });
   store.add("orders");

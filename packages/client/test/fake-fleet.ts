@@ -84,6 +84,8 @@ export class FakeServer {
   verdict: (request: AllocateSegmentRequest) => Verdict = () => undefined;
   releaseVerdict: () => Verdict = () => undefined;
   /** Answers under this epoch, as a server that has not polled yet. */
+  /** Most ids it hands out in one answer. */
+  maxCount = 10_000_000;
   staleEpoch: bigint | undefined;
   serving = true;
   readonly #blocks = new Map<string, { next: bigint; to: bigint; epoch: bigint }>();
@@ -122,6 +124,9 @@ export class FakeServer {
     return {
       generateId: notHere,
       generateIds: notHere,
+      streamIds: (call) => {
+        call.destroy(new Error("not here"));
+      },
       allocateSegment: (call, done) => this.#onAllocate(call, done),
       releaseSegment: (call, done) => this.#onRelease(call, done),
     };
@@ -198,6 +203,7 @@ export class FakeServer {
   allocate({ tag: name, count, after }: AllocateSegmentRequest): AllocateSegmentResponse {
     const tag = this.store.tags.get(name);
     if (tag === undefined) throw new IdmintError("TAG_NOT_FOUND", `no tag "${name}"`);
+    if (count > this.maxCount) throw new IdmintError("INVALID_ARGUMENT", "count is over the limit");
     if (tag.paused) throw new IdmintError("TAG_PAUSED", "paused", { metadata: { tag: name } });
     const epoch = this.staleEpoch ?? tag.epoch;
     const bound = tag.order === Order.PER_CLIENT ? after : 0n;
@@ -212,6 +218,7 @@ export class FakeServer {
         nanos: (tag.maxAgeMs % 1_000) * 1_000_000,
       },
       order: tag.order,
+      maxCount: this.maxCount,
     };
   }
 

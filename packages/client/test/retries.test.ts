@@ -14,6 +14,7 @@ function answerOf(base: bigint, count: number): AllocateSegmentResponse {
     releaseToken: `t${base}`,
     maxAge: { seconds: 600n, nanos: 0 },
     order: Order.UNORDERED,
+    maxCount: 10_000_000,
   };
 }
 

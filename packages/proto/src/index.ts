@@ -14,8 +14,11 @@ export {
   type MessageFns,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
+  StreamIdsRequest,
+  StreamIdsResponse,
 } from "./gen/idmint/v1/id_service.ts";
 export {
+  GcCures,
   GetNodeStatusRequest,
   GetNodeStatusResponse,
   GetNodeTimeRequest,

@@ -7,6 +7,7 @@ import { type Config, type Option, OPTIONS } from "./config/table.ts";
 import type { Address } from "./config/types.ts";
 import { tlsCredentials, type TlsFiles } from "./grpc/credentials.ts";
 import { GrpcDoor } from "./grpc/door.ts";
+import { gcCures } from "./grpc/gc-cures.ts";
 import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { Running, type RunningServer } from "./main/running.ts";
@@ -46,7 +47,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   try {
     const store = parts.store ?? (await openStore(storeConfigOf(config)));
     undo.unshift(() => store.close());
-    const services = createServices(config, store, emit, parts.authorise ?? allowAll);
+    const services = createServices(config, store, emit, parts.authorise ?? allowAll, activeCures);
     const grpc = await createGrpcDoor(config, services, emit);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => services.poll.stop());
@@ -79,6 +80,11 @@ async function createGrpcDoor(config: Config, services: Services, emit: Emit): P
     { api, clock: realSystem.clock, counters, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections },
   );
+}
+
+function activeCures(): { pretenuring: boolean; streamRing: boolean } {
+  const { pretenuring, streamRing } = gcCures();
+  return { pretenuring: pretenuring === "active", streamRing: streamRing === "active" };
 }
 
 /** What the store needs to know of the configuration. The URL it gets holds the password, so it is never shown. */

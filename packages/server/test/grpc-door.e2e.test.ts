@@ -379,6 +379,7 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
     bad.push(error),
   );
   const reply = {
+    kind: "unary" as const,
     path: "/idmint.v1.IdService/GenerateId",
     handle: () => Buffer.from([0x08, 0x07]),
   };

@@ -1,5 +1,6 @@
 import type { IdService } from "../service/ids.ts";
 import type { NodeService } from "../service/node.ts";
+import type { Emit } from "../service/events.ts";
 import type { TagService } from "../service/tags.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler } from "./method.ts";
@@ -17,9 +18,10 @@ export function createApi(services: {
   readonly tags: TagService;
   readonly node: NodeService;
   readonly authorise: Authorise;
+  readonly emit: Emit;
 }): Api {
-  const { ids, tags, node, authorise } = services;
-  const ports = { authorise, isDraining: () => node.draining };
+  const { ids, tags, node, authorise, emit } = services;
+  const ports = { authorise, isDraining: () => node.draining, emit };
   const handlers = [
     ...idHandlers(ids, ports),
     ...tagHandlers(tags, ports),

@@ -7,10 +7,13 @@ import {
   GenerateIdsResponse,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
+  StreamIdsRequest,
+  StreamIdsResponse,
 } from "@idmint/proto";
+import type { Patience } from "../service/call.ts";
 import type { Allocation, IdService, ManyIds } from "../service/ids.ts";
 import { durationOf, orderOf, segmentsOf } from "./convert.ts";
-import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
+import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./method.ts";
 
 const SERVICE = "idmint.v1.IdService";
 
@@ -58,8 +61,48 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
       },
       ports,
     ),
+    streamHandlerOf(
+      SERVICE,
+      {
+        name: "StreamIds",
+        request: StreamIdsRequest,
+        response: StreamIdsResponse,
+        open: (context) => streamOf(ids, context),
+        refusal: ({ call }, error) => ({ call, id: 0n, segments: [], epoch: 0n, error }),
+      },
+      ports,
+    ),
   ];
 }
+
+/** Requests of one stream: a tag holds until another one is named. */
+function streamOf(
+  ids: IdService,
+  patience: Patience,
+): (request: StreamIdsRequest) => StreamIdsResponse | Promise<StreamIdsResponse> {
+  let lastTag = "";
+  return ({ call, tag: named, count }) => {
+    const tag = named === "" ? lastTag : named;
+    lastTag = tag;
+    if (count === 0 || count === 1) {
+      return map(ids.generateId(tag, patience), ({ id, epoch }) => ({
+        call,
+        id,
+        segments: NO_SEGMENTS,
+        epoch,
+      }));
+    }
+    const many = ids.generateIds({ tag, count, asList: false }, patience);
+    return map(many, ({ segments, epoch }) => ({
+      call,
+      id: 0n,
+      segments: segmentsOf(segments),
+      epoch,
+    }));
+  };
+}
+
+const NO_SEGMENTS: StreamIdsResponse["segments"] = [];
 
 function manyIds({ segments, ids, epoch }: ManyIds): GenerateIdsResponse {
   return { segments: segmentsOf(segments), ids: [...ids], epoch };
@@ -72,6 +115,7 @@ function allocation(answer: Allocation): AllocateSegmentResponse {
     releaseToken: answer.releaseToken,
     maxAge: durationOf(answer.maxAgeMs),
     order: orderOf(answer.order),
+    maxCount: answer.maxCount,
   };
 }
 

@@ -1,5 +1,8 @@
 import { IdmintError } from "@idmint/core";
+import type { Status } from "@idmint/proto/rpc";
 import type { CallContext } from "../service/call.ts";
+import type { Emit } from "../service/events.ts";
+import { rpcStatusOf } from "./status.ts";
 
 /** A message's codec, as the generated code has it. */
 interface Codec<T> {
@@ -28,17 +31,44 @@ export type Authorise = (
   request: unknown,
 ) => void | Promise<void>;
 
+/**
+ * A row of the table whose calls are streams: each request on one gets exactly one answer, a refusal is one too, and
+ * answers need not come in the order of the requests.
+ */
+export interface StreamMethod<Request, Response> {
+  readonly name: string;
+  readonly request: Codec<Request>;
+  readonly response: Codec<Response>;
+  /** A stream begins: what answers its requests. Each request may wait as long as a call of its own. */
+  readonly open: (context: CallContext) => (request: Request) => Response | Promise<Response>;
+  readonly refusal: (request: Request, error: Status) => Response;
+}
+
+/** Answers one message. Warm ones without a promise. */
+export type Answer = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+
 /** A row with its types gone: what a door registers. */
-export interface Handler {
+export type Handler = UnaryHandler | StreamHandler;
+
+export interface UnaryHandler {
+  readonly kind: "unary";
   /** As on the wire: `/idmint.v1.IdService/GenerateId`. */
   readonly path: string;
   /** Throws or rejects with IdmintError, or with anything unforeseen. Warm calls answer without a promise. */
   readonly handle: (bytes: Uint8Array, context: CallContext) => Uint8Array | Promise<Uint8Array>;
 }
 
+export interface StreamHandler {
+  readonly kind: "stream";
+  readonly path: string;
+  /** What answers the messages of one stream. It throws only what ends the stream: bytes that are no request. */
+  readonly open: (context: CallContext) => Answer;
+}
+
 export interface HandlerPorts {
   readonly authorise: Authorise;
   readonly isDraining: () => boolean;
+  readonly emit: Emit;
 }
 
 /** Makes the row's handler: gate, decode, authorise, call, encode. */
@@ -46,7 +76,7 @@ export function handlerOf<Request, Response>(
   service: string,
   method: Method<Request, Response>,
   ports: HandlerPorts,
-): Handler {
+): UnaryHandler {
   const { name, call, request: requests, response: responses, whileDraining = false } = method;
   const path = `/${service}/${name}`;
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
@@ -55,6 +85,7 @@ export function handlerOf<Request, Response>(
     return response instanceof Promise ? response.then(encode) : encode(response);
   };
   return {
+    kind: "unary",
     path,
     handle: (bytes, context) => {
       if (!whileDraining && ports.isDraining()) throw draining();
@@ -65,6 +96,40 @@ export function handlerOf<Request, Response>(
         : allowed(request, context);
     },
   };
+}
+
+/** Makes the handler of a row whose calls are streams: decode, gate, authorise, answer, encode; for each request. */
+export function streamHandlerOf<Request, Response>(
+  service: string,
+  method: StreamMethod<Request, Response>,
+  ports: HandlerPorts,
+): StreamHandler {
+  const { request: requests, response: responses, refusal } = method;
+  const path = `/${service}/${method.name}`;
+  const encode = (response: Response): Uint8Array => responses.encode(response).finish();
+  const refuse = (request: Request, thrown: unknown): Uint8Array =>
+    encode(refusal(request, rpcStatusOf(thrown, path, ports.emit)));
+  const open = (context: CallContext): Answer => {
+    const answer = method.open(context);
+    const permitted = async (permission: Promise<void>, request: Request): Promise<Response> => {
+      await permission;
+      return answer(request);
+    };
+    return (bytes) => {
+      const request = decode(requests, bytes, path);
+      try {
+        if (ports.isDraining()) throw draining();
+        const permission = ports.authorise(context, path, request);
+        const response =
+          permission instanceof Promise ? permitted(permission, request) : answer(request);
+        if (!(response instanceof Promise)) return encode(response);
+        return response.then(encode, (thrown: unknown) => refuse(request, thrown));
+      } catch (thrown) {
+        return refuse(request, thrown);
+      }
+    };
+  };
+  return { kind: "stream", path, open };
 }
 
 /** The server stops: another one answers. */

@@ -54,5 +54,6 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
     bufferedTags: status.bufferedTags,
     issuedIds: BigInt(status.issuedIds),
     wastedIds: BigInt(status.wastedIds),
+    gcCures: status.gcCures,
   };
 }

@@ -29,16 +29,23 @@ export interface WireStatus {
   readonly details: Uint8Array;
 }
 
-/** Any thrown value as a status; what is not an IdmintError becomes a fixed text, and its cause goes to the log. */
+/** Any thrown value as the status of a call. */
 export function statusOf(thrown: unknown, where: string, emit: Emit): WireStatus {
+  const status = rpcStatusOf(thrown, where, emit);
+  return { code: status.code, message: status.message, details: Status.encode(status).finish() };
+}
+
+/**
+ * Any thrown value as google.rpc.Status; what is not an IdmintError becomes a fixed text, and its cause goes to the log.
+ */
+export function rpcStatusOf(thrown: unknown, where: string, emit: Emit): Status {
   const error = IdmintError.from(thrown);
   if (error.reason === "INTERNAL") {
     emit({ type: "internal-error", where, cause: error.cause ?? error });
   }
   const code = codeNumber(error.code);
   const message = error.message.slice(0, MAX_MESSAGE_LENGTH);
-  const details = Status.encode({ code, message, details: detailsOf(error) }).finish();
-  return { code, message, details };
+  return { code, message, details: detailsOf(error) };
 }
 
 function detailsOf(error: IdmintError): Any[] {

@@ -1,20 +1,23 @@
-import type { ServerUnaryCall } from "@grpc/grpc-js";
+import type { EventEmitter } from "node:events";
+import type { ServerDuplexStream, ServerUnaryCall } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import type { CallContext } from "../service/call.ts";
 
-/** How long a call without a deadline may take. */
+type AnyCall = ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+
+/** How long a call without a deadline may take, and each request of a stream at most. */
 const DEFAULT_DEADLINE_MS = 10_000;
 
 /**
  * A grpc-js call as the services see it. Warm calls read none of this, so nothing is made before it is read.
  */
 export class GrpcCallContext implements CallContext {
-  readonly #call: ServerUnaryCall<unknown, unknown>;
+  readonly #call: AnyCall;
   readonly #clock: Clock;
   #deadline: number | undefined;
   #controller: AbortController | undefined;
 
-  constructor(call: ServerUnaryCall<unknown, unknown>, clock: Clock) {
+  constructor(call: AnyCall, clock: Clock) {
     this.#call = call;
     this.#clock = clock;
   }
@@ -33,12 +36,29 @@ export class GrpcCallContext implements CallContext {
       const controller = new AbortController();
       this.#controller = controller;
       if (this.#call.cancelled) controller.abort();
-      else this.#call.on("cancelled", () => controller.abort());
+      else (this.#call as EventEmitter).on("cancelled", () => controller.abort());
     }
     return this.#controller.signal;
   }
 
   get peer(): string {
     return this.#call.getPeer();
+  }
+}
+
+/** A stream as the services see it: its requests have the time of a call of their own, within that of the stream. */
+export class GrpcStreamContext extends GrpcCallContext {
+  readonly #clock: Clock;
+  readonly #endsAt: number;
+
+  constructor(call: AnyCall, clock: Clock) {
+    super(call, clock);
+    this.#clock = clock;
+    const at = call.getDeadline();
+    this.#endsAt = at === Infinity ? Infinity : clock.now() + Number(at) - Date.now();
+  }
+
+  override get deadline(): number {
+    return Math.min(this.#endsAt, this.#clock.now() + DEFAULT_DEADLINE_MS);
   }
 }

@@ -1,20 +1,24 @@
 import {
   type ConnectionInjector,
+  type handleBidiStreamingCall,
+  type handleUnaryCall,
   Metadata,
   type sendUnaryData,
   Server,
   ServerCredentials,
+  type ServerDuplexStream,
   type ServerUnaryCall,
   type ServiceError,
 } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import { HealthService } from "@idmint/proto/health";
 import type { Api } from "../api/api.ts";
-import type { Handler } from "../api/method.ts";
+import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
-import { GrpcCallContext } from "./call-context.ts";
+import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
+import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { cureSessionsOf, verifyStreamRingCure } from "./gc-cures.ts";
 import { Health } from "./health.ts";
@@ -65,6 +69,7 @@ export class GrpcDoor {
   readonly #tls: TlsCredentials | undefined;
   readonly #injector: ConnectionInjector;
   readonly #listener: Listener;
+  readonly #streams = new Set<CallStream>();
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
 
@@ -127,6 +132,7 @@ export class GrpcDoor {
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
   async close(graceMs: number): Promise<void> {
     this.#listener.stop();
+    for (const stream of this.#streams) stream.stop(draining());
     this.#tls?.close();
     this.#health.close();
     // grpc-js takes a session that began to close for one that is closed, so the sockets tell when all was sent.
@@ -137,19 +143,36 @@ export class GrpcDoor {
   }
 
   #register(handler: Handler): void {
-    this.#server.register(
-      handler.path,
-      (call: ServerUnaryCall<Buffer, Buffer>, callback: sendUnaryData<Buffer>) =>
-        this.#call(handler, call, callback),
-      // Messages stay bytes here: what is wrong with them is the table's to say.
-      (bytes) => bytes,
-      (bytes) => bytes,
-      "unary",
-    );
+    if (handler.kind === "unary") {
+      const take: handleUnaryCall<Buffer, Buffer> = (call, callback) =>
+        this.#call(handler, call, callback);
+      this.#server.register(handler.path, take, asBytes, asBytes, "unary");
+    } else {
+      const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => this.#stream(handler, call);
+      this.#server.register(handler.path, take, asBytes, asBytes, "bidi");
+    }
+  }
+
+  #stream(handler: StreamHandler, call: ServerDuplexStream<Buffer, Buffer>): void {
+    const { clock, counters } = this.#ports;
+    const answer = handler.open(new GrpcStreamContext(call, clock));
+    const stream = new CallStream(call, {
+      answer: (bytes) => {
+        const answered = answer(bytes);
+        if (answered instanceof Promise) void this.#track(answered);
+        return answered;
+      },
+      onRequest: () => counters.calls++,
+      refuse: (refused, thrown) => {
+        refused.emit("error", this.#refusal(handler, thrown));
+      },
+      onEnd: () => this.#streams.delete(stream),
+    });
+    this.#streams.add(stream);
   }
 
   #call(
-    handler: Handler,
+    handler: UnaryHandler,
     call: ServerUnaryCall<Buffer, Buffer>,
     callback: sendUnaryData<Buffer>,
   ): void {
@@ -168,25 +191,44 @@ export class GrpcDoor {
     answer: Promise<Uint8Array>,
     callback: sendUnaryData<Buffer>,
   ): Promise<void> {
-    this.#inFlight++;
+    void this.#track(answer);
     try {
       callback(null, bufferOf(await answer));
     } catch (thrown) {
       this.#refuse(handler, thrown, callback);
     }
-    this.#inFlight--;
-    if (this.#inFlight === 0) this.#onIdle?.();
+  }
+
+  /** Counts what is in flight, for `idle`. */
+  async #track(answer: Promise<unknown>): Promise<void> {
+    this.#inFlight++;
+    // How it ends is told to its caller.
+    await answer.catch(() => undefined);
+    // After the turn in which the answer is handed to grpc-js.
+    setImmediate(() => {
+      this.#inFlight--;
+      if (this.#inFlight === 0) this.#onIdle?.();
+    });
   }
 
   #refuse(handler: Handler, thrown: unknown, callback: sendUnaryData<Buffer>): void {
+    callback(this.#refusal(handler, thrown));
+  }
+
+  #refusal(handler: Handler, thrown: unknown): Partial<ServiceError> {
     this.#ports.counters.refusedCalls++;
     const { code, message, details } = statusOf(thrown, handler.path, this.#ports.emit);
     const metadata = new Metadata();
     metadata.set("grpc-status-details-bin", bufferOf(details));
     // The code is one of grpc-js's, which knows them as an enum.
     const refusal: unknown = { code, details: message, metadata };
-    callback(refusal as Partial<ServiceError>);
+    return refusal as Partial<ServiceError>;
   }
+}
+
+/** Messages stay bytes in the door: what is wrong with them is the table's to say. */
+function asBytes(bytes: Buffer): Buffer {
+  return bytes;
 }
 
 /** The same bytes, as the class that grpc-js asks for. */

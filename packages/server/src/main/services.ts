@@ -9,7 +9,7 @@ import type { Emit } from "../service/events.ts";
 import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { Lookup } from "../service/lookup.ts";
-import { NodeService } from "../service/node.ts";
+import { type GcCures, NodeService } from "../service/node.ts";
 import { Poll } from "../service/poll.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { TagService } from "../service/tags.ts";
@@ -39,6 +39,7 @@ export function createServices(
   store: Store & Partial<AcceptStore>,
   emit: Emit,
   authorise: Authorise,
+  gcCures: () => GcCures,
   system: System = realSystem,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
@@ -76,6 +77,7 @@ export function createServices(
     poll,
     directory,
     counters,
+    gcCures,
   });
   const tokens = new ReleaseTokens(MAX_RELEASE_TOKENS, randomToken);
   const limits = {
@@ -85,7 +87,7 @@ export function createServices(
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
   const tags = new TagService({ store, directory, gate, wallClock });
-  const api = createApi({ ids, tags, node, authorise });
+  const api = createApi({ ids, tags, node, authorise, emit });
   return { api, counters, directory, ids, node, poll, tags };
 }
 

@@ -39,6 +39,8 @@ export interface Allocation {
   readonly releaseToken: string;
   readonly maxAgeMs: number;
   readonly order: Order;
+  /** Most ids that one answer holds. */
+  readonly maxCount: number;
 }
 
 /**
@@ -113,7 +115,8 @@ export class IdService {
       // Ids that come back are issued after higher ones, which only unordered tags allow.
       const releaseToken =
         order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
-      return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order };
+      const maxCount = this.#limits.countAsSegments;
+      return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
     };
     return this.#take({ tag, count, after, allowFewer: true, answer }, call);
   }

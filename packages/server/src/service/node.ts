@@ -15,6 +15,13 @@ export interface NodeStatus {
   readonly bufferedTags: number;
   readonly issuedIds: number;
   readonly wastedIds: number;
+  readonly gcCures: GcCures;
+}
+
+/** Whether each cure of slow garbage collections is at work in this process. */
+export interface GcCures {
+  readonly pretenuring: boolean;
+  readonly streamRing: boolean;
 }
 
 export interface NodePorts {
@@ -26,6 +33,7 @@ export interface NodePorts {
   readonly poll: { readonly reachable: boolean; readonly fenced: string };
   readonly directory: Directory;
   readonly counters: Counters;
+  readonly gcCures: () => GcCures;
 }
 
 /** Answers about this one server. */
@@ -67,6 +75,7 @@ export class NodeService {
       bufferedTags: directory.size,
       issuedIds: counters.issuedIds,
       wastedIds: counters.wastedIds,
+      gcCures: this.#ports.gcCures(),
     };
   }
 

@@ -10,8 +10,10 @@ import {
   type CallOptions,
   type ChannelCredentials,
   Client,
+  type ClientDuplexStream,
   type ClientOptions,
   type ClientUnaryCall,
+  type handleBidiStreamingCall,
   type handleUnaryCall,
   makeGenericClientConstructor,
   type Metadata,
@@ -19,6 +21,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.ts";
+import { Status } from "../../google/rpc/status.ts";
 import { Segment } from "./segment.ts";
 import { Order, orderFromJSON, orderToJSON } from "./tag.ts";
 
@@ -60,6 +63,33 @@ export interface GenerateIdsResponse {
   epoch: bigint;
 }
 
+/**
+ * One request on a stream of StreamIds. At most 1,024 may wait on one stream; the server reads no further until some
+ * are answered.
+ */
+export interface StreamIdsRequest {
+  /** Number of the request, which its answer carries: the caller's to choose, best counted up. Default: 0. */
+  call: number;
+  /** Name of the tag to mint from. Default (empty): that of the request before on this stream; required in the first. */
+  tag: string;
+  /** How many ids. Default (0): 1. Range: 1 … 10,000,000 (the limit is the server's to configure). */
+  count: number;
+}
+
+/** The answer to one request on a stream of StreamIds. */
+export interface StreamIdsResponse {
+  /** Number of the request. */
+  call: number;
+  /** The id, when one was asked for. Absent with an error. */
+  id: bigint;
+  /** The ids as segments, when more than one was asked for. Empty with an error. */
+  segments: Segment[];
+  /** Epoch of the tag under which these ids were issued. 0 with an error. */
+  epoch: bigint;
+  /** Why this request was refused, as a call of its own would have been; the stream goes on. Absent with ids. */
+  error?: Status | undefined;
+}
+
 /** Request of AllocateSegment. */
 export interface AllocateSegmentRequest {
   /** Name of the tag to mint from. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
@@ -91,6 +121,8 @@ export interface AllocateSegmentResponse {
     | undefined;
   /** Order of the tag. With PER_CLIENT the caller must send `after` from now on. */
   order: Order;
+  /** Most ids this server hands out in one answer. Range: 1 … 1,000,000,000. */
+  maxCount: number;
 }
 
 /** Request of ReleaseSegment. */
@@ -493,6 +525,248 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
   },
 };
 
+function createBaseStreamIdsRequest(): StreamIdsRequest {
+  return { call: 0, tag: "", count: 0 };
+}
+
+export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
+  encode(message: StreamIdsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.call !== 0) {
+      writer.uint32(8).uint32(message.call);
+    }
+    if (message.tag !== "") {
+      writer.uint32(18).string(message.tag);
+    }
+    if (message.count !== 0) {
+      writer.uint32(24).int32(message.count);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamIdsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamIdsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.call = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.count = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StreamIdsRequest {
+    return {
+      call: isSet(object.call) ? globalThis.Number(object.call) : 0,
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      count: isSet(object.count) ? globalThis.Number(object.count) : 0,
+    };
+  },
+
+  toJSON(message: StreamIdsRequest): unknown {
+    const obj: any = {};
+    if (message.call !== 0) {
+      obj.call = Math.round(message.call);
+    }
+    if (message.tag !== "") {
+      obj.tag = message.tag;
+    }
+    if (message.count !== 0) {
+      obj.count = Math.round(message.count);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StreamIdsRequest>): StreamIdsRequest {
+    return StreamIdsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamIdsRequest>): StreamIdsRequest {
+    const message = createBaseStreamIdsRequest();
+    message.call = object.call ?? 0;
+    message.tag = object.tag ?? "";
+    message.count = object.count ?? 0;
+    return message;
+  },
+};
+
+function createBaseStreamIdsResponse(): StreamIdsResponse {
+  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined };
+}
+
+export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
+  encode(message: StreamIdsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.call !== 0) {
+      writer.uint32(8).uint32(message.call);
+    }
+    if (message.id !== 0n) {
+      if (BigInt.asIntN(64, message.id) !== message.id) {
+        throw new globalThis.Error("value provided for field message.id of type int64 too large");
+      }
+      writer.uint32(16).int64(message.id);
+    }
+    for (const v of message.segments) {
+      Segment.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.epoch !== 0n) {
+      if (BigInt.asIntN(64, message.epoch) !== message.epoch) {
+        throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
+      }
+      writer.uint32(32).int64(message.epoch);
+    }
+    if (message.error !== undefined) {
+      Status.encode(message.error, writer.uint32(42).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamIdsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamIdsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.call = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.id = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.segments.push(Segment.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.epoch = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.error = Status.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StreamIdsResponse {
+    return {
+      call: isSet(object.call) ? globalThis.Number(object.call) : 0,
+      id: isSet(object.id) ? BigInt(object.id) : 0n,
+      segments: globalThis.Array.isArray(object?.segments) ? object.segments.map((e: any) => Segment.fromJSON(e)) : [],
+      epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      error: isSet(object.error) ? Status.fromJSON(object.error) : undefined,
+    };
+  },
+
+  toJSON(message: StreamIdsResponse): unknown {
+    const obj: any = {};
+    if (message.call !== 0) {
+      obj.call = Math.round(message.call);
+    }
+    if (message.id !== 0n) {
+      obj.id = message.id.toString();
+    }
+    if (message.segments?.length) {
+      obj.segments = message.segments.map((e) => Segment.toJSON(e));
+    }
+    if (message.epoch !== 0n) {
+      obj.epoch = message.epoch.toString();
+    }
+    if (message.error !== undefined) {
+      obj.error = Status.toJSON(message.error);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StreamIdsResponse>): StreamIdsResponse {
+    return StreamIdsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamIdsResponse>): StreamIdsResponse {
+    const message = createBaseStreamIdsResponse();
+    message.call = object.call ?? 0;
+    message.id = (object.id !== undefined && object.id !== null) ? BigInt(object.id) : 0n;
+    message.segments = object.segments?.map((e) => Segment.fromPartial(e)) || [];
+    message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.error = (object.error !== undefined && object.error !== null)
+      ? Status.fromPartial(object.error)
+      : undefined;
+    return message;
+  },
+};
+
 function createBaseAllocateSegmentRequest(): AllocateSegmentRequest {
   return { tag: "", count: 0, after: 0n };
 }
@@ -598,7 +872,7 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
 };
 
 function createBaseAllocateSegmentResponse(): AllocateSegmentResponse {
-  return { segments: [], epoch: 0n, releaseToken: "", maxAge: undefined, order: 0 };
+  return { segments: [], epoch: 0n, releaseToken: "", maxAge: undefined, order: 0, maxCount: 0 };
 }
 
 export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
@@ -620,6 +894,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     }
     if (message.order !== 0) {
       writer.uint32(40).int32(message.order);
+    }
+    if (message.maxCount !== 0) {
+      writer.uint32(48).int32(message.maxCount);
     }
     return writer;
   },
@@ -677,6 +954,14 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
             message.order = reader.int32() as any;
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.maxCount = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -704,6 +989,11 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
         ? Duration.fromJSON(object.max_age)
         : undefined,
       order: isSet(object.order) ? orderFromJSON(object.order) : 0,
+      maxCount: isSet(object.maxCount)
+        ? globalThis.Number(object.maxCount)
+        : isSet(object.max_count)
+        ? globalThis.Number(object.max_count)
+        : 0,
     };
   },
 
@@ -724,6 +1014,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     if (message.order !== 0) {
       obj.order = orderToJSON(message.order);
     }
+    if (message.maxCount !== 0) {
+      obj.maxCount = Math.round(message.maxCount);
+    }
     return obj;
   },
 
@@ -739,6 +1032,7 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
       ? Duration.fromPartial(object.maxAge)
       : undefined;
     message.order = object.order ?? 0;
+    message.maxCount = object.maxCount ?? 0;
     return message;
   },
 };
@@ -952,6 +1246,20 @@ export const IdServiceService = {
     responseSerialize: (value: GenerateIdsResponse): Buffer => Buffer.from(GenerateIdsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GenerateIdsResponse => GenerateIdsResponse.decode(value),
   },
+  /**
+   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
+   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
+   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   */
+  streamIds: {
+    path: "/idmint.v1.IdService/StreamIds" as const,
+    requestStream: true as const,
+    responseStream: true as const,
+    requestSerialize: (value: StreamIdsRequest): Buffer => Buffer.from(StreamIdsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): StreamIdsRequest => StreamIdsRequest.decode(value),
+    responseSerialize: (value: StreamIdsResponse): Buffer => Buffer.from(StreamIdsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): StreamIdsResponse => StreamIdsResponse.decode(value),
+  },
   /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
   allocateSegment: {
     path: "/idmint.v1.IdService/AllocateSegment" as const,
@@ -986,6 +1294,12 @@ export interface IdServiceServer extends UntypedServiceImplementation {
   generateId: handleUnaryCall<GenerateIdRequest, GenerateIdResponse>;
   /** Mints several ids at once, answered as segments, or one by one with as_list. All of them or none. */
   generateIds: handleUnaryCall<GenerateIdsRequest, GenerateIdsResponse>;
+  /**
+   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
+   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
+   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   */
+  streamIds: handleBidiStreamingCall<StreamIdsRequest, StreamIdsResponse>;
   /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
   allocateSegment: handleUnaryCall<AllocateSegmentRequest, AllocateSegmentResponse>;
   /**
@@ -1028,6 +1342,17 @@ export interface IdServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GenerateIdsResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
+   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
+   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   */
+  streamIds(): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
+  streamIds(options: Partial<CallOptions>): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
+  streamIds(
+    metadata: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
   /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
   allocateSegment(
     request: AllocateSegmentRequest,

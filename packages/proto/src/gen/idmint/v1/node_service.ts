@@ -110,6 +110,16 @@ export interface GetNodeStatusResponse {
   issuedIds: bigint;
   /** Ids granted by the store and lost to a gap since the start (unknown outcomes, dropped segments). */
   wastedIds: bigint;
+  /** What keeps this process's garbage collections short (docs/operations.md). */
+  gcCures?: GcCures | undefined;
+}
+
+/** Whether the two cures of slow garbage collections are at work in a server process. */
+export interface GcCures {
+  /** V8's allocation-site pretenuring is switched off. */
+  pretenuring: boolean;
+  /** The streams of each HTTP/2 session are kept in a ring. */
+  streamRing: boolean;
 }
 
 /** The store of a server. */
@@ -196,6 +206,7 @@ function createBaseGetNodeStatusResponse(): GetNodeStatusResponse {
     bufferedTags: 0,
     issuedIds: 0n,
     wastedIds: 0n,
+    gcCures: undefined,
   };
 }
 
@@ -230,6 +241,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         throw new globalThis.Error("value provided for field message.wastedIds of type int64 too large");
       }
       writer.uint32(64).int64(message.wastedIds);
+    }
+    if (message.gcCures !== undefined) {
+      GcCures.encode(message.gcCures, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -311,6 +325,14 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
             message.wastedIds = reader.int64() as bigint;
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.gcCures = GcCures.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -353,6 +375,11 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         : isSet(object.wasted_ids)
         ? BigInt(object.wasted_ids)
         : 0n,
+      gcCures: isSet(object.gcCures)
+        ? GcCures.fromJSON(object.gcCures)
+        : isSet(object.gc_cures)
+        ? GcCures.fromJSON(object.gc_cures)
+        : undefined,
     };
   },
 
@@ -382,6 +409,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.wastedIds !== 0n) {
       obj.wastedIds = message.wastedIds.toString();
     }
+    if (message.gcCures !== undefined) {
+      obj.gcCures = GcCures.toJSON(message.gcCures);
+    }
     return obj;
   },
 
@@ -400,6 +430,98 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     message.bufferedTags = object.bufferedTags ?? 0;
     message.issuedIds = (object.issuedIds !== undefined && object.issuedIds !== null) ? BigInt(object.issuedIds) : 0n;
     message.wastedIds = (object.wastedIds !== undefined && object.wastedIds !== null) ? BigInt(object.wastedIds) : 0n;
+    message.gcCures = (object.gcCures !== undefined && object.gcCures !== null)
+      ? GcCures.fromPartial(object.gcCures)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseGcCures(): GcCures {
+  return { pretenuring: false, streamRing: false };
+}
+
+export const GcCures: MessageFns<GcCures> = {
+  encode(message: GcCures, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pretenuring !== false) {
+      writer.uint32(8).bool(message.pretenuring);
+    }
+    if (message.streamRing !== false) {
+      writer.uint32(16).bool(message.streamRing);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GcCures {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGcCures();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.pretenuring = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.streamRing = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GcCures {
+    return {
+      pretenuring: isSet(object.pretenuring) ? globalThis.Boolean(object.pretenuring) : false,
+      streamRing: isSet(object.streamRing)
+        ? globalThis.Boolean(object.streamRing)
+        : isSet(object.stream_ring)
+        ? globalThis.Boolean(object.stream_ring)
+        : false,
+    };
+  },
+
+  toJSON(message: GcCures): unknown {
+    const obj: any = {};
+    if (message.pretenuring !== false) {
+      obj.pretenuring = message.pretenuring;
+    }
+    if (message.streamRing !== false) {
+      obj.streamRing = message.streamRing;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GcCures>): GcCures {
+    return GcCures.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GcCures>): GcCures {
+    const message = createBaseGcCures();
+    message.pretenuring = object.pretenuring ?? false;
+    message.streamRing = object.streamRing ?? false;
     return message;
   },
 };
