@@ -14,7 +14,6 @@ if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenur
 let next = 1n;
 const epoch = 1n;
 const releaseToken = "0123456789abcdef01234567";
-const maxCount = 10_000_000;
 const maxAge = { seconds: 600n, nanos: 0 };
 
 const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSegment"> = {
