@@ -11,7 +11,6 @@ import { status as statusOfSqlite } from "./sqlite/status.ts";
 import { SqliteStore } from "./sqlite/store.ts";
 
 export {
-  DEFAULT_TIMEOUT_MS,
   type PostgresConfig,
   type SqliteConfig,
   type StoreConfig,

@@ -6,7 +6,7 @@ import { storeClosed, storeUnavailable } from "../shared/failures.ts";
 import { prepareSession } from "./session.ts";
 
 /** A statement; with a name PostgreSQL keeps its plan. */
-export interface Statement {
+interface Statement {
   readonly name?: string;
   readonly text: string;
   readonly values?: readonly unknown[];

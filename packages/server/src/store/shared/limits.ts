@@ -3,7 +3,7 @@ import { type GrantRequest, invalidField, MAX_ID } from "@idmint/core";
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;
 /** Most names of one `getTags`, and most watched tags of one `changes`. */
-export const MAX_NAMES = 1_000;
+const MAX_NAMES = 1_000;
 
 // Breaking one of these is a fault of the calling code, not of a caller's input, hence RangeError.
 
