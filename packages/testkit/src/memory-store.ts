@@ -242,7 +242,7 @@ export class MemoryStore implements Store, AcceptStore {
     const fenced = this.#fenced();
     if (fenced !== "")
       return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail: fenced };
-    if ((row?.version ?? -1n) < request.seenVersion) {
+    if ((row?.version ?? 0n) < request.seenVersion) {
       const detail = "the row's version is lower than one that was seen";
       return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
     }

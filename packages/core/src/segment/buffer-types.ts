@@ -93,7 +93,7 @@ export interface LoadRequest {
  * idle: nothing is on its way. loading: one load is in flight. backoff: the last load failed with `error`; the next may
  * start at `retryAt`. A `final` error (not UNAVAILABLE) is answered to whoever asks until then; otherwise they wait.
  */
-export type Loading =
+type Loading =
   | { readonly phase: "idle" }
   | {
       readonly phase: "loading";
