@@ -9,6 +9,7 @@ export interface Mutant {
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
+const service = "packages/server/src/service";
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const sqlite = "packages/server/src/store/sqlite";
@@ -258,5 +259,55 @@ export const mutants: readonly Mutant[] = [
     find: `      if (warnings.length > 0) {`,
     replace: `      if (warnings.length < 0) {`,
     tests: [onPostgres],
+  },
+  {
+    name: "service: a release is honoured twice",
+    file: `${service}/release-tokens.ts`,
+    find: `    this.#tokens.delete(token);`,
+    replace: ``,
+    tests: ["packages/server/test/service/release-tokens.test.ts"],
+  },
+  {
+    name: "service: a give-back is retried",
+    file: `${service}/directory.ts`,
+    find: `within(() => store.giveBack(requests), boundMs, timers);`,
+    replace: `within(
+          () => store.giveBack(requests).catch(() => store.giveBack(requests)),
+          boundMs,
+          timers,
+        );`,
+    tests: ["packages/server/test/shutdown.e2e.test.ts"],
+  },
+  {
+    name: "service: a give-back over the hole of another server's grant",
+    file: `${service}/give-back.ts`,
+    find: `if (lastOf(segment) === from - 1n) from = segment.base;`,
+    replace: `from = segment.base;`,
+    tests: ["packages/server/test/service/give-back.model.test.ts"],
+  },
+  {
+    name: "service: answers of an earlier history of the store are used",
+    file: `${service}/grants.ts`,
+    find: `if (history === this.#history) this.#accept(batch, requests, grants);
+      else this.#discard(batch, grants);`,
+    replace: `this.#accept(batch, requests, grants);`,
+    tests: ["packages/server/test/service/grants.test.ts"],
+  },
+  {
+    name: "service: a tag in two calls of the store at once",
+    file: `${service}/grants-state.ts`,
+    find: `batch.length < maxBatch && !state.busy.has(tag)`,
+    replace: `batch.length < maxBatch`,
+    tests: ["packages/server/test/service/grants-state.test.ts"],
+  },
+  {
+    name: "service: the version guard admits every grant",
+    file: "packages/core/src/segment/version-guard.ts",
+    find: `if (version <= seenWhenSent) return false;`,
+    replace: ``,
+    tests: [
+      "packages/core/test/segment.test.ts",
+      "packages/server/test/service/uniqueness.model.test.ts",
+    ],
   },
 ];

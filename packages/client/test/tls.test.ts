@@ -2,7 +2,6 @@ import { ServerCredentials } from "@grpc/grpc-js";
 import { selfSigned } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { createIdClient, type TlsOptions } from "../src/index.ts";
-
 import { FakeServer, FakeStore } from "./fake-fleet.ts";
 import { refusal } from "./support.ts";
 

@@ -1,0 +1,91 @@
+import { type Grant, type GrantRequest, IdmintError, VersionGuard } from "@idmint/core";
+import { FakeTime } from "@idmint/testkit";
+import { expect, test } from "vitest";
+import { createCounters } from "../../src/service/counters.ts";
+import { Grants } from "../../src/service/grants.ts";
+
+/** A store whose calls the test answers by hand. */
+function setUp() {
+  const calls: { requests: readonly GrantRequest[]; answer: (grants: Grant[]) => void }[] = [];
+  const guard = new VersionGuard();
+  const wentBack: string[] = [];
+  const counters = createCounters();
+  const grants = new Grants({
+    store: {
+      maxBatch: 10,
+      grant: (requests) => {
+        const { promise, resolve } = Promise.withResolvers<readonly Grant[]>();
+        calls.push({ requests, answer: resolve });
+        return promise;
+      },
+    },
+    guard,
+    timers: new FakeTime(),
+    storeTimeoutMs: 1_000,
+    counters,
+    emit: () => undefined,
+    afterTurn: (run) => queueMicrotask(run),
+    onWentBack: (tag) => wentBack.push(tag),
+  });
+  return { grants, guard, calls, wentBack, counters };
+}
+
+const settled = async (): Promise<void> => {
+  for (let i = 0; i < 10; i++) await Promise.resolve();
+};
+const wish = (tag: string) => ({ tag, count: 10, minCount: 1, after: 0n });
+const granted = (tag: string, version: bigint): Grant => ({
+  outcome: "granted",
+  tag,
+  base: 1n,
+  count: 10,
+  version,
+  epoch: 1n,
+});
+
+async function reasonOf(answer: Promise<unknown>): Promise<string> {
+  const error: unknown = await answer.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  return error instanceof IdmintError ? error.reason : "answered";
+}
+
+test("loads that begin in one turn are one call of the store", async () => {
+  const { grants, calls } = setUp();
+  const answers = ["a", "b", "c"].map((tag) => grants.request(wish(tag)));
+  await settled();
+  expect(calls).toHaveLength(1);
+  expect(calls[0]?.requests.map(({ tag }) => tag)).toEqual(["a", "b", "c"]);
+  calls[0]?.answer(["a", "b", "c"].map((tag) => granted(tag, 1n)));
+  expect((await Promise.all(answers)).map(({ tag }) => tag)).toEqual(["a", "b", "c"]);
+});
+
+test("an answer to a call of an earlier history of the store is waste", async () => {
+  const { grants, calls, counters } = setUp();
+  const early = reasonOf(grants.request(wish("orders")));
+  await settled();
+  grants.startHistory();
+  calls[0]?.answer([granted("orders", 5n)]);
+  expect(await early).toBe("SEGMENT_NOT_READY");
+  expect(counters.wastedIds).toBe(10);
+});
+
+test("a request tells the highest version seen when it is sent, and a grant not above it is not used", async () => {
+  const { grants, guard, calls, wentBack } = setUp();
+  guard.observe("orders", 7n);
+  const answer = reasonOf(grants.request(wish("orders")));
+  await settled();
+  expect(calls[0]?.requests[0]?.seenVersion).toBe(7n);
+  calls[0]?.answer([granted("orders", 7n)]);
+  expect(await answer).toBe("STORE_EPOCH_CHANGED");
+  expect(wentBack).toEqual(["orders"]);
+});
+
+test("an answer that does not fit its request is not used", async () => {
+  const { grants, calls } = setUp();
+  const answer = reasonOf(grants.request(wish("orders")));
+  await settled();
+  calls[0]?.answer([{ ...granted("orders", 1n), count: 11 } as Grant]);
+  expect(await answer).toBe("STORE_UNAVAILABLE");
+});
