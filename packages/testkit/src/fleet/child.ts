@@ -18,6 +18,8 @@ export interface ChildOptions {
   readonly cwd?: string;
 }
 
+/** Longest start of a process, on a machine that does much else. */
+const START_TIMEOUT_MS = 60_000;
 /** How much of a process's output is kept: the newest. */
 const MAX_OUTPUT = 256 * 1_024;
 const repository = path.resolve(import.meta.dirname, "../../../..");
@@ -36,6 +38,7 @@ export class Child {
   /** Settles when the process has ended and its output is read. Never rejects. */
   readonly ended: Promise<Exit>;
   readonly #process: ChildProcess;
+  readonly #startedAt: number = performance.now();
   #stdout = "";
   #stderr = "";
   #exit: Exit | undefined;
@@ -73,6 +76,11 @@ export class Child {
     return this.#process.pid;
   }
 
+  /** How long ago it was begun, in milliseconds. */
+  get ageMs(): number {
+    return performance.now() - this.#startedAt;
+  }
+
   /** How it ended; undefined while it runs. */
   get exit(): Exit | undefined {
     return this.#exit;
@@ -103,7 +111,7 @@ export class Child {
   }
 
   /** Waits for a text on its standard output. Fails at once when the process ends before. */
-  async waitForOutput(text: string, withinMs = 15_000): Promise<void> {
+  async waitForOutput(text: string, withinMs: number = START_TIMEOUT_MS): Promise<void> {
     await until(
       `${this.name} says ${text}`,
       () => this.#stdout.includes(text) || this.#exit !== undefined,
@@ -123,7 +131,7 @@ export class Child {
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  withinMs = 20_000,
+  withinMs: number = START_TIMEOUT_MS,
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
   const child = new Child(CLI, args, { name: `idmint ${args.join(" ")}`, env });
   try {
