@@ -2,7 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { IdmintError } from "@idmint/client";
 import { expect, test } from "vitest";
-import type { Fleet } from "../src/fleet/fleet.ts";
+import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
 import { sqliteFile, startFleet } from "./fleet-support.ts";
 
@@ -42,6 +42,27 @@ test("a server that was alone gives its unused ids back: the next start goes on 
   }
   expect(ids).toEqual(ids.map((_, at) => BigInt(at + 1)));
   expect((await first.api.getTag("orders")).floor).toBe(BigInt(ids.length));
+});
+
+test("a server that was not alone gives nothing back that lies below what others were granted", async () => {
+  const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${await sqliteFile()}` });
+  const [one, other] = fleet.servers as [FleetServer, FleetServer];
+  await one.api.createTag({ name: "orders", min: 100, max: 100 });
+  const ids: bigint[] = [];
+  const draw = async ({ api }: FleetServer, count: number): Promise<void> => {
+    ids.push(...(await api.generateIds({ tag: "orders", count, asList: true })).ids);
+  };
+  // Each in turn is the one whose segments the other's lie above, and comes back while the other goes on.
+  for (let round = 0; round < 2; round++) {
+    const [first, second] = round % 2 === 0 ? [one, other] : [other, one];
+    await draw(first, 3);
+    await draw(second, 130);
+    expect((await first.stop()).code).toBe(0);
+    await draw(second, 150);
+    await first.start();
+    await draw(first, 150);
+  }
+  expect(new Set(ids).size).toBe(ids.length);
 });
 
 test("a stopping server says NOT_SERVING, answers the call in flight, refuses new ones, and ends with 0", async () => {
