@@ -1,8 +1,10 @@
 import { connect, createServer, type Http2Server, type Http2Session } from "node:http2";
 import { duplexPair } from "node:stream";
-import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
 import type { Server } from "@grpc/grpc-js";
+import { type CureStatus, pretenuringCure } from "./pretenuring.ts";
 import { PendingStreams, StreamRing } from "./stream-ring.ts";
+
+export { applyPretenuringCure } from "./pretenuring.ts";
 
 // A gRPC server on Node falls into a state in which a quarter of its young objects survive each collection, and every
 // collection takes 10 to 25 ms instead of 1. It has two causes, and both must go: then a server answers a third more
@@ -15,46 +17,17 @@ import { PendingStreams, StreamRing } from "./stream-ring.ts";
 //    call. V8 makes a new table every few entries and chains the old one to it; once a full collection has moved such a
 //    table to the old space, its dead streams stay, and all they refer to. The cure puts a ring in place of them.
 
-/** active: applied, and seen to work. unavailable: this Node does not have what it takes, and runs as it always did. */
-export type CureStatus = "not_applied" | "active" | "unavailable";
-
 /** Which cures this process has. */
 export interface GcCures {
   readonly pretenuring: CureStatus;
   readonly streamRing: CureStatus;
 }
 
-let pretenuring: CureStatus = "not_applied";
 let streamRing: CureStatus = "not_applied";
 
 /** Which cures this process has, for NodeService.GetNodeStatus. */
 export function gcCures(): GcCures {
-  return { pretenuring, streamRing };
-}
-
-const PRETENURING_OFF = "--no-allocation-site-pretenuring";
-const PRETENURING_ON = "--allocation-site-pretenuring";
-const FIRST_NODE_KNOWN = 22;
-
-/**
- * Switches V8's allocation-site pretenuring off for this process. To be called before anything else runs: code that was
- * compiled before keeps what it learned. It is the same as `node --no-allocation-site-pretenuring`, which NODE_OPTIONS
- * refuses. Harmless when it is off already.
- *
- * V8 says nothing of its flags, but the tag under which it caches code is made from them: the flag exists where setting
- * it one way and the other gives two tags.
- */
-export function applyPretenuringCure(): CureStatus {
-  // V8 writes to stderr about a flag it does not know, so older ones, which were not tried, are not asked.
-  if (Number.parseInt(process.versions.node, 10) < FIRST_NODE_KNOWN) {
-    pretenuring = "unavailable";
-    return pretenuring;
-  }
-  setFlagsFromString(PRETENURING_ON);
-  const withPretenuring = cachedDataVersionTag();
-  setFlagsFromString(PRETENURING_OFF);
-  pretenuring = cachedDataVersionTag() === withPretenuring ? "unavailable" : "active";
-  return pretenuring;
+  return { pretenuring: pretenuringCure(), streamRing };
 }
 
 /** What is replaced of a session's private state. */
