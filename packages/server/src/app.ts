@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { AcceptStore, Store } from "@idmint/core";
+import { type AcceptStore, invalidField, type Store } from "@idmint/core";
 import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
@@ -8,6 +8,7 @@ import type { Address } from "./config/types.ts";
 import { tlsCredentials, type TlsFiles } from "./grpc/credentials.ts";
 import { GrpcDoor } from "./grpc/door.ts";
 import { gcCures } from "./grpc/gc-cures.ts";
+import type { ConnectionSource } from "./grpc/listener.ts";
 import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { Running, type RunningServer } from "./main/running.ts";
@@ -28,6 +29,18 @@ export interface ServerParts {
   readonly onEvent?: Emit;
   /** Takes the log's lines instead of stderr. */
   readonly logSink?: LineSink;
+  /** This process is one of several. */
+  readonly worker?: WorkerParts;
+}
+
+/** What a worker has of its parent. */
+interface WorkerParts {
+  /** From 1. */
+  readonly number: number;
+  /** Connections come from here, and no port is listened on. */
+  readonly connections: ConnectionSource;
+  /** Where the parent answers the probes, for all. */
+  readonly httpAddress: string;
 }
 
 /**
@@ -37,8 +50,10 @@ export interface ServerParts {
  * used or an address cannot be had; nothing is left behind then.
  */
 export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
+  if (config.workers !== 1) throw invalidField("workers", "must be 1 for a server in one process");
   const { logLevel: level, logFormat: format } = config;
-  const log = createLogger({ level, format }, parts.logSink);
+  const { worker } = parts;
+  const log = createLogger({ level, format, worker: worker?.number }, parts.logSink);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
@@ -48,7 +63,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const store = parts.store ?? (await openStore(storeConfigOf(config)));
     undo.unshift(() => store.close());
     const services = createServices(config, store, emit, parts.authorise ?? allowAll, activeCures);
-    const grpc = await createGrpcDoor(config, services, emit);
+    const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => services.poll.stop());
     await services.poll.start();
@@ -57,9 +72,12 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       ready: node.ready,
       state: node.status().state,
     });
-    const http = new HttpDoor({ ready }, config.httpAddress);
-    undo.unshift(() => http.close());
-    const httpAddress = await listen(http, OPTIONS.httpAddress, config.httpAddress);
+    const http = worker === undefined ? new HttpDoor({ ready }, config.httpAddress) : undefined;
+    undo.unshift(() => http?.close());
+    const httpAddress =
+      http === undefined
+        ? (worker?.httpAddress ?? "")
+        : await listen(http, OPTIONS.httpAddress, config.httpAddress);
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress };
@@ -70,7 +88,12 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   }
 }
 
-async function createGrpcDoor(config: Config, services: Services, emit: Emit): Promise<GrpcDoor> {
+async function createGrpcDoor(
+  config: Config,
+  services: Services,
+  emit: Emit,
+  source: ConnectionSource | undefined,
+): Promise<GrpcDoor> {
   const { api, counters } = services;
   const onBadReload = (cause: unknown): void =>
     emit({ type: "internal-error", where: "reload of the TLS files", cause });
@@ -78,7 +101,7 @@ async function createGrpcDoor(config: Config, services: Services, emit: Emit): P
   const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
     { api, clock: realSystem.clock, counters, emit },
-    { ...config.grpcAddress, tls, maxConnections: config.limitConnections },
+    { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
   );
 }
 
@@ -123,7 +146,7 @@ function tlsOf(config: Config): TlsFiles | undefined {
 }
 
 /** The address that was taken; rejects with the option that chooses another. */
-async function listen(
+export async function listen(
   door: { listen(): Promise<number> },
   option: Option<Address>,
   address: Address,

@@ -1,19 +1,18 @@
-import { IdmintError } from "@idmint/core";
+import { invalidField } from "@idmint/core";
 import { makeStore, type ServerParts, startServer } from "./app.ts";
 import { type ConfigSources, loadConfig } from "./config/load.ts";
-import { OPTIONS } from "./config/table.ts";
+import { type Config, OPTIONS } from "./config/table.ts";
 import { assertFree } from "./main/address.ts";
-import type { RunningServer } from "./main/running.ts";
+import { DEMO_TAG, makeDemoTag } from "./main/demo-tag.ts";
+import type { Serving } from "./main/running.ts";
+import { startWorkers } from "./serving.ts";
 
 /** A server for trying things out, and what to tell whoever started it. */
 export interface DevServer {
-  readonly server: RunningServer;
+  readonly server: Serving;
   /** Words for people: where it listens, and what to type next. Ends without a newline. */
   readonly banner: string;
 }
-
-/** The tag that is there from the start. */
-const DEMO_TAG = "demo";
 
 /**
  * Starts a server with everything made on the spot: a SQLite store (./.idmint/idmint.db by default) and the tag `demo`.
@@ -28,36 +27,26 @@ export async function startDev(
   await assertFree(config.grpcAddress, OPTIONS.grpcAddress.key);
   await assertFree(config.httpAddress, OPTIONS.httpAddress.key);
   await makeStore(config);
+  const server = await startServed(config, parts);
+  return { server, banner: bannerOf(server, config.storeUrl) };
+}
+
+async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
+  if (config.workers > 1) {
+    if (Object.keys(parts).length === 0) return startWorkers(config, { makesDemoTag: true });
+    throw invalidField("workers", "must be 1 with parts, which other processes cannot have");
+  }
   const server = await startServer(config, parts);
   try {
-    await makeDemoTag(server);
+    await makeDemoTag(server.tags);
+    return server;
   } catch (error) {
     await server.close();
     throw error;
   }
-  return { server, banner: bannerOf(server, config.storeUrl) };
 }
 
-async function makeDemoTag(server: RunningServer): Promise<void> {
-  const kind = {
-    kind: "segment" as const,
-    start: 0n,
-    min: 0,
-    max: 0,
-    holdForMs: undefined,
-    maxAgeMs: undefined,
-  };
-  const description = "made by start-dev, for trying things out";
-  const draft = { name: DEMO_TAG, description, order: undefined, ceiling: 0n, kind };
-  try {
-    await server.tags.create(draft, []);
-  } catch (thrown) {
-    // Somebody gave it other settings; it is there, which is all that is wanted.
-    if (IdmintError.from(thrown).reason !== "TAG_EXISTS") throw thrown;
-  }
-}
-
-function bannerOf({ grpcAddress, httpAddress }: RunningServer, storeUrl: string): string {
+function bannerOf({ grpcAddress, httpAddress }: Serving, storeUrl: string): string {
   return `idmint listens for gRPC on ${grpcAddress}, for probes on http://${httpAddress}
 Store: ${storeUrl}
 

@@ -1,10 +1,11 @@
 // To run a server.
 export { type ServerParts, startServer, storeConfigOf } from "./app.ts";
+export { startServing } from "./serving.ts";
 export { type ConfigSources, loadConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
 export type { Address } from "./config/types.ts";
 export { type DevServer, startDev } from "./dev.ts";
-export type { RunningServer } from "./main/running.ts";
+export type { RunningServer, Serving } from "./main/running.ts";
 export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
 // For command lines: the flags that follow from the table of options.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";

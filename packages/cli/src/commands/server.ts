@@ -1,4 +1,4 @@
-import type { RunningServer } from "@idmint/server";
+import type { Serving } from "@idmint/server";
 import type { Command } from "commander";
 import { bannerText } from "../banner.ts";
 import { addConfigFlags, configSources, loadServerConfig } from "../config-flags.ts";
@@ -48,13 +48,13 @@ ${examplesText([
     );
   addOutputOptions(command);
   command.action(async () => {
-    const { startServer } = await import("@idmint/server");
-    await runToTheEnd(command, io, await startServer(await loadServerConfig(command, io)));
+    const { startServing } = await import("@idmint/server");
+    await runToTheEnd(command, io, await startServing(await loadServerConfig(command, io)));
   });
 }
 
 /** With --json says where it listens, for those who let it choose a port; then runs until it is told to stop. */
-async function runToTheEnd(command: Command, io: Io, server: RunningServer): Promise<void> {
+async function runToTheEnd(command: Command, io: Io, server: Serving): Promise<void> {
   const { runUntilSignal } = await import("@idmint/server");
   // From here on a signal is the server's to hear; one that came while it started must not be lost.
   const end = runUntilSignal(server);

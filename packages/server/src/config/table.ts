@@ -22,6 +22,7 @@ export interface Config {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
+  readonly workers: number;
   readonly storeUrl: string;
   readonly storePassword: string | undefined;
   readonly storeTimeoutMs: number;
@@ -93,6 +94,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "127.0.0.1:7601",
     "Where /healthz and /readyz are answered, in plain HTTP.",
   ),
+  workers: option(
+    "workers",
+    integer(1, 64),
+    "1",
+    "Processes that share the gRPC port, about as many as there are cores for them. Each has its own segments, its own connections to the store and its own limits, except that `limits.connections` holds for all together.",
+  ),
   storeUrl: option(
     "store.url",
     storeUrl,
@@ -118,7 +125,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.pool_size",
     integer(1, 100),
     "4",
-    "Most connections of this server to PostgreSQL.",
+    "Most connections to PostgreSQL, of each process.",
   ),
   allowUnsafeStore: option(
     "allow_unsafe_store",

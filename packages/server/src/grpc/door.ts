@@ -22,7 +22,7 @@ import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { cureSessionsOf, verifyStreamRingCure } from "./gc-cures.ts";
 import { Health } from "./health.ts";
-import { Listener } from "./listener.ts";
+import { type ConnectionSource, Listener } from "./listener.ts";
 import { addReflection } from "./reflection.ts";
 
 /**
@@ -52,6 +52,8 @@ export interface GrpcDoorOptions {
   /** Undefined: in plain text. */
   readonly tls: TlsCredentials | undefined;
   readonly maxConnections: number;
+  /** Connections come from here; host and port are not listened on. */
+  readonly source?: ConnectionSource | undefined;
 }
 
 export interface GrpcDoorPorts {
@@ -91,6 +93,7 @@ export class GrpcDoor {
     this.#listener = new Listener(this.#injector, {
       host: options.host,
       port: options.port,
+      source: options.source,
       maxConnections: options.maxConnections,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
       onRefused: (peer, why) => ports.emit({ type: "connection-refused", peer, why }),

@@ -4,9 +4,18 @@ import type { ConnectionInjector } from "@grpc/grpc-js";
 /** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
 const PREFACE_BYTES = 24;
 
+/** Where connections come from when somebody else listens. */
+export interface ConnectionSource {
+  readonly port: number;
+  start(take: (socket: Socket) => void): void;
+  stop(): void;
+}
+
 export interface ListenerOptions {
   readonly host: string;
   readonly port: number;
+  /** Connections come from here; host and port are not listened on. */
+  readonly source?: ConnectionSource | undefined;
   /** Connections that are open at once; further ones are closed. */
   readonly maxConnections: number;
   /** How long a new connection may take to send its preface. */
@@ -33,7 +42,11 @@ export class Listener {
 
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
-    const { host, port } = this.#options;
+    const { host, port, source } = this.#options;
+    if (source !== undefined) {
+      source.start((socket) => this.#take(socket));
+      return Promise.resolve(source.port);
+    }
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen({ host, port, backlog: 1_024 }, () => {
@@ -53,6 +66,7 @@ export class Listener {
 
   /** Takes no further connections. */
   stop(): void {
+    this.#options.source?.stop();
     this.#server.close();
   }
 

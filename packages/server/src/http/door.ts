@@ -18,7 +18,12 @@ export interface HttpDoorOptions {
 /** What the probes ask. */
 export interface Probes {
   /** Whether callers should be sent here, and why not. */
-  readonly ready: () => { readonly ready: boolean; readonly state: string };
+  readonly ready: () => {
+    readonly ready: boolean;
+    readonly state: string;
+    /** Where there are several processes: how many, and how many of them are ready. */
+    readonly workers?: { readonly total: number; readonly ready: number };
+  };
 }
 
 /** /healthz (the process lives) and /readyz (send callers here), as JSON. */
@@ -67,8 +72,8 @@ function answer(probes: Probes, request: IncomingMessage, response: ServerRespon
   } else if (path === "/healthz") {
     send(response, 200, { status: "alive" });
   } else {
-    const { ready, state } = probes.ready();
-    send(response, ready ? 200 : 503, { ready, state });
+    const status = probes.ready();
+    send(response, status.ready ? 200 : 503, { ...status });
   }
 }
 

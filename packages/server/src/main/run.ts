@@ -1,4 +1,4 @@
-import type { RunningServer } from "./running.ts";
+import type { Serving } from "./running.ts";
 
 /** What a run needs of the process; a test passes its own. */
 export interface SignalSource {
@@ -15,13 +15,16 @@ export const FORCED_EXIT_CODE = 1;
  * once with FORCED_EXIT_CODE: unused ids become a gap.
  */
 export async function runUntilSignal(
-  server: Pick<RunningServer, "close">,
+  server: Pick<Serving, "close" | "kill">,
   source: SignalSource = process,
 ): Promise<number> {
   const first = Promise.withResolvers<void>();
   let isStopping = false;
   const onSignal = (): void => {
-    if (isStopping) source.exit(FORCED_EXIT_CODE);
+    if (isStopping) {
+      server.kill?.();
+      source.exit(FORCED_EXIT_CODE);
+    }
     isStopping = true;
     first.resolve();
   };

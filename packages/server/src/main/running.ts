@@ -1,10 +1,11 @@
 import type { Store } from "@idmint/core";
 import { draining } from "../api/method.ts";
+import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags.ts";
-import type { Services } from "./services.ts";
+import { type Services, STORE_GRACE_MS } from "./services.ts";
 
 /** How long answers may take to leave when everything else is done. */
 const CLOSE_GRACE_MS = 1_000;
@@ -12,19 +13,32 @@ const CLOSE_GRACE_MS = 1_000;
 const STORE_CLOSE_MS = 2_000;
 const TICK_MS = 1_000;
 
-/** What a running server is. */
-export interface RunningServer {
+/** What listens, in one process or in several. */
+export interface Serving {
   /** host:port, with the port that was taken. */
   readonly grpcAddress: string;
   readonly httpAddress: string;
-  readonly node: NodeService;
-  readonly tags: TagService;
-  readonly counters: Readonly<Counters>;
   /**
    * Stops: NOT_SERVING and DRAINING at once, calls in flight may finish for `drain_time`, then nothing is issued any
    * more, what is unused goes back to the store, and everything is closed. Calling it again answers the same promise.
    */
   close(): Promise<void>;
+  /** Ends processes other than this one at once, where there are any. */
+  kill?(): void;
+}
+
+/** What a running server is. */
+export interface RunningServer extends Serving {
+  readonly node: NodeService;
+  readonly tags: TagService;
+  readonly counters: Readonly<Counters>;
+}
+
+/** Longest that `close` takes: the calls in flight, one give-back, and the closing. */
+export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeoutMs">): number {
+  return (
+    config.drainTimeMs + config.storeTimeoutMs + STORE_GRACE_MS + CLOSE_GRACE_MS + STORE_CLOSE_MS
+  );
 }
 
 /** What a running server needs of the door that carries its calls. */
@@ -39,7 +53,8 @@ export interface RunningParts {
   readonly services: Services;
   readonly store: Pick<Store, "close">;
   readonly grpc: CallDoor;
-  readonly http: { close(): Promise<void> };
+  /** Undefined: another process answers the probes. */
+  readonly http: { close(): Promise<void> } | undefined;
   readonly emit: Emit;
   readonly flush: () => void;
   readonly grpcAddress: string;
@@ -94,7 +109,7 @@ export class Running implements RunningServer {
     poll.stop();
     const { givenBack, wasted } = await directory.drain(draining());
     await grpc.close(CLOSE_GRACE_MS);
-    await http.close();
+    await http?.close();
     await atMost(STORE_CLOSE_MS, store.close());
     emit({ type: "stopped", givenBack, wasted });
     flush();

@@ -21,7 +21,7 @@ const MAX_RELEASE_TOKENS = 10_000;
 /** A poll is given up after this, so that a store that hangs is noticed, and its return too. */
 const POLL_TIMEOUT_MS = 1_000;
 /** The store's own time-outs come first; this one is for a store that breaks its word. */
-const STORE_GRACE_MS = 500;
+export const STORE_GRACE_MS = 500;
 
 /** The domain services of one server, connected with each other and with the store behind core's ports. */
 export interface Services {

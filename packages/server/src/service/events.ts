@@ -4,6 +4,19 @@ import type { BufferEvent, IdmintError } from "@idmint/core";
 export type ServerEvent =
   | BufferEvent
   | { readonly type: "serving"; readonly grpcAddress: string; readonly httpAddress: string }
+  | { readonly type: "worker-serving"; readonly worker: number; readonly pid: number }
+  | {
+      readonly type: "worker-ended";
+      readonly worker: number;
+      readonly pid: number;
+      readonly code: number | null;
+      readonly signal: string | null;
+      /** What it said was wrong; undefined when it was told to stop, or could not say anything. */
+      readonly error: Error | undefined;
+      /** Undefined: none follows, since all stop. */
+      readonly restartInMs: number | undefined;
+    }
+  | { readonly type: "workers-stopped" }
   | { readonly type: "draining" }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }

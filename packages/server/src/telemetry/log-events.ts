@@ -43,6 +43,18 @@ function logOne(logger: Logger, event: Loggable): void {
     case "serving":
       logger.info(plain(event), "serving");
       break;
+    case "worker-serving":
+      logger.debug(plain(event), event.type);
+      break;
+    case "worker-ended":
+      // One that was sent a signal of its own drained, and its end is no fault.
+      if (event.restartInMs === undefined || event.code === 0)
+        logger.info(plain(event), "a worker process ended");
+      else logger.error(plain(event), "a worker process ended by itself; another one follows");
+      break;
+    case "workers-stopped":
+      logger.info("stopped all worker processes");
+      break;
     case "draining":
       logger.info("told to stop: finishing what is in flight");
       break;

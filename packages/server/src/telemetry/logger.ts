@@ -37,16 +37,22 @@ export interface LogTarget {
 
 /** The server's logger. `sink` takes the lines instead of stderr. */
 export function createLogger(
-  options: { readonly level: LogLevel; readonly format: "json" | "text" },
+  options: {
+    readonly level: LogLevel;
+    readonly format: "json" | "text";
+    /** Which of several processes writes; on every line. */
+    readonly worker?: number | undefined;
+  },
   sink?: LineSink,
 ): LogTarget {
+  const { worker } = options;
   const file = sink === undefined ? openStderr() : undefined;
   const lines = sink ?? file ?? { write: () => undefined };
   const target = options.format === "json" ? lines : textSink(lines);
   const logger = pino(
     {
       level: options.level,
-      base: null,
+      base: worker === undefined ? null : { worker, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, censor: "[redacted]" },

@@ -1,0 +1,114 @@
+import { createServer, type Server, type Socket } from "node:net";
+
+/** Connections that wait for a worker that takes them; further ones are closed. */
+const MAX_WAITING = 1_024;
+/** How long they wait: a worker that fell is back by then. */
+const WAIT_MS = 5_000;
+
+export interface FrontOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Connections of all workers that are open at once; further ones are closed. */
+  readonly maxConnections: number;
+  readonly onRefused: (peer: string, why: string) => void;
+}
+
+/** Where connections go. */
+export interface Takers {
+  /** Connections that workers have. */
+  readonly open: number;
+  /** Hands one over; false when no worker takes it now. */
+  hand(socket: Socket): boolean;
+}
+
+/**
+ * The parent's listener: takes connections, reads nothing of them, and hands them to workers. It alone has the port, so
+ * that whether it is free is known before a worker is started, and a parent that dies leaves it free.
+ */
+export class Front {
+  readonly #options: FrontOptions;
+  readonly #takers: Takers;
+  readonly #server: Server;
+  readonly #waiting = new Set<Socket>();
+  #stopped = false;
+
+  constructor(options: FrontOptions, takers: Takers) {
+    this.#options = options;
+    this.#takers = takers;
+    this.#server = createServer({ noDelay: true, pauseOnConnect: true }, (socket) =>
+      this.#take(socket),
+    );
+  }
+
+  /** Fulfils with the port; rejects when the address cannot be had. */
+  listen(): Promise<number> {
+    const { host, port } = this.#options;
+    return new Promise((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen({ host, port, backlog: 1_024 }, () => {
+        this.#server.off("error", reject);
+        // Out of file descriptors and the like: it goes on with the connections it has.
+        this.#server.on("error", (error) => this.#options.onRefused("", error.message));
+        resolve(this.port);
+      });
+    });
+  }
+
+  /** The port that was taken. */
+  get port(): number {
+    const address = this.#server.address();
+    return typeof address === "object" && address !== null ? address.port : this.#options.port;
+  }
+
+  /** To be called when a worker takes connections that did not before. */
+  offer(): void {
+    for (const socket of this.#waiting) {
+      if (!this.#takers.hand(socket)) return;
+      this.#forget(socket);
+    }
+  }
+
+  /** Nobody is waited for any more: connections that no worker takes now are closed. */
+  stopWaiting(): void {
+    this.#stopped = true;
+    for (const socket of this.#waiting) socket.destroy();
+  }
+
+  /** Takes no further connections. */
+  close(): void {
+    this.stopWaiting();
+    this.#server.close();
+  }
+
+  #take(socket: Socket): void {
+    const peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
+    socket.on("error", () => socket.destroy());
+    const { maxConnections, onRefused } = this.#options;
+    if (this.#takers.open + this.#waiting.size >= maxConnections) {
+      onRefused(peer, `${maxConnections} connections are open already`);
+      socket.destroy();
+    } else if (this.#waiting.size > 0 || !this.#takers.hand(socket)) {
+      this.#wait(socket, peer);
+    }
+  }
+
+  #wait(socket: Socket, peer: string): void {
+    if (this.#stopped || this.#waiting.size >= MAX_WAITING) {
+      this.#options.onRefused(peer, "no worker takes it");
+      socket.destroy();
+      return;
+    }
+    this.#waiting.add(socket);
+    socket.once("close", () => this.#waiting.delete(socket));
+    // Nothing is read of it, so this is a time since it came.
+    socket.setTimeout(WAIT_MS, () => {
+      this.#options.onRefused(peer, `no worker took it within ${WAIT_MS} ms`);
+      socket.destroy();
+    });
+  }
+
+  #forget(socket: Socket): void {
+    this.#waiting.delete(socket);
+    socket.setTimeout(0);
+  }
+}

@@ -1,0 +1,76 @@
+import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
+import type { Config } from "../config/table.ts";
+
+// What the parent and its workers say to each other. Both are the same release of the same program.
+
+/** The first message: what the worker is to be. */
+export interface Start {
+  readonly type: "start";
+  /** From 1. */
+  readonly worker: number;
+  /** The parent's, so that a worker that is started later does not read a file that has changed since. */
+  readonly config: Config;
+  /** The port that the parent listens on. */
+  readonly grpcPort: number;
+  /** host:port of the parent's probes. */
+  readonly httpAddress: string;
+  readonly makesDemoTag: boolean;
+}
+
+export type ToWorker =
+  | Start
+  /** Comes with the socket of a connection. */
+  | { readonly type: "connection" }
+  | { readonly type: "drain" };
+
+export type ToParent =
+  /** It takes connections from now on. */
+  | { readonly type: "serving" }
+  /** It could not start, and ends. */
+  | { readonly type: "failed"; readonly fault: Fault }
+  /** Its own health. Comes when it changes, and often enough to be missed. */
+  | { readonly type: "health"; readonly ready: boolean; readonly state: string }
+  /** Connections that arrived and that ended, since its start. */
+  | { readonly type: "connections"; readonly taken: number; readonly closed: number };
+
+/** An error that can be sent to another process. */
+export interface Fault {
+  /** Undefined: not an IdmintError. */
+  readonly reason: Reason | undefined;
+  /** Without the reason. */
+  readonly text: string;
+  readonly stack: string | undefined;
+  readonly details: Omit<ErrorDetails, "cause">;
+  readonly cause: Fault | undefined;
+}
+
+export function faultOf(thrown: unknown): Fault {
+  if (!(thrown instanceof Error)) {
+    return {
+      reason: undefined,
+      text: String(thrown),
+      stack: undefined,
+      details: {},
+      cause: undefined,
+    };
+  }
+  const { stack } = thrown;
+  const cause = thrown.cause === undefined ? undefined : faultOf(thrown.cause);
+  if (!(thrown instanceof IdmintError)) {
+    return { reason: undefined, text: thrown.message, stack, details: {}, cause };
+  }
+  const { reason, message, metadata, violations, retryAfterMs } = thrown;
+  const text = message.startsWith(`${reason}: `) ? message.slice(reason.length + 2) : message;
+  const details = { metadata, violations, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  return { reason, text, stack, details, cause };
+}
+
+export function errorOf({ reason, text, stack, details, cause }: Fault): Error {
+  const below = cause === undefined ? {} : { cause: errorOf(cause) };
+  const error =
+    reason === undefined
+      ? new Error(text, below)
+      : new IdmintError(reason, text, { ...details, ...below });
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}
