@@ -310,4 +310,25 @@ export const mutants: readonly Mutant[] = [
       "packages/server/test/service/uniqueness.model.test.ts",
     ],
   },
+  {
+    name: "a connection goes to the process that has the most",
+    file: "packages/server/src/workers/balance.ts",
+    find: "one.open < other.open",
+    replace: "one.open > other.open",
+    tests: ["packages/server/test/workers/balance.test.ts"],
+  },
+  {
+    name: "a worker whose back-off ends while all stop is started again",
+    file: "packages/server/src/workers/workers-state.ts",
+    find: `if (worker.mode === "waiting") worker.mode = "gone";`,
+    replace: "",
+    tests: ["packages/server/test/workers/workers-state.model.test.ts"],
+  },
+  {
+    name: "a worker that ended in order while all stop is replaced",
+    file: "packages/server/src/workers/workers-state.ts",
+    find: `if (state.phase === "serving") {`,
+    replace: `if (state.phase !== "starting") {`,
+    tests: ["packages/server/test/workers/workers-state.model.test.ts"],
+  },
 ];

@@ -40,7 +40,7 @@ export interface TagWish {
   readonly order?: Tag["order"];
 }
 
-/** Plain gRPC calls to one server, each tried once. They reject with IdmintError. Close it. */
+/** Plain gRPC calls to one server over one connection, each tried once. They reject with IdmintError. Close it. */
 export class Api implements Disposable {
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
@@ -49,10 +49,11 @@ export class Api implements Disposable {
 
   constructor(address: string) {
     const insecure = credentials.createInsecure();
-    this.ids = new IdServiceClient(address, insecure, CHANNEL);
-    this.tags = new TagServiceClient(address, insecure, CHANNEL);
-    this.nodes = new NodeServiceClient(address, insecure, CHANNEL);
     this.health = new HealthClient(address, insecure, CHANNEL);
+    const same = { channelOverride: this.health.getChannel() };
+    this.ids = new IdServiceClient(address, insecure, same);
+    this.tags = new TagServiceClient(address, insecure, same);
+    this.nodes = new NodeServiceClient(address, insecure, same);
   }
 
   /** One call of any method, bound to its client. */
