@@ -5,6 +5,8 @@ import { createIdClient, IdmintError, type IdTag } from "@idmint/client";
 
 export interface Drained {
   readonly ids: number;
+  /** How long it took them. */
+  readonly seconds: number;
   readonly idsPerSecond: number;
   /** From the first wish for an id until a tenth of a second went by in which the rate was reached; −1: never. */
   readonly secondsToRate: number;
@@ -134,6 +136,7 @@ async function drain(
   const elapsed = (performance.now() - start) / 1_000;
   return {
     ids,
+    seconds: elapsed,
     idsPerSecond: ids / elapsed,
     secondsToRate,
     repeats: stretches.overlaps(expected),
