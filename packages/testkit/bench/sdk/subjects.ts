@@ -135,7 +135,17 @@ const npm: Readonly<Record<string, () => Promise<{ next: () => unknown; text?: (
   "flake-idgen": async () => {
     const { default: FlakeId } = await import("flake-idgen");
     const flake = new FlakeId();
-    return { next: () => flake.next(), text: () => flake.next().toString("hex") };
+    // It has 4,096 ids a millisecond and throws beyond; who needs more asks again until the next one.
+    const next = (): Buffer => {
+      for (;;) {
+        try {
+          return flake.next();
+        } catch {
+          // The millisecond is used up.
+        }
+      }
+    };
+    return { next, text: () => next().toString("hex") };
   },
   "xid-js": async () => {
     const { default: xid } = await import("xid-js");
