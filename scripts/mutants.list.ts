@@ -331,4 +331,19 @@ export const mutants: readonly Mutant[] = [
     replace: `if (state.phase !== "starting") {`,
     tests: ["packages/server/test/workers/workers-state.model.test.ts"],
   },
+  {
+    name: "sdk: the epoch of an answer that comes too late is not obeyed",
+    file: "packages/client/src/tag.ts",
+    find: `    this.#buffer.observeEpoch(epoch);
+`,
+    replace: ``,
+    tests: ["packages/client/test/retries.test.ts"],
+  },
+  {
+    name: "sdk: the answer of a server that lags behind an epoch is used",
+    file: "packages/client/src/tag.ts",
+    find: `if (epoch < this.#buffer.epoch) {`,
+    replace: `if (epoch < 0n) {`,
+    tests: ["packages/client/test/client.model.test.ts", "packages/client/test/retries.test.ts"],
+  },
 ];

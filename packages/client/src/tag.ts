@@ -181,6 +181,8 @@ export class BufferedTag implements IdTag {
     if (epoch < this.#buffer.epoch) {
       throw this.#unusable(`a server that knows epoch ${epoch} only, of ${this.#buffer.epoch}`);
     }
+    // Whatever becomes of its ids, the answer tells that older ones are not to be issued any more.
+    this.#buffer.observeEpoch(epoch);
     // Counted from the sending, so that it ends no later than the server reckons, however slow the way back was.
     const ageMs = this.#context.clock.now() - sentAtMs;
     const maxAgeMs =

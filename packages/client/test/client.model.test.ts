@@ -217,7 +217,7 @@ for (const order of [Order.UNORDERED, Order.PER_CLIENT] as const) {
       fc.asyncProperty(fc.array(action, { minLength: 5, maxLength: 80 }), async (actions) => {
         await new Run(order).run(actions);
       }),
-      { numRuns: 300 },
+      { numRuns: 500 },
     );
   });
 }

@@ -182,3 +182,18 @@ test("thousands of leftovers are released a few at a time, and not after the tim
   const tokens = transport.released.map(({ request }) => request.releaseToken);
   expect(new Set(tokens).size).toBe(tokens.length);
 });
+
+test("an answer that comes too late for its ids still ends those of an older epoch", async () => {
+  const world = fakeWorld({ address: "a:1", maxAgeMs: 1_000 });
+  const tag = world.client.tag("t");
+  const first = tag.next();
+  await settle();
+  world.transport.pending.shift()!.answer(answerOf(1n, 100));
+  expect(await first).toBe(1n);
+  // The prefetch is sent, and its answer takes longer than its ids may be kept.
+  await tag.take(20);
+  world.time.advance(1_000);
+  world.transport.pending.shift()!.answer({ ...answerOf(101n, 100), epoch: 2n });
+  await settle();
+  expect(await reasonOf(tag.next({ deadlineMs: 40 }))).toBe("SEGMENT_NOT_READY");
+});
