@@ -339,11 +339,4 @@ export const mutants: readonly Mutant[] = [
     replace: ``,
     tests: ["packages/client/test/retries.test.ts"],
   },
-  {
-    name: "sdk: the answer of a server that lags behind an epoch is used",
-    file: "packages/client/src/tag.ts",
-    find: `if (epoch < this.#buffer.epoch) {`,
-    replace: `if (epoch < 0n) {`,
-    tests: ["packages/client/test/client.model.test.ts", "packages/client/test/retries.test.ts"],
-  },
 ];
