@@ -64,6 +64,8 @@ const chosen = benchmarks.filter(
   ({ name }) => positionals.length === 0 || positionals.includes(name),
 );
 
+// An orderly end, also when told to stop: child processes are ended when this one exits.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 assureGenerator();
 say("builds the packages");
 await buildPackages();
