@@ -263,7 +263,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "service: a release is honoured twice",
     file: `${service}/release-tokens.ts`,
-    find: `    this.#tokens.delete(token);`,
+    find: `    this.#slots[slotOf(token)] = undefined;`,
     replace: ``,
     tests: ["packages/server/test/service/release-tokens.test.ts"],
   },

@@ -50,7 +50,6 @@ export {
   type Call,
   type Loader,
   SegmentBuffer,
-  type TakeCall,
   type Unused,
 } from "./segment/buffer.ts";
 export type { BufferOptions, Load, LoadRequest } from "./segment/buffer-types.ts";

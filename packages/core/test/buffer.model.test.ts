@@ -201,7 +201,7 @@ class World {
       case "take":
       case "takeFewer": {
         const allowFewer = action.do === "takeFewer";
-        const answer = this.buffer.take(action.count, { allowFewer });
+        const answer = this.buffer.take(action.count, undefined, 0n, allowFewer);
         const segments = answer instanceof Promise ? await answer : answer;
         const ids = [...idsOf(segments)];
         if (!allowFewer && ids.length !== action.count)

@@ -217,7 +217,7 @@ test("at the tag's end the rest is issued, and then everything is refused with O
   await asked[0]?.grant(20);
   await asked[1]?.fail(new IdmintError("TAG_EXHAUSTED", "end"));
   expect(call.error).toMatchObject({ code: "OUT_OF_RANGE" });
-  expect(countOf(await buffer.take(30, { allowFewer: true }))).toBe(20);
+  expect(countOf(await buffer.take(30, undefined, 0n, true))).toBe(20);
   expect(() => buffer.next()).toThrow(/TAG_EXHAUSTED/);
 });
 
@@ -254,8 +254,8 @@ test("`after` within what is held is served from memory, above it straight from 
   const { buffer, asked } = setUp();
   void buffer.next();
   await asked[0]?.grant();
-  expect(await buffer.take(5, { after: 1n })).toEqual([segmentOf(2n, 5)]);
-  const direct = track(buffer.take(5, { after: 50n }));
+  expect(await buffer.take(5, undefined, 1n)).toEqual([segmentOf(2n, 5)]);
+  const direct = track(buffer.take(5, undefined, 50n));
   expect(asked[1]?.request).toEqual({ count: 5, minCount: 5, after: 50n });
   await asked[1]?.grant();
   expect(direct.value).toEqual([segmentOf(101n, 5)]);

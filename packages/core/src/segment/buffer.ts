@@ -62,13 +62,6 @@ export interface Call {
   readonly signal?: Abort | undefined;
 }
 
-export interface TakeCall extends Call {
-  /** Every id must be larger than this. Default: no bound. */
-  readonly after?: bigint;
-  /** At the tag's end answer the ids that are left instead of TAG_EXHAUSTED. Default: false. */
-  readonly allowFewer?: boolean;
-}
-
 /** The unused end of one load. */
 export interface Unused<R> {
   readonly receipt: R;
@@ -150,11 +143,16 @@ export class SegmentBuffer<R> {
 
   /**
    * Exactly `count` ids as segments, ascending, all or nothing; a promise only when too few are ready. With `after`
-   * above what is held, they come straight from the loader. A count of 0 takes nothing, and waits until ids are ready.
+   * above what is held, they come straight from the loader and are larger than it; 0n: no bound. With `allowFewer` the
+   * tag's last ids are answered instead of TAG_EXHAUSTED. A count of 0 takes nothing, and waits until ids are ready.
    */
-  take(count: number, call?: TakeCall): readonly Segment[] | Promise<readonly Segment[]> {
-    const { after, allowFewer = false } = call ?? {};
-    if (after === undefined || after === 0n) return this.#request(count, call, allowFewer);
+  take(
+    count: number,
+    call?: Call,
+    after = 0n,
+    allowFewer = false,
+  ): readonly Segment[] | Promise<readonly Segment[]> {
+    if (after === 0n) return this.#request(count, call, allowFewer);
     const first = peekId(this.#state);
     if (first !== undefined && first > after) return this.#request(count, call, allowFewer);
     return this.#loadDirectly({ count, minCount: allowFewer ? 1 : count, after }, call);
@@ -259,8 +257,13 @@ export class SegmentBuffer<R> {
     call: Call | undefined,
     allowFewer: boolean,
   ): readonly Segment[] | Promise<readonly Segment[]> {
-    if (call?.signal?.aborted === true) throw cancelled();
+    const ready = count > 0 ? take(this.#state, count) : undefined;
     const now = this.#ports.clock.now();
+    if (ready !== undefined) {
+      this.#run(afterIssue(this.#state, now));
+      return ready;
+    }
+    if (call?.signal?.aborted === true) throw cancelled();
     const id = this.#nextWaiter++;
     const waiter: Waiter = { id, count, allowFewer, answerBy: answerBy(now, call) };
     const effects = request(this.#state, waiter, now);

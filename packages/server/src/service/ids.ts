@@ -193,10 +193,9 @@ export class IdService {
     { count, after, allowFewer }: Take<T>,
     call: Patience,
   ): readonly Segment[] | Promise<readonly Segment[]> {
-    const { deadline, signal } = call;
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
     const bound = entry.tag.order === "PER_CLIENT" ? after : 0n;
-    return entry.buffer.take(count, { deadline, signal, after: bound, allowFewer });
+    return entry.buffer.take(count, call, bound, allowFewer);
   }
 
   #answer<T>(entry: Entry, segments: readonly Segment[], request: Take<T>): T {

@@ -2,44 +2,44 @@ import { countOf, type Segment, slice } from "@idmint/core";
 
 /** What a token stands for: an answer of AllocateSegment. */
 interface Released {
+  readonly token: string;
   readonly tag: string;
   readonly epoch: bigint;
   readonly segments: readonly Segment[];
-  readonly count: number;
 }
 
 /**
- * The answers of AllocateSegment whose unused end may still come back.
+ * The answers of AllocateSegment whose unused end may still come back: as many as there are slots, filled in turn. A
+ * token begins with the number of its slot, so nothing is searched and nothing grows; the rest of it is random, since
+ * whoever guessed a token could give back ids that somebody else issues.
  *
  * INVARIANT: a token is forgotten before its ids are given back, so no id comes back twice. A token that was pushed out,
  * used, or made by another server is unknown, and its ids are a gap.
  */
 export class ReleaseTokens {
-  readonly #tokens = new Map<string, Released>();
-  readonly #limit: number;
+  readonly #slots: (Released | undefined)[];
   readonly #random: () => string;
+  #next = 0;
 
-  /** `random` makes a token that nobody can guess. */
-  constructor(limit: number, random: () => string) {
-    this.#limit = limit;
+  /** `random` makes a text that nobody can guess. */
+  constructor(slots: number, random: () => string) {
+    this.#slots = Array.from({ length: slots }, () => undefined);
     this.#random = random;
   }
 
-  /** Makes the token of an answer; the oldest is forgotten when there are too many. */
+  /** Makes the token of an answer, in the place of the oldest. */
   make(tag: string, epoch: bigint, segments: readonly Segment[]): string {
-    const token = this.#random();
-    this.#tokens.set(token, { tag, epoch, segments, count: countOf(segments) });
-    if (this.#tokens.size > this.#limit) {
-      const [oldest] = this.#tokens.keys();
-      if (oldest !== undefined) this.#tokens.delete(oldest);
-    }
+    const slot = this.#next;
+    this.#next = slot + 1 === this.#slots.length ? 0 : slot + 1;
+    const token = `${slot}.${this.#random()}`;
+    this.#slots[slot] = { token, tag, epoch, segments };
     return token;
   }
 
   /** How many ids the token's answer had; undefined when the token is unknown or another tag's. */
   countOf(token: string, tag: string): number | undefined {
-    const released = this.#tokens.get(token);
-    return released?.tag === tag ? released.count : undefined;
+    const released = this.#find(token, tag);
+    return released === undefined ? undefined : countOf(released.segments);
   }
 
   /**
@@ -51,11 +51,21 @@ export class ReleaseTokens {
     tag: string,
     unusedCount: number,
   ): { readonly epoch: bigint; readonly segments: readonly Segment[] } | undefined {
-    const released = this.#tokens.get(token);
-    if (released === undefined || released.tag !== tag) return undefined;
-    this.#tokens.delete(token);
+    const released = this.#find(token, tag);
+    if (released === undefined) return undefined;
+    this.#slots[slotOf(token)] = undefined;
     return { epoch: released.epoch, segments: lastIds(released.segments, unusedCount) };
   }
+
+  #find(token: string, tag: string): Released | undefined {
+    const released = this.#slots[slotOf(token)];
+    return released?.token === token && released.tag === tag ? released : undefined;
+  }
+}
+
+/** Not a slot when the token is not one of ours; then nothing is found. */
+function slotOf(token: string): number {
+  return Number.parseInt(token, 10);
 }
 
 /** The last `count` ids of an answer, in its order. */
