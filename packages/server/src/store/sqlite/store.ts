@@ -190,10 +190,18 @@ export class SqliteStore implements Store, AcceptStore {
 }
 
 /** The worker's file lies beside this one, as .ts unbuilt and as .js built. */
+const YOUNG_MB = 4;
+
 function startWorker(config: SqliteConfig): Worker {
   const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
   const workerData: WorkerData = { config };
-  return new Worker(new URL(file, import.meta.url), { name: "idmint-sqlite", workerData });
+  // Its objects live for one message; without a bound V8 lets them pile up to tens of megabytes before it looks.
+  const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB };
+  return new Worker(new URL(file, import.meta.url), {
+    name: "idmint-sqlite",
+    workerData,
+    resourceLimits,
+  });
 }
 
 async function opened(worker: Worker, timeoutMs: number): Promise<number> {
