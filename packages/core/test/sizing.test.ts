@@ -34,7 +34,7 @@ test("it grows when a segment would last less than hold_for, shrinks when more t
 });
 
 test("over an hour of ramps, bursts and idle spells the size follows the peak rate and does not oscillate", () => {
-  const meter = createRateMeter(0, options.holdForMs);
+  const meter = createRateMeter(0, 0, options.holdForMs);
   let total = 0;
   let size = options.min;
   const trueTotals = [0];

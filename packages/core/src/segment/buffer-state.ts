@@ -12,7 +12,7 @@ import {
   setLimits,
   take,
 } from "./cursor.ts";
-import { peakRate } from "./rate.ts";
+import { createRateMeter, observeRate, peakRate, WINDOW_MS } from "./rate.ts";
 import { countOf, lastOf, type Segment } from "./segment.ts";
 import { nextSize } from "./sizing.ts";
 
@@ -126,7 +126,8 @@ export function loadArrived<R>(
   }
   const expiresAt = load.maxAgeMs === undefined ? Infinity : now + load.maxAgeMs;
   const { segments, epoch, receipt } = load;
-  state.loads.push({ segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt });
+  const held = { segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt };
+  state.loads = [...state.loads, held];
   for (const segment of segments) {
     const last = lastOf(segment);
     if (last > state.highest) state.highest = last;
@@ -205,13 +206,28 @@ export function putBack<R>(
   const held = { segments, count, epoch, grant: undefined, arrivedAt: now, expiresAt: Infinity };
   // Behind the current load and before the next one, so that the next one's end stays the floor's neighbour.
   if (state.loads.length === 0) {
-    state.loads.push(held);
+    state.loads = [held];
     enterFirstLoad(state);
   } else {
-    state.loads.splice(1, 0, held);
+    state.loads = state.loads.toSpliced(1, 0, held);
   }
   setLimits(state);
   return count;
+}
+
+/** About once a second: takes note of the rate. */
+export function sampleRate<R>(state: BufferState<R>, now: number): void {
+  const { min, holdForMs } = state.options;
+  const total = issuedTotal(state);
+  // As long as all ids issued ever would, within one window, make no load larger than min, there is nothing to measure.
+  if (state.rate === undefined && total * holdForMs <= min * WINDOW_MS) return;
+  state.rate ??= createRateMeter(now, 0, holdForMs);
+  observeRate(state.rate, now, total);
+}
+
+function presentPeak<R>(state: BufferState<R>, now: number): number {
+  const total = issuedTotal(state);
+  return state.rate === undefined ? total / WINDOW_MS : peakRate(state.rate, now, total);
 }
 
 /** About once a second: drops what is older than max_age, and renews it in time for those who cannot wait. */
@@ -250,7 +266,8 @@ function serveWaiters<R>(state: BufferState<R>, effects: Effect[]): void {
     effects.push({ type: "serve", waiter: waiter.id, segments });
     served++;
   }
-  state.waiters.splice(0, served);
+  // An array that once was long keeps its room, and a server has many of these.
+  state.waiters = state.waiters.slice(served);
 }
 
 function loadFailedWith<R>(
@@ -315,7 +332,7 @@ function startLoadIfDue<R>(state: BufferState<R>, now: number, effects: Effect[]
   if (loading.phase === "backoff" && now < loading.retryAt) return;
   if (!isLoadDue(state, now)) return;
   const { options } = state;
-  state.size = nextSize(state.size, peakRate(state.rate, now, issuedTotal(state)), options);
+  state.size = nextSize(state.size, presentPeak(state, now), options);
   const demand = state.waiters.reduce((sum, waiter) => sum + waiter.count, 0);
   // The waiters together may fill a load up to max; one call that asks for more than max takes what it asks for.
   const count = Math.max(

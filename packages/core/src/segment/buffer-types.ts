@@ -24,7 +24,7 @@ export interface BufferState<R> {
   /** Highest epoch seen. */
   epoch: bigint;
   /** What is held, in the order of use: the first is the current load, the second the next. */
-  readonly loads: HeldLoad<R>[];
+  loads: readonly HeldLoad<R>[];
   /** The cursor: the segment of the current load, and how many of its ids were issued. */
   index: number;
   offset: number;
@@ -43,10 +43,11 @@ export interface BufferState<R> {
   highest: bigint;
   /** Ids of the next load. */
   size: number;
-  readonly rate: RateMeter;
+  /** From when its rate may matter on: most tags of many never get that far. */
+  rate: RateMeter | undefined;
   loading: Loading;
   nextToken: number;
-  readonly waiters: Waiter[];
+  waiters: Waiter[];
   /** Refuses everything with this error. */
   fenced: IdmintError | undefined;
   /** Someone asks synchronously, and cannot wait: keep ids ready even while nobody asks. */

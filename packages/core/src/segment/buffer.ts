@@ -13,6 +13,7 @@ import {
   removeWaiter,
   request,
   retryDue,
+  sampleRate,
   unfence,
 } from "./buffer-state.ts";
 import type {
@@ -32,7 +33,6 @@ import {
   take,
   takeUnused,
 } from "./cursor.ts";
-import { observeRate } from "./rate.ts";
 import { idAt, type Segment } from "./segment.ts";
 
 /** How long before its deadline a waiting call is refused, so that the refusal still reaches its caller. */
@@ -44,9 +44,9 @@ const MAX_WAIT_MS = 10_000;
  * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
  * rejects is never used.
  */
-export type Loader<R> = (request: LoadRequest) => Promise<Load<R>>;
+export type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
 
-/** The outside world of a buffer. */
+/** The outside world of a buffer; buffers of many tags may share one. */
 export interface BufferPorts<R> {
   readonly load: Loader<R>;
   readonly clock: Clock;
@@ -83,14 +83,15 @@ interface Pending {
 export class SegmentBuffer<R> {
   readonly #state: BufferState<R>;
   readonly #ports: BufferPorts<R>;
-  readonly #pending = new Map<number, Pending>();
+  /** Calls that wait, by the number of their waiter; made when the first one does. */
+  #pending: Map<number, Pending> | undefined;
   #nextWaiter = 1;
   #directCalls = 0;
   #retryAt = Infinity;
   #cancelRetry: (() => void) | undefined;
 
   constructor(tag: string, options: BufferOptions, ports: BufferPorts<R>) {
-    this.#state = createBufferState(tag, options, ports.clock.now());
+    this.#state = createBufferState(tag, options);
     this.#ports = ports;
   }
 
@@ -201,7 +202,7 @@ export class SegmentBuffer<R> {
   /** To be called about once a second, by one ticker for all buffers: feeds the rate, drops expired ids. */
   sample(): void {
     const now = this.#ports.clock.now();
-    observeRate(this.#state.rate, now, issuedTotal(this.#state));
+    sampleRate(this.#state, now);
     this.#run(expire(this.#state, now));
   }
 
@@ -279,6 +280,7 @@ export class SegmentBuffer<R> {
     }
     const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
     const cleanUp = this.#watch(waiter, now, call?.signal);
+    this.#pending ??= new Map();
     this.#pending.set(id, { resolve, reject, cleanUp });
     this.#run(effects);
     return promise;
@@ -306,8 +308,9 @@ export class SegmentBuffer<R> {
   }
 
   #settle(waiter: number): Pending | undefined {
-    const pending = this.#pending.get(waiter);
-    this.#pending.delete(waiter);
+    const pending = this.#pending?.get(waiter);
+    this.#pending?.delete(waiter);
+    if (this.#pending?.size === 0) this.#pending = undefined;
     pending?.cleanUp();
     return pending;
   }
@@ -326,7 +329,7 @@ export class SegmentBuffer<R> {
     }
     this.#directCalls++;
     try {
-      const answer = await this.#ports.load(load);
+      const answer = await this.#ports.load(load, state.tag);
       if (answer.epoch > state.epoch) this.observeEpoch(answer.epoch);
       if (answer.epoch < state.epoch || state.fenced !== undefined) {
         throw state.fenced ?? segmentNotReady(state.tag, ANSWER_MARGIN_MS);
@@ -373,7 +376,7 @@ export class SegmentBuffer<R> {
 
   async #load(token: number, load: LoadRequest): Promise<void> {
     try {
-      const answer = await this.#ports.load(load);
+      const answer = await this.#ports.load(load, this.#state.tag);
       this.#run(loadArrived(this.#state, token, answer, this.#ports.clock.now()));
     } catch (thrown) {
       const error = IdmintError.from(thrown);

@@ -1,16 +1,11 @@
 import type { WasteCause } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { BufferOptions, BufferState, Effect, HeldLoad } from "./buffer-types.ts";
-import { createRateMeter } from "./rate.ts";
 import { idAt, lastOf, type Segment, slice } from "./segment.ts";
 
 // What a buffer holds, and the cursor that issues it: the part of the state that keeps invariant 1.
 
-export function createBufferState<R>(
-  tag: string,
-  options: BufferOptions,
-  now: number,
-): BufferState<R> {
+export function createBufferState<R>(tag: string, options: BufferOptions): BufferState<R> {
   return {
     tag,
     options,
@@ -27,7 +22,7 @@ export function createBufferState<R>(
     usedBefore: 0,
     highest: 0n,
     size: options.min,
-    rate: createRateMeter(now, options.holdForMs),
+    rate: undefined,
     loading: { phase: "idle" },
     nextToken: 1,
     waiters: [],
@@ -83,7 +78,7 @@ export function takeUnused<R>(
     const segments = at === 0 ? unusedSegments(state, load) : load.segments;
     if (segments.length > 0) unused.push({ receipt: load.grant.receipt, segments });
   }
-  state.loads.length = 0;
+  state.loads = [];
   enterFirstLoad(state);
   setLimits(state);
   return unused;
@@ -99,7 +94,7 @@ export function dropLoads<R>(
   const first = state.loads[0];
   const kept = state.loads.filter((load) => !isBad(load));
   if (kept.length === state.loads.length) return;
-  state.loads.splice(0, Infinity, ...kept);
+  state.loads = kept;
   if (state.loads[0] !== first) enterFirstLoad(state);
   effects.push({ type: "wasted", count: before - readyCount(state), cause });
   setLimits(state);
@@ -133,7 +128,7 @@ function skipUsedUp<R>(state: BufferState<R>): void {
   state.offset = 0;
   state.index++;
   if (currentSegment(state) === undefined) {
-    state.loads.shift();
+    state.loads = state.loads.slice(1);
     enterFirstLoad(state);
   } else {
     unpackSegment(state);

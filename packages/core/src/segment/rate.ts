@@ -1,5 +1,5 @@
 /** Length of the window whose average counts as a rate, in milliseconds (docs/guarantees.md, “peak rate”). */
-const WINDOW_MS = 10_000;
+export const WINDOW_MS = 10_000;
 /** How often a position is remembered within the window, in milliseconds. */
 const STEP_MS = 1_000;
 const STEPS = WINDOW_MS / STEP_MS;
@@ -9,64 +9,71 @@ const MAX_BUCKETS = 15;
 /**
  * Finds the peak rate of a tag: the highest 10-second average of the last `hold_for`. It never looks at a clock: the
  * caller tells the time and how many ids were issued in all, about once a second while ids are issued.
+ *
+ * Two rings share one array, since a server has 100,000 of these: the totals at the last eleven whole seconds, and the
+ * highest averages, in ids per millisecond, of the last stretches of `bucketMs`.
  */
 export interface RateMeter {
-  /** When and at which total the remembered positions of the window were taken, oldest first. */
-  times: number[];
-  totals: number[];
-  /** Highest average seen in each past stretch of `bucketMs`, newest last, in ids per millisecond. */
-  buckets: number[];
-  bucketStart: number;
+  readonly slots: number[];
   readonly bucketMs: number;
-  readonly maxBuckets: number;
+  /** The second whose total was remembered last, and the stretch that is being filled. */
+  step: number;
+  bucket: number;
 }
 
-/** A meter that has seen nothing. */
-export function createRateMeter(now: number, holdForMs: number): RateMeter {
-  const bucketMs = Math.max(WINDOW_MS, Math.ceil(holdForMs / MAX_BUCKETS));
-  const maxBuckets = Math.max(1, Math.ceil(holdForMs / bucketMs));
-  return { times: [now], totals: [0], buckets: [0], bucketStart: now, bucketMs, maxBuckets };
+/** A meter that has seen nothing: `total` ids had been issued by `now`, long ago. */
+export function createRateMeter(now: number, total: number, holdForMs: number): RateMeter {
+  const bucketMs = Math.max(STEP_MS, Math.ceil(holdForMs / MAX_BUCKETS));
+  // One stretch is being filled, the others together reach back over hold_for.
+  const buckets = Math.ceil(holdForMs / bucketMs) + 1;
+  const slots = Array.from({ length: TOTALS + buckets }, (_, at) => (at < TOTALS ? total : 0));
+  return { slots, bucketMs, step: Math.floor(now / STEP_MS), bucket: Math.floor(now / bucketMs) };
 }
+
+const TOTALS = STEPS + 1;
 
 /** Takes note that `total` ids had been issued by `now`; both never go down. */
 export function observeRate(meter: RateMeter, now: number, total: number): void {
-  rotateBuckets(meter, now);
-  const average = windowAverage(meter, now, total);
-  const newest = meter.buckets.length - 1;
-  if (average > (meter.buckets[newest] ?? 0)) meter.buckets[newest] = average;
-  const last = meter.times[meter.times.length - 1] ?? now;
-  if (now - last < STEP_MS) return;
-  meter.times.push(now);
-  meter.totals.push(total);
-  // One position more than steps: the window reaches back to the oldest one.
-  if (meter.times.length > STEPS + 1) {
-    meter.times.shift();
-    meter.totals.shift();
-  }
+  rememberTotal(meter, Math.floor(now / STEP_MS), total);
+  openBucket(meter, Math.floor(now / meter.bucketMs));
+  const at = bucketSlot(meter, meter.bucket);
+  meter.slots[at] = Math.max(meter.slots[at] ?? 0, windowAverage(meter, now, total));
 }
 
 /** The highest 10-second average of about the last hold_for, in ids per millisecond, the running window included. */
 export function peakRate(meter: RateMeter, now: number, total: number): number {
+  rememberTotal(meter, Math.floor(now / STEP_MS), total);
+  openBucket(meter, Math.floor(now / meter.bucketMs));
   let peak = windowAverage(meter, now, total);
-  for (const average of meter.buckets) if (average > peak) peak = average;
+  for (let at = TOTALS; at < meter.slots.length; at++) peak = Math.max(peak, meter.slots[at] ?? 0);
   return peak;
 }
 
-/** Average since the oldest remembered position; a shorter history counts as a whole window, so that a burst of
- * milliseconds is not taken for a rate. */
-function windowAverage(meter: RateMeter, now: number, total: number): number {
-  const elapsed = now - (meter.times[0] ?? now);
-  const issued = total - (meter.totals[0] ?? 0);
-  return Math.max(0, issued) / Math.max(WINDOW_MS, elapsed);
+/** Seconds that nobody observed get their share of what was issued since. */
+function rememberTotal(meter: RateMeter, step: number, total: number): void {
+  const gap = step - meter.step;
+  if (gap <= 0) return;
+  const before = meter.slots[meter.step % TOTALS] ?? 0;
+  for (let back = Math.min(gap - 1, STEPS); back >= 0; back--) {
+    meter.slots[(step - back) % TOTALS] = total - ((total - before) * back) / gap;
+  }
+  meter.step = step;
 }
 
-function rotateBuckets(meter: RateMeter, now: number): void {
-  let rotations = Math.floor((now - meter.bucketStart) / meter.bucketMs);
-  if (rotations <= 0) return;
-  meter.bucketStart += rotations * meter.bucketMs;
-  rotations = Math.min(rotations, meter.maxBuckets);
-  for (let i = 0; i < rotations; i++) meter.buckets.push(0);
-  // One bucket is being filled, the others together reach back over hold_for.
-  const excess = meter.buckets.length - (meter.maxBuckets + 1);
-  if (excess > 0) meter.buckets.splice(0, excess);
+function openBucket(meter: RateMeter, bucket: number): void {
+  const buckets = meter.slots.length - TOTALS;
+  const passed = Math.min(bucket - meter.bucket, buckets);
+  for (let back = 0; back < passed; back++) meter.slots[bucketSlot(meter, bucket - back)] = 0;
+  if (passed > 0) meter.bucket = bucket;
+}
+
+function bucketSlot(meter: RateMeter, bucket: number): number {
+  return TOTALS + (bucket % (meter.slots.length - TOTALS));
+}
+
+/** Average since the oldest remembered second, which lies ten to eleven seconds back. */
+function windowAverage(meter: RateMeter, now: number, total: number): number {
+  const oldest = meter.step - STEPS;
+  const issued = total - (meter.slots[(oldest + TOTALS) % TOTALS] ?? 0);
+  return Math.max(0, issued) / Math.max(WINDOW_MS, now - oldest * STEP_MS);
 }

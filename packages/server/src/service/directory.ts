@@ -1,6 +1,7 @@
 import {
   assertNoViolations,
   type BufferOptions,
+  type BufferPorts,
   type Clock,
   type GiveBackRequest,
   type GiveBackStore,
@@ -31,6 +32,7 @@ import type { Emit } from "./events.ts";
 import { rangeToGiveBack, type Receipt, unusedCount } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
 import type { Lookup } from "./lookup.ts";
+import { sharing, sharingOptions } from "./sharing.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
@@ -80,6 +82,9 @@ export interface DirectoryPorts {
 export class Directory {
   readonly #options: DirectoryOptions;
   readonly #ports: DirectoryPorts;
+  #lastTag: Tag | undefined;
+  #lastOptions: BufferOptions | undefined;
+  readonly #bufferPorts: BufferPorts<Receipt>;
   readonly #entries = new Map<string, Entry>();
   /** Tags for which the store went back, and how that showed; until a new history begins. */
   readonly #behind = new Map<string, string>();
@@ -91,6 +96,17 @@ export class Directory {
   constructor(ports: DirectoryPorts, options: DirectoryOptions) {
     this.#ports = ports;
     this.#options = options;
+    const { clock, timers, random, emit, counters } = ports;
+    this.#bufferPorts = {
+      load: (request, tag) => this.#load(request, tag),
+      clock,
+      timers,
+      random,
+      onEvent: (event) => {
+        if (event.type === "wasted") counters.wastedIds += event.count;
+        emit(event);
+      },
+    };
   }
 
   /** The entry of a tag that is known here. */
@@ -230,24 +246,24 @@ export class Directory {
 
   #create(tag: Tag): void {
     if (this.#drained !== undefined || this.#entries.size >= this.#options.maxTags) return;
-    const { clock, timers, random, emit, counters } = this.#ports;
-    const buffer = new SegmentBuffer<Receipt>(tag.name, this.#bufferOptions(tag), {
-      load: (request) => this.#load(tag.name, request),
-      clock,
-      timers,
-      random,
-      onEvent: (event) => {
-        if (event.type === "wasted") counters.wastedIds += event.count;
-        emit(event);
-      },
-    });
-    const entry = { name: tag.name, tag, buffer, usedAt: this.#tick, fencedAs: "" };
+    const buffer = new SegmentBuffer<Receipt>(
+      tag.name,
+      this.#bufferOptions(tag),
+      this.#bufferPorts,
+    );
+    const entry = {
+      name: tag.name,
+      tag: this.#shared(tag),
+      buffer,
+      usedAt: this.#tick,
+      fencedAs: "",
+    };
     this.#entries.set(tag.name, entry);
     buffer.observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
   }
 
-  async #load(tag: string, request: LoadRequest): Promise<Load<Receipt>> {
+  async #load(request: LoadRequest, tag: string): Promise<Load<Receipt>> {
     const grant = await this.#ports.grants.request({ tag, ...request });
     const segment = segmentOf(grant.base, grant.count);
     const receipt = { version: grant.version, last: lastOf(segment) };
@@ -257,7 +273,7 @@ export class Directory {
   #update(entry: Entry, tag: Tag): void {
     // Invariant 2.
     if (tag.revision < entry.tag.revision) return;
-    entry.tag = tag;
+    entry.tag = this.#shared(tag);
     entry.buffer.update(this.#bufferOptions(tag));
     entry.buffer.observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
@@ -267,11 +283,18 @@ export class Directory {
     this.#ports.lookup.disappeared(tag.name);
   }
 
+  #shared(tag: Tag): Tag {
+    this.#lastTag = sharing(tag, this.#lastTag);
+    return this.#lastTag;
+  }
+
   #bufferOptions(tag: Tag): BufferOptions {
     const { min, max, holdForMs } = tag.kind;
     const { prefetchShare, maxWaiters } = this.#options;
     const ordered = tag.order === "PER_CLIENT";
-    return { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
+    const options = { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
+    this.#lastOptions = sharingOptions(options, this.#lastOptions);
+    return this.#lastOptions;
   }
 
   /** Invariant 1. A fence drops what is held, so it is set only when the reason changes. */
