@@ -37,6 +37,9 @@ import { sharing, sharingOptions } from "./sharing.ts";
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
 
+/** Lookups of one call. Each may be overtaken by a change of the tag, which this server may hear of twice: here and by the poll. */
+const MAX_LOOKUPS = 5;
+
 /** A tag this server works with. */
 export interface Entry {
   readonly name: string;
@@ -119,15 +122,19 @@ export class Directory {
   /** The entry of a tag, asked of the store when it is not known here. Rejects with TAG_NOT_FOUND and its kin. */
   async find(name: string, call: Patience): Promise<Entry> {
     assertNoViolations(tagNameViolation("tag", name));
-    this.#assertIssuing();
-    await this.#ports.lookup.find(name, call);
-    const entry = this.get(name);
-    if (entry !== undefined) return entry;
-    this.#assertIssuing();
-    if (this.#entries.size >= this.#options.maxTags) {
-      throw overloaded(`this server works with ${this.#options.maxTags} tags already`, {
-        tag: name,
-      });
+    // A tag that appeared while it was looked up (made here, or shown by the poll) may have been missed by that very
+    // lookup, so it is looked up again.
+    for (let tries = 0; tries < MAX_LOOKUPS; tries++) {
+      this.#assertIssuing();
+      await this.#ports.lookup.find(name, call);
+      const entry = this.get(name);
+      if (entry !== undefined) return entry;
+      this.#assertIssuing();
+      if (this.#entries.size >= this.#options.maxTags) {
+        throw overloaded(`this server works with ${this.#options.maxTags} tags already`, {
+          tag: name,
+        });
+      }
     }
     throw tagNotFound(name);
   }
