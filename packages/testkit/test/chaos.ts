@@ -189,10 +189,12 @@ function keepRunning(servers: readonly FleetServer[]): {
       told.abort();
       await watching;
       for (const server of servers) {
-        if (!server.runs) await server.start();
-        await until(`${server.name} takes calls`, () => server.api.isServing(), {
-          withinMs: 60_000,
-        });
+        // One that was told to stop may still be ending.
+        const takesCalls = async (): Promise<boolean> => {
+          if (!server.runs) server.spawn();
+          return server.api.isServing();
+        };
+        await until(`${server.name} takes calls`, takesCalls, { withinMs: 60_000, everyMs: 200 });
       }
     },
   };
