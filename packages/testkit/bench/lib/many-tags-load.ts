@@ -4,6 +4,17 @@
 import { connect, type Socket } from "node:net";
 import { CreateTagRequest, GenerateIdRequest, Tag } from "@idmint/proto";
 import { framed } from "./h2load.ts";
+import {
+  ACK,
+  END_HEADERS,
+  END_STREAM,
+  firstHeaders,
+  frame,
+  FrameReader,
+  LATER_HEADERS,
+  PREFACE,
+  TYPE,
+} from "./http2-frames.ts";
 import { percentile } from "./statistics.ts";
 
 /** What to ask. Tags are called `${prefix}${n}`, n below `tags`. */
@@ -29,54 +40,12 @@ export interface ManyTagsResult {
   readonly p99: number;
 }
 
-const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
-const FRAME_HEAD = 9;
-const TYPE = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, window: 8 } as const;
-const END_STREAM = 1;
-const END_HEADERS = 4;
-const ACK = 1;
 /** Places for what is known of a stream; more than there are calls in flight. */
 const PLACES = 4_096;
 const PATHS = {
   generate: "/idmint.v1.IdService/GenerateId",
   create: "/idmint.v1.TagService/CreateTag",
 } as const;
-
-function frame(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
-  const bytes = Buffer.alloc(FRAME_HEAD + payload.length);
-  bytes.writeUIntBE(payload.length, 0, 3);
-  bytes[3] = type;
-  bytes[4] = flags;
-  bytes.writeUInt32BE(stream, 5);
-  bytes.set(payload, FRAME_HEAD);
-  return bytes;
-}
-
-/** A string as it is, without Huffman's code. */
-function text(string: string): Buffer {
-  return Buffer.concat([Buffer.from([string.length]), Buffer.from(string, "latin1")]);
-}
-
-/** A literal header that both ends add to their tables; `name` is its number in the static table, or a new name. */
-function literal(name: number | string, value: string): Buffer {
-  return typeof name === "number"
-    ? Buffer.concat([Buffer.from([0x40 | name]), text(value)])
-    : Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
-}
-
-/** Static table of HPACK: 1 :authority, 3 :method POST, 4 :path, 6 :scheme http, 31 content-type. */
-function firstHeaders(address: string, path: string): Buffer {
-  return Buffer.concat([
-    Buffer.from([0x83, 0x86]),
-    literal(4, path),
-    literal(1, address),
-    literal(31, "application/grpc"),
-    literal("te", "trailers"),
-  ]);
-}
-
-/** The same by number: what the first block added, newest first, from 62 on. */
-const LATER_HEADERS = Buffer.from([0x83, 0x86, 0x80 | 65, 0x80 | 64, 0x80 | 63, 0x80 | 62]);
 
 class Connection {
   readonly #socket: Socket;
@@ -85,9 +54,11 @@ class Connection {
   readonly #ended: (ok: boolean, ms: number) => void;
   readonly #startedAt = new Float64Array(PLACES);
   readonly #hasMessage = new Uint8Array(PLACES);
+  readonly #frames = new FrameReader((type, flags, stream, payload) =>
+    this.#frame(type, flags, stream, payload),
+  );
   #nextStream = 1;
   #inFlight = 0;
-  #rest: Buffer = Buffer.alloc(0);
   #out: Buffer[] = [];
   #isDone = false;
   readonly done = Promise.withResolvers<void>();
@@ -152,17 +123,7 @@ class Connection {
   }
 
   #read(chunk: Buffer): void {
-    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    let at = 0;
-    while (bytes.length - at >= FRAME_HEAD) {
-      const length = bytes.readUIntBE(at, 3);
-      const end = at + FRAME_HEAD + length;
-      if (bytes.length < end) break;
-      const [type = 0, flags = 0] = [bytes[at + 3], bytes[at + 4]];
-      this.#frame(type, flags, bytes.readUInt32BE(at + 5), bytes.subarray(at + FRAME_HEAD, end));
-      at = end;
-    }
-    this.#rest = bytes.subarray(at);
+    this.#frames.read(chunk);
     this.#flush();
   }
 
