@@ -1,15 +1,15 @@
 // The floor: what a server on grpc-js costs that does nothing but answer the same messages from a counter.
 // Usage: grpc-js.ts stock|cured
-import { Server, ServerCredentials } from "@grpc/grpc-js";
-import { type IdServiceServer, IdServiceService, Order } from "@idmint/proto";
-import {
-  applyPretenuringCure,
-  cureSessionsOf,
-  verifyStreamRingCure,
-} from "../../../server/src/grpc/gc-cures.ts";
+import type { IdServiceServer } from "@idmint/proto";
+import { applyPretenuringCure } from "../../../server/src/grpc/pretenuring.ts";
 
 const isCured = process.argv[2] === "cured";
+// As idmint does: before anything else is compiled.
 if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenuring cure here");
+const { Server, ServerCredentials } = await import("@grpc/grpc-js");
+const { IdServiceService, Order } = await import("@idmint/proto");
+const { cureSessionsOf, verifyStreamRingCure } =
+  await import("../../../server/src/grpc/gc-cures.ts");
 
 let next = 1n;
 const epoch = 1n;

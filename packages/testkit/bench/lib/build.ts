@@ -1,4 +1,5 @@
-// What is published is JavaScript: servers run built, so that neither their start nor their memory holds a compiler.
+// What is published is JavaScript: everything that is measured runs built, so that neither start nor memory holds a
+// compiler.
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { buildSync } from "esbuild";
@@ -19,8 +20,12 @@ export async function buildPackages(): Promise<void> {
   if (!existsSync(BUILT_CLI)) throw new Error(`the build made no ${BUILT_CLI}`);
 }
 
+const built = new Map<string, string>();
+
 /** A file of the benchmarks as JavaScript that runs with the built packages; answers where it is. */
 export function builtScript(file: string): string {
+  const known = built.get(file);
+  if (known !== undefined) return known;
   // Below a node_modules of this package, so that the packages it imports are found.
   const outfile = path.join(bench, "../node_modules/.cache/bench", file.replace(/\.ts$/, ".js"));
   buildSync({
@@ -32,5 +37,6 @@ export function builtScript(file: string): string {
     platform: "node",
     target: "node22",
   });
+  built.set(file, outfile);
   return outfile;
 }

@@ -23,6 +23,8 @@ export interface Load {
   readonly calls?: number;
   /** Constant rate of all connections together; default: as fast as it goes. */
   readonly callsPerSecond?: number;
+  /** Whether the generator stays on its own core. Default: true. */
+  readonly isPinned?: boolean;
 }
 
 /** What came of it. */
@@ -52,7 +54,8 @@ export async function runLoad(load: Load): Promise<LoadResult> {
     const command = ["h2load", ...argumentsOf(load, body, log)];
     // `times` of the shell tells what its children used; the second line is theirs.
     const shell = ["sh", "-c", '"$@"; times', "sh", ...command];
-    await using generator = new Subject("h2load", [...cores.generator, ...shell]);
+    const pin = load.isPinned === false ? [] : cores.generator;
+    await using generator = new Subject("h2load", [...pin, ...shell]);
     const output = await generator.toEnd(((load.seconds ?? 60) + 60) * 1_000);
     return resultOf(output, readFileSync(log, "latin1"));
   } finally {
@@ -131,7 +134,9 @@ function isThere(): boolean {
 
 /** Makes sure that the generator is there; installs it where that is allowed, or says in one line what to install. */
 export function assureGenerator(): void {
-  if (!existsSync("/proc/self/stat")) throw new Error("the benchmarks need Linux: they read /proc");
+  if (!existsSync(`/proc/self/task/${process.pid}/children`)) {
+    throw new Error("the benchmarks need Linux: they read /proc");
+  }
   if (isThere()) return;
   if (process.getuid?.() === 0 && existsSync("/etc/debian_version")) {
     const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };

@@ -1,7 +1,7 @@
 // Child processes of the benchmarks: pinned, measured, and gone when the benchmark ends.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 const TICKS_PER_SECOND = 100;
 const STOP_TIMEOUT_MS = 15_000;
@@ -80,15 +80,14 @@ export class Subject implements AsyncDisposable {
     return this.#output;
   }
 
-  /** Seconds of processor time used so far, by all of its threads. */
+  /** Seconds of processor time used so far, by all of its threads and by all processes that it started, at any depth. */
   get cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.pid}/stat`, "utf8");
-    // The name may hold spaces and parentheses; the rest follows the last one.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    // Descendants first: whoever ends meanwhile is counted with the time that its parent waited for.
+    const below = cpuSecondsBelow(this.pid);
+    return below + cpuSecondsIn(readFileSync(`/proc/${this.pid}/stat`, "utf8"));
   }
 
-  /** Bytes of memory in use. */
+  /** Bytes of memory in use by this process alone. */
   get rssBytes(): number {
     const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, "utf8"));
     return Number(match?.[1]) * 1_024;
@@ -102,5 +101,40 @@ export class Subject implements AsyncDisposable {
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_TIMEOUT_MS);
     await ended;
     clearTimeout(timer);
+  }
+}
+
+function cpuSecondsBelow(pid: number): number {
+  return childrenOf(pid).reduce((sum, child) => {
+    const below = cpuSecondsBelow(child);
+    const stat = readUnlessGone(`/proc/${child}/stat`);
+    return sum + below + (stat === "" ? 0 : cpuSecondsIn(stat));
+  }, 0);
+}
+
+/** Of the process itself, and of those of its children that ended and that it waited for. */
+function cpuSecondsIn(stat: string): number {
+  // The name may hold spaces and parentheses; the rest follows the last one.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  return ticks / TICKS_PER_SECOND;
+}
+
+function childrenOf(pid: number): readonly number[] {
+  const tasks = `/proc/${pid}/task`;
+  return (existsSync(tasks) ? readdirSync(tasks) : []).flatMap((task) => {
+    const children = readUnlessGone(`${tasks}/${task}/children`);
+    return children.trim().split(" ").filter(Boolean).map(Number);
+  });
+}
+
+/** Empty when the process or the thread has ended. */
+function readUnlessGone(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOENT" || code === "ESRCH") return "";
+    throw error;
   }
 }

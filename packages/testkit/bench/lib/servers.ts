@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { GenerateIdRequest } from "@idmint/proto";
+import { GenerateIdRequest, type GetNodeStatusResponse } from "@idmint/proto";
 import { Api, type TagWish } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
-import { BUILT_CLI } from "./build.ts";
+import { BUILT_CLI, builtScript } from "./build.ts";
 import { cores } from "./cpus.ts";
 import { type Load, type LoadResult, runLoad } from "./h2load.ts";
 import { Subject } from "./process.ts";
@@ -16,11 +16,9 @@ export const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
 export const GENERATE_IDS = "/idmint.v1.IdService/GenerateIds";
 export const ALLOCATE_SEGMENT = "/idmint.v1.IdService/AllocateSegment";
 
-const bench = path.resolve(import.meta.dirname, "..");
-
-/** A file of the benchmarks run as a process, unbuilt. */
+/** A file of the benchmarks run as a process, with the packages as they are published: built. */
 export function script(file: string, ...args: readonly string[]): readonly string[] {
-  return [process.execPath, "-C", "idmint-source", path.join(bench, file), ...args];
+  return [process.execPath, builtScript(file), ...args];
 }
 
 /** A server that answers calls, and what it used for them. */
@@ -37,14 +35,21 @@ export class Server implements AsyncDisposable {
 
   /** Runs a load on it. `cpuUs`: the server's processor time, microseconds a call. */
   async load(load: Omit<Load, "address">): Promise<LoadResult & { readonly cpuUs: number }> {
-    const before = this.subject.cpuSeconds;
-    const result = await runLoad({ ...load, address: this.address });
-    const cpuUs = ((this.subject.cpuSeconds - before) / result.answered) * 1e6;
+    const result = await this.whileItRuns(() => runLoad({ ...load, address: this.address }));
     // A refusal is HTTP 200 too, without a message; an answer has at least a prefix of five bytes and some fields.
     if (result.failed > 0 || result.bytes < result.answered * MIN_ANSWER_BYTES) {
       throw new Error(`${this.subject.name} refused calls: ${JSON.stringify(result)}`);
     }
-    return { ...result, cpuUs };
+    return result;
+  }
+
+  /** Runs anything that puts a load on it. `cpuUs`: the server's processor time, microseconds an answer. */
+  async whileItRuns<Result extends { readonly answered: number }>(
+    run: () => Promise<Result>,
+  ): Promise<Result & { readonly cpuUs: number }> {
+    const before = this.subject.cpuSeconds;
+    const result = await run();
+    return { ...result, cpuUs: ((this.subject.cpuSeconds - before) / result.answered) * 1e6 };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -67,11 +72,39 @@ export async function startFloor(kind: "stock" | "cured"): Promise<Server> {
 /** A running idmint with an API client. */
 export class Idmint extends Server {
   readonly api: Api;
+  /** One for each process that answers calls: whoever asks about the process asks all of them. */
+  readonly #nodes: Api[];
   #made = 0;
 
   constructor(subject: Subject, address: string, cleanUp: () => void) {
     super(subject, address, cleanUp);
     this.api = new Api(address);
+    this.#nodes = [this.api];
+  }
+
+  /**
+   * Waits until so many processes answer calls, and makes sure that each has both cures of its garbage collections: what
+   * is measured of a server without them is not what users get.
+   */
+  async meet(processes: number): Promise<void> {
+    await until("idmint serves", () => this.api.isServing(), START);
+    const known = new Set([await assertCured(this.api)]);
+    while (known.size < processes) {
+      await until(`process ${known.size + 1} answers`, () => this.#meetAnother(known), START);
+    }
+  }
+
+  /** Each connection goes to a process with the fewest, so another one is met as soon as it serves. */
+  async #meetAnother(known: Set<string>): Promise<boolean> {
+    const api = new Api(this.address);
+    const nodeId = await assertCured(api);
+    if (known.has(nodeId)) {
+      api[Symbol.dispose]();
+      return false;
+    }
+    known.add(nodeId);
+    this.#nodes.push(api);
+    return true;
   }
 
   /** Makes a tag with a name of its own and answers the name. */
@@ -86,16 +119,31 @@ export class Idmint extends Server {
     return Number((await this.api.getTag(tag)).version);
   }
 
-  /** Ids issued by the server so far. */
+  /** Ids issued so far, by all processes together. */
   async issuedIds(): Promise<number> {
-    const status = this.api.nodes.getNodeStatus.bind(this.api.nodes);
-    return Number((await this.api.send(status, {})).issuedIds);
+    const statuses = await Promise.all(this.#nodes.map(statusOf));
+    return statuses.reduce((sum, { issuedIds }) => sum + Number(issuedIds), 0);
   }
 
   override async [Symbol.asyncDispose](): Promise<void> {
-    this.api[Symbol.dispose]();
+    for (const api of this.#nodes) api[Symbol.dispose]();
     await super[Symbol.asyncDispose]();
   }
+}
+
+const START = { withinMs: 30_000 };
+
+function statusOf(api: Api): Promise<GetNodeStatusResponse> {
+  return api.send(api.nodes.getNodeStatus.bind(api.nodes), {});
+}
+
+/** Answers the name of the process. */
+export async function assertCured(api: Api): Promise<string> {
+  const { nodeId, gcCures } = await statusOf(api);
+  if (gcCures?.pretenuring !== true || !gcCures.streamRing) {
+    throw new Error(`an idmint that is slower than it should be: ${JSON.stringify({ gcCures })}`);
+  }
+  return nodeId;
 }
 
 export interface IdmintOptions {
@@ -104,12 +152,17 @@ export interface IdmintOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Default: `idmint serve`. */
   readonly command?: readonly string[];
+  /** Processes behind the address; `idmint serve` only. Default: 1. */
+  readonly workers?: number;
+  /** Whether it stays off the generator's core. Default: true. */
+  readonly isPinned?: boolean;
 }
 
 /** `idmint serve` on a store that is migrated first, waiting for calls. */
 export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-bench-"));
   const { storeUrl = `sqlite:${path.join(folder, "idmint.db")}`, command } = options;
+  const { workers = 1, isPinned = true } = options;
   const grpcAddress = `127.0.0.1:${await freePort()}`;
   const env = {
     IDMINT_STORE_URL: storeUrl,
@@ -122,14 +175,15 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     env,
   });
   await migration.toEnd(30_000);
-  const serve = command ?? [process.execPath, BUILT_CLI, "serve"];
-  const subject = new Subject("idmint", [...cores.server, ...serve], {
+  const serve = [process.execPath, BUILT_CLI, "serve", "--workers", String(workers)];
+  const pin = isPinned ? cores.server : [];
+  const subject = new Subject("idmint", [...pin, ...(command ?? serve)], {
     env,
     ipc: command !== undefined,
   });
   const idmint = new Idmint(subject, grpcAddress, cleanUp);
   try {
-    await until("idmint serves", () => idmint.api.isServing(), { withinMs: 30_000 });
+    await idmint.meet(workers);
     return idmint;
   } catch (cause) {
     await idmint[Symbol.asyncDispose]();

@@ -1,6 +1,6 @@
 // idmint's server with a store that counts what is asked of it. Configured by IDMINT_… variables, as `idmint serve` is.
 import type { GrantRequest, Store } from "@idmint/core";
-import { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } from "@idmint/server";
+import { applyPretenuringCure } from "@idmint/server/pretenuring";
 
 /** What the store was asked so far. */
 export interface StoreCounts {
@@ -9,6 +9,11 @@ export interface StoreCounts {
   /** Loads of tags in them. */
   readonly loads: number;
 }
+
+// As the command line does: before anything else is compiled.
+applyPretenuringCure();
+const { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } =
+  await import("@idmint/server");
 
 const config = loadConfig({ env: process.env });
 const store = await openStore(storeConfigOf(config));

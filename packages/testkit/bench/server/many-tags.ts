@@ -1,5 +1,4 @@
 import { type Benchmark, interleaved, samplesOf } from "../lib/benchmark.ts";
-import { builtScript } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import { atLeast, atMost, type Figure, ratioAtLeast } from "../lib/figure.ts";
 import type { ManyTagsLoad, ManyTagsResult } from "../lib/many-tags-load.ts";
@@ -17,7 +16,7 @@ export const manyTags: Benchmark = {
   title: "100,000 tags",
   run: async (effort) => {
     const tags = effort.quick ? 500 : 100_000;
-    const command = [process.execPath, builtScript("server/counting-server.ts")];
+    const command = script("server/counting-server.ts");
     await using idmint = await startIdmint({ command });
     effort.say(`  makes ${tags.toLocaleString("en-US")} tags`);
     const base = { address: idmint.address, seconds: effort.seconds, once: false, ...SHAPE };
