@@ -6,13 +6,17 @@ import { manyTags } from "./server/many-tags.ts";
 import { sizing } from "./server/sizing.ts";
 import { start } from "./server/start.ts";
 import { storeLatency } from "./server/store-latency.ts";
+import { streamIds } from "./server/stream-ids.ts";
 import { allocateSegment, generateId, generateIds } from "./server/unary.ts";
+import { workers } from "./server/workers.ts";
 
 /** All benchmarks, in the order they run. */
 export const benchmarks: readonly Benchmark[] = [
   generateId,
   allocateSegment,
   generateIds,
+  streamIds,
+  workers,
   storeLatency,
   coldTag,
   manyTags,

@@ -58,7 +58,7 @@ const say = (text: string): void => {
   process.stderr.write(`${text}\n`);
 };
 const effort: Effort = values.quick
-  ? { rounds: 1, seconds: 0.3, quick: true, say }
+  ? { rounds: 1, seconds: 0.2, quick: true, say }
   : { rounds, seconds, quick: false, say };
 const chosen = benchmarks.filter(
   ({ name }) => positionals.length === 0 || positionals.includes(name),

@@ -1,12 +1,16 @@
 import { createServer, connect, type AddressInfo } from "node:net";
 import { once } from "node:events";
+import { StreamIdsResponse } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { interleaved, samplesOf } from "../bench/lib/benchmark.ts";
 import { DelayProxy } from "../bench/lib/delay-proxy.ts";
 import { atMost, type Figure, ratioAtLeast, summaryOf } from "../bench/lib/figure.ts";
 import { columns } from "../bench/lib/format.ts";
 import { framed, resultOf } from "../bench/lib/h2load.ts";
+import { frame, FrameReader } from "../bench/lib/http2-frames.ts";
+import { Subject } from "../bench/lib/process.ts";
 import { median, percentile, spread } from "../bench/lib/statistics.ts";
+import { StreamAnswers } from "../bench/lib/stream-answers.ts";
 import { oscillations, simulateHour, worstFactor } from "../bench/server/sizing.ts";
 
 test("medians, spreads and percentiles are those of the values, and nothing is made up of none", () => {
@@ -102,6 +106,94 @@ traffic: 1.00KB (1024) total, 512B (512) headers (space savings 90.00%), 90B (90
 
 test("a message is framed as gRPC has it", () => {
   expect([...framed(Uint8Array.of(7, 8))]).toEqual([0, 0, 0, 0, 2, 7, 8]);
+});
+
+test("frames of HTTP/2 are read wherever their bytes are cut", () => {
+  const bytes = Buffer.concat([
+    frame(0, 1, 1, Uint8Array.of(1, 2, 3)),
+    frame(4, 0, 0, new Uint8Array(0)),
+    frame(8, 0, 2 ** 30, Uint8Array.of(0, 0, 0, 9)),
+  ]);
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    const seen: unknown[] = [];
+    const reader = new FrameReader((type, flags, stream, payload) =>
+      seen.push([type, flags, stream, [...payload]]),
+    );
+    reader.read(bytes.subarray(0, cut));
+    reader.read(bytes.subarray(cut));
+    expect(seen).toEqual([
+      [0, 1, 1, [1, 2, 3]],
+      [4, 0, 0, []],
+      [8, 0, 2 ** 30, [0, 0, 0, 9]],
+    ]);
+  }
+});
+
+const answer = (fields: Partial<StreamIdsResponse>): Buffer =>
+  framed(StreamIdsResponse.encode({ ...StreamIdsResponse.create(), ...fields }).finish());
+
+test("each request on a stream is answered once, wherever the bytes of the answers are cut", () => {
+  const bytes = Buffer.concat([
+    answer({ call: 300, id: 2n ** 62n, epoch: 1n }),
+    answer({ call: 1, id: 7n, epoch: 1n }),
+  ]);
+  for (let cut = 0; cut <= bytes.length; cut++) {
+    const answers = new StreamAnswers();
+    answers.sent(1, 10);
+    answers.sent(300, 11);
+    answers.read(bytes.subarray(0, cut), 15);
+    answers.read(bytes.subarray(cut), 15);
+    expect(answers.inFlight).toBe(0);
+    expect(answers.latencies).toEqual([4, 5]);
+  }
+});
+
+test("an answer that comes twice, uncalled for, or as a refusal fails the measurement of a stream", () => {
+  const answers = new StreamAnswers();
+  answers.sent(1, 0);
+  expect(() => answers.sent(1 + 4_096, 0)).toThrow("request 1 is not answered");
+  expect(() => answers.read(answer({ call: 2, id: 1n }), 0)).toThrow("not in flight");
+  const error = { code: 5, message: "TAG_NOT_FOUND", details: [] };
+  expect(() => answersTo(1).read(answer({ call: 1, error }), 0)).toThrow("TAG_NOT_FOUND");
+  const once = answersTo(1);
+  once.read(answer({ call: 1, id: 1n }), 0);
+  expect(() => once.read(answer({ call: 1, id: 2n }), 0)).toThrow("not in flight");
+  expect(() => answersTo(1).read(answer({ id: 1n }), 0)).toThrow("request 0");
+});
+
+test("one answer in a thousand on a stream is looked at, and an id that came before is seen", () => {
+  const answers = new StreamAnswers();
+  for (let call = 1; call < 2_000; call++) {
+    answers.sent(call, 0);
+    answers.read(answer({ call, id: 5n }), 0);
+  }
+  expect([...answers.sample]).toEqual([5n]);
+  answers.sent(2_000, 0);
+  expect(() => answers.read(answer({ call: 2_000, id: 5n }), 0)).toThrow("no id of its own");
+});
+
+function answersTo(call: number): StreamAnswers {
+  const answers = new StreamAnswers();
+  answers.sent(call, 0);
+  return answers;
+}
+
+/** Code that starts a process which runs other code, and ends its input when it ends itself. */
+const start = (code: string): string =>
+  `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(code)}], { stdio: ["pipe", "inherit", "inherit"] })`;
+
+test("processor time is that of a process, of its descendants, and of those of them that ended", async () => {
+  const used = "const { user, system } = process.cpuUsage(); console.log(`used ${user + system}`);";
+  const burn = `while (process.cpuUsage().user < 3e5); ${used}`;
+  // A grandchild that burns and ends, a child that burns and stays while its parent lives, a parent that only waits.
+  const child = `${start(burn)}.on("exit", () => { ${burn} process.stdin.resume(); });`;
+  const parent = `${start(child)}; ${used} setInterval(() => undefined, 1000);`;
+  await using subject = new Subject("a family", [process.execPath, "-e", parent]);
+  await subject.saying(/(?:used \d+\s+){3}/);
+  const all = [...subject.output.matchAll(/used (\d+)/g)].map(([, us]) => Number(us) / 1e6);
+  const seconds = all.reduce((sum, each) => sum + each, 0);
+  // The kernel counts in hundredths, of each process twice.
+  expect(subject.cpuSeconds).toBeGreaterThan(seconds - 0.06);
 });
 
 test("a delay proxy passes everything, in order, one delay later, and without a delay at once", async () => {

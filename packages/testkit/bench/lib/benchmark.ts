@@ -12,6 +12,19 @@ export interface Effort {
   readonly say: (text: string) => void;
 }
 
+/**
+ * How much to ask of a server for one measurement: a time, or, to see only that it runs, so many calls, which a machine
+ * that has other things to do answers too.
+ */
+export function amountOf({
+  seconds,
+  quick,
+}: Pick<Effort, "seconds" | "quick">): { seconds: number } | { calls: number } {
+  return quick ? { calls: QUICK_CALLS } : { seconds };
+}
+
+const QUICK_CALLS = 500;
+
 /** One run of measurements that share their processes. */
 export interface Benchmark {
   /** What it is called on the command line. */

@@ -70,8 +70,10 @@ Run them with \`npx pnpm@10 bench\`; \`npx pnpm@10 bench --help\` lists their na
 
 - Whatever idmint is compared with is measured in the same run, in turn with it, over several rounds; a ratio is the median of the rounds' own ratios, and stands with the smallest and the largest one. So a ratio means something on another machine, and an absolute number only on the same one.
 - The floor is a bare grpc-js server in a process of its own that answers the same messages from a counter: as it comes, and with both cures of its garbage collections (packages/server/src/grpc/gc-cures.ts says what they are). No server on grpc-js can be faster than the cured one.
-- idmint runs as users run it: \`idmint serve\` with its defaults, everything on (health, reflection, limits, log), on a SQLite file that is synced at every commit, or on a PostgreSQL of its own where the figure says so.
+- idmint runs as users run it: \`idmint serve\` with its defaults, everything on (health, reflection, limits, log) and both cures in place, which each of its processes is asked first, on a SQLite file that is synced at every commit, or on a PostgreSQL of its own where the figure says so.
 - The generator is h2load, on another core than the server; its processor time a call is shown beside the server's. h2load does not see gRPC's status: that no call failed is known from the server's count of issued ids, and from the size of the answers.
+- What h2load cannot send comes from generators of the benchmarks' own, on plain sockets: calls that ask different tags, and many requests on one stream. These, too, take a small part of the server's time, which is shown.
+- Several processes behind one address are measured with nobody pinned. Where there are two cores, the generator takes a part of them, so the calls a second say less than the processor time of a call does.
 - A figure of the SDK is taken in a process of its own, with one loop, so that the compiler sees one kind of id only. Its time is cut into slices of some 20 ms, of which the lower quartile counts. Ids are kept in a ring of 1,024, strings are flattened before the clock stops, those of idmint too.
 - Nothing is left out: the verdict is that of the median, and what misses its bar stands here as missed.
 `;

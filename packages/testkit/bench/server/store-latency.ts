@@ -1,5 +1,5 @@
 import { TestPostgres } from "../../src/postgres.ts";
-import { type Benchmark, type Effort, interleaved, samplesOf } from "../lib/benchmark.ts";
+import { amountOf, type Benchmark, type Effort, interleaved, samplesOf } from "../lib/benchmark.ts";
 import { DelayProxy } from "../lib/delay-proxy.ts";
 import { atLeast, atMost, ratioAtMost } from "../lib/figure.ts";
 import { GENERATE_ID, generateIdMessage, type Idmint, startIdmint } from "../lib/servers.ts";
@@ -29,7 +29,7 @@ export const storeLatency: Benchmark = {
       path: GENERATE_ID,
       message: generateIdMessage(tag),
       ...SHAPE,
-      seconds: quick ? 0.3 : 2,
+      ...amountOf({ seconds: 2, quick }),
     });
     const results = await interleaved(
       // Each round takes twenty seconds, and has 100,000 calls to take a percentile of.

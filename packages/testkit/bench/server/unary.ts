@@ -1,5 +1,6 @@
 import { AllocateSegmentRequest, GenerateIdsRequest } from "@idmint/proto";
 import {
+  amountOf,
   type Benchmark,
   type Effort,
   interleaved,
@@ -7,7 +8,7 @@ import {
   samplesOf,
 } from "../lib/benchmark.ts";
 import { atMost, type Figure, ratioAtLeast, ratioAtMost } from "../lib/figure.ts";
-import type { LoadResult } from "../lib/h2load.ts";
+import type { Load, LoadResult } from "../lib/h2load.ts";
 import {
   ALLOCATE_SEGMENT,
   GENERATE_ID,
@@ -19,9 +20,11 @@ import {
   startIdmint,
 } from "../lib/servers.ts";
 
-type Result = LoadResult & { readonly cpuUs: number };
+/** What came of calls of one kind. */
+export type Unary = LoadResult & { readonly cpuUs: number };
 
-interface Shape {
+/** How callers come. */
+export interface Shape {
   readonly connections: number;
   readonly streams: number;
 }
@@ -38,9 +41,11 @@ const CURED = "bare grpc-js, both cures";
 const STOCK = "bare grpc-js as it comes";
 
 const nameOf = ({ connections, streams }: Shape): string => `${connections}x${streams}`;
-const callsPerSecond = (result: Result): number => result.callsPerSecond;
-const p99 = (result: Result): number => result.p99;
-const cpuUs = (result: Result): number => result.cpuUs;
+/** `8 × 16` */
+export const textOf = ({ connections, streams }: Shape): string => `${connections} × ${streams}`;
+const callsPerSecond = (result: Unary): number => result.callsPerSecond;
+const p99 = (result: Unary): number => result.p99;
+const cpuUs = (result: Unary): number => result.cpuUs;
 
 /** One call, one id, against a server that does nothing else. */
 export const generateId: Benchmark = {
@@ -57,9 +62,9 @@ export const generateId: Benchmark = {
       await warmUp(effort, load, [idmint, cured, stock]);
       const issuedBefore = await idmint.issuedIds();
       const results = await interleaved(effort, {
-        ours: () => idmint.load({ ...load, seconds: effort.seconds }),
-        cured: () => cured.load({ ...load, seconds: effort.seconds }),
-        stock: () => stock.load({ ...load, seconds: effort.seconds }),
+        ours: () => idmint.load({ ...load, ...amountOf(effort) }),
+        cured: () => cured.load({ ...load, ...amountOf(effort) }),
+        stock: () => stock.load({ ...load, ...amountOf(effort) }),
       });
       // h2load does not see gRPC's status, but an id that was not issued was not answered.
       const issued = (await idmint.issuedIds()) - issuedBefore;
@@ -73,10 +78,10 @@ export const generateId: Benchmark = {
 
 function generateIdFigures(
   shape: Shape,
-  { ours, cured, stock }: Readonly<Record<"ours" | "cured" | "stock", readonly Result[]>>,
+  { ours, cured, stock }: Readonly<Record<"ours" | "cured" | "stock", readonly Unary[]>>,
 ): readonly Figure[] {
   const id = `generate-id.${nameOf(shape)}`;
-  const text = `GenerateId, ${shape.connections} × ${shape.streams}`;
+  const text = `GenerateId, ${textOf(shape)}`;
   const samples = samplesOf(ours, cured, callsPerSecond);
   return [
     {
@@ -136,9 +141,9 @@ export const allocateSegment: Benchmark = {
     await warmUp(effort, one, [floor]);
     const before = { loads: await idmint.loadsOf(tag), issued: await idmint.issuedIds() };
     const results = await interleaved(effort, {
-      ours: () => idmint.load({ ...block, seconds: effort.seconds }),
-      same: () => floor.load({ ...block, seconds: effort.seconds }),
-      one: () => floor.load({ ...one, seconds: effort.seconds }),
+      ours: () => idmint.load({ ...block, ...amountOf(effort) }),
+      same: () => floor.load({ ...block, ...amountOf(effort) }),
+      one: () => floor.load({ ...one, ...amountOf(effort) }),
     });
     const answered = results.ours.reduce((sum, result) => sum + result.answered, 0);
     const blocks = ((await idmint.issuedIds()) - before.issued) / BLOCK;
@@ -221,20 +226,21 @@ async function measureIds(
   idmint: Idmint,
   load: { path: string; message: Uint8Array } & Shape,
   count: number,
-  { seconds }: Effort,
-): Promise<Result> {
+  effort: Effort,
+): Promise<Unary> {
   const before = await idmint.issuedIds();
-  const result = await idmint.load({ ...load, seconds });
+  const result = await idmint.load({ ...load, ...amountOf(effort) });
   const calls = ((await idmint.issuedIds()) - before) / count;
   if (calls < result.answered) throw new Error(`${result.answered - calls} calls failed`);
   return result;
 }
 
 /** Long enough for the compiler to have seen everything, and for buffers to have grown to the rate. */
-async function warmUp(
-  { seconds }: Effort,
-  load: { path: string; message: Uint8Array } & Shape,
+export async function warmUp(
+  { seconds, quick }: Pick<Effort, "seconds" | "quick">,
+  load: Omit<Load, "address">,
   servers: readonly Server[],
 ): Promise<void> {
+  if (quick) return;
   for (const server of servers) await server.load({ ...load, seconds: Math.min(2, seconds) });
 }
