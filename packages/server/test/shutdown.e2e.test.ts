@@ -38,6 +38,17 @@ test("a server that stops gives the unused end back, current and next in one ran
   expect(it.store.isClosed).toBe(true);
 });
 
+test("ids that a caller gave back and nobody asked for are counted as waste", async () => {
+  const it = await startTest();
+  await createTag(it, "orders", { min: 100, max: 100 });
+  const segment = { tag: "orders", count: 5, after: 0n };
+  const { releaseToken } = await call(it.ids, IdServiceService.allocateSegment, segment);
+  const release = { tag: "orders", releaseToken, unusedCount: 3 };
+  await call(it.ids, IdServiceService.releaseSegment, release);
+  await it.server.close();
+  expect(it.events.at(-1)).toEqual({ type: "stopped", givenBack: 95, wasted: 3 });
+});
+
 test("what another server was granted after is not given back", async () => {
   const one = await startTest();
   const two = await startTest({ store: new MemoryStore({ database: one.store.database }) });

@@ -29,7 +29,7 @@ import {
 } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { Emit } from "./events.ts";
-import { rangeToGiveBack, type Receipt, unusedCount } from "./give-back.ts";
+import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
 import type { Lookup } from "./lookup.ts";
 import { sharing, sharingOptions } from "./sharing.ts";
@@ -342,8 +342,9 @@ export class Directory {
     const requests: GiveBackRequest[] = [];
     let held = 0;
     for (const entry of entries) {
+      // Ids that callers put back are held too, though they belong to no grant any more and can only be a gap.
+      held += entry.buffer.ready;
       const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);
-      held += unusedCount(unused);
       // What a store that went back would take back may be somebody else's.
       if (entry.fencedAs !== "") continue;
       const request = rangeToGiveBack(entry.name, unused);

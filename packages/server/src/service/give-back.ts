@@ -1,4 +1,4 @@
-import { countOf, type GiveBackRequest, lastOf, type Unused } from "@idmint/core";
+import { type GiveBackRequest, lastOf, type Unused } from "@idmint/core";
 
 /** What a buffer remembers of each grant, to give its unused end back. */
 export interface Receipt {
@@ -36,9 +36,4 @@ export function rangeToGiveBack(
   }
   if (from > newest.last) return undefined;
   return { tag, from, to: newest.last, version: newest.version };
-}
-
-/** How many ids several loads have left. */
-export function unusedCount(unused: readonly Unused<Receipt>[]): number {
-  return unused.reduce((sum, load) => sum + countOf(load.segments), 0);
 }
