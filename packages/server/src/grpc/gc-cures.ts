@@ -8,7 +8,7 @@ export { applyPretenuringCure } from "./pretenuring.ts";
 
 // A gRPC server on Node falls into a state in which a quarter of its young objects survive each collection, and every
 // collection takes 10 to 25 ms instead of 1. It has two causes, and both must go: then a server answers a third more
-// calls, and its 99th percentile falls to a third or less (docs/benchmarks.md).
+// calls, and its 99th percentile falls to a third or less (`pnpm bench generate-id`).
 //
 // 1. V8's allocation-site pretenuring. V8 remembers per place in the code whether the objects made there live long, and
 //    makes further ones in the old space where they do. Under load a call's objects outlive one collection now and then,
