@@ -1,6 +1,6 @@
 // A load generator for StreamIds: one stream, many small requests in flight. h2load cannot write many messages on one
 // stream, and a gRPC client would cost as much as the server.
-// Usage: stream-load.ts '{"address":…,"tag":…,"inFlight":…,"seconds":…}'. Writes one line of JSON.
+// Usage: stream-load.ts '{"address":…,"tag":…,"inFlight":…,"batch":…,"seconds":…}'. Writes one line of JSON.
 import { connect, type Socket } from "node:net";
 import { StreamIdsRequest } from "@idmint/proto";
 import { framed } from "./h2load.ts";
@@ -24,6 +24,8 @@ export interface StreamLoad {
   readonly tag: string;
   /** Requests that wait for their answer at once; at most 1,024. */
   readonly inFlight: number;
+  /** Requests that are sent at once: as many as this, or more, when as many may be sent. */
+  readonly batch: number;
   readonly seconds: number;
 }
 
@@ -147,7 +149,7 @@ class StreamCall {
     if (now < this.#end) {
       const room = Math.floor(Math.min(this.#window, this.#streamWindow) / MAX_REQUEST_BYTES);
       const count = Math.min(room, this.#load.inFlight - this.answers.inFlight);
-      if (count > 0) {
+      if (count >= this.#load.batch) {
         for (let i = 0; i < count; i++) this.answers.sent(this.#nextCall + i, now);
         const bytes = requests(this.#nextCall, count);
         this.#nextCall += count;

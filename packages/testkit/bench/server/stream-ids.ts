@@ -13,6 +13,8 @@ import type { StreamLoad, StreamResult } from "../lib/stream-load.ts";
 import { type Shape, type Unary, textOf, warmUp } from "./unary.ts";
 
 const IN_FLIGHT = 256;
+/** As bunches of calls make them in a program that has one stream for all of them. */
+const BATCH = 32;
 const GENERATOR_TIMEOUT_MS = 120_000;
 const SHAPES = {
   wide: { connections: 8, streams: 16 },
@@ -30,7 +32,8 @@ export const streamIds: Benchmark = {
     await using idmint = await startIdmint();
     const tag = await idmint.makeTag();
     const message = generateIdMessage(tag);
-    const load = { address: idmint.address, tag, inFlight: IN_FLIGHT, seconds: effort.seconds };
+    const { seconds } = effort;
+    const load = { address: idmint.address, tag, inFlight: IN_FLIGHT, batch: BATCH, seconds };
     const unary = (shape: Shape) => ({ path: GENERATE_ID, message, ...shape });
     const call = (shape: Shape) => () => idmint.load({ ...unary(shape), ...amountOf(effort) });
     await warmUp(effort, unary(SHAPES.wide), [idmint]);
@@ -65,7 +68,7 @@ export const streamIds: Benchmark = {
   },
 };
 
-const TEXT = `StreamIds, one stream, ${IN_FLIGHT} requests of one id in flight`;
+const TEXT = `StreamIds, one stream, ${IN_FLIGHT} requests of one id in flight, ${BATCH} or more a write`;
 
 function figuresOf(
   streamed: readonly Measured[],
