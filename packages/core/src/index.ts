@@ -29,12 +29,18 @@ export type {
   AcceptStore,
   ChangeStore,
   Clock,
+  EndedPeriod,
   GiveBackRequest,
   GiveBackStore,
   Grant,
   Granted,
   GrantRequest,
   GrantStore,
+  Period,
+  PeriodStore,
+  Raised,
+  RaiseRequest,
+  RaiseStore,
   Random,
   Refused,
   SeenVersion,
@@ -56,4 +62,18 @@ export type { BufferOptions, Load, LoadRequest } from "./segment/buffer-types.ts
 export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
 export { VersionGuard } from "./segment/version-guard.ts";
-export type { Order, SegmentKind, Tag, TagKind, TagSettings, TagState } from "./tag.ts";
+export {
+  firstIdOf,
+  type Order,
+  type Periods,
+  type PeriodUnit,
+  type RedisPlace,
+  type RedisSnowflakeKind,
+  type SegmentKind,
+  type SequenceKind,
+  type Tag,
+  type TagKind,
+  type TagSettings,
+  type TagState,
+  type TicketKind,
+} from "./tag.ts";

@@ -23,6 +23,8 @@ export type Random = () => number;
 /** One wish for ids of one tag. */
 export interface GrantRequest {
   readonly tag: string;
+  /** The kind the caller takes the tag for; a row of another, or a sequence that counts in Redis, is WRONG_KIND. */
+  readonly kind: "segment" | "sequence";
   /** Ids wanted; the grant is smaller only where the tag ends. */
   readonly count: number;
   /** Fewest ids that are of use; with less left the request is refused as TAG_EXHAUSTED. 1 … count. */
@@ -45,6 +47,16 @@ export interface Granted {
   readonly count: number;
   readonly version: bigint;
   readonly epoch: bigint;
+  /** The period these ids belong to; undefined for tags without periods. */
+  readonly period: Period | undefined;
+}
+
+/** A period of a sequence, as the store's clock and the tag's time zone had it when ids were granted. */
+export interface Period {
+  /** First day, YYYY-MM-DD. */
+  readonly start: string;
+  /** When it ends, milliseconds since 1970, by the store's clock. */
+  readonly endsAtMs: number;
 }
 
 /** Nothing was granted, and why. */
@@ -77,6 +89,61 @@ export interface GrantStore {
   grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>;
   /** Most requests one `grant` takes. */
   readonly maxBatch: number;
+}
+
+/** A wish to raise the durable bound of a tag that counts in Redis. */
+export interface RaiseRequest {
+  readonly tag: string;
+  /** How far the floor shall rise; 0n with `atLeast`. */
+  readonly by: bigint;
+  /** The floor shall be at least this afterwards. 0n: no such wish. */
+  readonly atLeast: bigint;
+  /**
+   * Redis is to be given a new start: the generation rises by one too, so that no other server is given the same one.
+   */
+  readonly newGeneration: boolean;
+  /** As in GrantRequest. */
+  readonly seenVersion: bigint;
+}
+
+/** A raised bound, durable before this answer. The ids (before, floor] belong to the tag's Redis and to nobody else. */
+export interface Raised {
+  readonly outcome: "raised";
+  readonly tag: string;
+  readonly before: bigint;
+  /** Never above the ceiling. */
+  readonly floor: bigint;
+  readonly generation: bigint;
+  readonly version: bigint;
+  readonly epoch: bigint;
+}
+
+/** Keeps the bounds of tags that count in Redis. */
+export interface RaiseStore {
+  /**
+   * floor := min(ceiling, max(floor + by, atLeast)), version + 1, and generation + 1 if wished, in one transaction with
+   * the guards of `grant`. TAG_EXHAUSTED when the floor is the ceiling already; WRONG_KIND for tags that do not count in
+   * Redis.
+   */
+  raise(request: RaiseRequest): Promise<Raised | Refused>;
+}
+
+/** A period that has ended, with its last id. */
+export interface EndedPeriod {
+  readonly start: string;
+  readonly lastId: bigint;
+  /** When the sequence began its next period, milliseconds since 1970. */
+  readonly endedAtMs: number;
+}
+
+/** Remembers ended periods. They are written by the grant that begins the next one, which also forgets old ones. */
+export interface PeriodStore {
+  /** Up to `limit` ended periods of a tag that began before `before` (YYYY-MM-DD; empty: any), newest first. */
+  listPeriods(query: {
+    tag: string;
+    before: string;
+    limit: number;
+  }): Promise<readonly EndedPeriod[]>;
 }
 
 /** The unused end of a grant. */
@@ -178,7 +245,8 @@ export interface ChangeStore {
 }
 
 /** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. */
-export interface Store extends GrantStore, GiveBackStore, TagStore, ChangeStore {
+export interface Store
+  extends GrantStore, RaiseStore, GiveBackStore, TagStore, PeriodStore, ChangeStore {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;
   /** Version of the schema that `open` found. */

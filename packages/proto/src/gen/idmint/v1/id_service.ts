@@ -21,6 +21,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.ts";
+import { Timestamp } from "../../google/protobuf/timestamp.ts";
 import { Status } from "../../google/rpc/status.ts";
 import { Segment } from "./segment.ts";
 import { Order, orderFromJSON, orderToJSON } from "./tag.ts";
@@ -41,6 +42,12 @@ export interface GenerateIdResponse {
   id: bigint;
   /** Epoch of the tag under which the id was issued; rises when the tag is advanced, paused or resumed. */
   epoch: bigint;
+  /** Period the id belongs to, e.g. 2026-11-21: it is unique together with the id. Empty for tags without periods. */
+  period: string;
+  /** Period and id as one text that is unique by itself, e.g. 20261121-1. Empty for tags without periods. */
+  text: string;
+  /** When the period ends, by the store's clock. Absent for tags without periods. */
+  periodEndTime?: Date | undefined;
 }
 
 /** Request of GenerateIds. */
@@ -61,6 +68,10 @@ export interface GenerateIdsResponse {
   ids: bigint[];
   /** Epoch of the tag under which these ids were issued. */
   epoch: bigint;
+  /** Period all of these ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
+  period: string;
+  /** When the period ends, by the store's clock. Absent for tags without periods. */
+  periodEndTime?: Date | undefined;
 }
 
 /**
@@ -87,7 +98,11 @@ export interface StreamIdsResponse {
   /** Epoch of the tag under which these ids were issued. 0 with an error. */
   epoch: bigint;
   /** Why this request was refused, as a call of its own would have been; the stream goes on. Absent with ids. */
-  error?: Status | undefined;
+  error?:
+    | Status
+    | undefined;
+  /** Period the ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
+  period: string;
 }
 
 /** Request of AllocateSegment. */
@@ -212,7 +227,7 @@ export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
 };
 
 function createBaseGenerateIdResponse(): GenerateIdResponse {
-  return { id: 0n, epoch: 0n };
+  return { id: 0n, epoch: 0n, period: "", text: "", periodEndTime: undefined };
 }
 
 export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
@@ -228,6 +243,15 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
         throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
       }
       writer.uint32(16).int64(message.epoch);
+    }
+    if (message.period !== "") {
+      writer.uint32(26).string(message.period);
+    }
+    if (message.text !== "") {
+      writer.uint32(34).string(message.text);
+    }
+    if (message.periodEndTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.periodEndTime), writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -261,6 +285,30 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
             message.epoch = reader.int64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.text = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.periodEndTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -274,7 +322,17 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
   },
 
   fromJSON(object: any): GenerateIdResponse {
-    return { id: isSet(object.id) ? BigInt(object.id) : 0n, epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n };
+    return {
+      id: isSet(object.id) ? BigInt(object.id) : 0n,
+      epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
+      text: isSet(object.text) ? globalThis.String(object.text) : "",
+      periodEndTime: isSet(object.periodEndTime)
+        ? fromJsonTimestamp(object.periodEndTime)
+        : isSet(object.period_end_time)
+        ? fromJsonTimestamp(object.period_end_time)
+        : undefined,
+    };
   },
 
   toJSON(message: GenerateIdResponse): unknown {
@@ -284,6 +342,15 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
     }
     if (message.epoch !== 0n) {
       obj.epoch = message.epoch.toString();
+    }
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
+    if (message.text !== "") {
+      obj.text = message.text;
+    }
+    if (message.periodEndTime !== undefined) {
+      obj.periodEndTime = message.periodEndTime.toISOString();
     }
     return obj;
   },
@@ -295,6 +362,9 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
     const message = createBaseGenerateIdResponse();
     message.id = (object.id !== undefined && object.id !== null) ? BigInt(object.id) : 0n;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.period = object.period ?? "";
+    message.text = object.text ?? "";
+    message.periodEndTime = object.periodEndTime ?? undefined;
     return message;
   },
 };
@@ -405,7 +475,7 @@ export const GenerateIdsRequest: MessageFns<GenerateIdsRequest> = {
 };
 
 function createBaseGenerateIdsResponse(): GenerateIdsResponse {
-  return { segments: [], ids: [], epoch: 0n };
+  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined };
 }
 
 export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
@@ -428,6 +498,12 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
         throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
       }
       writer.uint32(24).int64(message.epoch);
+    }
+    if (message.period !== "") {
+      writer.uint32(34).string(message.period);
+    }
+    if (message.periodEndTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.periodEndTime), writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -479,6 +555,22 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
             message.epoch = reader.int64() as bigint;
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.periodEndTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -496,6 +588,12 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
       segments: globalThis.Array.isArray(object?.segments) ? object.segments.map((e: any) => Segment.fromJSON(e)) : [],
       ids: globalThis.Array.isArray(object?.ids) ? object.ids.map((e: any) => BigInt(e)) : [],
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
+      periodEndTime: isSet(object.periodEndTime)
+        ? fromJsonTimestamp(object.periodEndTime)
+        : isSet(object.period_end_time)
+        ? fromJsonTimestamp(object.period_end_time)
+        : undefined,
     };
   },
 
@@ -510,6 +608,12 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     if (message.epoch !== 0n) {
       obj.epoch = message.epoch.toString();
     }
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
+    if (message.periodEndTime !== undefined) {
+      obj.periodEndTime = message.periodEndTime.toISOString();
+    }
     return obj;
   },
 
@@ -521,6 +625,8 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     message.segments = object.segments?.map((e) => Segment.fromPartial(e)) || [];
     message.ids = object.ids?.map((e) => BigInt(e)) || [];
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.period = object.period ?? "";
+    message.periodEndTime = object.periodEndTime ?? undefined;
     return message;
   },
 };
@@ -627,7 +733,7 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
 };
 
 function createBaseStreamIdsResponse(): StreamIdsResponse {
-  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined };
+  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined, period: "" };
 }
 
 export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
@@ -652,6 +758,9 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     }
     if (message.error !== undefined) {
       Status.encode(message.error, writer.uint32(42).fork()).join();
+    }
+    if (message.period !== "") {
+      writer.uint32(50).string(message.period);
     }
     return writer;
   },
@@ -709,6 +818,14 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
             message.error = Status.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -728,6 +845,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
       segments: globalThis.Array.isArray(object?.segments) ? object.segments.map((e: any) => Segment.fromJSON(e)) : [],
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
       error: isSet(object.error) ? Status.fromJSON(object.error) : undefined,
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
     };
   },
 
@@ -748,6 +866,9 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     if (message.error !== undefined) {
       obj.error = Status.toJSON(message.error);
     }
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
     return obj;
   },
 
@@ -763,6 +884,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     message.error = (object.error !== undefined && object.error !== null)
       ? Status.fromPartial(object.error)
       : undefined;
+    message.period = object.period ?? "";
     return message;
   },
 };
@@ -1260,7 +1382,10 @@ export const IdServiceService = {
     responseSerialize: (value: StreamIdsResponse): Buffer => Buffer.from(StreamIdsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): StreamIdsResponse => StreamIdsResponse.decode(value),
   },
-  /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
+  /**
+   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   */
   allocateSegment: {
     path: "/idmint.v1.IdService/AllocateSegment" as const,
     requestStream: false as const,
@@ -1300,7 +1425,10 @@ export interface IdServiceServer extends UntypedServiceImplementation {
    * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
    */
   streamIds: handleBidiStreamingCall<StreamIdsRequest, StreamIdsResponse>;
-  /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
+  /**
+   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   */
   allocateSegment: handleUnaryCall<AllocateSegmentRequest, AllocateSegmentResponse>;
   /**
    * Gives back the unused end of what one AllocateSegment call answered. Never send it twice: ids are given back at
@@ -1353,7 +1481,10 @@ export interface IdServiceClient extends Client {
     metadata: Metadata,
     options?: Partial<CallOptions>,
   ): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
-  /** Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. */
+  /**
+   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   */
   allocateSegment(
     request: AllocateSegmentRequest,
     callback: (error: ServiceError | null, response: AllocateSegmentResponse) => void,
@@ -1404,6 +1535,28 @@ export type DeepPartial<T> = T extends bigint ? string | number | bigint
   : T extends { $case: string; value: unknown } ? { $case: T["$case"]; value?: DeepPartial<T["value"]> }
   : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
   : Partial<T>;
+
+function toTimestamp(date: Date): Timestamp {
+  const seconds = BigInt(Math.trunc(date.getTime() / 1_000));
+  const nanos = (date.getTime() % 1_000) * 1_000_000;
+  return { seconds, nanos };
+}
+
+function fromTimestamp(t: Timestamp): Date {
+  let millis = (globalThis.Number(t.seconds.toString()) || 0) * 1_000;
+  millis += (t.nanos || 0) / 1_000_000;
+  return new globalThis.Date(millis);
+}
+
+function fromJsonTimestamp(o: any): Date {
+  if (o instanceof globalThis.Date) {
+    return o;
+  } else if (typeof o === "string") {
+    return new globalThis.Date(o);
+  } else {
+    return fromTimestamp(Timestamp.fromJSON(o));
+  }
+}
 
 function isSet(value: any): boolean {
   return value !== null && value !== undefined;

@@ -21,7 +21,10 @@ export const Order = {
   UNORDERED: 1,
   /** PER_CLIENT - Increasing within one SDK instance. */
   PER_CLIENT: 2,
-  /** STRICT - An id asked for after another was answered is larger, over all servers. Not with kind segment. */
+  /**
+   * STRICT - An id asked for after another was answered is larger, over all servers (in kind sequence, within a period). The
+   * default and the only order of kind sequence; no other kind has it.
+   */
   STRICT: 3,
   UNRECOGNIZED: -1,
 } as const;
@@ -133,6 +136,126 @@ export function tagStateToJSON(object: TagState): string {
   }
 }
 
+/** How often a sequence starts again from 1. */
+export const PeriodUnit = {
+  /** UNSPECIFIED - Never. */
+  UNSPECIFIED: 0,
+  /** DAY - Every date. Periods are named like 2026-11-21. */
+  DAY: 1,
+  /** WEEK - Every week of ISO 8601, from Monday. Periods are named like 2026-W47. */
+  WEEK: 2,
+  /** MONTH - Every month. Periods are named like 2026-11. */
+  MONTH: 3,
+  /** YEAR - Every year. Periods are named like 2026. */
+  YEAR: 4,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type PeriodUnit = typeof PeriodUnit[keyof typeof PeriodUnit];
+
+export namespace PeriodUnit {
+  export type UNSPECIFIED = typeof PeriodUnit.UNSPECIFIED;
+  export type DAY = typeof PeriodUnit.DAY;
+  export type WEEK = typeof PeriodUnit.WEEK;
+  export type MONTH = typeof PeriodUnit.MONTH;
+  export type YEAR = typeof PeriodUnit.YEAR;
+  export type UNRECOGNIZED = typeof PeriodUnit.UNRECOGNIZED;
+}
+
+export function periodUnitFromJSON(object: any): PeriodUnit {
+  switch (object) {
+    case 0:
+    case "PERIOD_UNIT_UNSPECIFIED":
+      return PeriodUnit.UNSPECIFIED;
+    case 1:
+    case "PERIOD_UNIT_DAY":
+      return PeriodUnit.DAY;
+    case 2:
+    case "PERIOD_UNIT_WEEK":
+      return PeriodUnit.WEEK;
+    case 3:
+    case "PERIOD_UNIT_MONTH":
+      return PeriodUnit.MONTH;
+    case 4:
+    case "PERIOD_UNIT_YEAR":
+      return PeriodUnit.YEAR;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return PeriodUnit.UNRECOGNIZED;
+  }
+}
+
+export function periodUnitToJSON(object: PeriodUnit): string {
+  switch (object) {
+    case PeriodUnit.UNSPECIFIED:
+      return "PERIOD_UNIT_UNSPECIFIED";
+    case PeriodUnit.DAY:
+      return "PERIOD_UNIT_DAY";
+    case PeriodUnit.WEEK:
+      return "PERIOD_UNIT_WEEK";
+    case PeriodUnit.MONTH:
+      return "PERIOD_UNIT_MONTH";
+    case PeriodUnit.YEAR:
+      return "PERIOD_UNIT_YEAR";
+    case PeriodUnit.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** Where a sequence counts. */
+export const SequenceBackend = {
+  /** UNSPECIFIED - The default: the store. */
+  UNSPECIFIED: 0,
+  /** STORE - In the store: one row update for the calls that came in the meantime. */
+  STORE: 1,
+  /** REDIS - In Redis, below a maximum that the store keeps. */
+  REDIS: 2,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type SequenceBackend = typeof SequenceBackend[keyof typeof SequenceBackend];
+
+export namespace SequenceBackend {
+  export type UNSPECIFIED = typeof SequenceBackend.UNSPECIFIED;
+  export type STORE = typeof SequenceBackend.STORE;
+  export type REDIS = typeof SequenceBackend.REDIS;
+  export type UNRECOGNIZED = typeof SequenceBackend.UNRECOGNIZED;
+}
+
+export function sequenceBackendFromJSON(object: any): SequenceBackend {
+  switch (object) {
+    case 0:
+    case "SEQUENCE_BACKEND_UNSPECIFIED":
+      return SequenceBackend.UNSPECIFIED;
+    case 1:
+    case "SEQUENCE_BACKEND_STORE":
+      return SequenceBackend.STORE;
+    case 2:
+    case "SEQUENCE_BACKEND_REDIS":
+      return SequenceBackend.REDIS;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return SequenceBackend.UNRECOGNIZED;
+  }
+}
+
+export function sequenceBackendToJSON(object: SequenceBackend): string {
+  switch (object) {
+    case SequenceBackend.UNSPECIFIED:
+      return "SEQUENCE_BACKEND_UNSPECIFIED";
+    case SequenceBackend.STORE:
+      return "SEQUENCE_BACKEND_STORE";
+    case SequenceBackend.REDIS:
+      return "SEQUENCE_BACKEND_REDIS";
+    case SequenceBackend.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** A named id space. */
 export interface Tag {
   /** Name, the key of the tag. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive; immutable. */
@@ -144,6 +267,15 @@ export interface Tag {
     | //
     /** Blocks of ids held in memory, the next one loaded ahead of use. */
     { $case: "segment"; value: SegmentKind }
+    | //
+    /** Strictly increasing ids, each made durable before it is answered; from 1 again in every period if wished. */
+    { $case: "sequence"; value: SequenceKind }
+    | //
+    /** Ids of time, shard and counter, made by Redis. */
+    { $case: "redisSnowflake"; value: RedisSnowflakeKind }
+    | //
+    /** Ids of several databases, each with residue classes of its own. */
+    { $case: "ticket"; value: TicketKind }
     | undefined;
   /** Order of the ids. Default: that of the kind; immutable after the first id. */
   order: Order;
@@ -176,6 +308,76 @@ export interface Tag {
    * it makes that call fail with ABORTED (ETAG_MISMATCH) when somebody else was faster. Default: empty, no check.
    */
   etag: string;
+  /**
+   * Current period of a sequence that restarts, e.g. 2026-11-21; floor is that of this period. Empty before the first
+   * id, and for tags without periods. Output only.
+   */
+  period: string;
+}
+
+/** Settings of a tag of kind sequence. Its order is STRICT. */
+export interface SequenceKind {
+  /** First id. Default (0): 1. Range: 1 … the tag's ceiling, 1 with a period; immutable after the first id. */
+  start: bigint;
+  /**
+   * How often it starts again from 1, by the store's clock. Default: never. Not with backend Redis; immutable after
+   * the first id.
+   */
+  period: PeriodUnit;
+  /**
+   * Time zone of the periods, a name of the IANA database such as Asia/Shanghai. Required with a period, empty without
+   * one; immutable after the first id.
+   */
+  timeZone: string;
+  /** How long the last ids of ended periods are kept, for ListPeriods. Default: 400 days. Range: 1 day … 3,650 days. */
+  keepFor?:
+    | Duration
+    | undefined;
+  /**
+   * Where it counts. Default: the store. Immutable after the first id. Redis needs servers that are configured with
+   * redis.urls, and ends at 2^53 − 1: its scripts count no further.
+   */
+  backend: SequenceBackend;
+  /** Backend Redis: fewest ids by which the maximum is raised. Default (0): 10,000. Range: 1 … 1,000,000,000. */
+  step: number;
+  /** Backend Redis: name of the Redis shard that counts. Output only; see MoveTag. */
+  shard: string;
+}
+
+/**
+ * Settings of a tag of kind redis_snowflake: 41 bits of milliseconds since the epoch by the clock of Redis, 12 bits of
+ * shard, 10 bits of counter. Its order is UNORDERED.
+ */
+export interface RedisSnowflakeKind {
+  /**
+   * Shard within the ids, told apart from those of other tags or data centres. Default: 0. Range: 0 … 4,095; immutable
+   * after the first id.
+   */
+  shard: number;
+  /**
+   * Where time begins. Default: 2026-01-01T00:00:00Z. Range: 1970 … now, in whole milliseconds; immutable after the
+   * first id.
+   */
+  timeOrigin?:
+    | Date
+    | undefined;
+  /** When the bits of the time run out. Output only. */
+  endTime?:
+    | Date
+    | undefined;
+  /** Name of the Redis shard that counts. Output only; see MoveTag. */
+  redisShard: string;
+}
+
+/** Settings of a tag of kind ticket. Its order is UNORDERED. */
+export interface TicketKind {
+  /** First id. Default (0): 1. Range: 1 … the tag's ceiling; immutable after the first id. */
+  start: bigint;
+  /**
+   * How many residue classes the ids are divided into; each belongs to one database at a time. It bounds the number of
+   * databases there may ever be. Default (0): 60. Range: 1 … 1,024; immutable after the first id.
+   */
+  slots: number;
 }
 
 /** Settings of a tag of kind segment. */
@@ -214,6 +416,7 @@ function createBaseTag(): Tag {
     createTime: undefined,
     updateTime: undefined,
     etag: "",
+    period: "",
   };
 }
 
@@ -228,6 +431,15 @@ export const Tag: MessageFns<Tag> = {
     switch (message.kind?.$case) {
       case "segment":
         SegmentKind.encode(message.kind.value, writer.uint32(26).fork()).join();
+        break;
+      case "sequence":
+        SequenceKind.encode(message.kind.value, writer.uint32(106).fork()).join();
+        break;
+      case "redisSnowflake":
+        RedisSnowflakeKind.encode(message.kind.value, writer.uint32(114).fork()).join();
+        break;
+      case "ticket":
+        TicketKind.encode(message.kind.value, writer.uint32(122).fork()).join();
         break;
     }
     if (message.order !== 0) {
@@ -269,6 +481,9 @@ export const Tag: MessageFns<Tag> = {
     if (message.etag !== "") {
       writer.uint32(98).string(message.etag);
     }
+    if (message.period !== "") {
+      writer.uint32(130).string(message.period);
+    }
     return writer;
   },
 
@@ -307,6 +522,30 @@ export const Tag: MessageFns<Tag> = {
             }
 
             message.kind = { $case: "segment", value: SegmentKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.kind = { $case: "sequence", value: SequenceKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.kind = { $case: "redisSnowflake", value: RedisSnowflakeKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.kind = { $case: "ticket", value: TicketKind.decode(reader, reader.uint32()) };
             continue;
           }
           case 4: {
@@ -381,6 +620,14 @@ export const Tag: MessageFns<Tag> = {
             message.etag = reader.string();
             continue;
           }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -397,7 +644,17 @@ export const Tag: MessageFns<Tag> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       description: isSet(object.description) ? globalThis.String(object.description) : "",
-      kind: isSet(object.segment) ? { $case: "segment", value: SegmentKind.fromJSON(object.segment) } : undefined,
+      kind: isSet(object.segment)
+        ? { $case: "segment", value: SegmentKind.fromJSON(object.segment) }
+        : isSet(object.sequence)
+        ? { $case: "sequence", value: SequenceKind.fromJSON(object.sequence) }
+        : isSet(object.redisSnowflake)
+        ? { $case: "redisSnowflake", value: RedisSnowflakeKind.fromJSON(object.redisSnowflake) }
+        : isSet(object.redis_snowflake)
+        ? { $case: "redisSnowflake", value: RedisSnowflakeKind.fromJSON(object.redis_snowflake) }
+        : isSet(object.ticket)
+        ? { $case: "ticket", value: TicketKind.fromJSON(object.ticket) }
+        : undefined,
       order: isSet(object.order) ? orderFromJSON(object.order) : 0,
       ceiling: isSet(object.ceiling) ? BigInt(object.ceiling) : 0n,
       floor: isSet(object.floor) ? BigInt(object.floor) : 0n,
@@ -415,6 +672,7 @@ export const Tag: MessageFns<Tag> = {
         ? fromJsonTimestamp(object.update_time)
         : undefined,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
     };
   },
 
@@ -428,6 +686,12 @@ export const Tag: MessageFns<Tag> = {
     }
     if (message.kind?.$case === "segment") {
       obj.segment = SegmentKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "sequence") {
+      obj.sequence = SequenceKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "redisSnowflake") {
+      obj.redisSnowflake = RedisSnowflakeKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "ticket") {
+      obj.ticket = TicketKind.toJSON(message.kind.value);
     }
     if (message.order !== 0) {
       obj.order = orderToJSON(message.order);
@@ -456,6 +720,9 @@ export const Tag: MessageFns<Tag> = {
     if (message.etag !== "") {
       obj.etag = message.etag;
     }
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
     return obj;
   },
 
@@ -473,6 +740,24 @@ export const Tag: MessageFns<Tag> = {
         }
         break;
       }
+      case "sequence": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "sequence", value: SequenceKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
+      case "redisSnowflake": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "redisSnowflake", value: RedisSnowflakeKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
+      case "ticket": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "ticket", value: TicketKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
     }
     message.order = object.order ?? 0;
     message.ceiling = (object.ceiling !== undefined && object.ceiling !== null) ? BigInt(object.ceiling) : 0n;
@@ -483,6 +768,402 @@ export const Tag: MessageFns<Tag> = {
     message.createTime = object.createTime ?? undefined;
     message.updateTime = object.updateTime ?? undefined;
     message.etag = object.etag ?? "";
+    message.period = object.period ?? "";
+    return message;
+  },
+};
+
+function createBaseSequenceKind(): SequenceKind {
+  return { start: 0n, period: 0, timeZone: "", keepFor: undefined, backend: 0, step: 0, shard: "" };
+}
+
+export const SequenceKind: MessageFns<SequenceKind> = {
+  encode(message: SequenceKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.start !== 0n) {
+      if (BigInt.asIntN(64, message.start) !== message.start) {
+        throw new globalThis.Error("value provided for field message.start of type int64 too large");
+      }
+      writer.uint32(8).int64(message.start);
+    }
+    if (message.period !== 0) {
+      writer.uint32(16).int32(message.period);
+    }
+    if (message.timeZone !== "") {
+      writer.uint32(26).string(message.timeZone);
+    }
+    if (message.keepFor !== undefined) {
+      Duration.encode(message.keepFor, writer.uint32(34).fork()).join();
+    }
+    if (message.backend !== 0) {
+      writer.uint32(40).int32(message.backend);
+    }
+    if (message.step !== 0) {
+      writer.uint32(48).int32(message.step);
+    }
+    if (message.shard !== "") {
+      writer.uint32(58).string(message.shard);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SequenceKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSequenceKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.start = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.period = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.timeZone = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.keepFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.backend = reader.int32() as any;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.step = reader.int32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.shard = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SequenceKind {
+    return {
+      start: isSet(object.start) ? BigInt(object.start) : 0n,
+      period: isSet(object.period) ? periodUnitFromJSON(object.period) : 0,
+      timeZone: isSet(object.timeZone)
+        ? globalThis.String(object.timeZone)
+        : isSet(object.time_zone)
+        ? globalThis.String(object.time_zone)
+        : "",
+      keepFor: isSet(object.keepFor)
+        ? Duration.fromJSON(object.keepFor)
+        : isSet(object.keep_for)
+        ? Duration.fromJSON(object.keep_for)
+        : undefined,
+      backend: isSet(object.backend) ? sequenceBackendFromJSON(object.backend) : 0,
+      step: isSet(object.step) ? globalThis.Number(object.step) : 0,
+      shard: isSet(object.shard) ? globalThis.String(object.shard) : "",
+    };
+  },
+
+  toJSON(message: SequenceKind): unknown {
+    const obj: any = {};
+    if (message.start !== 0n) {
+      obj.start = message.start.toString();
+    }
+    if (message.period !== 0) {
+      obj.period = periodUnitToJSON(message.period);
+    }
+    if (message.timeZone !== "") {
+      obj.timeZone = message.timeZone;
+    }
+    if (message.keepFor !== undefined) {
+      obj.keepFor = Duration.toJSON(message.keepFor);
+    }
+    if (message.backend !== 0) {
+      obj.backend = sequenceBackendToJSON(message.backend);
+    }
+    if (message.step !== 0) {
+      obj.step = Math.round(message.step);
+    }
+    if (message.shard !== "") {
+      obj.shard = message.shard;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SequenceKind>): SequenceKind {
+    return SequenceKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SequenceKind>): SequenceKind {
+    const message = createBaseSequenceKind();
+    message.start = (object.start !== undefined && object.start !== null) ? BigInt(object.start) : 0n;
+    message.period = object.period ?? 0;
+    message.timeZone = object.timeZone ?? "";
+    message.keepFor = (object.keepFor !== undefined && object.keepFor !== null)
+      ? Duration.fromPartial(object.keepFor)
+      : undefined;
+    message.backend = object.backend ?? 0;
+    message.step = object.step ?? 0;
+    message.shard = object.shard ?? "";
+    return message;
+  },
+};
+
+function createBaseRedisSnowflakeKind(): RedisSnowflakeKind {
+  return { shard: 0, timeOrigin: undefined, endTime: undefined, redisShard: "" };
+}
+
+export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
+  encode(message: RedisSnowflakeKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.shard !== 0) {
+      writer.uint32(8).int32(message.shard);
+    }
+    if (message.timeOrigin !== undefined) {
+      Timestamp.encode(toTimestamp(message.timeOrigin), writer.uint32(18).fork()).join();
+    }
+    if (message.endTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.endTime), writer.uint32(26).fork()).join();
+    }
+    if (message.redisShard !== "") {
+      writer.uint32(34).string(message.redisShard);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RedisSnowflakeKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRedisSnowflakeKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.shard = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.timeOrigin = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.endTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.redisShard = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RedisSnowflakeKind {
+    return {
+      shard: isSet(object.shard) ? globalThis.Number(object.shard) : 0,
+      timeOrigin: isSet(object.timeOrigin)
+        ? fromJsonTimestamp(object.timeOrigin)
+        : isSet(object.time_origin)
+        ? fromJsonTimestamp(object.time_origin)
+        : undefined,
+      endTime: isSet(object.endTime)
+        ? fromJsonTimestamp(object.endTime)
+        : isSet(object.end_time)
+        ? fromJsonTimestamp(object.end_time)
+        : undefined,
+      redisShard: isSet(object.redisShard)
+        ? globalThis.String(object.redisShard)
+        : isSet(object.redis_shard)
+        ? globalThis.String(object.redis_shard)
+        : "",
+    };
+  },
+
+  toJSON(message: RedisSnowflakeKind): unknown {
+    const obj: any = {};
+    if (message.shard !== 0) {
+      obj.shard = Math.round(message.shard);
+    }
+    if (message.timeOrigin !== undefined) {
+      obj.timeOrigin = message.timeOrigin.toISOString();
+    }
+    if (message.endTime !== undefined) {
+      obj.endTime = message.endTime.toISOString();
+    }
+    if (message.redisShard !== "") {
+      obj.redisShard = message.redisShard;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<RedisSnowflakeKind>): RedisSnowflakeKind {
+    return RedisSnowflakeKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RedisSnowflakeKind>): RedisSnowflakeKind {
+    const message = createBaseRedisSnowflakeKind();
+    message.shard = object.shard ?? 0;
+    message.timeOrigin = object.timeOrigin ?? undefined;
+    message.endTime = object.endTime ?? undefined;
+    message.redisShard = object.redisShard ?? "";
+    return message;
+  },
+};
+
+function createBaseTicketKind(): TicketKind {
+  return { start: 0n, slots: 0 };
+}
+
+export const TicketKind: MessageFns<TicketKind> = {
+  encode(message: TicketKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.start !== 0n) {
+      if (BigInt.asIntN(64, message.start) !== message.start) {
+        throw new globalThis.Error("value provided for field message.start of type int64 too large");
+      }
+      writer.uint32(8).int64(message.start);
+    }
+    if (message.slots !== 0) {
+      writer.uint32(16).int32(message.slots);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TicketKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTicketKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.start = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.slots = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TicketKind {
+    return {
+      start: isSet(object.start) ? BigInt(object.start) : 0n,
+      slots: isSet(object.slots) ? globalThis.Number(object.slots) : 0,
+    };
+  },
+
+  toJSON(message: TicketKind): unknown {
+    const obj: any = {};
+    if (message.start !== 0n) {
+      obj.start = message.start.toString();
+    }
+    if (message.slots !== 0) {
+      obj.slots = Math.round(message.slots);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TicketKind>): TicketKind {
+    return TicketKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TicketKind>): TicketKind {
+    const message = createBaseTicketKind();
+    message.start = (object.start !== undefined && object.start !== null) ? BigInt(object.start) : 0n;
+    message.slots = object.slots ?? 0;
     return message;
   },
 };

@@ -78,7 +78,8 @@ export interface UpdateTagRequest {
     | undefined;
   /**
    * Which fields to change: description, order, ceiling, segment.start, segment.min, segment.max, segment.hold_for,
-   * segment.max_age. Required, at least one path.
+   * segment.max_age, sequence.start, sequence.period, sequence.time_zone, sequence.keep_for, sequence.step. Required, at
+   * least one path.
    */
   updateMask?: string[] | undefined;
 }
@@ -163,6 +164,55 @@ export interface ResumeTagRequest {
 export interface ResumeTagResponse {
   /** The tag as it is now. */
   tag?: Tag | undefined;
+}
+
+/** Request of MoveTag. */
+export interface MoveTagRequest {
+  /** Name of the tag. Required. */
+  name: string;
+  /** Name of the Redis shard it shall count in. Required; one of those in the servers' configuration. */
+  shard: string;
+  /**
+   * Go on although the old shard cannot be told to stop: for one that is gone for good. Ids are not repeated even if it
+   * is not, but callers of servers that still reach it may see smaller ids for up to a second. Default: false.
+   */
+  force: boolean;
+  /** The tag's etag if it is to be checked. Default: empty, no check. */
+  etag: string;
+}
+
+/** Answer of MoveTag. */
+export interface MoveTagResponse {
+  /** The tag as it is now. */
+  tag?: Tag | undefined;
+}
+
+/** Request of ListPeriods. */
+export interface ListPeriodsRequest {
+  /** Name of the tag. Required. */
+  name: string;
+  /** Most periods to answer. Default (0): 50. Range: 1 … 1,000. */
+  pageSize: number;
+  /** The next_page_token of the page before. Default: empty, the first page. */
+  pageToken: string;
+}
+
+/** Answer of ListPeriods. */
+export interface ListPeriodsResponse {
+  /** Ended periods, newest first; without those that issued nothing and those older than the tag's keep_for. */
+  periods: EndedPeriod[];
+  /** Token of the next page; empty on the last. */
+  nextPageToken: string;
+}
+
+/** A period that has ended. */
+export interface EndedPeriod {
+  /** Name of the period, e.g. 2026-11-21. */
+  period: string;
+  /** Its last id. */
+  lastId: bigint;
+  /** When the sequence began its next period, by the store's clock. */
+  endTime?: Date | undefined;
 }
 
 function createBaseCreateTagRequest(): CreateTagRequest {
@@ -1556,6 +1606,496 @@ export const ResumeTagResponse: MessageFns<ResumeTagResponse> = {
   },
 };
 
+function createBaseMoveTagRequest(): MoveTagRequest {
+  return { name: "", shard: "", force: false, etag: "" };
+}
+
+export const MoveTagRequest: MessageFns<MoveTagRequest> = {
+  encode(message: MoveTagRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.shard !== "") {
+      writer.uint32(18).string(message.shard);
+    }
+    if (message.force !== false) {
+      writer.uint32(24).bool(message.force);
+    }
+    if (message.etag !== "") {
+      writer.uint32(34).string(message.etag);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MoveTagRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMoveTagRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.shard = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.force = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.etag = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MoveTagRequest {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      shard: isSet(object.shard) ? globalThis.String(object.shard) : "",
+      force: isSet(object.force) ? globalThis.Boolean(object.force) : false,
+      etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+    };
+  },
+
+  toJSON(message: MoveTagRequest): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.shard !== "") {
+      obj.shard = message.shard;
+    }
+    if (message.force !== false) {
+      obj.force = message.force;
+    }
+    if (message.etag !== "") {
+      obj.etag = message.etag;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<MoveTagRequest>): MoveTagRequest {
+    return MoveTagRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<MoveTagRequest>): MoveTagRequest {
+    const message = createBaseMoveTagRequest();
+    message.name = object.name ?? "";
+    message.shard = object.shard ?? "";
+    message.force = object.force ?? false;
+    message.etag = object.etag ?? "";
+    return message;
+  },
+};
+
+function createBaseMoveTagResponse(): MoveTagResponse {
+  return { tag: undefined };
+}
+
+export const MoveTagResponse: MessageFns<MoveTagResponse> = {
+  encode(message: MoveTagResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== undefined) {
+      Tag.encode(message.tag, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MoveTagResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMoveTagResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = Tag.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MoveTagResponse {
+    return { tag: isSet(object.tag) ? Tag.fromJSON(object.tag) : undefined };
+  },
+
+  toJSON(message: MoveTagResponse): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = Tag.toJSON(message.tag);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<MoveTagResponse>): MoveTagResponse {
+    return MoveTagResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<MoveTagResponse>): MoveTagResponse {
+    const message = createBaseMoveTagResponse();
+    message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
+    return message;
+  },
+};
+
+function createBaseListPeriodsRequest(): ListPeriodsRequest {
+  return { name: "", pageSize: 0, pageToken: "" };
+}
+
+export const ListPeriodsRequest: MessageFns<ListPeriodsRequest> = {
+  encode(message: ListPeriodsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.pageSize !== 0) {
+      writer.uint32(16).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(26).string(message.pageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListPeriodsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListPeriodsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListPeriodsRequest {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      pageSize: isSet(object.pageSize)
+        ? globalThis.Number(object.pageSize)
+        : isSet(object.page_size)
+        ? globalThis.Number(object.page_size)
+        : 0,
+      pageToken: isSet(object.pageToken)
+        ? globalThis.String(object.pageToken)
+        : isSet(object.page_token)
+        ? globalThis.String(object.page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListPeriodsRequest): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.pageSize !== 0) {
+      obj.pageSize = Math.round(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      obj.pageToken = message.pageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListPeriodsRequest>): ListPeriodsRequest {
+    return ListPeriodsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListPeriodsRequest>): ListPeriodsRequest {
+    const message = createBaseListPeriodsRequest();
+    message.name = object.name ?? "";
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseListPeriodsResponse(): ListPeriodsResponse {
+  return { periods: [], nextPageToken: "" };
+}
+
+export const ListPeriodsResponse: MessageFns<ListPeriodsResponse> = {
+  encode(message: ListPeriodsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.periods) {
+      EndedPeriod.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListPeriodsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListPeriodsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.periods.push(EndedPeriod.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListPeriodsResponse {
+    return {
+      periods: globalThis.Array.isArray(object?.periods) ? object.periods.map((e: any) => EndedPeriod.fromJSON(e)) : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListPeriodsResponse): unknown {
+    const obj: any = {};
+    if (message.periods?.length) {
+      obj.periods = message.periods.map((e) => EndedPeriod.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListPeriodsResponse>): ListPeriodsResponse {
+    return ListPeriodsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListPeriodsResponse>): ListPeriodsResponse {
+    const message = createBaseListPeriodsResponse();
+    message.periods = object.periods?.map((e) => EndedPeriod.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseEndedPeriod(): EndedPeriod {
+  return { period: "", lastId: 0n, endTime: undefined };
+}
+
+export const EndedPeriod: MessageFns<EndedPeriod> = {
+  encode(message: EndedPeriod, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.period !== "") {
+      writer.uint32(10).string(message.period);
+    }
+    if (message.lastId !== 0n) {
+      if (BigInt.asIntN(64, message.lastId) !== message.lastId) {
+        throw new globalThis.Error("value provided for field message.lastId of type int64 too large");
+      }
+      writer.uint32(16).int64(message.lastId);
+    }
+    if (message.endTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.endTime), writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EndedPeriod {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEndedPeriod();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.lastId = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.endTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EndedPeriod {
+    return {
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
+      lastId: isSet(object.lastId) ? BigInt(object.lastId) : isSet(object.last_id) ? BigInt(object.last_id) : 0n,
+      endTime: isSet(object.endTime)
+        ? fromJsonTimestamp(object.endTime)
+        : isSet(object.end_time)
+        ? fromJsonTimestamp(object.end_time)
+        : undefined,
+    };
+  },
+
+  toJSON(message: EndedPeriod): unknown {
+    const obj: any = {};
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
+    if (message.lastId !== 0n) {
+      obj.lastId = message.lastId.toString();
+    }
+    if (message.endTime !== undefined) {
+      obj.endTime = message.endTime.toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EndedPeriod>): EndedPeriod {
+    return EndedPeriod.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EndedPeriod>): EndedPeriod {
+    const message = createBaseEndedPeriod();
+    message.period = object.period ?? "";
+    message.lastId = (object.lastId !== undefined && object.lastId !== null) ? BigInt(object.lastId) : 0n;
+    message.endTime = object.endTime ?? undefined;
+    return message;
+  },
+};
+
 /** Makes and manages tags. Other servers on the same store see every change within a second. */
 export type TagServiceService = typeof TagServiceService;
 export const TagServiceService = {
@@ -1642,6 +2182,26 @@ export const TagServiceService = {
     responseSerialize: (value: ResumeTagResponse): Buffer => Buffer.from(ResumeTagResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ResumeTagResponse => ResumeTagResponse.decode(value),
   },
+  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  moveTag: {
+    path: "/idmint.v1.TagService/MoveTag" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: MoveTagRequest): Buffer => Buffer.from(MoveTagRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): MoveTagRequest => MoveTagRequest.decode(value),
+    responseSerialize: (value: MoveTagResponse): Buffer => Buffer.from(MoveTagResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): MoveTagResponse => MoveTagResponse.decode(value),
+  },
+  /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
+  listPeriods: {
+    path: "/idmint.v1.TagService/ListPeriods" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListPeriodsRequest): Buffer => Buffer.from(ListPeriodsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListPeriodsRequest => ListPeriodsRequest.decode(value),
+    responseSerialize: (value: ListPeriodsResponse): Buffer => Buffer.from(ListPeriodsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListPeriodsResponse => ListPeriodsResponse.decode(value),
+  },
 } as const;
 
 export interface TagServiceServer extends UntypedServiceImplementation {
@@ -1664,6 +2224,10 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   pauseTag: handleUnaryCall<PauseTagRequest, PauseTagResponse>;
   /** Issues again after PauseTag. Resuming an active tag changes nothing. */
   resumeTag: handleUnaryCall<ResumeTagRequest, ResumeTagResponse>;
+  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  moveTag: handleUnaryCall<MoveTagRequest, MoveTagResponse>;
+  /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
+  listPeriods: handleUnaryCall<ListPeriodsRequest, ListPeriodsResponse>;
 }
 
 export interface TagServiceClient extends Client {
@@ -1797,6 +2361,38 @@ export interface TagServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ResumeTagResponse) => void,
+  ): ClientUnaryCall;
+  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  moveTag(
+    request: MoveTagRequest,
+    callback: (error: ServiceError | null, response: MoveTagResponse) => void,
+  ): ClientUnaryCall;
+  moveTag(
+    request: MoveTagRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: MoveTagResponse) => void,
+  ): ClientUnaryCall;
+  moveTag(
+    request: MoveTagRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: MoveTagResponse) => void,
+  ): ClientUnaryCall;
+  /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
+  listPeriods(
+    request: ListPeriodsRequest,
+    callback: (error: ServiceError | null, response: ListPeriodsResponse) => void,
+  ): ClientUnaryCall;
+  listPeriods(
+    request: ListPeriodsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListPeriodsResponse) => void,
+  ): ClientUnaryCall;
+  listPeriods(
+    request: ListPeriodsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListPeriodsResponse) => void,
   ): ClientUnaryCall;
 }
 
