@@ -1,4 +1,4 @@
-import type { Tag, TagSettings } from "./tag.ts";
+import type { PeriodUnit, Tag, TagSettings } from "./tag.ts";
 
 /** Monotonic time in milliseconds, from any origin. Never goes back, never jumps with the wall clock. */
 export interface Clock {
@@ -53,6 +53,8 @@ export interface Granted {
 
 /** A period of a sequence, as the store's clock and the tag's time zone had it when ids were granted. */
 export interface Period {
+  /** The row's unit when the ids were granted: the caller's record of the tag may be older, and would misname them. */
+  readonly unit: PeriodUnit;
   /** First day, YYYY-MM-DD. */
   readonly start: string;
   /** When it ends, milliseconds since 1970, by the store's clock. */
