@@ -1,7 +1,7 @@
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
-const kinds = ["model", "pg", "e2e", "pack"];
+const kinds = ["model", "pg", "redis", "e2e", "pack"];
 const special = `packages/*/test/**/*.{${kinds.join(",")}}.test.ts`;
 
 // Workspace packages run from src/, unbuilt.
@@ -36,6 +36,8 @@ export default defineConfig({
       project("model", 60_000),
       // A real PostgreSQL.
       project("pg", 60_000, { globalSetup: "packages/testkit/src/postgres-setup.ts" }),
+      // A real Redis.
+      project("redis", 60_000, { globalSetup: "packages/testkit/src/redis/setup.ts" }),
       // Several processes, killed and restarted.
       project("e2e", 180_000),
       // What is published: the packed tarballs.

@@ -4,7 +4,14 @@ import path from "node:path";
 export const root: string = path.resolve(import.meta.dirname, "..");
 
 /** Published packages, in the order of their dependencies. */
-export const publishedPackages = ["proto", "core", "server", "client", "cli"] as const;
+export const publishedPackages = [
+  "proto",
+  "core",
+  "coordination",
+  "server",
+  "client",
+  "cli",
+] as const;
 
 /** Runs a command of node_modules/.bin or of the machine in the root folder; throws when it fails. */
 export function run(command: string, ...args: readonly string[]): void {

@@ -7,14 +7,14 @@ const LAST = 19_999;
 const given = new Set<number>();
 
 /** A port of 127.0.0.1 that nobody listens on and that was not given out before. */
-export async function freePort(): Promise<number> {
+export async function freePort(first: number = FIRST, last: number = LAST): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1));
+    const port = first + Math.floor(Math.random() * (last - first + 1));
     if (given.has(port) || !(await isFree(port))) continue;
     given.add(port);
     return port;
   }
-  throw new Error(`no free port between ${FIRST} and ${LAST}`);
+  throw new Error(`no free port between ${first} and ${last}`);
 }
 
 function isFree(port: number): Promise<boolean> {
