@@ -1,14 +1,28 @@
 import { randomUUID } from "node:crypto";
+import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { storeWentBack } from "../shared/failures.ts";
 import type { Connections } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
+import { endPeriods, periodAt } from "./periods.ts";
 
 const LOCK_STORE = "SELECT revision FROM idmint.store FOR UPDATE";
 const LOCK_TAGS =
   "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
+const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now), begun AS MATERIALIZED (
+  SELECT t.name, t.period_start, t.floor, t.keep_for_ms, m.now, p.start,
+    coalesce(t.period_start < p.start, false) AS has_ended
+  FROM idmint.tag AS t CROSS JOIN moment AS m CROSS JOIN LATERAL (
+    SELECT greatest(t.period_start, ${periodAt("t.period_unit", "t.time_zone", `(m.now + interval '${CLOCK_MARGIN_MS} ms')`)}) AS start
+  ) AS p WHERE t.period_unit IS NOT NULL
+), over AS MATERIALIZED (SELECT * FROM begun WHERE has_ended), ${endPeriods("over")}
+UPDATE idmint.tag AS t SET
+  floor = CASE WHEN b.has_ended THEN 0 ELSE t.floor END, period_start = b.start,
+  written_by = pg_current_xact_id()::xid
+  FROM begun AS b WHERE b.name = t.name`;
 // Each tag takes a revision of its own, so that a poll can page through all of them.
 const RAISE = `UPDATE idmint.tag AS t SET
   floor = t.floor + least(t.ceiling - t.floor, $1::bigint), version = t.version + 1,
+  generation = t.generation + t.redis::int,
   epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
   revision = $2::bigint + place.number,
   updated_at_ms = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
@@ -22,8 +36,11 @@ const RECORD = `UPDATE idmint.store SET
 /**
  * Accepts the database as it is now, with every floor raised by `gap`.
  *
- * INVARIANT: epochs go above any that the lost history had. They are raised by one or to the present time in seconds since
- * 1970, whichever is more: the lost history counted from a lower number in steps of one.
+ * INVARIANTS
+ * - Epochs go above any that the lost history had. They are raised by one or to the present time in seconds since 1970,
+ *   whichever is more: the lost history counted from a lower number in steps of one.
+ * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
+ * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  */
 export async function accept(connections: Connections, gap: bigint): Promise<{ tags: number }> {
   return connections.run((session) =>
@@ -32,6 +49,7 @@ export async function accept(connections: Connections, gap: bigint): Promise<{ t
       if (store === undefined) throw storeWentBack("the store has lost its identity");
       const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
       const tags = locked?.tags ?? "0";
+      await session.query({ text: BEGIN_PERIODS });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
       await session.query({ text: RECORD, values: [randomUUID(), tags] });
       return { tags: Number(tags) };

@@ -1,11 +1,13 @@
-import type { Grant, GrantRequest, Refused } from "@idmint/core";
+import type { Grant, GrantRequest, Period, PeriodUnit, Refused } from "@idmint/core";
 import { refuseUnsafe } from "../shared/config.ts";
 import { storeUnavailable } from "../shared/failures.ts";
 import type { Connections } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
+import { endPeriods, periodAt, periodEnd } from "./periods.ts";
 
 /**
- * One statement for all tags of a batch: names, counts, least counts, `after`s, seen versions, allowed unsafe settings.
+ * One statement for all tags of a batch: names, kinds, counts, least counts, `after`s, seen versions, allowed unsafe
+ * settings.
  *
  * INVARIANTS
  * - Two grants of a tag never overlap. `locked` locks the rows and, under READ COMMITTED, reads their newest versions,
@@ -15,50 +17,78 @@ import { proof, TAG_IS_OURS } from "./identity.ts";
  * - Rows are locked in the order of their names, as by every statement of several tags: no deadlock.
  * - `ceiling − floor` cannot overflow; `floor + count` could.
  * - The store's identity is compared in this very statement, so no grant follows a fail-over or a restore unseen.
+ * - Periods are told by one reading of the clock, taken when `moment` has all rows of `locked`, and so all locks: of two
+ *   grants the later never has an older one. A row's period is the present one until the clock is in a later one, so it
+ *   never comes back; `greatest` leaves out what is null, and compares dates as texts, which is their order. The first
+ *   period of a tag begins above the floor it finds, which is 0 unless an operator raised it.
  */
 const GRANT = {
   name: "idmint-grant-1",
   text: `WITH request AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
-    WITH ORDINALITY AS r (name, count, min_count, after_id, seen_version, position)
-), ${proof("$6::text[]")}, locked AS MATERIALIZED (
-  SELECT t.name, t.kind, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours
+  SELECT *
+  FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
+    WITH ORDINALITY AS r (name, kind, count, min_count, after_id, seen_version, position)
+), ${proof("$7::text[]")}, locked AS MATERIALIZED (
+  SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, t.period_unit,
+    t.time_zone, t.keep_for_ms, t.period_start, ${TAG_IS_OURS} AS is_ours
   FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
+), moment AS MATERIALIZED (
+  SELECT clock_timestamp() AS now, count(*) FROM locked
+), present AS MATERIALIZED (
+  SELECT l.*, m.now, p.start, coalesce(l.period_start < p.start, false) AS has_ended,
+    CASE WHEN l.period_start < p.start THEN 0 ELSE l.floor END AS present_floor
+  FROM locked AS l CROSS JOIN moment AS m CROSS JOIN LATERAL (
+    SELECT greatest(l.period_start, ${periodAt("l.period_unit", "l.time_zone", "m.now")}) AS start
+  ) AS p
 ), judged AS MATERIALIZED (
-  SELECT r.name, r.position, l.version, least(r.count, l.ceiling - l.floor) AS count, CASE
+  SELECT r.name, r.position, l.version, least(r.count, l.ceiling - l.present_floor) AS count, CASE
     WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
     WHEN p.fenced <> '' OR l.version < r.seen_version OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL AND r.seen_version > 0 THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL OR l.state = 'DELETED' THEN 'TAG_NOT_FOUND'
-    WHEN l.kind <> 'segment' THEN 'WRONG_KIND'
+    WHEN l.kind <> r.kind OR l.redis THEN 'WRONG_KIND'
     WHEN l.state <> 'ACTIVE' THEN 'TAG_PAUSED'
-    WHEN r.after_id > l.floor THEN 'AFTER_ABOVE_FLOOR'
-    WHEN l.ceiling - l.floor < r.min_count THEN 'TAG_EXHAUSTED'
+    WHEN r.after_id > l.present_floor THEN 'AFTER_ABOVE_FLOOR'
+    WHEN l.ceiling - l.present_floor < r.min_count THEN 'TAG_EXHAUSTED'
     ELSE '' END AS refused,
-    p.unsafe, p.fenced, l.is_ours
-  FROM request AS r CROSS JOIN proof AS p LEFT JOIN locked AS l ON l.name = r.name
-), granted AS (
+    p.unsafe, p.fenced, l.is_ours, l.period_unit, l.time_zone, l.keep_for_ms, l.period_start,
+    l.floor, l.now, l.start, l.has_ended
+  FROM request AS r CROSS JOIN proof AS p LEFT JOIN present AS l ON l.name = r.name
+), over AS MATERIALIZED (
+  SELECT * FROM judged WHERE refused = '' AND has_ended
+), ${endPeriods("over")}, granted AS (
   UPDATE idmint.tag AS t SET
-    floor = t.floor + j.count, version = t.version + 1, written_by = pg_current_xact_id()::xid
+    floor = CASE WHEN j.has_ended THEN 0 ELSE t.floor END + j.count, period_start = j.start,
+    version = t.version + 1, written_by = pg_current_xact_id()::xid
   FROM judged AS j WHERE t.name = j.name AND j.refused = ''
   RETURNING t.name, t.floor, t.version, t.epoch
 )
 SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.count,
-  g.floor, g.version, g.epoch
+  g.floor, g.version, g.epoch, j.period_unit, j.start,
+  CASE WHEN g.name IS NOT NULL AND j.period_unit IS NOT NULL
+    THEN ${periodEnd("j.period_unit", "j.time_zone", "j.start")} END AS ends_at_ms
 FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`,
 };
 
-interface Row {
+/** What a statement answers of every tag it was asked to change. */
+export interface Judged {
   readonly name: string;
   readonly refused: Refused["reason"] | "STORE_UNSAFE" | "";
   readonly unsafe: string;
   readonly fenced: string;
   readonly is_ours: boolean | null;
+  /** The row's version before; null without a row. */
   readonly seen: string | null;
+}
+
+interface Row extends Judged {
   readonly count: string;
   readonly floor: string | null;
   readonly version: string;
   readonly epoch: string;
+  readonly period_unit: PeriodUnit | null;
+  readonly start: string | null;
+  readonly ends_at_ms: string | null;
 }
 
 export async function grant(
@@ -68,6 +98,7 @@ export async function grant(
 ): Promise<readonly Grant[]> {
   const values = [
     requests.map(({ tag }) => tag),
+    requests.map(({ kind }) => kind),
     requests.map(({ count }) => String(count)),
     requests.map(({ minCount }) => String(minCount)),
     requests.map(({ after }) => String(after)),
@@ -113,10 +144,20 @@ function grantOf(row: Row, request: GrantRequest): Grant {
     count: Number(count),
     version: BigInt(row.version),
     epoch: BigInt(row.epoch),
+    period: periodOf(row),
   };
 }
 
-function detailOf(row: Row, { tag, seenVersion }: GrantRequest): string {
+function periodOf({ start, period_unit, ends_at_ms }: Row): Period | undefined {
+  if (start === null || period_unit === null || ends_at_ms === null) return undefined;
+  return { start, unit: period_unit, endsAtMs: Number(ends_at_ms) };
+}
+
+/** What went back, in words, of a row that was judged with `proof`. */
+export function detailOf(
+  row: Judged,
+  { tag, seenVersion }: { readonly tag: string; readonly seenVersion: bigint },
+): string {
   if (row.fenced !== "") return row.fenced;
   if (row.seen === null) return `tag "${tag}" was there and is gone`;
   if (row.is_ours === false) return `tag "${tag}" was loaded from a dump or changed by hand`;

@@ -38,9 +38,9 @@ function unsafe(allowed: string): string {
 }
 
 /** A common table expression `proof (fenced, unsafe)` of one row; `allowed` is the place of a text[] parameter. */
-export function proof(allowed: string): string {
+export function proof(allowed: string, table = "idmint.store"): string {
   return `proof AS MATERIALIZED (
-  SELECT ${FENCED} AS fenced, ${unsafe(allowed)} AS unsafe FROM idmint.store AS s
+  SELECT ${FENCED} AS fenced, ${unsafe(allowed)} AS unsafe FROM ${table} AS s
 )`;
 }
 

@@ -1,13 +1,18 @@
 import type { AppliedMigration } from "../shared/migration.ts";
 import type { Session } from "./connections.ts";
 
-/** The steps a database has recorded; none without a schema. */
-export async function appliedMigrations(session: Session): Promise<readonly AppliedMigration[]> {
+/** The steps that a database has recorded for a schema of ours; none without it. */
+export async function appliedMigrations(
+  session: Session,
+  schema = "idmint",
+): Promise<readonly AppliedMigration[]> {
+  const name = `${schema}.migration`;
   const [table] = await session.query<{ name: string | null }>({
-    text: "SELECT to_regclass('idmint.migration')::text AS name",
+    text: "SELECT to_regclass($1)::text AS name",
+    values: [name],
   });
-  if (table?.name !== "idmint.migration") return [];
+  if (table?.name !== name) return [];
   return session.query<AppliedMigration>({
-    text: "SELECT number, checksum FROM idmint.migration ORDER BY number",
+    text: `SELECT number, checksum FROM ${name} ORDER BY number`,
   });
 }

@@ -1,4 +1,14 @@
-import type { AcceptStore, Grant, Store, StoreChanges, Tag } from "@idmint/core";
+import type {
+  AcceptStore,
+  EndedPeriod,
+  Grant,
+  Raised,
+  RaiseRequest,
+  Refused,
+  Store,
+  StoreChanges,
+  Tag,
+} from "@idmint/core";
 import type { PostgresConfig } from "../shared/config.ts";
 import {
   assertBatch,
@@ -6,6 +16,7 @@ import {
   assertGrants,
   assertNames,
   assertPage,
+  assertRaise,
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { workableVersion } from "../shared/migration.ts";
@@ -15,6 +26,8 @@ import { Connections } from "./connections.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
 import { migrations } from "./migrations/index.ts";
+import { listPeriods } from "./periods.ts";
+import { raise } from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
 import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
 
@@ -50,6 +63,11 @@ export class PostgresStore implements Store, AcceptStore {
     return requests.length === 0 ? [] : grant(this.#connections, requests, this.#allowUnsafe);
   }
 
+  async raise(request: RaiseRequest): Promise<Raised | Refused> {
+    assertRaise(request);
+    return raise(this.#connections, request, this.#allowUnsafe);
+  }
+
   async giveBack(requests: Parameters<Store["giveBack"]>[0]): Promise<readonly number[]> {
     assertBatch(requests);
     return requests.length === 0 ? [] : giveBack(this.#connections, requests);
@@ -67,6 +85,11 @@ export class PostgresStore implements Store, AcceptStore {
   async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
     assertPage(query.limit);
     return listTags(this.#connections, query);
+  }
+
+  async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {
+    assertPage(query.limit);
+    return listPeriods(this.#connections, query);
   }
 
   async updateTag(...args: Parameters<Store["updateTag"]>): Promise<Tag> {

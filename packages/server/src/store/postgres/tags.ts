@@ -1,4 +1,4 @@
-import type { Tag, TagChange, TagSettings, TagStore } from "@idmint/core";
+import type { Tag, TagChange, TagKind, TagSettings, TagStore } from "@idmint/core";
 import {
   advancedTag,
   createdTag,
@@ -8,6 +8,7 @@ import {
   updatedTag,
 } from "../shared/change.ts";
 import { storeWentBack } from "../shared/failures.ts";
+import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
@@ -41,9 +42,12 @@ async function change(
   connections: Connections,
   name: string,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
+  kind?: TagKind,
 ): Promise<Decision> {
+  const timeZone = kind === undefined ? undefined : knownTimeZone(kind);
   return connections.run((session) =>
     session.transaction(async () => {
+      if (timeZone !== undefined) await assertKnown(session, timeZone);
       const stamp = await lockStore(session);
       const rows = await session.query<TagRow & { is_ours: boolean }>({
         text: LOCK_TAG,
@@ -55,12 +59,24 @@ async function change(
       }
       const decision = decide(row === undefined ? undefined : tagFromRow(row), stamp);
       if (!decision.changed) return decision;
-      const values = valuesOfTag(decision.tag).map(String);
+      const values = valuesOfTag(decision.tag).map((value) =>
+        value === null ? null : String(value),
+      );
       await session.query({ text: WRITE_TAG, values });
       await session.query({ text: TAKE_REVISION, values: [String(stamp.revision)] });
       return decision;
     }),
   );
+}
+
+// A row with a zone that PostgreSQL does not know would fail every grant it is part of.
+const KNOWS_ZONE =
+  "SELECT EXISTS (SELECT FROM pg_timezone_names WHERE lower(name) = lower($1)) AS knows";
+
+async function assertKnown(session: Session, timeZone: string): Promise<void> {
+  const values = [timeZone];
+  const [row] = await session.query<{ knows: boolean }>({ text: KNOWS_ZONE, values });
+  if (row?.knows !== true) throw timeZoneUnknown(timeZone, "PostgreSQL");
 }
 
 async function lockStore(session: Session): Promise<Stamp> {
@@ -71,8 +87,11 @@ async function lockStore(session: Session): Promise<Stamp> {
 }
 
 export async function createTag(connections: Connections, settings: TagSettings): Promise<Tag> {
-  const decision = await change(connections, settings.name, (row, stamp) =>
-    createdTag(row, settings, stamp),
+  const decision = await change(
+    connections,
+    settings.name,
+    (row, stamp) => createdTag(row, settings, stamp),
+    settings.kind,
   );
   return decision.tag;
 }
@@ -83,8 +102,11 @@ export async function updateTag(
   what: TagChange,
   expectedRevision: bigint | undefined,
 ): Promise<Tag> {
-  const decision = await change(connections, name, (row, stamp) =>
-    updatedTag(name, row, what, expectedRevision, stamp),
+  const decision = await change(
+    connections,
+    name,
+    (row, stamp) => updatedTag(name, row, what, expectedRevision, stamp),
+    what.settings?.kind,
   );
   return decision.tag;
 }

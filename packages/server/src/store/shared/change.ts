@@ -1,5 +1,19 @@
-import { invalidField, type Tag, type TagChange, type TagSettings } from "@idmint/core";
+import {
+  firstIdOf,
+  invalidField,
+  type Tag,
+  type TagChange,
+  type TagKind,
+  type TagSettings,
+} from "@idmint/core";
 import { etagMismatch, fieldImmutable, tagExists, tagNotFound } from "./failures.ts";
+import {
+  countsInRedis,
+  fundamentalsOf,
+  periodsOfKind,
+  settingsText,
+  withoutPlace,
+} from "./settings.ts";
 
 /** What a change by an operator is stamped with: the store's next revision, and the time by the store's clock. */
 export interface Stamp {
@@ -18,20 +32,27 @@ export interface Decision {
 // in their order, which the servers' poll for changes rests on.
 
 /**
- * INVARIANT: a name never starts below a floor it once had, so a tag made over a tombstone keeps the tombstone's floor,
- * and its version and epoch go on.
+ * INVARIANTS
+ * - A name never starts below a floor it once had, so a tag made over a tombstone keeps the tombstone's floor and period,
+ *   and its version and epoch go on. Where a new kind of ids would not be held by that floor, it is refused.
+ * - Its generation rises, whether it counts in Redis now, did so, or will again: an older Redis never takes part.
  */
 export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: Stamp): Decision {
-  const first = settings.kind.start - 1n;
-  const times = { revision: stamp.revision, updatedAtMs: stamp.nowMs };
+  const first = firstIdOf(settings.kind) - 1n;
+  const times = { revision: stamp.revision, updatedAtMs: stamp.nowMs, createdAtMs: stamp.nowMs };
   if (row === undefined) {
     const fresh = { state: "ACTIVE", floor: first, version: 0n, epoch: 1n } as const;
-    return { tag: { ...settings, ...fresh, ...times, createdAtMs: stamp.nowMs }, changed: true };
+    const none = { periodStart: "", generation: 0n };
+    return { tag: { ...settings, ...fresh, ...none, ...times }, changed: true };
   }
   if (row.state !== "DELETED") {
-    if (!haveSameSettings(row, settings)) throw tagExists(settings.name);
+    const asked = { ...settings, kind: withoutPlace(settings.kind) };
+    if (!haveSameSettings({ ...row, kind: withoutPlace(row.kind) }, asked)) {
+      throw tagExists(settings.name);
+    }
     return { tag: row, changed: false };
   }
+  assertFloorHolds(row, settings.kind);
   const floor = row.floor > first ? row.floor : first;
   if (floor > settings.ceiling) {
     throw invalidField(
@@ -42,15 +63,37 @@ export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: S
   const next = {
     state: "ACTIVE",
     floor,
+    periodStart: row.periodStart,
+    generation: row.generation + 1n,
     version: row.version + 1n,
     epoch: row.epoch + 1n,
   } as const;
-  return { tag: { ...settings, ...next, ...times, createdAtMs: stamp.nowMs }, changed: true };
+  return { tag: { ...settings, ...next, ...times }, changed: true };
 }
 
 /**
- * INVARIANT: kind, order, start and ceiling never change once the version is above 0, whatever the caller took for
- * immutable: ids that were issued under them are out there.
+ * INVARIANT: the floor of a sequence with periods says nothing of ids of other periods, and the floor of a ticket tag
+ * nothing of what its databases issued. Over their tombstones only the same can be made.
+ */
+function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
+  const old = tombstone.kind;
+  if (old.kind === "ticket" && (kind.kind !== "ticket" || kind.slots !== old.slots)) {
+    throw invalidField(
+      "tag.ticket.slots",
+      `must be ${old.slots}: a deleted ticket tag has this name, and its ids would be repeated; take another name`,
+    );
+  }
+  const unit = periodsOfKind(old)?.unit;
+  if (unit === undefined || tombstone.version === 0n || periodsOfKind(kind)?.unit === unit) return;
+  throw invalidField(
+    "tag.sequence.period",
+    `must be ${unit}: a deleted sequence with that period has this name, and its ids would be repeated; take another name`,
+  );
+}
+
+/**
+ * INVARIANT: order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller
+ * took for immutable: ids that were issued under them are out there.
  */
 export function updatedTag(
   name: string,
@@ -70,15 +113,17 @@ export function updatedTag(
   const isFundamental =
     settings.order !== old.order ||
     settings.ceiling !== old.ceiling ||
-    settings.kind.kind !== old.kind.kind ||
-    settings.kind.start !== old.kind.start;
+    !isSameKind(fundamentalsOf(settings.kind), fundamentalsOf(old.kind));
   if (old.version > 0n && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
-  const floor = old.version === 0n ? settings.kind.start - 1n : old.floor;
+  const floor = old.version === 0n ? firstIdOf(settings.kind) - 1n : old.floor;
   return { tag: { ...old, ...settings, floor, ...stampOf(stamp) }, changed: true };
 }
 
-/** INVARIANT: the floor only rises, never past the ceiling, and never by more than the caller says is meant. */
+/**
+ * INVARIANTS: the floor only rises, never past the ceiling, and never by more than the caller says is meant; where Redis
+ * counts up to the floor, the ids up to it are not Redis' to issue, so it is given a new start above.
+ */
 export function advancedTag(
   name: string,
   row: Tag | undefined,
@@ -97,7 +142,8 @@ export function advancedTag(
       `would raise the floor by ${floor - old.floor}, more than ${options.maxRaise}; a floor never goes down again`,
     );
   }
-  const next = { floor, version: old.version + 1n, epoch: old.epoch + 1n };
+  const generation = old.generation + (countsInRedis(old.kind) ? 1n : 0n);
+  const next = { floor, generation, version: old.version + 1n, epoch: old.epoch + 1n };
   return { tag: { ...old, ...next, ...stampOf(stamp) }, changed: true };
 }
 
@@ -129,11 +175,10 @@ function haveSameSettings(a: TagSettings, b: TagSettings): boolean {
     a.description === b.description &&
     a.order === b.order &&
     a.ceiling === b.ceiling &&
-    a.kind.kind === b.kind.kind &&
-    a.kind.start === b.kind.start &&
-    a.kind.min === b.kind.min &&
-    a.kind.max === b.kind.max &&
-    a.kind.holdForMs === b.kind.holdForMs &&
-    a.kind.maxAgeMs === b.kind.maxAgeMs
+    isSameKind(a.kind, b.kind)
   );
+}
+
+function isSameKind(a: TagKind, b: TagKind): boolean {
+  return a.kind === b.kind && settingsText(a) === settingsText(b);
 }

@@ -1,4 +1,4 @@
-import { type GrantRequest, invalidField, MAX_ID } from "@idmint/core";
+import { type GrantRequest, invalidField, MAX_ID, type RaiseRequest } from "@idmint/core";
 
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;
@@ -15,16 +15,24 @@ export function assertBatch(requests: readonly { readonly tag: string }[]): void
 
 export function assertGrants(requests: readonly GrantRequest[]): void {
   assertBatch(requests);
-  for (const { count, minCount, after, seenVersion } of requests) {
+  for (const { kind, count, minCount, after, seenVersion } of requests) {
     const isGood =
       Number.isSafeInteger(count) &&
       Number.isSafeInteger(minCount) &&
       minCount >= 1 &&
       minCount <= count &&
+      // Callers of a sequence share one grant; a part of it would leave some of them without.
+      (kind === "segment" || minCount === count) &&
       after >= 0n &&
       seenVersion >= 0n;
     if (!isGood) throw new RangeError(`a grant of ${minCount} to ${count} ids after ${after}`);
   }
+}
+
+export function assertRaise({ tag, by, atLeast, seenVersion }: RaiseRequest): void {
+  const isGood =
+    by >= 0n && by <= MAX_ID && atLeast >= 0n && atLeast <= MAX_ID && seenVersion >= 0n;
+  if (!isGood) throw new RangeError(`a raise of "${tag}" by ${by} to at least ${atLeast}`);
 }
 
 export function assertNames(names: readonly unknown[]): void {

@@ -1,4 +1,6 @@
-import type { Order, SegmentKind, Tag, TagState } from "@idmint/core";
+import type { Order, Tag, TagState } from "@idmint/core";
+import { schemaMismatch } from "./failures.ts";
+import { countsInRedis, periodsOfKind, settingsFromText, settingsText } from "./settings.ts";
 
 /** 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
 type Int = bigint | string;
@@ -15,11 +17,15 @@ export interface TagRow {
   readonly epoch: Int;
   readonly state: string;
   readonly revision: Int;
-  readonly segment_start: Int;
-  readonly segment_min: Int;
-  readonly segment_max: Int;
-  readonly segment_hold_for_ms: Int;
-  readonly segment_max_age_ms: Int;
+  /** What `settingsText` makes of the settings of the kind. */
+  readonly settings: string;
+  // What statements need of the settings, once more.
+  readonly redis: bigint | boolean;
+  readonly period_unit: string | null;
+  readonly time_zone: string | null;
+  readonly keep_for_ms: Int | null;
+  readonly period_start: string | null;
+  readonly generation: Int;
   readonly created_at_ms: Int;
   readonly updated_at_ms: Int;
 }
@@ -36,17 +42,20 @@ export const TAG_COLUMNS: readonly (keyof TagRow)[] = [
   "epoch",
   "state",
   "revision",
-  "segment_start",
-  "segment_min",
-  "segment_max",
-  "segment_hold_for_ms",
-  "segment_max_age_ms",
+  "settings",
+  "redis",
+  "period_unit",
+  "time_zone",
+  "keep_for_ms",
+  "period_start",
+  "generation",
   "created_at_ms",
   "updated_at_ms",
 ];
 
 /** A tag's values in the order of TAG_COLUMNS. */
-export function valuesOfTag(tag: Tag): (string | bigint)[] {
+export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
+  const periods = periodsOfKind(tag.kind);
   return [
     tag.name,
     tag.kind.kind,
@@ -58,41 +67,49 @@ export function valuesOfTag(tag: Tag): (string | bigint)[] {
     tag.epoch,
     tag.state,
     tag.revision,
-    tag.kind.start,
-    BigInt(tag.kind.min),
-    BigInt(tag.kind.max),
-    BigInt(tag.kind.holdForMs),
-    BigInt(tag.kind.maxAgeMs),
+    settingsText(tag.kind),
+    countsInRedis(tag.kind) ? 1n : 0n,
+    periods?.unit ?? null,
+    periods?.timeZone ?? null,
+    periods === undefined ? null : BigInt(periods.keepForMs),
+    tag.periodStart === "" ? null : tag.periodStart,
+    tag.generation,
     BigInt(tag.createdAtMs),
     BigInt(tag.updatedAtMs),
   ];
 }
 
-/** A row as a tag. The constraints of the table keep every value within its type. */
+/**
+ * A row as a tag. The constraints of the table keep every value within its type.
+ *
+ * INVARIANT: statements and servers go by the same settings. Both forms of them are written together, and a row in which
+ * they differ is refused with SCHEMA_MISMATCH.
+ */
 export function tagFromRow(row: TagRow): Tag {
+  const kind = settingsFromText(row.name, row.kind, row.settings);
+  const periods = periodsOfKind(kind);
+  const agrees =
+    Boolean(row.redis) === countsInRedis(kind) &&
+    row.period_unit === (periods?.unit ?? null) &&
+    row.time_zone === (periods?.timeZone ?? null) &&
+    Number(row.keep_for_ms ?? 0) === (periods?.keepForMs ?? 0);
+  if (!agrees) {
+    throw schemaMismatch(`the row of tag "${row.name}" was changed by hand: its settings differ`);
+  }
   return {
     name: row.name,
     description: row.description,
     order: row.id_order as Order,
     ceiling: BigInt(row.ceiling),
-    kind: segmentKindFromRow(row),
+    kind,
     state: row.state as TagState,
     floor: BigInt(row.floor),
+    periodStart: row.period_start ?? "",
+    generation: BigInt(row.generation),
     version: BigInt(row.version),
     epoch: BigInt(row.epoch),
     revision: BigInt(row.revision),
     createdAtMs: Number(row.created_at_ms),
     updatedAtMs: Number(row.updated_at_ms),
-  };
-}
-
-function segmentKindFromRow(row: TagRow): SegmentKind {
-  return {
-    kind: "segment",
-    start: BigInt(row.segment_start),
-    min: Number(row.segment_min),
-    max: Number(row.segment_max),
-    holdForMs: Number(row.segment_hold_for_ms),
-    maxAgeMs: Number(row.segment_max_age_ms),
   };
 }

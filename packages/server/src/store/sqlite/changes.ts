@@ -28,7 +28,7 @@ export function changes(
       more: rows.length > query.limit,
       behind: behind.map(({ tag }) => tag),
       fenced,
-      nowMs: Date.now(),
+      nowMs: database.now(),
     };
   });
 }

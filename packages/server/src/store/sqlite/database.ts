@@ -37,11 +37,14 @@ interface Handle {
 export class Database {
   readonly path: string;
   readonly fence: Fence;
+  /** The wall clock of the host, milliseconds since 1970. */
+  readonly now: () => number;
   readonly #witness: Witness;
   #handle: Handle | undefined;
 
-  constructor(path: string) {
+  constructor(path: string, now: () => number = Date.now) {
     this.path = path;
+    this.now = now;
     this.#witness = new Witness(path);
     this.fence = new Fence();
   }

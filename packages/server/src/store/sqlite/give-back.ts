@@ -2,7 +2,7 @@ import { type GiveBackRequest, IdmintError } from "@idmint/core";
 import type { Database } from "./database.ts";
 
 const GIVE_BACK =
-  "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND state <> 'DELETED'";
+  "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind = 'segment' AND state <> 'DELETED'";
 const PROGRESS = "UPDATE store SET progress = progress + ?";
 
 /**
@@ -10,7 +10,8 @@ const PROGRESS = "UPDATE store SET progress = progress + ?";
  *
  * INVARIANT: the floor is lowered only while it still ends at the grant *and* the row still has the grant's version: an
  * equal floor alone may be that of a later grant, after another give-back. The version rises here too, so a give-back
- * that is sent twice finds another version and does nothing.
+ * that is sent twice finds another version and does nothing. Only segments go back: ids of a sequence were passed on in
+ * their order, and those of a tag that counts in Redis are Redis' until it has a new start.
  */
 export function giveBack(
   database: Database,

@@ -1,16 +1,42 @@
-import { type Grant, type GrantRequest, IdmintError, type Refused } from "@idmint/core";
+import {
+  type Grant,
+  type GrantRequest,
+  IdmintError,
+  type Period,
+  type PeriodUnit,
+  type Refused,
+} from "@idmint/core";
+import {
+  type Cut,
+  MAX_FORGOTTEN,
+  periodAt,
+  periodEnd,
+  type Position,
+  type Turn,
+  turnOf,
+} from "../shared/period.ts";
 import type { Database, Transaction } from "./database.ts";
 
-const READ = "SELECT kind, state, floor, ceiling, version, epoch FROM tag WHERE name = ?";
+const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start
+  FROM tag WHERE name = ?`;
 const GRANT = "UPDATE tag SET floor = ?, version = ? WHERE name = ?";
+const BEGIN_PERIOD = "UPDATE tag SET period_start = ? WHERE name = ?";
+const END_PERIOD =
+  "INSERT OR REPLACE INTO period (tag, start, last_id, ended_at_ms) VALUES (?, ?, ?, ?)";
+const FORGET = `DELETE FROM period WHERE tag = ?1 AND start IN (
+  SELECT p.start FROM period AS p JOIN tag AS t ON t.name = p.tag
+  WHERE p.tag = ?1 AND p.ended_at_ms < ?2 - t.keep_for_ms ORDER BY p.start LIMIT ${MAX_FORGOTTEN})`;
 const PROGRESS = "UPDATE store SET progress = progress + ?";
 
 /**
  * Grants ids of several tags in one transaction.
  *
- * INVARIANTS: a floor is read, checked and raised under one write lock, so no two grants overlap; ids are answered only
- * when the raised floor is on disk; `ceiling − floor` cannot overflow, `floor + count` could; a refused tag leaves the
- * others alone.
+ * INVARIANTS
+ * - A floor is read, checked and raised under one write lock, so no two grants overlap.
+ * - Ids are answered only when the raised floor is on disk.
+ * - `ceiling − floor` cannot overflow, `floor + count` could.
+ * - A refused tag leaves the others alone.
+ * - Periods are told by one reading of the clock, taken under the lock: of two grants the later never has an older one.
  */
 export function grant(
   database: Database,
@@ -19,7 +45,8 @@ export function grant(
 ): readonly Grant[] {
   try {
     return database.write(deadlineMs, (transaction) => {
-      const grants = requests.map((request) => grantOne(transaction, request));
+      const nowMs = database.now();
+      const grants = requests.map((request) => grantOne(transaction, request, nowMs));
       const count = grants.filter(({ outcome }) => outcome === "granted").length;
       if (count > 0) transaction.run(PROGRESS, count);
       return grants;
@@ -31,38 +58,83 @@ export function grant(
   }
 }
 
-function grantOne(transaction: Transaction, request: GrantRequest): Grant {
-  const { tag, after, seenVersion } = request;
+function grantOne(transaction: Transaction, request: GrantRequest, nowMs: number): Grant {
+  const { tag, kind, after } = request;
   const row = transaction.get(READ, tag);
-  if (row === undefined) {
-    if (seenVersion === 0n) return refused(tag, "TAG_NOT_FOUND");
-    return refused(tag, "STORE_EPOCH_CHANGED", `tag "${tag}" was there and is gone`);
-  }
-  const floor = row["floor"] as bigint;
-  const left = (row["ceiling"] as bigint) - floor;
-  const version = row["version"] as bigint;
-  if (version < seenVersion) {
-    const detail = `tag "${tag}" is at version ${version}, after ${seenVersion} was seen`;
-    return refused(tag, "STORE_EPOCH_CHANGED", detail);
-  }
-  if (row["state"] === "DELETED") return refused(tag, "TAG_NOT_FOUND");
-  if (row["kind"] !== "segment") return refused(tag, "WRONG_KIND");
+  const unfit = refusalOf(row, request);
+  if (row === undefined || unfit !== undefined) return unfit ?? refused(tag, "TAG_NOT_FOUND");
+  if (row["kind"] !== kind || row["redis"] !== 0n) return refused(tag, "WRONG_KIND");
   if (row["state"] === "PAUSED") return refused(tag, "TAG_PAUSED");
+  const cut = cutOf(row);
+  const old = positionOf(row);
+  const turn = cut === undefined ? undefined : turnOf(old, periodAt(cut, nowMs));
+  const floor = turn?.floor ?? old.floor;
+  const left = (row["ceiling"] as bigint) - floor;
   if (after > floor) return refused(tag, "AFTER_ABOVE_FLOOR");
   if (left < BigInt(request.minCount)) return refused(tag, "TAG_EXHAUSTED");
   const wanted = BigInt(request.count);
   const count = wanted < left ? wanted : left;
-  transaction.run(GRANT, floor + count, version + 1n, tag);
+  const version = (row["version"] as bigint) + 1n;
+  if (turn !== undefined) beginPeriod(transaction, tag, old, turn, nowMs);
+  transaction.run(GRANT, floor + count, version, tag);
   return {
     outcome: "granted",
     tag,
     base: floor + 1n,
     count: Number(count),
-    version: version + 1n,
+    version,
     epoch: row["epoch"] as bigint,
+    period: cut === undefined || turn === undefined ? undefined : periodOf(cut, turn.start),
   };
 }
 
-function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
+function periodOf(cut: Cut, start: string): Period {
+  return { start, unit: cut.unit, endsAtMs: periodEnd(cut, start) };
+}
+
+/** The period and the floor of a row. */
+export function positionOf(row: Record<string, unknown>): Position {
+  return { start: (row["period_start"] as string | null) ?? "", floor: row["floor"] as bigint };
+}
+
+/** How a row's periods are cut, or undefined. */
+export function cutOf(row: Record<string, unknown>): Cut | undefined {
+  if (row["period_unit"] === null) return undefined;
+  return { unit: row["period_unit"] as PeriodUnit, timeZone: String(row["time_zone"]) };
+}
+
+/** Writes which period is the present one, and what is remembered of the one before. */
+export function beginPeriod(
+  transaction: Transaction,
+  tag: string,
+  old: Position,
+  turn: Turn,
+  nowMs: number,
+): void {
+  if (turn.start === old.start) return;
+  transaction.run(BEGIN_PERIOD, turn.start, tag);
+  if (!turn.hasEnded) return;
+  if (old.floor > 0n) transaction.run(END_PERIOD, tag, old.start, old.floor, nowMs);
+  transaction.run(FORGET, tag, nowMs);
+}
+
+/** Why a row is not to be touched whatever is wanted of it: the store went back, or it is not there. */
+export function refusalOf(
+  row: Record<string, unknown> | undefined,
+  { tag, seenVersion }: { readonly tag: string; readonly seenVersion: bigint },
+): Refused | undefined {
+  if (row === undefined) {
+    if (seenVersion === 0n) return refused(tag, "TAG_NOT_FOUND");
+    return refused(tag, "STORE_EPOCH_CHANGED", `tag "${tag}" was there and is gone`);
+  }
+  const version = row["version"] as bigint;
+  if (version < seenVersion) {
+    const detail = `tag "${tag}" is at version ${version}, after ${seenVersion} was seen`;
+    return refused(tag, "STORE_EPOCH_CHANGED", detail);
+  }
+  return row["state"] === "DELETED" ? refused(tag, "TAG_NOT_FOUND") : undefined;
+}
+
+export function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
   return { outcome: "refused", tag, reason, ...(detail === undefined ? {} : { detail }) };
 }

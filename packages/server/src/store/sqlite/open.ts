@@ -10,10 +10,13 @@ import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
 /** Opens a file that has a schema this release can work with; never makes one. */
-export function openDatabase(config: SqliteConfig): { database: Database; schemaVersion: number } {
+export function openDatabase(
+  config: SqliteConfig,
+  now?: () => number,
+): { database: Database; schemaVersion: number } {
   if (!existsSync(config.path)) throw missingStore(config.path);
   refuseNetworkFileSystem(config);
-  const database = new Database(config.path);
+  const database = new Database(config.path, now);
   try {
     const deadlineMs = monotonicMs() + deadlineOf(config);
     const schemaVersion = database.raw(deadlineMs, (transaction) =>

@@ -12,7 +12,9 @@ export type Calls = Pick<
   | "getTags"
   | "giveBack"
   | "grant"
+  | "listPeriods"
   | "listTags"
+  | "raise"
   | "setTagState"
   | "updateTag"
 >;
@@ -36,6 +38,8 @@ export type Answer =
 
 export interface WorkerData {
   readonly config: SqliteConfig;
+  /** For tests: one 64-bit integer, milliseconds by which the wall clock differs from the host's. */
+  readonly clockOffset: SharedArrayBuffer | undefined;
 }
 
 /** An IdmintError as plain data, which is what crosses between threads whole. */

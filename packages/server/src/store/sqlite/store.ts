@@ -8,6 +8,7 @@ import {
   assertGrants,
   assertNames,
   assertPage,
+  assertRaise,
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { monotonicMs } from "./database.ts";
@@ -36,29 +37,38 @@ export class SqliteStore implements Store, AcceptStore {
   readonly maxBatch: number = MAX_BATCH;
   readonly schemaVersion: number;
   readonly #config: SqliteConfig;
+  readonly #clockOffset: SharedArrayBuffer | undefined;
   readonly #pending = new Map<number, Pending>();
   #worker: Worker | undefined;
   #startedAtMs: number;
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
-  private constructor(config: SqliteConfig, worker: Worker, schemaVersion: number) {
+  private constructor({ config, clockOffset }: WorkerData, worker: Worker, schemaVersion: number) {
     this.#config = config;
+    this.#clockOffset = clockOffset;
     this.schemaVersion = schemaVersion;
     this.#worker = worker;
     this.#startedAtMs = monotonicMs();
     this.#listen(worker);
   }
 
-  static async open(config: SqliteConfig): Promise<SqliteStore> {
-    const worker = startWorker(config);
+  /** `clockOffset` is for tests; see WorkerData. */
+  static async open(config: SqliteConfig, clockOffset?: SharedArrayBuffer): Promise<SqliteStore> {
+    const data: WorkerData = { config, clockOffset };
+    const worker = startWorker(data);
     const schemaVersion = await opened(worker, deadlineOf(config));
-    return new SqliteStore(config, worker, schemaVersion);
+    return new SqliteStore(data, worker, schemaVersion);
   }
 
   async grant(...args: Parameters<Calls["grant"]>): ReturnType<Calls["grant"]> {
     assertGrants(args[0]);
     return args[0].length === 0 ? [] : this.#call("grant", args);
+  }
+
+  async raise(...args: Parameters<Calls["raise"]>): ReturnType<Calls["raise"]> {
+    assertRaise(args[0]);
+    return this.#call("raise", args);
   }
 
   async giveBack(...args: Parameters<Calls["giveBack"]>): ReturnType<Calls["giveBack"]> {
@@ -78,6 +88,11 @@ export class SqliteStore implements Store, AcceptStore {
   async listTags(...args: Parameters<Calls["listTags"]>): ReturnType<Calls["listTags"]> {
     assertPage(args[0].limit);
     return this.#call("listTags", args);
+  }
+
+  async listPeriods(...args: Parameters<Calls["listPeriods"]>): ReturnType<Calls["listPeriods"]> {
+    assertPage(args[0].limit);
+    return this.#call("listPeriods", args);
   }
 
   async updateTag(...args: Parameters<Calls["updateTag"]>): ReturnType<Calls["updateTag"]> {
@@ -150,7 +165,7 @@ export class SqliteStore implements Store, AcceptStore {
       throw storeUnavailable("the store's thread has ended and is started again in a second");
     }
     this.#startedAtMs = now;
-    const worker = startWorker(this.#config);
+    const worker = startWorker({ config: this.#config, clockOffset: this.#clockOffset });
     this.#worker = worker;
     this.#listen(worker);
     return worker;
@@ -192,9 +207,8 @@ export class SqliteStore implements Store, AcceptStore {
 /** The worker's file lies beside this one, as .ts unbuilt and as .js built. */
 const YOUNG_MB = 4;
 
-function startWorker(config: SqliteConfig): Worker {
+function startWorker(workerData: WorkerData): Worker {
   const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
-  const workerData: WorkerData = { config };
   // Its objects live for one message; without a bound V8 lets them pile up to tens of megabytes before it looks.
   const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB };
   return new Worker(new URL(file, import.meta.url), {

@@ -8,6 +8,7 @@ import {
   updatedTag,
 } from "../shared/change.ts";
 import { storeWentBack } from "../shared/failures.ts";
+import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Database, Transaction } from "./database.ts";
 import { readStoreRow } from "./identity.ts";
@@ -41,7 +42,7 @@ function change(
   return database.write(deadlineMs, (transaction) => {
     const old = readTag(transaction, name);
     const revision = (readStoreRow(transaction)?.revision ?? 0n) + 1n;
-    const decision = decide(old, { revision, nowMs: Date.now() });
+    const decision = decide(old, { revision, nowMs: database.now() });
     if (!decision.changed) return decision;
     const { tag } = decision;
     const before = old === undefined ? 0n : old.version + old.revision;
@@ -52,6 +53,7 @@ function change(
 }
 
 export function createTag(database: Database, settings: TagSettings, deadlineMs: number): Tag {
+  knownTimeZone(settings.kind);
   return change(database, settings.name, deadlineMs, (row, stamp) =>
     createdTag(row, settings, stamp),
   ).tag;
@@ -64,6 +66,7 @@ export function updateTag(
   expectedRevision: bigint | undefined,
   deadlineMs: number,
 ): Tag {
+  if (what.settings !== undefined) knownTimeZone(what.settings.kind);
   return change(database, name, deadlineMs, (row, stamp) =>
     updatedTag(name, row, what, expectedRevision, stamp),
   ).tag;

@@ -7,7 +7,9 @@ import { type Database, monotonicMs } from "./database.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
 import { openDatabase } from "./open.ts";
+import { listPeriods } from "./periods.ts";
 import { type Answer, type Calls, type Request, toWire, type WorkerData } from "./protocol.ts";
+import { raise } from "./raise.ts";
 import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
 
 if (parentPort === null) throw new Error("this file is the SQLite store's worker thread");
@@ -34,7 +36,9 @@ function workOn(database: Database): Work {
     getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
     giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),
     grant: (deadlineMs, requests) => grant(database, requests, deadlineMs),
+    listPeriods: (deadlineMs, query) => listPeriods(database, query, deadlineMs),
     listTags: (deadlineMs, query) => listTags(database, query, deadlineMs),
+    raise: (deadlineMs, request) => raise(database, request, deadlineMs),
     setTagState: (deadlineMs, name, state, revision) =>
       setTagState(database, name, state, revision, deadlineMs),
     updateTag: (deadlineMs, name, change, revision) =>
@@ -62,8 +66,15 @@ function serve(database: Database): void {
   });
 }
 
+function clockOf({ clockOffset }: WorkerData): () => number {
+  if (clockOffset === undefined) return Date.now;
+  const offset = new BigInt64Array(clockOffset);
+  return () => Date.now() + Number(Atomics.load(offset, 0));
+}
+
 try {
-  const { database, schemaVersion } = openDatabase((workerData as WorkerData).config);
+  const data = workerData as WorkerData;
+  const { database, schemaVersion } = openDatabase(data.config, clockOf(data));
   serve(database);
   answer({ opened: { schemaVersion } });
 } catch (error) {

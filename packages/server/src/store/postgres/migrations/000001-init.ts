@@ -1,11 +1,78 @@
 import type { Migration } from "../../shared/migration.ts";
 
 /**
+ * The function next_max_normal_sequence: raises the maximum of a sequence that counts in Redis and answers the new one. The
+ * `step` ids up to it are the caller's, once its transaction is committed.
+ *
+ * INVARIANTS
+ * - They are nobody else's: the row is locked before it is judged and read in its newest version; the generation rises, so
+ *   a Redis that counts below them is given a new start above them and never counts into them.
+ * - It has the guards of every grant: the store is the accepted one, the row is ours, the tag is ACTIVE, its ceiling holds.
+ * - The commit reaches the disk, and a synchronous standby, whatever the session's synchronous_commit is.
+ *
+ * It repeats what identity.ts says, since a published step of the schema never changes.
+ */
+const nextMax = `
+CREATE FUNCTION idmint.next_max_normal_sequence(name text, step bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog AS $$
+DECLARE
+  wanted CONSTANT text := next_max_normal_sequence.name;
+  s record;
+  t record;
+  next_max bigint;
+BEGIN
+  IF step IS NULL OR step NOT BETWEEN 1 AND 1000000000 THEN
+    RAISE EXCEPTION 'step must be 1 to 1000000000, got %', coalesce(step::text, 'null')
+      USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  SELECT o.xmin = o.written_by AS is_ours, o.identity = (SELECT system_identifier FROM pg_control_system())
+      || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+      || '/' || (SELECT oid FROM pg_database WHERE datname = current_database()) AS is_accepted
+    INTO s FROM idmint.store AS o;
+  IF s.is_ours IS NOT TRUE OR s.is_accepted IS NOT TRUE THEN
+    RAISE EXCEPTION 'the store is not the one that was accepted: see idmint store accept'
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  SELECT r.kind, r.redis, r.state, r.floor, r.ceiling, r.xmin = r.written_by AS is_ours
+    INTO t FROM idmint.tag AS r WHERE r.name = wanted FOR UPDATE;
+  IF NOT FOUND OR t.state = 'DELETED' THEN
+    RAISE EXCEPTION 'there is no tag "%"', wanted USING ERRCODE = 'no_data_found';
+  END IF;
+  IF NOT t.is_ours THEN
+    RAISE EXCEPTION 'tag "%" was loaded from a dump or changed by hand: see idmint store accept', wanted
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  IF t.kind <> 'sequence' OR NOT t.redis THEN
+    RAISE EXCEPTION 'tag "%" is no sequence that counts in Redis', wanted
+      USING ERRCODE = 'wrong_object_type';
+  END IF;
+  IF t.state <> 'ACTIVE' THEN
+    RAISE EXCEPTION 'tag "%" is paused', wanted USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  IF t.ceiling - t.floor < step THEN
+    RAISE EXCEPTION 'tag "%" has % ids left, fewer than %', wanted, t.ceiling - t.floor, step
+      USING ERRCODE = 'sequence_generator_limit_exceeded';
+  END IF;
+  UPDATE idmint.tag AS u SET
+    floor = u.floor + step, generation = u.generation + 1, version = u.version + 1,
+    written_by = pg_current_xact_id()::xid
+    WHERE u.name = wanted RETURNING u.floor INTO next_max;
+  RETURN next_max;
+END $$;
+`;
+
+/**
  * `store` has one row. `written_by` is the transaction that wrote the row last: PostgreSQL keeps the same number in the
  * hidden column xmin, so a row that a dump brought back gives itself away (identity.ts).
  *
- * A grant changes floor, version and written_by only. None of them has an index and pages keep room, so the new row stays
- * on its page and no index is touched (HOT).
+ * A grant changes floor, period_start, version and written_by only, a raise generation too. None of them has an index and
+ * pages keep room, so the new row stays on its page and no index is touched (HOT).
+ *
+ * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
+ * `period` has the periods of sequences that have ended; what is granted does not rest on it.
  */
 export const init: Migration = {
   number: 1,
@@ -38,16 +105,31 @@ CREATE TABLE idmint.tag (
   epoch bigint NOT NULL CHECK (epoch >= 1),
   state text NOT NULL CHECK (state IN ('ACTIVE', 'PAUSED', 'DELETED')),
   revision bigint NOT NULL CHECK (revision >= 1),
-  segment_start bigint CHECK (segment_start BETWEEN 1 AND ceiling),
-  segment_min bigint CHECK (segment_min >= 1),
-  segment_max bigint CHECK (segment_max >= segment_min),
-  segment_hold_for_ms bigint CHECK (segment_hold_for_ms >= 1),
-  segment_max_age_ms bigint CHECK (segment_max_age_ms >= 1),
+  settings text NOT NULL,
+  redis boolean NOT NULL,
+  period_unit text CHECK (period_unit IN ('DAY', 'WEEK', 'MONTH', 'YEAR')),
+  time_zone text CHECK ((time_zone IS NULL) = (period_unit IS NULL)),
+  keep_for_ms bigint CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
+  period_start text COLLATE "C" CHECK (period_start ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
+  generation bigint NOT NULL CHECK (generation >= 0),
   created_at_ms bigint NOT NULL,
   updated_at_ms bigint NOT NULL,
   written_by xid NOT NULL
 ) WITH (fillfactor = 50);
 
 CREATE INDEX tag_by_revision ON idmint.tag (revision);
-`,
+
+CREATE TABLE idmint.period (
+  tag text COLLATE "C" NOT NULL,
+  start text COLLATE "C" NOT NULL,
+  last_id bigint NOT NULL CHECK (last_id >= 1),
+  ended_at_ms bigint NOT NULL,
+  PRIMARY KEY (tag, start)
+);
+
+CREATE VIEW idmint.normal_sequence AS
+SELECT t.name, t.floor AS current_max_id,
+  (t.settings::json #>> '{redis,step}')::bigint AS increment_step
+FROM idmint.tag AS t WHERE t.kind = 'sequence' AND t.redis AND t.state <> 'DELETED';
+${nextMax}`,
 };

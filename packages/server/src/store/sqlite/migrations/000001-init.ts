@@ -4,6 +4,9 @@ import type { Migration } from "../../shared/migration.ts";
  * `store` has one row. `progress` is the sum of version and revision over all tags: it rises with every change and
  * shows a file that is pieced together from several times. `generation` counts the accepts.
  *
+ * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
+ * `period` has the periods of sequences that have ended; what is granted does not rest on it.
+ *
  * There is no index besides the primary keys: the poll reads `tag` only when the revision has changed.
  */
 export const init: Migration = {
@@ -38,13 +41,23 @@ CREATE TABLE tag (
   epoch INTEGER NOT NULL CHECK (epoch >= 1),
   state TEXT NOT NULL CHECK (state IN ('ACTIVE', 'PAUSED', 'DELETED')),
   revision INTEGER NOT NULL CHECK (revision >= 1),
-  segment_start INTEGER CHECK (segment_start BETWEEN 1 AND ceiling),
-  segment_min INTEGER CHECK (segment_min >= 1),
-  segment_max INTEGER CHECK (segment_max >= segment_min),
-  segment_hold_for_ms INTEGER CHECK (segment_hold_for_ms >= 1),
-  segment_max_age_ms INTEGER CHECK (segment_max_age_ms >= 1),
+  settings TEXT NOT NULL,
+  redis INTEGER NOT NULL CHECK (redis IN (0, 1)),
+  period_unit TEXT CHECK (period_unit IN ('DAY', 'WEEK', 'MONTH', 'YEAR')),
+  time_zone TEXT CHECK ((time_zone IS NULL) = (period_unit IS NULL)),
+  keep_for_ms INTEGER CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
+  period_start TEXT CHECK (period_start GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+  generation INTEGER NOT NULL CHECK (generation >= 0),
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE period (
+  tag TEXT COLLATE BINARY NOT NULL,
+  start TEXT COLLATE BINARY NOT NULL,
+  last_id INTEGER NOT NULL CHECK (last_id >= 1),
+  ended_at_ms INTEGER NOT NULL,
+  PRIMARY KEY (tag, start)
 ) STRICT, WITHOUT ROWID;
 `,
 };

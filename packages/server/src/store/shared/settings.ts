@@ -1,0 +1,155 @@
+import {
+  MAX_ID,
+  type Periods,
+  type PeriodUnit,
+  type RedisPlace,
+  type SequenceKind,
+  type TagKind,
+} from "@idmint/core";
+import { schemaMismatch } from "./failures.ts";
+
+const UNITS: readonly PeriodUnit[] = ["DAY", "WEEK", "MONTH", "YEAR"];
+
+/** Settings of a kind as the column `settings` has them: JSON without spaces, its fields in a fixed order. */
+export function settingsText(kind: TagKind): string {
+  if (kind.kind === "segment") {
+    const { start, min, max, holdForMs, maxAgeMs } = kind;
+    return JSON.stringify({ start: String(start), min, max, holdForMs, maxAgeMs });
+  }
+  if (kind.kind === "redis_snowflake") {
+    const { shard, timeOriginMs, redisShard } = kind;
+    return JSON.stringify({ shard, timeOriginMs, redisShard });
+  }
+  if (kind.kind === "ticket") {
+    return JSON.stringify({ start: String(kind.start), slots: kind.slots });
+  }
+  const { start, periods, redis } = kind;
+  return JSON.stringify({
+    start: String(start),
+    periods:
+      periods === undefined
+        ? null
+        : { unit: periods.unit, timeZone: periods.timeZone, keepForMs: periods.keepForMs },
+    redis: redis === undefined ? null : { shard: redis.shard, step: redis.step },
+  });
+}
+
+/**
+ * The settings of a row. Rejects with SCHEMA_MISMATCH what no release wrote.
+ *
+ * INVARIANT: what is read is what was written. Every field is checked for itself, and the whole by writing it again: a
+ * field too many, of another type or in another place makes another text.
+ */
+export function settingsFromText(tag: string, kind: string, text: string): TagKind {
+  let settings: TagKind | undefined;
+  try {
+    settings = kindOf(kind, JSON.parse(text) as Fields);
+  } catch (error) {
+    if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;
+  }
+  if (settings !== undefined && settingsText(settings) === text) return settings;
+  throw schemaMismatch(
+    `the row of tag "${tag}" was changed by hand or written by another release: it is a ${kind} with the settings ${text}`,
+  );
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+function kindOf(kind: string, fields: Fields): TagKind {
+  switch (kind) {
+    case "segment":
+      return {
+        kind,
+        start: id(fields["start"]),
+        min: integer(fields["min"], 1),
+        max: integer(fields["max"], 1),
+        holdForMs: integer(fields["holdForMs"], 1),
+        maxAgeMs: integer(fields["maxAgeMs"], 1),
+      };
+    case "sequence":
+      return sequenceOf(fields);
+    case "redis_snowflake":
+      return {
+        kind,
+        shard: integer(fields["shard"], 0),
+        timeOriginMs: integer(fields["timeOriginMs"], 0),
+        redisShard: text(fields["redisShard"]),
+      };
+    case "ticket":
+      return { kind, start: id(fields["start"]), slots: integer(fields["slots"], 1) };
+    default:
+      throw new TypeError(`no kind ${kind}`);
+  }
+}
+
+function sequenceOf(fields: Fields): SequenceKind {
+  const periods = fields["periods"] as Fields | null;
+  const redis = fields["redis"] as Fields | null;
+  return {
+    kind: "sequence",
+    start: id(fields["start"]),
+    periods: periods === null ? undefined : periodsOf(periods),
+    redis: redis === null ? undefined : placeOf(redis),
+  };
+}
+
+function periodsOf(fields: Fields): Periods {
+  const unit = UNITS.find((known) => known === fields["unit"]);
+  if (unit === undefined) throw new TypeError("no unit of periods");
+  return {
+    unit,
+    timeZone: text(fields["timeZone"]),
+    keepForMs: integer(fields["keepForMs"], 1),
+  };
+}
+
+function placeOf(fields: Fields): RedisPlace {
+  return { shard: text(fields["shard"]), step: integer(fields["step"], 1) };
+}
+
+function id(value: unknown): bigint {
+  if (typeof value !== "string") throw new TypeError("an id is a text");
+  const number = BigInt(value);
+  if (number < 1n || number > MAX_ID) throw new TypeError(`${value} is no id`);
+  return number;
+}
+
+function integer(value: unknown, min: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= min) return value as number;
+  throw new TypeError(`${String(value)} is no whole number from ${min}`);
+}
+
+function text(value: unknown): string {
+  if (typeof value === "string") return value;
+  throw new TypeError(`${String(value)} is no text`);
+}
+
+/** The periods of a tag's sequence; undefined for every other tag. */
+export function periodsOfKind(kind: TagKind): Periods | undefined {
+  return kind.kind === "sequence" ? kind.periods : undefined;
+}
+
+/** Whether the ids of such a tag are counted in Redis, below a bound that the store keeps. */
+export function countsInRedis(kind: TagKind): boolean {
+  return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
+}
+
+/** The same settings without what servers choose: the Redis shard a tag was placed on. */
+export function withoutPlace(kind: TagKind): TagKind {
+  if (kind.kind === "redis_snowflake") return { ...kind, redisShard: "" };
+  if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
+  return { ...kind, redis: { ...kind.redis, shard: "" } };
+}
+
+/** The same settings with what may change at any time left out: what is left, the ids are made of. */
+export function fundamentalsOf(kind: TagKind): TagKind {
+  if (kind.kind === "segment") return { ...kind, min: 1, max: 1, holdForMs: 1, maxAgeMs: 1 };
+  const placeless = withoutPlace(kind);
+  if (placeless.kind !== "sequence") return placeless;
+  const { periods, redis } = placeless;
+  return {
+    ...placeless,
+    periods: periods === undefined ? undefined : { ...periods, keepForMs: 1 },
+    redis: redis === undefined ? undefined : { ...redis, step: 1 },
+  };
+}
