@@ -46,6 +46,8 @@ export type Reason =
   | "TIMESTAMP_EXHAUSTED"
   | "UNAUTHENTICATED"
   | "UNSAFE_INTEGER"
+  | "WORKER_IDS_EXHAUSTED"
+  | "WORKER_LEASE_LOST"
   | "WRONG_KIND";
 
 /** The closed table of reasons: each has exactly one code. docs/errors.md explains every row. */
@@ -76,6 +78,8 @@ export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   TIMESTAMP_EXHAUSTED: "OUT_OF_RANGE",
   UNAUTHENTICATED: "UNAUTHENTICATED",
   UNSAFE_INTEGER: "OUT_OF_RANGE",
+  WORKER_IDS_EXHAUSTED: "RESOURCE_EXHAUSTED",
+  WORKER_LEASE_LOST: "ABORTED",
   WRONG_KIND: "FAILED_PRECONDITION",
 };
 

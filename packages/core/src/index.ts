@@ -43,12 +43,19 @@ export type {
   RaiseStore,
   Random,
   Refused,
+  RenewedWorkerLease,
   SeenVersion,
   Store,
   StoreChanges,
   TagChange,
   TagStore,
   Timers,
+  Worker,
+  WorkerLease,
+  WorkerLeaseKey,
+  WorkerLeaseRequest,
+  WorkerRegistry,
+  WorkerRenewal,
 } from "./ports.ts";
 export { BACKOFF_MAX_MS, BACKOFF_MIN_MS, backoffMs } from "./segment/backoff.ts";
 export {
@@ -63,7 +70,28 @@ export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
 export { VersionGuard } from "./segment/version-guard.ts";
 export {
+  bigintOf,
+  bitsOf,
+  composeHalves,
+  decode,
+  encode,
+  endOf,
+  type Halves,
+  idsOfSpan,
+  idsPerSecond,
+  layoutViolations,
+  maxIdOf,
+  SNOWFLAKE_PRESETS,
+  type SnowflakeLayout,
+  type SnowflakeParts,
+  tickAt,
+  timeOf,
+} from "./snowflake/layout.ts";
+export {
+  type ClockPolicy,
   firstIdOf,
+  type Format,
+  type ObjectIdKind,
   type Order,
   type Periods,
   type PeriodUnit,
@@ -71,9 +99,12 @@ export {
   type RedisSnowflakeKind,
   type SegmentKind,
   type SequenceKind,
+  type SnowflakeKind,
   type Tag,
   type TagKind,
   type TagSettings,
   type TagState,
   type TicketKind,
+  type Unguessable,
+  type UuidKind,
 } from "./tag.ts";

@@ -130,6 +130,100 @@ export interface RaiseStore {
   raise(request: RaiseRequest): Promise<Raised | Refused>;
 }
 
+/** A wish for a worker id of a tag of kind snowflake. */
+export interface WorkerLeaseRequest {
+  readonly tag: string;
+  /** Stable name of the holder; who had a worker id under this name in this data centre gets it back. */
+  readonly instance: string;
+  /** Undefined: that of the tag. */
+  readonly dataCenter: number | undefined;
+  /** How far ahead of use time is reserved, in milliseconds; 1,000 … 60,000. */
+  readonly reserveAheadMs: number;
+}
+
+/** Which worker id of a tag, and the token of the last answer about it. */
+export interface WorkerLeaseKey {
+  readonly tag: string;
+  readonly dataCenter: number;
+  readonly workerId: number;
+  readonly token: bigint;
+}
+
+/** A wish to keep a lease, and to raise its reservation. */
+export interface WorkerRenewal extends WorkerLeaseKey {
+  /** Up to where to reserve, milliseconds since 1970. 0: not raised. */
+  readonly reserveUntilMs: number;
+  readonly reserveAheadMs: number;
+  /** That of the answer before, or one more: then the reservation begins anew. */
+  readonly extension: number;
+}
+
+/** What a renewal answers, durable before this answer. Times are milliseconds since 1970. */
+export interface RenewedWorkerLease {
+  /** Good for one call. */
+  readonly token: bigint;
+  readonly ttlMs: number;
+  readonly extension: number;
+  /** Last millisecond reserved for the holder. */
+  readonly reservedUntilMs: number;
+  /** The registry's clock. */
+  readonly nowMs: number;
+  /** The tag's epoch. */
+  readonly epoch: bigint;
+}
+
+/** What a lease answers, durable before this answer. */
+export interface WorkerLease extends RenewedWorkerLease {
+  readonly dataCenter: number;
+  readonly workerId: number;
+  /** First millisecond reserved: one after all that was ever reserved of this worker id and extension. */
+  readonly notBeforeMs: number;
+}
+
+/** A worker id that was leased, as the registry has it. */
+export interface Worker {
+  readonly dataCenter: number;
+  readonly workerId: number;
+  /** Who leased it last. */
+  readonly instance: string;
+  /** Of the last answer; counts every lease and renewal of this worker id. */
+  readonly token: bigint;
+  readonly extension: number;
+  /** Last millisecond that was ever reserved of this extension. */
+  readonly reservedUntilMs: number;
+  /** When the lease ends without a renewal, by the registry's clock. */
+  readonly expiresAtMs: number;
+}
+
+/**
+ * Leases worker ids of tags of kind snowflake. Every change is one transaction, durable before its answer, with the
+ * guards of `grant` (TAG_NOT_FOUND, WRONG_KIND, TAG_PAUSED, STORE_EPOCH_CHANGED as IdmintError). The decisions are those
+ * of worker/registry-state.ts, made on rows that are locked until they are written.
+ *
+ * INVARIANTS
+ * 1. Of one worker id, no pair (extension, millisecond) is ever reserved by two answers of different leases. What is
+ *    reserved only grows: the pair (extension, reservedUntilMs) of a row never falls, and no row is ever removed.
+ * 2. A reservation is raised only for who presents the row's token, and each such answer has another token. So of two
+ *    who hold the same token, by whatever accident, at most one gets further.
+ * 3. The first lease of a tag makes its layout immutable: it raises the tag's version where that is 0.
+ *
+ * An unknown outcome rejects with STORE_UNAVAILABLE; the token may be used up then.
+ */
+export interface WorkerRegistry {
+  /** WORKER_IDS_EXHAUSTED when no worker id of the layout is free. */
+  leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease>;
+  /** WORKER_LEASE_LOST when the token is not the row's. */
+  renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease>;
+  /** Ends a lease at once; its reservation stays. WORKER_LEASE_LOST when the token is not the row's. */
+  releaseWorker(key: WorkerLeaseKey): Promise<void>;
+  /** Up to `limit` workers of a tag above `after` (undefined: from the first), by data centre and worker id. */
+  listWorkers(query: {
+    tag: string;
+    after: { dataCenter: number; workerId: number } | undefined;
+    limit: number;
+  }): Promise<readonly Worker[]>;
+}
+
 /** A period that has ended, with its last id. */
 export interface EndedPeriod {
   readonly start: string;

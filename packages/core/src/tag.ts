@@ -1,3 +1,5 @@
+import type { SnowflakeLayout } from "./snowflake/layout.ts";
+
 /** How the ids of a tag are ordered in time; design words, see docs/guarantees.md. */
 export type Order = "UNORDERED" | "PER_CLIENT" | "STRICT";
 
@@ -67,12 +69,75 @@ export interface TicketKind {
   readonly slots: number;
 }
 
+/**
+ * What a worker does when its clock went back further than its reservation reaches and than is waited for: refuse until
+ * the clock has caught up; go on with the next extension; go on with another worker id.
+ */
+export type ClockPolicy = "REFUSE" | "EXTENSION" | "BACKUP_WORKER";
+
+/** Settings of a tag of kind snowflake, defaults filled in. Its ceiling is the highest id of the layout. */
+export interface SnowflakeKind {
+  readonly kind: "snowflake";
+  readonly layout: SnowflakeLayout;
+  /** Data centre of workers that name none; 0 … 2^dataCenterBits − 1. */
+  readonly dataCenter: number;
+  /** EXTENSION only with extension bits. */
+  readonly clockPolicy: ClockPolicy;
+  /** Longest setting back of the clock that is waited for, in milliseconds; 0 … 1,000. */
+  readonly clockWaitMs: number;
+  /** Where worker ids are leased, and nowhere else. */
+  readonly registry: "STORE" | "REDIS";
+}
+
+/** Settings of a tag of kind uuid, defaults filled in. */
+export type UuidKind =
+  | { readonly kind: "uuid"; readonly version: 1 | 4 | 6 | 7 }
+  | {
+      readonly kind: "uuid";
+      readonly version: 2;
+      readonly domain: "PERSON" | "GROUP" | "ORG";
+      /** 0 … 2^32 − 1. */
+      readonly number: number;
+    }
+  | {
+      readonly kind: "uuid";
+      readonly version: 3 | 5;
+      /** A UUID in lower case, whatever it was named by. */
+      readonly namespace: string;
+    };
+
+/** Settings of a tag of kind object_id, defaults filled in. */
+export interface ObjectIdKind {
+  readonly kind: "object_id";
+  readonly variant: "CLASSIC" | "MACHINE_PROCESS";
+}
+
 /** The settings of each kind of tag. */
-export type TagKind = SegmentKind | SequenceKind | RedisSnowflakeKind | TicketKind;
+export type TagKind =
+  | SegmentKind
+  | SequenceKind
+  | RedisSnowflakeKind
+  | TicketKind
+  | SnowflakeKind
+  | UuidKind
+  | ObjectIdKind;
 
 /** The first id that a tag of this kind may issue. */
 export function firstIdOf(kind: TagKind): bigint {
-  return kind.kind === "redis_snowflake" ? 1n : kind.start;
+  return "start" in kind ? kind.start : 1n;
+}
+
+/** How the ids of a tag are written as text. */
+export interface Format {
+  readonly template: string;
+}
+
+/** By which key the numbers of a tag are permuted. The key itself is in the configuration of servers only. */
+export interface Unguessable {
+  /** Number of the key; 1 … 10^keyDigits − 1. */
+  readonly keyId: number;
+  /** How many of the highest decimal digits of an id hold the number of its key; 1 … 3. */
+  readonly keyDigits: number;
 }
 
 /** What a caller decides about a tag. */
@@ -83,6 +148,10 @@ export interface TagSettings {
   /** Highest id the tag may issue. */
   readonly ceiling: bigint;
   readonly kind: TagKind;
+  /** Absent: ids are numbers. Never with kinds uuid and object_id. */
+  readonly format?: Format;
+  /** Absent: ids are as they were minted. Never with kinds uuid and object_id. */
+  readonly unguessable?: Unguessable;
 }
 
 /** Whether a tag issues ids. */

@@ -3,6 +3,8 @@
 export {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
+  DecodeIdRequest,
+  DecodeIdResponse,
   type DeepPartial,
   GenerateIdRequest,
   GenerateIdResponse,
@@ -14,8 +16,10 @@ export {
   type MessageFns,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
+  SnowflakeParts,
   StreamIdsRequest,
   StreamIdsResponse,
+  TextPart,
 } from "./gen/idmint/v1/id_service.ts";
 export {
   GcCures,
@@ -35,15 +39,31 @@ export {
   Segment,
 } from "./gen/idmint/v1/segment.ts";
 export {
+  ClockPolicy,
+  DceDomain,
+  Format,
+  ObjectIdKind,
+  ObjectIdVariant,
   Order,
   PeriodUnit,
   RedisSnowflakeKind,
   SegmentKind,
   SequenceBackend,
   SequenceKind,
+  SnowflakeKind,
+  SnowflakeLayout,
   Tag,
   TagState,
   TicketKind,
+  Unguessable,
+  UuidKind,
+  WorkerRegistry,
+  clockPolicyFromJSON,
+  clockPolicyToJSON,
+  dceDomainFromJSON,
+  dceDomainToJSON,
+  objectIdVariantFromJSON,
+  objectIdVariantToJSON,
   orderFromJSON,
   orderToJSON,
   periodUnitFromJSON,
@@ -52,6 +72,8 @@ export {
   sequenceBackendToJSON,
   tagStateFromJSON,
   tagStateToJSON,
+  workerRegistryFromJSON,
+  workerRegistryToJSON,
 } from "./gen/idmint/v1/tag.ts";
 export {
   AdvanceTagRequest,
@@ -79,3 +101,17 @@ export {
   UpdateTagRequest,
   UpdateTagResponse,
 } from "./gen/idmint/v1/tag_service.ts";
+export {
+  LeaseWorkerRequest,
+  LeaseWorkerResponse,
+  ListWorkersRequest,
+  ListWorkersResponse,
+  ReleaseWorkerLeaseRequest,
+  ReleaseWorkerLeaseResponse,
+  RenewWorkerLeaseRequest,
+  RenewWorkerLeaseResponse,
+  Worker,
+  WorkerServiceClient,
+  type WorkerServiceServer,
+  WorkerServiceService,
+} from "./gen/idmint/v1/worker_service.ts";

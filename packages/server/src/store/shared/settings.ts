@@ -1,4 +1,5 @@
 import {
+  invalidField,
   MAX_ID,
   type Periods,
   type PeriodUnit,
@@ -22,6 +23,9 @@ export function settingsText(kind: TagKind): string {
   }
   if (kind.kind === "ticket") {
     return JSON.stringify({ start: String(kind.start), slots: kind.slots });
+  }
+  if (kind.kind !== "sequence") {
+    throw invalidField("tag.kind", `must not be ${kind.kind}: this server does not serve it`);
   }
   const { start, periods, redis } = kind;
   return JSON.stringify({

@@ -34,17 +34,22 @@ export const protobufFileName = "idmint/v1/id_service.proto";
 export interface GenerateIdRequest {
   /** Name of the tag to mint from. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
   tag: string;
+  /** Kind uuid, versions 3 and 5: the name the id is made of. Required there, at most 4,096 bytes; empty for all others. */
+  name: string;
 }
 
 /** Answer of GenerateId. */
 export interface GenerateIdResponse {
-  /** The id. Range: 0 … the tag's ceiling, at most 2^63 − 1; a string in JSON. */
+  /** The id. Range: 0 … the tag's ceiling, at most 2^63 − 1; a string in JSON. 0 for tags whose ids are text. */
   id: bigint;
   /** Epoch of the tag under which the id was issued; rises when the tag is advanced, paused or resumed. */
   epoch: bigint;
   /** Period the id belongs to, e.g. 2026-11-21: it is unique together with the id. Empty for tags without periods. */
   period: string;
-  /** Period and id as one text that is unique by itself, e.g. 20261121-1. Empty for tags without periods. */
+  /**
+   * The id as text, unique by itself: period and id (20261121-1) of tags with periods; for tags with a format, of kind
+   * uuid or object_id, what there is instead of a number. Empty for all others.
+   */
   text: string;
   /** When the period ends, by the store's clock. Absent for tags without periods. */
   periodEndTime?: Date | undefined;
@@ -71,7 +76,14 @@ export interface GenerateIdsResponse {
   /** Period all of these ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
   period: string;
   /** When the period ends, by the store's clock. Absent for tags without periods. */
-  periodEndTime?: Date | undefined;
+  periodEndTime?:
+    | Date
+    | undefined;
+  /**
+   * The ids of tags whose ids are text, exactly as many as asked for; these are asked for with as_list. Empty for all
+   * others.
+   */
+  texts: string[];
 }
 
 /**
@@ -103,6 +115,8 @@ export interface StreamIdsResponse {
     | undefined;
   /** Period the ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
   period: string;
+  /** The ids of tags whose ids are text; id is absent then. Empty for all others, and with an error. */
+  texts: string[];
 }
 
 /** Request of AllocateSegment. */
@@ -159,14 +173,77 @@ export interface ReleaseSegmentResponse {
   reclaimedCount: number;
 }
 
+/** Request of DecodeId. */
+export interface DecodeIdRequest {
+  /** Name of the tag the id belongs to. Required. */
+  tag: string;
+  /** The id. Required. */
+  value?:
+    | //
+    /** As a number, for tags whose ids are numbers. Range: 0 … 2^63 − 1. */
+    { $case: "id"; value: bigint }
+    | //
+    /** As text, for tags whose ids are text. At most 512 characters. */
+    { $case: "text"; value: string }
+    | undefined;
+}
+
+/** Answer of DecodeId. */
+export interface DecodeIdResponse {
+  /**
+   * The number behind the id: itself, or what an unguessable id or a formatted text was made of. 0 for kinds uuid and
+   * object_id.
+   */
+  id: bigint;
+  /** When it was made, as the id says. Absent for kinds whose ids hold no time. */
+  time?:
+    | Date
+    | undefined;
+  /** Kinds snowflake and redis_snowflake: what the number is composed of. Absent for all others. */
+  snowflake?:
+    | SnowflakeParts
+    | undefined;
+  /** The parts of the text in their order, for tags with a format. Empty for all others. */
+  parts: TextPart[];
+  /** Kind uuid: its version. 0 for all others. */
+  uuidVersion: number;
+  /** Unguessable ids: number of the key it was made with. 0 for all others. */
+  keyId: number;
+}
+
+/** The fields of a snowflake. */
+export interface SnowflakeParts {
+  /** Time since the tag's time_origin, in its time_unit. */
+  ticks: bigint;
+  /** Extension. Range: 0 … 255. */
+  extension: number;
+  /** Data centre. Range: 0 … 65,535. */
+  dataCenter: number;
+  /** Worker; for kind redis_snowflake the shard. Range: 0 … 1,048,575. */
+  worker: number;
+  /** Sequence within the time_unit. Range: 0 … 2^30 − 1. */
+  sequence: number;
+}
+
+/** One part of a formatted text. */
+export interface TextPart {
+  /** Name of the part in the template; empty for fixed text. */
+  name: string;
+  /** What stands there. */
+  value: string;
+}
+
 function createBaseGenerateIdRequest(): GenerateIdRequest {
-  return { tag: "" };
+  return { tag: "", name: "" };
 }
 
 export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
   encode(message: GenerateIdRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.tag !== "") {
       writer.uint32(10).string(message.tag);
+    }
+    if (message.name !== "") {
+      writer.uint32(18).string(message.name);
     }
     return writer;
   },
@@ -192,6 +269,14 @@ export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
             message.tag = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -205,13 +290,19 @@ export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
   },
 
   fromJSON(object: any): GenerateIdRequest {
-    return { tag: isSet(object.tag) ? globalThis.String(object.tag) : "" };
+    return {
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+    };
   },
 
   toJSON(message: GenerateIdRequest): unknown {
     const obj: any = {};
     if (message.tag !== "") {
       obj.tag = message.tag;
+    }
+    if (message.name !== "") {
+      obj.name = message.name;
     }
     return obj;
   },
@@ -222,6 +313,7 @@ export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
   fromPartial(object: DeepPartial<GenerateIdRequest>): GenerateIdRequest {
     const message = createBaseGenerateIdRequest();
     message.tag = object.tag ?? "";
+    message.name = object.name ?? "";
     return message;
   },
 };
@@ -475,7 +567,7 @@ export const GenerateIdsRequest: MessageFns<GenerateIdsRequest> = {
 };
 
 function createBaseGenerateIdsResponse(): GenerateIdsResponse {
-  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined };
+  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined, texts: [] };
 }
 
 export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
@@ -504,6 +596,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     }
     if (message.periodEndTime !== undefined) {
       Timestamp.encode(toTimestamp(message.periodEndTime), writer.uint32(42).fork()).join();
+    }
+    for (const v of message.texts) {
+      writer.uint32(50).string(v!);
     }
     return writer;
   },
@@ -571,6 +666,14 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
             message.periodEndTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.texts.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -594,6 +697,7 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
         : isSet(object.period_end_time)
         ? fromJsonTimestamp(object.period_end_time)
         : undefined,
+      texts: globalThis.Array.isArray(object?.texts) ? object.texts.map((e: any) => globalThis.String(e)) : [],
     };
   },
 
@@ -614,6 +718,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     if (message.periodEndTime !== undefined) {
       obj.periodEndTime = message.periodEndTime.toISOString();
     }
+    if (message.texts?.length) {
+      obj.texts = message.texts;
+    }
     return obj;
   },
 
@@ -627,6 +734,7 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
     message.period = object.period ?? "";
     message.periodEndTime = object.periodEndTime ?? undefined;
+    message.texts = object.texts?.map((e) => e) || [];
     return message;
   },
 };
@@ -733,7 +841,7 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
 };
 
 function createBaseStreamIdsResponse(): StreamIdsResponse {
-  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined, period: "" };
+  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined, period: "", texts: [] };
 }
 
 export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
@@ -761,6 +869,9 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     }
     if (message.period !== "") {
       writer.uint32(50).string(message.period);
+    }
+    for (const v of message.texts) {
+      writer.uint32(58).string(v!);
     }
     return writer;
   },
@@ -826,6 +937,14 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
             message.period = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.texts.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -846,6 +965,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
       error: isSet(object.error) ? Status.fromJSON(object.error) : undefined,
       period: isSet(object.period) ? globalThis.String(object.period) : "",
+      texts: globalThis.Array.isArray(object?.texts) ? object.texts.map((e: any) => globalThis.String(e)) : [],
     };
   },
 
@@ -869,6 +989,9 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     if (message.period !== "") {
       obj.period = message.period;
     }
+    if (message.texts?.length) {
+      obj.texts = message.texts;
+    }
     return obj;
   },
 
@@ -885,6 +1008,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
       ? Status.fromPartial(object.error)
       : undefined;
     message.period = object.period ?? "";
+    message.texts = object.texts?.map((e) => e) || [];
     return message;
   },
 };
@@ -1341,6 +1465,513 @@ export const ReleaseSegmentResponse: MessageFns<ReleaseSegmentResponse> = {
   },
 };
 
+function createBaseDecodeIdRequest(): DecodeIdRequest {
+  return { tag: "", value: undefined };
+}
+
+export const DecodeIdRequest: MessageFns<DecodeIdRequest> = {
+  encode(message: DecodeIdRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== "") {
+      writer.uint32(10).string(message.tag);
+    }
+    switch (message.value?.$case) {
+      case "id":
+        if (BigInt.asIntN(64, message.value.value) !== message.value.value) {
+          throw new globalThis.Error("value provided for field message.value.value of type int64 too large");
+        }
+        writer.uint32(16).int64(message.value.value);
+        break;
+      case "text":
+        writer.uint32(26).string(message.value.value);
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DecodeIdRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDecodeIdRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.value = { $case: "id", value: reader.int64() as bigint };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.value = { $case: "text", value: reader.string() };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): DecodeIdRequest {
+    return {
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      value: isSet(object.id)
+        ? { $case: "id", value: BigInt(object.id) }
+        : isSet(object.text)
+        ? { $case: "text", value: globalThis.String(object.text) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: DecodeIdRequest): unknown {
+    const obj: any = {};
+    if (message.tag !== "") {
+      obj.tag = message.tag;
+    }
+    if (message.value?.$case === "id") {
+      obj.id = message.value.value.toString();
+    } else if (message.value?.$case === "text") {
+      obj.text = message.value.value;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<DecodeIdRequest>): DecodeIdRequest {
+    return DecodeIdRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DecodeIdRequest>): DecodeIdRequest {
+    const message = createBaseDecodeIdRequest();
+    message.tag = object.tag ?? "";
+    switch (object.value?.$case) {
+      case "id": {
+        if (object.value?.value !== undefined && object.value?.value !== null) {
+          message.value = { $case: "id", value: BigInt(object.value.value) };
+        }
+        break;
+      }
+      case "text": {
+        if (object.value?.value !== undefined && object.value?.value !== null) {
+          message.value = { $case: "text", value: object.value.value };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseDecodeIdResponse(): DecodeIdResponse {
+  return { id: 0n, time: undefined, snowflake: undefined, parts: [], uuidVersion: 0, keyId: 0 };
+}
+
+export const DecodeIdResponse: MessageFns<DecodeIdResponse> = {
+  encode(message: DecodeIdResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== 0n) {
+      if (BigInt.asIntN(64, message.id) !== message.id) {
+        throw new globalThis.Error("value provided for field message.id of type int64 too large");
+      }
+      writer.uint32(8).int64(message.id);
+    }
+    if (message.time !== undefined) {
+      Timestamp.encode(toTimestamp(message.time), writer.uint32(18).fork()).join();
+    }
+    if (message.snowflake !== undefined) {
+      SnowflakeParts.encode(message.snowflake, writer.uint32(26).fork()).join();
+    }
+    for (const v of message.parts) {
+      TextPart.encode(v!, writer.uint32(34).fork()).join();
+    }
+    if (message.uuidVersion !== 0) {
+      writer.uint32(40).int32(message.uuidVersion);
+    }
+    if (message.keyId !== 0) {
+      writer.uint32(48).int32(message.keyId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DecodeIdResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDecodeIdResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.id = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.snowflake = SnowflakeParts.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.parts.push(TextPart.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.uuidVersion = reader.int32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.keyId = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): DecodeIdResponse {
+    return {
+      id: isSet(object.id) ? BigInt(object.id) : 0n,
+      time: isSet(object.time) ? fromJsonTimestamp(object.time) : undefined,
+      snowflake: isSet(object.snowflake) ? SnowflakeParts.fromJSON(object.snowflake) : undefined,
+      parts: globalThis.Array.isArray(object?.parts) ? object.parts.map((e: any) => TextPart.fromJSON(e)) : [],
+      uuidVersion: isSet(object.uuidVersion)
+        ? globalThis.Number(object.uuidVersion)
+        : isSet(object.uuid_version)
+        ? globalThis.Number(object.uuid_version)
+        : 0,
+      keyId: isSet(object.keyId)
+        ? globalThis.Number(object.keyId)
+        : isSet(object.key_id)
+        ? globalThis.Number(object.key_id)
+        : 0,
+    };
+  },
+
+  toJSON(message: DecodeIdResponse): unknown {
+    const obj: any = {};
+    if (message.id !== 0n) {
+      obj.id = message.id.toString();
+    }
+    if (message.time !== undefined) {
+      obj.time = message.time.toISOString();
+    }
+    if (message.snowflake !== undefined) {
+      obj.snowflake = SnowflakeParts.toJSON(message.snowflake);
+    }
+    if (message.parts?.length) {
+      obj.parts = message.parts.map((e) => TextPart.toJSON(e));
+    }
+    if (message.uuidVersion !== 0) {
+      obj.uuidVersion = Math.round(message.uuidVersion);
+    }
+    if (message.keyId !== 0) {
+      obj.keyId = Math.round(message.keyId);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<DecodeIdResponse>): DecodeIdResponse {
+    return DecodeIdResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DecodeIdResponse>): DecodeIdResponse {
+    const message = createBaseDecodeIdResponse();
+    message.id = (object.id !== undefined && object.id !== null) ? BigInt(object.id) : 0n;
+    message.time = object.time ?? undefined;
+    message.snowflake = (object.snowflake !== undefined && object.snowflake !== null)
+      ? SnowflakeParts.fromPartial(object.snowflake)
+      : undefined;
+    message.parts = object.parts?.map((e) => TextPart.fromPartial(e)) || [];
+    message.uuidVersion = object.uuidVersion ?? 0;
+    message.keyId = object.keyId ?? 0;
+    return message;
+  },
+};
+
+function createBaseSnowflakeParts(): SnowflakeParts {
+  return { ticks: 0n, extension: 0, dataCenter: 0, worker: 0, sequence: 0 };
+}
+
+export const SnowflakeParts: MessageFns<SnowflakeParts> = {
+  encode(message: SnowflakeParts, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.ticks !== 0n) {
+      if (BigInt.asIntN(64, message.ticks) !== message.ticks) {
+        throw new globalThis.Error("value provided for field message.ticks of type int64 too large");
+      }
+      writer.uint32(8).int64(message.ticks);
+    }
+    if (message.extension !== 0) {
+      writer.uint32(16).int32(message.extension);
+    }
+    if (message.dataCenter !== 0) {
+      writer.uint32(24).int32(message.dataCenter);
+    }
+    if (message.worker !== 0) {
+      writer.uint32(32).int32(message.worker);
+    }
+    if (message.sequence !== 0) {
+      writer.uint32(40).int32(message.sequence);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SnowflakeParts {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSnowflakeParts();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.ticks = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.extension = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.dataCenter = reader.int32();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.worker = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.sequence = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SnowflakeParts {
+    return {
+      ticks: isSet(object.ticks) ? BigInt(object.ticks) : 0n,
+      extension: isSet(object.extension) ? globalThis.Number(object.extension) : 0,
+      dataCenter: isSet(object.dataCenter)
+        ? globalThis.Number(object.dataCenter)
+        : isSet(object.data_center)
+        ? globalThis.Number(object.data_center)
+        : 0,
+      worker: isSet(object.worker) ? globalThis.Number(object.worker) : 0,
+      sequence: isSet(object.sequence) ? globalThis.Number(object.sequence) : 0,
+    };
+  },
+
+  toJSON(message: SnowflakeParts): unknown {
+    const obj: any = {};
+    if (message.ticks !== 0n) {
+      obj.ticks = message.ticks.toString();
+    }
+    if (message.extension !== 0) {
+      obj.extension = Math.round(message.extension);
+    }
+    if (message.dataCenter !== 0) {
+      obj.dataCenter = Math.round(message.dataCenter);
+    }
+    if (message.worker !== 0) {
+      obj.worker = Math.round(message.worker);
+    }
+    if (message.sequence !== 0) {
+      obj.sequence = Math.round(message.sequence);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SnowflakeParts>): SnowflakeParts {
+    return SnowflakeParts.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SnowflakeParts>): SnowflakeParts {
+    const message = createBaseSnowflakeParts();
+    message.ticks = (object.ticks !== undefined && object.ticks !== null) ? BigInt(object.ticks) : 0n;
+    message.extension = object.extension ?? 0;
+    message.dataCenter = object.dataCenter ?? 0;
+    message.worker = object.worker ?? 0;
+    message.sequence = object.sequence ?? 0;
+    return message;
+  },
+};
+
+function createBaseTextPart(): TextPart {
+  return { name: "", value: "" };
+}
+
+export const TextPart: MessageFns<TextPart> = {
+  encode(message: TextPart, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TextPart {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTextPart();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TextPart {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      value: isSet(object.value) ? globalThis.String(object.value) : "",
+    };
+  },
+
+  toJSON(message: TextPart): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.value !== "") {
+      obj.value = message.value;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TextPart>): TextPart {
+    return TextPart.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TextPart>): TextPart {
+    const message = createBaseTextPart();
+    message.name = object.name ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
 /**
  * Mints ids. No id of a tag is issued twice: not on a retry, not after a crash, not from another server.
  * Every call may be answered UNAVAILABLE (SEGMENT_NOT_READY, STORE_UNAVAILABLE, DRAINING) with RetryInfo: it may be
@@ -1384,7 +2015,8 @@ export const IdServiceService = {
   },
   /**
    * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
+   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
    */
   allocateSegment: {
     path: "/idmint.v1.IdService/AllocateSegment" as const,
@@ -1412,6 +2044,20 @@ export const IdServiceService = {
       Buffer.from(ReleaseSegmentResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ReleaseSegmentResponse => ReleaseSegmentResponse.decode(value),
   },
+  /**
+   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
+   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
+   * INVALID_ARGUMENT; an id of an unknown key is too.
+   */
+  decodeId: {
+    path: "/idmint.v1.IdService/DecodeId" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: DecodeIdRequest): Buffer => Buffer.from(DecodeIdRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): DecodeIdRequest => DecodeIdRequest.decode(value),
+    responseSerialize: (value: DecodeIdResponse): Buffer => Buffer.from(DecodeIdResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): DecodeIdResponse => DecodeIdResponse.decode(value),
+  },
 } as const;
 
 export interface IdServiceServer extends UntypedServiceImplementation {
@@ -1427,7 +2073,8 @@ export interface IdServiceServer extends UntypedServiceImplementation {
   streamIds: handleBidiStreamingCall<StreamIdsRequest, StreamIdsResponse>;
   /**
    * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
+   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
    */
   allocateSegment: handleUnaryCall<AllocateSegmentRequest, AllocateSegmentResponse>;
   /**
@@ -1435,6 +2082,12 @@ export interface IdServiceServer extends UntypedServiceImplementation {
    * most once, and whatever cannot be taken back safely becomes a gap, never a repeat.
    */
   releaseSegment: handleUnaryCall<ReleaseSegmentRequest, ReleaseSegmentResponse>;
+  /**
+   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
+   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
+   * INVALID_ARGUMENT; an id of an unknown key is too.
+   */
+  decodeId: handleUnaryCall<DecodeIdRequest, DecodeIdResponse>;
 }
 
 export interface IdServiceClient extends Client {
@@ -1483,7 +2136,8 @@ export interface IdServiceClient extends Client {
   ): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
   /**
    * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata.
+   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
+   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
    */
   allocateSegment(
     request: AllocateSegmentRequest,
@@ -1518,6 +2172,26 @@ export interface IdServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ReleaseSegmentResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
+   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
+   * INVALID_ARGUMENT; an id of an unknown key is too.
+   */
+  decodeId(
+    request: DecodeIdRequest,
+    callback: (error: ServiceError | null, response: DecodeIdResponse) => void,
+  ): ClientUnaryCall;
+  decodeId(
+    request: DecodeIdRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: DecodeIdResponse) => void,
+  ): ClientUnaryCall;
+  decodeId(
+    request: DecodeIdRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: DecodeIdResponse) => void,
   ): ClientUnaryCall;
 }
 

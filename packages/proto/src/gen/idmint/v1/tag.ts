@@ -256,6 +256,230 @@ export function sequenceBackendToJSON(object: SequenceBackend): string {
   }
 }
 
+/** What a worker does when its clock went back further than its reservation reaches and than is waited for. */
+export const ClockPolicy = {
+  /** UNSPECIFIED - The default: refuse. */
+  UNSPECIFIED: 0,
+  /** REFUSE - Refuse with UNAVAILABLE (CLOCK_MOVED_BACKWARDS) until the clock has caught up. */
+  REFUSE: 1,
+  /** EXTENSION - Go on with the next extension once it is saved, so that times may be used again; refuse when extensions are used up. */
+  EXTENSION: 2,
+  /** BACKUP_WORKER - Go on with another worker id whose last time is not ahead of the clock, at most 3 of them; refuse when there is none. */
+  BACKUP_WORKER: 3,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type ClockPolicy = typeof ClockPolicy[keyof typeof ClockPolicy];
+
+export namespace ClockPolicy {
+  export type UNSPECIFIED = typeof ClockPolicy.UNSPECIFIED;
+  export type REFUSE = typeof ClockPolicy.REFUSE;
+  export type EXTENSION = typeof ClockPolicy.EXTENSION;
+  export type BACKUP_WORKER = typeof ClockPolicy.BACKUP_WORKER;
+  export type UNRECOGNIZED = typeof ClockPolicy.UNRECOGNIZED;
+}
+
+export function clockPolicyFromJSON(object: any): ClockPolicy {
+  switch (object) {
+    case 0:
+    case "CLOCK_POLICY_UNSPECIFIED":
+      return ClockPolicy.UNSPECIFIED;
+    case 1:
+    case "CLOCK_POLICY_REFUSE":
+      return ClockPolicy.REFUSE;
+    case 2:
+    case "CLOCK_POLICY_EXTENSION":
+      return ClockPolicy.EXTENSION;
+    case 3:
+    case "CLOCK_POLICY_BACKUP_WORKER":
+      return ClockPolicy.BACKUP_WORKER;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return ClockPolicy.UNRECOGNIZED;
+  }
+}
+
+export function clockPolicyToJSON(object: ClockPolicy): string {
+  switch (object) {
+    case ClockPolicy.UNSPECIFIED:
+      return "CLOCK_POLICY_UNSPECIFIED";
+    case ClockPolicy.REFUSE:
+      return "CLOCK_POLICY_REFUSE";
+    case ClockPolicy.EXTENSION:
+      return "CLOCK_POLICY_EXTENSION";
+    case ClockPolicy.BACKUP_WORKER:
+      return "CLOCK_POLICY_BACKUP_WORKER";
+    case ClockPolicy.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** Where the worker ids of a snowflake tag are leased, and nowhere else. */
+export const WorkerRegistry = {
+  /** UNSPECIFIED - The default: the store. */
+  UNSPECIFIED: 0,
+  /** STORE - In the store. */
+  STORE: 1,
+  /** REDIS - In Redis, below bounds that the store keeps. Needs servers that are configured with redis.urls. */
+  REDIS: 2,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type WorkerRegistry = typeof WorkerRegistry[keyof typeof WorkerRegistry];
+
+export namespace WorkerRegistry {
+  export type UNSPECIFIED = typeof WorkerRegistry.UNSPECIFIED;
+  export type STORE = typeof WorkerRegistry.STORE;
+  export type REDIS = typeof WorkerRegistry.REDIS;
+  export type UNRECOGNIZED = typeof WorkerRegistry.UNRECOGNIZED;
+}
+
+export function workerRegistryFromJSON(object: any): WorkerRegistry {
+  switch (object) {
+    case 0:
+    case "WORKER_REGISTRY_UNSPECIFIED":
+      return WorkerRegistry.UNSPECIFIED;
+    case 1:
+    case "WORKER_REGISTRY_STORE":
+      return WorkerRegistry.STORE;
+    case 2:
+    case "WORKER_REGISTRY_REDIS":
+      return WorkerRegistry.REDIS;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return WorkerRegistry.UNRECOGNIZED;
+  }
+}
+
+export function workerRegistryToJSON(object: WorkerRegistry): string {
+  switch (object) {
+    case WorkerRegistry.UNSPECIFIED:
+      return "WORKER_REGISTRY_UNSPECIFIED";
+    case WorkerRegistry.STORE:
+      return "WORKER_REGISTRY_STORE";
+    case WorkerRegistry.REDIS:
+      return "WORKER_REGISTRY_REDIS";
+    case WorkerRegistry.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** Who the number of a UUID of version 2 names. */
+export const DceDomain = {
+  /** UNSPECIFIED - The default: PERSON. */
+  UNSPECIFIED: 0,
+  /** PERSON - A user id. */
+  PERSON: 1,
+  /** GROUP - A group id. */
+  GROUP: 2,
+  /** ORG - An organization. */
+  ORG: 3,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type DceDomain = typeof DceDomain[keyof typeof DceDomain];
+
+export namespace DceDomain {
+  export type UNSPECIFIED = typeof DceDomain.UNSPECIFIED;
+  export type PERSON = typeof DceDomain.PERSON;
+  export type GROUP = typeof DceDomain.GROUP;
+  export type ORG = typeof DceDomain.ORG;
+  export type UNRECOGNIZED = typeof DceDomain.UNRECOGNIZED;
+}
+
+export function dceDomainFromJSON(object: any): DceDomain {
+  switch (object) {
+    case 0:
+    case "DCE_DOMAIN_UNSPECIFIED":
+      return DceDomain.UNSPECIFIED;
+    case 1:
+    case "DCE_DOMAIN_PERSON":
+      return DceDomain.PERSON;
+    case 2:
+    case "DCE_DOMAIN_GROUP":
+      return DceDomain.GROUP;
+    case 3:
+    case "DCE_DOMAIN_ORG":
+      return DceDomain.ORG;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return DceDomain.UNRECOGNIZED;
+  }
+}
+
+export function dceDomainToJSON(object: DceDomain): string {
+  switch (object) {
+    case DceDomain.UNSPECIFIED:
+      return "DCE_DOMAIN_UNSPECIFIED";
+    case DceDomain.PERSON:
+      return "DCE_DOMAIN_PERSON";
+    case DceDomain.GROUP:
+      return "DCE_DOMAIN_GROUP";
+    case DceDomain.ORG:
+      return "DCE_DOMAIN_ORG";
+    case DceDomain.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** What the 24 hexadecimal digits of an ObjectId are made of. */
+export const ObjectIdVariant = {
+  /** UNSPECIFIED - The default: CLASSIC. */
+  UNSPECIFIED: 0,
+  /** CLASSIC - 4 bytes of seconds, 5 random bytes of the process, 3 bytes of counter. */
+  CLASSIC: 1,
+  /** MACHINE_PROCESS - 4 bytes of seconds, 3 bytes of machine, 2 bytes of process, 3 bytes of counter. */
+  MACHINE_PROCESS: 2,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type ObjectIdVariant = typeof ObjectIdVariant[keyof typeof ObjectIdVariant];
+
+export namespace ObjectIdVariant {
+  export type UNSPECIFIED = typeof ObjectIdVariant.UNSPECIFIED;
+  export type CLASSIC = typeof ObjectIdVariant.CLASSIC;
+  export type MACHINE_PROCESS = typeof ObjectIdVariant.MACHINE_PROCESS;
+  export type UNRECOGNIZED = typeof ObjectIdVariant.UNRECOGNIZED;
+}
+
+export function objectIdVariantFromJSON(object: any): ObjectIdVariant {
+  switch (object) {
+    case 0:
+    case "OBJECT_ID_VARIANT_UNSPECIFIED":
+      return ObjectIdVariant.UNSPECIFIED;
+    case 1:
+    case "OBJECT_ID_VARIANT_CLASSIC":
+      return ObjectIdVariant.CLASSIC;
+    case 2:
+    case "OBJECT_ID_VARIANT_MACHINE_PROCESS":
+      return ObjectIdVariant.MACHINE_PROCESS;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return ObjectIdVariant.UNRECOGNIZED;
+  }
+}
+
+export function objectIdVariantToJSON(object: ObjectIdVariant): string {
+  switch (object) {
+    case ObjectIdVariant.UNSPECIFIED:
+      return "OBJECT_ID_VARIANT_UNSPECIFIED";
+    case ObjectIdVariant.CLASSIC:
+      return "OBJECT_ID_VARIANT_CLASSIC";
+    case ObjectIdVariant.MACHINE_PROCESS:
+      return "OBJECT_ID_VARIANT_MACHINE_PROCESS";
+    case ObjectIdVariant.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** A named id space. */
 export interface Tag {
   /** Name, the key of the tag. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive; immutable. */
@@ -276,12 +500,22 @@ export interface Tag {
     | //
     /** Ids of several databases, each with residue classes of its own. */
     { $case: "ticket"; value: TicketKind }
+    | //
+    /** Ids of time, worker and sequence, made in a server or an SDK under a worker lease (WorkerService). */
+    { $case: "snowflake"; value: SnowflakeKind }
+    | //
+    /** UUIDs of RFC 9562, and those of DCE. Their ids are text; as unique as their version says. */
+    { $case: "uuid"; value: UuidKind }
+    | //
+    /** ObjectIds of 24 hexadecimal digits. Their ids are text; as unique as their format says. */
+    { $case: "objectId"; value: ObjectIdKind }
     | undefined;
   /** Order of the ids. Default: that of the kind; immutable after the first id. */
   order: Order;
   /**
    * Highest id the tag may issue; past it calls answer OUT_OF_RANGE (TAG_EXHAUSTED). Default (0): 2^63 − 1. Use
-   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id.
+   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id. Kind
+   * snowflake: leave it empty, it is the highest id of the layout. Kinds uuid and object_id have none.
    */
   ceiling: bigint;
   /** Highest id that may have been issued. Output only; raise it with AdvanceTag. */
@@ -313,6 +547,18 @@ export interface Tag {
    * id, and for tags without periods. Output only.
    */
   period: string;
+  /**
+   * How ids are written as text. Default: not at all, ids are numbers. Any kind but uuid and object_id; immutable after
+   * the first id.
+   */
+  format?:
+    | Format
+    | undefined;
+  /**
+   * Makes ids that tell neither their order nor how many there are. Default: ids are as they were minted. Any kind but
+   * uuid and object_id; immutable after the first id.
+   */
+  unguessable?: Unguessable | undefined;
 }
 
 /** Settings of a tag of kind sequence. Its order is STRICT. */
@@ -402,6 +648,113 @@ export interface SegmentKind {
   maxAge?: Duration | undefined;
 }
 
+/**
+ * How the ids of a snowflake tag are composed: from the highest bit to the lowest a 0, the time since time_origin in units
+ * of time_unit, extension, data centre, worker, sequence. Widths add up to at most 63 bits. Immutable after the first id.
+ */
+export interface SnowflakeLayout {
+  /** What the time is counted in. Default: 1 ms. Range: 1 ms … 1 s, in whole milliseconds. */
+  timeUnit?:
+    | Duration
+    | undefined;
+  /** Bits of the time. Required; 1 … 47, and the time must end before the year 10000. */
+  timeBits: number;
+  /** Where time begins. Default: 2026-01-01T00:00:00Z. Range: 1970 … now, in whole milliseconds. */
+  timeOrigin?:
+    | Date
+    | undefined;
+  /** Bits of the data centre. Default: 0, none. Range: 0 … 16. */
+  dataCenterBits: number;
+  /**
+   * Bits of the worker: at most 2^worker_bits of them in each data centre make ids at a time. Default: 0, a single one.
+   * Range: 0 … 20.
+   */
+  workerBits: number;
+  /** Bits of the sequence: a worker makes up to 2^sequence_bits ids in a time_unit. Required; 1 … 30. */
+  sequenceBits: number;
+  /**
+   * Bits of the extension, which counts how often a worker's clock went back too far to be waited for. Default: 0, none.
+   * Range: 0 … 8; at least 1 with CLOCK_POLICY_EXTENSION.
+   */
+  extensionBits: number;
+}
+
+/**
+ * Settings of a tag of kind snowflake. Its order is UNORDERED; ids of one worker increase, except that after a new
+ * extension or a change to a backup worker they may be smaller.
+ */
+export interface SnowflakeKind {
+  /** How ids are composed. Default: 41 bits of milliseconds, 10 of worker, 12 of sequence. Immutable after the first id. */
+  layout?:
+    | SnowflakeLayout
+    | undefined;
+  /** Data centre of workers that name none. Default: 0. Range: 0 … 2^data_center_bits − 1. */
+  dataCenter: number;
+  /** What to do when the clock of a worker went back. Default: refuse. */
+  clockPolicy: ClockPolicy;
+  /**
+   * Longest setting back of the clock that is waited for instead, when it is not within the reservation anyway. Default:
+   * 5 ms. Range: 0 … 1 s, in whole milliseconds.
+   */
+  clockWait?:
+    | Duration
+    | undefined;
+  /** Where worker ids are leased. Default: in the store. Immutable after the first id. */
+  registry: WorkerRegistry;
+  /** Allow a layout whose time ends in less than 365 days. Default: false. Input only, looked at when the layout is set. */
+  allowShortLife: boolean;
+  /** When the bits of the time run out; then calls answer OUT_OF_RANGE (TIMESTAMP_EXHAUSTED). Output only. */
+  endTime?:
+    | Date
+    | undefined;
+  /** Most ids one worker makes in a second. Output only. */
+  idsPerSecond: bigint;
+}
+
+/** Settings of a tag of kind uuid. Its ids are text of 36 characters. Its order is UNORDERED. */
+export interface UuidKind {
+  /**
+   * Version. Required; 1 (time), 2 (DCE), 3 (name, MD5), 4 (random), 5 (name, SHA-1), 6 (time, sortable), 7 (milliseconds,
+   * sortable). Those of versions 3 and 5 are the same for the same name, by their definition. Immutable.
+   */
+  version: number;
+  /**
+   * Versions 3 and 5: the namespace of the names, a UUID or one of DNS, URL, OID, X500. Required there, empty for the
+   * others; immutable.
+   */
+  namespace: string;
+  /** Version 2: what the number is. Default: PERSON. Unset for the others; immutable. */
+  domain: DceDomain;
+  /**
+   * Version 2: the number that takes the place of the low bits of the time. Default: 0; 0 for the others; immutable.
+   * Range: 0 … 2^32 − 1.
+   */
+  number: number;
+}
+
+/** Settings of a tag of kind object_id. Its ids are text of 24 characters. Its order is UNORDERED. */
+export interface ObjectIdKind {
+  /** What they are made of. Default: CLASSIC. Immutable. */
+  variant: ObjectIdVariant;
+}
+
+/** How the ids of a tag are written as text. */
+export interface Format {
+  /** The text, with parts in braces in the place of what changes. Required; at most 256 characters. */
+  template: string;
+}
+
+/** Permutes the numbers of a tag by a secret key, so that ids tell nothing; each number has exactly one such id. */
+export interface Unguessable {
+  /** Number of the key; servers have the keys in their configuration, never in the tag. Required; 1 … 10^key_digits − 1. */
+  keyId: number;
+  /**
+   * How many of the highest decimal digits of an id hold the number of its key, so that ids of different keys never
+   * meet. Default (0): 1. Range: 1 … 3.
+   */
+  keyDigits: number;
+}
+
 function createBaseTag(): Tag {
   return {
     name: "",
@@ -417,6 +770,8 @@ function createBaseTag(): Tag {
     updateTime: undefined,
     etag: "",
     period: "",
+    format: undefined,
+    unguessable: undefined,
   };
 }
 
@@ -440,6 +795,15 @@ export const Tag: MessageFns<Tag> = {
         break;
       case "ticket":
         TicketKind.encode(message.kind.value, writer.uint32(122).fork()).join();
+        break;
+      case "snowflake":
+        SnowflakeKind.encode(message.kind.value, writer.uint32(138).fork()).join();
+        break;
+      case "uuid":
+        UuidKind.encode(message.kind.value, writer.uint32(146).fork()).join();
+        break;
+      case "objectId":
+        ObjectIdKind.encode(message.kind.value, writer.uint32(154).fork()).join();
         break;
     }
     if (message.order !== 0) {
@@ -483,6 +847,12 @@ export const Tag: MessageFns<Tag> = {
     }
     if (message.period !== "") {
       writer.uint32(130).string(message.period);
+    }
+    if (message.format !== undefined) {
+      Format.encode(message.format, writer.uint32(162).fork()).join();
+    }
+    if (message.unguessable !== undefined) {
+      Unguessable.encode(message.unguessable, writer.uint32(170).fork()).join();
     }
     return writer;
   },
@@ -546,6 +916,30 @@ export const Tag: MessageFns<Tag> = {
             }
 
             message.kind = { $case: "ticket", value: TicketKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.kind = { $case: "snowflake", value: SnowflakeKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 18: {
+            if (tag !== 146) {
+              break;
+            }
+
+            message.kind = { $case: "uuid", value: UuidKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.kind = { $case: "objectId", value: ObjectIdKind.decode(reader, reader.uint32()) };
             continue;
           }
           case 4: {
@@ -628,6 +1022,22 @@ export const Tag: MessageFns<Tag> = {
             message.period = reader.string();
             continue;
           }
+          case 20: {
+            if (tag !== 162) {
+              break;
+            }
+
+            message.format = Format.decode(reader, reader.uint32());
+            continue;
+          }
+          case 21: {
+            if (tag !== 170) {
+              break;
+            }
+
+            message.unguessable = Unguessable.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -654,6 +1064,14 @@ export const Tag: MessageFns<Tag> = {
         ? { $case: "redisSnowflake", value: RedisSnowflakeKind.fromJSON(object.redis_snowflake) }
         : isSet(object.ticket)
         ? { $case: "ticket", value: TicketKind.fromJSON(object.ticket) }
+        : isSet(object.snowflake)
+        ? { $case: "snowflake", value: SnowflakeKind.fromJSON(object.snowflake) }
+        : isSet(object.uuid)
+        ? { $case: "uuid", value: UuidKind.fromJSON(object.uuid) }
+        : isSet(object.objectId)
+        ? { $case: "objectId", value: ObjectIdKind.fromJSON(object.objectId) }
+        : isSet(object.object_id)
+        ? { $case: "objectId", value: ObjectIdKind.fromJSON(object.object_id) }
         : undefined,
       order: isSet(object.order) ? orderFromJSON(object.order) : 0,
       ceiling: isSet(object.ceiling) ? BigInt(object.ceiling) : 0n,
@@ -673,6 +1091,8 @@ export const Tag: MessageFns<Tag> = {
         : undefined,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
       period: isSet(object.period) ? globalThis.String(object.period) : "",
+      format: isSet(object.format) ? Format.fromJSON(object.format) : undefined,
+      unguessable: isSet(object.unguessable) ? Unguessable.fromJSON(object.unguessable) : undefined,
     };
   },
 
@@ -692,6 +1112,12 @@ export const Tag: MessageFns<Tag> = {
       obj.redisSnowflake = RedisSnowflakeKind.toJSON(message.kind.value);
     } else if (message.kind?.$case === "ticket") {
       obj.ticket = TicketKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "snowflake") {
+      obj.snowflake = SnowflakeKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "uuid") {
+      obj.uuid = UuidKind.toJSON(message.kind.value);
+    } else if (message.kind?.$case === "objectId") {
+      obj.objectId = ObjectIdKind.toJSON(message.kind.value);
     }
     if (message.order !== 0) {
       obj.order = orderToJSON(message.order);
@@ -722,6 +1148,12 @@ export const Tag: MessageFns<Tag> = {
     }
     if (message.period !== "") {
       obj.period = message.period;
+    }
+    if (message.format !== undefined) {
+      obj.format = Format.toJSON(message.format);
+    }
+    if (message.unguessable !== undefined) {
+      obj.unguessable = Unguessable.toJSON(message.unguessable);
     }
     return obj;
   },
@@ -758,6 +1190,24 @@ export const Tag: MessageFns<Tag> = {
         }
         break;
       }
+      case "snowflake": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "snowflake", value: SnowflakeKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
+      case "uuid": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "uuid", value: UuidKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
+      case "objectId": {
+        if (object.kind?.value !== undefined && object.kind?.value !== null) {
+          message.kind = { $case: "objectId", value: ObjectIdKind.fromPartial(object.kind.value) };
+        }
+        break;
+      }
     }
     message.order = object.order ?? 0;
     message.ceiling = (object.ceiling !== undefined && object.ceiling !== null) ? BigInt(object.ceiling) : 0n;
@@ -769,6 +1219,12 @@ export const Tag: MessageFns<Tag> = {
     message.updateTime = object.updateTime ?? undefined;
     message.etag = object.etag ?? "";
     message.period = object.period ?? "";
+    message.format = (object.format !== undefined && object.format !== null)
+      ? Format.fromPartial(object.format)
+      : undefined;
+    message.unguessable = (object.unguessable !== undefined && object.unguessable !== null)
+      ? Unguessable.fromPartial(object.unguessable)
+      : undefined;
     return message;
   },
 };
@@ -1312,6 +1768,776 @@ export const SegmentKind: MessageFns<SegmentKind> = {
     message.maxAge = (object.maxAge !== undefined && object.maxAge !== null)
       ? Duration.fromPartial(object.maxAge)
       : undefined;
+    return message;
+  },
+};
+
+function createBaseSnowflakeLayout(): SnowflakeLayout {
+  return {
+    timeUnit: undefined,
+    timeBits: 0,
+    timeOrigin: undefined,
+    dataCenterBits: 0,
+    workerBits: 0,
+    sequenceBits: 0,
+    extensionBits: 0,
+  };
+}
+
+export const SnowflakeLayout: MessageFns<SnowflakeLayout> = {
+  encode(message: SnowflakeLayout, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.timeUnit !== undefined) {
+      Duration.encode(message.timeUnit, writer.uint32(10).fork()).join();
+    }
+    if (message.timeBits !== 0) {
+      writer.uint32(16).int32(message.timeBits);
+    }
+    if (message.timeOrigin !== undefined) {
+      Timestamp.encode(toTimestamp(message.timeOrigin), writer.uint32(26).fork()).join();
+    }
+    if (message.dataCenterBits !== 0) {
+      writer.uint32(32).int32(message.dataCenterBits);
+    }
+    if (message.workerBits !== 0) {
+      writer.uint32(40).int32(message.workerBits);
+    }
+    if (message.sequenceBits !== 0) {
+      writer.uint32(48).int32(message.sequenceBits);
+    }
+    if (message.extensionBits !== 0) {
+      writer.uint32(56).int32(message.extensionBits);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SnowflakeLayout {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSnowflakeLayout();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.timeUnit = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.timeBits = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.timeOrigin = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.dataCenterBits = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.workerBits = reader.int32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.sequenceBits = reader.int32();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.extensionBits = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SnowflakeLayout {
+    return {
+      timeUnit: isSet(object.timeUnit)
+        ? Duration.fromJSON(object.timeUnit)
+        : isSet(object.time_unit)
+        ? Duration.fromJSON(object.time_unit)
+        : undefined,
+      timeBits: isSet(object.timeBits)
+        ? globalThis.Number(object.timeBits)
+        : isSet(object.time_bits)
+        ? globalThis.Number(object.time_bits)
+        : 0,
+      timeOrigin: isSet(object.timeOrigin)
+        ? fromJsonTimestamp(object.timeOrigin)
+        : isSet(object.time_origin)
+        ? fromJsonTimestamp(object.time_origin)
+        : undefined,
+      dataCenterBits: isSet(object.dataCenterBits)
+        ? globalThis.Number(object.dataCenterBits)
+        : isSet(object.data_center_bits)
+        ? globalThis.Number(object.data_center_bits)
+        : 0,
+      workerBits: isSet(object.workerBits)
+        ? globalThis.Number(object.workerBits)
+        : isSet(object.worker_bits)
+        ? globalThis.Number(object.worker_bits)
+        : 0,
+      sequenceBits: isSet(object.sequenceBits)
+        ? globalThis.Number(object.sequenceBits)
+        : isSet(object.sequence_bits)
+        ? globalThis.Number(object.sequence_bits)
+        : 0,
+      extensionBits: isSet(object.extensionBits)
+        ? globalThis.Number(object.extensionBits)
+        : isSet(object.extension_bits)
+        ? globalThis.Number(object.extension_bits)
+        : 0,
+    };
+  },
+
+  toJSON(message: SnowflakeLayout): unknown {
+    const obj: any = {};
+    if (message.timeUnit !== undefined) {
+      obj.timeUnit = Duration.toJSON(message.timeUnit);
+    }
+    if (message.timeBits !== 0) {
+      obj.timeBits = Math.round(message.timeBits);
+    }
+    if (message.timeOrigin !== undefined) {
+      obj.timeOrigin = message.timeOrigin.toISOString();
+    }
+    if (message.dataCenterBits !== 0) {
+      obj.dataCenterBits = Math.round(message.dataCenterBits);
+    }
+    if (message.workerBits !== 0) {
+      obj.workerBits = Math.round(message.workerBits);
+    }
+    if (message.sequenceBits !== 0) {
+      obj.sequenceBits = Math.round(message.sequenceBits);
+    }
+    if (message.extensionBits !== 0) {
+      obj.extensionBits = Math.round(message.extensionBits);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SnowflakeLayout>): SnowflakeLayout {
+    return SnowflakeLayout.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SnowflakeLayout>): SnowflakeLayout {
+    const message = createBaseSnowflakeLayout();
+    message.timeUnit = (object.timeUnit !== undefined && object.timeUnit !== null)
+      ? Duration.fromPartial(object.timeUnit)
+      : undefined;
+    message.timeBits = object.timeBits ?? 0;
+    message.timeOrigin = object.timeOrigin ?? undefined;
+    message.dataCenterBits = object.dataCenterBits ?? 0;
+    message.workerBits = object.workerBits ?? 0;
+    message.sequenceBits = object.sequenceBits ?? 0;
+    message.extensionBits = object.extensionBits ?? 0;
+    return message;
+  },
+};
+
+function createBaseSnowflakeKind(): SnowflakeKind {
+  return {
+    layout: undefined,
+    dataCenter: 0,
+    clockPolicy: 0,
+    clockWait: undefined,
+    registry: 0,
+    allowShortLife: false,
+    endTime: undefined,
+    idsPerSecond: 0n,
+  };
+}
+
+export const SnowflakeKind: MessageFns<SnowflakeKind> = {
+  encode(message: SnowflakeKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.layout !== undefined) {
+      SnowflakeLayout.encode(message.layout, writer.uint32(10).fork()).join();
+    }
+    if (message.dataCenter !== 0) {
+      writer.uint32(16).int32(message.dataCenter);
+    }
+    if (message.clockPolicy !== 0) {
+      writer.uint32(24).int32(message.clockPolicy);
+    }
+    if (message.clockWait !== undefined) {
+      Duration.encode(message.clockWait, writer.uint32(34).fork()).join();
+    }
+    if (message.registry !== 0) {
+      writer.uint32(40).int32(message.registry);
+    }
+    if (message.allowShortLife !== false) {
+      writer.uint32(48).bool(message.allowShortLife);
+    }
+    if (message.endTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.endTime), writer.uint32(58).fork()).join();
+    }
+    if (message.idsPerSecond !== 0n) {
+      if (BigInt.asIntN(64, message.idsPerSecond) !== message.idsPerSecond) {
+        throw new globalThis.Error("value provided for field message.idsPerSecond of type int64 too large");
+      }
+      writer.uint32(64).int64(message.idsPerSecond);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SnowflakeKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSnowflakeKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.layout = SnowflakeLayout.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.dataCenter = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.clockPolicy = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.clockWait = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.registry = reader.int32() as any;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.allowShortLife = reader.bool();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.endTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.idsPerSecond = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SnowflakeKind {
+    return {
+      layout: isSet(object.layout) ? SnowflakeLayout.fromJSON(object.layout) : undefined,
+      dataCenter: isSet(object.dataCenter)
+        ? globalThis.Number(object.dataCenter)
+        : isSet(object.data_center)
+        ? globalThis.Number(object.data_center)
+        : 0,
+      clockPolicy: isSet(object.clockPolicy)
+        ? clockPolicyFromJSON(object.clockPolicy)
+        : isSet(object.clock_policy)
+        ? clockPolicyFromJSON(object.clock_policy)
+        : 0,
+      clockWait: isSet(object.clockWait)
+        ? Duration.fromJSON(object.clockWait)
+        : isSet(object.clock_wait)
+        ? Duration.fromJSON(object.clock_wait)
+        : undefined,
+      registry: isSet(object.registry) ? workerRegistryFromJSON(object.registry) : 0,
+      allowShortLife: isSet(object.allowShortLife)
+        ? globalThis.Boolean(object.allowShortLife)
+        : isSet(object.allow_short_life)
+        ? globalThis.Boolean(object.allow_short_life)
+        : false,
+      endTime: isSet(object.endTime)
+        ? fromJsonTimestamp(object.endTime)
+        : isSet(object.end_time)
+        ? fromJsonTimestamp(object.end_time)
+        : undefined,
+      idsPerSecond: isSet(object.idsPerSecond)
+        ? BigInt(object.idsPerSecond)
+        : isSet(object.ids_per_second)
+        ? BigInt(object.ids_per_second)
+        : 0n,
+    };
+  },
+
+  toJSON(message: SnowflakeKind): unknown {
+    const obj: any = {};
+    if (message.layout !== undefined) {
+      obj.layout = SnowflakeLayout.toJSON(message.layout);
+    }
+    if (message.dataCenter !== 0) {
+      obj.dataCenter = Math.round(message.dataCenter);
+    }
+    if (message.clockPolicy !== 0) {
+      obj.clockPolicy = clockPolicyToJSON(message.clockPolicy);
+    }
+    if (message.clockWait !== undefined) {
+      obj.clockWait = Duration.toJSON(message.clockWait);
+    }
+    if (message.registry !== 0) {
+      obj.registry = workerRegistryToJSON(message.registry);
+    }
+    if (message.allowShortLife !== false) {
+      obj.allowShortLife = message.allowShortLife;
+    }
+    if (message.endTime !== undefined) {
+      obj.endTime = message.endTime.toISOString();
+    }
+    if (message.idsPerSecond !== 0n) {
+      obj.idsPerSecond = message.idsPerSecond.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SnowflakeKind>): SnowflakeKind {
+    return SnowflakeKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SnowflakeKind>): SnowflakeKind {
+    const message = createBaseSnowflakeKind();
+    message.layout = (object.layout !== undefined && object.layout !== null)
+      ? SnowflakeLayout.fromPartial(object.layout)
+      : undefined;
+    message.dataCenter = object.dataCenter ?? 0;
+    message.clockPolicy = object.clockPolicy ?? 0;
+    message.clockWait = (object.clockWait !== undefined && object.clockWait !== null)
+      ? Duration.fromPartial(object.clockWait)
+      : undefined;
+    message.registry = object.registry ?? 0;
+    message.allowShortLife = object.allowShortLife ?? false;
+    message.endTime = object.endTime ?? undefined;
+    message.idsPerSecond = (object.idsPerSecond !== undefined && object.idsPerSecond !== null)
+      ? BigInt(object.idsPerSecond)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseUuidKind(): UuidKind {
+  return { version: 0, namespace: "", domain: 0, number: 0 };
+}
+
+export const UuidKind: MessageFns<UuidKind> = {
+  encode(message: UuidKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.version !== 0) {
+      writer.uint32(8).int32(message.version);
+    }
+    if (message.namespace !== "") {
+      writer.uint32(18).string(message.namespace);
+    }
+    if (message.domain !== 0) {
+      writer.uint32(24).int32(message.domain);
+    }
+    if (message.number !== 0) {
+      writer.uint32(32).uint32(message.number);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UuidKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUuidKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.version = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.domain = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.number = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): UuidKind {
+    return {
+      version: isSet(object.version) ? globalThis.Number(object.version) : 0,
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      domain: isSet(object.domain) ? dceDomainFromJSON(object.domain) : 0,
+      number: isSet(object.number) ? globalThis.Number(object.number) : 0,
+    };
+  },
+
+  toJSON(message: UuidKind): unknown {
+    const obj: any = {};
+    if (message.version !== 0) {
+      obj.version = Math.round(message.version);
+    }
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.domain !== 0) {
+      obj.domain = dceDomainToJSON(message.domain);
+    }
+    if (message.number !== 0) {
+      obj.number = Math.round(message.number);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<UuidKind>): UuidKind {
+    return UuidKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UuidKind>): UuidKind {
+    const message = createBaseUuidKind();
+    message.version = object.version ?? 0;
+    message.namespace = object.namespace ?? "";
+    message.domain = object.domain ?? 0;
+    message.number = object.number ?? 0;
+    return message;
+  },
+};
+
+function createBaseObjectIdKind(): ObjectIdKind {
+  return { variant: 0 };
+}
+
+export const ObjectIdKind: MessageFns<ObjectIdKind> = {
+  encode(message: ObjectIdKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.variant !== 0) {
+      writer.uint32(8).int32(message.variant);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ObjectIdKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseObjectIdKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.variant = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ObjectIdKind {
+    return { variant: isSet(object.variant) ? objectIdVariantFromJSON(object.variant) : 0 };
+  },
+
+  toJSON(message: ObjectIdKind): unknown {
+    const obj: any = {};
+    if (message.variant !== 0) {
+      obj.variant = objectIdVariantToJSON(message.variant);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ObjectIdKind>): ObjectIdKind {
+    return ObjectIdKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ObjectIdKind>): ObjectIdKind {
+    const message = createBaseObjectIdKind();
+    message.variant = object.variant ?? 0;
+    return message;
+  },
+};
+
+function createBaseFormat(): Format {
+  return { template: "" };
+}
+
+export const Format: MessageFns<Format> = {
+  encode(message: Format, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.template !== "") {
+      writer.uint32(10).string(message.template);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Format {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFormat();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.template = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Format {
+    return { template: isSet(object.template) ? globalThis.String(object.template) : "" };
+  },
+
+  toJSON(message: Format): unknown {
+    const obj: any = {};
+    if (message.template !== "") {
+      obj.template = message.template;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Format>): Format {
+    return Format.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Format>): Format {
+    const message = createBaseFormat();
+    message.template = object.template ?? "";
+    return message;
+  },
+};
+
+function createBaseUnguessable(): Unguessable {
+  return { keyId: 0, keyDigits: 0 };
+}
+
+export const Unguessable: MessageFns<Unguessable> = {
+  encode(message: Unguessable, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.keyId !== 0) {
+      writer.uint32(8).int32(message.keyId);
+    }
+    if (message.keyDigits !== 0) {
+      writer.uint32(16).int32(message.keyDigits);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Unguessable {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUnguessable();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.keyId = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.keyDigits = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Unguessable {
+    return {
+      keyId: isSet(object.keyId)
+        ? globalThis.Number(object.keyId)
+        : isSet(object.key_id)
+        ? globalThis.Number(object.key_id)
+        : 0,
+      keyDigits: isSet(object.keyDigits)
+        ? globalThis.Number(object.keyDigits)
+        : isSet(object.key_digits)
+        ? globalThis.Number(object.key_digits)
+        : 0,
+    };
+  },
+
+  toJSON(message: Unguessable): unknown {
+    const obj: any = {};
+    if (message.keyId !== 0) {
+      obj.keyId = Math.round(message.keyId);
+    }
+    if (message.keyDigits !== 0) {
+      obj.keyDigits = Math.round(message.keyDigits);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Unguessable>): Unguessable {
+    return Unguessable.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Unguessable>): Unguessable {
+    const message = createBaseUnguessable();
+    message.keyId = object.keyId ?? 0;
+    message.keyDigits = object.keyDigits ?? 0;
     return message;
   },
 };

@@ -1,0 +1,61 @@
+/** Bases numbers are written in. */
+export type Radix = 10 | 16 | 32 | 36 | 58 | 62;
+
+const DIGITS = "0123456789";
+const UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const LOWER = "abcdefghijklmnopqrstuvwxyz";
+
+/**
+ * The digits of each base, in the order of ASCII: of two padded numbers the larger one is also the later text. Base 32
+ * is Crockford's (without I, L, O, U), base 58 has neither 0, O, I nor l.
+ */
+export const ALPHABETS: Readonly<Record<Radix, string>> = {
+  10: DIGITS,
+  16: `${DIGITS}abcdef`,
+  32: `${DIGITS}ABCDEFGHJKMNPQRSTVWXYZ`,
+  36: DIGITS + LOWER,
+  58: `123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz`,
+  62: DIGITS + UPPER + LOWER,
+};
+
+/** The base of a number, e.g. 58 for "58"; undefined when there is none. */
+export function radixOf(text: string): Radix | undefined {
+  const radix = Number(text);
+  return text in ALPHABETS ? (radix as Radix) : undefined;
+}
+
+/** A number of 0 and more, without leading zeros. */
+export function digitsOf(value: bigint, radix: Radix): string {
+  if (radix === 10 || radix === 16 || radix === 36) return value.toString(radix);
+  const alphabet = ALPHABETS[radix];
+  const base = BigInt(radix);
+  let rest = value;
+  let text = "";
+  // Numbers are many times faster than bigints; ids below 2^53 need no bigint at all.
+  while (rest > BigInt(Number.MAX_SAFE_INTEGER)) {
+    text = alphabet.charAt(Number(rest % base)) + text;
+    rest /= base;
+  }
+  let small = Number(rest);
+  do {
+    text = alphabet.charAt(small % radix) + text;
+    small = Math.floor(small / radix);
+  } while (small > 0);
+  return text;
+}
+
+/** The number that digits of its base write; leading zeros count as nothing. */
+export function valueOf(digits: string, radix: Radix): bigint {
+  const alphabet = ALPHABETS[radix];
+  const base = BigInt(radix);
+  let value = 0n;
+  for (const digit of digits) value = value * base + BigInt(alphabet.indexOf(digit));
+  return value;
+}
+
+/** Where the first character stands that is no digit of the base; −1 when all are. */
+export function badDigitAt(text: string, radix: Radix): number {
+  const alphabet = ALPHABETS[radix];
+  for (let at = 0; at < text.length; at++) if (!alphabet.includes(text.charAt(at))) return at;
+  return -1;
+}
