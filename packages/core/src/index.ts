@@ -11,6 +11,12 @@ export {
   segmentNotReady,
 } from "./errors.ts";
 export type { BufferEvent, WasteCause } from "./events.ts";
+export { type CheckKind, CHECKS } from "./format/check-digit.ts";
+export { type ParsedText, TextFormat } from "./format/format.ts";
+export { textFormatOf } from "./format/of-tag.ts";
+export { paymentSerial } from "./format/presets.ts";
+export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
+export { MAX_TEMPLATE_LENGTH, parseTemplate, type Template } from "./format/template.ts";
 export {
   assertNoViolations,
   countViolation,
@@ -87,6 +93,8 @@ export {
   tickAt,
   timeOf,
 } from "./snowflake/layout.ts";
+export type { SlotsOptions, SlotsPorts, SnowflakeEvent } from "./snowflake/slots.ts";
+export { type SnowflakeCall, type SnowflakeOptions, SnowflakeSource } from "./snowflake/source.ts";
 export {
   type ClockPolicy,
   firstIdOf,
@@ -108,3 +116,34 @@ export {
   type Unguessable,
   type UuidKind,
 } from "./tag.ts";
+export {
+  domainOf,
+  hide,
+  idRange,
+  keyAndRest,
+  type Permutation,
+  reveal,
+  type UnguessableDomain,
+  unguessableViolations,
+} from "./unguessable/domain.ts";
+export { decodeObjectId, type DecodedUuid, decodeUuid, UUID_NAMESPACES } from "./uuid/decode.ts";
+export type { DceDomain } from "./uuid/dce-state.ts";
+export { ObjectIdMaker, type TextIdPorts, type UuidLibrary, UuidMaker } from "./uuid/makers.ts";
+export type { HolderPorts } from "./worker/holder.ts";
+export {
+  dataCenterOf,
+  DEFAULT_RESERVE_AHEAD_MS,
+  instanceViolation,
+  isFree,
+  type LeaseCandidates,
+  type LeasedWorker,
+  leasedWorker,
+  MAX_LEAD_MS,
+  MAX_RESERVE_AHEAD_MS,
+  MIN_RESERVE_AHEAD_MS,
+  releasedWorker,
+  type RenewedWorker,
+  renewedWorker,
+  reserveAheadViolation,
+  WORKER_TTL_MS,
+} from "./worker/registry-state.ts";

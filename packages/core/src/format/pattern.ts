@@ -85,32 +85,23 @@ export function writeTime(pattern: Pattern, ms: number, offsetMinutes: number): 
 }
 
 function digits(token: DateToken, time: CivilTime, offsetMinutes: number): string {
-  switch (token) {
-    case "yyyy":
-      return padded(time.year, 4);
-    case "MM":
-      return padded(time.month, 2);
-    case "dd":
-      return padded(time.day, 2);
-    case "HH":
-      return padded(time.hour, 2);
-    case "mm":
-      return padded(time.minute, 2);
-    case "ss":
-      return padded(time.second, 2);
-    case "SSS":
-      return padded(time.millisecond, 3);
-    case "xx": {
-      const minutes = Math.abs(offsetMinutes);
-      const sign = offsetMinutes < 0 ? "-" : "+";
-      return `${sign}${padded(Math.floor(minutes / 60), 2)}${padded(minutes % 60, 2)}`;
-    }
-    case "YYYY":
-      return padded(isoWeekOf(dayOf(time.year, time.month, time.day)).year, 4);
-    case "ww":
-      return padded(isoWeekOf(dayOf(time.year, time.month, time.day)).week, 2);
-  }
+  if (token !== "xx") return padded(NUMBERS[token](time), token.length);
+  const minutes = Math.abs(offsetMinutes);
+  const sign = offsetMinutes < 0 ? "-" : "+";
+  return `${sign}${padded(Math.floor(minutes / 60), 2)}${padded(minutes % 60, 2)}`;
 }
+
+const NUMBERS: Readonly<Record<Exclude<DateToken, "xx">, (time: CivilTime) => number>> = {
+  yyyy: (time) => time.year,
+  MM: (time) => time.month,
+  dd: (time) => time.day,
+  HH: (time) => time.hour,
+  mm: (time) => time.minute,
+  ss: (time) => time.second,
+  SSS: (time) => time.millisecond,
+  YYYY: (time) => isoWeekOf(dayOf(time.year, time.month, time.day)).year,
+  ww: (time) => isoWeekOf(dayOf(time.year, time.month, time.day)).week,
+};
 
 function padded(value: number, width: number): string {
   return String(value).padStart(width, "0");

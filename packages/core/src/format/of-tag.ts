@@ -1,0 +1,33 @@
+import { invalidField } from "../errors.ts";
+import { firstIdOf, type TagSettings } from "../tag.ts";
+import { domainOf, idRange } from "../unguessable/domain.ts";
+import { TextFormat } from "./format.ts";
+import type { FormatSubject } from "./subject.ts";
+import { parseTemplate } from "./template.ts";
+
+/**
+ * The format of a tag; undefined when its ids are written as numbers. `offsetAt` knows time zones. INVALID_ARGUMENT when
+ * the template is none, or does not fit the tag.
+ */
+export function textFormatOf(
+  tag: Pick<TagSettings, "kind" | "ceiling" | "format" | "unguessable">,
+  offsetAt?: FormatSubject["offsetAt"],
+): TextFormat | undefined {
+  if (tag.format === undefined) return undefined;
+  if (tag.kind.kind === "uuid" || tag.kind.kind === "object_id")
+    throw invalidField("tag.format", `must be empty for kind ${tag.kind.kind}: its ids are text`);
+  const subject = { ...subjectOf(tag), ...(offsetAt === undefined ? {} : { offsetAt }) };
+  return new TextFormat(parseTemplate(tag.format.template), subject);
+}
+
+function subjectOf(tag: Pick<TagSettings, "kind" | "ceiling" | "unguessable">): FormatSubject {
+  const { kind, ceiling, unguessable } = tag;
+  if (unguessable !== undefined) {
+    const { min, max } = idRange(domainOf(ceiling, unguessable.keyDigits));
+    return { firstId: min, lastId: max };
+  }
+  if (kind.kind === "snowflake") return { firstId: 0n, lastId: ceiling, snowflake: kind.layout };
+  const ids = { firstId: firstIdOf(kind), lastId: ceiling };
+  const periods = kind.kind === "sequence" ? kind.periods : undefined;
+  return periods === undefined ? ids : { ...ids, period: periods.unit };
+}

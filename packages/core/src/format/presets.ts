@@ -1,0 +1,17 @@
+import { invalidField } from "../errors.ts";
+import type { SnowflakeLayout } from "../snowflake/layout.ts";
+import { FIELDS } from "./subject.ts";
+
+/**
+ * The template of payment serials for a snowflake tag of this layout: business number (1 to 16 digits), date and time to the
+ * millisecond at UTC, then extension, data centre, machine and counter, each as wide as the layout lets it grow, and those
+ * without bits left out. With 6 bits of worker and 12 of sequence: `101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}`.
+ */
+export function paymentSerial(business: string, layout: SnowflakeLayout): string {
+  if (!/^\d{1,16}$/.test(business))
+    throw invalidField("business", `must be 1 to 16 digits, got "${business}"`);
+  const fields = Object.entries(FIELDS)
+    .filter(([, { bits }]) => layout[bits] > 0)
+    .map(([name, { bits }]) => `{${name}:${String(2 ** layout[bits] - 1).length}}`);
+  return `${business}{yyyyMMddHHmmssSSS}${fields.join("")}`;
+}

@@ -1,0 +1,45 @@
+import { DCE_TICK_MS, GREGORIAN_OFFSET_MS } from "./dce-state.ts";
+
+/** Namespaces of RFC 9562 for names of versions 3 and 5. */
+export const UUID_NAMESPACES: Readonly<Record<"DNS" | "URL" | "OID" | "X500", string>> = {
+  DNS: "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+  URL: "6ba7b811-9dad-11d1-80b4-00c04fd430c8",
+  OID: "6ba7b812-9dad-11d1-80b4-00c04fd430c8",
+  X500: "6ba7b814-9dad-11d1-80b4-00c04fd430c8",
+};
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const OBJECT_ID = /^[0-9a-f]{24}$/;
+
+/** Version and time of a UUID; the time (milliseconds since 1970) is there for versions 1, 2, 6 and 7. */
+export interface DecodedUuid {
+  readonly version: number;
+  /** Of version 2 the beginning of the seven minutes it was made in. */
+  readonly timeMs: number | undefined;
+}
+
+/** What a UUID says; undefined when the text is none of RFC 9562, in lower case with its dashes. */
+export function decodeUuid(text: string): DecodedUuid | undefined {
+  if (!UUID.test(text)) return undefined;
+  const [low = "", middle = "", high = ""] = text.split("-");
+  const version = Number(high.charAt(0));
+  const time = (): number | undefined => {
+    if (version === 1) return gregorianMs(high.slice(1) + middle + low);
+    if (version === 6) return gregorianMs(low + middle + high.slice(1));
+    if (version === 7) return Number.parseInt(low + middle, 16);
+    if (version !== 2) return undefined;
+    const tick = Number.parseInt(high.slice(1) + middle, 16);
+    return Math.ceil(tick * DCE_TICK_MS) - GREGORIAN_OFFSET_MS;
+  };
+  return { version, timeMs: time() };
+}
+
+/** Sixty bits of 100-nanosecond steps since 1582, in whole milliseconds since 1970. */
+function gregorianMs(hex: string): number {
+  return Number(BigInt(`0x${hex}`) / 10_000n) - GREGORIAN_OFFSET_MS;
+}
+
+/** The second that an ObjectId was made in, milliseconds since 1970; undefined when the text is none, in lower case. */
+export function decodeObjectId(text: string): number | undefined {
+  return OBJECT_ID.test(text) ? Number.parseInt(text.slice(0, 8), 16) * 1_000 : undefined;
+}
