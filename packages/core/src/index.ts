@@ -116,17 +116,9 @@ export {
   type Unguessable,
   type UuidKind,
 } from "./tag.ts";
-export {
-  domainOf,
-  hide,
-  idRange,
-  keyAndRest,
-  type Permutation,
-  reveal,
-  type UnguessableDomain,
-  unguessableViolations,
-} from "./unguessable/domain.ts";
-export { decodeObjectId, type DecodedUuid, decodeUuid, UUID_NAMESPACES } from "./uuid/decode.ts";
+export { type Permutation, unguessableViolations } from "./unguessable/domain.ts";
+export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable/ids.ts";
+export { decodeObjectId, type DecodedUuid, decodeUuid, namespaceOf } from "./uuid/decode.ts";
 export type { DceDomain } from "./uuid/dce-state.ts";
 export { ObjectIdMaker, type TextIdPorts, type UuidLibrary, UuidMaker } from "./uuid/makers.ts";
 export type { HolderPorts } from "./worker/holder.ts";

@@ -1,0 +1,245 @@
+import type { Segment } from "../segment/segment.ts";
+import {
+  bigintOf,
+  composeHalves,
+  type SnowflakeLayout,
+  type SnowflakeParts,
+  tickAt,
+  timeOf,
+} from "./layout.ts";
+
+/**
+ * The ids of one worker, as pure state: (state, reading of the clocks) → which ids may be made. It is changed in place and
+ * knows no clock, no lease and no promise. `generator.ts` is the shell.
+ *
+ * INVARIANTS
+ * 1. (extension, tick, sequence) is the lowest that may still be made, and only rises: whatever is below it was made or
+ *    given up. It rises over an id before that id leaves.
+ * 2. An id is made only of a tick that lies wholly within the reservation: from its first millisecond to its last, both
+ *    reserved by the registry. No clock is needed for that.
+ * 3. A sequence that is used up is carried to the next tick at once, before any clock is looked at, so a clock that
+ *    stands still or goes back finds the tick that is next and never the one that is used up.
+ * 4. A tick is entered only when a clock has come within MAX_BORROW_MS of it.
+ */
+export interface GeneratorState {
+  readonly layout: SnowflakeLayout;
+  /** Longest setting back of the clock that is waited for. */
+  readonly clockWaitMs: number;
+  dataCenter: number;
+  worker: number;
+  extension: number;
+  /** Of the next id. */
+  tick: number;
+  sequence: number;
+  /** Last tick of the reservation; below `tick` when nothing of it is left. */
+  lastTick: number;
+  /** Last tick that ids may be made of without another look at the clocks. */
+  limitTick: number;
+  /**
+   * The time by the highest clock that was believed, and when that was on the monotonic clock, on which it goes on while
+   * the wall clock is behind.
+   */
+  timeMs: number;
+  timeAt: number;
+  /** By how much the wall clock is known, and taken, to be behind that time. */
+  driftMs: number;
+}
+
+/** Both clocks, read at the same moment. */
+export interface ClockReading {
+  /** Milliseconds since 1970; may jump in either direction. */
+  readonly wallMs: number;
+  /** Monotonic milliseconds from any origin. */
+  readonly monotonicMs: number;
+}
+
+/** What the registry has reserved for a worker. */
+export interface Reservation {
+  readonly dataCenter: number;
+  readonly workerId: number;
+  readonly extension: number;
+  /** First and last millisecond reserved. */
+  readonly notBeforeMs: number;
+  readonly reservedUntilMs: number;
+}
+
+/**
+ * What a look at the clocks finds.
+ * - ready: at least the next id may be made.
+ * - wait: not now, but in `ms`; nothing is wrong, or the clock went back so little that it is waited for.
+ * - unreserved: the time is not reserved (yet). `aheadMs`: by how much the wall clock is past the reservation.
+ * - clock-back: the clock is `driftMs` behind the time that ids are made of; the tag's policy says what to do.
+ * - exhausted: the bits of the time are used up.
+ */
+export type Verdict =
+  | { readonly type: "ready" }
+  | { readonly type: "wait"; readonly ms: number }
+  | { readonly type: "unreserved"; readonly aheadMs: number }
+  | { readonly type: "clock-back"; readonly driftMs: number }
+  | { readonly type: "exhausted" };
+
+/** How far ahead of the clock ids may be made when the sequences of its ticks are used up. */
+export const MAX_BORROW_MS = 50;
+/** Two clocks that are read in whole milliseconds, one of them slewed, differ by so much without a fault. */
+const NOISE_MS = 2;
+const READY: Verdict = { type: "ready" };
+
+export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: number): GeneratorState {
+  return {
+    layout,
+    clockWaitMs,
+    dataCenter: 0,
+    worker: 0,
+    extension: 0,
+    tick: 0,
+    sequence: 0,
+    lastTick: -1,
+    limitTick: -1,
+    timeMs: layout.timeOriginMs,
+    timeAt: 0,
+    driftMs: 0,
+  };
+}
+
+/**
+ * Takes up a reservation of a new lease, or of the next extension. Time goes on above it, logically ahead of the wall clock
+ * if need be: by up to `maxLeadMs`, what the registry may have reserved ahead of its own clock; further ahead the clock
+ * counts as set back.
+ *
+ * INVARIANT: the state's own next id does not matter here. A new lease starts above all that was reserved for any lease
+ * of its worker id, a new extension is one of which nothing was made.
+ */
+export function takeUp(
+  state: GeneratorState,
+  reservation: Reservation,
+  reading: ClockReading,
+  maxLeadMs: number,
+): void {
+  const { layout } = state;
+  state.dataCenter = reservation.dataCenter;
+  state.worker = reservation.workerId;
+  state.extension = reservation.extension;
+  // The first tick that begins at or after notBeforeMs.
+  state.tick = Math.max(0, tickAt(layout, reservation.notBeforeMs + layout.timeUnitMs - 1));
+  state.sequence = 0;
+  state.lastTick = -1;
+  state.limitTick = -1;
+  extend(state, reservation.reservedUntilMs);
+  const leadMs = timeOf(layout, state.tick) - reading.wallMs;
+  state.timeMs = reading.wallMs + Math.max(0, leadMs);
+  state.timeAt = reading.monotonicMs;
+  state.driftMs = leadMs > 0 && leadMs <= maxLeadMs ? leadMs : 0;
+}
+
+/** The registry has reserved more time of the same lease and extension. A reservation never falls. */
+export function extend(state: GeneratorState, reservedUntilMs: number): void {
+  const { layout } = state;
+  // The last tick that ends at or before reservedUntilMs.
+  const last = tickAt(layout, reservedUntilMs + 1) - 1;
+  state.lastTick = Math.max(state.lastTick, Math.min(last, 2 ** layout.timeBits - 1));
+}
+
+/** Nothing more is made under this lease. */
+export function giveUp(state: GeneratorState): void {
+  state.lastTick = -1;
+  state.limitTick = -1;
+}
+
+/** The time ids are made of at this moment: what a reservation must be ahead of. */
+export function timeNow(state: GeneratorState, reading: ClockReading): number {
+  if (state.driftMs === 0) return Math.max(reading.wallMs, timeOf(state.layout, state.tick));
+  return Math.max(reading.wallMs, carriedOn(state, reading));
+}
+
+/** The time by the highest clock that was believed, carried on by the monotonic clock. */
+function carriedOn(state: GeneratorState, reading: ClockReading): number {
+  return state.timeMs + Math.max(0, reading.monotonicMs - state.timeAt);
+}
+
+/** Looks at the clocks, and moves on to the tick they show. Nothing is made until a look is `ready`. */
+export function look(state: GeneratorState, reading: ClockReading): Verdict {
+  const { layout } = state;
+  state.limitTick = -1;
+  const clockTick = tickAt(layout, reading.wallMs);
+  if (clockTick < state.tick) return lookBehind(state, reading);
+  // Only a clock within the reservation is believed: the registry has confirmed no other.
+  if (clockTick > state.lastTick) return outside(state, clockTick, reading);
+  if (clockTick > state.tick) {
+    state.tick = clockTick;
+    state.sequence = 0;
+  }
+  believe(state, reading.wallMs, reading.monotonicMs);
+  state.driftMs = 0;
+  return READY;
+}
+
+/**
+ * The wall clock is behind the next id: because ids were borrowed from the next ticks, or the worker id was taken over
+ * ahead of the clock, or the clock went back. Going back within what is left of the reservation is carried on from:
+ * the monotonic clock takes over.
+ */
+function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
+  const { layout } = state;
+  const timeMs = carriedOn(state, reading);
+  const driftMs = timeMs - reading.wallMs;
+  const stepMs = driftMs - state.driftMs;
+  if (stepMs > NOISE_MS) {
+    const leftMs =
+      timeOf(layout, state.lastTick + 1) - Math.max(timeMs, timeOf(layout, state.tick));
+    if (stepMs > leftMs) {
+      if (driftMs <= state.clockWaitMs) return { type: "wait", ms: 2 * driftMs };
+      return { type: "clock-back", driftMs };
+    }
+  }
+  if (state.tick > state.lastTick) return outside(state, state.tick, reading);
+  state.driftMs = Math.max(0, driftMs);
+  believe(state, timeMs, reading.monotonicMs);
+  if (state.tick <= state.limitTick) return READY;
+  return { type: "wait", ms: timeOf(layout, state.tick) - MAX_BORROW_MS - timeMs };
+}
+
+function believe(state: GeneratorState, timeMs: number, monotonicMs: number): void {
+  state.timeMs = timeMs;
+  state.timeAt = monotonicMs;
+  state.limitTick = Math.min(state.lastTick, tickAt(state.layout, timeMs + MAX_BORROW_MS));
+}
+
+function outside(state: GeneratorState, tick: number, reading: ClockReading): Verdict {
+  if (tick >= 2 ** state.layout.timeBits) return { type: "exhausted" };
+  const reservedMs = timeOf(state.layout, state.lastTick + 1);
+  return { type: "unreserved", aheadMs: Math.max(0, reading.wallMs - reservedMs) };
+}
+
+/** How many ids may be made of the present tick before the next look. */
+export function leftOfTick(state: GeneratorState): number {
+  return state.tick <= state.limitTick ? 2 ** state.layout.sequenceBits - state.sequence : 0;
+}
+
+/** Passes over `count` ids of the present tick, at most `leftOfTick`. Invariants 1 and 3. */
+export function pass(state: GeneratorState, count: number): void {
+  state.sequence += count;
+  if (state.sequence === 2 ** state.layout.sequenceBits) {
+    state.tick++;
+    state.sequence = 0;
+  }
+}
+
+/** What the next id is composed of. */
+export function nextParts(state: GeneratorState): SnowflakeParts {
+  const { tick, extension, dataCenter, worker, sequence } = state;
+  return { tick, extension, dataCenter, worker, sequence };
+}
+
+/** Makes up to `count` ids without another look at the clocks, as segments in ascending order. */
+export function make(state: GeneratorState, count: number): readonly Segment[] {
+  const made: Segment[] = [];
+  for (let rest = count; rest > 0;) {
+    const part = Math.min(rest, leftOfTick(state));
+    if (part === 0) break;
+    const base = bigintOf(composeHalves(state.layout, nextParts(state)));
+    pass(state, part);
+    made.push({ base, increment: 1, count: part });
+    rest -= part;
+  }
+  return made;
+}

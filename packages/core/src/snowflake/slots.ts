@@ -1,0 +1,253 @@
+import { IdmintError, segmentNotReady } from "../errors.ts";
+import type { SnowflakeKind } from "../tag.ts";
+import { type HolderPorts, type LeaseChange, WorkerHolder } from "../worker/holder.ts";
+import type { LeaseDemand } from "../worker/lease-state.ts";
+import { MAX_LEAD_MS } from "../worker/registry-state.ts";
+import { SnowflakeGenerator } from "./generator.ts";
+
+/** What is told to whoever observes a snowflake tag. A listener must not throw; one that does is ignored. */
+export type SnowflakeEvent =
+  | {
+      readonly type: "worker-leased";
+      readonly tag: string;
+      readonly dataCenter: number;
+      readonly workerId: number;
+      readonly extension: number;
+    }
+  /** A lease ended before its time, or none was to be had. */
+  | { readonly type: "worker-lost"; readonly tag: string; readonly error: IdmintError }
+  /** An alarm: the clock went back, and the tag's policy is at work. At most once a second. */
+  | { readonly type: "clock-back"; readonly tag: string; readonly driftMs: number }
+  /** An alarm: the clock is past what the registry reserves by its own clock. At most once a second. */
+  | { readonly type: "clock-ahead"; readonly tag: string; readonly aheadMs: number };
+
+export interface SlotsOptions {
+  readonly tag: string;
+  readonly kind: SnowflakeKind;
+  /** Stable name of who makes the ids; with `#1` to `#3` behind it, of its backups. */
+  readonly instance: string;
+  /** Undefined: that of the tag. */
+  readonly dataCenter: number | undefined;
+  /** How far ahead of use time is reserved, in milliseconds. */
+  readonly reserveAheadMs: number;
+}
+
+export interface SlotsPorts extends HolderPorts {
+  /** Milliseconds since 1970. May go back and jump. */
+  readonly wallClock: () => number;
+  readonly onEvent?: (event: SnowflakeEvent) => void;
+}
+
+/** What to do when the active generator makes no id at this moment. */
+export type Way =
+  /** Another worker id took over: ask it. */
+  | { readonly type: "again" }
+  | { readonly type: "wait"; readonly ms: number }
+  | { readonly type: "refuse"; readonly error: IdmintError };
+
+/** Most worker ids that are held beside the first, with policy BACKUP_WORKER. */
+const MAX_BACKUPS = 3;
+/** When to look again while it is not known how long to wait. */
+const LOOK_AGAIN_MS = 50;
+const ALARM_EVERY_MS = 1_000;
+/** Renewals are so frequent that two of them may fail before the reservation ends. */
+const RENEWALS_PER_RESERVATION = 3;
+
+/** One worker id: its lease, and the generator of its ids. */
+interface Slot {
+  readonly generator: SnowflakeGenerator;
+  readonly holder: WorkerHolder;
+  isHeld: boolean;
+  extension: number;
+}
+
+/**
+ * The worker ids that one process holds for a tag, one of which is active, and what the tag's policy does when the clock
+ * went back. Without backups there is a single one.
+ *
+ * INVARIANT: ids are made under the lease of the slot whose generator makes them. No two leases share a worker id and a
+ * reservation, so which slot is active decides nothing about uniqueness.
+ */
+export class WorkerSlots {
+  readonly #options: SlotsOptions;
+  readonly #ports: SlotsPorts;
+  readonly #onTime: () => void;
+  readonly #slots: Slot[] = [];
+  #active: Slot;
+  #alarmedAt = -Infinity;
+
+  /** `onTime` is called when time was reserved. */
+  constructor(options: SlotsOptions, ports: SlotsPorts, onTime: () => void) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#onTime = onTime;
+    this.#active = this.#addSlot(options.instance);
+  }
+
+  /** Leases a worker id, and keeps it until `close`. */
+  start(): void {
+    this.#active.holder.run();
+  }
+
+  get active(): SnowflakeGenerator {
+    return this.#active.generator;
+  }
+
+  /** Looks again why the active generator makes nothing, and says what to do. */
+  consider(): Way {
+    const { generator, holder } = this.#active;
+    generator.make(0);
+    const { verdict } = generator;
+    const { tag } = this.#options;
+    if (verdict.type === "ready") return { type: "again" };
+    if (verdict.type === "wait") return { type: "wait", ms: verdict.ms };
+    if (verdict.type === "exhausted") return { type: "refuse", error: timestampExhausted(tag) };
+    if (verdict.type === "clock-back") {
+      this.#alarm({ type: "clock-back", tag, driftMs: verdict.driftMs });
+      return this.#wayBack(verdict.driftMs);
+    }
+    if (verdict.aheadMs > MAX_LEAD_MS) {
+      this.#alarm({ type: "clock-ahead", tag, aheadMs: verdict.aheadMs });
+    }
+    if (holder.error !== undefined && isFinal(holder.error)) {
+      return { type: "refuse", error: holder.error };
+    }
+    holder.hurry();
+    return { type: "wait", ms: LOOK_AGAIN_MS };
+  }
+
+  /** Why a call that cannot wait is refused. */
+  refusal(way: Exclude<Way, { type: "again" }>): IdmintError {
+    if (way.type === "refuse") return way.error;
+    const ms = Math.max(1, Math.ceil(way.ms));
+    return segmentNotReady(this.#options.tag, ms, this.#active.holder.error);
+  }
+
+  /** Makes nothing more, and releases the leases. */
+  async close(): Promise<void> {
+    for (const slot of this.#slots) slot.generator.giveUp();
+    await Promise.all(this.#slots.map(async (slot) => slot.holder.close()));
+  }
+
+  /** The policy. */
+  #wayBack(driftMs: number): Way {
+    const { tag, kind } = this.#options;
+    let way: Way | undefined;
+    if (kind.clockPolicy === "BACKUP_WORKER") way = this.#changeSlot();
+    if (kind.clockPolicy === "EXTENSION" && this.#hasNextExtension(this.#active)) {
+      this.#active.holder.hurry();
+      way = { type: "wait", ms: LOOK_AGAIN_MS };
+    }
+    return way ?? { type: "refuse", error: clockMovedBackwards(tag, driftMs) };
+  }
+
+  /** To a slot that the clock is not behind of; a backup more is leased when there is none. */
+  #changeSlot(): Way | undefined {
+    let isAnyComing = false;
+    for (const slot of this.#slots) {
+      slot.generator.make(0);
+      const { type } = slot.generator.verdict;
+      if (type === "ready") {
+        this.#active = slot;
+        return { type: "again" };
+      }
+      const { error } = slot.holder;
+      if (!slot.isHeld && (error === undefined || !isFinal(error))) isAnyComing = true;
+    }
+    if (!isAnyComing) {
+      if (this.#slots.length > MAX_BACKUPS) return undefined;
+      if (this.#slots.some((slot) => !slot.isHeld)) return undefined;
+      this.#addSlot(`${this.#options.instance}#${this.#slots.length}`).holder.run();
+    }
+    return { type: "wait", ms: LOOK_AGAIN_MS };
+  }
+
+  #hasNextExtension(slot: Slot): boolean {
+    return slot.isHeld && slot.extension + 1 < 2 ** this.#options.kind.layout.extensionBits;
+  }
+
+  #addSlot(instance: string): Slot {
+    const { tag, kind, dataCenter, reserveAheadMs } = this.#options;
+    const renewEveryMs = reserveAheadMs / RENEWALS_PER_RESERVATION;
+    const lease = { tag, instance, dataCenter, reserveAheadMs, renewEveryMs };
+    const slot: Slot = {
+      generator: new SnowflakeGenerator(kind.layout, kind.clockWaitMs, this.#ports),
+      holder: new WorkerHolder(lease, this.#ports, {
+        demand: () => this.#demand(slot),
+        onChange: (change) => this.#change(slot, change),
+      }),
+      isHeld: false,
+      extension: 0,
+    };
+    this.#slots.push(slot);
+    return slot;
+  }
+
+  #demand(slot: Slot): LeaseDemand {
+    const timeMs = slot.generator.timeNow();
+    if (this.#options.kind.clockPolicy !== "EXTENSION" || !this.#hasNextExtension(slot)) {
+      return { timeMs, wantsExtension: false };
+    }
+    slot.generator.make(0);
+    const wantsExtension = slot.generator.verdict.type === "clock-back";
+    return { timeMs: wantsExtension ? this.#ports.wallClock() : timeMs, wantsExtension };
+  }
+
+  #change(slot: Slot, change: LeaseChange): void {
+    const { tag, reserveAheadMs } = this.#options;
+    switch (change.type) {
+      case "take-up": {
+        const { dataCenter, workerId, extension } = change.lease;
+        slot.isHeld = true;
+        slot.extension = extension;
+        const reservation = { ...change.lease, notBeforeMs: change.notBeforeMs };
+        slot.generator.takeUp(reservation, reserveAheadMs + MAX_LEAD_MS);
+        this.#emit({ type: "worker-leased", tag, dataCenter, workerId, extension });
+        break;
+      }
+      case "extend":
+        slot.generator.extend(change.reservedUntilMs);
+        break;
+      case "give-up":
+        slot.isHeld = false;
+        slot.generator.giveUp();
+        this.#emit({ type: "worker-lost", tag, error: change.error });
+        break;
+    }
+    this.#onTime();
+  }
+
+  #alarm(event: SnowflakeEvent): void {
+    const now = this.#ports.clock.now();
+    if (now - this.#alarmedAt < ALARM_EVERY_MS) return;
+    this.#alarmedAt = now;
+    this.#emit(event);
+  }
+
+  #emit(event: SnowflakeEvent): void {
+    try {
+      this.#ports.onEvent?.(event);
+    } catch {
+      // A listener that throws must not cost its caller an id.
+    }
+  }
+}
+
+/** Whether waiting does not help. A lost lease is followed by another at once. */
+function isFinal(error: IdmintError): boolean {
+  return !error.retryable && error.code !== "ABORTED" && error.code !== "DEADLINE_EXCEEDED";
+}
+
+function clockMovedBackwards(tag: string, driftMs: number): IdmintError {
+  const ms = Math.ceil(driftMs);
+  const text = `the clock is ${ms} ms behind the time already used in ids of tag "${tag}"; nothing is made until it has caught up`;
+  return new IdmintError("CLOCK_MOVED_BACKWARDS", text, {
+    metadata: { tag, drift_ms: String(ms) },
+    retryAfterMs: ms,
+  });
+}
+
+function timestampExhausted(tag: string): IdmintError {
+  const text = `the bits of the time in ids of tag "${tag}" are used up, or the clock is that far ahead; make a tag with a later time_origin`;
+  return new IdmintError("TIMESTAMP_EXHAUSTED", text, { metadata: { tag } });
+}

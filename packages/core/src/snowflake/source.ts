@@ -1,0 +1,179 @@
+import { IdmintError } from "../errors.ts";
+import type { Abort } from "../ports.ts";
+import { countOf, type Segment } from "../segment/segment.ts";
+import { type SlotsOptions, type SlotsPorts, type Way, WorkerSlots } from "./slots.ts";
+
+export interface SnowflakeOptions extends SlotsOptions {
+  /** Most calls that may wait. */
+  readonly maxWaiters: number;
+}
+
+/** How long a call may wait. */
+export interface SnowflakeCall {
+  /** When the caller stops waiting, on the source's clock. Default: 10 s from now. */
+  readonly deadline?: number | undefined;
+  readonly signal?: Abort | undefined;
+}
+
+/** How long before its deadline a waiting call is refused, so that the refusal still reaches its caller. */
+const ANSWER_MARGIN_MS = 50;
+/** Longest wait of a call that set no deadline. */
+const MAX_WAIT_MS = 10_000;
+
+interface Waiter {
+  readonly made: Segment[];
+  left: number;
+  readonly resolve: (segments: readonly Segment[]) => void;
+  readonly reject: (error: IdmintError) => void;
+  cleanUp: () => void;
+}
+
+/**
+ * The ids of one snowflake tag, made in this process, for servers and SDKs alike: at once where time is reserved, after a
+ * wait where it is not yet, in the order of the calls that wait.
+ */
+export class SnowflakeSource {
+  readonly #options: SnowflakeOptions;
+  readonly #slots: WorkerSlots;
+  readonly #ports: SlotsPorts;
+  readonly #waiters: Waiter[] = [];
+  #cancelLook: (() => void) | undefined;
+  #closed: IdmintError | undefined;
+
+  constructor(options: SnowflakeOptions, ports: SlotsPorts) {
+    this.#options = options;
+    this.#ports = ports;
+    this.#slots = new WorkerSlots(options, ports, () => this.#serve());
+  }
+
+  /** Leases a worker id, and keeps it until `close`. */
+  start(): void {
+    this.#slots.start();
+  }
+
+  /** The next id, or undefined when none may be made at this moment. Throws where waiting does not help. */
+  tryNext(): bigint | undefined {
+    const id = this.#slots.active.tryNext();
+    if (id !== undefined) return id;
+    return this.#isAgain() ? this.#slots.active.tryNext() : undefined;
+  }
+
+  /** The next id as a number, or −1; UNSAFE_INTEGER when the layout has more than 53 bits. Otherwise as `tryNext`. */
+  tryNextNumber(): number {
+    const id = this.#slots.active.tryNextNumber();
+    if (id >= 0) return id;
+    return this.#isAgain() ? this.#slots.active.tryNextNumber() : -1;
+  }
+
+  /**
+   * Exactly `count` ids (1 or more) as segments, in the order they were made; a promise only when they cannot be made at
+   * once. Rejects (or throws) SEGMENT_NOT_READY when there were too few in time; those that were made are a gap.
+   */
+  take(count: number, call?: SnowflakeCall): readonly Segment[] | Promise<readonly Segment[]> {
+    if (this.#closed !== undefined) throw this.#closed;
+    if (call?.signal?.aborted === true) throw cancelled();
+    const made = this.#waiters.length > 0 ? [] : this.#slots.active.make(count);
+    const left = count - countOf(made);
+    if (left === 0) return made;
+    if (this.#waiters.length >= this.#options.maxWaiters) throw this.#overloaded();
+    const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
+    const waiter: Waiter = { made: [...made], left, resolve, reject, cleanUp: () => {} };
+    waiter.cleanUp = this.#watch(waiter, call);
+    this.#waiters.push(waiter);
+    this.#serve();
+    return promise;
+  }
+
+  /** Why a call that cannot wait is refused at this moment; undefined when it need not be. */
+  refusal(): IdmintError | undefined {
+    if (this.#closed !== undefined) return this.#closed;
+    const way = this.#slots.consider();
+    return way.type === "again" ? undefined : this.#slots.refusal(way);
+  }
+
+  /** Stops for good, with `error` to whoever asks, and releases the leases. */
+  async close(error: IdmintError): Promise<void> {
+    this.#closed = error;
+    this.#refuseAll(error);
+    await this.#slots.close();
+  }
+
+  /** Whether the active worker id may be asked again. */
+  #isAgain(): boolean {
+    if (this.#closed !== undefined) throw this.#closed;
+    const way = this.#slots.consider();
+    if (way.type === "refuse") throw way.error;
+    return way.type === "again";
+  }
+
+  /** Serves who waits, as far as ids may be made now. */
+  #serve(): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    for (let waiter = this.#waiters[0]; waiter !== undefined; waiter = this.#waiters[0]) {
+      const made = this.#slots.active.make(waiter.left);
+      waiter.made.push(...made);
+      waiter.left -= countOf(made);
+      if (waiter.left === 0) {
+        this.#waiters.shift();
+        waiter.cleanUp();
+        waiter.resolve(waiter.made);
+        continue;
+      }
+      const way = this.#slots.consider();
+      if (way.type === "again") continue;
+      if (way.type === "refuse") this.#refuseAll(way.error);
+      else this.#lookAgain(way.ms);
+      return;
+    }
+  }
+
+  #lookAgain(ms: number): void {
+    this.#cancelLook?.();
+    this.#cancelLook = this.#ports.timers.after(Math.max(1, Math.ceil(ms)), () => this.#serve());
+  }
+
+  #refuseAll(error: IdmintError): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    for (const waiter of this.#waiters.splice(0)) {
+      waiter.cleanUp();
+      waiter.reject(error);
+    }
+  }
+
+  /** A waiting call ends at its deadline, less a margin, or when its caller goes away. */
+  #watch(waiter: Waiter, call: SnowflakeCall | undefined): () => void {
+    const now = this.#ports.clock.now();
+    const waitMs = Math.max(0, (call?.deadline ?? now + MAX_WAIT_MS) - now);
+    const giveUp = (error: IdmintError): void => {
+      const at = this.#waiters.indexOf(waiter);
+      if (at < 0) return;
+      this.#waiters.splice(at, 1);
+      waiter.cleanUp();
+      waiter.reject(error);
+    };
+    // Short deadlines keep half of their time for waiting.
+    const margin = Math.min(ANSWER_MARGIN_MS, waitMs / 2);
+    const cancelTimer = this.#ports.timers.after(waitMs - margin, () => {
+      const way: Way = this.#slots.consider();
+      giveUp(this.#slots.refusal(way.type === "again" ? { type: "wait", ms: 1 } : way));
+    });
+    const onAbort = (): void => giveUp(cancelled());
+    call?.signal?.addEventListener("abort", onAbort, { once: true });
+    return () => {
+      cancelTimer();
+      call?.signal?.removeEventListener("abort", onAbort);
+    };
+  }
+
+  #overloaded(): IdmintError {
+    const { tag, maxWaiters } = this.#options;
+    const text = `${maxWaiters} calls wait for tag "${tag}" already; slow down or raise the limit of waiters`;
+    return new IdmintError("OVERLOADED", text, { metadata: { tag }, retryAfterMs: 1_000 });
+  }
+}
+
+function cancelled(): IdmintError {
+  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting");
+}

@@ -1,0 +1,124 @@
+import { IdmintError } from "../errors.ts";
+import type { Clock, Random, Timers, WorkerRegistry } from "../ports.ts";
+import {
+  callDue,
+  callFailed,
+  createLeaseState,
+  end,
+  hurry,
+  leased,
+  type LeaseDemand,
+  type LeaseEffect,
+  type LeaseOptions,
+  type LeaseState,
+  renewed,
+} from "./lease-state.ts";
+
+/** What a holder needs of the outside world. */
+export interface HolderPorts {
+  /** Each call must settle in bounded time. */
+  readonly registry: Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+}
+
+/** What becomes of a lease, for who makes ids under it. */
+export type LeaseChange = Exclude<LeaseEffect, { readonly type: "lease" | "renew" }>;
+
+/** Who makes ids under a lease. */
+export interface LeaseUser {
+  demand(): LeaseDemand;
+  onChange(change: LeaseChange): void;
+}
+
+/**
+ * Holds the lease of one worker id: leases it, renews it, leases one again when it was lost. The shell around
+ * `lease-state.ts`, which has the rules; here are only calls and one timer.
+ */
+export class WorkerHolder {
+  readonly #state: LeaseState;
+  readonly #ports: HolderPorts;
+  readonly #user: LeaseUser;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(options: LeaseOptions, ports: HolderPorts, user: LeaseUser) {
+    this.#state = createLeaseState(options);
+    this.#ports = ports;
+    this.#user = user;
+  }
+
+  /** Sends what is due, and goes on doing so by a timer. */
+  run(): void {
+    const state = this.#state;
+    const now = this.#ports.clock.now();
+    const effects = callDue(state, now, this.#user.demand());
+    for (const effect of effects) this.#send(effect);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    if (state.ended || state.inFlight !== undefined) return;
+    this.#cancelTimer = this.#ports.timers.after(Math.max(0, state.dueAt - now), () => this.run());
+  }
+
+  /** Somebody waits for time to be reserved, or for the next extension. */
+  hurry(): void {
+    hurry(this.#state, this.#ports.clock.now());
+    this.run();
+  }
+
+  /** Why there is no lease, or why its reservation was not raised; undefined when all is well. */
+  get error(): IdmintError | undefined {
+    return this.#state.error;
+  }
+
+  /** Stops, and releases the lease if that is safe; a failure to do so only keeps the worker id until its lease ends. */
+  async close(): Promise<void> {
+    const held = end(this.#state);
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    if (held === undefined) return;
+    const { dataCenter, workerId, token } = held;
+    const { tag } = this.#state.options;
+    try {
+      await this.#ports.registry.releaseWorker({ tag, dataCenter, workerId, token });
+    } catch {
+      // The lease ends by itself.
+    }
+  }
+
+  #send(effect: LeaseEffect): void {
+    if (effect.type === "lease") void this.#lease(effect.call);
+    else if (effect.type === "renew") void this.#renew(effect);
+    else this.#user.onChange(effect);
+  }
+
+  async #lease(call: number): Promise<void> {
+    const { tag, instance, dataCenter, reserveAheadMs } = this.#state.options;
+    const request = { tag, instance, dataCenter, reserveAheadMs };
+    await this.#settle(call, async () => {
+      const lease = await this.#ports.registry.leaseWorker(request);
+      return () => leased(this.#state, call, lease, this.#ports.clock.now());
+    });
+  }
+
+  async #renew(effect: Extract<LeaseEffect, { type: "renew" }>): Promise<void> {
+    const { call, renewal } = effect;
+    await this.#settle(call, async () => {
+      const answer = await this.#ports.registry.renewWorker(renewal);
+      return () => renewed(this.#state, call, answer, this.#ports.clock.now());
+    });
+  }
+
+  async #settle(call: number, send: () => Promise<() => LeaseEffect[]>): Promise<void> {
+    let effects: LeaseEffect[];
+    try {
+      effects = (await send())();
+    } catch (thrown) {
+      const { clock, random } = this.#ports;
+      const error = IdmintError.from(thrown);
+      effects = callFailed(this.#state, call, error, clock.now(), random);
+    }
+    for (const effect of effects) this.#send(effect);
+    this.run();
+  }
+}

@@ -1,0 +1,203 @@
+import type { IdmintError } from "../errors.ts";
+import type { Random, RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts";
+import { backoffMs } from "../segment/backoff.ts";
+
+/**
+ * The lease of one worker id, on the side of who holds it, as pure state: (state, event, time) → what to do. It knows no
+ * registry and no clock. `holder.ts` is the shell.
+ *
+ * INVARIANTS
+ * 1. At most one call to the registry is on its way. Its answer is taken only with the number it was sent under; after
+ *    `end`, none is.
+ * 2. What is reserved is what an answer said, never what was asked for. The same holds for the extension.
+ * 3. A token is presented again only while it is not known whether it was used up: the registry then either takes it for
+ *    the first time or says that the lease is lost, and both are true.
+ * 4. Told that the lease is lost, or that the tag may not issue, the holder makes nothing more under it; whatever it does
+ *    not learn, it ends with its reservation.
+ */
+export interface LeaseState {
+  readonly options: LeaseOptions;
+  held: HeldLease | undefined;
+  /** Why there is no lease, or why its reservation was not raised; undefined when all is well. */
+  error: IdmintError | undefined;
+  /** Number of the call on its way. */
+  inFlight: number | undefined;
+  nextCall: number;
+  /** When the next call is due, on the monotonic clock. */
+  dueAt: number;
+  failures: number;
+  /** When the last call was sent. */
+  sentAt: number;
+  ended: boolean;
+}
+
+export interface LeaseOptions {
+  readonly tag: string;
+  readonly instance: string;
+  /** Undefined: that of the tag. */
+  readonly dataCenter: number | undefined;
+  /** How far ahead of use time is reserved, in milliseconds. */
+  readonly reserveAheadMs: number;
+  /** How often the lease is renewed, in milliseconds; at most a third of what is reserved ahead. */
+  readonly renewEveryMs: number;
+}
+
+export interface HeldLease {
+  readonly dataCenter: number;
+  readonly workerId: number;
+  readonly token: bigint;
+  readonly extension: number;
+  readonly reservedUntilMs: number;
+}
+
+export type LeaseEffect =
+  /** Send this call, and report its answer under this number. */
+  | { readonly type: "lease"; readonly call: number }
+  | { readonly type: "renew"; readonly call: number; readonly renewal: WorkerRenewal }
+  /** A new reservation: of a new lease, or of the next extension. */
+  | {
+      readonly type: "take-up";
+      readonly lease: HeldLease;
+      /** First millisecond reserved. */
+      readonly notBeforeMs: number;
+    }
+  /** More of the same reservation. */
+  | { readonly type: "extend"; readonly reservedUntilMs: number }
+  /** Nothing more may be made under the lease there was. */
+  | { readonly type: "give-up"; readonly error: IdmintError };
+
+/** How often, at most, calls are sent in the time of a renewal while somebody waits. */
+const HURRIES_PER_RENEWAL = 10;
+
+export function createLeaseState(options: LeaseOptions): LeaseState {
+  return {
+    options,
+    held: undefined,
+    error: undefined,
+    inFlight: undefined,
+    nextCall: 1,
+    dueAt: -Infinity,
+    failures: 0,
+    sentAt: -Infinity,
+    ended: false,
+  };
+}
+
+/** What a holder needs of its next call. */
+export interface LeaseDemand {
+  /** The time ids are made of now, milliseconds since 1970: the reservation is asked for ahead of it. */
+  readonly timeMs: number;
+  /** The clock went back too far: a reservation of the next extension is wanted, ahead of `timeMs`. */
+  readonly wantsExtension: boolean;
+}
+
+/** The call that is due, if any. */
+export function callDue(state: LeaseState, now: number, demand: LeaseDemand): LeaseEffect[] {
+  if (state.ended || state.inFlight !== undefined || now < state.dueAt) return [];
+  const { held, options } = state;
+  const call = state.nextCall++;
+  state.inFlight = call;
+  state.sentAt = now;
+  if (held === undefined) return [{ type: "lease", call }];
+  const { tag, reserveAheadMs } = options;
+  const { dataCenter, workerId, token } = held;
+  const extension = held.extension + (demand.wantsExtension ? 1 : 0);
+  const reserveUntilMs = Math.ceil(demand.timeMs) + reserveAheadMs;
+  const renewal: WorkerRenewal = {
+    tag,
+    dataCenter,
+    workerId,
+    token,
+    extension,
+    reserveUntilMs,
+    reserveAheadMs,
+  };
+  return [{ type: "renew", call, renewal }];
+}
+
+/** The registry leased a worker id. */
+export function leased(
+  state: LeaseState,
+  call: number,
+  lease: WorkerLease,
+  now: number,
+): LeaseEffect[] {
+  if (!settle(state, call)) return [];
+  const { dataCenter, workerId, token, extension, reservedUntilMs } = lease;
+  const held = { dataCenter, workerId, token, extension, reservedUntilMs };
+  succeed(state, held, now);
+  return [{ type: "take-up", lease: held, notBeforeMs: lease.notBeforeMs }];
+}
+
+/** The registry renewed the lease. */
+export function renewed(
+  state: LeaseState,
+  call: number,
+  answer: RenewedWorkerLease,
+  now: number,
+): LeaseEffect[] {
+  const { held } = state;
+  if (!settle(state, call) || held === undefined) return [];
+  const { token, extension, reservedUntilMs } = answer;
+  const next = { ...held, token, extension, reservedUntilMs };
+  succeed(state, next, now);
+  if (extension !== held.extension) {
+    // Of a new extension nothing was ever made: it begins wherever the clock is.
+    return [{ type: "take-up", lease: next, notBeforeMs: 0 }];
+  }
+  return [{ type: "extend", reservedUntilMs }];
+}
+
+/** A call failed, or it is not known what became of it. */
+export function callFailed(
+  state: LeaseState,
+  call: number,
+  error: IdmintError,
+  now: number,
+  random: Random,
+): LeaseEffect[] {
+  if (!settle(state, call)) return [];
+  state.error = error;
+  state.failures++;
+  state.dueAt = now + backoffMs(state.failures, random);
+  if (error.retryable || error.code === "DEADLINE_EXCEEDED" || error.code === "CANCELLED")
+    return [];
+  // Told that the lease is lost: the next one is asked for at once, the first time.
+  if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
+  state.held = undefined;
+  return [{ type: "give-up", error }];
+}
+
+/**
+ * Somebody waits for time to be reserved, or for the next extension: the next call is due at once, except after a failure
+ * and soon after the call before.
+ */
+export function hurry(state: LeaseState, now: number): void {
+  if (state.failures > 0) return;
+  const earliest = state.sentAt + state.options.renewEveryMs / HURRIES_PER_RENEWAL;
+  state.dueAt = Math.min(state.dueAt, Math.max(now, earliest));
+}
+
+/** The holder stops for good; the lease it may release is answered. */
+export function end(state: LeaseState): HeldLease | undefined {
+  const { held, inFlight } = state;
+  state.ended = true;
+  state.held = undefined;
+  state.inFlight = undefined;
+  // With a call on its way the token may be used up; the lease ends by itself then.
+  return inFlight === undefined ? held : undefined;
+}
+
+/** Invariant 1. */
+function settle(state: LeaseState, call: number): boolean {
+  if (state.inFlight !== call) return false;
+  state.inFlight = undefined;
+  return true;
+}
+
+function succeed(state: LeaseState, held: HeldLease, now: number): void {
+  state.held = held;
+  state.error = undefined;
+  state.failures = 0;
+  state.dueAt = now + state.options.renewEveryMs;
+}

@@ -1,0 +1,212 @@
+import { type FieldViolation, IdmintError, invalidField } from "../errors.ts";
+import type {
+  RenewedWorkerLease,
+  Worker,
+  WorkerLease,
+  WorkerLeaseKey,
+  WorkerLeaseRequest,
+  WorkerRenewal,
+} from "../ports.ts";
+import type { SnowflakeLayout } from "../snowflake/layout.ts";
+import type { SnowflakeKind } from "../tag.ts";
+
+// What a registry of worker ids decides, for every store alike. Each function is run on rows that are locked until the
+// decision is written, in one transaction.
+
+/** How long a lease lasts without a renewal. It frees the worker ids of the dead; uniqueness does not rest on it. */
+export const WORKER_TTL_MS = 30_000;
+/** How far reservations may lead the registry's clock beyond what is reserved ahead of use. */
+export const MAX_LEAD_MS = 10_000;
+export const DEFAULT_RESERVE_AHEAD_MS = 3_000;
+export const MIN_RESERVE_AHEAD_MS = 1_000;
+export const MAX_RESERVE_AHEAD_MS = 60_000;
+
+const INSTANCE = /^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}$/;
+
+/** What is wrong with the name of a holder, or undefined. */
+export function instanceViolation(field: string, instance: string): FieldViolation | undefined {
+  if (INSTANCE.test(instance)) return undefined;
+  const description =
+    instance === ""
+      ? "is required: a stable name of who makes the ids"
+      : "must be 1 to 128 characters of A–Z a–z 0–9 . _ : / # - and start with a letter or digit";
+  return { field, description };
+}
+
+/** What is wrong with how far ahead time shall be reserved, or undefined. */
+export function reserveAheadViolation(field: string, ms: number): FieldViolation | undefined {
+  if (Number.isInteger(ms) && ms >= MIN_RESERVE_AHEAD_MS && ms <= MAX_RESERVE_AHEAD_MS) {
+    return undefined;
+  }
+  return {
+    field,
+    description: `must be ${MIN_RESERVE_AHEAD_MS} to ${MAX_RESERVE_AHEAD_MS} whole milliseconds, got ${ms}`,
+  };
+}
+
+/** The data centre a lease is for; INVALID_ARGUMENT when the layout has no bits for it. */
+export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined): number {
+  const asked = dataCenter ?? kind.dataCenter;
+  const count = 2 ** kind.layout.dataCenterBits;
+  if (Number.isInteger(asked) && asked >= 0 && asked < count) return asked;
+  throw invalidField(
+    "data_center",
+    `must be 0 to ${count - 1}, what the layout has bits for, got ${asked}`,
+  );
+}
+
+/** What a registry looks up, in the data centre of a lease, to decide which worker id it is for. */
+export interface LeaseCandidates {
+  /** The row of the same instance. At most one row has it. */
+  readonly own: Worker | undefined;
+  /** How many worker ids have a row. They are 0 … used − 1, since new ones are taken in order and rows stay. */
+  readonly used: number;
+  /** Of the rows that `isFree`, the one with the lowest `expiresAtMs`. */
+  readonly free: Worker | undefined;
+}
+
+/** Whether another instance may have this worker id: its lease has ended, and so has the time it reserved. */
+export function isFree(row: Worker, nowMs: number): boolean {
+  return row.expiresAtMs <= nowMs && row.reservedUntilMs <= nowMs;
+}
+
+/** A row as it shall be written, and what is answered once it is. */
+export interface LeasedWorker {
+  readonly row: Worker;
+  readonly answer: Omit<WorkerLease, "epoch">;
+}
+
+/**
+ * A lease.
+ *
+ * INVARIANTS
+ * - It starts above everything that was ever reserved of the worker id and its extension, whoever it was reserved for and
+ *   whatever any clock says; and its token is new, so whoever held the worker id reserves nothing more.
+ * - Worker ids are those of the layout: when all are taken, none is made up and none is begun with again.
+ */
+export function leasedWorker(
+  candidates: LeaseCandidates,
+  request: WorkerLeaseRequest,
+  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
+  nowMs: number,
+): LeasedWorker {
+  const old = candidates.own ?? unusedWorker(candidates.used, pool) ?? candidates.free;
+  if (old === undefined) throw workerIdsExhausted(request.tag, pool);
+  const from = Math.max(nowMs, old.reservedUntilMs);
+  const limit = nowMs + request.reserveAheadMs + MAX_LEAD_MS;
+  const until = Math.min(from + request.reserveAheadMs, limit);
+  const row: Worker = {
+    ...old,
+    instance: request.instance,
+    token: old.token + 1n,
+    reservedUntilMs: Math.max(old.reservedUntilMs, until),
+    expiresAtMs: nowMs + WORKER_TTL_MS,
+  };
+  const notBeforeMs = old.reservedUntilMs + 1;
+  const { dataCenter, workerId } = row;
+  return { row, answer: { ...renewalAnswer(row, nowMs), dataCenter, workerId, notBeforeMs } };
+}
+
+function unusedWorker(
+  used: number,
+  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
+): Worker | undefined {
+  if (used >= 2 ** pool.layout.workerBits) return undefined;
+  return {
+    dataCenter: pool.dataCenter,
+    workerId: used,
+    instance: "",
+    token: 0n,
+    extension: 0,
+    reservedUntilMs: pool.layout.timeOriginMs - 1,
+    expiresAtMs: 0,
+  };
+}
+
+/** A row as it shall be written, and what is answered once it is. */
+export interface RenewedWorker {
+  readonly row: Worker;
+  readonly answer: Omit<RenewedWorkerLease, "epoch">;
+}
+
+/**
+ * A renewal, of the row of its worker id (undefined when there is none).
+ *
+ * INVARIANTS
+ * - Only who presents the row's token reserves anything, and gets another token for it.
+ * - A reservation never falls. It begins anew with the next extension, of which nothing was ever reserved.
+ * - Nothing is reserved further ahead of the registry's clock than is allowed: whoever asks for it has a wrong clock, or
+ *   the registry has, and ids of a time that is yet to come would block their worker id once the clock is right again.
+ *   The lease itself is kept, and the answer shows what is reserved.
+ */
+export function renewedWorker(
+  row: Worker | undefined,
+  renewal: WorkerRenewal,
+  layout: SnowflakeLayout,
+  nowMs: number,
+): RenewedWorker {
+  const held = heldRow(row, renewal);
+  const { extension, reserveUntilMs, reserveAheadMs } = renewal;
+  const isNext = extension === held.extension + 1 && extension < 2 ** layout.extensionBits;
+  if (extension !== held.extension && !isNext) {
+    throw invalidField(
+      "extension",
+      `must be ${held.extension}, or one more where the layout has bits for it, got ${extension}`,
+    );
+  }
+  let reserved: Pick<Worker, "extension" | "reservedUntilMs"> = held;
+  if (reserveUntilMs <= nowMs + reserveAheadMs + MAX_LEAD_MS) {
+    if (isNext) reserved = { extension, reservedUntilMs: reserveUntilMs };
+    else if (reserveUntilMs > held.reservedUntilMs) {
+      reserved = { extension, reservedUntilMs: reserveUntilMs };
+    }
+  }
+  const next: Worker = {
+    ...held,
+    extension: reserved.extension,
+    reservedUntilMs: reserved.reservedUntilMs,
+    token: held.token + 1n,
+    expiresAtMs: nowMs + WORKER_TTL_MS,
+  };
+  return { row: next, answer: renewalAnswer(next, nowMs) };
+}
+
+/** The end of a lease. INVARIANT: its reservation stays, and its token is used up. */
+export function releasedWorker(
+  row: Worker | undefined,
+  key: WorkerLeaseKey,
+  nowMs: number,
+): Worker {
+  const held = heldRow(row, key);
+  return { ...held, token: held.token + 1n, expiresAtMs: Math.min(held.expiresAtMs, nowMs) };
+}
+
+function heldRow(row: Worker | undefined, key: WorkerLeaseKey): Worker {
+  if (row?.token === key.token) return row;
+  throw workerLeaseLost(key);
+}
+
+function renewalAnswer(row: Worker, nowMs: number): Omit<RenewedWorkerLease, "epoch"> {
+  const { token, extension, reservedUntilMs } = row;
+  return { token, ttlMs: WORKER_TTL_MS, extension, reservedUntilMs, nowMs };
+}
+
+function workerIdsExhausted(
+  tag: string,
+  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
+): IdmintError {
+  const count = 2 ** pool.layout.workerBits;
+  const text = `all ${count} worker ids of tag "${tag}" in data centre ${pool.dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
+  const metadata = { tag, data_center: String(pool.dataCenter) };
+  return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
+}
+
+function workerLeaseLost(key: WorkerLeaseKey): IdmintError {
+  const text = `worker id ${key.workerId} of tag "${key.tag}" in data centre ${key.dataCenter} is leased to somebody else, or the token was used before; lease a worker id again`;
+  const metadata = {
+    tag: key.tag,
+    data_center: String(key.dataCenter),
+    worker_id: String(key.workerId),
+  };
+  return new IdmintError("WORKER_LEASE_LOST", text, { metadata });
+}
