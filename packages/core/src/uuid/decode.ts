@@ -1,7 +1,7 @@
 import { DCE_TICK_MS, GREGORIAN_OFFSET_MS } from "./dce-state.ts";
 
 /** Namespaces of RFC 9562 for names of versions 3 and 5. */
-export const UUID_NAMESPACES: Readonly<Record<"DNS" | "URL" | "OID" | "X500", string>> = {
+const UUID_NAMESPACES: Readonly<Record<"DNS" | "URL" | "OID" | "X500", string>> = {
   DNS: "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
   URL: "6ba7b811-9dad-11d1-80b4-00c04fd430c8",
   OID: "6ba7b812-9dad-11d1-80b4-00c04fd430c8",
@@ -10,6 +10,17 @@ export const UUID_NAMESPACES: Readonly<Record<"DNS" | "URL" | "OID" | "X500", st
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const OBJECT_ID = /^[0-9a-f]{24}$/;
+
+const NIL_OR_MAX = /^(?:0{8}(?:-0{4}){3}-0{12}|f{8}(?:-f{4}){3}-f{12})$/;
+
+/** The UUID that a namespace is written as: DNS, URL, OID, X500 or a UUID in any case. Undefined for anything else. */
+export function namespaceOf(text: string): string | undefined {
+  if (Object.hasOwn(UUID_NAMESPACES, text)) {
+    return UUID_NAMESPACES[text as keyof typeof UUID_NAMESPACES];
+  }
+  const uuid = text.toLowerCase();
+  return UUID.test(uuid) || NIL_OR_MAX.test(uuid) ? uuid : undefined;
+}
 
 /** Version and time of a UUID; the time (milliseconds since 1970) is there for versions 1, 2, 6 and 7. */
 export interface DecodedUuid {

@@ -1,5 +1,6 @@
 import { invalidField } from "../errors.ts";
 import type { ObjectIdKind, UuidKind } from "../tag.ts";
+import { namespaceOf } from "./decode.ts";
 import { createDceState, type DceDomain, type DceState, nextDceUuid } from "./dce-state.ts";
 import { createGregorianState, nextGregorian } from "./gregorian-state.ts";
 import {
@@ -72,9 +73,12 @@ export class UuidMaker {
     return uuidText(nextDceUuid(this.#dce, domain, number, now(), random));
   }
 
-  /** MD5 of a name within a namespace: the same for the same name. */
+  /**
+   * MD5 of a name within a namespace: the same for the same name. The namespace is a UUID, or DNS, URL, OID or X500.
+   * INVALID_ARGUMENT for another one, and for a name that is no text of whole characters.
+   */
   v3(name: string, namespace: string): string {
-    return this.#library.v3(name, namespace);
+    return this.#library.v3(...named(name, namespace));
   }
 
   /** Random. */
@@ -82,9 +86,9 @@ export class UuidMaker {
     return this.#library.v4();
   }
 
-  /** SHA-1 of a name within a namespace: the same for the same name. */
+  /** SHA-1 of a name within a namespace; otherwise like v3. */
   v5(name: string, namespace: string): string {
-    return this.#library.v5(name, namespace);
+    return this.#library.v5(...named(name, namespace));
   }
 
   /** Version 1 in an order that sorts; increases within this maker. */
@@ -112,6 +116,14 @@ export class UuidMaker {
     const { ms, steps } = this.#time;
     return { msecs: ms, nsecs: steps, clockseq: this.#clockseq, node: this.#node };
   }
+}
+
+function named(name: string, namespace: string): [name: string, namespace: string] {
+  // Half a surrogate pair has no UTF-8, so two such names would become the same bytes.
+  if (!name.isWellFormed()) throw invalidField("name", "must be text without lone surrogates");
+  const uuid = namespaceOf(namespace);
+  if (uuid !== undefined) return [name, uuid];
+  throw invalidField("namespace", "must be a UUID, or one of DNS, URL, OID, X500");
 }
 
 /** Makes ObjectIds, which increase within one maker of a variant. */

@@ -1,15 +1,7 @@
-import {
-  domainOf,
-  hide,
-  idRange,
-  keyAndRest,
-  MAX_ID,
-  type Permutation,
-  reveal,
-  unguessableViolations,
-} from "@idmint/core";
+import { MAX_ID, type Permutation, UnguessableIds, unguessableViolations } from "@idmint/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { domainOf, hide, idRange, keyAndRest, reveal } from "../../src/unguessable/domain.ts";
 
 const segment = {
   kind: "segment",
@@ -156,3 +148,16 @@ test.each([1, 2, 3])(
     expect(idRange(domainOf(most + 1n, digits)).max > MAX_ID).toBe(true);
   },
 );
+
+test("ids of a key that is not here are told apart from what is no id", () => {
+  const ids = new UnguessableIds({ ceiling: 5_000_000n, keyDigits: 1 }, [
+    [2, (radix) => rotation(radix, 1n)],
+    [4, (radix) => rotation(radix, 2n)],
+  ]);
+  expect(ids.hide(7n, 2)).toBe(20_000_008n);
+  expect(ids.hide(7n, 4)).toBe(40_000_009n);
+  expect(ids.reveal(40_000_009n)).toEqual({ number: 7n, keyId: 4 });
+  expect(() => ids.hide(7n, 3)).toThrow("KEY_UNKNOWN: key 3 ");
+  expect(() => ids.reveal(30_000_008n)).toThrow("INVALID_ARGUMENT: id is an id of key 3");
+  expect(() => ids.reveal(8n)).toThrow("INVALID_ARGUMENT: id 8 is no id of this tag");
+});

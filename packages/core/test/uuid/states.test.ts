@@ -124,12 +124,16 @@ const library: UuidLibrary = {
 
 test("a tag's version decides, and nodes have the multicast bit", () => {
   const maker = new UuidMaker(library, { random: (count) => new Uint8Array(count), now: () => 0 });
-  const namespace = "ns";
+  const namespace = "6BA7B810-9DAD-11D1-80B4-00C04FD430C8";
   const kind = "uuid" as const;
   expect(maker.next({ kind, version: 1 })).toBe("v1 010000000000");
   expect(maker.next({ kind, version: 6 })).toBe("v6 010000000000");
-  expect(maker.next({ kind, version: 3, namespace }, "a")).toBe("v3 a ns");
-  expect(maker.next({ kind, version: 5, namespace }, "a")).toBe("v5 a ns");
+  expect(maker.next({ kind, version: 3, namespace }, "a")).toBe(
+    "v3 a 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+  );
+  expect(maker.next({ kind, version: 5, namespace }, "a")).toBe(
+    "v5 a 6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+  );
   expect(maker.next({ kind, version: 4 })).toBe("v4");
   expect(maker.next({ kind, version: 7 })).toBe("v7");
   expect(maker.next({ kind, version: 2, domain: "ORG", number: 9 })).toMatch(
@@ -137,6 +141,12 @@ test("a tag's version decides, and nodes have the multicast bit", () => {
   );
   expect(() => maker.v2("PERSON", 2 ** 32)).toThrow("number must be an integer, 0 to 4294967295");
   expect(() => maker.v2("PERSON", -1)).toThrow("INVALID_ARGUMENT");
+  expect(maker.v5("a", "DNS")).toBe("v5 a 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
+  expect(maker.v5("", "00000000-0000-0000-0000-000000000000")).toBe(
+    "v5  00000000-0000-0000-0000-000000000000",
+  );
+  expect(() => maker.v3("a", "dns")).toThrow("namespace must be a UUID, or one of DNS");
+  expect(() => maker.v3("\uD800", "DNS")).toThrow("name must be text without lone surrogates");
 });
 
 test("both variants of ObjectIds", () => {

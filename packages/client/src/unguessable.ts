@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import {
+  assertNoViolations,
+  invalidField,
+  type KeyedPermutation,
+  UnguessableIds,
+  unguessableViolations,
+} from "@idmint/core";
+import { FF1 } from "@noble/ciphers/ff1.js";
+
+export type { UnguessableIds } from "@idmint/core";
+
+/** What the unguessable ids of one tag are made with. */
+export interface UnguessableOptions {
+  /** Name of the tag. */
+  readonly tag: string;
+  /** The tag's ceiling. */
+  readonly ceiling: bigint;
+  /** The tag's key_digits. Default: 1. */
+  readonly keyDigits?: number;
+  /** Keys by their number, each 16, 24 or 32 bytes: what the servers' key files hold in hexadecimal digits. */
+  readonly keys: Readonly<Record<number, Uint8Array>>;
+}
+
+/**
+ * Opens the unguessable ids of a tag to a program that was given the keys: it goes from ids to numbers and back as the
+ * servers do, without asking one. INVALID_ARGUMENT for keys and settings that no tag can have.
+ */
+export function unguessableIds(options: UnguessableOptions): UnguessableIds {
+  const { tag, ceiling, keyDigits = 1 } = options;
+  const kind = {
+    kind: "segment",
+    start: 1n,
+    min: 1,
+    max: 1,
+    holdForMs: 1_000,
+    maxAgeMs: 1_000,
+  } as const;
+  const keys = Object.entries(options.keys).map(([number, key]): [number, KeyedPermutation] => {
+    const keyId = Number(number);
+    const settings = {
+      kind,
+      order: "UNORDERED",
+      ceiling,
+      unguessable: { keyId, keyDigits },
+    } as const;
+    assertNoViolations(...unguessableViolations("options", settings));
+    if (![16, 24, 32].includes(key.length))
+      throw invalidField("options.keys", `must be of 16, 24 or 32 bytes, got ${key.length}`);
+    return [keyId, (radix) => FF1(radix, Uint8Array.from(key), tweakOf(tag))];
+  });
+  return new UnguessableIds({ ceiling, keyDigits }, keys);
+}
+
+/** Tags of one key have permutations of their own. */
+function tweakOf(tag: string): Uint8Array {
+  return createHash("sha256").update(tag).digest().subarray(0, 8);
+}
