@@ -122,9 +122,12 @@ export function loadArrived<R>(
     return effects;
   }
   const expiresAt = load.maxAgeMs === undefined ? Infinity : now + load.maxAgeMs;
-  const { segments, epoch, receipt } = load;
+  const { segments, receipt } = load;
+  // The equal number that is there already: a server has 100,000 buffers.
+  const { epoch } = state;
   const held = { segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt };
-  state.loads = [...state.loads, held];
+  // Not by spreading, which leaves room for sixteen more.
+  state.loads = state.loads.concat([held]);
   for (const segment of segments) {
     const last = lastOf(segment);
     if (last > state.highest) state.highest = last;

@@ -32,7 +32,7 @@ import type { Emit } from "./events.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
 import type { Lookup } from "./lookup.ts";
-import { sharing, sharingOptions } from "./sharing.ts";
+import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
@@ -43,8 +43,9 @@ const MAX_LOOKUPS = 5;
 /** A tag this server works with. */
 export interface Entry {
   readonly name: string;
-  /** The newest record seen. */
-  tag: Tag;
+  /** Of the newest record seen, as are the rules. */
+  revision: bigint;
+  rules: TagRules;
   readonly buffer: SegmentBuffer<Receipt>;
   /** The ticker's count when it was last asked for ids. */
   usedAt: number;
@@ -85,7 +86,7 @@ export interface DirectoryPorts {
 export class Directory {
   readonly #options: DirectoryOptions;
   readonly #ports: DirectoryPorts;
-  #lastTag: Tag | undefined;
+  #lastRules: TagRules | undefined;
   #lastOptions: BufferOptions | undefined;
   readonly #bufferPorts: BufferPorts<Receipt>;
   readonly #entries = new Map<string, Entry>();
@@ -260,7 +261,8 @@ export class Directory {
     );
     const entry = {
       name: tag.name,
-      tag: this.#shared(tag),
+      revision: tag.revision,
+      rules: this.#rulesOf(tag),
       buffer,
       usedAt: this.#tick,
       fencedAs: "",
@@ -279,8 +281,9 @@ export class Directory {
 
   #update(entry: Entry, tag: Tag): void {
     // Invariant 2.
-    if (tag.revision < entry.tag.revision) return;
-    entry.tag = this.#shared(tag);
+    if (tag.revision < entry.revision) return;
+    entry.revision = tag.revision;
+    entry.rules = this.#rulesOf(tag);
     entry.buffer.update(this.#bufferOptions(tag));
     entry.buffer.observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
@@ -290,9 +293,9 @@ export class Directory {
     this.#ports.lookup.disappeared(tag.name);
   }
 
-  #shared(tag: Tag): Tag {
-    this.#lastTag = sharing(tag, this.#lastTag);
-    return this.#lastTag;
+  #rulesOf(tag: Tag): TagRules {
+    this.#lastRules = sharedRules(tag, this.#lastRules);
+    return this.#lastRules;
   }
 
   #bufferOptions(tag: Tag): BufferOptions {
@@ -300,7 +303,7 @@ export class Directory {
     const { prefetchShare, maxWaiters } = this.#options;
     const ordered = tag.order === "PER_CLIENT";
     const options = { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
-    this.#lastOptions = sharingOptions(options, this.#lastOptions);
+    this.#lastOptions = sharedOptions(options, this.#lastOptions);
     return this.#lastOptions;
   }
 
@@ -314,12 +317,12 @@ export class Directory {
     else entry.buffer.fence(error);
   }
 
-  #fenceOf({ name, tag }: Entry): IdmintError | undefined {
+  #fenceOf({ name, rules }: Entry): IdmintError | undefined {
     if (this.#allFenced !== "") return storeWentBack(this.#allFenced);
     const behind = this.#behind.get(name);
     if (behind !== undefined) return storeWentBack(behind, name);
-    if (tag.state === "DELETED") return tagNotFound(name);
-    if (tag.state === "PAUSED") return tagPaused(name);
+    if (rules.state === "DELETED") return tagNotFound(name);
+    if (rules.state === "PAUSED") return tagPaused(name);
     return undefined;
   }
 

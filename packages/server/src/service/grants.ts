@@ -158,7 +158,9 @@ export class Grants {
   }
 
   #admit(request: GrantRequest, grant: Granted, pending: Pending): void {
-    const { tag, version, count } = grant;
+    const { version, count } = grant;
+    // The request's name is the one that the tag's entry holds already; the answer's would be kept beside it.
+    const { tag } = request;
     if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) {
       this.#ports.counters.grants++;
       pending.resolve(grant);

@@ -110,7 +110,7 @@ export class IdService {
       after < 0n ? { field: "after", description: "must be at least 0" } : undefined,
     );
     const answer = (entry: Entry, segments: readonly Segment[]): Allocation => {
-      const { order, kind } = entry.tag;
+      const { order, kind } = entry.rules;
       const { epoch } = entry.buffer;
       // Ids that come back are issued after higher ones, which only unordered tags allow.
       const releaseToken =
@@ -145,7 +145,7 @@ export class IdService {
     const released = this.#tokens.use(releaseToken, tag, unusedCount);
     const entry = this.#directory.get(tag);
     const accepted =
-      released === undefined || entry === undefined || entry.tag.order !== "UNORDERED"
+      released === undefined || entry === undefined || entry.rules.order !== "UNORDERED"
         ? 0
         : entry.buffer.putBack(released.segments, released.epoch);
     this.#counters.issuedIds -= accepted;
@@ -194,7 +194,7 @@ export class IdService {
     call: Patience,
   ): readonly Segment[] | Promise<readonly Segment[]> {
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
-    const bound = entry.tag.order === "PER_CLIENT" ? after : 0n;
+    const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;
     return entry.buffer.take(count, call, bound, allowFewer);
   }
 
