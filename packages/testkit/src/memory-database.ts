@@ -1,5 +1,7 @@
 import type { EndedPeriod, Tag } from "@idmint/core";
 
+const DAY_MS = 86_400_000;
+
 /** What a MemoryDatabase holds at one moment; `restore` brings it back, as a backup would. */
 export interface MemorySnapshot {
   readonly rows: ReadonlyMap<string, Tag>;
@@ -41,6 +43,23 @@ export class MemoryDatabase {
     this.revision = snapshot.revision;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
+  }
+
+  /** Moves the periods of all rows, present and ended, by whole days: as if the clock had gone the other way. */
+  shiftPeriods(days: number): void {
+    const shifted = (start: string): string =>
+      start === "" ? "" : new Date(Date.parse(start) + days * DAY_MS).toISOString().slice(0, 10);
+    for (const [name, row] of this.rows) {
+      this.rows.set(name, { ...row, periodStart: shifted(row.periodStart) });
+    }
+    for (const [name, periods] of this.periods) {
+      const moved = periods.map(({ start, lastId, endedAtMs }) => ({
+        start: shifted(start),
+        lastId,
+        endedAtMs: endedAtMs + days * DAY_MS,
+      }));
+      this.periods.set(name, moved);
+    }
   }
 
   /** One row as it was then; all others stay. */

@@ -12,6 +12,16 @@ export function countsInRedis(kind: TagKind): boolean {
   return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
 }
 
+/** Whether a time zone is known, by a name that means the same everywhere. */
+export function knowsTimeZone(timeZone: string): boolean {
+  if (timeZone !== "UTC" && !/^[A-Za-z_]+(\/[A-Za-z0-9_+-]+)+$/u.test(timeZone)) return false;
+  try {
+    return Intl.DateTimeFormat("en", { timeZone }).format(0) !== "";
+  } catch {
+    return false;
+  }
+}
+
 /** The period an instant lies in, unless the row is in a later one already. */
 export function presentPeriod(periods: Periods, atMs: number, rowStart: string): Period {
   const { unit, timeZone } = periods;

@@ -9,6 +9,7 @@ import {
   type GrantRequest,
   IdmintError,
   invalidField,
+  MAX_ID,
   type Period,
   type Raised,
   type RaiseRequest,
@@ -22,7 +23,7 @@ import {
   type TagSettings,
 } from "@idmint/core";
 import { MemoryDatabase } from "./memory-database.ts";
-import { countsInRedis, periodsOf, presentPeriod } from "./memory-periods.ts";
+import { countsInRedis, knowsTimeZone, periodsOf, presentPeriod } from "./memory-periods.ts";
 
 /** The operations of a store that a test may disturb and count. */
 export type StoreOperation =
@@ -80,6 +81,9 @@ export class MemoryStore implements Store, AcceptStore {
     if (new Set(requests.map((request) => request.tag)).size !== requests.length) {
       throw new RangeError("a tag twice in one batch");
     }
+    if (requests.some(({ kind, count, minCount }) => kind === "sequence" && minCount < count)) {
+      throw new RangeError("a sequence grants all or nothing");
+    }
     return this.#run("grant", () => requests.map((request) => this.#grantOne(request)));
   }
 
@@ -133,6 +137,7 @@ export class MemoryStore implements Store, AcceptStore {
   createTag(settings: TagSettings): Promise<Tag> {
     return this.#run("createTag", () => {
       this.#assertAccepted();
+      assertTimeZone(settings.kind);
       const { database } = this;
       const old = database.rows.get(settings.name);
       if (old !== undefined && old.state !== "DELETED") {
@@ -188,7 +193,12 @@ export class MemoryStore implements Store, AcceptStore {
   updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag> {
     return this.#run("updateTag", () => {
       const row = this.#existing(name, expectedRevision);
-      if (change.onlyIfUnissued && row.version > 0n) {
+      if (change.settings !== undefined) assertTimeZone(change.settings.kind);
+      const isFundamental =
+        change.onlyIfUnissued ||
+        (change.settings !== undefined &&
+          !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(change.settings)));
+      if (isFundamental && row.version > 0n) {
         throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {
           metadata: { tag: name },
         });
@@ -266,6 +276,7 @@ export class MemoryStore implements Store, AcceptStore {
   accept(gap: bigint): Promise<{ tags: number }> {
     return this.#run("accept", () => {
       const { database } = this;
+      if (gap < 0n || gap > MAX_ID) throw invalidField("gap", `must be 0 to ${MAX_ID}`);
       database.newIncarnation();
       database.acceptedIdentity = database.identity;
       for (const old of database.rows.values()) {
@@ -274,7 +285,8 @@ export class MemoryStore implements Store, AcceptStore {
         this.#remember(row, ended);
         const floor = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
         // Above any epoch the tag may have had before the store went back.
-        const epoch = row.epoch + 1_000_000n;
+        const seconds = BigInt(Math.floor(database.now() / 1_000));
+        const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
         const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
         this.#change({ ...row, floor, generation, version: row.version + 1n, epoch });
       }
@@ -412,6 +424,26 @@ function unplaced({ name, description, order, ceiling, kind }: TagSettings): Tag
   if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
   if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };
   return { ...settings, kind: { ...kind, redis: { ...kind.redis, shard: "" } } };
+}
+
+/** What must not change once ids were issued. */
+function fundamentalsOf({
+  order,
+  ceiling,
+  kind,
+}: Pick<TagSettings, "ceiling" | "kind" | "order">): readonly unknown[] {
+  const name = kind.kind;
+  const start = firstIdOf(kind);
+  if (kind.kind === "ticket") return [order, ceiling, name, start, kind.slots];
+  if (kind.kind === "redis_snowflake") return [order, ceiling, name, kind.shard, kind.timeOriginMs];
+  const periods = periodsOf(kind);
+  return [order, ceiling, name, start, periods?.unit, periods?.timeZone, countsInRedis(kind)];
+}
+
+function assertTimeZone(kind: TagKind): void {
+  const timeZone = periodsOf(kind)?.timeZone;
+  if (timeZone === undefined || knowsTimeZone(timeZone)) return;
+  throw invalidField("tag.sequence.time_zone", `is not known: ${timeZone}`);
 }
 
 /** Some kinds of ids are not held back by the floor, so their tombstones can only become the same again. */
