@@ -56,23 +56,16 @@ export class MemoryTicketDatabase implements TicketDatabase {
 
   /** What it has, whether it answers or not. */
   slots(slotsId: string): readonly Slot[] {
-    return [...this.#rows(slotsId).values()];
+    return [...this.#rows(slotsId).values()].map(slotOf).toSorted((a, b) => a.slot - b.slot);
   }
 
   async list(slotsId: string): Promise<SlotsView> {
     this.#prove();
-    const rows = [...(this.#tags.get(slotsId)?.values() ?? [])];
     return {
       databaseId: this.databaseId,
       incarnation: String(this.incarnation),
-      slotCount: rows[0]?.slots ?? 0,
-      slots: rows.map(({ slot, owner, epoch, lastId, state }) => ({
-        slot,
-        owner,
-        epoch,
-        lastId,
-        state,
-      })),
+      slotCount: [...this.#rows(slotsId).values()][0]?.slots ?? 0,
+      slots: this.slots(slotsId),
     };
   }
 
@@ -142,7 +135,8 @@ export class MemoryTicketDatabase implements TicketDatabase {
     if (row?.state === "active" && row.epoch === epoch && to !== this.databaseId) {
       this.#set(slotsId, { ...row, owner: to, epoch: epoch + 1n, state: "frozen" });
     }
-    return this.#rows(slotsId).get(slot);
+    const now = this.#rows(slotsId).get(slot);
+    return now === undefined ? undefined : slotOf(now);
   }
 
   async adopt(request: Request<"adopt">): Promise<Slot> {
@@ -150,7 +144,7 @@ export class MemoryTicketDatabase implements TicketDatabase {
     const { slotsId, slot, slots, owner, epoch, above } = request;
     if (owner !== this.databaseId) throw wentBack(this.name, "it is another one");
     const old = this.#rows(slotsId).get(slot);
-    if (old !== undefined && old.epoch >= epoch) return old;
+    if (old !== undefined && old.epoch >= epoch) return slotOf(old);
     if (old?.state === "active") throw wentBack(this.name, `slot ${slot} is active`);
     const bound = lastIdUpTo(above, slot, slots);
     const lastId = old !== undefined && old.lastId > bound ? old.lastId : bound;
@@ -164,7 +158,7 @@ export class MemoryTicketDatabase implements TicketDatabase {
       raisedUnder: this.#started,
     };
     this.#set(slotsId, row);
-    return row;
+    return slotOf(row);
   }
 
   async confirm({ slotsId, slot, epoch }: Request<"confirm">): Promise<void> {
@@ -189,6 +183,10 @@ export class MemoryTicketDatabase implements TicketDatabase {
     }
     if (this.#went !== "") throw wentBack(this.name, this.#went);
   }
+}
+
+function slotOf({ slot, owner, epoch, lastId, state }: Row): Slot {
+  return { slot, owner, epoch, lastId, state };
 }
 
 function wentBack(name: string, detail: string): IdmintError {
