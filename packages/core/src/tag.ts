@@ -65,6 +65,11 @@ export interface TicketKind {
   readonly start: bigint;
   /** Number of residue classes; 1 … 1,024. */
   readonly slots: number;
+  /**
+   * Names the slots in the ticket databases, `tag.random`. They are made before the tag is, so that no server ever makes
+   * them again; a tag made over a tombstone keeps those of the tombstone.
+   */
+  readonly slotsId: string;
 }
 
 /** The settings of each kind of tag. */

@@ -153,6 +153,7 @@ export class MemoryStore implements Store, AcceptStore {
         throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
       return this.#change({
         ...settings,
+        kind: slotsKept(old?.kind, settings.kind),
         state: "ACTIVE",
         floor,
         periodStart: old?.periodStart ?? "",
@@ -198,7 +199,8 @@ export class MemoryStore implements Store, AcceptStore {
         change.onlyIfUnissued ||
         (change.settings !== undefined &&
           !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(change.settings)));
-      if (isFundamental && row.version > 0n) {
+      const isUnissued = row.version === 0n && row.kind.kind !== "ticket";
+      if (isFundamental && !isUnissued) {
         throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {
           metadata: { tag: name },
         });
@@ -208,7 +210,6 @@ export class MemoryStore implements Store, AcceptStore {
         ...change.settings,
         description: change.description ?? row.description,
       };
-      const isUnissued = row.version === 0n;
       return this.#change({ ...next, floor: isUnissued ? firstIdOf(next.kind) - 1n : row.floor });
     });
   }
@@ -418,9 +419,16 @@ function inPeriodAt(
   return { row: { ...begun, floor: 0n }, period, ended };
 }
 
-/** Settings without the Redis shard, which servers choose. */
+/** Slots stay with a tag's name for ever. */
+function slotsKept(old: TagKind | undefined, kind: TagKind): TagKind {
+  if (old?.kind !== "ticket" || kind.kind !== "ticket") return kind;
+  return { ...kind, slotsId: old.slotsId };
+}
+
+/** Settings without the Redis shard and the slots, which servers choose. */
 function unplaced({ name, description, order, ceiling, kind }: TagSettings): TagSettings {
   const settings = { name, description, order, ceiling };
+  if (kind.kind === "ticket") return { ...settings, kind: { ...kind, slotsId: "" } };
   if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
   if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };
   return { ...settings, kind: { ...kind, redis: { ...kind.redis, shard: "" } } };

@@ -53,6 +53,28 @@ export function kindCases(suite: Suite): void {
     expect(await store.createTag(redisSnowflakeOf("f", { redisShard: "b" }))).toEqual(flake);
   });
 
+  suite("the slots that servers made make no other tag, and stay with its name", async (store) => {
+    const tag = await store.createTag(ticketOf("t", { slotsId: "t.1" }));
+    expect(await store.createTag(ticketOf("t", { slotsId: "t.2" }))).toEqual(tag);
+    await store.setTagState("t", "DELETED", NO_CHECK);
+    const again = await store.createTag(ticketOf("t", { slotsId: "t.3", start: 7n }));
+    expect(again.kind).toEqual({ kind: "ticket", start: 7n, slots: 60, slotsId: "t.1" });
+    expect(again.floor).toBe(6n);
+  });
+
+  suite("of a ticket tag nothing that its ids are made of ever changes", async (store) => {
+    const tag = await store.createTag(ticketOf("t"));
+    for (const other of [
+      ticketOf("t", { start: 2n }),
+      ticketOf("t", { slots: 61 }),
+      ticketOf("t", { ceiling: 9n }),
+    ]) {
+      const work = store.updateTag("t", changeTo(other), NO_CHECK);
+      expect(await reasonOf(work)).toBe("FIELD_IMMUTABLE");
+    }
+    expect(await store.getTags(["t"])).toEqual([tag]);
+  });
+
   immutabilityCases(suite);
   tombstoneCases(suite);
 }

@@ -111,7 +111,7 @@ export function ticketOf(
     description: description ?? "",
     order: order ?? "UNORDERED",
     ceiling: ceiling ?? MAX_ID,
-    kind: { kind: "ticket", start: 1n, slots: 60, ...kind },
+    kind: { kind: "ticket", start: 1n, slots: 60, slotsId: `${name}.0`, ...kind },
   };
 }
 

@@ -37,8 +37,9 @@ export class TicketFleet {
     this.#state = createFleet([...this.#databases.keys()]);
   }
 
-  get size(): number {
-    return this.#databases.size;
+  /** Whether they answer or not. */
+  all(): readonly DatabaseHealth[] {
+    return this.#state.databases;
   }
 
   /** The database whose turn it is, out of those not tried; undefined when none may be asked now. */
