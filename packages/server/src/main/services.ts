@@ -1,4 +1,4 @@
-import { type AcceptStore, type Store, VersionGuard } from "@idmint/core";
+import { type AcceptStore, type Store, type TicketDatabase, VersionGuard } from "@idmint/core";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
@@ -10,10 +10,13 @@ import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { Lookup } from "../service/lookup.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
+import { NOWHERE } from "../service/placement.ts";
 import { Poll } from "../service/poll.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
+import { sourceMaker } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
 import { realSystem, type System } from "./system.ts";
+import { createTickets } from "./tickets.ts";
 import { serverVersion } from "./version.ts";
 
 /** Allocations that can still be given back; more push the oldest out. */
@@ -34,6 +37,11 @@ export interface Services {
   readonly tags: TagService;
 }
 
+/** Where tags count besides the store. */
+export interface Elsewhere {
+  readonly ticketDatabases: readonly TicketDatabase[];
+}
+
 export function createServices(
   config: Config,
   store: Store & Partial<AcceptStore>,
@@ -41,6 +49,7 @@ export function createServices(
   authorise: Authorise,
   gcCures: () => GcCures,
   system: System = realSystem,
+  { ticketDatabases }: Elsewhere = { ticketDatabases: [] },
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -56,8 +65,17 @@ export function createServices(
   });
   const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
+  const tickets = createTickets(
+    ticketDatabases,
+    { system, counters, emit },
+    { prefetchShare, maxWaiters, timeoutMs: config.ticketTimeoutMs + STORE_GRACE_MS },
+  );
+  const makeSource = sourceMaker(
+    { ...common, grants, elsewhere: (tag) => tickets.sourceOf(tag) },
+    { maxWaiters, maxCount: config.limitCountAsSegments },
+  );
   const directory = new Directory(
-    { ...common, grants, lookup, random },
+    { ...common, grants, lookup, random, makeSource },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const poll = new Poll({
@@ -86,7 +104,12 @@ export function createServices(
   };
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
-  const tags = new TagService({ store, directory, gate, wallClock });
+  const placement = {
+    ...NOWHERE,
+    hasTicketDatabases: tickets.hasDatabases,
+    makeSlots: tickets.makeSlots,
+  };
+  const tags = new TagService({ store, placement, directory, gate, wallClock });
   const api = createApi({ ids, tags, node, authorise, emit });
   return { api, counters, directory, ids, node, poll, tags };
 }

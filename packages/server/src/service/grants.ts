@@ -233,6 +233,11 @@ const REFUSALS: Record<
     ),
   AFTER_ABOVE_FLOOR: () =>
     invalidField("after", "is above every id that was ever granted for this tag"),
+  // The kind that is asked for is that of the newest record seen.
   WRONG_KIND: (tag) =>
-    new IdmintError("WRONG_KIND", `tag "${tag}" is not of kind segment`, { metadata: { tag } }),
+    new IdmintError(
+      "WRONG_KIND",
+      `tag "${tag}" was just made anew as one of another kind; this server learns of it within a second`,
+      { metadata: { tag } },
+    ),
 };

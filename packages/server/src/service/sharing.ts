@@ -1,18 +1,21 @@
-import type { BufferOptions, Order, SegmentKind, Tag, TagState } from "@idmint/core";
+import type { BufferOptions, Order, SegmentKind, Tag, TagKind, TagState } from "@idmint/core";
 
 /** What a server keeps of a tag's record beside its revision: what it obeys when it issues. */
-export interface TagRules {
+export interface TagRules<Kind extends TagKind> {
   readonly state: TagState;
   readonly order: Order;
-  readonly kind: SegmentKind;
+  readonly kind: Kind;
 }
 
 /**
- * The rules of a tag: the same object as another tag's where they are equal. Most of 100,000 tags have the same ones, and
+ * The rules of a tag of kind segment: the same object as another tag's where they are equal. Most of 100,000 tags have the same ones, and
  * a whole record of each would be half of what a tag costs.
  */
-export function sharedRules(tag: Tag, other: TagRules | undefined): TagRules {
-  const { state, order, kind } = tag;
+export function sharedRules(
+  { state, order }: Tag,
+  kind: SegmentKind,
+  other: TagRules<SegmentKind> | undefined,
+): TagRules<SegmentKind> {
   if (other === undefined || !isSame(kind, other.kind)) return { state, order, kind };
   if (state === other.state && order === other.order) return other;
   return { state, order, kind: other.kind };

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
 import { Directory } from "../../src/service/directory.ts";
 import { Grants } from "../../src/service/grants.ts";
+import { sourceMaker } from "../../src/service/sources.ts";
 import { Lookup } from "../../src/service/lookup.ts";
 
 const SETTINGS: TagSettings = {
@@ -29,8 +30,12 @@ function setUp() {
   };
   const grants = new Grants({ ...shared, onWentBack: () => undefined });
   const lookup = new Lookup({ ...shared, onTags: (tags) => directory.admit(tags) });
+  const makeSource = sourceMaker(
+    { ...shared, grants, elsewhere: () => undefined },
+    { maxWaiters: 10, maxCount: 100 },
+  );
   const directory = new Directory(
-    { ...shared, grants, lookup, random: () => 0.5 },
+    { ...shared, grants, lookup, random: () => 0.5, makeSource },
     { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
   );
   const call = { deadline: 10_000, signal: new AbortController().signal };
