@@ -17,8 +17,11 @@ interface Counted {
 
 /** Redis may not issue as it is, and why. Nothing was changed. */
 export type RedisDoubt =
-  /** It knows nothing of the tag: it is new, or was emptied. */
-  | { readonly status: "missing" }
+  /**
+   * It knows nothing of the tag: it is new, or was emptied. It notes that down under a name that no other time of
+   * emptiness gets.
+   */
+  | { readonly status: "missing"; readonly vacancy: string }
   /** What it has was counted by another process, or in another history: an older snapshot, or a fail-over. */
   | { readonly status: "restarted"; readonly generation: bigint }
   /** It was seeded for another generation, higher or lower than the caller's. */
@@ -60,8 +63,8 @@ export interface SequenceSeedRequest extends Counted {
   /** Ids (cur, max] belong to this generation and to no other. */
   readonly cur: bigint;
   readonly max: bigint;
-  /** The generation the caller saw in Redis; undefined: none. */
-  readonly instead: bigint | undefined;
+  /** What Redis answered to the caller. */
+  readonly doubt: RedisDoubt;
 }
 
 /** What a sequence has in Redis, for the loops that watch it. */
@@ -83,8 +86,9 @@ export interface SequenceRates extends Counted {
 export interface RedisSequences {
   issue(request: SequenceIssueRequest): Promise<SequenceIssued>;
   /**
-   * Begins a generation. Taken only when Redis knows nothing of the tag, has a lower generation, or still has the one
-   * that the caller saw; never while the tag moves away.
+   * Begins a generation. Taken only when Redis has a lower generation or the one of the caller's doubt, or is still empty
+   * since the caller was told so; never while the tag moves away. So a seed that comes late is not taken for a first one
+   * by a Redis that was emptied meanwhile.
    */
   seed(request: SequenceSeedRequest): Promise<RedisSeeded>;
   /** Raises the maximum of this very generation; false when it is another one, or higher already. */
@@ -133,7 +137,7 @@ export interface SnowflakeSeedRequest extends Counted {
   readonly first: Position;
   /** The last millisecond reserved for it; before `first` when nothing is reserved yet. */
   readonly limitMs: number;
-  readonly instead: bigint | undefined;
+  readonly doubt: RedisDoubt;
 }
 
 /** Tags of kind redis_snowflake of one Redis shard. */
@@ -154,7 +158,7 @@ export interface RedisShard {
   readonly reachable: boolean;
   /** Stops counting for a tag that moves away, whatever its kind. Idempotent. */
   retire(tag: string): Promise<void>;
-  /** Takes `retire` back. */
-  restore(tag: string): Promise<void>;
+  /** Forgets a tag that was told to move, and all of its counts: it may be given a new start here at once. */
+  forget(tag: string): Promise<void>;
   close(): Promise<void>;
 }

@@ -23,9 +23,9 @@ export type SeedingStep =
   | { readonly type: "ask-again"; readonly withinMs: number }
   /**
    * Raise the tag's bound in the RDBMS with a new generation, ask its row whether it still counts here, seed that
-   * generation once, and pass the answer to `seedAnswered`. `instead` is what Redis had.
+   * generation once, and pass the answer to `seedAnswered`.
    */
-  | { readonly type: "re-seed"; readonly instead: bigint | undefined }
+  | { readonly type: "re-seed"; readonly doubt: RedisDoubt }
   /** The tag counts in another shard now: ask that one. */
   | { readonly type: "elsewhere"; readonly shard: string }
   /** Refuse for now. */
@@ -68,12 +68,11 @@ export function doubted(old: SeedingState, doubt: RedisDoubt): Next {
   }
   switch (doubt.status) {
     case "missing":
-      return { state, step: { type: "re-seed", instead: undefined } };
     case "restarted":
     case "behind":
-      return { state, step: { type: "re-seed", instead: doubt.generation } };
+      return { state, step: { type: "re-seed", doubt } };
     case "other-generation":
-      if (doubt.generation < state.generation) return awaitSeed(state, doubt.generation);
+      if (doubt.generation < state.generation) return awaitSeed(state, doubt);
       return { state, step: { type: "read-place" } };
     case "moved":
       return { state, step: { type: "read-place" } };
@@ -93,7 +92,7 @@ export function placeRead(state: SeedingState, shard: string, place: CountingPla
     if (doubt.agoMs < MOVE_FAILED_AFTER_MS) {
       return { state, step: { type: "refuse", why: "the tag is being moved" } };
     }
-    return { state, step: { type: "re-seed", instead: doubt.generation } };
+    return { state, step: { type: "re-seed", doubt } };
   }
   if (doubt?.status !== "other-generation") {
     return { state, step: { type: "ask-again", withinMs: WAIT_MS } };
@@ -102,7 +101,7 @@ export function placeRead(state: SeedingState, shard: string, place: CountingPla
   if (place.generation === doubt.generation) {
     return { state: next, step: { type: "ask-again", withinMs: 0 } };
   }
-  return awaitSeed(next, doubt.generation);
+  return awaitSeed(next, doubt);
 }
 
 /** Redis answered the seed of `generation`. */
@@ -115,8 +114,8 @@ export function seedAnswered(state: SeedingState, generation: bigint, answer: Re
 }
 
 /** Redis is behind the row: another server is about to seed, or died before it could. */
-function awaitSeed(state: SeedingState, instead: bigint): Next {
-  if (state.waits >= MAX_WAITS) return { state, step: { type: "re-seed", instead } };
+function awaitSeed(state: SeedingState, doubt: RedisDoubt): Next {
+  if (state.waits >= MAX_WAITS) return { state, step: { type: "re-seed", doubt } };
   const waited = { ...state, waits: state.waits + 1 };
   return { state: waited, step: { type: "ask-again", withinMs: WAIT_MS } };
 }

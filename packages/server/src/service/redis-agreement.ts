@@ -36,11 +36,7 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
   /** Where the tag counts, from its row. */
   readonly readPlace: () => Promise<CountingPlace>;
   /** Seeds what was raised. Sent at most once. */
-  readonly seed: (
-    shard: RedisShard,
-    raised: Raised,
-    instead: bigint | undefined,
-  ) => Promise<RedisSeeded>;
+  readonly seed: (shard: RedisShard, raised: Raised, doubt: RedisDoubt) => Promise<RedisSeeded>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -123,7 +119,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
           break;
         }
         case "re-seed":
-          ({ state, step } = await this.#seed(asked, state, step.instead));
+          ({ state, step } = await this.#seed({ ...asked, doubt: step.doubt }, state));
           break;
       }
     }
@@ -136,7 +132,6 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   async #seed(
     { shard, question, doubt }: Asked<Question>,
     state: SeedingState,
-    instead: bigint | undefined,
   ): Promise<ReturnType<typeof seedAnswered>> {
     const { clock, random, emit, raise, readPlace, seed } = this.#ports;
     if (this.#failure !== undefined && clock.now() < this.#retryAt) throw this.#failure;
@@ -144,7 +139,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       const raised = await raise(question);
       const place = await readPlace();
       if (place.shard !== shard.name) return placeRead(state, shard.name, place);
-      const answer = await seed(shard, raised, instead);
+      const answer = await seed(shard, raised, doubt);
       this.#failure = undefined;
       if (answer.status === "seeded") {
         const { generation, before: from } = raised;

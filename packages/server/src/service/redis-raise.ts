@@ -51,6 +51,10 @@ export class RedisRaise {
   }
 
   #once(work: () => Promise<void>): Promise<void> {
+    if (this.#flight === undefined && this.#failure !== undefined) {
+      if (this.#ports.clock.now() < this.#retryAt) return Promise.reject(this.#failure);
+    }
+    // It ends in a later turn, so it is not cleared before it is set.
     this.#flight ??= this.#run(work);
     return this.#flight;
   }
@@ -58,18 +62,14 @@ export class RedisRaise {
   async #run(work: () => Promise<void>): Promise<void> {
     const { clock, random } = this.#ports;
     try {
-      if (this.#failure !== undefined && clock.now() < this.#retryAt) throw this.#failure;
       await work();
       this.#failures = 0;
       this.#failure = undefined;
     } catch (thrown) {
-      const error = IdmintError.from(thrown);
-      if (error !== this.#failure) {
-        this.#failure = error;
-        this.#failures++;
-        this.#retryAt = clock.now() + backoffMs(this.#failures, random);
-      }
-      throw error;
+      this.#failure = IdmintError.from(thrown);
+      this.#failures++;
+      this.#retryAt = clock.now() + backoffMs(this.#failures, random);
+      throw this.#failure;
     } finally {
       this.#flight = undefined;
     }

@@ -1,37 +1,38 @@
 import {
   type Clock,
   type Committed,
-  type CountingPlace,
   IdmintError,
   type Random,
   type RedisShard,
   type SequenceIssued,
+  type Tag,
   type Timers,
 } from "@idmint/core";
 import type { Emit } from "./events.ts";
 import { type Raises, tagExhausted } from "./raises.ts";
+import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
+import { placeOf, type TagPlace } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;
 const RETRY_AFTER_MS = 200;
 
-/** What the sources of tags that count in Redis need of the server. */
-export interface RedisSourcePorts {
+/** What the counters of tags that count in Redis need of the server. */
+export interface RedisCounterPorts {
   readonly shard: (name: string) => RedisShard | undefined;
   readonly raises: Raises;
   /** Where a tag counts, from its row; rejects with TAG_NOT_FOUND and its kin. */
-  readonly readPlace: (tag: string) => Promise<CountingPlace & { readonly floor: bigint }>;
+  readonly readPlace: (tag: string) => Promise<TagPlace>;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
   readonly emit: Emit;
 }
 
-/** What a source takes of the tag's record. */
-export interface RedisSequenceTag extends CountingPlace {
-  readonly name: string;
+/** What is used of the tag's record. */
+interface Settings {
   /** Fewest ids by which the maximum is raised. */
   readonly step: number;
   readonly ceiling: bigint;
@@ -51,37 +52,39 @@ type Answer = Extract<SequenceIssued, { readonly status: "issued" | "exhausted" 
  *    generations of its own.)
  * 2. The epoch of an answer is the one that was known when Redis was asked.
  */
-export class RedisSequenceSource {
-  #tag: RedisSequenceTag;
+export class RedisSequenceCounter implements Counter {
+  readonly #name: string;
+  #settings: Settings;
   /** Highest id answered to this server. */
   #seen = 0n;
   readonly #agreement: RedisAgreement<number, Answer>;
   readonly #raise: RedisRaise;
   readonly #timers: Timers;
 
-  constructor(tag: RedisSequenceTag, ports: RedisSourcePorts) {
-    this.#tag = tag;
-    this.#timers = ports.timers;
-    this.#raise = new RedisRaise(tag.name, ports);
+  constructor(tag: Tag, ports: RedisCounterPorts) {
     const { name } = tag;
-    this.#agreement = new RedisAgreement<number, Answer>(name, tag, {
+    this.#name = name;
+    this.#settings = settingsOf(tag);
+    this.#timers = ports.timers;
+    this.#raise = new RedisRaise(name, ports);
+    this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       ask: (shard, generation, count) =>
         shard.sequences.issue({ tag: name, generation, count, seen: this.#seen }),
       raise: (count) => {
-        const by = BigInt(Math.max(this.#tag.step, 2 * count));
+        const by = BigInt(Math.max(this.#settings.step, 2 * count));
         return ports.raises.raise({ tag: name, by, atLeast: 0n, newGeneration: true });
       },
       readPlace: () => ports.readPlace(name),
-      seed: (shard, { generation, before, floor }, instead) =>
-        shard.sequences.seed({ tag: name, generation, cur: before, max: floor, instead }),
+      seed: (shard, { generation, before, floor }, doubt) =>
+        shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),
     });
   }
 
   /** A newer record of the tag was seen. */
-  update(tag: RedisSequenceTag): void {
-    this.#tag = tag;
-    this.#agreement.update(tag);
+  update(tag: Tag): void {
+    this.#settings = settingsOf(tag);
+    this.#agreement.update(placeOf(tag));
   }
 
   /** Makes Redis ready for the tag, and issues nothing. */
@@ -91,20 +94,20 @@ export class RedisSequenceSource {
 
   /** One round trip: exactly `count` ids, all or none. */
   async commit(count: number): Promise<Committed> {
-    const { epoch } = this.#tag;
+    const { epoch, step, ceiling } = this.#settings;
     const first = await this.#agreement.ask(count);
     const answer = first.status === "issued" ? first : await this.#afterRaise(first.max, count);
     const { before, last, max } = answer;
     if (last > this.#seen) this.#seen = last;
     // Whoever issues does not leave it to the loop alone to notice that the end is near.
-    const isLow = max - last < BigInt(Math.max(Math.ceil(this.#tag.step / 4), 2 * count));
-    if (isLow && max < this.#tag.ceiling) void this.#raiseMax(count).catch(ignore);
+    const isLow = max - last < BigInt(Math.max(Math.ceil(step / 4), 2 * count));
+    if (isLow && max < ceiling) void this.#raiseMax(count).catch(ignore);
     return { base: before + 1n, count, epoch, period: undefined };
   }
 
   /** Nothing is left: waits for the maximum to be raised, but not long, and fails fast. */
   async #afterRaise(max: bigint, count: number): Promise<Issued> {
-    if (max >= this.#tag.ceiling) throw this.#refusal(max, count, undefined);
+    if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
     const patience = Promise.withResolvers<void>();
     const stop = this.#timers.after(RAISE_PATIENCE_MS, patience.resolve);
     let cause: unknown;
@@ -120,13 +123,13 @@ export class RedisSequenceSource {
   }
 
   #raiseMax(count: number): Promise<void> {
-    const by = BigInt(Math.max(this.#tag.step, 4 * count));
+    const by = BigInt(Math.max(this.#settings.step, 4 * count));
     return this.#raise.sequence(this.#agreement.place.shard, by);
   }
 
   #refusal(max: bigint, count: number, cause: unknown): IdmintError {
-    const { name, ceiling } = this.#tag;
-    if (max >= ceiling) return tagExhausted(name);
+    const name = this.#name;
+    if (max >= this.#settings.ceiling) return tagExhausted(name);
     return new IdmintError(
       "MAX_NOT_RAISED",
       `tag "${name}" has fewer than ${count} ids left below its maximum in Redis, and the store has not raised it yet`,
@@ -137,3 +140,10 @@ export class RedisSequenceSource {
 
 /** The loop tries again, and so does the next call. */
 function ignore(): void {}
+
+function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
+  if (kind.kind === "sequence" && kind.redis !== undefined) {
+    return { step: kind.redis.step, ceiling, epoch };
+  }
+  throw new Error(`tag ${name} is no sequence in Redis`);
+}

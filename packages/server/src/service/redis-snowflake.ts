@@ -1,7 +1,7 @@
 import {
   type Committed,
+  composeId,
   COUNTERS_PER_MS,
-  type CountingPlace,
   firstAbove,
   floorToReserve,
   IdmintError,
@@ -9,22 +9,28 @@ import {
   lifeEndMs,
   limitOf,
   MAX_AHEAD_MS,
+  MAX_SNOWFLAKE_COUNT,
   type Position,
+  runsOf,
+  type Segment,
+  segmentOf,
   type SnowflakeIssued,
   type SnowflakeLayout,
+  type Tag,
   type TimedDoubt,
 } from "@idmint/core";
+import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
+import { placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
-import type { RedisSourcePorts } from "./redis-sequence.ts";
+import type { RedisCounterPorts } from "./redis-sequence.ts";
 
 /** Extensions one round trip waits for: the first may be overtaken by time, or by another server's. */
 const MAX_EXTENSIONS = 3;
 const RETRY_AFTER_MS = 200;
 
-/** What a source takes of the tag's record. */
-export interface RedisSnowflakeTag extends CountingPlace {
-  readonly name: string;
+/** What is used of the tag's record. */
+interface Settings {
   readonly layout: SnowflakeLayout;
   readonly ceiling: bigint;
   readonly epoch: bigint;
@@ -39,8 +45,11 @@ type Answer = Exclude<SnowflakeIssued, TimedDoubt>;
  * INVARIANT: a position is issued only within the reservation that the RDBMS has for the generation Redis counts under,
  * so a Redis that lost its state, or whose clock went back, repeats nothing: the next generation begins above it.
  */
-export class RedisSnowflakeSource {
-  #tag: RedisSnowflakeTag;
+export class RedisSnowflakeCounter implements Counter {
+  /** Most ids of one round trip. */
+  readonly maxCount: number = MAX_SNOWFLAKE_COUNT;
+  readonly #name: string;
+  #settings: Settings;
   /** The position after the last one that was answered to this server. */
   #seen: Position = 0;
   /** Redis' clock at its last answer. */
@@ -48,11 +57,12 @@ export class RedisSnowflakeSource {
   readonly #agreement: RedisAgreement<number, Answer>;
   readonly #raise: RedisRaise;
 
-  constructor(tag: RedisSnowflakeTag, ports: RedisSourcePorts) {
-    this.#tag = tag;
-    this.#raise = new RedisRaise(tag.name, ports);
+  constructor(tag: Tag, ports: RedisCounterPorts) {
     const { name } = tag;
-    this.#agreement = new RedisAgreement<number, Answer>(name, tag, {
+    this.#name = name;
+    this.#settings = settingsOf(tag);
+    this.#raise = new RedisRaise(name, ports);
+    this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       ask: async (shard, generation, count) => {
         const seen = this.#seen;
@@ -65,19 +75,27 @@ export class RedisSnowflakeSource {
         return ports.raises.raise({ tag: name, by: 0n, atLeast, newGeneration: true });
       },
       readPlace: () => ports.readPlace(name),
-      seed: (shard, { generation, before, floor }, instead) => {
-        const { layout } = this.#tag;
+      seed: (shard, { generation, before, floor }, doubt) => {
+        const { layout } = this.#settings;
         const first = firstAbove(layout, before);
         const limitMs = limitOf(layout, floor);
-        return shard.snowflakes.seed({ tag: name, generation, first, limitMs, instead });
+        return shard.snowflakes.seed({ tag: name, generation, first, limitMs, doubt });
       },
     });
   }
 
   /** A newer record of the tag was seen. */
-  update(tag: RedisSnowflakeTag): void {
-    this.#tag = tag;
-    this.#agreement.update(tag);
+  update(tag: Tag): void {
+    this.#settings = settingsOf(tag);
+    this.#agreement.update(placeOf(tag));
+  }
+
+  /** The ids of positions: consecutive within a millisecond. */
+  segmentsOf({ base, count }: Committed): readonly Segment[] {
+    const { layout } = this.#settings;
+    return runsOf(Number(base), count).map((run) =>
+      segmentOf(composeId(layout, run.atMs, run.counter), run.count),
+    );
   }
 
   /** Makes Redis ready for the tag, and issues nothing. */
@@ -87,7 +105,7 @@ export class RedisSnowflakeSource {
 
   /** One round trip: `count` positions that follow each other, all or none; `base` is the first. */
   async commit(count: number): Promise<Committed> {
-    const { epoch } = this.#tag;
+    const { epoch } = this.#settings;
     for (let extensions = 0; ; extensions++) {
       const answer = await this.#agreement.ask(count);
       if (answer.status === "ahead") throw this.#ahead(answer.aheadMs);
@@ -108,25 +126,25 @@ export class RedisSnowflakeSource {
   }
 
   async #extend(): Promise<void> {
-    const { layout } = this.#tag;
+    const { layout } = this.#settings;
     const { shard } = this.#agreement.place;
     await this.#raise.reservation(shard, this.#floorToReserve(), (floor) => limitOf(layout, floor));
   }
 
   #floorToReserve(): bigint {
-    const { name, layout, ceiling } = this.#tag;
+    const { layout, ceiling } = this.#settings;
     const floor = floorToReserve(layout, this.#nowMs);
     if (floor !== undefined) return floor < ceiling ? floor : ceiling;
     const end = new Date(lifeEndMs(layout.timeOriginMs)).toISOString();
     throw new IdmintError(
       "TIMESTAMP_EXHAUSTED",
-      `tag "${name}" has no time left in its ids since ${end}; make a tag with a later time_origin`,
-      { metadata: { tag: name } },
+      `tag "${this.#name}" has no time left in its ids since ${end}; make a tag with a later time_origin`,
+      { metadata: { tag: this.#name } },
     );
   }
 
   #ahead(aheadMs: number): IdmintError {
-    const { name } = this.#tag;
+    const name = this.#name;
     const waitMs = Math.max(1, aheadMs - MAX_AHEAD_MS);
     return new IdmintError(
       "CLOCK_MOVED_BACKWARDS",
@@ -136,7 +154,7 @@ export class RedisSnowflakeSource {
   }
 
   #notReserved(cause: IdmintError | undefined): IdmintError {
-    const { name } = this.#tag;
+    const name = this.#name;
     return new IdmintError(
       "MAX_NOT_RAISED",
       `tag "${name}" has used up the time that is reserved for it, and the store has not reserved more yet`,
@@ -147,3 +165,8 @@ export class RedisSnowflakeSource {
 
 /** The next call tries again. */
 function ignore(): void {}
+
+function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
+  if (kind.kind === "redis_snowflake") return { layout: kind, ceiling, epoch };
+  throw new Error(`tag ${name} is not of kind redis_snowflake`);
+}

@@ -21,6 +21,9 @@ interface Hash {
 export class FakeRedis {
   #run = 1;
   #hashes = new Map<string, Hash>();
+  /** Tags that are noted down as empty, each under a number of its own. */
+  readonly #vacancies = new Map<string, number>();
+  #nextVacancy = 1;
   #snapshot = new Map<string, Hash>();
   nowMs = 0;
 
@@ -38,11 +41,13 @@ export class FakeRedis {
 
   flush(): void {
     this.#hashes.clear();
+    this.#vacancies.clear();
   }
 
   /** A new process, or a promoted replica, with the state of the last `save`. */
   restart(): void {
     this.#run++;
+    this.#vacancies.clear();
     this.#hashes = copyOf(this.#snapshot);
   }
 
@@ -53,8 +58,9 @@ export class FakeRedis {
 
   issue({ tag, generation, count, seen }: SequenceIssueRequest): SequenceIssued {
     const hash = this.#hashes.get(tag);
+    if (hash === undefined) return this.#missing(tag);
     const doubt = this.#doubtOf(hash, generation);
-    if (doubt !== undefined || hash === undefined) return doubt ?? { status: "missing" };
+    if (doubt !== undefined) return doubt;
     if (hash.cur < seen) return { status: "behind", generation: hash.generation };
     const { cur, max } = hash;
     if (BigInt(count) > max - cur) return { status: "exhausted", cur, max };
@@ -62,16 +68,22 @@ export class FakeRedis {
     return { status: "issued", before: cur, last: hash.cur, max };
   }
 
-  seed({ tag, generation, cur, max, instead }: SequenceSeedRequest): RedisSeeded {
+  seed({ tag, generation, cur, max, doubt }: SequenceSeedRequest): RedisSeeded {
     const hash = this.#hashes.get(tag);
     if (hash?.movedAtMs !== undefined && this.nowMs - hash.movedAtMs < 10_000) {
-      return this.#doubtOf(hash, generation) ?? { status: "missing" };
+      return this.#doubtOf(hash, generation) ?? this.#missing(tag);
     }
+    if (hash === undefined) {
+      const vacancy = this.#vacancies.get(tag)?.toString();
+      if (doubt.status !== "missing" || doubt.vacancy !== vacancy) return this.#missing(tag);
+    }
+    const instead = doubt.status === "missing" ? undefined : doubt.generation;
     const isLower = hash !== undefined && generation < hash.generation;
     if (hash?.generation === generation || (isLower && hash.generation !== instead)) {
       return { status: "other-generation", generation: hash.generation };
     }
     this.#hashes.set(tag, { generation, run: this.#run, cur, max });
+    this.#vacancies.delete(tag);
     return { status: "seeded" };
   }
 
@@ -82,8 +94,13 @@ export class FakeRedis {
     return true;
   }
 
-  #doubtOf(hash: Hash | undefined, generation: bigint): RedisDoubt | undefined {
-    if (hash === undefined) return { status: "missing" };
+  #missing(tag: string): RedisDoubt {
+    const vacancy = this.#vacancies.get(tag) ?? this.#nextVacancy++;
+    this.#vacancies.set(tag, vacancy);
+    return { status: "missing", vacancy: String(vacancy) };
+  }
+
+  #doubtOf(hash: Hash, generation: bigint): RedisDoubt | undefined {
     const has = hash.generation;
     if (hash.movedAtMs !== undefined) {
       return { status: "moved", generation: has, agoMs: this.nowMs - hash.movedAtMs };

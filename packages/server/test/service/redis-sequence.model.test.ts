@@ -1,23 +1,19 @@
 // Servers that count one sequence in a Redis that is emptied, set back and restarted, over a store that fails.
-import {
-  type Clock,
-  type CountingPlace,
-  GroupCommit,
-  IdmintError,
-  type Tag,
-  type Timers,
-  VersionGuard,
-} from "@idmint/core";
+import { type Clock, GroupCommit, IdmintError, type Timers, VersionGuard } from "@idmint/core";
 import { MemoryStore } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Raises } from "../../src/service/raises.ts";
-import { RedisSequenceSource } from "../../src/service/redis-sequence.ts";
+import { placeOf } from "../../src/service/redis-place.ts";
+import { RedisSequenceCounter } from "../../src/service/redis-sequence.ts";
 import { FakeRedis, fakeShard } from "./fake-redis.ts";
+import { sequenceSettings, tagOf } from "./redis-tags.ts";
 
 const TAG = "t";
 const STEP = 20;
 const CEILING = 1_000_000n;
+
+const SETTINGS = sequenceSettings(TAG, { step: STEP, ceiling: CEILING });
 
 type Fault = "none" | "before" | "after";
 
@@ -54,20 +50,7 @@ class World {
   }
 
   async begin(): Promise<void> {
-    await this.#scheduler.waitFor(
-      this.store.createTag({
-        name: TAG,
-        description: "",
-        order: "STRICT",
-        ceiling: CEILING,
-        kind: {
-          kind: "sequence",
-          start: 1n,
-          periods: undefined,
-          redis: { shard: "a", step: STEP },
-        },
-      }),
-    );
+    await this.#scheduler.waitFor(this.store.createTag(SETTINGS));
   }
 
   take(server: number, count: number): void {
@@ -158,28 +141,20 @@ class World {
         return loses;
       },
     );
-    const readPlace = async (): Promise<CountingPlace & { floor: bigint }> => {
-      const [tag] = await store.getTags([TAG]);
-      return placeOf(tag!);
-    };
-    const record = { name: TAG, step: STEP, ceiling: CEILING, epoch: 1n };
-    const source = new RedisSequenceSource(
-      { ...record, shard: "a", generation: 0n },
-      {
-        shard: () => shard,
-        raises,
-        readPlace,
-        clock,
-        timers,
-        random: () => 0.5,
-        emit: () => undefined,
-      },
-    );
+    const counter = new RedisSequenceCounter(tagOf(SETTINGS), {
+      shard: () => shard,
+      raises,
+      readPlace: async (name) => placeOf((await store.getTags([name]))[0]!),
+      clock,
+      timers,
+      random: () => 0.5,
+      emit: () => undefined,
+    });
     return new GroupCommit(
       TAG,
       { maxWaiters: 1_000, maxCount: 10_000 },
       {
-        commit: (_, count) => source.commit(count),
+        commit: (_, count) => counter.commit(count),
         afterTurn: (run) => void Promise.resolve().then(run),
         clock,
         timers,
@@ -190,11 +165,6 @@ class World {
   #step(what: string): Promise<void> {
     return this.#scheduler.schedule(Promise.resolve(), what);
   }
-}
-
-function placeOf(tag: Tag): CountingPlace & { floor: bigint } {
-  if (tag.kind.kind !== "sequence" || tag.kind.redis === undefined) throw new Error("not in Redis");
-  return { shard: tag.kind.redis.shard, generation: tag.generation, floor: tag.floor };
 }
 
 function down(): IdmintError {

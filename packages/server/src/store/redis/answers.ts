@@ -23,7 +23,7 @@ export function numberOf(text: string | undefined): number {
 /** The doubt a script answered; undefined when it is none. */
 export function doubtOf(answer: readonly string[]): RedisDoubt | undefined {
   const [status = "", generation, detail] = answer;
-  if (status === "missing") return { status };
+  if (status === "missing" && detail !== undefined) return { status, vacancy: detail };
   if (status === "moved") {
     return { status, generation: bigintOf(generation), agoMs: numberOf(detail) };
   }
@@ -31,6 +31,11 @@ export function doubtOf(answer: readonly string[]): RedisDoubt | undefined {
     return { status, generation: bigintOf(generation) };
   }
   return undefined;
+}
+
+/** What a seed's script compares: the generation it may replace though it is higher, and the emptiness it may end. */
+export function seedGuards(doubt: RedisDoubt): readonly [generation: string, vacancy: string] {
+  return doubt.status === "missing" ? ["", doubt.vacancy] : [String(doubt.generation), ""];
 }
 
 export function nonsense(): Error {

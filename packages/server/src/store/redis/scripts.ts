@@ -18,6 +18,9 @@ export interface Script {
  *
  * KEYS[1] is the tag's hash. Every script that needs to know the Redis it runs in begins with PRESENT.
  */
+/** How long an emptiness that nobody ends is remembered. */
+const FORGET_VACANCY_S = 60;
+
 const PRESENT = `
 local function text(number) return string.format('%.0f', number) end
 local function present()
@@ -29,6 +32,16 @@ local function clock()
   local time = redis.call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
+local function missing()
+  local vacancy = redis.call('HGET', KEYS[1], 'vacant')
+  if not vacancy then
+    local time = redis.call('TIME')
+    vacancy = time[1] .. '.' .. time[2]
+    redis.call('HSET', KEYS[1], 'vacant', vacancy)
+    redis.call('EXPIRE', KEYS[1], ${FORGET_VACANCY_S})
+  end
+  return {'missing', '0', vacancy}
+end
 `;
 
 /** `doubt` is why nothing may be issued under generation ARGV[1], or nil; `now` is Redis' clock. */
@@ -38,7 +51,7 @@ function checked(fields: readonly string[]): string {
 local now = clock()
 local function check(has)
   if has[4] then return {'moved', has[1] or '0', text(now - tonumber(has[4]))} end
-  if not has[1] or not has[5] or not has[6] then return {'missing', '0'} end
+  if not has[1] or not has[5] or not has[6] then return missing() end
   local run, history = present()
   if not run or not history then return redis.error_reply('ERR INFO tells neither run_id nor master_replid') end
   if has[2] ~= run or has[3] ~= history then return {'restarted', has[1]} end
@@ -90,25 +103,32 @@ const MOVING_MS = 10_000;
 /** How long the old shard remembers that a tag moved away. */
 const FORGET_MOVED_S = 3_600;
 
-/** ARGV: generation, the generation it may replace though it is higher (or ''), the tag, then fields and values. */
+/**
+ * ARGV: generation, the generation it may replace though it is higher (or ''), the emptiness it may end (or ''), the tag,
+ * then fields and values.
+ *
+ * INVARIANT: a seed is never taken on an empty Redis but in the very time of emptiness in which it was decided on. One
+ * that comes late, after Redis was emptied again, would begin below what a higher generation issued meanwhile.
+ */
 const SEED = `${PRESENT}
-local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_term')
+local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_term', 'vacant')
 if has[2] and clock() - tonumber(has[2]) < ${MOVING_MS} then
   return {'moved', has[1] or '0', text(clock() - tonumber(has[2]))}
 end
 if has[1] and tonumber(ARGV[1]) <= tonumber(has[1]) and (has[1] ~= ARGV[2] or has[1] == ARGV[1]) then
   return {'other-generation', has[1]}
 end
+if not has[1] and not has[2] and has[4] ~= ARGV[3] then return missing() end
 local run, history = present()
 if not run or not history then return redis.error_reply('ERR INFO tells neither run_id nor master_replid') end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 4))
+redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 5))
 `;
 
 /** KEYS[2]: the set of sequences of this shard. */
 export const SEQUENCE_SEED = script(`${SEED}
 redis.call('HSET', KEYS[1], 'seq_recently', '0', 'seq_long_term', has[3] or '0')
-redis.call('SADD', KEYS[2], ARGV[3])
+redis.call('SADD', KEYS[2], ARGV[4])
 return {'seeded'}
 `);
 
@@ -140,11 +160,10 @@ redis.call('SREM', KEYS[2], ARGV[1])
 return '1'
 `);
 
-/** KEYS and ARGV as in RETIRE. */
-export const RESTORE = script(`
-if redis.call('HDEL', KEYS[1], 'moved_at_ms') == 0 then return '0' end
-redis.call('PERSIST', KEYS[1])
-if redis.call('HEXISTS', KEYS[1], 'cur') == 1 then redis.call('SADD', KEYS[2], ARGV[1]) end
+/** Forgets a tag that was told to move: asked for again, it is given a new start. */
+export const FORGET = script(`
+if redis.call('HEXISTS', KEYS[1], 'moved_at_ms') == 0 then return '0' end
+redis.call('DEL', KEYS[1])
 return '1'
 `);
 

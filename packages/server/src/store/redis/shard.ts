@@ -1,7 +1,7 @@
 import type { RedisSequences, RedisShard, RedisSnowflakes } from "@idmint/core";
 import { Connection, type ConnectionConfig } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
-import { RESTORE, RETIRE } from "./scripts.ts";
+import { FORGET, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
 import { SnowflakeScripts } from "./snowflakes.ts";
 
@@ -32,8 +32,8 @@ export class RedisShardClient implements RedisShard {
     await this.#connection.script(RETIRE, [keyOf(tag), SEQUENCES_KEY], [tag]);
   }
 
-  async restore(tag: string): Promise<void> {
-    await this.#connection.script(RESTORE, [keyOf(tag), SEQUENCES_KEY], [tag]);
+  async forget(tag: string): Promise<void> {
+    await this.#connection.script(FORGET, [keyOf(tag)], []);
   }
 
   async close(): Promise<void> {

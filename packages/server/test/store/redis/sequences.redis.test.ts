@@ -1,19 +1,19 @@
 // What the scripts of sequences promise, on a real Redis.
 import { inspect } from "node:util";
-import { MAX_SAFE_ID } from "@idmint/core";
+import { MAX_SAFE_ID, type RedisDoubt } from "@idmint/core";
 import { expect, test } from "vitest";
 import { RedisShardClient } from "../../../src/store/redis/shard.ts";
-import { hashOf, ownRedis, shardOf } from "./support.ts";
+import { begin, hashOf, ownRedis, shardOf } from "./support.ts";
 
 const tag = "orders";
-const seed = { tag, generation: 1n, cur: 0n, max: 100n, instead: undefined };
+const seed = { tag, generation: 1n, cur: 0n, max: 100n };
 
 test("issues after a seed, checks before it counts, and never runs past the maximum", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
   const ask = { tag, generation: 1n, seen: 0n };
-  expect(await sequences.issue({ ...ask, count: 1 })).toEqual({ status: "missing" });
-  expect(await sequences.seed(seed)).toEqual({ status: "seeded" });
+  expect(await sequences.issue({ ...ask, count: 1 })).toMatchObject({ status: "missing" });
+  expect(await begin(sequences, seed)).toEqual({ status: "seeded" });
   expect(await sequences.issue({ ...ask, count: 60 })).toEqual({
     status: "issued",
     before: 0n,
@@ -41,7 +41,7 @@ test("issues after a seed, checks before it counts, and never runs past the maxi
 test("counts exactly up to the last id that Lua's numbers hold", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed({ ...seed, cur: MAX_SAFE_ID - 3n, max: MAX_SAFE_ID });
+  await begin(sequences, { ...seed, cur: MAX_SAFE_ID - 3n, max: MAX_SAFE_ID });
   const ask = { tag, generation: 1n, seen: MAX_SAFE_ID - 3n };
   const ids: bigint[] = [];
   for (let i = 0; i < 3; i++) {
@@ -58,7 +58,7 @@ test("counts exactly up to the last id that Lua's numbers hold", async () => {
 test("believes only the generation it was seeded for, and takes only a newer one", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed({ ...seed, generation: 5n, cur: 500n, max: 600n });
+  await begin(sequences, { ...seed, generation: 5n, cur: 500n, max: 600n });
   const ask = { tag, count: 1, seen: 0n };
   for (const generation of [4n, 6n]) {
     expect(await sequences.issue({ ...ask, generation })).toEqual({
@@ -67,19 +67,19 @@ test("believes only the generation it was seeded for, and takes only a newer one
     });
   }
   for (const generation of [4n, 5n]) {
-    expect(await sequences.seed({ ...seed, generation })).toEqual({
+    expect(await sequences.seed({ ...seed, generation, doubt: doubtOf(9n) })).toEqual({
       status: "other-generation",
       generation: 5n,
     });
   }
   // After the RDBMS went back and was accepted: lower, but instead of what the caller saw.
-  expect(await sequences.seed({ ...seed, generation: 3n, instead: 4n })).toMatchObject({
+  expect(await sequences.seed({ ...seed, generation: 3n, doubt: doubtOf(4n) })).toMatchObject({
     status: "other-generation",
   });
-  expect(await sequences.seed({ ...seed, generation: 3n, instead: 5n })).toEqual({
+  expect(await sequences.seed({ ...seed, generation: 3n, doubt: doubtOf(5n) })).toEqual({
     status: "seeded",
   });
-  expect(await sequences.seed({ ...seed, generation: 3n, instead: 3n })).toMatchObject({
+  expect(await sequences.seed({ ...seed, generation: 3n, doubt: doubtOf(3n) })).toMatchObject({
     status: "other-generation",
   });
 });
@@ -87,7 +87,7 @@ test("believes only the generation it was seeded for, and takes only a newer one
 test("raises only its own generation, and only upwards", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed({ ...seed, generation: 2n });
+  await begin(sequences, { ...seed, generation: 2n });
   expect(await sequences.raise({ tag, generation: 1n, max: 900n })).toBe(false);
   expect(await sequences.raise({ tag, generation: 3n, max: 900n })).toBe(false);
   expect(await sequences.raise({ tag, generation: 2n, max: 99n })).toBe(false);
@@ -99,7 +99,7 @@ test("raises only its own generation, and only upwards", async () => {
 test("refuses when it counts below what the caller has seen answered", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   await sequences.issue({ tag, generation: 1n, count: 50, seen: 0n });
   await redis.command("HSET", `idmint:{${tag}}`, "cur", "40");
   expect(await sequences.issue({ tag, generation: 1n, count: 1, seen: 50n })).toEqual({
@@ -111,7 +111,7 @@ test("refuses when it counts below what the caller has seen answered", async () 
 test("refuses an older snapshot of the same generation, since another process wrote it", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   await sequences.issue({ tag, generation: 1n, count: 10, seen: 0n });
   await redis.command("SAVE");
   await sequences.issue({ tag, generation: 1n, count: 10, seen: 10n });
@@ -122,7 +122,7 @@ test("refuses an older snapshot of the same generation, since another process wr
   const doubt = { status: "restarted", generation: 1n };
   expect(await again.issue({ tag, generation: 1n, count: 1, seen: 0n })).toEqual(doubt);
   expect(await again.issue({ tag, generation: 2n, count: 1, seen: 0n })).toEqual(doubt);
-  await again.seed({ ...seed, generation: 2n, cur: 100n, max: 200n });
+  await begin(again, { ...seed, generation: 2n, cur: 100n, max: 200n });
   expect(await again.issue({ tag, generation: 2n, count: 1, seen: 20n })).toMatchObject({
     status: "issued",
     last: 101n,
@@ -134,11 +134,11 @@ test("refuses after a fail-over, and after the old master followed the new one f
   const replica = await ownRedis();
   const first = (await shardOf(master.url)).sequences;
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
-  await first.seed(seed);
+  await begin(first, seed);
   await replica.follow(master);
   // A first replica gives the master a new history, so it is seeded again before it counts on.
   expect(await first.issue(ask)).toMatchObject({ status: "restarted" });
-  await first.seed({ ...seed, instead: 1n, generation: 2n });
+  await begin(first, { ...seed, generation: 2n });
   await first.issue({ ...ask, generation: 2n, count: 10 });
   await until(async () => (await hashOf(replica, tag))["cur"] === "10");
   await replica.promote();
@@ -157,19 +157,36 @@ test("refuses after a fail-over, and after the old master followed the new one f
 test("emptied by FLUSHALL, it knows nothing of the tag", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   await redis.command("FLUSHALL");
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
-  expect(await sequences.issue(ask)).toEqual({ status: "missing" });
+  expect(await sequences.issue(ask)).toMatchObject({ status: "missing" });
   expect(await sequences.raise({ tag, generation: 1n, max: 900n })).toBe(false);
   await sequences.writeRates([{ tag, generation: 1n, recently: 1, longTerm: 1 }]);
-  expect(await hashOf(redis, tag)).toEqual({});
+  // Nothing but the note that there is nothing.
+  expect(Object.keys(await hashOf(redis, tag))).toEqual(["vacant"]);
+});
+
+test("a seed that comes late does not start an emptied Redis anew", async () => {
+  const redis = await ownRedis();
+  const { sequences } = await shardOf(redis.url);
+  const ask = { tag, generation: 1n, count: 1, seen: 0n };
+  const doubt = await sequences.issue(ask);
+  if (doubt.status !== "missing") throw new Error(doubt.status);
+  // Another server is faster, ids are issued, and Redis is emptied; then the seed arrives.
+  await begin(sequences, { ...seed, generation: 2n, cur: 100n, max: 200n });
+  await redis.command("FLUSHALL");
+  expect(await sequences.seed({ ...seed, doubt })).toMatchObject({ status: "missing" });
+  const again = await sequences.issue(ask);
+  expect(again).toMatchObject({ status: "missing" });
+  expect(again).not.toEqual(doubt);
+  expect(await sequences.seed({ ...seed, doubt })).toEqual(again);
 });
 
 test("at its memory limit it issues nothing and counts nothing, and goes on afterwards", async () => {
   const redis = await ownRedis({ settings: { "maxmemory-policy": "noeviction" } });
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   await sequences.issue(ask);
   await redis.command("CONFIG", "SET", "maxmemory", "1");
@@ -181,7 +198,7 @@ test("at its memory limit it issues nothing and counts nothing, and goes on afte
 test("what was in flight when the connection broke is not sent again", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url, 300);
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   redis.pause();
   const inFlight = Array.from({ length: 3 }, () => sequences.issue(ask));
@@ -202,8 +219,8 @@ test("what was in flight when the connection broke is not sent again", async () 
 test("lists what it was seeded for, reads it, and writes the rates of what is still there", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
-  await sequences.seed(seed);
-  await sequences.seed({ ...seed, tag: "users", max: 7n });
+  await begin(sequences, seed);
+  await begin(sequences, { ...seed, tag: "users", max: 7n });
   expect(new Set((await sequences.list("0", 100)).tags)).toEqual(new Set([tag, "users"]));
   await sequences.writeRates([
     { tag, generation: 1n, recently: 12.345, longTerm: 0.5 },
@@ -216,25 +233,29 @@ test("lists what it was seeded for, reads it, and writes the rates of what is st
   ]);
   expect(await hashOf(redis, tag)).toMatchObject({ seq_recently: "12.35", seq_long_term: "0.5" });
   // The next generation goes on with the long-term rate.
-  await sequences.seed({ ...seed, generation: 2n });
+  await begin(sequences, { ...seed, generation: 2n });
   expect((await sequences.read([tag]))[0]).toMatchObject({ longTermRate: 0.5 });
   await sequences.unlist("users");
   expect((await sequences.list("0", 100)).tags).toEqual([tag]);
 });
 
-test("a tag that moves away is neither counted nor seeded, until that is taken back", async () => {
+test("a tag that moves away is neither counted nor seeded, and starts anew when that is forgotten", async () => {
   const redis = await ownRedis();
   const shard = await shardOf(redis.url);
   const { sequences } = shard;
-  await sequences.seed(seed);
+  await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
+  // Only what was told to move is forgotten.
+  await shard.forget(tag);
+  expect(await sequences.issue(ask)).toMatchObject({ status: "issued" });
   await shard.retire(tag);
   const moved = { status: "moved", generation: 1n };
   expect(await sequences.issue(ask)).toMatchObject(moved);
-  expect(await sequences.seed({ ...seed, generation: 9n })).toMatchObject(moved);
+  expect(await begin(sequences, { ...seed, generation: 9n })).toMatchObject(moved);
   expect((await sequences.list("0", 100)).tags).toEqual([]);
-  await shard.restore(tag);
-  expect(await sequences.issue(ask)).toMatchObject({ status: "issued", last: 1n });
+  await shard.forget(tag);
+  expect(await sequences.issue(ask)).toMatchObject({ status: "missing" });
+  expect(await begin(sequences, { ...seed, generation: 2n })).toEqual({ status: "seeded" });
   expect((await sequences.list("0", 100)).tags).toEqual([tag]);
 });
 
@@ -253,6 +274,10 @@ test("errors hold neither the password nor what was sent", async () => {
   expect(outcome).toMatchObject({ reason: { reason: "STORE_UNAVAILABLE" } });
   expect(inspect(outcome, { depth: 9, showHidden: true })).not.toContain("secret");
 });
+
+function doubtOf(generation: bigint): RedisDoubt {
+  return { status: "other-generation", generation };
+}
 
 async function until(holds: () => Promise<boolean>): Promise<void> {
   const end = performance.now() + 20_000;

@@ -7,22 +7,19 @@ const tag = "events";
 const generation = 1n;
 const FAR_AHEAD_MS = 3_600_000;
 
-async function nowOf(snowflakes: RedisSnowflakes): Promise<number> {
-  const { nowMs } = await snowflakes.issue({ tag: "none", generation, count: 0, seen: 0 });
-  return nowMs;
-}
-
 async function seeded(
   snowflakes: RedisSnowflakes,
   { firstMs, limitMs }: { firstMs?: number; limitMs?: number } = {},
 ): Promise<number> {
-  const nowMs = await nowOf(snowflakes);
+  const doubt = await snowflakes.issue({ tag, generation, count: 0, seen: 0 });
+  if (doubt.status !== "missing") throw new Error(doubt.status);
+  const { nowMs } = doubt;
   const answer = await snowflakes.seed({
     tag,
     generation,
     first: positionOf(nowMs + (firstMs ?? 0), 0),
     limitMs: nowMs + (limitMs ?? FAR_AHEAD_MS),
-    instead: undefined,
+    doubt,
   });
   expect(answer).toEqual({ status: "seeded" });
   return nowMs;
