@@ -193,6 +193,18 @@ test("next_max_normal_sequence refuses what a raise refuses", async () => {
   });
 });
 
+test("next_max_normal_sequence judges the row as it is when the lock is had", async () => {
+  await withStore(async (store, { config, database }) => {
+    const pause = database.query(`BEGIN;
+      UPDATE idmint.tag SET state = 'PAUSED', written_by = pg_current_xact_id()::xid WHERE name = 'r';
+      SELECT pg_sleep(0.7); COMMIT`);
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(await nextMax(config.url, "r", "5")).toBe("refused 55000");
+    await pause;
+    expect((await store.getTags(["r"]))[0]).toMatchObject({ state: "PAUSED", floor: 0n });
+  });
+});
+
 test("next_max_normal_sequence and raises at once share nothing", async () => {
   await withStore(async (store, harness) => {
     const ranges: { from: bigint; to: bigint }[] = [];
