@@ -71,6 +71,7 @@ export class TicketSource implements TagSource {
     );
   }
 
+  /** In the order of their first ids: those of several slots interleave. */
   async take(count: number, call: Patience): Promise<TakenIds> {
     const segments = await this.#buffer.take(count, call);
     const ascending = segments.toSorted((a, b) => (a.base < b.base ? -1 : 1));

@@ -14,7 +14,7 @@ import {
   openTicketDatabases,
   type PostgresTicketDatabase,
   type TicketConfig,
-} from "../../src/store/ticket/fleet.ts";
+} from "../../src/store/ticket/backend.ts";
 import { until } from "./children.ts";
 
 const ID = "orders.1";

@@ -1,6 +1,6 @@
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { afterAll, beforeAll } from "vitest";
-import { migrate, openTicketDatabases, type TicketConfig } from "../../src/store/ticket/fleet.ts";
+import { migrate, openTicketDatabases, type TicketConfig } from "../../src/store/ticket/backend.ts";
 import { ticketSuite } from "./ticket-suite.ts";
 
 let server: TestPostgres;
