@@ -1,2 +1,6 @@
 export { type Code, CoordinationError, type NodeCause, type Reason } from "./errors.ts";
+export type { LockEvent } from "./lock/events.ts";
+export type { LockGrant } from "./lock/grant.ts";
+export { type AcquireOptions, createLocks, type Lock, type Locks } from "./lock/locks.ts";
+export type { LocksOptions, TokenSource } from "./lock/options.ts";
 export { RedisNode, type RedisSource } from "./redis/node.ts";

@@ -32,7 +32,8 @@ const ONCE = {
 } as const;
 
 /** Answers of a Redis that may work again by itself; any other error answer is NODE_REFUSED. */
-const PASSING = /^(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|READONLY|TRYAGAIN)\b/;
+const PASSING =
+  /^(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|NOSCRIPT|READONLY|TRYAGAIN)\b/;
 
 export class RedisNode implements AsyncDisposable {
   /** host:port, for errors and events. */
@@ -102,7 +103,11 @@ export class RedisNode implements AsyncDisposable {
     values: { readonly keys: readonly string[]; readonly args: readonly (string | number)[] },
     limits: CallLimits,
   ): Promise<unknown> {
-    return this.run(what, (redis) => runScript(redis, script, values.keys, values.args), limits);
+    const { keys, args } = values;
+    const end = performance.now() + limits.timeoutMs;
+    const isWanted = (): boolean =>
+      performance.now() < end && limits.signal?.aborted !== true && !this.#isClosed;
+    return this.run(what, (redis) => runScript(redis, script, keys, args, isWanted), limits);
   }
 
   /** Calls `listener` whenever the connection breaks; the answer ends it. */
