@@ -1,3 +1,6 @@
+export { type CampaignOptions, createElection, type Election } from "./election/election.ts";
+export type { Leadership } from "./election/leadership.ts";
+export type { ElectionEvent, ElectionOptions } from "./election/options.ts";
 export { type Code, CoordinationError, type NodeCause, type Reason } from "./errors.ts";
 export type { LockEvent } from "./lock/events.ts";
 export type { LockGrant } from "./lock/grant.ts";

@@ -1,4 +1,4 @@
-import { CoordinationError, type NodeCause } from "../errors.ts";
+import { asError, type NodeCause } from "../errors.ts";
 
 /** What the nodes said so far. */
 export interface Tally<T> {
@@ -48,10 +48,4 @@ export async function ask<N extends { readonly name: string }, T>(
     );
   }
   return promise;
-}
-
-function asError(error: unknown): CoordinationError {
-  if (error instanceof CoordinationError) return error;
-  const text = error instanceof Error ? error.message : String(error);
-  return new CoordinationError("NODE_UNAVAILABLE", text, { cause: error });
 }
