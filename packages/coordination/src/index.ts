@@ -6,4 +6,14 @@ export type { LockEvent } from "./lock/events.ts";
 export type { LockGrant } from "./lock/grant.ts";
 export { type AcquireOptions, createLocks, type Lock, type Locks } from "./lock/locks.ts";
 export type { LocksOptions, TokenSource } from "./lock/options.ts";
-export { RedisNode, type RedisSource } from "./redis/node.ts";
+export type {
+  Message,
+  Queue,
+  QueueEvent,
+  QueueOptions,
+  QueueOrder,
+  TakenMessage,
+  TakeOptions,
+} from "./queue/api.ts";
+export { createQueue } from "./queue/queue.ts";
+export type { RedisSource } from "./redis/node.ts";

@@ -83,10 +83,15 @@ export class RedisNode implements AsyncDisposable {
       const text = `${MAX_IN_FLIGHT} commands wait for ${this.name} already; call less at once`;
       throw new CoordinationError("OVERLOADED", text);
     }
-    const start = performance.now();
-    if (!this.isReady) await this.#ready(what, { timeoutMs, signal });
-    const leftMs = Math.max(1, timeoutMs - (performance.now() - start));
     this.#inFlight++;
+    const start = performance.now();
+    try {
+      if (!this.isReady) await this.#ready(what, { timeoutMs, signal });
+    } catch (error) {
+      this.#inFlight--;
+      throw error;
+    }
+    const leftMs = Math.max(1, timeoutMs - (performance.now() - start));
     // Counted until Redis answers or the connection is gone, not until the caller stops to wait.
     const work = send(this.redis).finally(() => this.#inFlight--);
     try {
@@ -180,9 +185,13 @@ export class RedisNode implements AsyncDisposable {
   };
 }
 
-/** ioredis hangs the command with its arguments on an error, and those of AUTH are the password. */
+/**
+ * ioredis hangs the command with its arguments on an error, and Redis repeats those of a command that it does not know.
+ * Those of HELLO and AUTH hold the password.
+ */
 function withoutArguments(error: unknown): Error {
-  const message = error instanceof Error ? error.message : String(error);
+  const whole = error instanceof Error ? error.message : String(error);
+  const message = whole.replace(/, with args beginning with:.*$/s, "");
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return new Error(message === "" ? code : message);
 }
