@@ -15,7 +15,7 @@ export function majorityOf(nodeCount: number): number {
 }
 
 /** Whether more answers can change nothing: a majority said yes, or none can any more. */
-export function isDecided(tally: Tally<unknown>, nodeCount: number): boolean {
+function isDecided(tally: Tally<unknown>, nodeCount: number): boolean {
   const { yes, no, failed } = tally;
   const majority = majorityOf(nodeCount);
   return yes.length >= majority || nodeCount - no.length - failed.length < majority;
