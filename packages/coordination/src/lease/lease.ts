@@ -89,7 +89,7 @@ export class Lease {
     });
   }
 
-  /** Its holder gives it back. False when it is not held any more. */
+  /** Its holder gives it back. False when it was not held any more. */
   end(): boolean {
     const wasHeld = this.isHeld;
     this.#state = ended(this.#state);
@@ -117,6 +117,8 @@ export class Lease {
   async #clear(): Promise<void> {
     const { runtime, isRenewed, graceMs } = this.#options;
     const start = runtime.now();
+    // A renewal on its way may have been confirmed before the connection broke.
+    await this.#renewal;
     while (this.isHeld) {
       const answer = await (isRenewed ? this.renew() : this.#options.verify());
       if (answer.type === "refused") this.#lose(answer.error);

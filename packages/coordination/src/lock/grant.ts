@@ -19,6 +19,7 @@ export class LockGrant implements AsyncDisposable {
   readonly #claim: LockClaim;
   readonly #settings: LockSettings;
   readonly #lease: Lease;
+  #isReleased = false;
   readonly #forget: readonly (() => void)[];
 
   constructor(
@@ -40,7 +41,11 @@ export class LockGrant implements AsyncDisposable {
       askedAt,
       isRenewed: isExtended,
       graceMs: nodeTimeoutMs,
-      renew: () => this.#poll("extending", (node) => node.extend(claim, ttlMs, limits)),
+      renew: async () => {
+        const answer = await this.#poll("extending", (node) => node.extend(claim, ttlMs, limits));
+        if (answer.type === "confirmed") onEvent({ type: "lock-extended", lock: this.lock, token });
+        return answer;
+      },
       verify: () => this.#poll("looking at", (node) => node.holds(claim, limits)),
       over: (cause) =>
         this.#lost(
@@ -77,7 +82,6 @@ export class LockGrant implements AsyncDisposable {
     this.assert();
     const answer = await this.#lease.renew();
     if (answer.type !== "confirmed") throw answer.error;
-    this.#settings.onEvent({ type: "lock-extended", lock: this.lock, token: this.token });
   }
 
   /**
@@ -85,7 +89,10 @@ export class LockGrant implements AsyncDisposable {
    * majority knows or cannot know.
    */
   async release(): Promise<void> {
-    if (!this.#lease.end()) return;
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    // A lock that may be lost may be there still, and others would wait for it.
+    this.#lease.end();
     this.#stopWatching();
     const limits = { timeoutMs: this.#settings.nodeTimeoutMs };
     const { yes } = await ask(this.#nodes, (node) => node.release(this.#claim, limits));

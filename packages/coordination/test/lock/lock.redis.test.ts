@@ -73,7 +73,9 @@ test("a lock is extended by itself; without that it is over in time and says so"
   expect(left.signal.reason).toBeInstanceOf(CoordinationError);
   expect(() => left.assert()).toThrow("LOCK_LOST");
   expect(await failure(left.extend())).toMatchObject({ reason: "LOCK_LOST", code: "ABORTED" });
-  expect(events.map(({ type }) => type)).toEqual(["lock-taken", "lock-lost"]);
+  await left.release();
+  expect(events.map(({ type }) => type)).toEqual(["lock-taken", "lock-lost", "lock-released"]);
+  expect(events.at(-1)).toMatchObject({ isComplete: false });
   await kept.release();
 });
 
