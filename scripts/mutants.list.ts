@@ -12,6 +12,8 @@ const state = "packages/core/src/segment/buffer-state.ts";
 const service = "packages/server/src/service";
 const cursor = "packages/core/src/segment/cursor.ts";
 
+const coordination = "packages/coordination";
+
 const sqlite = "packages/server/src/store/sqlite";
 const postgres = "packages/server/src/store/postgres";
 const onSqlite = "packages/server/test/store/sqlite.test.ts";
@@ -338,5 +340,41 @@ export const mutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: ["packages/client/test/retries.test.ts"],
+  },
+  {
+    name: "a fencing token is known to no majority",
+    file: `${coordination}/src/lock/acquire.ts`,
+    find: `if (isMinting && nodes.length === 1) return token;`,
+    replace: `if (isMinting) return token;`,
+    tests: [`${coordination}/test/lock/tokens.model.test.ts`],
+  },
+  {
+    name: "a node whose counter is higher confirms a token",
+    file: `${coordination}/src/lock/acquire.ts`,
+    find: `  requireMajority(confirmed, attempt, "confirming");`,
+    replace: ``,
+    tests: [`${coordination}/test/lock/tokens.model.test.ts`],
+  },
+  {
+    name: "a renewal that came too late brings a lease back",
+    file: `${coordination}/src/lease/lease-state.ts`,
+    find: `  const current = looked(state, now);`,
+    replace: `  const current: LeaseState = { ...state, phase: "held" };`,
+    tests: [`${coordination}/test/lease/lease-state.model.test.ts`],
+  },
+  {
+    name: "whoever failed to take a lock frees its holder's",
+    file: `${coordination}/src/lock/lock-node.ts`,
+    find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+redis.call('DEL', KEYS[1])`,
+    replace: `redis.call('DEL', KEYS[1])`,
+    tests: [`${coordination}/test/lock/lock.redis.test.ts`],
+  },
+  {
+    name: "a Redis that does not know what was elects at once",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `if seen_here ~= here or (ARGV[2] ~= '' and ARGV[2] ~= here) then`,
+    replace: `if false then`,
+    tests: [`${coordination}/test/election/election.redis.test.ts`],
   },
 ];

@@ -34,22 +34,18 @@ function takeNumbers(tag: IdTag, { numbers }: TurnOfIds): number {
   return taken;
 }
 
-function takeBigints(tag: IdTag, ids: TurnOfIds): number {
-  const { bigints } = ids;
+function takeBigints(tag: IdTag, { bigints }: TurnOfIds): number {
   let taken = 0;
   try {
     for (; taken < TURN; taken++) bigints[taken] = tag.nextSync();
   } catch (thrown) {
     assertNotReady(thrown);
   }
-  ids.unpack(taken);
   return taken;
 }
 
-async function takeAwaited(tag: IdTag, ids: TurnOfIds): Promise<number> {
-  const { bigints } = ids;
+async function takeAwaited(tag: IdTag, { bigints }: TurnOfIds): Promise<number> {
   for (let at = 0; at < TURN; at++) bigints[at] = await tag.next();
-  ids.unpack(TURN);
   return TURN;
 }
 
@@ -59,8 +55,8 @@ function assertNotReady(thrown: unknown): void {
 
 const TAKES: Readonly<Record<string, Take>> = {
   number: takeNumbers,
-  bigint: takeBigints,
-  awaited: takeAwaited,
+  bigint: (tag, ids) => ids.unpack(takeBigints(tag, ids)),
+  awaited: async (tag, ids) => ids.unpack(await takeAwaited(tag, ids)),
 };
 
 async function drain(

@@ -10,34 +10,36 @@ import { Stretches, TURN, TurnOfIds } from "./stretches.ts";
 const DEADLINE_MS = 20_000;
 
 /** Fills a turn with the values from `base` on. */
-type Make = (ids: TurnOfIds, base: number) => void | Promise<void>;
+type Make = (ids: TurnOfIds, base: number) => unknown;
 
 function makeNumbers({ numbers }: TurnOfIds, base: number): void {
   for (let at = 0; at < TURN; at++) numbers[at] = base + at;
 }
 
-function makeBigints(ids: TurnOfIds, base: number): void {
-  const { bigints } = ids;
+function makeBigints({ bigints }: TurnOfIds, base: number): void {
   const first = BigInt(base);
   for (let at = 0; at < TURN; at++) bigints[at] = first + BigInt(at);
-  ids.unpack(TURN);
 }
 
 async function ready(id: bigint): Promise<bigint> {
   return id;
 }
 
-async function makeAwaited(ids: TurnOfIds, base: number): Promise<void> {
-  const { bigints } = ids;
+async function makeAwaited({ bigints }: TurnOfIds, base: number): Promise<void> {
   const first = BigInt(base);
   for (let at = 0; at < TURN; at++) bigints[at] = await ready(first + BigInt(at));
-  ids.unpack(TURN);
 }
 
 const MAKES: Readonly<Record<string, Make>> = {
   number: makeNumbers,
-  bigint: makeBigints,
-  awaited: makeAwaited,
+  bigint: (ids, base) => {
+    makeBigints(ids, base);
+    ids.unpack(TURN);
+  },
+  awaited: async (ids, base) => {
+    await makeAwaited(ids, base);
+    ids.unpack(TURN);
+  },
 };
 
 async function floor(

@@ -1,3 +1,6 @@
+// Nothing but a return stands behind a hot loop, here and where ids are taken: V8 compiles a loop while it runs for the
+// first time, does not know what comes after it, and would throw the compiled code away again and again there.
+
 /** Ids that are taken before the event loop has its turn: so many that turns cost nothing, so few that loads get through. */
 export const TURN = 20_000;
 
@@ -10,13 +13,14 @@ export class TurnOfIds {
   readonly bigints: BigUint64Array = new BigUint64Array(TURN);
   readonly #halves = new Uint32Array(this.bigints.buffer);
 
-  /** Makes `numbers` of the first `count` of `bigints`, which are below 2^53. The halves are those of a little-endian. */
-  unpack(count: number): void {
+  /** Makes `numbers` of the first `count` of `bigints`, which are below 2^53. The halves are those of a little-endian. Answers the count. */
+  unpack(count: number): number {
     const { numbers } = this;
     const halves = this.#halves;
     for (let at = 0; at < count; at++) {
       numbers[at] = (halves[2 * at + 1] ?? 0) * 2 ** 32 + (halves[2 * at] ?? 0);
     }
+    return count;
   }
 }
 
@@ -36,13 +40,7 @@ export class Stretches {
 
   /** Looks at the first `count` of these ids. */
   see(ids: Float64Array, count: number): void {
-    let next = this.#next;
-    for (let at = 0; at < count; at++) {
-      const id = ids[at] ?? Number.NaN;
-      if (id !== next) this.#begin(id, next);
-      next = id + 1;
-    }
-    this.#next = next;
+    this.#next = this.#seeFrom(this.#next, ids, count);
   }
 
   /** Pairs of stretches that overlap: ids that came twice. */
@@ -51,6 +49,16 @@ export class Stretches {
     const all = this.#starts.map((start, at) => ({ start, end: ends[at] ?? Number.NaN }));
     const sorted = all.toSorted((a, b) => a.start - b.start);
     return sorted.filter(({ start }, at) => start < (sorted[at - 1]?.end ?? 0)).length;
+  }
+
+  #seeFrom(first: number, ids: Float64Array, count: number): number {
+    let next = first;
+    for (let at = 0; at < count; at++) {
+      const id = ids[at] ?? Number.NaN;
+      if (id !== next) this.#begin(id, next);
+      next = id + 1;
+    }
+    return next;
   }
 
   #begin(start: number, endOfLast: number): void {
