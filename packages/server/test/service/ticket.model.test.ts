@@ -161,7 +161,8 @@ test("whatever moves, dies, comes back and is lost, no id is repeated and no slo
         maxLength: 40,
       }),
       fc.array(step, { minLength: 5, maxLength: 50 }),
-      async (scheduler, fates, steps) => {
+      fc.boolean(),
+      async (scheduler, fates, steps, inTurn) => {
         const world = new World(scheduler, fates);
         await make(world.databases.slice(0, 2));
         const runs: Promise<void>[] = [];
@@ -188,6 +189,8 @@ test("whatever moves, dies, comes back and is lost, no id is repeated and no slo
             }
           };
           runs.push(scheduler.schedule(Promise.resolve(), each.do).then(act));
+          // Each after the other has ended, or all at once.
+          if (inTurn) await scheduler.waitIdle();
         }
         await scheduler.waitIdle();
         // A load that lost its answers waits for nothing, so all end.
@@ -203,7 +206,7 @@ test("whatever moves, dies, comes back and is lost, no id is repeated and no slo
         seen.ids += world.received.size;
       },
     ),
-    { numRuns: 600 },
+    { numRuns: 1_500 },
   );
   expect(seen.moves).toBeGreaterThan(100);
   expect(seen.loads).toBeGreaterThan(1_000);
@@ -243,13 +246,17 @@ function max(ids: readonly bigint[]): bigint {
 
 test("a dead database is left alone for its back-off time, and comes back above the fleet's highest id", async () => {
   const databases = await three();
-  const { time, lost, load } = await server(databases);
+  const { time, lost, load, fleet } = await server(databases);
   const [, b] = databases;
   const own = new Set(b?.slots(ID).map(({ slot }) => BigInt(slot)));
+  const failures = (): number => fleet.all().reduce((sum, each) => sum + each.failures, 0);
   b?.stop();
   const before: bigint[] = [];
   for (let i = 0; i < 30; i++) before.push(...(await load(20)));
-  expect(lost).toEqual(["b"]);
+  expect([lost, failures()]).toEqual([["b"], 1]);
+  time.advance(500);
+  for (let i = 0; i < 30; i++) before.push(...(await load(20)));
+  expect([lost, failures()]).toEqual([["b"], 2]);
   expect(before.some((id) => own.has(id % BigInt(SLOTS)))).toBe(false);
   b?.start();
   before.push(...(await load(20)));
@@ -278,6 +285,26 @@ test("a database that was restarted unnoticed issues nothing before its slots ar
   const fromB = ids.filter((id) => own.has(id % BigInt(SLOTS)));
   expect(fromB).toHaveLength(1);
   expect(fromB[0]).toBeGreaterThan(high);
+});
+
+test("a slot that moves to a database without any goes on above what it issued, within ten seconds", async () => {
+  const databases = ["a", "b", "c"].map((name) => new MemoryTicketDatabase(name));
+  await make(databases.slice(0, 2));
+  const { time, load } = await server(databases);
+  const ids: bigint[] = [];
+  for (let i = 0; i < 6; i++) ids.push(...(await load(100)));
+  await applyPlan(databases, await planTag(databases, ID, ["a", "b", "c"]));
+  const moved = new Set(databases[2]?.slots(ID).map(({ slot }) => BigInt(slot)));
+  expect(moved.size).toBe(2);
+  const bound = max(ids);
+  time.advance(10_000);
+  const after: bigint[] = [];
+  for (let i = 0; i < 6; i++) after.push(...(await load(100)));
+  const fromC = after.filter((id) => moved.has(id % BigInt(SLOTS)));
+  expect(fromC).toHaveLength(200);
+  for (const id of fromC) expect(id).toBeGreaterThan(bound);
+  const all = [...ids, ...after];
+  expect(new Set(all).size).toBe(all.length);
 });
 
 test("without a database that answers a load is refused, with the time to come back", async () => {
