@@ -13,6 +13,7 @@ import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
+import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
@@ -69,7 +70,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       await Promise.all(ticketDatabases.map((database) => database.close()));
     };
     undo.unshift(closeTickets);
-    const redisShards = await openRedisShards(redisConfigsOf(config), emit);
+    const redisShards = await openRedisShards(redisConfigsOf(config, emit));
     const closeRedis = async (): Promise<void> => {
       await Promise.all(redisShards.map((shard) => shard.close()));
     };
@@ -166,9 +167,12 @@ export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
 }
 
 /** The Redis shards of a configuration. */
-export function redisConfigsOf(config: Config): readonly RedisShardConfig[] {
+function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[] {
   const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
-  return [...redisUrls].map(([name, url]) => ({ name, url, password, timeoutMs }));
+  return [...redisUrls].map(([name, url]) => {
+    const onChange = redisEvents(name, realSystem.clock, emit);
+    return { name, url, password, timeoutMs, onChange };
+  });
 }
 
 /** Makes the store of a configuration where there is none, and brings its schema up to date. */

@@ -1,4 +1,4 @@
-import { type AcceptStore, type Store, type TicketDatabase, VersionGuard } from "@idmint/core";
+import { type AcceptStore, type Store, VersionGuard } from "@idmint/core";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
@@ -10,13 +10,14 @@ import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { Lookup } from "../service/lookup.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
-import { NOWHERE } from "../service/placement.ts";
 import { Poll } from "../service/poll.ts";
+import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { sourceMaker } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
+import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
+import type { RedisTags } from "./redis.ts";
 import { realSystem, type System } from "./system.ts";
-import { createTickets } from "./tickets.ts";
 import { serverVersion } from "./version.ts";
 
 /** Allocations that can still be given back; more push the oldest out. */
@@ -34,12 +35,8 @@ export interface Services {
   readonly ids: IdService;
   readonly node: NodeService;
   readonly poll: Poll;
+  readonly redis: RedisTags;
   readonly tags: TagService;
-}
-
-/** Where tags count besides the store. */
-export interface Elsewhere {
-  readonly ticketDatabases: readonly TicketDatabase[];
 }
 
 export function createServices(
@@ -49,29 +46,29 @@ export function createServices(
   authorise: Authorise,
   gcCures: () => GcCures,
   system: System = realSystem,
-  { ticketDatabases }: Elsewhere = { ticketDatabases: [] },
+  places: Elsewhere = NOWHERE_ELSE,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
   const storeTimeoutMs = config.storeTimeoutMs + STORE_GRACE_MS;
   const common = { store, guard, clock, timers, afterTurn, storeTimeoutMs, counters, emit };
-  const grants = new Grants({
-    ...common,
-    onWentBack: (tag, detail) => {
-      poll.noteWentBack();
-      directory.fenceTag(tag, detail);
-    },
-  });
+  const onWentBack = (tag: string, detail: string): void => {
+    poll.noteWentBack();
+    directory.fenceTag(tag, detail);
+  };
+  const grants = new Grants({ ...common, onWentBack });
+  const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
   const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
-  const tickets = createTickets(
-    ticketDatabases,
-    { system, counters, emit },
-    { prefetchShare, maxWaiters, timeoutMs: config.ticketTimeoutMs + STORE_GRACE_MS },
+  const elsewhere = createElsewhere(
+    places,
+    config,
+    { system, store, raises, counters, emit },
+    STORE_GRACE_MS,
   );
   const makeSource = sourceMaker(
-    { ...common, grants, elsewhere: (tag) => tickets.sourceOf(tag) },
+    { ...common, grants, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
   );
   const directory = new Directory(
@@ -104,14 +101,10 @@ export function createServices(
   };
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
-  const placement = {
-    ...NOWHERE,
-    hasTicketDatabases: tickets.hasDatabases,
-    makeSlots: tickets.makeSlots,
-  };
+  const { redis, placement } = elsewhere;
   const tags = new TagService({ store, placement, directory, gate, wallClock });
   const api = createApi({ ids, tags, node, authorise, emit });
-  return { api, counters, directory, ids, node, poll, tags };
+  return { api, counters, directory, ids, node, poll, redis, tags };
 }
 
 function canAccept(store: Store & Partial<AcceptStore>): store is Store & AcceptStore {

@@ -13,7 +13,7 @@ export interface Tickets {
   readonly hasDatabases: boolean;
   /** The source of a tag; undefined for tags of other kinds, and without databases. */
   sourceOf(tag: Tag): TagSource | undefined;
-  makeSlots(tag: string, kind: Omit<TicketKind, "slotsId">): Promise<TicketKind>;
+  readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
 }
 
 export function createTickets(

@@ -52,8 +52,9 @@ export type ServerEvent =
       /** Ids a second that were expected. */
       readonly rate: number;
     }
+  | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
   | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
-  | { readonly type: "redis-lost"; readonly shard: string }
+  | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
   | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };

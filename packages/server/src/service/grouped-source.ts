@@ -1,7 +1,9 @@
 import {
+  assertNoViolations,
   type BufferEvent,
   type Clock,
   type Committed,
+  countViolation,
   GroupCommit,
   type GroupCommitOptions,
   type IdmintError,
@@ -17,6 +19,10 @@ import type { TagSource, TakenIds } from "./entries.ts";
 export interface Counter {
   /** As in GroupCommitPorts. */
   commit(count: number): Promise<Committed>;
+  /** Most ids of one round trip, and so of one call. Default: as the server is configured. */
+  readonly maxCount?: number;
+  /** Ids that can be issued although the store is not there, as far as is known. Default: 0. */
+  readonly ready?: number;
   /** A newer record of the tag was seen. */
   update?(tag: Tag): void;
   /** The ids of an answer. Default: those that follow each other from `base` on. */
@@ -32,9 +38,9 @@ export interface GroupedSourcePorts {
 
 /** Ids that a counter makes for all calls at once that came during its last round trip. Holds none in memory. */
 export class GroupedSource implements TagSource {
-  readonly ready = 0;
   readonly #commits: GroupCommit;
   readonly #counter: Counter;
+  readonly #maxCount: number;
 
   constructor(
     name: string,
@@ -43,13 +49,20 @@ export class GroupedSource implements TagSource {
     ports: GroupedSourcePorts,
   ) {
     this.#counter = counter;
-    this.#commits = new GroupCommit(name, options, {
-      ...ports,
-      commit: (_tag, count) => counter.commit(count),
-    });
+    this.#maxCount = Math.min(options.maxCount, counter.maxCount ?? Infinity);
+    this.#commits = new GroupCommit(
+      name,
+      { ...options, maxCount: this.#maxCount },
+      {
+        ...ports,
+        commit: (_tag, count) => counter.commit(count),
+      },
+    );
   }
 
   async take(count: number, call: Patience): Promise<TakenIds> {
+    const tooMany = countViolation("count", count, this.#maxCount, "ask several times for more");
+    assertNoViolations(tooMany);
     const ids = await this.#commits.take(count, call);
     const segments = this.#counter.segmentsOf?.(ids) ?? [segmentOf(ids.base, ids.count)];
     return { segments, epoch: ids.epoch, period: ids.period };
@@ -76,6 +89,10 @@ export class GroupedSource implements TagSource {
 
   /** There is nothing to size and nothing to expire. */
   sample(): void {}
+
+  get ready(): number {
+    return this.#counter.ready ?? 0;
+  }
 
   get busy(): boolean {
     return this.#commits.busy;

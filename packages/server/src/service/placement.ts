@@ -4,15 +4,15 @@ import { assertMovable, type MoveRequest } from "./redis-move.ts";
 /** Where tags count that do not count in the store. */
 export interface Placement {
   /** The Redis shard on which a new tag of this name counts; undefined: this server is not configured with redis.urls. */
-  redisShardFor(tag: string): string | undefined;
+  readonly redisShardFor: (tag: string) => string | undefined;
   /** Whether this server is configured with ticket.urls. */
   readonly hasTicketDatabases: boolean;
   /** Makes the slots of a new ticket tag in all databases; rejects with STORE_UNAVAILABLE unless each of them did. */
-  makeSlots(tag: string, kind: Omit<TicketKind, "slotsId">): Promise<TicketKind>;
+  readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
   /** Throws INVALID_ARGUMENT for what is wrong with a request to move, before anything is asked of the store. */
-  assertMovable(name: string, shard: string): void;
+  readonly assertMovable: (name: string, shard: string) => void;
   /** Moves a tag that counts in Redis to another shard; WRONG_KIND for others. */
-  move(tag: Tag, request: MoveRequest): Promise<Tag>;
+  readonly move: (tag: Tag, request: MoveRequest) => Promise<Tag>;
 }
 
 /** Of a server that has neither Redis nor ticket databases. */

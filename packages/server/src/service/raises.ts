@@ -14,6 +14,8 @@ export interface RaisesPorts {
   readonly guard: VersionGuard;
   readonly timers: Timers;
   readonly storeTimeoutMs: number;
+  /** Counts the histories of the store: an answer of an earlier one is not used. */
+  readonly history: () => number;
   /** The store went back for this tag. */
   readonly onWentBack: (tag: string, detail: string) => void;
 }
@@ -26,7 +28,6 @@ export interface RaisesPorts {
  */
 export class Raises {
   readonly #ports: RaisesPorts;
-  #history = 0;
 
   constructor(ports: RaisesPorts) {
     this.#ports = ports;
@@ -34,16 +35,16 @@ export class Raises {
 
   /** One attempt. Rejects with the refusals of the tag, or STORE_UNAVAILABLE when the outcome is unknown. */
   async raise(request: Omit<RaiseRequest, "seenVersion">): Promise<Raised> {
-    const { store, guard, timers, storeTimeoutMs, onWentBack } = this.#ports;
+    const { store, guard, timers, storeTimeoutMs, history: historyNow, onWentBack } = this.#ports;
     const { tag } = request;
-    const history = this.#history;
+    const history = historyNow();
     const seenVersion = guard.seen(tag);
     const answer = await within(
       () => store.raise({ ...request, seenVersion }),
       storeTimeoutMs,
       timers,
     );
-    if (history !== this.#history) throw storeUnavailable("the store was accepted anew meanwhile");
+    if (history !== historyNow()) throw storeUnavailable("the store was accepted anew meanwhile");
     if (answer.outcome === "refused") throw this.#refusal(answer);
     if (guard.admitGrant(tag, seenVersion, answer.version)) return answer;
     const detail = `a raise has version ${answer.version}, and ${seenVersion} was seen before`;
@@ -51,10 +52,6 @@ export class Raises {
     throw storeWentBack(detail, tag);
   }
 
-  /** Another history of the store began: what is in flight is of the old one. */
-  startHistory(): void {
-    this.#history++;
-  }
   #refusal({ tag, reason, detail }: Refused): IdmintError {
     switch (reason) {
       case "TAG_NOT_FOUND":

@@ -57,6 +57,9 @@ export class RedisSequenceCounter implements Counter {
   #settings: Settings;
   /** Highest id answered to this server. */
   #seen = 0n;
+  /** Whether Redis did not answer what it was asked last. */
+  #isDoubtful = true;
+  #left = 0;
   readonly #agreement: RedisAgreement<number, Answer>;
   readonly #raise: RedisRaise;
   readonly #timers: Timers;
@@ -92,13 +95,21 @@ export class RedisSequenceCounter implements Counter {
     await this.#agreement.ask(0);
   }
 
+  /** Ids below the maximum at the last answer: they can be issued while the store is down. */
+  get ready(): number {
+    return this.#isDoubtful ? 0 : this.#left;
+  }
+
   /** One round trip: exactly `count` ids, all or none. */
   async commit(count: number): Promise<Committed> {
     const { epoch, step, ceiling } = this.#settings;
+    this.#isDoubtful = true;
     const first = await this.#agreement.ask(count);
+    this.#isDoubtful = false;
     const answer = first.status === "issued" ? first : await this.#afterRaise(first.max, count);
     const { before, last, max } = answer;
     if (last > this.#seen) this.#seen = last;
+    this.#left = Number(max - last);
     // Whoever issues does not leave it to the loop alone to notice that the end is near.
     const isLow = max - last < BigInt(Math.max(Math.ceil(step / 4), 2 * count));
     if (isLow && max < ceiling) void this.#raiseMax(count).catch(ignore);

@@ -95,6 +95,9 @@ function logOne(logger: Logger, event: Loggable): void {
     case "redis-raised":
       logger.debug(plain(event), event.type);
       break;
+    case "redis-preload-failed":
+      logger.warn(plain(event), "not all tags in Redis were made ready; their first calls will");
+      break;
     case "redis-watch-failed":
       logger.warn(plain(event), "the use of sequences in Redis could not be looked at");
       break;

@@ -47,6 +47,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     guard: new VersionGuard(),
     timers,
     storeTimeoutMs: 2_000,
+    history: () => 0,
     onWentBack: (_, detail) => expect.fail(detail),
   });
   const ports = {

@@ -129,6 +129,7 @@ class World {
       guard,
       timers,
       storeTimeoutMs: 10_000,
+      history: () => 0,
       onWentBack: (_, detail) => expect.fail(detail),
     });
     const shard = fakeShard(

@@ -15,7 +15,17 @@ export interface ConnectionConfig {
   readonly password: string | undefined;
   /** Longest wait for one answer, in milliseconds. */
   readonly timeoutMs: number;
+  /** Hears of every connection that is made or breaks. */
+  readonly onChange?: (change: ConnectionChange) => void;
 }
+
+export type ConnectionChange =
+  | { readonly isConnected: true }
+  | {
+      readonly isConnected: false;
+      /** Empty when nothing was said. */
+      readonly why: string;
+    };
 
 /**
  * One connection to one Redis.
@@ -30,8 +40,9 @@ export class Connection {
   readonly #timeoutMs: number;
   #inFlight = 0;
   #fault = "";
+  #isClosed = false;
 
-  constructor({ name, url, password, timeoutMs }: ConnectionConfig) {
+  constructor({ name, url, password, timeoutMs, onChange }: ConnectionConfig) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
     const options: RedisOptions & { replyMapping: "legacy" } = {
@@ -55,6 +66,10 @@ export class Connection {
     });
     this.#redis.on("ready", () => {
       this.#fault = "";
+      onChange?.({ isConnected: true });
+    });
+    this.#redis.on("close", () => {
+      if (!this.#isClosed) onChange?.({ isConnected: false, why: this.#fault });
     });
   }
 
@@ -116,6 +131,7 @@ export class Connection {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#redis.disconnect();
   }
 

@@ -64,7 +64,7 @@ local doubt = check(has)
 }
 
 /** ARGV: generation, count, highest id seen. Issues (cur, cur + count] when that is not above max. */
-export const SEQUENCE_ISSUE = script(`${checked(["cur", "max"])}
+export const SEQUENCE_ISSUE: Script = script(`${checked(["cur", "max"])}
 if doubt then return doubt end
 local cur, max, count = tonumber(has[5]), tonumber(has[6]), tonumber(ARGV[2])
 if cur < tonumber(ARGV[3]) then return {'behind', has[1]} end
@@ -77,7 +77,7 @@ return {'issued', has[5], text(cur + count), has[6]}
  * ARGV: generation, count, first position that the caller has not seen answered, most milliseconds ahead of the clock.
  * Issues count positions from where the tag is or from now on, whichever is later.
  */
-export const SNOWFLAKE_ISSUE = script(`${checked(["last_ms", "limit_ms", "seq"])}
+export const SNOWFLAKE_ISSUE: Script = script(`${checked(["last_ms", "limit_ms", "seq"])}
 if doubt then
   -- An answer ends at its first hole.
   doubt[3], doubt[4] = doubt[3] or '', text(now)
@@ -126,18 +126,18 @@ redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', hist
 `;
 
 /** KEYS[2]: the set of sequences of this shard. */
-export const SEQUENCE_SEED = script(`${SEED}
+export const SEQUENCE_SEED: Script = script(`${SEED}
 redis.call('HSET', KEYS[1], 'seq_recently', '0', 'seq_long_term', has[3] or '0')
 redis.call('SADD', KEYS[2], ARGV[4])
 return {'seeded'}
 `);
 
-export const SNOWFLAKE_SEED = script(`${SEED}
+export const SNOWFLAKE_SEED: Script = script(`${SEED}
 return {'seeded'}
 `);
 
 /** ARGV: generation, field, value. Raises a bound of this generation, never lowers it. */
-export const RAISE = script(`
+export const RAISE: Script = script(`
 local has = redis.call('HMGET', KEYS[1], 'generation', ARGV[2])
 if has[1] ~= ARGV[1] or not has[2] or tonumber(ARGV[3]) <= tonumber(has[2]) then return '0' end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
@@ -145,14 +145,14 @@ return '1'
 `);
 
 /** ARGV: generation, seq_recently, seq_long_term. */
-export const WRITE_RATES = script(`
+export const WRITE_RATES: Script = script(`
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return '0' end
 redis.call('HSET', KEYS[1], 'seq_recently', ARGV[2], 'seq_long_term', ARGV[3])
 return '1'
 `);
 
 /** KEYS[2]: the set of sequences; ARGV: the tag. */
-export const RETIRE = script(`
+export const RETIRE: Script = script(`
 local time = redis.call('TIME')
 redis.call('HSET', KEYS[1], 'moved_at_ms', time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000)))
 redis.call('EXPIRE', KEYS[1], ${FORGET_MOVED_S})
@@ -161,7 +161,7 @@ return '1'
 `);
 
 /** Forgets a tag that was told to move: asked for again, it is given a new start. */
-export const FORGET = script(`
+export const FORGET: Script = script(`
 if redis.call('HEXISTS', KEYS[1], 'moved_at_ms') == 0 then return '0' end
 redis.call('DEL', KEYS[1])
 return '1'
