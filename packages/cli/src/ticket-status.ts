@@ -8,7 +8,7 @@ export interface TicketStatus {
   readonly tags: readonly TagStatus[];
 }
 
-export interface DatabaseStatus {
+interface DatabaseStatus {
   readonly name: string;
   /** Slots that are its own, of all tags. */
   readonly slots: number;
@@ -16,7 +16,7 @@ export interface DatabaseStatus {
   readonly illness: string;
 }
 
-export interface TagStatus {
+interface TagStatus {
   readonly slotsId: string;
   /** Number of slots by the name of their database. */
   readonly owned: ReadonlyMap<string, number>;

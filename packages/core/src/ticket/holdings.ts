@@ -17,8 +17,6 @@ export interface Holdings {
   readonly owners: ReadonlyMap<number, string>;
   /** Slots frozen for another database: a move was begun, or is under way. */
   readonly pending: readonly Pending[];
-  /** Slots whose new owner has them for certain, whether it answered or not: name of the old one. */
-  readonly confirmedBy: ReadonlyMap<number, string>;
   /** Databases that contradict the others, by name, with the proof in words. */
   readonly behind: ReadonlyMap<string, string>;
   /** Highest id that may have been issued; 0n when none was. */
@@ -57,7 +55,6 @@ export function holdingsOf(views: ReadonlyMap<string, SlotsView>): Holdings {
   const found = {
     owners: new Map<number, string>(),
     pending: [] as Pending[],
-    confirmedBy: new Map<number, string>(),
     behind: new Map<string, string>(),
   };
   for (const rows of bySlot.values()) judge(rows, nameOf, found);
@@ -70,7 +67,6 @@ function judge(
   found: {
     readonly owners: Map<number, string>;
     readonly pending: Pending[];
-    readonly confirmedBy: Map<number, string>;
     readonly behind: Map<string, string>;
   },
 ): void {
@@ -86,11 +82,8 @@ function judge(
       const newOwner = nameOf.get(owner);
       if (state === "frozen") {
         found.pending.push({ slot, from: name, to: owner, epoch, lastId });
-      } else {
-        found.confirmedBy.set(slot, name);
-        if (newOwner !== undefined) {
-          found.behind.set(newOwner, `it has lost slot ${slot}, which ${name} gave it`);
-        }
+      } else if (newOwner !== undefined) {
+        found.behind.set(newOwner, `it has lost slot ${slot}, which ${name} gave it`);
       }
     }
   }

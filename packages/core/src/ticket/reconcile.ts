@@ -48,7 +48,8 @@ export function reconcile(
     if (owner === databaseId) {
       if (ownEpoch === undefined || ownEpoch < epoch) given.push({ slot, epoch });
     } else if (ownEpoch !== undefined && ownEpoch < epoch) {
-      gone.push({ slot, owner, epoch });
+      // One below: that its new owner has taken it is for the database to say that gave it.
+      gone.push({ slot, owner, epoch: epoch - 1n });
     }
   }
   return { slotsId, slotCount, highest, gone, given };

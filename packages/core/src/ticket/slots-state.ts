@@ -4,7 +4,7 @@ import type { Slot, SlotGrant, SlotsView, SlotWish } from "./ports.ts";
 /** Ids of one slot in one grant, so that a large load takes a little of each slot and not all of one. */
 const IDS_A_SLOT = 50;
 /** After this the slots of a database are asked for again: some may have been moved to it. */
-export const REFRESH_MS = 10_000;
+const REFRESH_MS = 10_000;
 
 /**
  * What a server knows of one tag's slots in each database. Pure: the shell asks the databases.
@@ -70,7 +70,7 @@ export function closeSlots(state: TagSlots, name: string): void {
 }
 
 /** The slots of a database are to be listed again before they are used. */
-export function refreshSlots(state: TagSlots, name: string): void {
+function refreshSlots(state: TagSlots, name: string): void {
   const open = state.databases.get(name);
   if (open !== undefined) open.listedAt = -Infinity;
 }
