@@ -1,5 +1,5 @@
 // For everyone: what a tag, a segment and an error are.
-export type { Call } from "./call.ts";
+export { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "./call.ts";
 export {
   type Code,
   CODE_OF_REASON,
@@ -103,6 +103,7 @@ export {
 export {
   type CountingPlace,
   doubted,
+  MOVE_FAILED_AFTER_MS,
   placeRead,
   seedAnswered,
   type SeedingState,

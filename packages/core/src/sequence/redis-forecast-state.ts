@@ -21,7 +21,7 @@ export interface ForecastReading {
 }
 
 /** Ids a second. */
-export interface ForecastRates {
+interface ForecastRates {
   /** Since the reading before, about a second ago. */
   readonly recently: number;
   /** Over the last five minutes. */

@@ -19,7 +19,7 @@ export interface ConnectionConfig {
   readonly onChange?: (change: ConnectionChange) => void;
 }
 
-export type ConnectionChange =
+type ConnectionChange =
   | { readonly isConnected: true }
   | {
       readonly isConnected: false;

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { MOVE_FAILED_AFTER_MS } from "@idmint/core";
 
 /** A script, sent whole once to each Redis, by its hash afterwards. */
 export interface Script {
@@ -98,8 +99,6 @@ end
 return {'issued', text(at), text(limit), text(now)}
 `);
 
-/** How long a tag that was told to move is not seeded here. */
-const MOVING_MS = 10_000;
 /** How long the old shard remembers that a tag moved away. */
 const FORGET_MOVED_S = 3_600;
 
@@ -112,7 +111,7 @@ const FORGET_MOVED_S = 3_600;
  */
 const SEED = `${PRESENT}
 local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_term', 'vacant')
-if has[2] and clock() - tonumber(has[2]) < ${MOVING_MS} then
+if has[2] and clock() - tonumber(has[2]) < ${MOVE_FAILED_AFTER_MS} then
   return {'moved', has[1] or '0', text(clock() - tonumber(has[2]))}
 end
 if has[1] and tonumber(ARGV[1]) <= tonumber(has[1]) and (has[1] ~= ARGV[2] or has[1] == ARGV[1]) then
