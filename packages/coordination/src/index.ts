@@ -17,3 +17,14 @@ export type {
 } from "./queue/api.ts";
 export { createQueue } from "./queue/queue.ts";
 export type { RedisSource } from "./redis/node.ts";
+export type {
+  Listener,
+  Signal,
+  SignalEvent,
+  Signals,
+  SignalsOptions,
+  WaitOptions,
+  Wakeup,
+  Wanted,
+} from "./signal/api.ts";
+export { createSignals } from "./signal/signals.ts";
