@@ -10,6 +10,11 @@ export interface Mutant {
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
 const service = "packages/server/src/service";
+const groupCommit = "packages/core/src/sequence/group-commit-state.ts";
+const commits = [
+  "packages/core/test/group-commit.model.test.ts",
+  "packages/core/test/group-commit.test.ts",
+];
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const coordination = "packages/coordination";
@@ -311,6 +316,44 @@ export const mutants: readonly Mutant[] = [
       "packages/core/test/segment.test.ts",
       "packages/server/test/service/uniqueness.model.test.ts",
     ],
+  },
+  {
+    name: "group commit: the answer of any round trip serves the batch in flight",
+    file: groupCommit,
+    find: `  if (flight.phase !== "committing" || flight.token !== token) {
+    return [{ type: "wasted"`,
+    replace: `  if (flight.phase !== "committing") {
+    return [{ type: "wasted"`,
+    tests: commits,
+  },
+  {
+    name: "group commit: ids of an older epoch are answered",
+    file: groupCommit,
+    find: `if (ids.epoch < state.epoch) {`,
+    replace: `if (ids.epoch < 0n) {`,
+    tests: commits,
+  },
+  {
+    name: "group commit: calls in flight are not counted as waiting",
+    file: groupCommit,
+    find: `return waiting.size + inFlight;`,
+    replace: `return waiting.size + 0 * inFlight;`,
+    tests: ["packages/core/test/group-commit.test.ts"],
+  },
+  {
+    name: "group commit: ids of a call that ended go to the next one, which another one has",
+    file: groupCommit,
+    find: `    base += BigInt(count);
+`,
+    replace: ``,
+    tests: commits,
+  },
+  {
+    name: "service: a tag made again as another kind keeps the buffer it had",
+    file: `${service}/directory.ts`,
+    find: `if (kind.kind !== "segment") return false;`,
+    replace: `if (kind.kind !== "segment") return true;`,
+    tests: ["packages/server/test/service/directory.test.ts"],
   },
   {
     name: "a connection goes to the process that has the most",
