@@ -10,7 +10,14 @@ export interface Mutant {
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
 const service = "packages/server/src/service";
+const groupCommit = "packages/core/src/sequence/group-commit-state.ts";
+const commits = [
+  "packages/core/test/group-commit.model.test.ts",
+  "packages/core/test/group-commit.test.ts",
+];
 const cursor = "packages/core/src/segment/cursor.ts";
+
+const coordination = "packages/coordination";
 
 const sqlite = "packages/server/src/store/sqlite";
 const postgres = "packages/server/src/store/postgres";
@@ -311,6 +318,44 @@ export const mutants: readonly Mutant[] = [
     ],
   },
   {
+    name: "group commit: the answer of any round trip serves the batch in flight",
+    file: groupCommit,
+    find: `  if (flight.phase !== "committing" || flight.token !== token) {
+    return [{ type: "wasted"`,
+    replace: `  if (flight.phase !== "committing") {
+    return [{ type: "wasted"`,
+    tests: commits,
+  },
+  {
+    name: "group commit: ids of an older epoch are answered",
+    file: groupCommit,
+    find: `if (ids.epoch < state.epoch) {`,
+    replace: `if (ids.epoch < 0n) {`,
+    tests: commits,
+  },
+  {
+    name: "group commit: calls in flight are not counted as waiting",
+    file: groupCommit,
+    find: `return waiting.size + inFlight;`,
+    replace: `return waiting.size + 0 * inFlight;`,
+    tests: ["packages/core/test/group-commit.test.ts"],
+  },
+  {
+    name: "group commit: ids of a call that ended go to the next one, which another one has",
+    file: groupCommit,
+    find: `    base += BigInt(count);
+`,
+    replace: ``,
+    tests: commits,
+  },
+  {
+    name: "service: a tag made again as another kind keeps the buffer it had",
+    file: `${service}/directory.ts`,
+    find: `if (kind.kind !== "segment") return false;`,
+    replace: `if (kind.kind !== "segment") return true;`,
+    tests: ["packages/server/test/service/directory.test.ts"],
+  },
+  {
     name: "a connection goes to the process that has the most",
     file: "packages/server/src/workers/balance.ts",
     find: "one.open < other.open",
@@ -338,5 +383,99 @@ export const mutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: ["packages/client/test/retries.test.ts"],
+  },
+  {
+    name: "a fencing token is known to no majority",
+    file: `${coordination}/src/lock/acquire.ts`,
+    find: `if (isMinting && nodes.length === 1) return token;`,
+    replace: `if (isMinting) return token;`,
+    tests: [`${coordination}/test/lock/tokens.model.test.ts`],
+  },
+  {
+    name: "a node whose counter is higher confirms a token",
+    file: `${coordination}/src/lock/acquire.ts`,
+    find: `  requireMajority(confirmed, attempt, "confirming");`,
+    replace: ``,
+    tests: [`${coordination}/test/lock/tokens.model.test.ts`],
+  },
+  {
+    name: "a renewal that came too late brings a lease back",
+    file: `${coordination}/src/lease/lease-state.ts`,
+    find: `  const current = looked(state, now);`,
+    replace: `  const current: LeaseState = { ...state, phase: "held" };`,
+    tests: [`${coordination}/test/lease/lease-state.model.test.ts`],
+  },
+  {
+    name: "whoever failed to take a lock frees its holder's",
+    file: `${coordination}/src/lock/lock-node.ts`,
+    find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+redis.call('DEL', KEYS[1])`,
+    replace: `redis.call('DEL', KEYS[1])`,
+    tests: [`${coordination}/test/lock/lock.redis.test.ts`],
+  },
+  {
+    name: "a Redis that does not know what was elects at once",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `if seen_here ~= here or (ARGV[2] ~= '' and ARGV[2] ~= here) then`,
+    replace: `if false then`,
+    tests: [`${coordination}/test/election/election.redis.test.ts`],
+  },
+  {
+    name: "queue: a message is acknowledged by LREM without the element",
+    file: `${coordination}/src/queue/consumer.ts`,
+    find: `redis.call("LREM", this.#pending, 1, element)`,
+    replace: `redis.call("LREM", this.#pending, 1)`,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "queue: a message is acknowledged by its place and not by its value",
+    file: `${coordination}/src/queue/consumer.ts`,
+    find: `redis.call("LREM", this.#pending, 1, element)`,
+    replace: `redis.call("RPOP", this.#pending).then((popped) => (popped === null ? 0 : 1))`,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "queue: recovered messages come back in the wrong order",
+    file: `${coordination}/src/queue/scripts.ts`,
+    find: `redis.call('LPOP', pending)`,
+    replace: `redis.call('RPOP', pending)`,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "queue: nobody looks a second time at what a silent consumer holds",
+    file: `${coordination}/src/queue/scripts.ts`,
+    find: `  redis.call('ZADD', KEYS[3], now + tonumber(ARGV[3]), consumer)
+`,
+    replace: ``,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "queue: a message in an answer that never came is not looked for",
+    file: `${coordination}/src/queue/consumer.ts`,
+    find: `    if (hasExpired || Number(length) > this.#held.size) this.#isInDoubt = true;
+`,
+    replace: ``,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "signal: one that is given at the time-out is dropped",
+    file: `${coordination}/src/signal/single-cast.ts`,
+    find: `      else await this.#settle(waiter, text);`,
+    replace: `      else waiting.answer(undefined);`,
+    tests: [`${coordination}/test/signal/single-cast.redis.test.ts`],
+  },
+  {
+    name: "signal: one that its waiter does not fetch stays with it",
+    file: `${coordination}/src/signal/scripts.ts`,
+    find: `    if message then passOn(message) end`,
+    replace: ``,
+    tests: [`${coordination}/test/signal/single-cast.redis.test.ts`],
+  },
+  {
+    name: "signal: the copy through the replica is delivered too",
+    file: `${coordination}/src/signal/broadcasts.ts`,
+    find: `if (this.#sources.length > 1 && !this.#ids.isNew(`,
+    replace: `if (this.#sources.length > 2 && !this.#ids.isNew(`,
+    tests: [`${coordination}/test/signal/broadcast.redis.test.ts`],
   },
 ];

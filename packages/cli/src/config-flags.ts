@@ -8,6 +8,9 @@ const OWN_VARIABLES = ["IDMINT_ADDRESS"];
 /** Flags that tell where the store is and how to reach it; the rest is about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;
 
+/** The same for ticket databases. */
+const TICKET_FLAGS = /^(?:config|ticket-.*|allow-unsafe-store)$/;
+
 /** The flags of the server's table of options, on the commands that were given them. */
 const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
 
@@ -15,9 +18,13 @@ const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
  * Adds the flags of the server's one table of options. The server is loaded only for the commands that are about it:
  * it would double the time that a command like `id next` takes to start.
  */
-export async function addConfigFlags(command: Command, which: "all" | "store"): Promise<void> {
+export async function addConfigFlags(
+  command: Command,
+  which: "all" | "store" | "ticket",
+): Promise<void> {
   const { configFlags } = await import("@idmint/server");
-  const flags = configFlags().filter(({ name }) => which === "all" || STORE_FLAGS.test(name));
+  const wanted = which === "store" ? STORE_FLAGS : TICKET_FLAGS;
+  const flags = configFlags().filter(({ name }) => which === "all" || wanted.test(name));
   for (const { flags: usage, description } of flags)
     command.addOption(new Option(usage, description));
   ADDED.set(command, flags);

@@ -4,6 +4,7 @@ import { addServerCommands, addServerFlags } from "./commands/server.ts";
 import { addStatusCommand } from "./commands/status.ts";
 import { addStoreCommands } from "./commands/store.ts";
 import { addTagCommands } from "./commands/tag.ts";
+import { addTicketCommands } from "./commands/ticket.ts";
 import { addVersion } from "./commands/version.ts";
 import { EXIT } from "./exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./failure.ts";
@@ -41,6 +42,7 @@ Examples:
   program.hook("preSubcommand", (_program, command) => addServerFlags(command));
   addServerCommands(program, io);
   addStoreCommands(program, io);
+  addTicketCommands(program, io);
   program.commandsGroup("Ids and tags:");
   addIdCommands(program, io);
   addTagCommands(program, io);

@@ -38,6 +38,11 @@ test("every command of the design is there", () => {
     "tag pause",
     "tag resume",
     "tag update",
+    "ticket accept",
+    "ticket apply",
+    "ticket migrate",
+    "ticket plan",
+    "ticket status",
     "version",
   ]);
 });

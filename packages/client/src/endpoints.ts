@@ -61,7 +61,7 @@ export class Endpoints {
     const { transport, clock, assertUsable } = this.#ports;
     const plan = planLoad(this.#state, preference, clock.now());
     if (plan.probe !== undefined) void this.#probe(plan.probe);
-    let failure = new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
+    let failure: IdmintError | undefined;
     for (const endpoint of plan.attempts) {
       assertUsable();
       const sentAtMs = clock.now();
@@ -84,7 +84,7 @@ export class Endpoints {
         if (!failure.retryable) throw failure;
       }
     }
-    throw failure;
+    throw failure ?? new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
   }
 
   #noteFailure(endpoint: number, error: IdmintError): void {

@@ -22,6 +22,7 @@ export type Reason =
   | "NODE_UNAVAILABLE"
   | "NOT_LEADER"
   | "NO_MAJORITY"
+  | "OUTCOME_UNKNOWN"
   | "OVERLOADED"
   | "TOKEN_EXHAUSTED"
   | "TOKEN_WENT_BACK";
@@ -39,6 +40,7 @@ const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   NODE_UNAVAILABLE: "UNAVAILABLE",
   NOT_LEADER: "ABORTED",
   NO_MAJORITY: "UNAVAILABLE",
+  OUTCOME_UNKNOWN: "ABORTED",
   OVERLOADED: "RESOURCE_EXHAUSTED",
   TOKEN_EXHAUSTED: "OUT_OF_RANGE",
   TOKEN_WENT_BACK: "FAILED_PRECONDITION",
@@ -103,4 +105,11 @@ export function cancelled(what: string, signal: AbortSignal): CoordinationError 
   return new CoordinationError("CALL_CANCELLED", `${what} was cancelled`, {
     cause: signal.reason,
   });
+}
+
+/** Any thrown value as a CoordinationError; what is not one counts as a node's fault. */
+export function asError(thrown: unknown): CoordinationError {
+  if (thrown instanceof CoordinationError) return thrown;
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  return new CoordinationError("NODE_UNAVAILABLE", text, { cause: thrown });
 }

@@ -1,4 +1,5 @@
 // For everyone: what a tag, a segment and an error are.
+export { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "./call.ts";
 export {
   type Code,
   CODE_OF_REASON,
@@ -63,18 +64,65 @@ export type {
   WorkerRegistry,
   WorkerRenewal,
 } from "./ports.ts";
-export { BACKOFF_MAX_MS, BACKOFF_MIN_MS, backoffMs } from "./segment/backoff.ts";
+export type {
+  RedisDoubt,
+  RedisSeeded,
+  RedisSequences,
+  RedisShard,
+  RedisSnowflakes,
+  SequenceIssued,
+  SequenceIssueRequest,
+  SequenceRates,
+  SequenceReading,
+  SequenceSeedRequest,
+  SnowflakeIssued,
+  SnowflakeIssueRequest,
+  SnowflakeSeedRequest,
+  TimedDoubt,
+} from "./redis-ports.ts";
 export {
-  type BufferPorts,
-  type Call,
-  type Loader,
-  SegmentBuffer,
-  type Unused,
-} from "./segment/buffer.ts";
+  composeId,
+  COUNTERS_PER_MS,
+  decomposeId,
+  lifeEndMs,
+  MAX_AHEAD_MS,
+  MAX_SNOWFLAKE_COUNT,
+  MAX_SNOWFLAKE_SHARD,
+  type Position,
+  positionOf,
+  runsOf,
+  type RedisSnowflakeLayout,
+  type RedisSnowflakeParts,
+  type SnowflakeRun,
+} from "./redis-snowflake/layout.ts";
+export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis-snowflake/reservation.ts";
+export { BACKOFF_MAX_MS, BACKOFF_MIN_MS, backoffMs } from "./segment/backoff.ts";
+export { type BufferPorts, type Loader, SegmentBuffer, type Unused } from "./segment/buffer.ts";
 export type { BufferOptions, Load, LoadRequest } from "./segment/buffer-types.ts";
 export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
 export { VersionGuard } from "./segment/version-guard.ts";
+export { GroupCommit, type GroupCommitPorts } from "./sequence/group-commit.ts";
+export type { Committed, GroupCommitOptions } from "./sequence/group-commit-state.ts";
+export { periodName, periodText } from "./sequence/period-name.ts";
+export {
+  type ForecastOptions,
+  type ForecastReading,
+  type ForecastState,
+  observeReading,
+  raiseWanted,
+  startForecast,
+} from "./sequence/redis-forecast-state.ts";
+export {
+  type CountingPlace,
+  doubted,
+  MOVE_FAILED_AFTER_MS,
+  placeRead,
+  seedAnswered,
+  type SeedingState,
+  type SeedingStep,
+  startSeeding,
+} from "./sequence/redis-seeding-state.ts";
 export {
   bigintOf,
   bitsOf,
@@ -116,6 +164,43 @@ export {
   type Unguessable,
   type UuidKind,
 } from "./tag.ts";
+export { applyPlan, planTag, type TagPlan } from "./ticket/apply.ts";
+export {
+  answered,
+  createFleet,
+  type DatabaseHealth,
+  failed,
+  type FleetState,
+  nextDatabase,
+  retryInMs,
+} from "./ticket/fleet-state.ts";
+export { type Holdings, holdingsOf, type Pending } from "./ticket/holdings.ts";
+export { survey } from "./ticket/mover.ts";
+export { acceptNeedsAll, reconcile, type Reconciliation } from "./ticket/reconcile.ts";
+export { type Move, planMoves } from "./ticket/plan.ts";
+export {
+  nameOfId,
+  type Slot,
+  type SlotGrant,
+  type SlotState,
+  type SlotsView,
+  type SlotWish,
+  type TicketDatabase,
+  type TicketRequest,
+} from "./ticket/ports.ts";
+export { initialSlots, lastIdUpTo, MAX_SLOTS } from "./ticket/slots.ts";
+export {
+  behindOf,
+  closeSlots,
+  createTagSlots,
+  openingOf,
+  openSlots,
+  type SeenSlots,
+  seenOf,
+  type TagSlots,
+  takeGrants,
+  wishesOf,
+} from "./ticket/slots-state.ts";
 export { type Permutation, unguessableViolations } from "./unguessable/domain.ts";
 export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable/ids.ts";
 export { decodeObjectId, type DecodedUuid, decodeUuid, namespaceOf } from "./uuid/decode.ts";

@@ -280,7 +280,10 @@ export interface TagStore {
   /**
    * Makes a tag with floor = start − 1, version 0 and epoch 1. With the same settings already there: answers it, and
    * changes nothing; with others: ALREADY_EXISTS TAG_EXISTS. Over a tombstone: ACTIVE again with the new settings,
-   * floor = max(old floor, start − 1), version + 1, epoch + 1 (INVALID_ARGUMENT when that floor is above the ceiling).
+   * floor = max(old floor, start − 1), version + 1, epoch + 1, generation + 1, its period kept (INVALID_ARGUMENT when that
+   * floor is above the ceiling, or does not hold the new ids: over a sequence with periods that issued any only one with
+   * the same unit is made, over a ticket tag only one with as many slots). Of tags that count in Redis the place that
+   * servers chose makes no difference. INVALID_ARGUMENT for a time zone that the runtime or the store does not know.
    */
   createTag(settings: TagSettings): Promise<Tag>;
   /** The tags of these names, tombstones included, in any order; unknown ones are left out. At most 1,000 names. */
@@ -293,7 +296,10 @@ export interface TagStore {
     limit: number;
   }): Promise<readonly Tag[]>;
   updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag>;
-  /** Raises the floor to `floor` (version + 1, epoch + 1) if it is lower; otherwise changes nothing. */
+  /**
+   * Raises the floor, with periods that of the row's period, to `floor` (version + 1, epoch + 1, generation + 1 where Redis
+   * counts) if it is lower; otherwise changes nothing.
+   */
   advanceTag(
     name: string,
     floor: bigint,
@@ -354,7 +360,8 @@ export interface Store
 export interface AcceptStore {
   /**
    * Accepts the store as it is now: raises every tag's floor by `gap` (at most to its ceiling), its version by one and
-   * its epoch above any it may have had, records the present identity, and begins a new incarnation. One transaction.
+   * its epoch above any it may have had, begins the present period of sequences that restart, takes the next generation
+   * of tags that count in Redis, records the present identity, and begins a new incarnation. One transaction.
    */
   accept(gap: bigint): Promise<{ tags: number }>;
 }

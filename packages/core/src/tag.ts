@@ -67,6 +67,11 @@ export interface TicketKind {
   readonly start: bigint;
   /** Number of residue classes; 1 … 1,024. */
   readonly slots: number;
+  /**
+   * Names the slots in the ticket databases, `tag.random`. They are made before the tag is, so that no server ever makes
+   * them again; a tag made over a tombstone keeps those of the tombstone.
+   */
+  readonly slotsId: string;
 }
 
 /**
@@ -165,8 +170,8 @@ export interface Tag extends TagSettings {
   /** First day of the current period, YYYY-MM-DD; empty before the first id and without periods. */
   readonly periodStart: string;
   /**
-   * Of a tag that counts in Redis: rises whenever Redis is given a new start, so that an older Redis is known by it.
-   * 0n otherwise.
+   * Of a tag that counts in Redis: rises whenever Redis is given a new start, so that an older Redis is known by it. It
+   * rises with every tag made over a tombstone too, whatever it counts in; 0n in any other tag.
    */
   readonly generation: bigint;
   /** Rises with every grant, give-back and raise of the floor; 0 means that nothing was ever issued. */

@@ -13,9 +13,12 @@ import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
+import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
+import { openRedisShards, type RedisShardConfig } from "./store/open-redis.ts";
+import { openTicketDatabases, type TicketConfig } from "./store/open-tickets.ts";
 import { logEvents } from "./telemetry/log-events.ts";
 import { createLogger, type LineSink } from "./telemetry/logger.ts";
 
@@ -62,11 +65,31 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   try {
     const store = parts.store ?? (await openStore(storeConfigOf(config)));
     undo.unshift(() => store.close());
-    const services = createServices(config, store, emit, parts.authorise ?? allowAll, activeCures);
+    const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
+    const closeTickets = async (): Promise<void> => {
+      await Promise.all(ticketDatabases.map((database) => database.close()));
+    };
+    undo.unshift(closeTickets);
+    const redisShards = await openRedisShards(redisConfigsOf(config, emit));
+    const closeRedis = async (): Promise<void> => {
+      await Promise.all(redisShards.map((shard) => shard.close()));
+    };
+    undo.unshift(closeRedis);
+    const services = createServices(
+      config,
+      store,
+      emit,
+      parts.authorise ?? allowAll,
+      activeCures,
+      realSystem,
+      { ticketDatabases, redisShards },
+    );
     const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => services.poll.stop());
     await services.poll.start();
+    undo.unshift(() => services.redis.stop());
+    services.redis.start();
     const { node } = services;
     const ready = (): { ready: boolean; state: string } => ({
       ready: node.ready,
@@ -81,7 +104,8 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress };
-    return new Running({ services, store, emit, flush, drainTimeMs, ...doors });
+    const stores = [store, { close: closeTickets }, { close: closeRedis }];
+    return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -126,6 +150,29 @@ export function storeConfigOf(config: Config): StoreConfig {
     poolSize: config.storePoolSize,
     ...common,
   };
+}
+
+/** What the ticket databases of a configuration need, in the order of their names. As for the store, URLs hold the password. */
+export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
+  const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
+  const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return byName.map(([name, text]) => {
+    const url = new URL(text);
+    if (ticketPassword !== undefined) url.password = encodeURIComponent(ticketPassword);
+    const { allowUnsafeStore: allowUnsafe, storePoolSize: poolSize } = config;
+    const connectTimeoutMs = Math.min(timeoutMs, config.storeConnectTimeoutMs);
+    const times = { timeoutMs, connectTimeoutMs };
+    return { backend: "postgres", name, url: url.href, poolSize, allowUnsafe, ...times };
+  });
+}
+
+/** The Redis shards of a configuration. */
+function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[] {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  return [...redisUrls].map(([name, url]) => {
+    const onChange = redisEvents(name, realSystem.clock, emit);
+    return { name, url, password, timeoutMs, onChange };
+  });
 }
 
 /** Makes the store of a configuration where there is none, and brings its schema up to date. */

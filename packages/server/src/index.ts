@@ -1,5 +1,5 @@
 // To run a server.
-export { type ServerParts, startServer, storeConfigOf } from "./app.ts";
+export { type ServerParts, startServer, storeConfigOf, ticketConfigsOf } from "./app.ts";
 export { startServing } from "./serving.ts";
 export { type ConfigSources, loadConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
@@ -22,6 +22,14 @@ export {
   type StoreStatus,
   storeStatus,
 } from "./store/open-store.ts";
+// To look after ticket databases.
+export {
+  acceptTicketDatabase,
+  migrateTicketDatabase,
+  openTicketDatabases,
+  type PostgresTicketDatabase,
+  type TicketConfig,
+} from "./store/open-tickets.ts";
 // For embedders: what handlers are told, and what a server tells.
 export type { Authorise } from "./api/method.ts";
 export type { CallContext } from "./service/call.ts";

@@ -10,8 +10,10 @@ import {
   GetNodeStatusRequest,
   GetNodeTimeRequest,
   GetTagRequest,
+  ListPeriodsRequest,
   ListTagsRequest,
   type MessageFns,
+  MoveTagRequest,
   PauseTagRequest,
   ReleaseSegmentRequest,
   ResumeTagRequest,
@@ -46,11 +48,17 @@ beforeAll(async () => {
     { name: "small", kind: segment, ceiling: 100n },
     { name: "issued", kind: segment },
     { name: "paused", kind: segment },
+    { name: "bills", kind: { $case: "sequence" as const, value: {} } },
+    {
+      name: "daily",
+      kind: { $case: "sequence" as const, value: { period: 1 as const, timeZone: "UTC" } },
+    },
   ]) {
     await send("TagService/CreateTag", CreateTagRequest, { tag });
   }
   await send("IdService/GenerateId", GenerateIdRequest, { tag: "issued" });
   await send("IdService/GenerateId", GenerateIdRequest, { tag: "ordered" });
+  await send("IdService/GenerateId", GenerateIdRequest, { tag: "daily" });
   await send("TagService/PauseTag", PauseTagRequest, { name: "paused" });
 });
 
@@ -116,6 +124,19 @@ const create = (tag?: object) => () =>
   send("TagService/CreateTag", CreateTagRequest, tag === undefined ? {} : { tag });
 const createSegment = (value: object, more: object = {}) =>
   create({ name: "new", kind: { $case: "segment", value }, ...more });
+const createSequence = (value: object, more: object = {}) =>
+  create({ name: "new", kind: { $case: "sequence", value }, ...more });
+const createDaily = (value: object, more: object = {}) =>
+  createSequence({ period: 1, timeZone: "Asia/Shanghai", ...value }, more);
+const createSnowflake = (value: object, more: object = {}) =>
+  create({ name: "new", kind: { $case: "redisSnowflake", value }, ...more });
+const createTicket = (value: object, more: object = {}) =>
+  create({ name: "new", kind: { $case: "ticket", value }, ...more });
+const updateSequence = (name: string, value: object, ...updateMask: string[]) =>
+  update({ tag: { name, kind: { $case: "sequence", value } }, updateMask });
+const listPeriods = (message: object) => () =>
+  send("TagService/ListPeriods", ListPeriodsRequest, message);
+const move = (message: object) => () => send("TagService/MoveTag", MoveTagRequest, message);
 const get = (name: string) => () => send("TagService/GetTag", GetTagRequest, { name });
 const list = (message: object) => () => send("TagService/ListTags", ListTagsRequest, message);
 const update = (message: object) => () => send("TagService/UpdateTag", UpdateTagRequest, message);
@@ -375,6 +396,8 @@ const cases: readonly Case[] = [
     "NOT_FOUND",
     "TAG_NOT_FOUND",
   ),
+  ...sequenceCases(),
+  ...elsewhereCases(),
   ...[
     "IdService/GenerateId",
     "IdService/GenerateIds",
@@ -388,6 +411,8 @@ const cases: readonly Case[] = [
     "TagService/AdvanceTag",
     "TagService/PauseTag",
     "TagService/ResumeTag",
+    "TagService/MoveTag",
+    "TagService/ListPeriods",
     "NodeService/GetNodeStatus",
     "NodeService/GetNodeTime",
   ].map((method) =>
@@ -396,6 +421,226 @@ const cases: readonly Case[] = [
     ),
   ),
 ];
+
+function sequenceCases(): readonly Case[] {
+  return [
+    refused(
+      "AllocateSegment, of a sequence",
+      allocate({ tag: "bills", count: 1 }),
+      "FAILED_PRECONDITION",
+      "WRONG_KIND",
+    ),
+    bad("GenerateIds, no count of a sequence", generateIds({ tag: "bills" }), "count"),
+    bad(
+      "GenerateIds, one id too many of a sequence",
+      generateIds({ tag: "bills", count: 10_000_001 }),
+      "count",
+    ),
+    bad("CreateTag, sequence unordered", createSequence({}, { order: 1 }), "tag.order"),
+    bad("CreateTag, sequence per client", createSequence({}, { order: 2 }), "tag.order"),
+    bad("CreateTag, negative start", createSequence({ start: -1n }), "tag.sequence.start"),
+    bad(
+      "CreateTag, sequence starts above its ceiling",
+      createSequence({ start: 11n }, { ceiling: 10n }),
+      "tag.sequence.start",
+    ),
+    bad("CreateTag, unknown period", createDaily({ period: 9 }), "tag.sequence.period"),
+    bad(
+      "CreateTag, period without a zone",
+      createSequence({ period: 1 }),
+      "tag.sequence.time_zone",
+    ),
+    bad(
+      "CreateTag, zone without a period",
+      createSequence({ timeZone: "UTC" }),
+      "tag.sequence.time_zone",
+    ),
+    ...["Asia/Atlantis", "CET", "+08:00", "UTC+8", "../etc/passwd", "Asia/Shanghai\0", LONG].map(
+      (timeZone) =>
+        bad(
+          `CreateTag, time zone ${JSON.stringify(timeZone)}`,
+          createDaily({ timeZone }),
+          "tag.sequence.time_zone",
+        ),
+    ),
+    bad("CreateTag, daily from 5", createDaily({ start: 5n }), "tag.sequence.start"),
+    bad(
+      "CreateTag, keep_for without a period",
+      createSequence({ keepFor: { seconds: 86_400n, nanos: 0 } }),
+      "tag.sequence.keep_for",
+    ),
+    ...[
+      { seconds: 86_399n, nanos: 999_000_000 },
+      { seconds: 315_360_000n, nanos: 1_000_000 },
+      { seconds: 86_400n, nanos: 1 },
+      { seconds: -86_400n, nanos: 0 },
+      { seconds: MAX, nanos: 0 },
+    ].map((keepFor) =>
+      bad(
+        `CreateTag, keep_for of ${keepFor.seconds} s and ${keepFor.nanos} ns`,
+        createDaily({ keepFor }),
+        "tag.sequence.keep_for",
+      ),
+    ),
+    bad("CreateTag, unknown backend", createSequence({ backend: 9 }), "tag.sequence.backend"),
+    bad("CreateTag, step without Redis", createSequence({ step: 5 }), "tag.sequence.step"),
+    bad("CreateTag, shard named", createSequence({ shard: "a" }), "tag.sequence.shard"),
+    bad("CreateTag, period named", createSequence({}, { period: "2026-11-21" }), "tag.period"),
+    bad(
+      "CreateTag, several faults of a sequence",
+      createSequence(
+        { start: -1n, period: 1, keepFor: { seconds: 1n, nanos: 0 }, step: -1, backend: 9 },
+        { order: 1 },
+      ),
+      "tag.order",
+      "tag.sequence.start",
+      "tag.sequence.backend",
+      "tag.sequence.step",
+      "tag.sequence.time_zone",
+      "tag.sequence.keep_for",
+    ),
+    bad(
+      "UpdateTag, a segment's field of a sequence",
+      update({ tag: { name: "bills" }, updateMask: ["segment.min"] }),
+      "update_mask",
+    ),
+    bad(
+      "UpdateTag, a sequence's field of a segment tag",
+      updateSequence("orders", { start: 5n }, "sequence.start"),
+      "update_mask",
+    ),
+    bad(
+      "UpdateTag, a value in another kind",
+      update({
+        tag: { name: "bills", kind: { $case: "segment", value: { start: 5n } } },
+        updateMask: ["sequence.start"],
+      }),
+      "tag.kind",
+    ),
+    bad(
+      "UpdateTag, backend",
+      updateSequence("bills", { backend: 2 }, "sequence.backend"),
+      "update_mask",
+    ),
+    bad(
+      "UpdateTag, period without a zone",
+      updateSequence("bills", { period: 1 }, "sequence.period"),
+      "tag.sequence.time_zone",
+    ),
+    refused(
+      "UpdateTag, another zone after the first id",
+      updateSequence("daily", { timeZone: "Asia/Shanghai" }, "sequence.time_zone"),
+      "FAILED_PRECONDITION",
+      "FIELD_IMMUTABLE",
+    ),
+    bad("ListPeriods, no name", listPeriods({}), "name"),
+    bad("ListPeriods, negative page", listPeriods({ name: "daily", pageSize: -1 }), "page_size"),
+    bad(
+      "ListPeriods, page too large",
+      listPeriods({ name: "daily", pageSize: 1_001 }),
+      "page_size",
+    ),
+    bad("ListPeriods, made-up token", listPeriods({ name: "daily", pageToken: "x" }), "page_token"),
+    bad(
+      "ListPeriods, a token with no date in it",
+      listPeriods({ name: "daily", pageToken: token("1/periods/daily/x") }),
+      "page_token",
+    ),
+    bad(
+      "ListPeriods, a token of another tag's list",
+      listPeriods({ name: "daily", pageToken: token("1/periods/other/2026-11-21") }),
+      "page_token",
+    ),
+    refused("ListPeriods, unknown", listPeriods({ name: "ghost" }), "NOT_FOUND", "TAG_NOT_FOUND"),
+    refused(
+      "ListPeriods, of a tag without periods",
+      listPeriods({ name: "bills" }),
+      "FAILED_PRECONDITION",
+      "WRONG_KIND",
+    ),
+  ];
+}
+
+function token(text: string): string {
+  return Buffer.from(text).toString("base64url");
+}
+
+/** Kinds that count where this server cannot reach. */
+function elsewhereCases(): readonly Case[] {
+  const backend = 2;
+  return [
+    bad("CreateTag, Redis that is not there", createSequence({ backend }), "tag.sequence.backend"),
+    bad(
+      "CreateTag, a period in Redis",
+      createDaily({ backend }),
+      "tag.sequence.backend",
+      "tag.sequence.period",
+    ),
+    bad(
+      "CreateTag, past what Redis counts to",
+      createSequence({ backend }, { ceiling: 2n ** 53n }),
+      "tag.ceiling",
+      "tag.sequence.backend",
+    ),
+    ...[-1, 1_000_000_001].map((step) =>
+      bad(
+        `CreateTag, a step of ${step}`,
+        createSequence({ backend, step }),
+        "tag.sequence.step",
+        "tag.sequence.backend",
+      ),
+    ),
+    bad("CreateTag, snowflake without Redis", createSnowflake({}), "tag.redis_snowflake"),
+    bad(
+      "CreateTag, snowflake strict",
+      createSnowflake({}, { order: 3 }),
+      "tag.order",
+      "tag.redis_snowflake",
+    ),
+    ...[-1, 4_096].map((shard) =>
+      bad(
+        `CreateTag, snowflake of shard ${shard}`,
+        createSnowflake({ shard }),
+        "tag.redis_snowflake.shard",
+        "tag.redis_snowflake",
+      ),
+    ),
+    ...[new Date(-1), new Date("2999-01-01")].map((timeOrigin) =>
+      bad(
+        `CreateTag, snowflake from ${timeOrigin.getUTCFullYear()}`,
+        createSnowflake({ timeOrigin }),
+        "tag.redis_snowflake.time_origin",
+        "tag.redis_snowflake",
+      ),
+    ),
+    bad(
+      "CreateTag, snowflake with a ceiling and what only the server says",
+      createSnowflake({ redisShard: "a", endTime: new Date() }, { ceiling: 5n }),
+      "tag.ceiling",
+      "tag.redis_snowflake",
+      "tag.redis_snowflake.redis_shard",
+      "tag.redis_snowflake.end_time",
+    ),
+    bad("CreateTag, ticket without databases", createTicket({}), "tag.ticket"),
+    bad("CreateTag, ticket per client", createTicket({}, { order: 2 }), "tag.order", "tag.ticket"),
+    bad(
+      "CreateTag, ticket from −1",
+      createTicket({ start: -1n }),
+      "tag.ticket.start",
+      "tag.ticket",
+    ),
+    ...[-1, 1_025].map((slots) =>
+      bad(
+        `CreateTag, ticket of ${slots} slots`,
+        createTicket({ slots }),
+        "tag.ticket.slots",
+        "tag.ticket",
+      ),
+    ),
+    bad("MoveTag, nothing set", move({}), "name", "shard"),
+    bad("MoveTag, to a shard nobody knows", move({ name: "bills", shard: "a" }), "shard"),
+  ];
+}
 
 test.each(cases)("$what → $code $reason", async ({ send: answer, code, reason, fields }) => {
   const refusal = await refusalOf(answer());
@@ -425,5 +670,18 @@ test("what a node is asked takes no field, and unknown fields are ignored", asyn
 
 test("a kind that is missing is answered with the kinds there are", async () => {
   const { fields } = await refusalOf(create({ name: "new" })());
-  expect(fields[0]?.description).toContain("segment");
+  expect(fields[0]?.description).toContain("segment, sequence, redis_snowflake, ticket");
 });
+
+test.each([
+  ["Redis", createSequence({ backend: 2 }), "redis.urls"],
+  ["Redis' clock", createSnowflake({}), "redis.urls"],
+  ["ticket databases", createTicket({}), "ticket.urls"],
+  ["a shard of Redis", move({ name: "bills", shard: "a" }), "redis.urls"],
+])(
+  "a wish for %s that this server has not names the option that brings it",
+  async (_, answer, option) => {
+    const { fields } = await refusalOf(answer());
+    expect(fields.map(({ description }) => description).join()).toContain(option);
+  },
+);

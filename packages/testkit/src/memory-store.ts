@@ -1,19 +1,29 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   type AcceptStore,
   assertNoViolations,
+  type EndedPeriod,
+  firstIdOf,
   type GiveBackRequest,
   type Grant,
   type GrantRequest,
   IdmintError,
   invalidField,
+  MAX_ID,
+  type Period,
+  type Raised,
+  type RaiseRequest,
+  type Refused,
   type SeenVersion,
   type Store,
   type StoreChanges,
   type Tag,
   type TagChange,
+  type TagKind,
   type TagSettings,
 } from "@idmint/core";
 import { MemoryDatabase } from "./memory-database.ts";
+import { countsInRedis, knowsTimeZone, periodsOf, presentPeriod } from "./memory-periods.ts";
 
 /** The operations of a store that a test may disturb and count. */
 export type StoreOperation =
@@ -24,7 +34,9 @@ export type StoreOperation =
   | "getTags"
   | "giveBack"
   | "grant"
+  | "listPeriods"
   | "listTags"
+  | "raise"
   | "setTagState"
   | "updateTag";
 
@@ -69,14 +81,53 @@ export class MemoryStore implements Store, AcceptStore {
     if (new Set(requests.map((request) => request.tag)).size !== requests.length) {
       throw new RangeError("a tag twice in one batch");
     }
+    if (requests.some(({ kind, count, minCount }) => kind === "sequence" && minCount < count)) {
+      throw new RangeError("a sequence grants all or nothing");
+    }
     return this.#run("grant", () => requests.map((request) => this.#grantOne(request)));
+  }
+
+  raise(request: RaiseRequest): Promise<Raised | Refused> {
+    return this.#run("raise", () => {
+      const { tag, by, atLeast, newGeneration } = request;
+      const row = this.#fit(request);
+      if ("outcome" in row) return row;
+      if (!countsInRedis(row.kind)) return refused(tag, "WRONG_KIND");
+      if (row.state === "PAUSED") return refused(tag, "TAG_PAUSED");
+      if (row.floor === row.ceiling) return refused(tag, "TAG_EXHAUSTED");
+      const wanted = row.floor + by > atLeast ? row.floor + by : atLeast;
+      const floor = wanted > row.ceiling ? row.ceiling : wanted;
+      const generation = row.generation + (newGeneration ? 1n : 0n);
+      const version = row.version + 1n;
+      this.#put({ ...row, floor, generation, version });
+      const { floor: before, epoch } = row;
+      return { outcome: "raised", tag, before, floor, generation, version, epoch };
+    });
+  }
+
+  listPeriods(query: {
+    tag: string;
+    before: string;
+    limit: number;
+  }): Promise<readonly EndedPeriod[]> {
+    return this.#run("listPeriods", () => {
+      this.#assertAccepted();
+      const row = this.database.rows.get(query.tag);
+      const keepForMs = row === undefined ? 0 : (periodsOf(row.kind)?.keepForMs ?? 0);
+      const oldest = this.database.now() - keepForMs;
+      return (this.database.periods.get(query.tag) ?? [])
+        .filter(({ start }) => query.before === "" || start < query.before)
+        .filter(({ endedAtMs }) => endedAtMs >= oldest)
+        .slice(0, query.limit);
+    });
   }
 
   giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {
     return this.#run("giveBack", () =>
       requests.map(({ tag, from, to, version }) => {
         const row = this.database.rows.get(tag);
-        if (this.#fenced() !== "" || row?.floor !== to || row.version !== version) return 0;
+        if (this.#fenced() !== "" || row?.kind.kind !== "segment") return 0;
+        if (row.floor !== to || row.version !== version) return 0;
         this.#put({ ...row, floor: from - 1n, version: row.version + 1n });
         return Number(to - from + 1n);
       }),
@@ -86,22 +137,27 @@ export class MemoryStore implements Store, AcceptStore {
   createTag(settings: TagSettings): Promise<Tag> {
     return this.#run("createTag", () => {
       this.#assertAccepted();
+      assertTimeZone(settings.kind);
       const { database } = this;
       const old = database.rows.get(settings.name);
       if (old !== undefined && old.state !== "DELETED") {
-        if (isSameSettings(old, settings)) return old;
+        if (isDeepStrictEqual(unplaced(old), unplaced(settings))) return old;
         throw new IdmintError("TAG_EXISTS", `tag "${settings.name}" exists with other settings`, {
           metadata: { tag: settings.name },
         });
       }
-      const start = settings.kind.start - 1n;
+      if (old !== undefined) assertFloorHolds(old, settings.kind);
+      const start = firstIdOf(settings.kind) - 1n;
       const floor = old !== undefined && old.floor > start ? old.floor : start;
       if (floor > settings.ceiling)
         throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
       return this.#change({
         ...settings,
+        kind: slotsKept(old?.kind, settings.kind),
         state: "ACTIVE",
         floor,
+        periodStart: old?.periodStart ?? "",
+        generation: old === undefined ? 0n : old.generation + 1n,
         version: old === undefined ? 0n : old.version + 1n,
         epoch: old === undefined ? 1n : old.epoch + 1n,
         revision: 0n,
@@ -138,7 +194,13 @@ export class MemoryStore implements Store, AcceptStore {
   updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag> {
     return this.#run("updateTag", () => {
       const row = this.#existing(name, expectedRevision);
-      if (change.onlyIfUnissued && row.version > 0n) {
+      if (change.settings !== undefined) assertTimeZone(change.settings.kind);
+      const isFundamental =
+        change.onlyIfUnissued ||
+        (change.settings !== undefined &&
+          !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(change.settings)));
+      const isUnissued = row.version === 0n && row.kind.kind !== "ticket";
+      if (isFundamental && !isUnissued) {
         throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {
           metadata: { tag: name },
         });
@@ -148,8 +210,7 @@ export class MemoryStore implements Store, AcceptStore {
         ...change.settings,
         description: change.description ?? row.description,
       };
-      const isUnissued = row.version === 0n;
-      return this.#change({ ...next, floor: isUnissued ? next.kind.start - 1n : row.floor });
+      return this.#change({ ...next, floor: isUnissued ? firstIdOf(next.kind) - 1n : row.floor });
     });
   }
 
@@ -169,7 +230,9 @@ export class MemoryStore implements Store, AcceptStore {
           : undefined,
       );
       if (floor <= row.floor) return { tag: row, raised: false };
-      const raised = { ...row, floor, version: row.version + 1n, epoch: row.epoch + 1n };
+      const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
+      const [version, epoch] = [row.version + 1n, row.epoch + 1n];
+      const raised = { ...row, floor, generation, version, epoch };
       return { tag: options.validateOnly ? raised : this.#change(raised), raised: true };
     });
   }
@@ -214,13 +277,19 @@ export class MemoryStore implements Store, AcceptStore {
   accept(gap: bigint): Promise<{ tags: number }> {
     return this.#run("accept", () => {
       const { database } = this;
+      if (gap < 0n || gap > MAX_ID) throw invalidField("gap", `must be 0 to ${MAX_ID}`);
       database.newIncarnation();
       database.acceptedIdentity = database.identity;
-      for (const row of database.rows.values()) {
+      for (const old of database.rows.values()) {
+        // A period that the lost history may have begun starts above the gap too.
+        const { row, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
+        this.#remember(row, ended);
         const floor = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
         // Above any epoch the tag may have had before the store went back.
-        const epoch = row.epoch + 1_000_000n;
-        this.#change({ ...row, floor, version: row.version + 1n, epoch });
+        const seconds = BigInt(Math.floor(database.now() / 1_000));
+        const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
+        const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
+        this.#change({ ...row, floor, generation, version: row.version + 1n, epoch });
       }
       return { tags: database.rows.size };
     });
@@ -233,28 +302,43 @@ export class MemoryStore implements Store, AcceptStore {
 
   #grantOne(request: GrantRequest): Grant {
     const { tag } = request;
-    const row = this.database.rows.get(tag);
-    const refuse = (reason: Exclude<Grant, { outcome: "granted" }>["reason"]): Grant => ({
-      outcome: "refused",
-      tag,
-      reason,
-    });
-    const fenced = this.#fenced();
-    if (fenced !== "")
-      return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail: fenced };
-    if ((row?.version ?? 0n) < request.seenVersion) {
-      const detail = "the row's version is lower than one that was seen";
-      return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
-    }
-    if (row === undefined || row.state === "DELETED") return refuse("TAG_NOT_FOUND");
-    if (row.state === "PAUSED") return refuse("TAG_PAUSED");
-    if (request.after > row.floor) return refuse("AFTER_ABOVE_FLOOR");
+    const old = this.#fit(request);
+    if ("outcome" in old) return old;
+    if (old.kind.kind !== request.kind || countsInRedis(old.kind))
+      return refused(tag, "WRONG_KIND");
+    if (old.state === "PAUSED") return refused(tag, "TAG_PAUSED");
+    const { row, period, ended } = inPeriodAt(old, this.database.now());
+    if (request.after > row.floor) return refused(tag, "AFTER_ABOVE_FLOOR");
     const left = row.ceiling - row.floor;
     const count = left < BigInt(request.count) ? Number(left) : request.count;
-    if (count < request.minCount) return refuse("TAG_EXHAUSTED");
+    if (count < request.minCount) return refused(tag, "TAG_EXHAUSTED");
+    this.#remember(row, ended);
     const version = row.version + 1n;
     this.#put({ ...row, floor: row.floor + BigInt(count), version });
-    return { outcome: "granted", tag, base: row.floor + 1n, count, version, epoch: row.epoch };
+    const { epoch } = row;
+    return { outcome: "granted", tag, base: row.floor + 1n, count, version, epoch, period };
+  }
+
+  /** The row that a request is for, unless the store went back or it is not there. */
+  #fit({ tag, seenVersion }: GrantRequest | RaiseRequest): Tag | Refused {
+    const fenced = this.#fenced();
+    if (fenced !== "") return refused(tag, "STORE_EPOCH_CHANGED", fenced);
+    const row = this.database.rows.get(tag);
+    if ((row?.version ?? 0n) < seenVersion) {
+      const detail = "the row's version is lower than one that was seen";
+      return refused(tag, "STORE_EPOCH_CHANGED", detail);
+    }
+    if (row === undefined || row.state === "DELETED") return refused(tag, "TAG_NOT_FOUND");
+    return row;
+  }
+
+  #remember({ name, kind }: Tag, lastId: { start: string; lastId: bigint } | undefined): void {
+    if (lastId === undefined) return;
+    const { periods } = this.database;
+    const endedAtMs = this.database.now();
+    const oldest = endedAtMs - (periodsOf(kind)?.keepForMs ?? 0);
+    const kept = (periods.get(name) ?? []).filter((period) => period.endedAtMs >= oldest);
+    periods.set(name, lastId.lastId > 0n ? [{ ...lastId, endedAtMs }, ...kept] : kept);
   }
 
   #existing(name: string, expectedRevision: bigint | undefined): Tag {
@@ -312,15 +396,71 @@ export function storeIsDown(): never {
   throw new IdmintError("STORE_UNAVAILABLE", "the store is down", { retryAfterMs: 100 });
 }
 
-function isSameSettings(a: TagSettings, b: TagSettings): boolean {
-  return (
-    a.description === b.description &&
-    a.order === b.order &&
-    a.ceiling === b.ceiling &&
-    a.kind.start === b.kind.start &&
-    a.kind.min === b.kind.min &&
-    a.kind.max === b.kind.max &&
-    a.kind.holdForMs === b.kind.holdForMs &&
-    a.kind.maxAgeMs === b.kind.maxAgeMs
-  );
+function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
+  return { outcome: "refused", tag, reason, ...(detail === undefined ? {} : { detail }) };
+}
+
+/** The clocks of a lost history and of its successor differ by no more. */
+const CLOCK_MARGIN_MS = 300_000;
+
+/** A row as it is in the period of this instant, and the period that ended for that. */
+function inPeriodAt(
+  row: Tag,
+  atMs: number,
+): { row: Tag; period: Period | undefined; ended: { start: string; lastId: bigint } | undefined } {
+  const periods = periodsOf(row.kind);
+  if (periods === undefined) return { row, period: undefined, ended: undefined };
+  const period = presentPeriod(periods, atMs, row.periodStart);
+  const begun = { ...row, periodStart: period.start };
+  if (row.periodStart === "" || row.periodStart === period.start) {
+    return { row: begun, period, ended: undefined };
+  }
+  const ended = { start: row.periodStart, lastId: row.floor };
+  return { row: { ...begun, floor: 0n }, period, ended };
+}
+
+/** Slots stay with a tag's name for ever. */
+function slotsKept(old: TagKind | undefined, kind: TagKind): TagKind {
+  if (old?.kind !== "ticket" || kind.kind !== "ticket") return kind;
+  return { ...kind, slotsId: old.slotsId };
+}
+
+/** Settings without the Redis shard and the slots, which servers choose. */
+function unplaced({ name, description, order, ceiling, kind }: TagSettings): TagSettings {
+  const settings = { name, description, order, ceiling };
+  if (kind.kind === "ticket") return { ...settings, kind: { ...kind, slotsId: "" } };
+  if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
+  if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };
+  return { ...settings, kind: { ...kind, redis: { ...kind.redis, shard: "" } } };
+}
+
+/** What must not change once ids were issued. */
+function fundamentalsOf({
+  order,
+  ceiling,
+  kind,
+}: Pick<TagSettings, "ceiling" | "kind" | "order">): readonly unknown[] {
+  const name = kind.kind;
+  const start = firstIdOf(kind);
+  if (kind.kind === "ticket") return [order, ceiling, name, start, kind.slots];
+  if (kind.kind === "redis_snowflake") return [order, ceiling, name, kind.shard, kind.timeOriginMs];
+  const periods = periodsOf(kind);
+  return [order, ceiling, name, start, periods?.unit, periods?.timeZone, countsInRedis(kind)];
+}
+
+function assertTimeZone(kind: TagKind): void {
+  const timeZone = periodsOf(kind)?.timeZone;
+  if (timeZone === undefined || knowsTimeZone(timeZone)) return;
+  throw invalidField("tag.sequence.time_zone", `is not known: ${timeZone}`);
+}
+
+/** Some kinds of ids are not held back by the floor, so their tombstones can only become the same again. */
+function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
+  const old = tombstone.kind;
+  if (old.kind === "ticket" && (kind.kind !== "ticket" || kind.slots !== old.slots)) {
+    throw invalidField("tag.ticket.slots", `must be ${old.slots}`);
+  }
+  const unit = periodsOf(old)?.unit;
+  if (unit === undefined || tombstone.version === 0n || periodsOf(kind)?.unit === unit) return;
+  throw invalidField("tag.sequence.period", `must be ${unit}`);
 }

@@ -27,6 +27,8 @@ export interface PostgresOptions {
   readonly durable?: boolean;
   /** Start as a standby that follows nobody, which is what a promotion needs. Default: false. */
   readonly standby?: boolean;
+  /** Further variables of its environment. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Further settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -93,6 +95,7 @@ export class TestPostgres implements AsyncDisposable {
         PATH: process.env["PATH"],
         LC_ALL: "C",
         IDMINT_LEFT: madePostgresFiles() ? folder : this.#folder,
+        ...this.#options.env,
       },
       stdio: ["pipe", log, log],
     });

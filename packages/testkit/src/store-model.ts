@@ -1,18 +1,28 @@
 // A reference of what a store answers, in a page of plain code, and random walks that compare a real store with it.
 import { isDeepStrictEqual } from "node:util";
 import {
+  firstIdOf,
   type Grant,
   type GrantRequest,
   type GiveBackRequest,
   IdmintError,
   MAX_ID,
+  type RaiseRequest,
   type Store,
   type TagSettings,
   type TagState,
 } from "@idmint/core";
 import fc from "fast-check";
 import { expect } from "vitest";
-import { assertDisjoint, settingsOf, type OpenStore, type StoreHarness } from "./store-suite.ts";
+import {
+  assertDisjoint,
+  noonZone,
+  type OpenStore,
+  redisSequenceOf,
+  sequenceOf,
+  settingsOf,
+  type StoreHarness,
+} from "./store-suite.ts";
 
 interface ModelRow {
   settings: TagSettings;
@@ -22,30 +32,81 @@ interface ModelRow {
   /** How often the epoch was raised; the number itself jumps with an accept. */
   epochs: number;
   revision: bigint;
+  generation: bigint;
+  /** Days from today to the present period; undefined before the first one. */
+  day: number | undefined;
+  /** Periods that have ended, newest first, with how many days from now they did. */
+  ended: { day: number; lastId: bigint; at: number }[];
 }
+
+const DAY_MS = 86_400_000;
+/** How many days the walks' sequences keep what has ended. */
+const KEEP_DAYS = 3.5;
 
 /** Written on its own, after the words of the port, and with none of the code of the stores. */
 export class StoreModel {
   readonly rows: Map<string, ModelRow> = new Map();
   revision = 0n;
 
-  grant({ tag, count, minCount, after, seenVersion }: GrantRequest): string {
+  grant({ tag, kind, count, minCount, after, seenVersion }: GrantRequest): string {
     const row = this.rows.get(tag);
     if (seenVersion > (row?.version ?? 0n)) return "STORE_EPOCH_CHANGED";
     if (row === undefined || row.state === "DELETED") return "TAG_NOT_FOUND";
+    if (row.settings.kind.kind !== kind || countsInRedis(row.settings)) return "WRONG_KIND";
     if (row.state === "PAUSED") return "TAG_PAUSED";
-    if (after > row.floor) return "AFTER_ABOVE_FLOOR";
-    const left = row.settings.ceiling - row.floor;
+    const isOver = row.day !== undefined && row.day < 0;
+    const floor = isOver ? 0n : row.floor;
+    if (after > floor) return "AFTER_ABOVE_FLOOR";
+    const left = row.settings.ceiling - floor;
     if (left < BigInt(minCount)) return "TAG_EXHAUSTED";
+    beginDay(row);
     const taken = left < BigInt(count) ? left : BigInt(count);
     row.floor += taken;
     row.version += 1n;
-    return `${row.floor - taken + 1n} + ${taken} v${row.version}`;
+    const day = row.day === undefined ? "" : ` day ${row.day}`;
+    return `${row.floor - taken + 1n} + ${taken} v${row.version}${day}`;
+  }
+
+  raise({ tag, by, atLeast, newGeneration, seenVersion }: RaiseRequest): string {
+    const row = this.rows.get(tag);
+    if (seenVersion > (row?.version ?? 0n)) return "STORE_EPOCH_CHANGED";
+    if (row === undefined || row.state === "DELETED") return "TAG_NOT_FOUND";
+    if (!countsInRedis(row.settings)) return "WRONG_KIND";
+    if (row.state === "PAUSED") return "TAG_PAUSED";
+    const { ceiling } = row.settings;
+    if (row.floor === ceiling) return "TAG_EXHAUSTED";
+    const before = row.floor;
+    for (const floor of [before + by, atLeast]) if (floor > row.floor) row.floor = floor;
+    if (row.floor > ceiling) row.floor = ceiling;
+    row.version += 1n;
+    if (newGeneration) row.generation += 1n;
+    return `${before} to ${row.floor} v${row.version} g${row.generation}`;
+  }
+
+  /** Whatever was told by the clock is so many days further from now. */
+  shift(days: number): void {
+    for (const row of this.rows.values()) {
+      if (row.day !== undefined) row.day += days;
+      row.ended = row.ended.map(({ day, lastId, at }) => ({
+        day: day + days,
+        lastId,
+        at: at + days,
+      }));
+    }
+  }
+
+  listPeriods(tag: string): { day: number; lastId: bigint }[] {
+    const row = this.rows.get(tag);
+    if (row === undefined || !isDaily(row.settings)) return [];
+    return row.ended
+      .filter(({ at }) => at >= -KEEP_DAYS)
+      .map(({ day, lastId }) => ({ day, lastId }));
   }
 
   giveBack({ tag, from, to, version }: GiveBackRequest): number {
     const row = this.rows.get(tag);
     if (row === undefined || row.state === "DELETED") return 0;
+    if (row.settings.kind.kind !== "segment") return 0;
     if (row.floor !== to || row.version !== version) return 0;
     row.floor = from - 1n;
     row.version += 1n;
@@ -54,16 +115,19 @@ export class StoreModel {
 
   create(settings: TagSettings): string {
     const row = this.rows.get(settings.name);
-    const first = settings.kind.start - 1n;
+    const first = firstIdOf(settings.kind) - 1n;
     if (row === undefined) {
-      const fresh = { state: "ACTIVE", floor: first, version: 0n, epochs: 0 } as const;
+      const none = { day: undefined, ended: [], generation: 0n };
+      const fresh = { state: "ACTIVE", floor: first, version: 0n, epochs: 0, ...none } as const;
       this.rows.set(settings.name, { settings, ...fresh, revision: this.#next() });
       return "ok";
     }
     if (row.state !== "DELETED")
       return isDeepStrictEqual(row.settings, settings) ? "ok" : "TAG_EXISTS";
+    if (row.version > 0n && isDaily(row.settings) && !isDaily(settings)) return "INVALID_ARGUMENT";
     const floor = row.floor > first ? row.floor : first;
     if (floor > settings.ceiling) return "INVALID_ARGUMENT";
+    row.generation += 1n;
     Object.assign(row, { settings, state: "ACTIVE", floor, version: row.version + 1n });
     row.epochs++;
     row.revision = this.#next();
@@ -77,11 +141,14 @@ export class StoreModel {
     const isFundamental =
       settings.order !== row.settings.order ||
       settings.ceiling !== row.settings.ceiling ||
-      settings.kind.start !== row.settings.kind.start;
+      settings.kind.kind !== row.settings.kind.kind ||
+      isDaily(settings) !== isDaily(row.settings) ||
+      countsInRedis(settings) !== countsInRedis(row.settings) ||
+      firstIdOf(settings.kind) !== firstIdOf(row.settings.kind);
     if (isFundamental && row.version > 0n) return "FIELD_IMMUTABLE";
     if (isDeepStrictEqual(row.settings, settings)) return "ok";
     row.settings = settings;
-    if (row.version === 0n) row.floor = settings.kind.start - 1n;
+    if (row.version === 0n) row.floor = firstIdOf(settings.kind) - 1n;
     row.revision = this.#next();
     return "ok";
   }
@@ -95,6 +162,7 @@ export class StoreModel {
     if (floor - row.floor > maxRaise) return "INVALID_ARGUMENT";
     if (validateOnly) return "true";
     row.floor = floor;
+    if (countsInRedis(row.settings)) row.generation += 1n;
     row.version += 1n;
     row.epochs++;
     row.revision = this.#next();
@@ -116,6 +184,8 @@ export class StoreModel {
     for (const name of [...this.rows.keys()].toSorted()) {
       const row = this.rows.get(name);
       if (row === undefined) continue;
+      beginDay(row);
+      if (countsInRedis(row.settings)) row.generation += 1n;
       const left = row.settings.ceiling - row.floor;
       row.floor += gap < left ? gap : left;
       row.version += 1n;
@@ -132,6 +202,25 @@ export class StoreModel {
   }
 }
 
+function isDaily({ kind }: TagSettings): boolean {
+  return kind.kind === "sequence" && kind.periods !== undefined;
+}
+
+function countsInRedis({ kind }: TagSettings): boolean {
+  return kind.kind === "sequence" && kind.redis !== undefined;
+}
+
+function beginDay(row: ModelRow): void {
+  if (!isDaily(row.settings)) return;
+  if (row.day !== undefined && row.day < 0) {
+    row.ended = row.ended.filter(({ at }) => at >= -KEEP_DAYS);
+    if (row.floor > 0n) row.ended.unshift({ day: row.day, lastId: row.floor, at: 0 });
+    row.floor = 0n;
+    row.day = 0;
+  }
+  row.day ??= 0;
+}
+
 function refusal(row: ModelRow | undefined, expected: bigint | undefined): string {
   if (row === undefined || row.state === "DELETED") return "TAG_NOT_FOUND";
   return expected !== undefined && expected !== row.revision ? "ETAG_MISMATCH" : "";
@@ -144,6 +233,7 @@ const count = fc.constantFrom(1, 2, 5, 40, 1_000_000_000);
 const edge = fc.constantFrom(1n, 2n, 30n, 2n ** 53n - 50n, MAX_ID - 49n);
 const revision = fc.constantFrom("none", "right", "wrong");
 const settings = fc.record({
+  kind: fc.constantFrom("segment", "segment", "sequence", "daily", "daily", "redis"),
   start: edge,
   ceiling: fc.constantFrom(100n, 2n ** 53n - 1n, MAX_ID),
   min: fc.constantFrom(1, 1_000),
@@ -154,6 +244,7 @@ type Settings = typeof settings extends fc.Arbitrary<infer T> ? T : never;
 const request = fc.record({
   tag: name,
   count,
+  kind: fc.constantFrom("right", "right", "right", "other"),
   least: fc.constantFrom("one", "all"),
   after: fc.constantFrom("none", "floor", "above"),
   seen: fc.constantFrom("none", "right", "ahead"),
@@ -175,6 +266,26 @@ const step = fc.oneof(
       which: fc.nat(3),
       keep: fc.nat(3),
       again: fc.boolean(),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("raise" as const),
+      handle,
+      tag: name,
+      by: fc.constantFrom(0n, 1n, 40n, MAX_ID),
+      atLeast: fc.constantFrom(0n, 60n, 2n ** 53n, MAX_ID),
+      newGeneration: fc.boolean(),
+      seen: fc.constantFrom("none", "right", "ahead"),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("shift" as const),
+      handle,
+      days: fc.constantFrom(-3, -1, -1, -1, 1, 2),
     }),
   },
   {
@@ -246,8 +357,9 @@ class Walk {
   readonly #model = new StoreModel();
   readonly #harness: StoreHarness;
   readonly #handles: OpenStore[];
+  readonly #zone = noonZone();
   readonly #grants: GiveBackRequest[] = [];
-  #issued: { tag: string; from: bigint; to: bigint }[] = [];
+  #issued: { tag: string; day: number | undefined; from: bigint; to: bigint }[] = [];
 
   constructor(harness: StoreHarness, handles: OpenStore[]) {
     this.#harness = harness;
@@ -262,6 +374,17 @@ class Walk {
           store,
           next.requests.map((r) => this.#requestOf(r)),
         );
+      case "raise": {
+        const version = this.#model.rows.get(next.tag)?.version ?? 0n;
+        const seenVersion = { none: 0n, right: version, ahead: version + 1n }[next.seen] ?? 0n;
+        const { tag, by, atLeast, newGeneration } = next;
+        return this.#raise(store, { tag, by, atLeast, newGeneration, seenVersion });
+      }
+      case "shift":
+        await this.#harness.shiftPeriods(next.days);
+        // Ids of different days are different, and the walk tells days by their distance from today.
+        for (const issued of this.#issued) if (issued.day !== undefined) issued.day += next.days;
+        return this.#model.shift(next.days);
       case "giveBack":
         return this.#giveBack(store, next.which, next.keep, next.again);
       case "create": {
@@ -301,14 +424,41 @@ class Walk {
 
   async #grant(store: Store, requests: readonly GrantRequest[]): Promise<void> {
     const grants = await store.grant(requests);
-    expect(grants.map(text)).toEqual(requests.map((request) => this.#model.grant(request)));
+    expect(grants.map((grant) => this.#text(grant))).toEqual(
+      requests.map((request) => this.#model.grant(request)),
+    );
     for (const grant of grants) {
       if (grant.outcome !== "granted") continue;
       const { tag, base, version } = grant;
       const to = base + BigInt(grant.count) - 1n;
       this.#grants.unshift({ tag, from: base, to, version });
-      this.#issued.push({ tag, from: base, to });
+      const day = grant.period === undefined ? undefined : this.#dayOf(grant.period.start);
+      this.#issued.push({ tag, day, from: base, to });
     }
+  }
+
+  async #raise(store: Store, request: RaiseRequest): Promise<void> {
+    const answer = await store.raise(request);
+    const { tag } = request;
+    if (answer.outcome === "refused") {
+      expect(answer.reason).toBe(this.#model.raise(request));
+      return;
+    }
+    const { before, floor, version, generation } = answer;
+    expect(`${before} to ${floor} v${version} g${generation}`).toBe(this.#model.raise(request));
+    if (floor > before) this.#issued.push({ tag, day: undefined, from: before + 1n, to: floor });
+  }
+
+  #text(grant: Grant): string {
+    if (grant.outcome === "refused") return grant.reason;
+    const day = grant.period === undefined ? "" : ` day ${this.#dayOf(grant.period.start)}`;
+    return `${grant.base} + ${grant.count} v${grant.version}${day}`;
+  }
+
+  /** Days from today, in the zone of the walk. */
+  #dayOf(start: string): number {
+    const today = Math.floor((Date.now() + this.#zone.offsetMs) / DAY_MS);
+    return Date.parse(start) / DAY_MS - today;
   }
 
   /** Of one of the last grants all but the first `keep` ids, if there are more. */
@@ -327,12 +477,13 @@ class Walk {
   #takeBack({ tag, from, to }: GiveBackRequest): void {
     this.#issued = this.#issued.flatMap((range) => {
       if (range.tag !== tag || range.to !== to || range.from > from) return [range];
-      return range.from === from ? [] : [{ tag, from: range.from, to: from - 1n }];
+      return range.from === from ? [] : [{ ...range, to: from - 1n }];
     });
   }
 
   #requestOf(wanted: {
     tag: string;
+    kind: string;
     count: number;
     least: string;
     after: string;
@@ -344,13 +495,22 @@ class Walk {
     const after =
       { none: 0n, floor, above: floor === MAX_ID ? floor : floor + 1n }[wanted.after] ?? 0n;
     const seenVersion = { none: 0n, right: version, ahead: version + 1n }[wanted.seen] ?? 0n;
-    const minCount = wanted.least === "all" ? wanted.count : 1;
-    return { tag: wanted.tag, count: wanted.count, minCount, after, seenVersion };
+    const isSequence = (row?.settings.kind.kind === "sequence") === (wanted.kind === "right");
+    const kind = isSequence ? "sequence" : "segment";
+    const minCount = isSequence || wanted.least === "all" ? wanted.count : 1;
+    return { tag: wanted.tag, kind, count: wanted.count, minCount, after, seenVersion };
   }
 
   #settingsOf(tag: string, wanted: Settings): TagSettings {
-    const start = wanted.start > wanted.ceiling ? 1n : wanted.start;
-    return settingsOf(tag, { ...wanted, start });
+    const { kind, description, order, ceiling, min } = wanted;
+    const start = wanted.start > ceiling ? 1n : wanted.start;
+    const common = { description, order, ceiling };
+    if (kind === "redis") return redisSequenceOf(tag, common);
+    if (kind === "sequence") return sequenceOf(tag, { ...common, start });
+    if (kind === "segment") return settingsOf(tag, { ...common, start, min });
+    const { timeZone } = this.#zone;
+    const periods = { unit: "DAY", timeZone, keepForMs: KEEP_DAYS * DAY_MS } as const;
+    return sequenceOf(tag, { ...common, periods });
   }
 
   #revisionOf(tag: string, which: string): bigint | undefined {
@@ -379,6 +539,8 @@ class Walk {
         floor: rest.floor,
         version: rest.version,
         revision: rest.revision,
+        generation: rest.generation,
+        day: rest.periodStart === "" ? undefined : this.#dayOf(rest.periodStart),
       }));
       const model = listed.map(({ name }) => this.#expected(name));
       expect(listed).toHaveLength(this.#model.rows.size);
@@ -387,25 +549,28 @@ class Walk {
         expect(epoch).toBeGreaterThanOrEqual(BigInt(this.#model.rows.get(name)?.epochs ?? 0) + 1n);
       }
     }
-    for (const tag of names) assertDisjoint(this.#issued.filter((range) => range.tag === tag));
+    for (const tag of names) {
+      const periods = await this.#handles[0]?.listPeriods({ tag, before: "", limit: 100 });
+      const days = periods?.map(({ start, lastId }) => ({ day: this.#dayOf(start), lastId }));
+      expect(days).toEqual(this.#model.listPeriods(tag));
+      const issued = this.#issued.filter((range) => range.tag === tag);
+      for (const day of new Set(issued.map((range) => range.day))) {
+        assertDisjoint(issued.filter((range) => range.day === day));
+      }
+    }
   }
 
   #expected(tag: string): unknown {
     const row = this.#model.rows.get(tag);
     if (row === undefined) return undefined;
-    const { settings, state, floor, version, revision } = row;
-    return { settings, state, floor, version, revision };
+    const { settings, state, floor, version, revision, generation, day } = row;
+    return { settings, state, floor, version, revision, generation, day };
   }
 
   async end(): Promise<void> {
     await Promise.all(this.#handles.map((store) => store.close()));
     await this.#harness.remove();
   }
-}
-
-function text(grant: Grant): string {
-  if (grant.outcome === "refused") return grant.reason;
-  return `${grant.base} + ${grant.count} v${grant.version}`;
 }
 
 /** "ok", an answer of text, or the reason of the refusal. */

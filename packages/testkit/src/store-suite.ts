@@ -1,95 +1,31 @@
 // What every store must do, whatever it is made of. A backend's test file registers this and adds cases of its own.
-import {
-  type AcceptStore,
-  type Grant,
-  type Granted,
-  type GrantRequest,
-  IdmintError,
-  MAX_ID,
-  type Reason,
-  type Store,
-  type Tag,
-  type TagSettings,
-} from "@idmint/core";
+import { type Grant, type Granted, MAX_ID, type Tag } from "@idmint/core";
 import { expect, test } from "vitest";
+import { kindCases } from "./store-suite-kinds.ts";
+import { noonZone, periodCases } from "./store-suite-periods.ts";
+import { raiseCases } from "./store-suite-raises.ts";
+import { sequenceCases } from "./store-suite-sequences.ts";
+import {
+  assertDisjoint,
+  assertSeamless,
+  FREE,
+  granted,
+  NO_CHECK,
+  type OpenStore,
+  raiseOf,
+  reasonOf,
+  refusal,
+  settingsOf,
+  type StoreHarness,
+  type Suite,
+  wish,
+} from "./store-suite-support.ts";
 
-/** A store as the suite opens it: several handles may be open at once, each as if in a server of its own. */
-export type OpenStore = Store & AcceptStore;
-
-/** A fresh, empty store for one test. */
-export interface StoreHarness {
-  /** Opens another handle. */
-  open(): Promise<OpenStore>;
-  /** Removes the store; its handles are closed by then. */
-  remove(): Promise<void>;
-}
-
-/** Settings of a tag, defaults filled in. */
-export function settingsOf(
-  name: string,
-  more: Partial<Omit<TagSettings, "kind" | "name">> & Partial<TagSettings["kind"]> = {},
-): TagSettings {
-  const { description, order, ceiling, ...kind } = more;
-  return {
-    name,
-    description: description ?? "",
-    order: order ?? "UNORDERED",
-    ceiling: ceiling ?? MAX_ID,
-    kind: {
-      kind: "segment",
-      start: 1n,
-      min: 1_000,
-      max: 100_000_000,
-      holdForMs: 900_000,
-      maxAgeMs: 600_000,
-      ...kind,
-    },
-  };
-}
-
-/** A wish for ids, defaults filled in. */
-export function wish(tag: string, more: Partial<Omit<GrantRequest, "tag">> = {}): GrantRequest {
-  return { tag, count: 10, minCount: 1, after: 0n, seenVersion: 0n, ...more };
-}
-
-/** The grant of one wish; fails the test when it was refused. */
-export async function granted(
-  store: Store,
-  tag: string,
-  more: Partial<Omit<GrantRequest, "tag">> = {},
-): Promise<Granted> {
-  const [grant] = await store.grant([wish(tag, more)]);
-  if (grant?.outcome !== "granted") {
-    throw new Error(`expected a grant of ${tag}, got ${JSON.stringify(grant)}`);
-  }
-  return grant;
-}
-
-/** Why one wish was refused; fails the test when it was granted. */
-export async function refusal(
-  store: Store,
-  tag: string,
-  more: Partial<Omit<GrantRequest, "tag">> = {},
-): Promise<string> {
-  const [grant] = await store.grant([wish(tag, more)]);
-  if (grant?.outcome !== "refused") throw new Error(`expected a refusal of ${tag}`);
-  return grant.reason;
-}
-
-/** The reason a promise rejects with; fails the test when it does not, or with anything but an IdmintError. */
-export async function reasonOf(work: Promise<unknown>): Promise<Reason> {
-  const error: unknown = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  if (error instanceof IdmintError) return error.reason;
-  throw new Error("expected an IdmintError", { cause: error });
-}
+export * from "./store-suite-support.ts";
+export { noonZone };
 
 /** Real stores write to a disk, and start threads and connections. */
 const TIMEOUT_MS = 30_000;
-const NO_CHECK = undefined;
-const FREE = { maxRaise: MAX_ID, validateOnly: false, expectedRevision: NO_CHECK } as const;
 
 /** Registers the suite; `makeStore` is called once a test. */
 export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>): void {
@@ -103,7 +39,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
         return handle;
       };
       try {
-        await run(await open(), open);
+        await run(await open(), open, harness);
       } finally {
         await Promise.all(handles.map((handle) => handle.close()));
         await harness.remove();
@@ -112,6 +48,10 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   };
   grantCases(suite);
   giveBackCases(suite);
+  sequenceCases(suite);
+  periodCases(suite);
+  raiseCases(suite);
+  kindCases(suite);
   tagCases(suite);
   operatorCases(suite);
   changeCases(suite);
@@ -119,11 +59,6 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   concurrencyCases(suite);
   closeCases(suite);
 }
-
-type Suite = (
-  title: string,
-  run: (store: OpenStore, open: () => Promise<OpenStore>) => Promise<void>,
-) => void;
 
 function grantCases(suite: Suite): void {
   suite(
@@ -364,6 +299,8 @@ function tagCases(suite: Suite): void {
       ...settings,
       state: "ACTIVE",
       floor: 76n,
+      periodStart: "",
+      generation: 0n,
       version: 0n,
       epoch: 1n,
       revision: tag.revision,
@@ -830,6 +767,8 @@ function closeCases(suite: Suite): void {
     const works = [
       store.grant([wish("t")]),
       store.giveBack([{ tag: "t", from: 1n, to: 1n, version: 1n }]),
+      store.raise(raiseOf("t")),
+      store.listPeriods({ tag: "t", before: "", limit: 1 }),
       store.createTag(settingsOf("t")),
       store.getTags(["t"]),
       store.changes({ since: 0n, watched: [], limit: 1 }),
@@ -845,22 +784,4 @@ function closeCases(suite: Suite): void {
     expect((await grant)[0]).toMatchObject({ outcome: "granted", base: 1n });
     expect((await granted(await open(), "t")).base).toBe(11n);
   });
-}
-
-/** Every id from the first grant's base on is in exactly one grant. */
-function assertSeamless(grants: readonly Granted[]): void {
-  let next = 1n;
-  for (const { base, count } of grants.toSorted((a, b) => (a.base < b.base ? -1 : 1))) {
-    expect(base).toBe(next);
-    next = base + BigInt(count);
-  }
-}
-
-/** No id is in two ranges. */
-export function assertDisjoint(ranges: readonly { from: bigint; to: bigint }[]): void {
-  let last = 0n;
-  for (const { from, to } of ranges.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
-    if (from <= last) throw new Error(`id ${from} was issued twice`);
-    last = to;
-  }
 }

@@ -53,7 +53,7 @@ const GRPC_MIXES: readonly (readonly Activity[])[] = [
 ];
 
 /** Refusals that callers must expect while servers and stores are down; any other is a fault. */
-const EXPECTED = new Set([
+export const EXPECTED: ReadonlySet<string> = new Set([
   "UNAVAILABLE SEGMENT_NOT_READY",
   "UNAVAILABLE STORE_UNAVAILABLE",
   "UNAVAILABLE SERVER_UNAVAILABLE",

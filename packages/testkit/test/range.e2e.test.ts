@@ -48,7 +48,10 @@ test.for(BORDERS)(
     const expected = range(first, last);
     const ids: bigint[] = [];
     ids.push(await api.id(name));
-    const one = GenerateIdResponse.toJSON({ id: await api.id(name), epoch: 1n });
+    const one = GenerateIdResponse.toJSON({
+      ...GenerateIdResponse.create(),
+      id: await api.id(name),
+    });
     expect(one).toMatchObject({ id: String(expected[1]) });
     ids.push(BigInt((one as { id: string }).id));
     const list = await api.generateIds({ tag: name, count: 10, asList: true });

@@ -32,7 +32,8 @@ const ONCE = {
 } as const;
 
 /** Answers of a Redis that may work again by itself; any other error answer is NODE_REFUSED. */
-const PASSING = /^(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|READONLY|TRYAGAIN)\b/;
+const PASSING =
+  /^(?:BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|NOSCRIPT|READONLY|TRYAGAIN)\b/;
 
 export class RedisNode implements AsyncDisposable {
   /** host:port, for errors and events. */
@@ -82,10 +83,15 @@ export class RedisNode implements AsyncDisposable {
       const text = `${MAX_IN_FLIGHT} commands wait for ${this.name} already; call less at once`;
       throw new CoordinationError("OVERLOADED", text);
     }
-    const start = performance.now();
-    if (!this.isReady) await this.#ready(what, { timeoutMs, signal });
-    const leftMs = Math.max(1, timeoutMs - (performance.now() - start));
     this.#inFlight++;
+    const start = performance.now();
+    try {
+      if (!this.isReady) await this.#ready(what, { timeoutMs, signal });
+    } catch (error) {
+      this.#inFlight--;
+      throw error;
+    }
+    const leftMs = Math.max(1, timeoutMs - (performance.now() - start));
     // Counted until Redis answers or the connection is gone, not until the caller stops to wait.
     const work = send(this.redis).finally(() => this.#inFlight--);
     try {
@@ -102,7 +108,11 @@ export class RedisNode implements AsyncDisposable {
     values: { readonly keys: readonly string[]; readonly args: readonly (string | number)[] },
     limits: CallLimits,
   ): Promise<unknown> {
-    return this.run(what, (redis) => runScript(redis, script, values.keys, values.args), limits);
+    const { keys, args } = values;
+    const end = performance.now() + limits.timeoutMs;
+    const isWanted = (): boolean =>
+      performance.now() < end && limits.signal?.aborted !== true && !this.#isClosed;
+    return this.run(what, (redis) => runScript(redis, script, keys, args, isWanted), limits);
   }
 
   /** Calls `listener` whenever the connection breaks; the answer ends it. */
@@ -175,9 +185,13 @@ export class RedisNode implements AsyncDisposable {
   };
 }
 
-/** ioredis hangs the command with its arguments on an error, and those of AUTH are the password. */
+/**
+ * ioredis hangs the command with its arguments on an error, and Redis repeats those of a command that it does not know.
+ * Those of HELLO and AUTH hold the password.
+ */
 function withoutArguments(error: unknown): Error {
-  const message = error instanceof Error ? error.message : String(error);
+  const whole = error instanceof Error ? error.message : String(error);
+  const message = whole.replace(/, with args beginning with:.*$/s, "");
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return new Error(message === "" ? code : message);
 }

@@ -1,3 +1,4 @@
+import { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
 import { IdmintError, segmentNotReady } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
@@ -35,11 +36,6 @@ import {
 } from "./cursor.ts";
 import { idAt, type Segment } from "./segment.ts";
 
-/** How long before its deadline a waiting call is refused, so that the refusal still reaches its caller. */
-const ANSWER_MARGIN_MS = 50;
-/** Longest wait of a call that set no deadline. */
-const MAX_WAIT_MS = 10_000;
-
 /**
  * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
  * rejects is never used.
@@ -53,13 +49,6 @@ export interface BufferPorts<R> {
   readonly timers: Timers;
   readonly random: Random;
   readonly onEvent?: (event: BufferEvent) => void;
-}
-
-/** How long a call may wait. */
-export interface Call {
-  /** When the caller stops waiting, on the buffer's clock. Default: 10 s from now. */
-  readonly deadline?: number | undefined;
-  readonly signal?: Abort | undefined;
 }
 
 /** The unused end of one load. */
@@ -321,11 +310,7 @@ export class SegmentBuffer<R> {
     if (state.fenced !== undefined) throw state.fenced;
     if (call?.signal?.aborted === true) throw cancelled();
     if (this.#directCalls + state.waiters.length >= state.options.maxWaiters) {
-      const text = `${state.options.maxWaiters} calls wait for tag "${state.tag}" already; slow down or raise the limit of waiters`;
-      throw new IdmintError("OVERLOADED", text, {
-        metadata: { tag: state.tag },
-        retryAfterMs: 1_000,
-      });
+      throw tooManyWaiters(state.tag, state.options.maxWaiters);
     }
     this.#directCalls++;
     try {
@@ -407,17 +392,6 @@ function firstId(segments: readonly Segment[]): bigint {
   const segment = segments[0];
   if (segment === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
   return idAt(segment, 0);
-}
-
-/** Short deadlines keep half of their time for waiting. */
-function answerBy(now: number, call: Call | undefined): number {
-  const deadline = call?.deadline ?? now + MAX_WAIT_MS;
-  const left = Math.max(0, deadline - now);
-  return deadline - Math.min(ANSWER_MARGIN_MS, left / 2);
-}
-
-function cancelled(): IdmintError {
-  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting");
 }
 
 function unsafeInteger(tag: string): IdmintError {

@@ -1,33 +1,15 @@
-import type {
-  FieldViolation,
-  Order as OrderName,
-  Segment as DomainSegment,
-  Tag as DomainTag,
-} from "@idmint/core";
 import {
-  type AllocateSegmentResponse,
-  Order,
-  type Segment,
-  type Tag,
-  TagState,
-} from "@idmint/proto";
+  type FieldViolation,
+  type Order as OrderName,
+  type Period,
+  periodName,
+  type Segment as DomainSegment,
+  type Tag as DomainTag,
+} from "@idmint/core";
+import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
 import type { TagDraft } from "../service/tag-settings.ts";
 import { etagOf } from "../service/tags.ts";
-
-type Duration = NonNullable<AllocateSegmentResponse["maxAge"]>;
-
-export function durationOf(ms: number): Duration {
-  const seconds = Math.floor(ms / 1_000);
-  return { seconds: BigInt(seconds), nanos: (ms - seconds * 1_000) * 1_000_000 };
-}
-
-/** Milliseconds of a duration; undefined without one, NaN when no whole number of milliseconds is meant. */
-function millisecondsOf(duration: Duration | undefined): number | undefined {
-  if (duration === undefined) return undefined;
-  const { seconds, nanos } = duration;
-  const isValid = Math.abs(nanos) < 1_000_000_000 && nanos % 1_000_000 === 0;
-  return isValid ? Number(seconds) * 1_000 + nanos / 1_000_000 : Number.NaN;
-}
+import { kindDraftOf, kindOf, outputOnlyOfKind } from "./convert-kind.ts";
 
 export function orderOf(order: OrderName): Order {
   return Order[order];
@@ -44,22 +26,23 @@ export function segmentsOf(segments: readonly DomainSegment[]): Segment[] {
   return segments.map(({ base, increment, count }) => ({ base, increment, count }));
 }
 
+/** What answers say of the period of their ids. */
+export function periodOf(period: Period | undefined): {
+  readonly period: string;
+  readonly periodEndTime: Date | undefined;
+} {
+  if (period === undefined) return NO_PERIOD;
+  return { period: periodName(period), periodEndTime: new Date(period.endsAtMs) };
+}
+
+const NO_PERIOD = { period: "", periodEndTime: undefined };
+
 /** A tag as callers see it. */
 export function tagOf(tag: DomainTag): Tag {
-  const { kind } = tag;
   return {
     name: tag.name,
     description: tag.description,
-    kind: {
-      $case: "segment",
-      value: {
-        start: kind.start,
-        min: kind.min,
-        max: kind.max,
-        holdFor: durationOf(kind.holdForMs),
-        maxAge: durationOf(kind.maxAgeMs),
-      },
-    },
+    kind: kindOf(tag.kind),
     order: orderOf(tag.order),
     ceiling: tag.ceiling,
     floor: tag.floor,
@@ -69,18 +52,20 @@ export function tagOf(tag: DomainTag): Tag {
     createTime: new Date(tag.createdAtMs),
     updateTime: new Date(tag.updatedAtMs),
     etag: etagOf(tag),
+    period: presentPeriod(tag),
   };
+}
+
+function presentPeriod({ kind, periodStart: start }: DomainTag): string {
+  const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
+  return unit === undefined || start === "" ? "" : periodName({ unit, start });
 }
 
 /** A tag as a caller wrote it; nothing is checked yet. */
 export function draftOf(tag: Tag): TagDraft {
   const { name, description, ceiling } = tag;
   const order = ORDERS.has(tag.order) ? ORDERS.get(tag.order) : "UNKNOWN";
-  if (tag.kind === undefined) return { name, description, order, ceiling, kind: undefined };
-  const { start, min, max, holdFor, maxAge } = tag.kind.value;
-  const holdForMs = millisecondsOf(holdFor);
-  const maxAgeMs = millisecondsOf(maxAge);
-  const kind = { kind: "segment" as const, start, min, max, holdForMs, maxAgeMs };
+  const kind = tag.kind === undefined ? undefined : kindDraftOf(tag.kind);
   return { name, description, order, ceiling, kind };
 }
 
@@ -94,6 +79,8 @@ export function outputOnlyViolations(tag: Tag): readonly FieldViolation[] {
     ["tag.create_time", tag.createTime !== undefined, ""],
     ["tag.update_time", tag.updateTime !== undefined, ""],
     ["tag.etag", tag.etag !== "", "; there is nothing to compare it with before a tag is made"],
+    ["tag.period", tag.period !== "", "; the store's clock and the time zone decide it"],
+    ...outputOnlyOfKind(tag.kind),
   ];
   return set
     .filter(([, isSet]) => isSet)

@@ -1,3 +1,4 @@
+import { periodName, periodText } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -11,8 +12,9 @@ import {
   StreamIdsResponse,
 } from "@idmint/proto";
 import type { Patience } from "../service/call.ts";
-import type { Allocation, IdService, ManyIds } from "../service/ids.ts";
-import { durationOf, orderOf, segmentsOf } from "./convert.ts";
+import type { Allocation, IdService, ManyIds, OneId } from "../service/ids.ts";
+import { orderOf, periodOf, segmentsOf } from "./convert.ts";
+import { durationOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./method.ts";
 
 const SERVICE = "idmint.v1.IdService";
@@ -25,7 +27,7 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         name: "GenerateId",
         request: GenerateIdRequest,
         response: GenerateIdResponse,
-        call: ({ tag }, context) => ids.generateId(tag, context),
+        call: ({ tag }, context) => map(ids.generateId(tag, context), oneId),
       },
       ports,
     ),
@@ -68,7 +70,14 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         request: StreamIdsRequest,
         response: StreamIdsResponse,
         open: (context) => streamOf(ids, context),
-        refusal: ({ call }, error) => ({ call, id: 0n, segments: [], epoch: 0n, error }),
+        refusal: ({ call }, error) => ({
+          call,
+          id: 0n,
+          segments: [],
+          epoch: 0n,
+          error,
+          period: "",
+        }),
       },
       ports,
     ),
@@ -85,27 +94,35 @@ function streamOf(
     const tag = named === "" ? lastTag : named;
     lastTag = tag;
     if (count === 0 || count === 1) {
-      return map(ids.generateId(tag, patience), ({ id, epoch }) => ({
+      return map(ids.generateId(tag, patience), ({ id, epoch, period }) => ({
         call,
         id,
         segments: NO_SEGMENTS,
         epoch,
+        period: period === undefined ? "" : periodName(period),
       }));
     }
     const many = ids.generateIds({ tag, count, asList: false }, patience);
-    return map(many, ({ segments, epoch }) => ({
+    return map(many, ({ segments, epoch, period }) => ({
       call,
       id: 0n,
       segments: segmentsOf(segments),
       epoch,
+      period: period === undefined ? "" : periodName(period),
     }));
   };
 }
 
 const NO_SEGMENTS: StreamIdsResponse["segments"] = [];
 
-function manyIds({ segments, ids, epoch }: ManyIds): GenerateIdsResponse {
-  return { segments: segmentsOf(segments), ids: [...ids], epoch };
+function oneId({ id, epoch, period }: OneId): GenerateIdResponse {
+  if (period === undefined) return { id, epoch, period: "", text: "", periodEndTime: undefined };
+  const answer = periodOf(period);
+  return { id, epoch, text: periodText(answer.period, id), ...answer };
+}
+
+function manyIds({ segments, ids, epoch, period }: ManyIds): GenerateIdsResponse {
+  return { segments: segmentsOf(segments), ids: [...ids], epoch, ...periodOf(period) };
 }
 
 function allocation(answer: Allocation): AllocateSegmentResponse {

@@ -10,7 +10,7 @@ import {
   Status,
 } from "@idmint/proto/rpc";
 import type { Emit } from "../service/events.ts";
-import { durationOf } from "./convert.ts";
+import { durationOf } from "./duration.ts";
 
 /** The domain of every reason. */
 const DOMAIN = "idmint";

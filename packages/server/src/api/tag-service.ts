@@ -1,4 +1,4 @@
-import { invalidField } from "@idmint/core";
+import { invalidField, periodName } from "@idmint/core";
 import {
   AdvanceTagRequest,
   AdvanceTagResponse,
@@ -8,8 +8,12 @@ import {
   DeleteTagResponse,
   GetTagRequest,
   GetTagResponse,
+  ListPeriodsRequest,
+  ListPeriodsResponse,
   ListTagsRequest,
   ListTagsResponse,
+  MoveTagRequest,
+  MoveTagResponse,
   PauseTagRequest,
   PauseTagResponse,
   ResumeTagRequest,
@@ -27,7 +31,11 @@ const SERVICE = "idmint.v1.TagService";
 export function tagHandlers(tags: TagService, ports: HandlerPorts): readonly Handler[] {
   const row = <Request, Response>(method: Method<Request, Response>): Handler =>
     handlerOf(SERVICE, method, ports);
-  return [...settingsHandlers(tags, row), ...stateHandlers(tags, row)];
+  return [
+    ...settingsHandlers(tags, row),
+    ...stateHandlers(tags, row),
+    ...periodHandlers(tags, row),
+  ];
 }
 
 type Row = <Request, Response>(method: Method<Request, Response>) => Handler;
@@ -99,6 +107,33 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
       request: ResumeTagRequest,
       response: ResumeTagResponse,
       call: async ({ name, etag }) => ({ tag: changed(await tags.resume(name, etag)).tag }),
+    }),
+    row({
+      name: "MoveTag",
+      request: MoveTagRequest,
+      response: MoveTagResponse,
+      call: async (request) => ({ tag: tagOf(await tags.move(request)) }),
+    }),
+  ];
+}
+
+function periodHandlers(tags: TagService, row: Row): readonly Handler[] {
+  return [
+    row({
+      name: "ListPeriods",
+      request: ListPeriodsRequest,
+      response: ListPeriodsResponse,
+      call: async (request) => {
+        const { unit, periods, nextPageToken } = await tags.listPeriods(request);
+        return {
+          periods: periods.map(({ start, lastId, endedAtMs }) => ({
+            period: periodName({ unit, start }),
+            lastId,
+            endTime: new Date(endedAtMs),
+          })),
+          nextPageToken,
+        };
+      },
     }),
   ];
 }

@@ -9,9 +9,11 @@ import {
   listOf,
   oneOf,
   type OptionType,
+  redisUrls,
   share,
   storeUrl,
   text,
+  ticketUrls,
 } from "./types.ts";
 
 /** Levels of the log, from everything to nothing. */
@@ -30,6 +32,14 @@ export interface Config {
   readonly storePoolSize: number;
   readonly allowUnsafeStore: readonly string[];
   readonly epochGap: bigint | undefined;
+  readonly redisUrls: ReadonlyMap<string, string>;
+  readonly redisPassword: string | undefined;
+  readonly redisTimeoutMs: number;
+  readonly redisRaiseBelowMs: number;
+  readonly redisRaiseByMs: number;
+  readonly ticketUrls: ReadonlyMap<string, string>;
+  readonly ticketPassword: string | undefined;
+  readonly ticketTimeoutMs: number;
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
@@ -137,6 +147,51 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "epoch_gap",
     bigInteger(0n, MAX_ID),
     "When the store went back, accept it at once with every floor raised by this many ids, instead of refusing until an operator does. Must be more than the whole fleet can have been granted since the backup.",
+  ),
+  redisUrls: option(
+    "redis.urls",
+    redisUrls,
+    "",
+    "Where tags of kind sequence with backend Redis and of kind redis_snowflake count: the master of one Redis each, or an address that leads to it. New tags are spread over all of them; the names stay with the tags, so they must mean the same on every server.",
+  ),
+  redisPassword: optional("redis.password", text("password"), "Password of the Redis user.", {
+    isSecret: true,
+  }),
+  redisTimeoutMs: option(
+    "redis.timeout",
+    duration("20ms", "10s"),
+    "500ms",
+    "Longest wait for one answer of Redis. After it the outcome is unknown, and what may have been issued is a gap.",
+  ),
+  redisRaiseBelowMs: option(
+    "redis.raise_below",
+    duration("1s", "24h"),
+    "15min",
+    "When the ids left below the maximum of a sequence in Redis would not last so long, the maximum is raised. So long can they be used while the store is down.",
+  ),
+  redisRaiseByMs: option(
+    "redis.raise_by",
+    duration("1s", "24h"),
+    "30min",
+    "By so much time's worth of ids the maximum is raised, at least by the tag's step.",
+  ),
+  ticketUrls: option(
+    "ticket.urls",
+    ticketUrls,
+    "",
+    "The PostgreSQL databases that tags of kind ticket count in. Each keeps the name it was migrated under. A new tag's slots are spread over all of them; what a further one gets is moved to it by `idmint ticket apply`.",
+  ),
+  ticketPassword: optional(
+    "ticket.password",
+    text("password"),
+    "Password of the user of the ticket databases.",
+    { isSecret: true },
+  ),
+  ticketTimeoutMs: option(
+    "ticket.timeout",
+    duration("100ms", "60s"),
+    "1s",
+    "Longest wait for one answer of a ticket database. After it the outcome is unknown, what may have been granted is a gap, and the next one is asked.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",

@@ -143,3 +143,51 @@ export const storeUrl: OptionType<string> = {
     return url.password !== "" || url.searchParams.has("password") ? undefined : value;
   },
 };
+
+const MAX_NAMED_URLS = 64;
+const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+
+/**
+ * Several places of one kind by name: `a=redis://…,b=redis://…`. One alone may go without a name and is called `default`.
+ */
+function namedUrls(
+  accepts: string,
+  isGood: (url: URL) => boolean,
+): OptionType<ReadonlyMap<string, string>> {
+  return {
+    placeholder: "name=url,…",
+    accepts: `up to ${MAX_NAMED_URLS} of name=url with commas between them, or one url alone; each ${accepts}, without a password (it has an option)`,
+    parse: (value) => {
+      const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+      const urls = new Map<string, string>();
+      for (const part of parts) {
+        const [, name = "default", url = ""] = /^(?:([^=:]*)=)?(.*)$/.exec(part) ?? [];
+        const isNamed = name !== "default" || parts.length === 1 || part !== url;
+        if (!isNamed || !URL_NAME.test(name) || urls.has(name) || !URL.canParse(url)) {
+          return undefined;
+        }
+        const parsed = new URL(url);
+        if (parsed.password !== "" || !isGood(parsed)) return undefined;
+        urls.set(name, url);
+      }
+      return urls.size <= MAX_NAMED_URLS ? urls : undefined;
+    },
+  };
+}
+
+/** The Redis shards by name. */
+export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
+  "redis://user@host:port/number, or rediss:// for TLS",
+  ({ protocol, hostname, pathname, search }) =>
+    /^rediss?:$/.test(protocol) &&
+    hostname !== "" &&
+    search === "" &&
+    /^(?:\/\d{0,3})?$/.test(pathname),
+);
+
+/** The ticket databases by name. */
+export const ticketUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
+  "postgres://user@host:port/database",
+  ({ protocol, hostname, searchParams }) =>
+    /^postgres(?:ql)?:$/.test(protocol) && hostname !== "" && !searchParams.has("password"),
+);

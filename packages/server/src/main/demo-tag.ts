@@ -1,4 +1,5 @@
 import { IdmintError } from "@idmint/core";
+import { DEFAULT_SEGMENT } from "../service/kinds/segment.ts";
 import type { TagService } from "../service/tags.ts";
 
 /** The tag that a server for trying things out has from the start. */
@@ -6,16 +7,14 @@ export const DEMO_TAG = "demo";
 
 /** Makes it where it is not there yet. */
 export async function makeDemoTag(tags: Pick<TagService, "create">): Promise<void> {
-  const kind = {
-    kind: "segment" as const,
-    start: 0n,
-    min: 0,
-    max: 0,
-    holdForMs: undefined,
-    maxAgeMs: undefined,
-  };
   const description = "made by start-dev, for trying things out";
-  const draft = { name: DEMO_TAG, description, order: undefined, ceiling: 0n, kind };
+  const draft = {
+    name: DEMO_TAG,
+    description,
+    order: undefined,
+    ceiling: 0n,
+    kind: DEFAULT_SEGMENT,
+  };
   try {
     await tags.create(draft, []);
   } catch (thrown) {

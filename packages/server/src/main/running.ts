@@ -51,7 +51,7 @@ interface CallDoor {
 
 export interface RunningParts {
   readonly services: Services;
-  readonly store: Pick<Store, "close">;
+  readonly stores: readonly Pick<Store, "close">[];
   readonly grpc: CallDoor;
   /** Undefined: another process answers the probes. */
   readonly http: { close(): Promise<void> } | undefined;
@@ -99,7 +99,7 @@ export class Running implements RunningServer {
   }
 
   async #close(): Promise<void> {
-    const { services, grpc, http, store, emit, flush, drainTimeMs } = this.#parts;
+    const { services, grpc, http, stores, emit, flush, drainTimeMs } = this.#parts;
     const { node, poll, directory } = services;
     node.startDraining();
     grpc.setServing(false);
@@ -107,10 +107,11 @@ export class Running implements RunningServer {
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
     poll.stop();
+    services.redis.stop();
     const { givenBack, wasted } = await directory.drain(draining());
     await grpc.close(CLOSE_GRACE_MS);
     await http?.close();
-    await atMost(STORE_CLOSE_MS, store.close());
+    await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
     emit({ type: "stopped", givenBack, wasted });
     flush();
   }

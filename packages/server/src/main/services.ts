@@ -11,8 +11,12 @@ import { IdService } from "../service/ids.ts";
 import { Lookup } from "../service/lookup.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
 import { Poll } from "../service/poll.ts";
+import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
+import { sourceMaker } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
+import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
+import type { RedisTags } from "./redis.ts";
 import { realSystem, type System } from "./system.ts";
 import { serverVersion } from "./version.ts";
 
@@ -31,6 +35,7 @@ export interface Services {
   readonly ids: IdService;
   readonly node: NodeService;
   readonly poll: Poll;
+  readonly redis: RedisTags;
   readonly tags: TagService;
 }
 
@@ -41,23 +46,33 @@ export function createServices(
   authorise: Authorise,
   gcCures: () => GcCures,
   system: System = realSystem,
+  places: Elsewhere = NOWHERE_ELSE,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
   const storeTimeoutMs = config.storeTimeoutMs + STORE_GRACE_MS;
   const common = { store, guard, clock, timers, afterTurn, storeTimeoutMs, counters, emit };
-  const grants = new Grants({
-    ...common,
-    onWentBack: (tag, detail) => {
-      poll.noteWentBack();
-      directory.fenceTag(tag, detail);
-    },
-  });
+  const onWentBack = (tag: string, detail: string): void => {
+    poll.noteWentBack();
+    directory.fenceTag(tag, detail);
+  };
+  const grants = new Grants({ ...common, onWentBack });
+  const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
   const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
+  const elsewhere = createElsewhere(
+    places,
+    config,
+    { system, store, raises, counters, emit },
+    STORE_GRACE_MS,
+  );
+  const makeSource = sourceMaker(
+    { ...common, grants, elsewhere: elsewhere.sourceOf },
+    { maxWaiters, maxCount: config.limitCountAsSegments },
+  );
   const directory = new Directory(
-    { ...common, grants, lookup, random },
+    { ...common, grants, lookup, random, makeSource },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const poll = new Poll({
@@ -86,9 +101,10 @@ export function createServices(
   };
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
-  const tags = new TagService({ store, directory, gate, wallClock });
+  const { redis, placement } = elsewhere;
+  const tags = new TagService({ store, placement, directory, gate, wallClock });
   const api = createApi({ ids, tags, node, authorise, emit });
-  return { api, counters, directory, ids, node, poll, tags };
+  return { api, counters, directory, ids, node, poll, redis, tags };
 }
 
 function canAccept(store: Store & Partial<AcceptStore>): store is Store & AcceptStore {

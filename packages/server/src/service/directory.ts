@@ -9,9 +9,11 @@ import {
   lastOf,
   type Load,
   type LoadRequest,
+  type Order,
   type Random,
   SegmentBuffer,
   segmentNotReady,
+  type SegmentKind,
   segmentOf,
   type Tag,
   tagNameViolation,
@@ -28,29 +30,26 @@ import {
   within,
 } from "./call.ts";
 import type { Counters } from "./counters.ts";
+import {
+  type Entry,
+  isSameSource,
+  issuerOf,
+  type SegmentEntry,
+  type SourceEntry,
+  type SourceKind,
+} from "./entries.ts";
 import type { Emit } from "./events.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
 import type { Lookup } from "./lookup.ts";
-import { sharing, sharingOptions } from "./sharing.ts";
+import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
+import type { MakeSource } from "./sources.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
 
 /** Lookups of one call. Each may be overtaken by a change of the tag, which this server may hear of twice: here and by the poll. */
 const MAX_LOOKUPS = 5;
-
-/** A tag this server works with. */
-export interface Entry {
-  readonly name: string;
-  /** The newest record seen. */
-  tag: Tag;
-  readonly buffer: SegmentBuffer<Receipt>;
-  /** The ticker's count when it was last asked for ids. */
-  usedAt: number;
-  /** Which refusal the buffer is fenced with; empty when it issues. */
-  fencedAs: string;
-}
 
 export interface DirectoryOptions {
   readonly prefetchShare: number;
@@ -63,6 +62,7 @@ export interface DirectoryPorts {
   readonly store: GiveBackStore;
   readonly grants: Grants;
   readonly lookup: Lookup;
+  readonly makeSource: MakeSource;
   readonly guard: VersionGuard;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -73,10 +73,10 @@ export interface DirectoryPorts {
 }
 
 /**
- * The tags this server works with, each with its buffer and the reasons why it may not issue.
+ * The tags this server works with, each with its buffer or source and the reasons why it may not issue.
  *
  * INVARIANTS
- * 1. A buffer issues only while its entry is in the map, the tag is ACTIVE in the newest record seen, and no fence stands
+ * 1. A buffer or source issues only while its entry is in the map, the tag is ACTIVE in the newest record seen, and no fence stands
  *    for the tag or for the store.
  * 2. Records of one tag are taken in the order of their revisions, and only from the present history.
  * 3. Epochs reach buffers by `apply` in a turn of its own. So a call that was just served from a buffer still reads the
@@ -85,7 +85,7 @@ export interface DirectoryPorts {
 export class Directory {
   readonly #options: DirectoryOptions;
   readonly #ports: DirectoryPorts;
-  #lastTag: Tag | undefined;
+  #lastRules: TagRules<SegmentKind> | undefined;
   #lastOptions: BufferOptions | undefined;
   readonly #bufferPorts: BufferPorts<Receipt>;
   readonly #entries = new Map<string, Entry>();
@@ -198,7 +198,7 @@ export class Directory {
     this.#behind.clear();
     this.#allFenced = "";
     for (const entry of this.#entries.values()) {
-      entry.buffer.fence(segmentNotReady(entry.name, 100));
+      issuerOf(entry).fence(segmentNotReady(entry.name, 100));
     }
     this.#entries.clear();
     this.#ports.emit({ type: "unfenced" });
@@ -206,7 +206,7 @@ export class Directory {
 
   /** The store is back: loads that wait for their next try start at once. */
   retryAll(): void {
-    for (const entry of this.#entries.values()) entry.buffer.retryNow();
+    for (const entry of this.#entries.values()) issuerOf(entry).retryNow();
   }
 
   /** To be called every second: feeds the buffers' rates, and lets go of the least used when there are too many. */
@@ -214,7 +214,7 @@ export class Directory {
     this.#tick++;
     let left = SAMPLES_PER_TURN;
     for (const entry of this.#entries.values()) {
-      entry.buffer.sample();
+      issuerOf(entry).sample();
       if (--left > 0) continue;
       left = SAMPLES_PER_TURN;
       // One turn after the other is the point.
@@ -223,14 +223,21 @@ export class Directory {
     await this.#evict();
   }
 
-  /** Entries with a buffer. */
+  /** How many tags this server works with. */
   get size(): number {
     return this.#entries.size;
   }
 
+  /** How many of them have a buffer. */
+  get bufferedTags(): number {
+    let count = 0;
+    for (const { buffer } of this.#entries.values()) if (buffer !== undefined) count++;
+    return count;
+  }
+
   /** Whether some tag has ids in memory that may be issued. */
   get holdsIds(): boolean {
-    for (const entry of this.#entries.values()) if (entry.buffer.ready > 0) return true;
+    for (const entry of this.#entries.values()) if (issuerOf(entry).ready > 0) return true;
     return false;
   }
 
@@ -253,25 +260,30 @@ export class Directory {
 
   #create(tag: Tag): void {
     if (this.#drained !== undefined || this.#entries.size >= this.#options.maxTags) return;
-    const buffer = new SegmentBuffer<Receipt>(
-      tag.name,
-      this.#bufferOptions(tag),
-      this.#bufferPorts,
-    );
-    const entry = {
-      name: tag.name,
-      tag: this.#shared(tag),
-      buffer,
-      usedAt: this.#tick,
-      fencedAs: "",
-    };
+    const { kind } = tag;
+    const entry = kind.kind === "segment" ? this.#segment(tag, kind) : this.#source(tag, kind);
     this.#entries.set(tag.name, entry);
-    buffer.observeEpoch(tag.epoch);
+    issuerOf(entry).observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
   }
 
+  #segment(tag: Tag, kind: SegmentKind): SegmentEntry {
+    const { name, order, revision } = tag;
+    const options = this.#bufferOptions(order, kind);
+    const buffer = new SegmentBuffer<Receipt>(name, options, this.#bufferPorts);
+    const rules = this.#rulesOf(tag, kind);
+    return { name, revision, rules, buffer, usedAt: this.#tick, fencedAs: "" };
+  }
+
+  #source(tag: Tag, kind: SourceKind): SourceEntry {
+    const { name, state, order, revision } = tag;
+    const source = this.#ports.makeSource(tag);
+    const rules = { state, order, kind };
+    return { name, revision, rules, buffer: undefined, source, usedAt: this.#tick, fencedAs: "" };
+  }
+
   async #load(request: LoadRequest, tag: string): Promise<Load<Receipt>> {
-    const grant = await this.#ports.grants.request({ tag, ...request });
+    const grant = await this.#ports.grants.request({ tag, kind: "segment", ...request });
     const segment = segmentOf(grant.base, grant.count);
     const receipt = { version: grant.version, last: lastOf(segment) };
     return { segments: [segment], epoch: grant.epoch, receipt };
@@ -279,10 +291,13 @@ export class Directory {
 
   #update(entry: Entry, tag: Tag): void {
     // Invariant 2.
-    if (tag.revision < entry.tag.revision) return;
-    entry.tag = this.#shared(tag);
-    entry.buffer.update(this.#bufferOptions(tag));
-    entry.buffer.observeEpoch(tag.epoch);
+    if (tag.revision < entry.revision) return;
+    if (!this.#obey(entry, tag)) {
+      this.#replace(entry, tag);
+      return;
+    }
+    entry.revision = tag.revision;
+    issuerOf(entry).observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
     if (tag.state !== "DELETED") return;
     // Invariant 1: a tag that is made again under this name gets a buffer of its own.
@@ -290,17 +305,39 @@ export class Directory {
     this.#ports.lookup.disappeared(tag.name);
   }
 
-  #shared(tag: Tag): Tag {
-    this.#lastTag = sharing(tag, this.#lastTag);
-    return this.#lastTag;
+  /** False when the record is of another kind than what issues the tag's ids: then it was deleted and made again. */
+  #obey(entry: Entry, tag: Tag): boolean {
+    const { kind, order, state } = tag;
+    if (entry.buffer !== undefined) {
+      if (kind.kind !== "segment") return false;
+      entry.rules = this.#rulesOf(tag, kind);
+      entry.buffer.update(this.#bufferOptions(order, kind));
+      return true;
+    }
+    if (kind.kind === "segment" || !isSameSource(entry.rules.kind, kind)) return false;
+    entry.rules = { state, order, kind };
+    entry.source.update(tag);
+    return true;
   }
 
-  #bufferOptions(tag: Tag): BufferOptions {
-    const { min, max, holdForMs } = tag.kind;
+  /** Invariant 1: what was held of the tag of before is never issued. */
+  #replace(entry: Entry, tag: Tag): void {
+    issuerOf(entry).fence(segmentNotReady(entry.name, 100));
+    this.#entries.delete(entry.name);
+    if (tag.state === "DELETED") this.#ports.lookup.disappeared(tag.name);
+    else this.#create(tag);
+  }
+
+  #rulesOf(tag: Tag, kind: SegmentKind): TagRules<SegmentKind> {
+    this.#lastRules = sharedRules(tag, kind, this.#lastRules);
+    return this.#lastRules;
+  }
+
+  #bufferOptions(order: Order, { min, max, holdForMs }: SegmentKind): BufferOptions {
     const { prefetchShare, maxWaiters } = this.#options;
-    const ordered = tag.order === "PER_CLIENT";
+    const ordered = order === "PER_CLIENT";
     const options = { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
-    this.#lastOptions = sharingOptions(options, this.#lastOptions);
+    this.#lastOptions = sharedOptions(options, this.#lastOptions);
     return this.#lastOptions;
   }
 
@@ -310,16 +347,16 @@ export class Directory {
     const fencedAs = error?.message ?? "";
     if (fencedAs === entry.fencedAs) return;
     entry.fencedAs = fencedAs;
-    if (error === undefined) entry.buffer.unfence();
-    else entry.buffer.fence(error);
+    if (error === undefined) issuerOf(entry).unfence();
+    else issuerOf(entry).fence(error);
   }
 
-  #fenceOf({ name, tag }: Entry): IdmintError | undefined {
+  #fenceOf({ name, rules }: Entry): IdmintError | undefined {
     if (this.#allFenced !== "") return storeWentBack(this.#allFenced);
     const behind = this.#behind.get(name);
     if (behind !== undefined) return storeWentBack(behind, name);
-    if (tag.state === "DELETED") return tagNotFound(name);
-    if (tag.state === "PAUSED") return tagPaused(name);
+    if (rules.state === "DELETED") return tagNotFound(name);
+    if (rules.state === "PAUSED") return tagPaused(name);
     return undefined;
   }
 
@@ -328,7 +365,7 @@ export class Directory {
     const tooMany = this.#entries.size - Math.floor(this.#options.maxTags * 0.9);
     if (tooMany <= 0 || this.#drained !== undefined) return;
     const idle = [...this.#entries.values()]
-      .filter((entry) => !entry.buffer.busy && entry.usedAt < this.#tick - 1)
+      .filter((entry) => !issuerOf(entry).busy && entry.usedAt < this.#tick - 1)
       .toSorted((a, b) => a.usedAt - b.usedAt)
       .slice(0, tooMany);
     for (const entry of idle) this.#entries.delete(entry.name);
@@ -342,6 +379,10 @@ export class Directory {
     const requests: GiveBackRequest[] = [];
     let held = 0;
     for (const entry of entries) {
+      if (entry.buffer === undefined) {
+        held += entry.source.drain(error);
+        continue;
+      }
       // Ids that callers put back are held too, though they belong to no grant any more and can only be a gap.
       held += entry.buffer.ready;
       const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);

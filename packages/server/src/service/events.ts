@@ -1,4 +1,4 @@
-import type { BufferEvent, IdmintError } from "@idmint/core";
+import type { BufferEvent, IdmintError, RedisDoubt } from "@idmint/core";
 
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
 export type ServerEvent =
@@ -21,12 +21,41 @@ export type ServerEvent =
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
   | { readonly type: "store-back"; readonly afterMs: number }
+  | {
+      readonly type: "ticket-database-lost";
+      readonly database: string;
+      readonly error: IdmintError;
+    }
+  | { readonly type: "ticket-database-back"; readonly database: string }
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
   | { readonly type: "incarnation-changed"; readonly incarnation: string }
   | { readonly type: "late-grant"; readonly tag: string; readonly count: number }
   | { readonly type: "give-back-failed"; readonly error: IdmintError }
+  | {
+      readonly type: "redis-seeded";
+      readonly tag: string;
+      readonly shard: string;
+      readonly generation: bigint;
+      /** Ids go on above this one. */
+      readonly from: bigint;
+      /** What was wrong with what Redis had. */
+      readonly why: RedisDoubt["status"];
+    }
+  | {
+      readonly type: "redis-raised";
+      readonly tag: string;
+      readonly shard: string;
+      /** The new maximum. */
+      readonly max: bigint;
+      /** Ids a second that were expected. */
+      readonly rate: number;
+    }
+  | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
+  | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
+  | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
+  | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 

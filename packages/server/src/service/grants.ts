@@ -158,7 +158,9 @@ export class Grants {
   }
 
   #admit(request: GrantRequest, grant: Granted, pending: Pending): void {
-    const { tag, version, count } = grant;
+    const { version, count } = grant;
+    // The request's name is the one that the tag's entry holds already; the answer's would be kept beside it.
+    const { tag } = request;
     if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) {
       this.#ports.counters.grants++;
       pending.resolve(grant);
@@ -231,6 +233,11 @@ const REFUSALS: Record<
     ),
   AFTER_ABOVE_FLOOR: () =>
     invalidField("after", "is above every id that was ever granted for this tag"),
+  // The kind that is asked for is that of the newest record seen.
   WRONG_KIND: (tag) =>
-    new IdmintError("WRONG_KIND", `tag "${tag}" is not of kind segment`, { metadata: { tag } }),
+    new IdmintError(
+      "WRONG_KIND",
+      `tag "${tag}" was just made anew as one of another kind; this server learns of it within a second`,
+      { metadata: { tag } },
+    ),
 };

@@ -3,14 +3,17 @@ import {
   countOf,
   countViolation,
   type FieldViolation,
+  IdmintError,
   idsOf,
   type Order,
+  type Period,
   type Segment,
   tagNameViolation,
 } from "@idmint/core";
 import type { Patience } from "./call.ts";
 import type { Counters } from "./counters.ts";
-import type { Directory, Entry } from "./directory.ts";
+import type { Directory } from "./directory.ts";
+import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
 import type { ReleaseTokens } from "./release-tokens.ts";
 
 /** Longest release token anybody gets; longer ones are not worth looking up. */
@@ -24,12 +27,16 @@ export interface IdLimits {
 export interface OneId {
   readonly id: bigint;
   readonly epoch: bigint;
+  /** Undefined for tags without periods. */
+  readonly period: Period | undefined;
 }
 
 export interface ManyIds {
   readonly segments: readonly Segment[];
   readonly ids: readonly bigint[];
   readonly epoch: bigint;
+  /** Period all of them belong to; undefined for tags without periods. */
+  readonly period: Period | undefined;
 }
 
 export interface Allocation {
@@ -44,10 +51,10 @@ export interface Allocation {
 }
 
 /**
- * Mints ids. Warm calls (the tag known, enough ids in memory) answer at once, without a promise.
+ * Mints ids. Warm calls (a tag of kind segment that is known, enough ids in memory) answer at once, without a promise.
  *
- * INVARIANT: the epoch of an answer is the one its ids were issued under. It is read from the buffer in the turn in which
- * the ids were taken, and the directory changes epochs in turns of its own.
+ * INVARIANT: the epoch of an answer is the one its ids were issued under. Sources say it; of a buffer it is read in the
+ * turn in which the ids were taken, and the directory changes epochs in turns of its own.
  */
 export class IdService {
   readonly #directory: Directory;
@@ -71,10 +78,12 @@ export class IdService {
   generateId(tag: string, call: Patience): OneId | Promise<OneId> {
     const entry = this.#directory.get(tag);
     if (entry === undefined) return this.#generateUnknown(tag, call);
-    const id = entry.buffer.next(call);
+    const { buffer } = entry;
+    if (buffer === undefined) return this.#oneOfSource(entry, call);
+    const id = buffer.next(call);
     if (typeof id !== "bigint") return this.#oneLater(entry, id);
     this.#counters.issuedIds++;
-    return { id, epoch: entry.buffer.epoch };
+    return { id, epoch: buffer.epoch, period: undefined };
   }
 
   /** Exactly `count` ids, as segments or one by one; all or none. */
@@ -90,15 +99,30 @@ export class IdService {
         ? countViolation("count", count, countAsList, "ask without as_list for more")
         : countViolation("count", count, countAsSegments, "ask several times for more"),
     );
-    const answer = (entry: Entry, segments: readonly Segment[]): ManyIds => ({
+    const manyIds = (
+      segments: readonly Segment[],
+      epoch: bigint,
+      period: Period | undefined,
+    ): ManyIds => ({
       segments: asList ? [] : segments,
       ids: asList ? [...idsOf(segments)] : [],
-      epoch: entry.buffer.epoch,
+      epoch,
+      period,
     });
-    return this.#take({ tag, count, after: 0n, allowFewer: false, answer }, call);
+    const answer = ({ buffer }: SegmentEntry, segments: readonly Segment[]): ManyIds =>
+      manyIds(segments, buffer.epoch, undefined);
+    const fromSource = async (entry: SourceEntry): Promise<ManyIds> => {
+      const { segments, epoch, period } = await entry.source.take(count, call);
+      this.#counters.issuedIds += count;
+      return manyIds(segments, epoch, period);
+    };
+    return this.#take({ tag, count, after: 0n, allowFewer: false, answer, fromSource }, call);
   }
 
-  /** A block of `count` ids for a caller that issues them itself; fewer only at the tag's end. */
+  /**
+   * A block of `count` ids for a caller that issues them itself; fewer only at the tag's end. Refuses tags that are not
+   * of kind segment with WRONG_KIND.
+   */
   allocateSegment(
     request: { readonly tag: string; readonly count: number; readonly after: bigint },
     call: Patience,
@@ -109,8 +133,8 @@ export class IdService {
       countViolation("count", count, this.#limits.countAsSegments, "ask several times for more"),
       after < 0n ? { field: "after", description: "must be at least 0" } : undefined,
     );
-    const answer = (entry: Entry, segments: readonly Segment[]): Allocation => {
-      const { order, kind } = entry.tag;
+    const answer = (entry: SegmentEntry, segments: readonly Segment[]): Allocation => {
+      const { order, kind } = entry.rules;
       const { epoch } = entry.buffer;
       // Ids that come back are issued after higher ones, which only unordered tags allow.
       const releaseToken =
@@ -118,7 +142,8 @@ export class IdService {
       const maxCount = this.#limits.countAsSegments;
       return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
     };
-    return this.#take({ tag, count, after, allowFewer: true, answer }, call);
+    const take = { tag, count, after, allowFewer: true, answer, fromSource: refuseToAllocate };
+    return this.#take(take, call);
   }
 
   /**
@@ -145,7 +170,7 @@ export class IdService {
     const released = this.#tokens.use(releaseToken, tag, unusedCount);
     const entry = this.#directory.get(tag);
     const accepted =
-      released === undefined || entry === undefined || entry.tag.order !== "UNORDERED"
+      released === undefined || entry?.buffer === undefined || entry.rules.order !== "UNORDERED"
         ? 0
         : entry.buffer.putBack(released.segments, released.epoch);
     this.#counters.issuedIds -= accepted;
@@ -155,50 +180,54 @@ export class IdService {
 
   async #generateUnknown(tag: string, call: Patience): Promise<OneId> {
     const entry = await this.#directory.find(tag, call);
-    const id = await entry.buffer.next(call);
-    this.#counters.issuedIds++;
-    return { id, epoch: entry.buffer.epoch };
+    if (entry.buffer === undefined) return this.#oneOfSource(entry, call);
+    return this.#oneLater(entry, entry.buffer.next(call));
   }
 
-  async #oneLater(entry: Entry, waited: Promise<bigint>): Promise<OneId> {
+  async #oneLater({ buffer }: SegmentEntry, waited: bigint | Promise<bigint>): Promise<OneId> {
     const id = await waited;
     this.#counters.issuedIds++;
-    return { id, epoch: entry.buffer.epoch };
+    return { id, epoch: buffer.epoch, period: undefined };
+  }
+
+  async #oneOfSource({ source }: SourceEntry, call: Patience): Promise<OneId> {
+    const { segments, epoch, period } = await source.take(1, call);
+    const [first] = segments;
+    if (first === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
+    this.#counters.issuedIds++;
+    return { id: first.base, epoch, period };
   }
 
   #take<T>(request: Take<T>, call: Patience): T | Promise<T> {
     const entry = this.#directory.get(request.tag);
     if (entry === undefined) return this.#takeUnknown(request, call);
-    const segments = this.#takeFrom(entry, request, call);
-    if (segments instanceof Promise) return this.#takeLater(entry, segments, request);
-    return this.#answer(entry, segments, request);
+    return this.#takeFrom(entry, request, call);
   }
 
   async #takeUnknown<T>(request: Take<T>, call: Patience): Promise<T> {
-    const entry = await this.#directory.find(request.tag, call);
-    const segments = await this.#takeFrom(entry, request, call);
-    return this.#answer(entry, segments, request);
+    return this.#takeFrom(await this.#directory.find(request.tag, call), request, call);
   }
 
-  async #takeLater<T>(
-    entry: Entry,
+  #takeFrom<T>(entry: Entry, request: Take<T>, call: Patience): T | Promise<T> {
+    if (entry.buffer === undefined) return request.fromSource(entry);
+    const { count, after, allowFewer } = request;
+    // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
+    const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;
+    const segments = entry.buffer.take(count, call, bound, allowFewer);
+    return segments instanceof Promise
+      ? this.#answerLater(entry, segments, request)
+      : this.#answer(entry, segments, request);
+  }
+
+  async #answerLater<T>(
+    entry: SegmentEntry,
     waited: Promise<readonly Segment[]>,
     request: Take<T>,
   ): Promise<T> {
     return this.#answer(entry, await waited, request);
   }
 
-  #takeFrom<T>(
-    entry: Entry,
-    { count, after, allowFewer }: Take<T>,
-    call: Patience,
-  ): readonly Segment[] | Promise<readonly Segment[]> {
-    // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
-    const bound = entry.tag.order === "PER_CLIENT" ? after : 0n;
-    return entry.buffer.take(count, call, bound, allowFewer);
-  }
-
-  #answer<T>(entry: Entry, segments: readonly Segment[], request: Take<T>): T {
+  #answer<T>(entry: SegmentEntry, segments: readonly Segment[], request: Take<T>): T {
     this.#counters.issuedIds += countOf(segments);
     return request.answer(entry, segments);
   }
@@ -210,7 +239,20 @@ interface Take<T> {
   readonly count: number;
   readonly after: bigint;
   readonly allowFewer: boolean;
-  readonly answer: (entry: Entry, segments: readonly Segment[]) => T;
+  /** Of ids that a buffer issued. */
+  readonly answer: (entry: SegmentEntry, segments: readonly Segment[]) => T;
+  /** Takes the ids of a tag that has no buffer. */
+  readonly fromSource: (entry: SourceEntry) => T | Promise<T>;
+}
+
+/** The metadata name the kind, so that an SDK can use the call that is right for it. */
+function refuseToAllocate({ name, rules }: SourceEntry): never {
+  const { kind } = rules.kind;
+  throw new IdmintError(
+    "WRONG_KIND",
+    `tag "${name}" is of kind ${kind}, and only ids of kind segment are handed out to be issued elsewhere; use GenerateId or GenerateIds`,
+    { metadata: { tag: name, kind } },
+  );
 }
 
 function tokenViolation(token: string): FieldViolation | undefined {

@@ -1,23 +1,28 @@
-import type { BufferOptions, Tag } from "@idmint/core";
+import type { BufferOptions, Order, SegmentKind, Tag, TagKind, TagState } from "@idmint/core";
+
+/** What a server keeps of a tag's record beside its revision: what it obeys when it issues. */
+export interface TagRules<Kind extends TagKind> {
+  readonly state: TagState;
+  readonly order: Order;
+  readonly kind: Kind;
+}
 
 /**
- * The same record, with whatever it has in common with another one held only once. Most of 100,000 tags have the same
- * settings, and each copy of them is some hundred bytes.
+ * The rules of a tag of kind segment: the same object as another tag's where they are equal. Most of 100,000 tags have the same ones, and
+ * a whole record of each would be half of what a tag costs.
  */
-export function sharing(tag: Tag, other: Tag | undefined): Tag {
-  if (other === undefined) return tag;
-  return {
-    ...tag,
-    description: tag.description === other.description ? other.description : tag.description,
-    order: tag.order === other.order ? other.order : tag.order,
-    state: tag.state === other.state ? other.state : tag.state,
-    ceiling: tag.ceiling === other.ceiling ? other.ceiling : tag.ceiling,
-    kind: isSame(tag.kind, other.kind) ? other.kind : tag.kind,
-  };
+export function sharedRules(
+  { state, order }: Tag,
+  kind: SegmentKind,
+  other: TagRules<SegmentKind> | undefined,
+): TagRules<SegmentKind> {
+  if (other === undefined || !isSame(kind, other.kind)) return { state, order, kind };
+  if (state === other.state && order === other.order) return other;
+  return { state, order, kind: other.kind };
 }
 
 /** The same options as another buffer's where they are equal. */
-export function sharingOptions(
+export function sharedOptions(
   options: BufferOptions,
   other: BufferOptions | undefined,
 ): BufferOptions {

@@ -2,21 +2,18 @@ import {
   type FieldViolation,
   MAX_DESCRIPTION_LENGTH,
   MAX_ID,
-  MAX_SEGMENT_COUNT,
+  MAX_SAFE_ID,
   type Order,
-  type SegmentKind,
+  type TagKind,
   tagNameViolation,
   type TagSettings,
 } from "@idmint/core";
-
-/** Defaults and bounds of a segment tag, as proto/idmint/v1/tag.proto documents them. */
-const DEFAULT_START = 1n;
-const DEFAULT_MIN = 1_000;
-const DEFAULT_MAX = 100_000_000;
-const DEFAULT_HOLD_FOR_MS = 15 * 60_000;
-const DEFAULT_MAX_AGE_MS = 10 * 60_000;
-const MIN_DURATION_MS = 1_000;
-const MAX_DURATION_MS = 24 * 3_600_000;
+import { check, type KindContext, type KindDraft } from "./kinds/draft.ts";
+import { redisSnowflakeOf } from "./kinds/redis-snowflake.ts";
+import { segmentOf } from "./kinds/segment.ts";
+import { sequenceDraftOf, sequenceOf } from "./kinds/sequence.ts";
+import { ticketOf } from "./kinds/ticket.ts";
+import type { Placement } from "./placement.ts";
 
 /** Settings as a caller wrote them: zero and undefined mean the default, and anything may be out of range. */
 export interface TagDraft {
@@ -25,132 +22,109 @@ export interface TagDraft {
   /** `undefined`: the default of the kind; `UNKNOWN`: a value this server does not know. */
   readonly order: Order | "UNKNOWN" | undefined;
   readonly ceiling: bigint;
-  readonly kind: SegmentDraft | undefined;
+  readonly kind: KindDraft | undefined;
 }
 
-interface SegmentDraft {
-  readonly kind: "segment";
-  readonly start: bigint;
-  readonly min: number;
-  readonly max: number;
-  /** NaN: a duration that no number of milliseconds is. */
-  readonly holdForMs: number | undefined;
-  readonly maxAgeMs: number | undefined;
-}
+type KindName = TagKind["kind"];
+
+/** The orders a kind has, its default first, and why it has no others. */
+const ORDERS: Readonly<
+  Record<KindName, { readonly orders: readonly [Order, ...Order[]]; readonly why: string }>
+> = {
+  segment: {
+    orders: ["UNORDERED", "PER_CLIENT"],
+    why: "a server issues from memory, so no order holds over all servers",
+  },
+  sequence: {
+    orders: ["STRICT"],
+    why: "each of its ids is larger than all that were answered before it was asked for",
+  },
+  redis_snowflake: { orders: ["UNORDERED"], why: "its ids follow the clock of Redis" },
+  ticket: { orders: ["UNORDERED"], why: "its databases issue beside each other" },
+};
 
 /** Settings with defaults filled in, or everything that is wrong with them. Nothing is clamped. */
 export function settingsOf(
   draft: TagDraft,
+  ports: {
+    /** Milliseconds since 1970. */
+    readonly nowMs: number;
+    /** Where a new tag would count; undefined: the tag has its place already. */
+    readonly placement: Placement | undefined;
+  },
 ):
   | { readonly settings: TagSettings }
   | { readonly violations: readonly [FieldViolation, ...FieldViolation[]] } {
   const violations: FieldViolation[] = [];
-  const check = (isGood: boolean, field: string, description: string): void => {
-    if (!isGood) violations.push({ field, description });
-  };
-  const name = tagNameViolation("tag.name", draft.name);
-  if (name !== undefined) violations.push(name);
+  const { name, description } = draft;
+  const isShort = Array.from(description).length <= MAX_DESCRIPTION_LENGTH;
+  const badName = tagNameViolation("tag.name", name);
+  if (badName !== undefined) violations.push(badName);
+  const tooLong = `must be at most ${MAX_DESCRIPTION_LENGTH} characters`;
+  check({ violations }, isShort, "tag.description", tooLong);
+  const order = orderOf(draft, violations);
+  const ceiling = ceilingOf(draft, violations);
+  const kinds = Object.keys(ORDERS).join(", ");
+  const missing = `is required: set one of the kinds, which are: ${kinds}`;
+  check({ violations }, draft.kind !== undefined, "tag.kind", missing);
+  const context = { name, ceiling, violations, ...ports };
+  const kind = draft.kind === undefined ? undefined : kindOf(draft.kind, context);
+  const [first, ...others] = violations;
+  if (first !== undefined) return { violations: [first, ...others] };
+  if (kind === undefined || order === undefined) throw new Error("a violation went missing");
+  return { settings: { name, description, order, ceiling, kind } };
+}
+
+/** Settings as a draft that asks for exactly them. */
+export function draftOf({ name, description, order, ceiling, kind }: TagSettings): TagDraft {
+  const kindDraft = kind.kind === "sequence" ? sequenceDraftOf(kind) : kind;
+  return { name, description, order, ceiling, kind: kindDraft };
+}
+
+function orderOf({ order, kind }: TagDraft, violations: FieldViolation[]): Order | undefined {
   check(
-    Array.from(draft.description).length <= MAX_DESCRIPTION_LENGTH,
-    "tag.description",
-    `must be at most ${MAX_DESCRIPTION_LENGTH} characters`,
-  );
-  check(
-    draft.order !== "UNKNOWN",
+    { violations },
+    order !== "UNKNOWN",
     "tag.order",
     "must be one of ORDER_UNORDERED, ORDER_PER_CLIENT, ORDER_STRICT",
   );
+  if (kind === undefined || order === "UNKNOWN") return undefined;
+  const { orders, why } = ORDERS[kind.kind];
+  const known = orders.map((each) => `ORDER_${each}`).join(" or ");
   check(
-    draft.order !== "STRICT" || draft.kind === undefined,
+    { violations },
+    order === undefined || orders.includes(order),
     "tag.order",
-    "must not be ORDER_STRICT with kind segment: a server issues from memory, so no order holds over all servers",
+    `must be ${known}, or empty, with kind ${kind.kind}: ${why}`,
   );
-  const ceiling = draft.ceiling === 0n ? MAX_ID : draft.ceiling;
-  check(ceiling > 0n, "tag.ceiling", `must be 1 to ${MAX_ID}, or 0 for the default`);
+  return order ?? orders[0];
+}
+
+function ceilingOf({ ceiling: wanted, kind }: TagDraft, violations: FieldViolation[]): bigint {
+  const isInRedis = kind?.kind === "sequence" && kind.backend === "REDIS";
+  const max = isInRedis ? MAX_SAFE_ID : MAX_ID;
+  const why = isInRedis ? ": Redis counts no further than 2^53 − 1" : "";
+  const ceiling = wanted === 0n ? max : wanted;
   check(
-    draft.kind !== undefined,
-    "tag.kind",
-    "is required: set one of the kinds, which are: segment",
+    { violations },
+    ceiling > 0n && ceiling <= max,
+    "tag.ceiling",
+    `must be 1 to ${max}, or 0 for the default${why}`,
   );
-  const kind = draft.kind === undefined ? undefined : kindOf(draft.kind, ceiling, check);
-  const [first, ...others] = violations;
-  if (first !== undefined) return { violations: [first, ...others] };
-  if (kind === undefined || draft.order === "UNKNOWN") throw new Error("a violation went missing");
-  const { description } = draft;
-  const order = draft.order ?? "UNORDERED";
-  return { settings: { name: draft.name, description, order, ceiling, kind } };
+  return ceiling;
 }
 
-function kindOf(
-  draft: SegmentDraft,
-  ceiling: bigint,
-  check: (isGood: boolean, field: string, description: string) => void,
-): SegmentKind {
-  const start = draft.start === 0n ? DEFAULT_START : draft.start;
-  const min = draft.min === 0 ? DEFAULT_MIN : draft.min;
-  const max = draft.max === 0 ? DEFAULT_MAX : draft.max;
-  const holdForMs = draft.holdForMs ?? DEFAULT_HOLD_FOR_MS;
-  const maxAgeMs = draft.maxAgeMs ?? DEFAULT_MAX_AGE_MS;
-  check(
-    start >= 1n && (start <= ceiling || ceiling < 1n),
-    "tag.segment.start",
-    `must be 1 to the tag's ceiling, got ${start}`,
-  );
-  check(
-    max >= 1 && max <= MAX_SEGMENT_COUNT,
-    "tag.segment.max",
-    `must be 1 to ${MAX_SEGMENT_COUNT}, got ${max}`,
-  );
-  check(
-    min >= 1 && (min <= max || max < 1),
-    "tag.segment.min",
-    `must be 1 to max, which is ${max}${defaulted(draft.max)}; got ${min}${defaulted(draft.min)}`,
-  );
-  const duration = "must be 1 s to 24 h, in whole milliseconds";
-  check(isDuration(holdForMs), "tag.segment.hold_for", duration);
-  check(isDuration(maxAgeMs), "tag.segment.max_age", duration);
-  return { kind: "segment", start, min, max, holdForMs, maxAgeMs };
-}
-
-function defaulted(value: number): string {
-  return value === 0 ? " (the default)" : "";
-}
-
-function isDuration(ms: number): boolean {
-  return Number.isInteger(ms) && ms >= MIN_DURATION_MS && ms <= MAX_DURATION_MS;
-}
-
-/** How one path of an update mask changes what is there. */
-type Merge = (old: TagDraft, draft: TagDraft) => TagDraft;
-
-/** The paths an update mask may name. */
-export const UPDATE_PATHS: ReadonlyMap<string, Merge> = new Map([
-  ["description", top("description")],
-  ["order", top("order")],
-  ["ceiling", top("ceiling")],
-  ["segment.start", ofSegment("start")],
-  ["segment.min", ofSegment("min")],
-  ["segment.max", ofSegment("max")],
-  ["segment.hold_for", ofSegment("holdForMs")],
-  ["segment.max_age", ofSegment("maxAgeMs")],
-]);
-
-function top(field: "description" | "order" | "ceiling"): Merge {
-  return (old, draft) => ({ ...old, [field]: draft[field] });
-}
-
-function ofSegment(field: Exclude<keyof SegmentDraft, "kind">): Merge {
-  return (old, draft) => {
-    const empty: SegmentDraft = {
-      kind: "segment",
-      start: 0n,
-      min: 0,
-      max: 0,
-      holdForMs: undefined,
-      maxAgeMs: undefined,
-    };
-    // A path into a kind that was left empty asks for its default.
-    const value = (draft.kind ?? empty)[field];
-    return { ...old, kind: { ...(old.kind ?? empty), [field]: value } };
-  };
+function kindOf(draft: KindDraft, context: KindContext): TagKind {
+  switch (draft.kind) {
+    case "segment":
+      return segmentOf(draft, context);
+    case "sequence":
+      return sequenceOf(draft, context);
+    case "redis_snowflake":
+      return redisSnowflakeOf(draft, context);
+    case "ticket":
+      return ticketOf(draft, context);
+    default:
+      return draft satisfies never;
+  }
 }

@@ -1,13 +1,15 @@
 import {
   assertNoViolations,
+  type EndedPeriod,
   type FieldViolation,
   IdmintError,
   invalidField,
   invalidFields,
   MAX_ID,
   MAX_RAISE,
+  type PeriodStore,
+  type PeriodUnit,
   type Tag,
-  type TagChange,
   type TagSettings,
   type TagState,
   type TagStore,
@@ -17,12 +19,13 @@ import type { AdminGate } from "./admin-gate.ts";
 import { tagNotFound } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import { decodePageToken, encodePageToken } from "./page-token.ts";
-import { settingsOf, type TagDraft, UPDATE_PATHS } from "./tag-settings.ts";
+import type { Placement } from "./placement.ts";
+import { settingsOf, type TagDraft } from "./tag-settings.ts";
+import { changeOf, maskViolations } from "./tag-update.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
-/** Most paths a mask may have; there are fewer fields than that. */
-const MAX_MASK_PATHS = 32;
+const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** How often an update without an etag is tried again when somebody else was faster. */
 const MAX_UPDATE_TRIES = 5;
 /** How long other servers on the store may take to notice a change. */
@@ -34,6 +37,13 @@ export interface Changed {
   readonly effectiveAtMs: number;
 }
 
+/** A page of ended periods, newest first. */
+export interface PeriodPage {
+  readonly unit: PeriodUnit;
+  readonly periods: readonly EndedPeriod[];
+  readonly nextPageToken: string;
+}
+
 /** A tag's etag: says which revision it is of, and nothing that callers should read. */
 export function etagOf(tag: Tag): string {
   return `r${tag.revision.toString(36)}`;
@@ -41,18 +51,21 @@ export function etagOf(tag: Tag): string {
 
 /** Makes and manages tags. What is changed here holds on this server at once, elsewhere within a second. */
 export class TagService {
-  readonly #store: TagStore;
+  readonly #store: TagStore & PeriodStore;
+  readonly #placement: Placement;
   readonly #directory: Directory;
   readonly #gate: AdminGate;
   readonly #wallClock: () => number;
 
   constructor(ports: {
-    store: TagStore;
+    store: TagStore & PeriodStore;
+    placement: Placement;
     directory: Directory;
     gate: AdminGate;
     wallClock: () => number;
   }) {
     this.#store = ports.store;
+    this.#placement = ports.placement;
     this.#directory = ports.directory;
     this.#gate = ports.gate;
     this.#wallClock = ports.wallClock;
@@ -60,10 +73,12 @@ export class TagService {
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
   async create(draft: TagDraft, extra: readonly FieldViolation[]): Promise<Tag> {
-    const made = settingsOf(draft);
+    const placed = await this.#inItsPlace(draft);
+    const made = settingsOf(placed, { nowMs: this.#wallClock(), placement: this.#placement });
     const violations = [...("violations" in made ? made.violations : []), ...extra];
     if (violations.length > 0 || !("settings" in made)) throw invalidFields(violations);
-    return this.#change(() => this.#store.createTag(made.settings));
+    const settings = await this.#withSlots(made.settings);
+    return this.#change(() => this.#store.createTag(settings));
   }
 
   async get(name: string): Promise<Tag> {
@@ -78,11 +93,10 @@ export class TagService {
     readonly showDeleted: boolean;
   }): Promise<{ readonly tags: readonly Tag[]; readonly nextPageToken: string }> {
     const { pageSize, pageToken, prefix, showDeleted } = query;
-    const afterName = decodePageToken(pageToken, query);
+    const list = [showDeleted ? "deleted" : "alive", prefix];
+    const afterName = decodePageToken(pageToken, list);
     assertNoViolations(
-      pageSize < 0 || pageSize > MAX_PAGE_SIZE
-        ? { field: "page_size", description: `must be 1 to ${MAX_PAGE_SIZE}, or 0 for the default` }
-        : undefined,
+      pageSizeViolation(pageSize),
       afterName === undefined
         ? {
             field: "page_token",
@@ -106,7 +120,7 @@ export class TagService {
     const tags = found.slice(0, limit);
     const last = tags.at(-1);
     const hasMore = found.length > limit && last !== undefined;
-    return { tags, nextPageToken: hasMore ? encodePageToken(last.name, query) : "" };
+    return { tags, nextPageToken: hasMore ? encodePageToken(last.name, list) : "" };
   }
 
   async update(draft: TagDraft, etag: string, paths: readonly string[]): Promise<Tag> {
@@ -115,7 +129,7 @@ export class TagService {
       // A later try depends on the outcome of the one before.
       const old = await this.#read(draft.name);
       if (etag !== "" && etag !== etagOf(old)) throw etagMismatch(draft.name);
-      const change = changeOf(old, draft, paths);
+      const change = changeOf(old, draft, paths, this.#wallClock());
       try {
         // The settings are written as a whole, so they must be made of the newest.
         return await this.#change(() => this.#store.updateTag(draft.name, change, old.revision));
@@ -168,6 +182,82 @@ export class TagService {
     return { ...this.#changed(answer.tag), raised: answer.raised };
   }
 
+  /** Moves a tag that counts in Redis to another shard of Redis. */
+  async move(request: {
+    readonly name: string;
+    readonly shard: string;
+    readonly force: boolean;
+    readonly etag: string;
+  }): Promise<Tag> {
+    const { name, shard, force, etag } = request;
+    this.#placement.assertMovable(name, shard);
+    const old = await this.#read(name);
+    expectedRevision(old, etag);
+    return this.#change(() => this.#placement.move(old, { shard, force }));
+  }
+
+  /** The ended periods of a sequence that restarts, newest first; WRONG_KIND for tags that have none. */
+  async listPeriods(query: {
+    readonly name: string;
+    readonly pageSize: number;
+    readonly pageToken: string;
+  }): Promise<PeriodPage> {
+    const { name, pageSize, pageToken } = query;
+    const list = ["periods", name];
+    const before = decodePageToken(pageToken, list);
+    const isOfList = before !== undefined && (before === "" || FIRST_DAY.test(before));
+    assertNoViolations(
+      tagNameViolation("name", name),
+      pageSizeViolation(pageSize),
+      isOfList
+        ? undefined
+        : {
+            field: "page_token",
+            description: "is not one of this list: send it with the same name",
+          },
+    );
+    const { kind } = await this.#read(name);
+    const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
+    if (unit === undefined) throw withoutPeriods(name, kind.kind);
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const found = await this.#gate.run(() =>
+      this.#store.listPeriods({ tag: name, before: before ?? "", limit: limit + 1 }),
+    );
+    const periods = found.slice(0, limit);
+    const last = periods.at(-1);
+    const hasMore = found.length > limit && last !== undefined;
+    return { unit, periods, nextPageToken: hasMore ? encodePageToken(last.start, list) : "" };
+  }
+
+  /** A tag that counts elsewhere than in the store and is made once more stays where it is. */
+  async #inItsPlace(draft: TagDraft): Promise<TagDraft> {
+    const { name, kind } = draft;
+    const isInStore = kind?.kind === "sequence" && kind.backend !== "REDIS";
+    if (kind === undefined || kind.kind === "segment" || isInStore) return draft;
+    if (tagNameViolation("name", name) !== undefined) return draft;
+    const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
+    if (tag === undefined || tag.state === "DELETED") return draft;
+    const { kind: old } = tag;
+    if (kind.kind === "redis_snowflake" && old.kind === "redis_snowflake") {
+      return { ...draft, kind: { ...kind, redisShard: old.redisShard } };
+    }
+    if (kind.kind === "sequence" && old.kind === "sequence") {
+      return { ...draft, kind: { ...kind, shard: old.redis?.shard } };
+    }
+    if (kind.kind === "ticket" && old.kind === "ticket") {
+      return { ...draft, kind: { ...kind, slotsId: old.slotsId } };
+    }
+    return draft;
+  }
+
+  /** Slots of a ticket tag are made before the tag is: a tag without them could issue nothing. */
+  async #withSlots(settings: TagSettings): Promise<TagSettings> {
+    const { name, kind } = settings;
+    if (kind.kind !== "ticket" || kind.slotsId !== "") return settings;
+    const made = await this.#gate.run(() => this.#placement.makeSlots(name, kind));
+    return { ...settings, kind: made };
+  }
+
   async #setState(name: string, state: TagState, etag: string): Promise<Changed> {
     assertNoViolations(tagNameViolation("name", name));
     // An etag is of one revision; without one there is nothing to read first.
@@ -177,7 +267,9 @@ export class TagService {
   }
 
   #changed(tag: Tag): Changed {
-    const effectiveAtMs = this.#wallClock() + PROPAGATION_MS + tag.kind.maxAgeMs;
+    // Only segments are in callers' memory.
+    const maxAgeMs = tag.kind.kind === "segment" ? tag.kind.maxAgeMs : 0;
+    const effectiveAtMs = this.#wallClock() + PROPAGATION_MS + maxAgeMs;
     return { tag, effectiveAtMs };
   }
 
@@ -210,34 +302,14 @@ function etagMismatch(tag: string): IdmintError {
   );
 }
 
-function maskViolations(paths: readonly string[]): readonly FieldViolation[] {
-  const field = "update_mask";
-  const known = [...UPDATE_PATHS.keys()].join(", ");
-  if (paths.length === 0) return [{ field, description: `is required: at least one of ${known}` }];
-  if (paths.length > MAX_MASK_PATHS) {
-    return [{ field, description: `must have at most ${MAX_MASK_PATHS} paths` }];
-  }
-  const unknown = [...new Set(paths)].filter((path) => !UPDATE_PATHS.has(path));
-  if (unknown.length === 0) return [];
-  const shown = unknown.map((path) => JSON.stringify(path.slice(0, 64))).join(", ");
-  return [
-    { field, description: `names ${shown}, which cannot be changed; the paths are ${known}` },
-  ];
+function pageSizeViolation(pageSize: number): FieldViolation | undefined {
+  if (pageSize >= 0 && pageSize <= MAX_PAGE_SIZE) return undefined;
+  const description = `must be 1 to ${MAX_PAGE_SIZE}, or 0 for the default`;
+  return { field: "page_size", description };
 }
 
-/** The change a mask asks for, validated as a whole with what stays. */
-function changeOf(old: Tag, draft: TagDraft, paths: readonly string[]): TagChange {
-  let merged: TagDraft = draftOf(old);
-  for (const path of paths) merged = UPDATE_PATHS.get(path)?.(merged, draft) ?? merged;
-  const made = settingsOf(merged);
-  if ("violations" in made) throw invalidFields(made.violations);
-  const { description, order, ceiling, kind } = made.settings;
-  const onlyIfUnissued =
-    order !== old.order || ceiling !== old.ceiling || kind.start !== old.kind.start;
-  return { description, settings: { order, ceiling, kind }, onlyIfUnissued };
-}
-
-function draftOf(settings: TagSettings): TagDraft {
-  const { name, description, order, ceiling, kind } = settings;
-  return { name, description, order, ceiling, kind };
+function withoutPeriods(tag: string, kind: string): IdmintError {
+  return new IdmintError("WRONG_KIND", `tag "${tag}" has no periods: it never restarts`, {
+    metadata: { tag, kind },
+  });
 }

@@ -67,6 +67,13 @@ function logOne(logger: Logger, event: Loggable): void {
     case "store-back":
       logger.info(plain(event), "the store answers again");
       break;
+    case "ticket-database-lost":
+      if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");
+      else logger.fatal(plain(event), "a ticket database is not to be used");
+      break;
+    case "ticket-database-back":
+      logger.info(plain(event), "a ticket database answers again");
+      break;
     case "fenced":
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
       break;
@@ -81,6 +88,24 @@ function logOne(logger: Logger, event: Loggable): void {
       break;
     case "give-back-failed":
       logger.warn(plain(event), "unused ids could not be given back and are a gap");
+      break;
+    case "redis-seeded":
+      logger.warn(plain(event), "Redis was given a new start, above every id it may have issued");
+      break;
+    case "redis-raised":
+      logger.debug(plain(event), event.type);
+      break;
+    case "redis-preload-failed":
+      logger.warn(plain(event), "not all tags in Redis were made ready; their first calls will");
+      break;
+    case "redis-watch-failed":
+      logger.warn(plain(event), "the use of sequences in Redis could not be looked at");
+      break;
+    case "redis-lost":
+      logger.error(plain(event), "Redis does not answer; its tags issue nothing");
+      break;
+    case "redis-back":
+      logger.info(plain(event), "Redis answers again");
       break;
     case "internal-error":
       logger.error(plain(event), "an unforeseen fault");

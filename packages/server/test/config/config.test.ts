@@ -36,6 +36,10 @@ test("without any source there are defaults", () => {
     storePassword: undefined,
     allowUnsafeStore: [],
     epochGap: undefined,
+    redisUrls: new Map(),
+    redisTimeoutMs: 500,
+    redisRaiseBelowMs: 15 * 60_000,
+    redisRaiseByMs: 30 * 60_000,
     insecure: false,
     drainTimeMs: 5_000,
     pollIntervalMs: 800,
@@ -201,4 +205,35 @@ test("every unsafe setting that a store knows can be allowed", () => {
   );
   const names = OPTIONS.allowUnsafeStore.type.accepts.split("out of ")[1]?.split(", ");
   expect(names).toEqual(UNSAFE_SETTINGS);
+});
+
+function redisUrlsOf(urls: string): unknown {
+  return loadConfig({ env: { IDMINT_REDIS_URLS: urls } }).redisUrls;
+}
+
+test("Redis shards have names; one alone may go without", () => {
+  expect(redisUrlsOf("")).toEqual(new Map());
+  expect(redisUrlsOf("redis://h:6379")).toEqual(new Map([["default", "redis://h:6379"]]));
+  expect(redisUrlsOf("a=redis://h/0, b=rediss://me@i:1/2")).toEqual(
+    new Map([
+      ["a", "redis://h/0"],
+      ["b", "rediss://me@i:1/2"],
+    ]),
+  );
+});
+
+test.each([
+  "redis://a,redis://b",
+  "a=redis://x,a=redis://y",
+  "a=http://x",
+  "a=",
+  "a b=redis://x",
+  "redis://:secret@x",
+  "redis://x?password=secret",
+  "redis://x/name",
+])("refuses %s as Redis shards, and does not show it", (urls) => {
+  const [[field, text] = ["", ""]] = faultsOf({ env: { IDMINT_REDIS_URLS: urls } });
+  expect(field).toBe("IDMINT_REDIS_URLS");
+  expect(text).toContain("name=url");
+  expect(text).not.toContain("secret");
 });

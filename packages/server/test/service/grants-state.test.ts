@@ -10,7 +10,7 @@ import {
 function stateWith(tags: readonly string[], options = {}) {
   const state = createGrantsState({ maxBatch: 3, maxCalls: 2, maxQueued: 10, ...options });
   for (const [id, tag] of tags.entries()) {
-    want(state, { id, request: { tag, count: 1, minCount: 1, after: 0n } });
+    want(state, { id, request: { tag, kind: "segment", count: 1, minCount: 1, after: 0n } });
   }
   return state;
 }
@@ -46,13 +46,20 @@ test("no more calls are in flight than allowed", () => {
 
 test("a queue that is full takes nothing more", () => {
   const state = stateWith([], { maxQueued: 1 });
-  const request = { tag: "a", count: 1, minCount: 1, after: 0n };
+  const request = { tag: "a", kind: "segment", count: 1, minCount: 1, after: 0n } as const;
   expect(want(state, { id: 1, request })).toBe(true);
   expect(want(state, { id: 2, request })).toBe(false);
 });
 
 test("only an answer that fits its request is one", () => {
-  const request = { tag: "a", count: 10, minCount: 5, after: 100n, seenVersion: 0n };
+  const request = {
+    tag: "a",
+    kind: "segment",
+    count: 10,
+    minCount: 5,
+    after: 100n,
+    seenVersion: 0n,
+  } as const;
   const granted = {
     outcome: "granted",
     tag: "a",
@@ -60,6 +67,7 @@ test("only an answer that fits its request is one", () => {
     count: 10,
     version: 1n,
     epoch: 1n,
+    period: undefined,
   } as const;
   expect(isAnswerTo(request, granted)).toBe(true);
   expect(isAnswerTo(request, { ...granted, count: 5 })).toBe(true);

@@ -33,7 +33,8 @@ function setUp() {
 const settled = async (): Promise<void> => {
   for (let i = 0; i < 10; i++) await Promise.resolve();
 };
-const wish = (tag: string) => ({ tag, count: 10, minCount: 1, after: 0n });
+const wish = (tag: string) =>
+  ({ tag, kind: "segment", count: 10, minCount: 1, after: 0n }) as const;
 const granted = (tag: string, version: bigint): Grant => ({
   outcome: "granted",
   tag,
@@ -41,6 +42,7 @@ const granted = (tag: string, version: bigint): Grant => ({
   count: 10,
   version,
   epoch: 1n,
+  period: undefined,
 });
 
 async function reasonOf(answer: Promise<unknown>): Promise<string> {

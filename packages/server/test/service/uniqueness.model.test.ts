@@ -204,8 +204,8 @@ class World {
   async othersTake(): Promise<void> {
     if (this.#isBehind) return;
     const other = new MemoryStore({ database: this.#database });
-    const request = { tag: TAG, count: 7, minCount: 1, after: 0n, seenVersion: 0n };
-    const [grant] = await other.grant([request]);
+    const request = { kind: "segment", count: 7, minCount: 1, after: 0n, seenVersion: 0n } as const;
+    const [grant] = await other.grant([{ tag: TAG, ...request }]);
     if (grant?.outcome !== "granted") return;
     for (const id of idsOf([{ ...grant, increment: 1 }])) {
       if (this.issued.has(id) || this.#others.has(id)) this.repeated.push(id);

@@ -9,7 +9,14 @@ let seenVersion = 0n;
 writeSync(1, "open\n");
 for (;;) {
   try {
-    const wish = { tag, count: Number(count), minCount: 1, after: 0n, seenVersion };
+    const wish = {
+      tag,
+      kind: "segment" as const,
+      count: Number(count),
+      minCount: 1,
+      after: 0n,
+      seenVersion,
+    };
     const [grant] = await store.grant([wish]);
     if (grant?.outcome === "granted") {
       seenVersion = grant.version;

@@ -9,10 +9,13 @@ import {
   type PostgresConfig,
   type SqliteConfig,
 } from "../../src/store/open-store.ts";
+import { sqlInAnotherProcess } from "./children.ts";
 
 // Every handle on a SQLite file starts a thread, and most of that time would go into compiling the same files again.
 const cache = path.join(import.meta.dirname, "../../../../node_modules/.cache/compile");
 process.env["NODE_COMPILE_CACHE"] ??= cache;
+
+const DAY_MS = 86_400_000;
 
 /** A fresh SQLite store in a folder of its own. */
 export interface SqliteHarness extends StoreHarness {
@@ -34,6 +37,18 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
     config,
     folder,
     open: async (): Promise<OpenStore> => openStore(config),
+    shiftPeriods: async (days) => {
+      sqlInAnotherProcess(
+        config.path,
+        `BEGIN IMMEDIATE;
+        UPDATE tag SET period_start = date(period_start, '${days} days');
+        -- In two steps, so that no two rows meet on the way.
+        UPDATE period SET start = '+' || date(start, '${days} days'),
+          ended_at_ms = ended_at_ms + ${days * DAY_MS};
+        UPDATE period SET start = substr(start, 2);
+        COMMIT`,
+      );
+    },
     remove: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }
@@ -61,6 +76,16 @@ export async function postgresHarness(
     config,
     database: its,
     open: async (): Promise<OpenStore> => openStore(config),
+    shiftPeriods: async (days) => {
+      await its.query(`BEGIN;
+        UPDATE idmint.tag SET period_start = to_char(period_start::date + (${days}), 'YYYY-MM-DD'),
+          written_by = pg_current_xact_id()::xid;
+        -- In two steps, so that no two rows meet on the way.
+        UPDATE idmint.period SET start = '+' || to_char(start::date + (${days}), 'YYYY-MM-DD'),
+          ended_at_ms = ended_at_ms + (${days * DAY_MS});
+        UPDATE idmint.period SET start = substr(start, 2);
+        COMMIT`);
+    },
     remove: async () => its.close(),
   };
 }

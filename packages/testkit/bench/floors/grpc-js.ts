@@ -18,13 +18,13 @@ const maxAge = { seconds: 600n, nanos: 0 };
 
 const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSegment"> = {
   generateId: (_call, answer) => {
-    answer(null, { id: next++, epoch });
+    answer(null, { id: next++, epoch, period: "", text: "" });
   },
   generateIds: (call, answer) => {
     const { count } = call.request;
     const segments = [{ base: next, increment: 1, count }];
     next += BigInt(count);
-    answer(null, { segments, ids: [], epoch });
+    answer(null, { segments, ids: [], epoch, period: "" });
   },
   allocateSegment: (call, answer) => {
     const { count } = call.request;

@@ -2,6 +2,7 @@
 // Usage: drain-child.ts number|bigint|awaited address tag seconds segment|default. Writes one line of JSON.
 import { setImmediate as turn } from "node:timers/promises";
 import { createIdClient, IdmintError, type IdTag } from "@idmint/client";
+import { Stretches, TURN, TurnOfIds } from "./stretches.ts";
 
 export interface Drained {
   readonly ids: number;
@@ -19,84 +20,47 @@ export interface Drained {
 
 const RATE = 100_000_000;
 const WINDOW_MS = 100;
-/** Ids a turn of the event loop: enough that the turns cost nothing, few enough that loads get through. */
-const TURN = 20_000;
 
-/**
- * Ids in stretches: each id continues the last stretch or begins another one. So no id needs to be kept, and whether any
- * came twice is seen by the stretches alone.
- */
-class Stretches {
-  readonly starts: number[] = [];
-  readonly ends: number[] = [];
+/** Takes ids until the turn is full or none is ready, and answers how many. */
+type Take = (tag: IdTag, ids: TurnOfIds) => number | Promise<number>;
 
-  begin(start: number, endOfLast: number): void {
-    if (this.starts.length > 0) this.ends.push(endOfLast);
-    this.starts.push(start);
-  }
-
-  overlaps(endOfLast: number): number {
-    const ends = [...this.ends, endOfLast];
-    const all = this.starts.map((start, at) => ({ start, end: ends[at] ?? start }));
-    const sorted = all.toSorted((a, b) => a.start - b.start);
-    return sorted.filter(({ start }, at) => start < (sorted[at - 1]?.end ?? 0)).length;
-  }
-}
-
-type Turn = (tag: IdTag, expected: number, stretches: Stretches) => number | Promise<number>;
-
-// `expected`: the id after the last one. Each answers what it is now.
-
-function takeNumbers(tag: IdTag, expected: number, stretches: Stretches): number {
-  let next = expected;
+function takeNumbers(tag: IdTag, { numbers }: TurnOfIds): number {
+  let taken = 0;
   try {
-    for (let i = 0; i < TURN; i++) {
-      const id = tag.nextNumberSync();
-      if (id !== next) stretches.begin(id, next);
-      next = id + 1;
-    }
+    for (; taken < TURN; taken++) numbers[taken] = tag.nextNumberSync();
   } catch (thrown) {
     assertNotReady(thrown);
   }
-  return next;
+  return taken;
 }
 
-function takeBigints(tag: IdTag, expected: number, stretches: Stretches): number {
-  let next = BigInt(expected);
+function takeBigints(tag: IdTag, { bigints }: TurnOfIds): number {
+  let taken = 0;
   try {
-    for (let i = 0; i < TURN; i++) {
-      const id = tag.nextSync();
-      if (id !== next) stretches.begin(Number(id), Number(next));
-      next = id + 1n;
-    }
+    for (; taken < TURN; taken++) bigints[taken] = tag.nextSync();
   } catch (thrown) {
     assertNotReady(thrown);
   }
-  return Number(next);
+  return taken;
 }
 
-async function takeAwaited(tag: IdTag, expected: number, stretches: Stretches): Promise<number> {
-  let next = BigInt(expected);
-  for (let i = 0; i < TURN; i++) {
-    const id = await tag.next();
-    if (id !== next) stretches.begin(Number(id), Number(next));
-    next = id + 1n;
-  }
-  return Number(next);
+async function takeAwaited(tag: IdTag, { bigints }: TurnOfIds): Promise<number> {
+  for (let at = 0; at < TURN; at++) bigints[at] = await tag.next();
+  return TURN;
 }
 
 function assertNotReady(thrown: unknown): void {
   if (!(thrown instanceof IdmintError) || thrown.reason !== "SEGMENT_NOT_READY") throw thrown;
 }
 
-const TURNS: Readonly<Record<string, Turn>> = {
+const TAKES: Readonly<Record<string, Take>> = {
   number: takeNumbers,
-  bigint: takeBigints,
-  awaited: takeAwaited,
+  bigint: (tag, ids) => ids.unpack(takeBigints(tag, ids)),
+  awaited: async (tag, ids) => ids.unpack(await takeAwaited(tag, ids)),
 };
 
 async function drain(
-  takeTurn: Turn,
+  take: Take,
   address: string,
   name: string,
   seconds: number,
@@ -105,19 +69,17 @@ async function drain(
   const sizes = segment === undefined ? {} : { min: segment, max: segment };
   await using client = createIdClient({ address, ...sizes });
   const tag = client.tag(name);
+  const turnOfIds = new TurnOfIds();
   const stretches = new Stretches();
   let waits = 0;
   let ids = 0;
   let secondsToRate = -1;
-  let expected = -1;
   const start = performance.now();
   let windowStart = start;
   let idsBefore = 0;
   for (let now = start; now - start < seconds * 1_000; now = performance.now()) {
-    const known = stretches.starts.length;
-    const before = expected;
-    expected = await takeTurn(tag, expected, stretches);
-    const taken = takenIn(stretches, known, before, expected);
+    const taken = await take(tag, turnOfIds);
+    stretches.see(turnOfIds.numbers, taken);
     ids += taken;
     if (taken < TURN) {
       waits++;
@@ -139,24 +101,16 @@ async function drain(
     seconds: elapsed,
     idsPerSecond: ids / elapsed,
     secondsToRate,
-    repeats: stretches.overlaps(expected),
+    repeats: stretches.overlaps(),
     waits,
-    stretches: stretches.starts.length,
+    stretches: stretches.count,
   };
-}
-
-/** How many ids a turn took, by the stretches it began and where it ended. */
-function takenIn({ starts, ends }: Stretches, known: number, from: number, to: number): number {
-  if (starts.length === known) return to - from;
-  let taken = known === 0 ? 0 : (ends[known - 1] ?? from) - from;
-  for (let at = known; at < starts.length; at++) taken += (ends[at] ?? to) - (starts[at] ?? to);
-  return taken;
 }
 
 if (import.meta.main) {
   const [, , kind = "", address = "", tag = "", seconds = "1", segment = "default"] = process.argv;
-  const takeTurn = TURNS[kind];
-  if (takeTurn === undefined) throw new Error(`no kind ${kind}`);
+  const take = TAKES[kind];
+  if (take === undefined) throw new Error(`no kind ${kind}`);
   const size = segment === "default" ? undefined : Number(segment);
-  console.log(JSON.stringify(await drain(takeTurn, address, tag, Number(seconds), size)));
+  console.log(JSON.stringify(await drain(take, address, tag, Number(seconds), size)));
 }

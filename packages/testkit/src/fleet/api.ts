@@ -7,10 +7,12 @@ import {
 } from "@grpc/grpc-js";
 import { fromServiceError } from "@idmint/client";
 import {
+  type GenerateIdResponse,
   type GenerateIdsRequest,
   type GenerateIdsResponse,
   IdServiceClient,
   NodeServiceClient,
+  SequenceKind,
   Tag,
   TagServiceClient,
 } from "@idmint/proto";
@@ -72,7 +74,11 @@ export class Api implements Disposable {
   }
 
   async id(tag: string, deadlineMs?: number): Promise<bigint> {
-    return (await this.send(this.ids.generateId.bind(this.ids), { tag }, deadlineMs)).id;
+    return (await this.generateId(tag, deadlineMs)).id;
+  }
+
+  generateId(tag: string, deadlineMs?: number): Promise<GenerateIdResponse> {
+    return this.send(this.ids.generateId.bind(this.ids), { tag }, deadlineMs);
   }
 
   generateIds(request: GenerateIdsRequest, deadlineMs?: number): Promise<GenerateIdsResponse> {
@@ -84,6 +90,15 @@ export class Api implements Disposable {
     const segment = { start, min, max, holdFor: undefined, maxAge: undefined };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
+    await this.send(this.tags.createTag.bind(this.tags), { tag });
+  }
+
+  async createSequence(
+    name: string,
+    settings: Partial<Pick<SequenceKind, "period" | "timeZone">> = {},
+  ): Promise<void> {
+    const kind = { $case: "sequence", value: { ...SequenceKind.create(), ...settings } } as const;
+    const tag = { ...Tag.create(), name, kind };
     await this.send(this.tags.createTag.bind(this.tags), { tag });
   }
 

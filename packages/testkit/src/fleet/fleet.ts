@@ -11,7 +11,11 @@ import { until } from "./until.ts";
 /** So long that only what hangs exceeds them, on a machine that does much else too. */
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
-const LOAD_SCRIPTS = { sdk: "load-sdk.ts", grpc: "load-grpc.ts" } as const;
+const LOAD_SCRIPTS = {
+  sdk: "load-sdk.ts",
+  grpc: "load-grpc.ts",
+  history: "load-history.ts",
+} as const;
 
 export interface FleetOptions {
   readonly servers: number;
@@ -19,6 +23,8 @@ export interface FleetOptions {
   readonly storeUrl: string;
   /** Further IDMINT_… variables for the servers. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Further variables for each server, by its place. */
+  readonly envOf?: readonly Readonly<Record<string, string>>[];
 }
 
 /** One server of a fleet: the same address through all its processes. */
@@ -134,7 +140,8 @@ export class Fleet implements AsyncDisposable {
       Array.from({ length: options.servers }, async () => [await freePort(), await freePort()]),
     );
     const servers = ports.map(([grpc = 0, http = 0], at) => {
-      const env = { ...storeEnv, IDMINT_HTTP_ADDRESS: `127.0.0.1:${http}` };
+      const own = options.envOf?.[at];
+      const env = { ...storeEnv, IDMINT_HTTP_ADDRESS: `127.0.0.1:${http}`, ...own };
       return new FleetServer(`server ${at + 1}`, grpc, env);
     });
     const fleet = new Fleet(servers, folder, storeEnv);

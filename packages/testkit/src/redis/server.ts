@@ -21,8 +21,6 @@ export type RedisSettings = Readonly<Record<string, string>>;
 export interface RedisServerOptions {
   /** Beyond, or instead of, the defaults: 127.0.0.1 only, no snapshots, no append-only file. */
   readonly settings?: RedisSettings;
-  /** What runs the server, e.g. `["faketime", "+10s"]`. Default: nothing. */
-  readonly wrapper?: readonly string[];
 }
 
 // Runs Redis as its child, tells its process id, and ends it when the test is gone: then the standard input ends. The word
@@ -43,17 +41,15 @@ export class RedisServer implements AsyncDisposable {
   readonly port: number;
   /** Where its snapshot (`dump.rdb`) and its append-only files (`appendonlydir`) are. */
   readonly folder: string;
-  readonly #wrapper: readonly string[];
   #settings: RedisSettings;
   #guard: ChildProcess | undefined;
   #pid = 0;
   #hasEnded = false;
   #client: Redis | undefined;
 
-  private constructor(port: number, { settings = {}, wrapper = [] }: RedisServerOptions) {
+  private constructor(port: number, { settings = {} }: RedisServerOptions) {
     this.port = port;
     this.folder = mkdtempSync(path.join(tmpdir(), "idmint-redis-"));
-    this.#wrapper = wrapper;
     this.#settings = settings;
   }
 
@@ -91,7 +87,7 @@ export class RedisServer implements AsyncDisposable {
     this.#settings = { ...this.#settings, ...settings };
     const { command, env } = redisProgram();
     this.#configure();
-    const words = [...this.#wrapper, command, `${this.folder}.conf`];
+    const words = [command, `${this.folder}.conf`];
     const guard = spawn("/bin/sh", ["-c", GUARD, "sh", ...words], {
       env: { PATH: process.env["PATH"], LC_ALL: "C", ...env, IDMINT_FOLDER: this.folder },
       stdio: ["pipe", "pipe", "ignore"],

@@ -68,7 +68,14 @@ export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: S
     version: row.version + 1n,
     epoch: row.epoch + 1n,
   } as const;
-  return { tag: { ...settings, ...next, ...times }, changed: true };
+  const kind = withSlotsOf(row.kind, settings.kind);
+  return { tag: { ...settings, kind, ...next, ...times }, changed: true };
+}
+
+/** INVARIANT: a name has one set of slots for ever, which go on where they are. Others would begin below them. */
+function withSlotsOf(tombstone: TagKind, kind: TagKind): TagKind {
+  if (tombstone.kind !== "ticket" || kind.kind !== "ticket") return kind;
+  return { ...kind, slotsId: tombstone.slotsId };
 }
 
 /**
@@ -93,7 +100,8 @@ function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
 
 /**
  * INVARIANT: order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller
- * took for immutable: ids that were issued under them are out there.
+ * took for immutable: ids that were issued under them are out there. Of a ticket tag the store does not hear whether any
+ * were, so they never change.
  */
 export function updatedTag(
   name: string,
@@ -114,9 +122,10 @@ export function updatedTag(
     settings.order !== old.order ||
     settings.ceiling !== old.ceiling ||
     !isSameKind(fundamentalsOf(settings.kind), fundamentalsOf(old.kind));
-  if (old.version > 0n && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
+  const mayHaveIssued = old.version > 0n || old.kind.kind === "ticket";
+  if (mayHaveIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
-  const floor = old.version === 0n ? firstIdOf(settings.kind) - 1n : old.floor;
+  const floor = !mayHaveIssued ? firstIdOf(settings.kind) - 1n : old.floor;
   return { tag: { ...old, ...settings, floor, ...stampOf(stamp) }, changed: true };
 }
 

@@ -22,7 +22,8 @@ export function settingsText(kind: TagKind): string {
     return JSON.stringify({ shard, timeOriginMs, redisShard });
   }
   if (kind.kind === "ticket") {
-    return JSON.stringify({ start: String(kind.start), slots: kind.slots });
+    const { start, slots, slotsId } = kind;
+    return JSON.stringify({ start: String(start), slots, slotsId });
   }
   if (kind.kind !== "sequence") {
     throw invalidField("tag.kind", `must not be ${kind.kind}: this server does not serve it`);
@@ -80,7 +81,12 @@ function kindOf(kind: string, fields: Fields): TagKind {
         redisShard: text(fields["redisShard"]),
       };
     case "ticket":
-      return { kind, start: id(fields["start"]), slots: integer(fields["slots"], 1) };
+      return {
+        kind,
+        start: id(fields["start"]),
+        slots: integer(fields["slots"], 1),
+        slotsId: text(fields["slotsId"]),
+      };
     default:
       throw new TypeError(`no kind ${kind}`);
   }
@@ -138,8 +144,9 @@ export function countsInRedis(kind: TagKind): boolean {
   return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
 }
 
-/** The same settings without what servers choose: the Redis shard a tag was placed on. */
+/** The same settings without what servers choose: the Redis shard a tag was placed on, the slots made for it. */
 export function withoutPlace(kind: TagKind): TagKind {
+  if (kind.kind === "ticket") return { ...kind, slotsId: "" };
   if (kind.kind === "redis_snowflake") return { ...kind, redisShard: "" };
   if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
   return { ...kind, redis: { ...kind.redis, shard: "" } };
@@ -147,6 +154,7 @@ export function withoutPlace(kind: TagKind): TagKind {
 
 /** The same settings with what may change at any time left out: what is left, the ids are made of. */
 export function fundamentalsOf(kind: TagKind): TagKind {
+  if (kind.kind === "ticket") return kind;
   if (kind.kind === "segment") return { ...kind, min: 1, max: 1, holdForMs: 1, maxAgeMs: 1 };
   const placeless = withoutPlace(kind);
   if (placeless.kind !== "sequence") return placeless;

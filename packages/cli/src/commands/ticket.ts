@@ -1,0 +1,216 @@
+import {
+  applyPlan,
+  type FieldViolation,
+  IdmintError,
+  MAX_ID,
+  planTag,
+  type TagPlan,
+} from "@idmint/core";
+import type { PostgresTicketDatabase, TicketConfig } from "@idmint/server";
+import { type Command, Option } from "commander";
+import { addConfigFlags, loadServerConfig } from "../config-flags.ts";
+import { EXIT } from "../exit-code.ts";
+import { CommandFailure, failureOf } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { addOutputOptions } from "../options.ts";
+import { examplesText, printAnswer } from "../output.ts";
+import { wholeNumber } from "../parse.ts";
+import { slotsIdsOf, statusOf } from "../ticket-status.ts";
+import {
+  migrationsJson,
+  migrationsText,
+  planJson,
+  planText,
+  statusJson,
+  statusText,
+} from "../ticket-text.ts";
+
+const URLS = "a=postgres://idmint@db-a.internal/ids,b=postgres://idmint@db-b.internal/ids";
+
+/** `idmint ticket …`: looks after the databases of ticket tags, without a server. */
+export function addTicketCommands(program: Command, io: Io): void {
+  const group = program
+    .command("ticket")
+    .description("look after the databases that tags of kind ticket count in")
+    .helpCommand(false);
+  group.hook("preSubcommand", (_group, command) => addConfigFlags(command, "ticket"));
+  addMigrate(group, io);
+  addStatus(group, io);
+  addPlan(group, io);
+  addApply(group, io);
+  addAccept(group, io);
+  for (const command of [group, ...group.commands]) addOutputOptions(command);
+}
+
+async function configsOf(command: Command, io: Io): Promise<readonly TicketConfig[]> {
+  const { ticketConfigsOf } = await import("@idmint/server");
+  const configs = ticketConfigsOf(await loadServerConfig(command, io));
+  if (configs.length > 0) return configs;
+  const description = "is required: the ticket databases, as name=url with commas between them";
+  throw invalid("ticket.urls", description);
+}
+
+async function withDatabases(
+  command: Command,
+  io: Io,
+  work: (databases: readonly PostgresTicketDatabase[]) => Promise<void>,
+): Promise<void> {
+  const { openTicketDatabases } = await import("@idmint/server");
+  const databases = await openTicketDatabases(await configsOf(command, io));
+  try {
+    await work(databases);
+  } finally {
+    await Promise.all(databases.map((database) => database.close()));
+  }
+}
+
+function addMigrate(group: Command, io: Io): void {
+  const command = group
+    .command("migrate")
+    .description("bring the schema of every ticket database to this release")
+    .addOption(new Option("--dry-run", "say what would be done, and do nothing"))
+    .addHelpText("after", examplesText([`idmint ticket migrate --ticket-urls ${URLS}`]));
+  command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
+    const { migrateTicketDatabase } = await import("@idmint/server");
+    const reports = new Map<string, Awaited<ReturnType<typeof migrateTicketDatabase>>>();
+    for (const config of await configsOf(command, io)) {
+      reports.set(config.name, await migrateTicketDatabase(config, { dryRun }));
+    }
+    await printAnswer(command, io, {
+      json: () => migrationsJson(reports, dryRun),
+      text: () => migrationsText(reports, dryRun),
+    });
+  });
+}
+
+function addStatus(group: Command, io: Io): void {
+  const command = group
+    .command("status")
+    .description("show who has which slots; exit code 5 when a database is away or went back")
+    .addHelpText("after", examplesText(["idmint ticket status --config /etc/idmint.yaml"]));
+  command.action(async () => {
+    await withDatabases(command, io, async (databases) => {
+      const status = await statusOf(databases);
+      await printAnswer(command, io, {
+        json: () => statusJson(status),
+        text: () => statusText(status),
+      });
+      const ill = status.databases.find(({ illness }) => illness !== "");
+      if (ill === undefined) return;
+      const text = `ticket database ${ill.name}: ${ill.illness}`;
+      const more = { exitCode: EXIT.unhealthy };
+      throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", text, more));
+    });
+  });
+}
+
+const toOption = (): Option =>
+  new Option("--to <names>", "databases that shall have the slots, with commas between them")
+    .argParser((text) => text.split(",").map((name) => name.trim()))
+    .makeOptionMandatory();
+
+function addPlan(group: Command, io: Io): void {
+  const command = group
+    .command("plan")
+    .description("show the fewest moves that spread all slots evenly, and move nothing")
+    .addOption(toOption())
+    .addHelpText(
+      "after",
+      examplesText(["idmint ticket plan --to a,b,c --config /etc/idmint.yaml"]),
+    );
+  command.action(async ({ to }: { to: readonly string[] }) => {
+    await withDatabases(command, io, async (databases) => {
+      const plans = await plansOf(databases, to);
+      await printAnswer(command, io, {
+        json: () => plans.map(planJson),
+        text: () => plans.map(planText).join(""),
+      });
+    });
+  });
+}
+
+function addApply(group: Command, io: Io): void {
+  const command = group
+    .command("apply")
+    .description("move slots until they are spread evenly; run it again if it was interrupted")
+    .addOption(toOption())
+    .addHelpText(
+      "after",
+      `
+Servers go on issuing: a slot is idle for the moment in which it moves, and no id is repeated wherever this ends.
+${examplesText(["idmint ticket apply --to a,b,c --config /etc/idmint.yaml"])}`,
+    );
+  command.action(async ({ to }: { to: readonly string[] }) => {
+    await withDatabases(command, io, async (databases) => {
+      let moved = 0;
+      let waiting = 0;
+      const away = new Set<string>();
+      for (const slotsId of await slotsIdsOf(databases, to)) {
+        if (io.signal.aborted) throw interrupted(moved);
+        const plan = await planTag(databases, slotsId, to);
+        await applyPlan(databases, plan, () => moved++);
+        waiting += plan.waiting;
+        for (const name of plan.away) away.add(name);
+      }
+      await printAnswer(command, io, {
+        json: () => ({ moved, waiting, away: [...away] }),
+        text: () => `moved ${moved} slots\n`,
+      });
+      if (waiting === 0) return;
+      const text = `${waiting} slots wait for databases that did not answer: ${[...away].join(", ")}; run it again when they are back`;
+      throw new CommandFailure(failureOf("UNAVAILABLE", "STORE_UNAVAILABLE", text));
+    });
+  });
+}
+
+function addAccept(group: Command, io: Io): void {
+  const command = group
+    .command("accept")
+    .description("accept a ticket database that went back, above everything issued")
+    .argument("<name>", "its name in ticket.urls")
+    .addOption(
+      new Option(
+        "--gap <ids>",
+        "more ids than any tag can have been granted since the database's state",
+      )
+        .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
+        .makeOptionMandatory(),
+    )
+    .addHelpText(
+      "after",
+      `
+All other databases have to answer: they know which slots the database gave away or was given since.
+${examplesText(["idmint ticket accept b --gap 10000000 --config /etc/idmint.yaml"])}`,
+    );
+  command.action(async (name: string, { gap }: { gap: bigint }) => {
+    const { acceptTicketDatabase } = await import("@idmint/server");
+    const { slots } = await acceptTicketDatabase(await configsOf(command, io), name, gap);
+    await printAnswer(command, io, {
+      json: () => ({ database: name, slots, gap: String(gap) }),
+      text: () => `accepted: ${slots} slots of ${name} go on ${gap} ids above everything known\n`,
+    });
+  });
+}
+
+async function plansOf(
+  databases: readonly PostgresTicketDatabase[],
+  to: readonly string[],
+): Promise<readonly TagPlan[]> {
+  const plans: TagPlan[] = [];
+  for (const slotsId of await slotsIdsOf(databases, to)) {
+    plans.push(await planTag(databases, slotsId, to));
+  }
+  return plans;
+}
+
+function interrupted(moved: number): IdmintError {
+  return new IdmintError(
+    "CALL_CANCELLED",
+    `interrupted after ${moved} slots; run it again to go on`,
+  );
+}
+
+function invalid(field: string, description: string): IdmintError {
+  const violations: readonly FieldViolation[] = [{ field, description }];
+  return new IdmintError("INVALID_ARGUMENT", `${field} ${description}`, { violations });
+}

@@ -1,0 +1,94 @@
+import { IdmintError, survey, type TicketDatabase } from "@idmint/core";
+
+const PAGE = 1_000;
+
+/** The ticket databases, and who has which slots. */
+export interface TicketStatus {
+  readonly databases: readonly DatabaseStatus[];
+  readonly tags: readonly TagStatus[];
+}
+
+interface DatabaseStatus {
+  readonly name: string;
+  /** Slots that are its own, of all tags. */
+  readonly slots: number;
+  /** Why it issues nothing, in words; empty when it does. */
+  readonly illness: string;
+}
+
+interface TagStatus {
+  readonly slotsId: string;
+  /** Number of slots by the name of their database. */
+  readonly owned: ReadonlyMap<string, number>;
+  /** Slots of a move that was begun and not ended. */
+  readonly moving: number;
+  /** Slots that no database that answered knows the owner of. */
+  readonly unknown: number;
+  readonly highest: bigint;
+}
+
+/** Every `slotsId`, in order. Databases of `needed` have to answer; others may be away. */
+export async function slotsIdsOf(
+  databases: readonly TicketDatabase[],
+  needed: readonly string[],
+): Promise<readonly string[]> {
+  const ids = new Set<string>();
+  for (const database of databases) {
+    try {
+      for (const id of await idsIn(database)) ids.add(id);
+    } catch (thrown) {
+      if (needed.includes(database.name)) throw thrown;
+    }
+  }
+  return [...ids].toSorted();
+}
+
+async function idsIn(database: TicketDatabase): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (;;) {
+    const query = { afterSlotsId: ids.at(-1) ?? "", limit: PAGE };
+    // Each page begins where the one before ended.
+    const page = await database.listSlotsIds(query);
+    ids.push(...page);
+    if (page.length < PAGE) return ids;
+  }
+}
+
+/** Asks all databases about all tags. */
+export async function statusOf(databases: readonly TicketDatabase[]): Promise<TicketStatus> {
+  const illness = new Map<string, string>();
+  const slots = new Map<string, number>();
+  const ill = async (database: TicketDatabase): Promise<void> => {
+    try {
+      await database.listSlotsIds({ afterSlotsId: "", limit: 1 });
+    } catch (thrown) {
+      illness.set(database.name, IdmintError.from(thrown).message);
+    }
+  };
+  await Promise.all(databases.map(ill));
+  const well = databases.filter(({ name }) => !illness.has(name));
+  const tags: TagStatus[] = [];
+  for (const slotsId of await slotsIdsOf(well, [])) {
+    // Tag after tag, so that a fleet with many is not flooded.
+    const { views, holdings, failed } = await survey(well, slotsId);
+    for (const [name, error] of failed) illness.set(name, error.message);
+    for (const [name, detail] of holdings.behind) illness.set(name, `it went back: ${detail}`);
+    const owned = new Map<string, number>();
+    for (const name of holdings.owners.values()) {
+      owned.set(name, (owned.get(name) ?? 0) + 1);
+      slots.set(name, (slots.get(name) ?? 0) + 1);
+    }
+    const total = Math.max(0, ...[...views.values()].map(({ slotCount }) => slotCount));
+    const moving = holdings.pending.length;
+    const unknown = total - holdings.owners.size - moving;
+    tags.push({ slotsId, owned, moving, unknown, highest: holdings.highest });
+  }
+  return {
+    databases: databases.map(({ name }) => ({
+      name,
+      slots: slots.get(name) ?? 0,
+      illness: illness.get(name) ?? "",
+    })),
+    tags,
+  };
+}

@@ -1,0 +1,115 @@
+// The commands about ticket databases, on databases of a real PostgreSQL.
+import { initialSlots } from "@idmint/core";
+import { openTicketDatabases } from "@idmint/server";
+import { createTestDatabase } from "@idmint/testkit/postgres";
+import { expect, onTestFinished, test } from "vitest";
+import { idmint, type Ran } from "./support.ts";
+
+const UNSAFE = "fsync,full_page_writes";
+const NOWHERE = "postgres://postgres@127.0.0.1:1/nowhere";
+
+interface Scene {
+  readonly urls: Readonly<Record<string, string>>;
+  /** Runs a command of `idmint ticket` with these databases. */
+  readonly run: (names: readonly string[], ...args: readonly string[]) => Promise<Ran>;
+}
+
+/** Three databases that were migrated; a tag of six slots on the first two. */
+async function sceneOf(): Promise<Scene> {
+  const urls: Record<string, string> = { nowhere: NOWHERE };
+  for (const name of ["a", "b", "c"]) {
+    const database = await createTestDatabase();
+    onTestFinished(() => database.close());
+    urls[name] = database.url;
+  }
+  const run: Scene["run"] = (names, ...args) => {
+    const list = names.map((name) => `${name}=${urls[name]}`).join(",");
+    const env = { IDMINT_TICKET_URLS: list, IDMINT_ALLOW_UNSAFE_STORE: UNSAFE };
+    return idmint(["ticket", ...args], { env });
+  };
+  const migrated = await run(["a", "b", "c"], "migrate");
+  expect([migrated.exitCode, migrated.err]).toEqual([0, ""]);
+  const configs = ["a", "b"].map((name) => {
+    const allowUnsafe = UNSAFE.split(",");
+    return { backend: "postgres", name, url: urls[name] ?? "", allowUnsafe } as const;
+  });
+  const databases = await openTicketDatabases(configs);
+  const own = initialSlots(6, 2);
+  for (const [at, database] of databases.entries()) {
+    const slots = { slotsId: "orders.1", slots: 6, above: 0n };
+    await database.make({ ...slots, own: own[at] ?? [] });
+    await database.close();
+  }
+  return { urls, run };
+}
+
+function json({ out }: Ran): Record<string, unknown> {
+  return JSON.parse(out) as Record<string, unknown>;
+}
+
+test("a third database gets its share, and gives it back", async () => {
+  const { run } = await sceneOf();
+  const all = ["a", "b", "c"];
+  const again = await run(all, "migrate", "--dry-run");
+  expect(again.out).toBe(all.map((name) => `${name}: schema 1 is up to date\n`).join(""));
+  const before = await run(all, "status");
+  expect([before.exitCode, before.err]).toEqual([0, ""]);
+  expect(before.out).toMatch(/^orders +3 +3 +0 +0 +0 +0$/m);
+  const planned = await run(all, "plan", "--to", "a,b,c");
+  expect(planned.out).toBe(
+    "orders: 2 of 6 slots move\n  move  slot 4  a  →  c\n  move  slot 5  b  →  c\n",
+  );
+  const applied = await run(all, "apply", "--to", "a,b,c");
+  expect([applied.exitCode, applied.out]).toEqual([0, "moved 2 slots\n"]);
+  expect(json(await run(all, "status", "--json"))["databases"]).toEqual(
+    all.map((name) => ({ name, slots: 2, illness: "" })),
+  );
+  expect((await run(all, "plan", "--to", "a,b,c")).out).toBe("orders: nothing to move\n");
+  expect(json(await run(all, "apply", "--to", "a,b", "--json"))).toEqual({
+    moved: 2,
+    waiting: 0,
+    away: [],
+  });
+  expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 /m);
+});
+
+test("slots of a database that is away wait, and nothing is given to it", async () => {
+  const { urls, run } = await sceneOf();
+  const b = urls["b"];
+  Object.assign(urls, { b: NOWHERE });
+  const status = await run(["a", "b", "c"], "status");
+  expect(status.exitCode).toBe(5);
+  expect(status.out).toMatch(/^orders +3 +0 +0 +0 +3 /m);
+  const to = await run(["a", "b", "c"], "apply", "--to", "a,b,c");
+  expect([to.exitCode, to.out]).toEqual([4, ""]);
+  const from = await run(["a", "b", "c"], "apply", "--to", "a,c");
+  expect([from.exitCode, from.out]).toEqual([4, "moved 1 slots\n"]);
+  expect(from.err).toContain("3 slots wait for databases that did not answer: b");
+  Object.assign(urls, { b });
+  expect((await run(["a", "b", "c"], "apply", "--to", "a,c")).exitCode).toBe(0);
+  expect((await run(["a", "b", "c"], "status")).out).toMatch(/^orders +3 +0 +3 /m);
+});
+
+test("a database is accepted only by its name, with a gap, while all others answer", async () => {
+  const { urls, run } = await sceneOf();
+  const all = ["a", "b", "c"];
+  expect((await run(all, "accept", "a")).exitCode).toBe(2);
+  expect((await run(all, "accept", "d", "--gap", "5")).err).toContain("must be one of ticket.urls");
+  const accepted = await run(all, "accept", "a", "--gap", "500");
+  expect(accepted.out).toBe("accepted: 3 slots of a go on 500 ids above everything known\n");
+  expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 +0 +0 +500$/m);
+  Object.assign(urls, { c: NOWHERE });
+  const refused = await run(all, "accept", "a", "--gap", "5");
+  expect([refused.exitCode, refused.out]).toEqual([4, ""]);
+  expect(refused.err).toContain("ticket database c did not answer");
+});
+
+test("without databases, or with a name that is none of them, nothing is done", async () => {
+  const { run } = await sceneOf();
+  const none = await idmint(["ticket", "status"]);
+  expect([none.exitCode, none.out]).toEqual([2, ""]);
+  expect(none.err).toContain("ticket.urls");
+  const wrong = await run(["a", "b"], "plan", "--to", "a,x");
+  expect([wrong.exitCode, wrong.out]).toEqual([2, ""]);
+  expect(wrong.err).toContain("x is not one of ticket.urls");
+});

@@ -1,0 +1,126 @@
+// One attempt to take a lock on a majority of nodes.
+import { CoordinationError, type NodeCause, type Reason } from "../errors.ts";
+import { bounded, type CallLimits } from "../redis/bounded.ts";
+import { driftMs } from "../lease/lease-state.ts";
+import { elapsedMs, type Instant, type Runtime } from "../time.ts";
+import type { LockClaim, LockNode } from "./lock-node.ts";
+import type { TokenSource } from "./options.ts";
+import { ask, majorityOf, type Tally } from "./quorum.ts";
+
+const FATAL: ReadonlySet<Reason> = new Set([
+  "CALL_CANCELLED",
+  "CLOSED",
+  "TOKEN_EXHAUSTED",
+  "TOKEN_WENT_BACK",
+]);
+
+/** What an attempt needs. */
+export interface Attempt {
+  readonly nodes: readonly LockNode[];
+  readonly claim: LockClaim;
+  readonly ttlMs: number;
+  readonly limits: CallLimits;
+  readonly tokenSource: TokenSource | undefined;
+  readonly runtime: Runtime;
+}
+
+/** A lock that was taken: its token, and when it was asked for. */
+export interface Taken {
+  readonly token: bigint;
+  readonly askedAt: Instant;
+}
+
+/**
+ * Takes the lock on a majority of nodes, or fails and frees it everywhere.
+ *
+ * The tokens of any two attempts that succeed differ, and the attempt that had the lock later has the larger one:
+ *
+ * 1. A node's counter only rises, and only whoever has the lock at that node raises it. (`take` raises it when it sets the
+ *    lock, `confirm` when the lock is still the claim's.)
+ * 2. An attempt takes the lock on a majority, chooses the largest of their raised counters as its token (or asks the token
+ *    source, which answers more each time), and succeeds only after a majority confirmed: they had the lock for it without
+ *    a break since `take`, since a claim takes a lock at a node once, and their counters now are the token. A node that
+ *    was not waited for may have a larger counter, and with it an earlier grant's larger token: it does not confirm.
+ * 3. Two attempts that succeed have a node in common that confirmed both. There, one had the lock from its `take` to its
+ *    `confirm` before the other took it. So the later one's counter at that node, and with it its token, is above the
+ *    earlier one's token. With a token source: the later one asked it after its `take`, the earlier one before its
+ *    `confirm`, so the later one got more.
+ *
+ * With one node, `take` alone does what 2 asks for. What this rests on is that a node's counter does not go back: see
+ * `MINT` for a node that lost its data.
+ */
+export async function takeOnce(attempt: Attempt): Promise<Taken> {
+  const { nodes, claim, limits, runtime } = attempt;
+  const askedAt = runtime.now();
+  try {
+    const token = await takeAndConfirm(attempt);
+    if (elapsedMs(askedAt, runtime.now()) < attempt.ttlMs - driftMs(attempt.ttlMs)) {
+      return { token, askedAt };
+    }
+    const text = `taking lock "${claim.lock}" took longer than its ttl of ${attempt.ttlMs} ms`;
+    throw new CoordinationError("NO_MAJORITY", text, { metadata: { lock: claim.lock } });
+  } catch (error) {
+    // Nobody waits: commands of a connection stay in order, so this one comes before those of the next attempt. Where it
+    // cannot be sent, the lock's time runs out. A cancelled call must free what it took all the same.
+    const { timeoutMs } = limits;
+    void ask(nodes, (node) => node.release(claim, { timeoutMs }));
+    throw error;
+  }
+}
+
+async function takeAndConfirm(attempt: Attempt): Promise<bigint> {
+  const { nodes, claim, ttlMs, limits, tokenSource } = attempt;
+  const isMinting = tokenSource === undefined;
+  const taken = await ask(nodes, (node) => node.take(claim, { ttlMs, isMinting }, limits));
+  requireMajority(taken, attempt, "taking");
+  let token = taken.yes.reduce((a, b) => (a > b ? a : b));
+  if (isMinting && nodes.length === 1) return token;
+  if (tokenSource !== undefined) token = await tokenFrom(tokenSource, attempt);
+  const isNew = !isMinting;
+  const confirmed = await ask(nodes, (node) =>
+    node.confirm(claim, { value: token, isNew }, limits),
+  );
+  requireMajority(confirmed, attempt, "confirming");
+  return token;
+}
+
+async function tokenFrom(source: TokenSource, { claim, limits, ttlMs }: Attempt): Promise<bigint> {
+  const late = AbortSignal.timeout(ttlMs);
+  const signal = limits.signal === undefined ? late : AbortSignal.any([late, limits.signal]);
+  const what = `the token source of lock "${claim.lock}"`;
+  const token = await bounded(what, source(claim.lock, signal), {
+    timeoutMs: ttlMs,
+    signal: limits.signal,
+  });
+  if (typeof token === "bigint" && token > 0n) return token;
+  throw new CoordinationError("TOKEN_WENT_BACK", `${what} must answer a bigint above 0`);
+}
+
+function requireMajority(tally: Tally<unknown>, { nodes, claim }: Attempt, doing: string): void {
+  if (tally.yes.length >= majorityOf(nodes.length)) return;
+  const fatal = tally.failed.find(
+    ({ error }) => isFatal(error) || (nodes.length === 1 && !error.retryable),
+  );
+  if (fatal !== undefined) throw fatal.error;
+  const { lock } = claim;
+  const details = { nodes: causesOf(tally), metadata: { lock } };
+  // Without those that failed it could have been a majority; somebody else has the others.
+  if (nodes.length - tally.failed.length >= majorityOf(nodes.length)) {
+    throw new CoordinationError("LOCK_HELD", `lock "${lock}" is held by somebody else`, details);
+  }
+  const text = `${doing} lock "${lock}" failed at ${tally.failed.length} of ${nodes.length} nodes`;
+  throw new CoordinationError("NO_MAJORITY", text, details);
+}
+
+/** What neither another try nor another node helps against. */
+function isFatal({ reason }: CoordinationError): boolean {
+  return FATAL.has(reason);
+}
+
+function causesOf(tally: Tally<unknown>): readonly NodeCause[] {
+  const held = tally.no.map((node) => ({
+    node,
+    error: new CoordinationError("LOCK_HELD", "the lock is somebody else's there"),
+  }));
+  return [...tally.failed, ...held];
+}

@@ -1,0 +1,124 @@
+// The keys of a lock on one Redis, and the scripts that change them.
+import { CoordinationError } from "../errors.ts";
+import type { CallLimits } from "../redis/bounded.ts";
+import { LESS, MINT } from "../redis/mint.ts";
+import type { RedisNode } from "../redis/node.ts";
+import { defineScript, type Script } from "../redis/script.ts";
+
+/** Whose attempt at which lock. */
+export interface LockClaim {
+  readonly lock: string;
+  /** Different for every attempt of everybody. */
+  readonly owner: string;
+}
+
+/** One of the independent Redis nodes that keep a lock. */
+export interface LockNode {
+  readonly name: string;
+  readonly isReady: boolean;
+  /**
+   * Takes the lock unless somebody has it. Answers the raised token of this node (0n when `isMinting` is false), undefined
+   * when somebody else has the lock.
+   */
+  readonly take: (
+    claim: LockClaim,
+    terms: { readonly ttlMs: number; readonly isMinting: boolean },
+    limits: CallLimits,
+  ) => Promise<bigint | undefined>;
+  /**
+   * Writes a token beside the lock, if the lock is still the claim's and the node knows no larger token; false otherwise.
+   * A token that `isNew` comes from outside, and must be above what the node knows: else TOKEN_WENT_BACK.
+   */
+  readonly confirm: (
+    claim: LockClaim,
+    token: { readonly value: bigint; readonly isNew: boolean },
+    limits: CallLimits,
+  ) => Promise<boolean>;
+  /** Keeps the lock for another `ttlMs`; false when it is not the claim's. */
+  readonly extend: (claim: LockClaim, ttlMs: number, limits: CallLimits) => Promise<boolean>;
+  /** Whether the lock is the claim's. */
+  readonly holds: (claim: LockClaim, limits: CallLimits) => Promise<boolean>;
+  /** Frees the lock if it is the claim's. */
+  readonly release: (claim: LockClaim, limits: CallLimits) => Promise<boolean>;
+  readonly onDisconnect: (listener: () => void) => () => void;
+}
+
+// KEYS: lock, token. ARGV: owner, ttl, whether to mint.
+const TAKE = defineScript(`${MINT}
+if redis.call('EXISTS', KEYS[1]) == 1 then return 'held' end
+local token = '0'
+if ARGV[3] == '1' then token = mint(KEYS[2], '0') end
+if not token then return 'exhausted' end
+redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+return token`);
+
+// KEYS: lock, token. ARGV: owner, token, whether the token must be new.
+const CONFIRM = defineScript(`${LESS}
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+local last = redis.call('GET', KEYS[2]) or '0'
+if less(ARGV[2], last) or (ARGV[3] == '1' and ARGV[2] == last) then return last end
+redis.call('SET', KEYS[2], ARGV[2])
+return 'confirmed'`);
+
+// KEYS: lock. ARGV: owner, ttl.
+const EXTEND = defineScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 'extended'`);
+
+// KEYS: lock. ARGV: owner.
+const RELEASE = defineScript(`
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+redis.call('DEL', KEYS[1])
+return 'released'`);
+
+/** A lock's keys at one Redis: `<prefix>:lock:{name}` (its holder, expires) and `…:token` (the last token, stays). */
+export function redisLockNode(node: RedisNode, prefix: string): LockNode {
+  const keyOf = (lock: string): string => `${prefix}:lock:{${lock}}`;
+  const run = async (
+    what: string,
+    script: Script,
+    lock: string,
+    args: readonly (string | number)[],
+    limits: CallLimits,
+  ): Promise<string> => {
+    const key = keyOf(lock);
+    return String(await node.script(what, script, { keys: [key, `${key}:token`], args }, limits));
+  };
+  return {
+    name: node.name,
+    get isReady() {
+      return node.isReady;
+    },
+    async take({ lock, owner }, { ttlMs, isMinting }, limits) {
+      const args = [owner, ttlMs, isMinting ? 1 : 0];
+      const answer = await run("taking a lock", TAKE, lock, args, limits);
+      if (answer === "held") return undefined;
+      if (answer === "exhausted") {
+        const text = `lock "${lock}" has used up its tokens, which end at 2^53`;
+        throw new CoordinationError("TOKEN_EXHAUSTED", text, { metadata: { lock } });
+      }
+      return BigInt(answer);
+    },
+    async confirm({ lock, owner }, { value, isNew }, limits) {
+      const args = [owner, String(value), isNew ? 1 : 0];
+      const answer = await run("confirming a lock", CONFIRM, lock, args, limits);
+      if (answer === "confirmed") return true;
+      if (answer === "lost" || !isNew) return false;
+      const text = `token ${value} of lock "${lock}" is not above ${answer}, which was given before`;
+      throw new CoordinationError("TOKEN_WENT_BACK", text, { metadata: { lock } });
+    },
+    async extend({ lock, owner }, ttlMs, limits) {
+      const args = [owner, ttlMs];
+      return (await run("extending a lock", EXTEND, lock, args, limits)) === "extended";
+    },
+    async holds({ lock, owner }, limits) {
+      const key = keyOf(lock);
+      return (await node.run("looking at a lock", (redis) => redis.get(key), limits)) === owner;
+    },
+    async release({ lock, owner }, limits) {
+      return (await run("releasing a lock", RELEASE, lock, [owner], limits)) === "released";
+    },
+    onDisconnect: (listener) => node.onDisconnect(listener),
+  };
+}

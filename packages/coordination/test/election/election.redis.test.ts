@@ -1,0 +1,127 @@
+import { randomUUID } from "node:crypto";
+import { RedisServer, sharedRedisUrl } from "@idmint/testkit/redis";
+import { expect, test } from "vitest";
+import { createElection, type ElectionEvent, type ElectionOptions } from "../../src/index.ts";
+import { failure, sleep, until } from "../support.ts";
+
+const url = await sharedRedisUrl();
+const ttlMs = 600;
+
+function options(more: Partial<ElectionOptions> = {}): ElectionOptions {
+  return { node: url, name: `test-${randomUUID()}`, ttlMs, ...more };
+}
+
+test("one leads and stays leader; when it resigns the other follows at once, in a later term", async () => {
+  const shared = options();
+  const events: ElectionEvent[] = [];
+  await using one = createElection({ ...shared, candidate: "one" });
+  await using two = createElection({ ...shared, onEvent: (event) => events.push(event) });
+  const start = performance.now();
+  const first = await one.campaign();
+  // Nothing was known of this election: one whole ttl is waited for.
+  expect(performance.now() - start).toBeGreaterThanOrEqual(ttlMs);
+  const error = await failure(two.campaign({ waitMs: 3 * ttlMs }));
+  expect(error).toMatchObject({ reason: "DEADLINE_EXCEEDED" });
+  first.assert();
+  await first.verify();
+  expect(await first.act(async ({ term }) => term)).toBe(first.term);
+  await first.resign();
+  expect(() => first.assert()).toThrow("it resigned");
+  expect(first.signal.aborted).toBe(false);
+  const turn = performance.now();
+  await using second = await two.campaign();
+  expect(performance.now() - turn).toBeLessThan(ttlMs);
+  expect(second.term > first.term).toBe(true);
+  const types = events.map(({ type }) => type);
+  expect(types.filter((type) => type === "following")).toHaveLength(1);
+  expect(types.at(-1)).toBe("elected");
+});
+
+test("a leader that was silent is followed after its ttl, and knows that it leads no more", async () => {
+  await using server = await RedisServer.start();
+  const shared = options({ node: server.url });
+  await using one = createElection(shared);
+  await using two = createElection(shared);
+  const first = await one.campaign();
+  const overrun = failure(first.act(async () => until("it is lost", () => first.signal.aborted)));
+  // Its connection dies for good.
+  await one.close();
+  const second = await two.campaign();
+  expect(first.signal.aborted).toBe(true);
+  expect(() => first.assert()).toThrow("NOT_LEADER");
+  expect(await overrun).toMatchObject({ reason: "NOT_LEADER", code: "ABORTED" });
+  expect(second.term > first.term).toBe(true);
+});
+
+test("a leader keeps its term through a short absence of Redis' answers", async () => {
+  await using server = await RedisServer.start();
+  await using one = createElection(options({ node: server.url, ttlMs: 1_500 }));
+  const leader = await one.campaign();
+  server.pause();
+  await sleep(400);
+  server.resume();
+  await sleep(1_500);
+  leader.assert();
+});
+
+test("an empty Redis elects nobody for a whole ttl", async () => {
+  await using server = await RedisServer.start();
+  const events: ElectionEvent[] = [];
+  const shared = options({ node: server.url, onEvent: (event) => events.push(event) });
+  await using one = createElection(shared);
+  await using two = createElection(shared);
+  const first = await one.campaign();
+  const next = two.campaign();
+  await server.kill();
+  await server.start();
+  const start = performance.now();
+  const second = await next;
+  expect(performance.now() - start).toBeGreaterThan(ttlMs * 0.9);
+  expect(first.remainingMs).toBe(0);
+  expect(second.term > first.term).toBe(true);
+  expect(events.some(({ type }) => type === "settling")).toBe(true);
+});
+
+test("terms may come from elsewhere, and one that is not new is refused", async () => {
+  let next = 6n;
+  await using one = createElection(options({ termSource: async () => ++next }));
+  const first = await one.campaign();
+  expect(first.term).toBe(7n);
+  await first.resign();
+  next = 6n;
+  expect(await failure(one.campaign())).toMatchObject({ reason: "TOKEN_WENT_BACK" });
+  await using second = await one.campaign();
+  expect(second.term).toBe(8n);
+});
+
+test("candidates with different times are told, and replicas elect nobody", async () => {
+  await using master = await RedisServer.start();
+  await using replica = await RedisServer.start({ settings: { "replica-read-only": "no" } });
+  await replica.follow(master);
+  const shared = options({ node: master.url });
+  await using one = createElection(shared);
+  await using leader = await one.campaign();
+  await using two = createElection({ ...shared, ttlMs: 2 * ttlMs });
+  expect(await failure(two.campaign())).toMatchObject({ reason: "ELECTION_MISMATCH" });
+  await using three = createElection({ ...shared, name: "other", node: replica.url });
+  const error = await failure(three.campaign({ waitMs: 2 * ttlMs }));
+  expect(error).toMatchObject({
+    reason: "DEADLINE_EXCEEDED",
+    cause: { reason: "NODE_UNAVAILABLE" },
+  });
+  leader.assert();
+});
+
+test("standing ends when it is cancelled or closed", async () => {
+  const shared = options();
+  await using one = createElection(shared);
+  const two = createElection(shared);
+  await using leader = await one.campaign();
+  const signal = AbortSignal.timeout(100);
+  expect(await failure(two.campaign({ signal }))).toMatchObject({ reason: "CALL_CANCELLED" });
+  const campaign = failure(two.campaign());
+  await sleep(50);
+  await two.close();
+  expect(await campaign).toMatchObject({ reason: "CLOSED" });
+  leader.assert();
+});

@@ -1,0 +1,79 @@
+import { expect, test } from "vitest";
+import { CoordinationError } from "../../src/errors.ts";
+import { takeOnce } from "../../src/lock/acquire.ts";
+import type { TokenSource } from "../../src/lock/options.ts";
+import { nodeRuntime } from "../../src/time.ts";
+import { settle } from "../fake-runtime.ts";
+import { FakeNode } from "./fake-nodes.ts";
+
+const now = async (): Promise<void> => undefined;
+
+function fiveNodes(): FakeNode[] {
+  return [7n, 3n, 9n, 0n, 2n].map((counter, i) => new FakeNode(`n${i}`, now, counter));
+}
+
+async function take(
+  nodes: readonly FakeNode[],
+  tokenSource?: TokenSource,
+): Promise<bigint | CoordinationError> {
+  const claim = { lock: "l", owner: "me" };
+  const limits = { timeoutMs: 1_000 };
+  const attempt = { nodes, claim, ttlMs: 10_000, limits, tokenSource, runtime: nodeRuntime };
+  try {
+    return (await takeOnce(attempt)).token;
+  } catch (error) {
+    if (error instanceof CoordinationError) return error;
+    throw error;
+  }
+}
+
+test("the token is the largest counter of a majority, and a majority knows it", async () => {
+  const nodes = fiveNodes();
+  const token = await take(nodes);
+  expect(token).toBe(10n);
+  expect(nodes.filter(({ counter }) => counter === 10n).length).toBeGreaterThanOrEqual(3);
+});
+
+test("two nodes down of five are borne, three are refused with each one's cause", async () => {
+  const nodes = fiveNodes();
+  nodes[0]!.isDown = true;
+  nodes[3]!.isDown = true;
+  expect(await take(nodes)).toBe(10n);
+  const others = fiveNodes();
+  for (const i of [0, 3, 4]) others[i]!.isDown = true;
+  const error = await take(others);
+  expect(error).toMatchObject({ reason: "NO_MAJORITY", code: "UNAVAILABLE", retryable: true });
+  const { nodes: causes } = error as CoordinationError;
+  expect(causes.map(({ node, error: { reason } }) => [node, reason])).toEqual([
+    ["n0", "NODE_UNAVAILABLE"],
+    ["n3", "NODE_UNAVAILABLE"],
+    ["n4", "NODE_UNAVAILABLE"],
+  ]);
+  await settle();
+  expect(others.map(({ owner }) => owner)).toEqual(Array(5).fill(undefined));
+});
+
+test("a split vote is nobody's, and is freed", async () => {
+  const nodes = fiveNodes();
+  for (const i of [0, 1, 2]) nodes[i]!.owner = "other";
+  expect(await take(nodes)).toMatchObject({ reason: "LOCK_HELD" });
+  await settle();
+  expect(nodes.map(({ owner }) => owner)).toEqual([
+    "other",
+    "other",
+    "other",
+    undefined,
+    undefined,
+  ]);
+});
+
+test("an outside token is given out only above the last one", async () => {
+  const nodes = fiveNodes();
+  expect(await take(nodes, async () => 11n)).toBe(11n);
+  for (const node of nodes) node.owner = undefined;
+  expect(await take(nodes, async () => 11n)).toMatchObject({ reason: "TOKEN_WENT_BACK" });
+  await settle();
+  expect(await take(nodes, async () => 12n)).toBe(12n);
+  for (const node of nodes) node.owner = undefined;
+  expect(await take(nodes, async () => 0n)).toMatchObject({ reason: "TOKEN_WENT_BACK" });
+});

@@ -1,0 +1,164 @@
+import type { Position } from "./redis-snowflake/layout.ts";
+
+/**
+ * What a Redis shard counts for one tag is valid only under one *generation*, which the RDBMS gave out with a range of
+ * ids of its own, and only in the very Redis process and history that the generation was seeded into.
+ *
+ * INVARIANTS, kept by every adapter
+ * 1. One call is one atomic step in Redis that is sent at most once. It either does what its answer says or changes
+ *    nothing; when it rejects with STORE_UNAVAILABLE, it may have been done, and its ids are a gap.
+ * 2. Nothing is issued unless the recorded generation is the caller's, the recorded run_id and replication id are those
+ *    of the Redis that answers now, and what was counted is not below what the caller has seen answered.
+ */
+interface Counted {
+  readonly tag: string;
+  readonly generation: bigint;
+}
+
+/** Redis may not issue as it is, and why. Nothing was changed. */
+export type RedisDoubt =
+  /**
+   * It knows nothing of the tag: it is new, or was emptied. It notes that down under a name that no other time of
+   * emptiness gets.
+   */
+  | { readonly status: "missing"; readonly vacancy: string }
+  /** What it has was counted by another process, or in another history: an older snapshot, or a fail-over. */
+  | { readonly status: "restarted"; readonly generation: bigint }
+  /** It was seeded for another generation, higher or lower than the caller's. */
+  | { readonly status: "other-generation"; readonly generation: bigint }
+  /** It counts below what the caller has seen answered: somebody put an older state into it. */
+  | { readonly status: "behind"; readonly generation: bigint }
+  /** It was told to stop counting for this tag so long ago, because the tag moves to another shard. */
+  | { readonly status: "moved"; readonly generation: bigint; readonly agoMs: number };
+
+/** The answer to a seed. */
+export type RedisSeeded = { readonly status: "seeded" } | RedisDoubt;
+
+/** A doubt with Redis' clock, milliseconds since 1970. */
+export type TimedDoubt = RedisDoubt & { readonly nowMs: number };
+
+/** A wish for consecutive ids. */
+export interface SequenceIssueRequest extends Counted {
+  /** 0 only looks whether all is well. */
+  readonly count: number;
+  /** Highest id that the caller has seen answered for this tag. */
+  readonly seen: bigint;
+}
+
+/** The answer to a wish for ids of a sequence. */
+export type SequenceIssued =
+  /** Ids (before, last], never above `max`. */
+  | {
+      readonly status: "issued";
+      readonly before: bigint;
+      readonly last: bigint;
+      readonly max: bigint;
+    }
+  /** Fewer than `count` are left below `max`; nothing was issued. */
+  | { readonly status: "exhausted"; readonly cur: bigint; readonly max: bigint }
+  | RedisDoubt;
+
+/** A new start for a generation. */
+export interface SequenceSeedRequest extends Counted {
+  /** Ids (cur, max] belong to this generation and to no other. */
+  readonly cur: bigint;
+  readonly max: bigint;
+  /** What Redis answered to the caller. */
+  readonly doubt: RedisDoubt;
+}
+
+/** What a sequence has in Redis, for the loops that watch it. */
+export interface SequenceReading {
+  readonly cur: bigint;
+  readonly max: bigint;
+  readonly generation: bigint;
+  /** Ids a second over five minutes, as the watcher before wrote it. */
+  readonly longTermRate: number;
+}
+
+/** Ids a second of one sequence. */
+export interface SequenceRates extends Counted {
+  readonly recently: number;
+  readonly longTerm: number;
+}
+
+/** Sequences of one Redis shard. */
+export interface RedisSequences {
+  issue(request: SequenceIssueRequest): Promise<SequenceIssued>;
+  /**
+   * Begins a generation. Taken only when Redis has a lower generation or the one of the caller's doubt, or is still empty
+   * since the caller was told so; never while the tag moves away. So a seed that comes late is not taken for a first one
+   * by a Redis that was emptied meanwhile.
+   */
+  seed(request: SequenceSeedRequest): Promise<RedisSeeded>;
+  /** Raises the maximum of this very generation; false when it is another one, or higher already. */
+  raise(request: Counted & { readonly max: bigint }): Promise<boolean>;
+  /** Up to `limit` tags this shard was seeded for, in rounds: pass the cursor of the answer before, "0" at first. */
+  list(cursor: string, limit: number): Promise<{ tags: readonly string[]; cursor: string }>;
+  /** Forgets that the shard was seeded for a tag. */
+  unlist(tag: string): Promise<void>;
+  /** What Redis has of these tags, in their order; undefined for what it has not. */
+  read(tags: readonly string[]): Promise<readonly (SequenceReading | undefined)[]>;
+  /** Writes seq_recently and seq_long_term of these generations, where they are still there. */
+  writeRates(rates: readonly SequenceRates[]): Promise<void>;
+}
+
+/** A wish for ids of time and counter. */
+export interface SnowflakeIssueRequest extends Counted {
+  /** 0 only looks whether all is well. */
+  readonly count: number;
+  /** The position after the last that the caller has seen answered. */
+  readonly seen: Position;
+}
+
+/** The answer to a wish for ids of time and counter. */
+export type SnowflakeIssued =
+  /** Positions [first, first + count), within the reservation. */
+  | {
+      readonly status: "issued";
+      readonly first: Position;
+      readonly nowMs: number;
+      readonly limitMs: number;
+    }
+  /** They would lie so far ahead of Redis' clock; nothing was issued. */
+  | {
+      readonly status: "ahead";
+      readonly aheadMs: number;
+      readonly nowMs: number;
+      readonly limitMs: number;
+    }
+  /** They would pass the reservation; nothing was issued. */
+  | { readonly status: "limit"; readonly nowMs: number; readonly limitMs: number }
+  | TimedDoubt;
+
+/** A new start for a generation of a tag of kind redis_snowflake. */
+export interface SnowflakeSeedRequest extends Counted {
+  /** The first position that belongs to this generation. */
+  readonly first: Position;
+  /** The last millisecond reserved for it; before `first` when nothing is reserved yet. */
+  readonly limitMs: number;
+  readonly doubt: RedisDoubt;
+}
+
+/** Tags of kind redis_snowflake of one Redis shard. */
+export interface RedisSnowflakes {
+  issue(request: SnowflakeIssueRequest): Promise<SnowflakeIssued>;
+  /** As with sequences. */
+  seed(request: SnowflakeSeedRequest): Promise<RedisSeeded>;
+  /** Extends the reservation of this very generation; false when it is another one, or longer already. */
+  raise(request: Counted & { readonly limitMs: number }): Promise<boolean>;
+}
+
+/** One Redis that counts. All methods reject with STORE_UNAVAILABLE when Redis is not there or does not answer in time. */
+export interface RedisShard {
+  readonly name: string;
+  readonly sequences: RedisSequences;
+  readonly snowflakes: RedisSnowflakes;
+  /** Whether it is connected. */
+  readonly reachable: boolean;
+  /** Stops counting for a tag that moves away, whatever its kind. Idempotent. */
+  retire(tag: string): Promise<void>;
+  /** Forgets a tag that was told to move, and all of its counts: it may be given a new start here at once. */
+  forget(tag: string): Promise<void>;
+  close(): Promise<void>;
+}

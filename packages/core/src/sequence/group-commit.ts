@@ -1,0 +1,165 @@
+import { answerBy, ANSWER_MARGIN_MS, type Call, cancelled } from "../call.ts";
+import { IdmintError } from "../errors.ts";
+import type { BufferEvent } from "../events.ts";
+import type { Abort, Clock, Timers } from "../ports.ts";
+import {
+  ask,
+  closeBatch,
+  type Committed,
+  committed,
+  commitFailed,
+  createGroupCommitState,
+  endCall,
+  fenceCommits,
+  type GroupCommitEffect,
+  type GroupCommitOptions,
+  type GroupCommitState,
+  observeCommitEpoch,
+  unanswered,
+  unfenceCommits,
+} from "./group-commit-state.ts";
+
+/** The outside world of group commits; those of many tags may share one. */
+export interface GroupCommitPorts {
+  /**
+   * One round trip: grants exactly `count` ids of a tag, all or none, above all that were granted when it began. Rejects
+   * with IdmintError, and must settle in bounded time; what it may have granted when it rejects is never used.
+   */
+  readonly commit: (tag: string, count: number) => Promise<Committed>;
+  /** Runs a function after the current turn, so that calls which come together are one batch. */
+  readonly afterTurn: (run: () => void) => void;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onEvent?: (event: BufferEvent) => void;
+}
+
+interface Pending {
+  readonly resolve: (ids: Committed) => void;
+  readonly reject: (error: IdmintError) => void;
+  readonly cleanUp: () => void;
+}
+
+/**
+ * Issues strictly increasing ids of one tag, one round trip for all calls that came during the last one. The shell around
+ * `group-commit-state.ts`, which has the rules and the invariants; here are only promises, timers and round trips.
+ */
+export class GroupCommit {
+  readonly #state: GroupCommitState;
+  readonly #ports: GroupCommitPorts;
+  readonly #pending = new Map<number, Pending>();
+
+  constructor(tag: string, options: GroupCommitOptions, ports: GroupCommitPorts) {
+    this.#state = createGroupCommitState(tag, options);
+    this.#ports = ports;
+  }
+
+  /**
+   * Exactly `count` ids that follow each other, larger than every id of the tag (in its period) that was answered before
+   * this call, by whichever server. Rejects with the refusals of the tag, with STORE_UNAVAILABLE when its round trip
+   * failed or did not end before the deadline, OVERLOADED when too many calls wait, CALL_CANCELLED.
+   */
+  take(count: number, call?: Call): Promise<Committed> {
+    if (call?.signal?.aborted === true) return Promise.reject(cancelled());
+    const asked = ask(this.#state, count);
+    const { promise, resolve, reject } = Promise.withResolvers<Committed>();
+    const cleanUp = this.#watch(asked.call, call);
+    this.#pending.set(asked.call, { resolve, reject, cleanUp });
+    this.#run(asked.effects);
+    return promise;
+  }
+
+  /** Some answer told the tag's epoch: ids that are granted under lower ones are not used. */
+  observeEpoch(epoch: bigint): void {
+    observeCommitEpoch(this.#state, epoch);
+  }
+
+  /** Refuses everything with `error` until `unfence`. */
+  fence(error: IdmintError): void {
+    this.#run(fenceCommits(this.#state, error));
+  }
+
+  /** Issues again. */
+  unfence(): void {
+    unfenceCommits(this.#state);
+  }
+
+  /** Whether calls wait. */
+  get busy(): boolean {
+    return unanswered(this.#state) > 0;
+  }
+
+  /** Ends the wait of a call shortly before its deadline, or when its caller goes away. */
+  #watch(call: number, patience: Call | undefined): () => void {
+    const now = this.#ports.clock.now();
+    const waitMs = Math.max(0, answerBy(now, patience) - now);
+    const cancelTimer = this.#ports.timers.after(waitMs, () => {
+      this.#give(call, tooLate(this.#state.tag));
+    });
+    const signal: Abort | undefined = patience?.signal;
+    const onAbort = (): void => this.#give(call, cancelled());
+    signal?.addEventListener("abort", onAbort, { once: true });
+    return () => {
+      cancelTimer();
+      signal?.removeEventListener("abort", onAbort);
+    };
+  }
+
+  /** Ends a wait from this side; the state may not answer it any more. */
+  #give(call: number, error: IdmintError): void {
+    if (endCall(this.#state, call)) this.#settle(call)?.reject(error);
+  }
+
+  #settle(call: number): Pending | undefined {
+    const pending = this.#pending.get(call);
+    this.#pending.delete(call);
+    pending?.cleanUp();
+    return pending;
+  }
+
+  #run(effects: readonly GroupCommitEffect[]): void {
+    for (const effect of effects) {
+      switch (effect.type) {
+        case "close-after-turn":
+          this.#ports.afterTurn(() => this.#run(closeBatch(this.#state)));
+          break;
+        case "commit":
+          void this.#commit(effect.token, effect.count);
+          break;
+        case "answer":
+          this.#settle(effect.call)?.resolve(effect.ids);
+          break;
+        case "refuse":
+          this.#settle(effect.call)?.reject(effect.error);
+          break;
+        case "wasted":
+          this.#emit({ tag: this.#state.tag, ...effect });
+          break;
+      }
+    }
+  }
+
+  async #commit(token: number, count: number): Promise<void> {
+    try {
+      const ids = await this.#ports.commit(this.#state.tag, count);
+      if (ids.count !== count) throw new Error(`granted ${ids.count} ids for ${count}`);
+      this.#run(committed(this.#state, token, ids));
+    } catch (thrown) {
+      this.#run(commitFailed(this.#state, token, IdmintError.from(thrown)));
+    }
+  }
+
+  #emit(event: BufferEvent): void {
+    try {
+      this.#ports.onEvent?.(event);
+    } catch {
+      // A listener that throws must not cost its caller an id.
+    }
+  }
+}
+
+function tooLate(tag: string): IdmintError {
+  return new IdmintError("STORE_UNAVAILABLE", `no id of tag "${tag}" became durable in time`, {
+    metadata: { tag },
+    retryAfterMs: ANSWER_MARGIN_MS,
+  });
+}

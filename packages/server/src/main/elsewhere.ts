@@ -1,0 +1,58 @@
+import type { Store, TicketDatabase } from "@idmint/core";
+import type { Config } from "../config/table.ts";
+import type { Counters } from "../service/counters.ts";
+import type { Emit } from "../service/events.ts";
+import type { Placement } from "../service/placement.ts";
+import type { Raises } from "../service/raises.ts";
+import type { SourcesPorts } from "../service/sources.ts";
+import { createRedisTags, type ElectedShard, type RedisTags } from "./redis.ts";
+import type { System } from "./system.ts";
+import { createTickets } from "./tickets.ts";
+
+/** Where tags count besides the store. */
+export interface Elsewhere {
+  readonly ticketDatabases: readonly TicketDatabase[];
+  readonly redisShards: readonly ElectedShard[];
+}
+
+export const NOWHERE_ELSE: Elsewhere = { ticketDatabases: [], redisShards: [] };
+
+export interface ElsewherePorts {
+  readonly system: System;
+  readonly store: Store;
+  readonly raises: Raises;
+  readonly counters: Counters;
+  readonly emit: Emit;
+}
+
+/** What a server does with tags that count elsewhere than in the store. */
+export interface ElsewhereTags {
+  readonly redis: RedisTags;
+  readonly placement: Placement;
+  readonly sourceOf: SourcesPorts["elsewhere"];
+}
+
+export function createElsewhere(
+  { ticketDatabases, redisShards }: Elsewhere,
+  config: Config,
+  ports: ElsewherePorts,
+  graceMs: number,
+): ElsewhereTags {
+  const { limitWaiters: maxWaiters, prefetchShare } = config;
+  const tickets = createTickets(ticketDatabases, ports, {
+    prefetchShare,
+    maxWaiters,
+    timeoutMs: config.ticketTimeoutMs + graceMs,
+  });
+  const redis = createRedisTags(
+    { ...ports, shards: redisShards, storeTimeoutMs: config.storeTimeoutMs + graceMs },
+    { raiseBelowMs: config.redisRaiseBelowMs, raiseByMs: config.redisRaiseByMs },
+  );
+  const { redisShardFor, assertMovable, move } = redis;
+  const { hasDatabases: hasTicketDatabases, makeSlots } = tickets;
+  return {
+    redis,
+    placement: { redisShardFor, assertMovable, move, hasTicketDatabases, makeSlots },
+    sourceOf: (tag, grouped) => tickets.sourceOf(tag) ?? redis.sourceOf(tag, grouped),
+  };
+}

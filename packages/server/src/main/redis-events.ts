@@ -1,0 +1,21 @@
+import type { Clock } from "@idmint/core";
+import type { Emit } from "../service/events.ts";
+
+/** Tells of a Redis shard's loss and return, once each, however often its connection is tried. */
+export function redisEvents(
+  shard: string,
+  clock: Clock,
+  emit: Emit,
+): (change: { readonly isConnected: boolean; readonly why?: string }) => void {
+  let lostAt: number | undefined;
+  return ({ isConnected, why = "" }) => {
+    if (isConnected) {
+      if (lostAt === undefined) return;
+      emit({ type: "redis-back", shard, afterMs: Math.round(clock.now() - lostAt) });
+      lostAt = undefined;
+    } else if (lostAt === undefined) {
+      lostAt = clock.now();
+      emit({ type: "redis-lost", shard, why });
+    }
+  };
+}

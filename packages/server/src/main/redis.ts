@@ -1,0 +1,94 @@
+import type { RedisShard, Store, Tag } from "@idmint/core";
+import { tagNotFound, within } from "../service/call.ts";
+import type { TagSource } from "../service/entries.ts";
+import type { Emit } from "../service/events.ts";
+import type { Placement } from "../service/placement.ts";
+import type { Raises } from "../service/raises.ts";
+import { preload } from "../service/redis-preload.ts";
+import { assertMovable, moveTag } from "../service/redis-move.ts";
+import { placeOf, shardOfKind, type TagPlace } from "../service/redis-place.ts";
+import { placeOnShard } from "../service/redis-placement.ts";
+import { type RedisCounterPorts, RedisSequenceCounter } from "../service/redis-sequence.ts";
+import { RedisSnowflakeCounter } from "../service/redis-snowflake.ts";
+import { RedisWatch } from "../service/redis-watch.ts";
+import type { MakeGrouped } from "../service/sources.ts";
+import type { System } from "./system.ts";
+
+/** A shard, and whether this server is the one that watches it. */
+export interface ElectedShard extends RedisShard {
+  readonly isLeader: boolean;
+}
+
+/** What a server does with tags that count in Redis. */
+export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMovable" | "move"> {
+  /** The source of a tag; undefined for tags that do not count in Redis, and without any Redis. */
+  sourceOf(tag: Tag, grouped: MakeGrouped): TagSource | undefined;
+  /** Makes every shard ready for the tags that count in it, and begins to watch them. */
+  start(): void;
+  stop(): void;
+}
+
+export interface RedisTagsPorts {
+  readonly shards: readonly ElectedShard[];
+  readonly store: Store;
+  readonly raises: Raises;
+  readonly system: System;
+  readonly emit: Emit;
+  readonly storeTimeoutMs: number;
+}
+
+export function createRedisTags(
+  ports: RedisTagsPorts,
+  options: { readonly raiseBelowMs: number; readonly raiseByMs: number },
+): RedisTags {
+  const { store, raises, system, emit, storeTimeoutMs } = ports;
+  const { clock, timers, random } = system;
+  const shards = new Map(ports.shards.map((shard) => [shard.name, shard]));
+  const getTags = (names: readonly string[]): Promise<readonly Tag[]> =>
+    within(() => store.getTags(names), storeTimeoutMs, timers);
+  const readPlace = async (name: string): Promise<TagPlace> => {
+    const [tag] = await getTags([name]);
+    if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
+    return placeOf(tag);
+  };
+  const counterPorts: RedisCounterPorts = {
+    shard: (name) => shards.get(name),
+    raises,
+    readPlace,
+    clock,
+    timers,
+    random,
+    emit,
+  };
+  const watches = ports.shards.map(
+    (shard) =>
+      new RedisWatch(
+        { shard, isLeader: () => shard.isLeader, raises, getTags, clock, timers, emit },
+        options,
+      ),
+  );
+  const counterOf = (tag: Tag) =>
+    tag.kind.kind === "redis_snowflake"
+      ? new RedisSnowflakeCounter(tag, counterPorts)
+      : new RedisSequenceCounter(tag, counterPorts);
+  const stopping = new AbortController();
+  return {
+    redisShardFor: (tag) => placeOnShard(tag, shards.keys()),
+    assertMovable: (name, shard) => assertMovable(name, shard, shards),
+    move: (tag, request) => moveTag({ store, shards }, tag, request),
+    sourceOf: (tag, grouped) => {
+      // A shard that is not configured here is refused when it is asked for: the tag may yet move to one that is.
+      if (shards.size === 0 || shardOfKind(tag.kind) === undefined) return undefined;
+      return grouped(counterOf(tag));
+    },
+    start: () => {
+      if (shards.size === 0) return;
+      for (const watch of watches) watch.start();
+      void preload({ store, counterOf, timers, storeTimeoutMs, signal: stopping.signal, emit });
+    },
+    stop: () => {
+      stopping.abort();
+      for (const watch of watches) watch.stop();
+    },
+  };
+}

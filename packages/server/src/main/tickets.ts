@@ -1,0 +1,47 @@
+import type { BufferOptions, Tag, TicketDatabase, TicketKind } from "@idmint/core";
+import type { Counters } from "../service/counters.ts";
+import type { TagSource } from "../service/entries.ts";
+import type { Emit } from "../service/events.ts";
+import { TicketFleet } from "../service/ticket-fleet.ts";
+import { makeSlots } from "../service/ticket-maker.ts";
+import { TicketSource } from "../service/ticket-source.ts";
+import type { System } from "./system.ts";
+
+/** What a server does with ticket tags. */
+export interface Tickets {
+  /** Whether it is configured with databases. */
+  readonly hasDatabases: boolean;
+  /** The source of a tag; undefined for tags of other kinds, and without databases. */
+  sourceOf(tag: Tag): TagSource | undefined;
+  readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
+}
+
+export function createTickets(
+  databases: readonly TicketDatabase[],
+  ports: { readonly system: System; readonly counters: Counters; readonly emit: Emit },
+  options: Pick<BufferOptions, "prefetchShare" | "maxWaiters"> & { readonly timeoutMs: number },
+): Tickets {
+  const { system, counters, emit } = ports;
+  const { clock, timers, random, randomToken } = system;
+  const { timeoutMs } = options;
+  const fleet = new TicketFleet({ databases, clock, timers, random, emit, timeoutMs });
+  const sourcePorts: ConstructorParameters<typeof TicketSource>[2] = {
+    fleet,
+    clock,
+    timers,
+    random,
+    onEvent: (event) => {
+      if (event.type === "wasted") counters.wastedIds += event.count;
+      emit(event);
+    },
+  };
+  return {
+    hasDatabases: databases.length > 0,
+    sourceOf: (tag) => {
+      const { kind } = tag;
+      if (kind.kind !== "ticket" || databases.length === 0) return undefined;
+      return new TicketSource({ ...tag, kind }, options, sourcePorts);
+    },
+    makeSlots: (tag, kind) => makeSlots(tag, kind, fleet, randomToken),
+  };
+}

@@ -1,0 +1,28 @@
+import { type CountingPlace, IdmintError, type Tag, type TagKind } from "@idmint/core";
+
+/** Where a tag counts and up to where it may, from one reading of its row. */
+export interface TagPlace extends CountingPlace {
+  readonly floor: bigint;
+}
+
+/** WRONG_KIND for a tag that does not count in Redis. */
+export function placeOf({ name, kind, generation, floor }: Tag): TagPlace {
+  const shard = shardOfKind(kind);
+  if (shard !== undefined) return { shard, generation, floor };
+  throw new IdmintError("WRONG_KIND", `tag "${name}" does not count in Redis`, {
+    metadata: { tag: name, kind: kind.kind },
+  });
+}
+
+/** The Redis shard a kind counts in; undefined: in none. */
+export function shardOfKind(kind: TagKind): string | undefined {
+  if (kind.kind === "redis_snowflake") return kind.redisShard;
+  return kind.kind === "sequence" ? kind.redis?.shard : undefined;
+}
+
+/** The same kind in another shard; unchanged when it counts in none. */
+export function placedIn(kind: TagKind, shard: string): TagKind {
+  if (kind.kind === "redis_snowflake") return { ...kind, redisShard: shard };
+  if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
+  return { ...kind, redis: { ...kind.redis, shard } };
+}

@@ -1,0 +1,160 @@
+import {
+  type Clock,
+  type Committed,
+  IdmintError,
+  type Random,
+  type RedisShard,
+  type SequenceIssued,
+  type Tag,
+  type Timers,
+} from "@idmint/core";
+import type { Emit } from "./events.ts";
+import { type Raises, tagExhausted } from "./raises.ts";
+import type { Counter } from "./grouped-source.ts";
+import { RedisAgreement } from "./redis-agreement.ts";
+import { placeOf, type TagPlace } from "./redis-place.ts";
+import { RedisRaise } from "./redis-raise.ts";
+
+/** How long a call waits for a maximum that is being raised, when it found nothing left. */
+const RAISE_PATIENCE_MS = 100;
+const RETRY_AFTER_MS = 200;
+
+/** What the counters of tags that count in Redis need of the server. */
+export interface RedisCounterPorts {
+  readonly shard: (name: string) => RedisShard | undefined;
+  readonly raises: Raises;
+  /** Where a tag counts, from its row; rejects with TAG_NOT_FOUND and its kin. */
+  readonly readPlace: (tag: string) => Promise<TagPlace>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly emit: Emit;
+}
+
+/** What is used of the tag's record. */
+interface Settings {
+  /** Fewest ids by which the maximum is raised. */
+  readonly step: number;
+  readonly ceiling: bigint;
+  readonly epoch: bigint;
+}
+
+type Issued = Extract<SequenceIssued, { readonly status: "issued" }>;
+type Answer = Extract<SequenceIssued, { readonly status: "issued" | "exhausted" }>;
+
+/**
+ * Strictly increasing ids of one tag, counted in Redis. One `commit` at a time, from the group commit above.
+ *
+ * INVARIANTS
+ * 1. An id is above every id that was answered before it was asked for, by any server: within a generation Redis counts
+ *    upwards in one atomic step, and a later generation begins at the floor, which is never below what an earlier one
+ *    was allowed to issue. (With two masters of one Redis at a time only uniqueness is left: each counts within
+ *    generations of its own.)
+ * 2. The epoch of an answer is the one that was known when Redis was asked.
+ */
+export class RedisSequenceCounter implements Counter {
+  readonly #name: string;
+  #settings: Settings;
+  /** Highest id answered to this server. */
+  #seen = 0n;
+  /** Whether Redis did not answer what it was asked last. */
+  #isDoubtful = true;
+  #left = 0;
+  readonly #agreement: RedisAgreement<number, Answer>;
+  readonly #raise: RedisRaise;
+  readonly #timers: Timers;
+
+  constructor(tag: Tag, ports: RedisCounterPorts) {
+    const { name } = tag;
+    this.#name = name;
+    this.#settings = settingsOf(tag);
+    this.#timers = ports.timers;
+    this.#raise = new RedisRaise(name, ports);
+    this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
+      ...ports,
+      ask: (shard, generation, count) =>
+        shard.sequences.issue({ tag: name, generation, count, seen: this.#seen }),
+      raise: (count) => {
+        const by = BigInt(Math.max(this.#settings.step, 2 * count));
+        return ports.raises.raise({ tag: name, by, atLeast: 0n, newGeneration: true });
+      },
+      readPlace: () => ports.readPlace(name),
+      seed: (shard, { generation, before, floor }, doubt) =>
+        shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),
+    });
+  }
+
+  /** A newer record of the tag was seen. */
+  update(tag: Tag): void {
+    this.#settings = settingsOf(tag);
+    this.#agreement.update(placeOf(tag));
+  }
+
+  /** Makes Redis ready for the tag, and issues nothing. */
+  async prepare(): Promise<void> {
+    await this.#agreement.ask(0);
+  }
+
+  /** Ids below the maximum at the last answer: they can be issued while the store is down. */
+  get ready(): number {
+    return this.#isDoubtful ? 0 : this.#left;
+  }
+
+  /** One round trip: exactly `count` ids, all or none. */
+  async commit(count: number): Promise<Committed> {
+    const { epoch, step, ceiling } = this.#settings;
+    this.#isDoubtful = true;
+    const first = await this.#agreement.ask(count);
+    this.#isDoubtful = false;
+    const answer = first.status === "issued" ? first : await this.#afterRaise(first.max, count);
+    const { before, last, max } = answer;
+    if (last > this.#seen) this.#seen = last;
+    this.#left = Number(max - last);
+    // Whoever issues does not leave it to the loop alone to notice that the end is near.
+    const isLow = max - last < BigInt(Math.max(Math.ceil(step / 4), 2 * count));
+    if (isLow && max < ceiling) void this.#raiseMax(count).catch(ignore);
+    return { base: before + 1n, count, epoch, period: undefined };
+  }
+
+  /** Nothing is left: waits for the maximum to be raised, but not long, and fails fast. */
+  async #afterRaise(max: bigint, count: number): Promise<Issued> {
+    if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
+    const patience = Promise.withResolvers<void>();
+    const stop = this.#timers.after(RAISE_PATIENCE_MS, patience.resolve);
+    let cause: unknown;
+    const raised = this.#raiseMax(count).catch((thrown: unknown) => {
+      cause = thrown;
+    });
+    await Promise.race([raised, patience.promise]);
+    stop();
+    const answer = await this.#agreement.ask(count);
+    if (answer.status === "issued") return answer;
+    if (cause instanceof IdmintError && !cause.retryable) throw cause;
+    throw this.#refusal(answer.max, count, cause);
+  }
+
+  #raiseMax(count: number): Promise<void> {
+    const by = BigInt(Math.max(this.#settings.step, 4 * count));
+    return this.#raise.sequence(this.#agreement.place.shard, by);
+  }
+
+  #refusal(max: bigint, count: number, cause: unknown): IdmintError {
+    const name = this.#name;
+    if (max >= this.#settings.ceiling) return tagExhausted(name);
+    return new IdmintError(
+      "MAX_NOT_RAISED",
+      `tag "${name}" has fewer than ${count} ids left below its maximum in Redis, and the store has not raised it yet`,
+      { metadata: { tag: name }, retryAfterMs: RETRY_AFTER_MS, cause },
+    );
+  }
+}
+
+/** The loop tries again, and so does the next call. */
+function ignore(): void {}
+
+function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
+  if (kind.kind === "sequence" && kind.redis !== undefined) {
+    return { step: kind.redis.step, ceiling, epoch };
+  }
+  throw new Error(`tag ${name} is no sequence in Redis`);
+}

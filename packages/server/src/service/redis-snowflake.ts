@@ -1,0 +1,172 @@
+import {
+  type Committed,
+  composeId,
+  COUNTERS_PER_MS,
+  firstAbove,
+  floorToReserve,
+  IdmintError,
+  isEnding,
+  lifeEndMs,
+  limitOf,
+  MAX_AHEAD_MS,
+  MAX_SNOWFLAKE_COUNT,
+  type Position,
+  runsOf,
+  type Segment,
+  segmentOf,
+  type SnowflakeIssued,
+  type RedisSnowflakeLayout,
+  type Tag,
+  type TimedDoubt,
+} from "@idmint/core";
+import type { Counter } from "./grouped-source.ts";
+import { RedisAgreement } from "./redis-agreement.ts";
+import { placeOf } from "./redis-place.ts";
+import { RedisRaise } from "./redis-raise.ts";
+import type { RedisCounterPorts } from "./redis-sequence.ts";
+
+/** Extensions one round trip waits for: the first may be overtaken by time, or by another server's. */
+const MAX_EXTENSIONS = 3;
+const RETRY_AFTER_MS = 200;
+
+/** What is used of the tag's record. */
+interface Settings {
+  readonly layout: RedisSnowflakeLayout;
+  readonly ceiling: bigint;
+  readonly epoch: bigint;
+}
+
+type Answer = Exclude<SnowflakeIssued, TimedDoubt>;
+
+/**
+ * Positions of one tag of kind redis_snowflake, counted by Redis and its clock. One `commit` at a time, from the group
+ * commit above; callers make ids of positions.
+ *
+ * INVARIANT: a position is issued only within the reservation that the RDBMS has for the generation Redis counts under,
+ * so a Redis that lost its state, or whose clock went back, repeats nothing: the next generation begins above it.
+ */
+export class RedisSnowflakeCounter implements Counter {
+  /** Most ids of one round trip. */
+  readonly maxCount: number = MAX_SNOWFLAKE_COUNT;
+  readonly #name: string;
+  #settings: Settings;
+  /** The position after the last one that was answered to this server. */
+  #seen: Position = 0;
+  /** Redis' clock at its last answer. */
+  #nowMs = 0;
+  readonly #agreement: RedisAgreement<number, Answer>;
+  readonly #raise: RedisRaise;
+
+  constructor(tag: Tag, ports: RedisCounterPorts) {
+    const { name } = tag;
+    this.#name = name;
+    this.#settings = settingsOf(tag);
+    this.#raise = new RedisRaise(name, ports);
+    this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
+      ...ports,
+      ask: async (shard, generation, count) => {
+        const seen = this.#seen;
+        const answer = await shard.snowflakes.issue({ tag: name, generation, count, seen });
+        this.#nowMs = answer.nowMs;
+        return answer;
+      },
+      raise: () => {
+        const atLeast = this.#floorToReserve();
+        return ports.raises.raise({ tag: name, by: 0n, atLeast, newGeneration: true });
+      },
+      readPlace: () => ports.readPlace(name),
+      seed: (shard, { generation, before, floor }, doubt) => {
+        const { layout } = this.#settings;
+        const first = firstAbove(layout, before);
+        const limitMs = limitOf(layout, floor);
+        return shard.snowflakes.seed({ tag: name, generation, first, limitMs, doubt });
+      },
+    });
+  }
+
+  /** A newer record of the tag was seen. */
+  update(tag: Tag): void {
+    this.#settings = settingsOf(tag);
+    this.#agreement.update(placeOf(tag));
+  }
+
+  /** The ids of positions: consecutive within a millisecond. */
+  segmentsOf({ base, count }: Committed): readonly Segment[] {
+    const { layout } = this.#settings;
+    return runsOf(Number(base), count).map((run) =>
+      segmentOf(composeId(layout, run.atMs, run.counter), run.count),
+    );
+  }
+
+  /** Makes Redis ready for the tag, and issues nothing. */
+  async prepare(): Promise<void> {
+    await this.#agreement.ask(0);
+  }
+
+  /** One round trip: `count` positions that follow each other, all or none; `base` is the first. */
+  async commit(count: number): Promise<Committed> {
+    const { epoch } = this.#settings;
+    for (let extensions = 0; ; extensions++) {
+      const answer = await this.#agreement.ask(count);
+      if (answer.status === "ahead") throw this.#ahead(answer.aheadMs);
+      if (answer.status === "issued") {
+        const { first, limitMs, nowMs } = answer;
+        if (first + count > this.#seen) this.#seen = first + count;
+        if (isEnding(limitMs, nowMs)) void this.#extend().catch(ignore);
+        return { base: BigInt(first), count, epoch, period: undefined };
+      }
+      if (extensions >= MAX_EXTENSIONS) throw this.#notReserved(undefined);
+      try {
+        await this.#extend();
+      } catch (thrown) {
+        const error = IdmintError.from(thrown);
+        throw error.retryable ? this.#notReserved(error) : error;
+      }
+    }
+  }
+
+  async #extend(): Promise<void> {
+    const { layout } = this.#settings;
+    const { shard } = this.#agreement.place;
+    await this.#raise.reservation(shard, this.#floorToReserve(), (floor) => limitOf(layout, floor));
+  }
+
+  #floorToReserve(): bigint {
+    const { layout, ceiling } = this.#settings;
+    const floor = floorToReserve(layout, this.#nowMs);
+    if (floor !== undefined) return floor < ceiling ? floor : ceiling;
+    const end = new Date(lifeEndMs(layout.timeOriginMs)).toISOString();
+    throw new IdmintError(
+      "TIMESTAMP_EXHAUSTED",
+      `tag "${this.#name}" has no time left in its ids since ${end}; make a tag with a later time_origin`,
+      { metadata: { tag: this.#name } },
+    );
+  }
+
+  #ahead(aheadMs: number): IdmintError {
+    const name = this.#name;
+    const waitMs = Math.max(1, aheadMs - MAX_AHEAD_MS);
+    return new IdmintError(
+      "CLOCK_MOVED_BACKWARDS",
+      `the next ids of tag "${name}" would be ${aheadMs} ms ahead of the clock of Redis, and ${MAX_AHEAD_MS} ms are allowed: it was set back or started anew, or more than ${COUNTERS_PER_MS} ids a millisecond are asked for`,
+      { metadata: { tag: name, drift_ms: String(aheadMs) }, retryAfterMs: waitMs },
+    );
+  }
+
+  #notReserved(cause: IdmintError | undefined): IdmintError {
+    const name = this.#name;
+    return new IdmintError(
+      "MAX_NOT_RAISED",
+      `tag "${name}" has used up the time that is reserved for it, and the store has not reserved more yet`,
+      { metadata: { tag: name }, retryAfterMs: RETRY_AFTER_MS, cause },
+    );
+  }
+}
+
+/** The next call tries again. */
+function ignore(): void {}
+
+function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
+  if (kind.kind === "redis_snowflake") return { layout: kind, ceiling, epoch };
+  throw new Error(`tag ${name} is not of kind redis_snowflake`);
+}

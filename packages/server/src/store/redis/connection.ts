@@ -1,0 +1,153 @@
+import { IdmintError } from "@idmint/core";
+import { Redis, type RedisOptions } from "ioredis";
+import { storeUnavailable } from "../shared/failures.ts";
+import type { Script } from "./scripts.ts";
+
+/** Commands that wait for an answer. Each tag has one in flight, and the loops a few. */
+const MAX_IN_FLIGHT = 10_000;
+const CONNECT_TIMEOUT_MS = 1_000;
+const MAX_RECONNECT_MS = 500;
+
+export interface ConnectionConfig {
+  /** What errors call this Redis; its URL may hold a password. */
+  readonly name: string;
+  readonly url: string;
+  readonly password: string | undefined;
+  /** Longest wait for one answer, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Hears of every connection that is made or breaks. */
+  readonly onChange?: (change: ConnectionChange) => void;
+}
+
+type ConnectionChange =
+  | { readonly isConnected: true }
+  | {
+      readonly isConnected: false;
+      /** Empty when nothing was said. */
+      readonly why: string;
+    };
+
+/**
+ * One connection to one Redis.
+ *
+ * INVARIANT: a script is sent at most once. It carries what was expected of Redis when it was called; sent again after a
+ * reconnect, it could meet a Redis that came back older. So nothing is queued while there is no connection, and what
+ * was in flight when it broke is not sent again. A call that fails may have been done.
+ */
+export class Connection {
+  readonly #redis: Redis;
+  readonly #name: string;
+  readonly #timeoutMs: number;
+  #inFlight = 0;
+  #fault = "";
+  #isClosed = false;
+
+  constructor({ name, url, password, timeoutMs, onChange }: ConnectionConfig) {
+    this.#name = name;
+    this.#timeoutMs = timeoutMs;
+    const options: RedisOptions & { replyMapping: "legacy" } = {
+      replyMapping: "legacy",
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      // Integers past 2^53 would come out wrong as numbers.
+      stringNumbers: true,
+      connectTimeout: CONNECT_TIMEOUT_MS,
+      // With commands waiting and nothing coming, the connection is dead: a new one may reach the new master.
+      socketTimeout: Math.max(2_000, 2 * timeoutMs),
+      retryStrategy: (attempt) => Math.min(MAX_RECONNECT_MS, 25 * attempt),
+      // A master that became a replica: the name may lead to the new master now. Nothing is sent again.
+      reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 1 : false),
+      ...(password === undefined ? {} : { password }),
+    };
+    this.#redis = new Redis(url, options);
+    this.#redis.on("error", (error: unknown) => {
+      this.#fault = messageOf(error);
+    });
+    this.#redis.on("ready", () => {
+      this.#fault = "";
+      onChange?.({ isConnected: true });
+    });
+    this.#redis.on("close", () => {
+      if (!this.#isClosed) onChange?.({ isConnected: false, why: this.#fault });
+    });
+  }
+
+  get isReady(): boolean {
+    return this.#redis.status === "ready";
+  }
+
+  /** Resolves when it is connected, or after `boundMs` without. */
+  async connected(boundMs: number): Promise<boolean> {
+    if (this.isReady) return true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, boundMs);
+    this.#redis.once("ready", resolve);
+    await promise;
+    clearTimeout(timer);
+    this.#redis.off("ready", resolve);
+    return this.isReady;
+  }
+
+  /** Runs a script. NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
+  async script(
+    { lua, sha }: Script,
+    keys: readonly string[],
+    args: readonly string[],
+  ): Promise<unknown> {
+    return this.run(async (redis) => {
+      try {
+        return await redis.evalsha(sha, keys.length, ...keys, ...args);
+      } catch (error) {
+        if (!messageOf(error).startsWith("NOSCRIPT")) throw error;
+        return redis.eval(lua, keys.length, ...keys, ...args);
+      }
+    });
+  }
+
+  /** Sends what `send` sends, once. Rejects with STORE_UNAVAILABLE: then it may have been done. */
+  async run<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
+    if (!this.isReady) {
+      const why = this.#fault === "" ? "" : `: ${this.#fault}`;
+      throw storeUnavailable(`Redis "${this.#name}" is not connected${why}`);
+    }
+    if (this.#inFlight >= MAX_IN_FLIGHT) {
+      throw storeUnavailable(`Redis "${this.#name}" owes ${MAX_IN_FLIGHT} answers already`);
+    }
+    const late = Promise.withResolvers<never>();
+    const timer = setTimeout(() => {
+      const text = `Redis "${this.#name}" did not answer within ${this.#timeoutMs} ms`;
+      late.reject(storeUnavailable(text));
+    }, this.#timeoutMs);
+    try {
+      return await Promise.race([this.#count(send), late.promise]);
+    } catch (error) {
+      if (error instanceof IdmintError) throw error;
+      // Not the error itself: ioredis hangs the arguments on it, and those of AUTH are the password.
+      throw storeUnavailable(`Redis "${this.#name}": ${messageOf(error)}`);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#redis.disconnect();
+  }
+
+  /** In flight until Redis answers or the connection breaks, not until the caller stops waiting. */
+  async #count<T>(send: (redis: Redis) => Promise<T>): Promise<T> {
+    this.#inFlight++;
+    try {
+      return await send(this.#redis);
+    } finally {
+      this.#inFlight--;
+    }
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.message !== "") return error.message;
+  return "code" in error ? String(error.code) : error.name;
+}

@@ -1,0 +1,51 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { createElection } from "@idmint/coordination";
+
+/** How long a leader that says nothing stays leader. */
+const TTL_MS = 5_000;
+const RETRY_MS = 1_000;
+const ELECTION = "watch";
+
+/** Stands in the election of one Redis shard for as long as it is open. */
+export class ShardLeader {
+  readonly #election;
+  readonly #closing = new AbortController();
+  #isLeader = false;
+
+  /** `url` may hold the password; it is not shown. */
+  constructor(url: string) {
+    this.#election = createElection({ node: url, name: ELECTION, ttlMs: TTL_MS });
+    void this.#stand();
+  }
+
+  get isLeader(): boolean {
+    return this.#isLeader;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#election.close();
+  }
+
+  async #stand(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      try {
+        await using leadership = await this.#election.campaign({ signal });
+        this.#isLeader = true;
+        await aborted(AbortSignal.any([signal, leadership.signal]));
+      } catch {
+        // Whatever it is, what the leader does is also done on demand; it stands again.
+      }
+      this.#isLeader = false;
+      await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (signal.aborted) resolve();
+  else signal.addEventListener("abort", () => resolve(), { once: true });
+  return promise;
+}

@@ -1,0 +1,42 @@
+import type { RedisSequences, RedisShard, RedisSnowflakes } from "@idmint/core";
+import { Connection, type ConnectionConfig } from "./connection.ts";
+import { keyOf, SEQUENCES_KEY } from "./keys.ts";
+import { FORGET, RETIRE } from "./scripts.ts";
+import { SequenceScripts } from "./sequences.ts";
+import { SnowflakeScripts } from "./snowflakes.ts";
+
+/** One Redis, through one connection that is made again whenever it breaks. */
+export class RedisShardClient implements RedisShard {
+  readonly name: string;
+  readonly sequences: RedisSequences;
+  readonly snowflakes: RedisSnowflakes;
+  readonly #connection: Connection;
+
+  constructor(config: ConnectionConfig) {
+    this.name = config.name;
+    this.#connection = new Connection(config);
+    this.sequences = new SequenceScripts(this.#connection);
+    this.snowflakes = new SnowflakeScripts(this.#connection);
+  }
+
+  get reachable(): boolean {
+    return this.#connection.isReady;
+  }
+
+  /** Waits for the first connection, not longer than that. */
+  connected(boundMs: number): Promise<boolean> {
+    return this.#connection.connected(boundMs);
+  }
+
+  async retire(tag: string): Promise<void> {
+    await this.#connection.script(RETIRE, [keyOf(tag), SEQUENCES_KEY], [tag]);
+  }
+
+  async forget(tag: string): Promise<void> {
+    await this.#connection.script(FORGET, [keyOf(tag)], []);
+  }
+
+  async close(): Promise<void> {
+    this.#connection.close();
+  }
+}

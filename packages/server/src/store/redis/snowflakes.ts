@@ -1,0 +1,54 @@
+import {
+  COUNTERS_PER_MS,
+  MAX_AHEAD_MS,
+  type RedisSeeded,
+  type RedisSnowflakes,
+  type SnowflakeIssued,
+  type SnowflakeIssueRequest,
+  type SnowflakeSeedRequest,
+} from "@idmint/core";
+import { doubtOf, nonsense, numberOf, seedGuards, textsOf } from "./answers.ts";
+import type { Connection } from "./connection.ts";
+import { keyOf } from "./keys.ts";
+import { RAISE, SNOWFLAKE_ISSUE, SNOWFLAKE_SEED } from "./scripts.ts";
+
+/** Tags of kind redis_snowflake of one Redis: the hash of a tag is {last_ms, seq, limit_ms, generation, run_id, replid}. */
+export class SnowflakeScripts implements RedisSnowflakes {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  async issue({ tag, generation, count, seen }: SnowflakeIssueRequest): Promise<SnowflakeIssued> {
+    const args = [generation, count, seen, MAX_AHEAD_MS].map(String);
+    const answer = textsOf(await this.#connection.script(SNOWFLAKE_ISSUE, [keyOf(tag)], args));
+    const [status, first, limit, now] = answer;
+    const nowMs = numberOf(now);
+    const doubt = doubtOf(answer);
+    if (doubt !== undefined) return { ...doubt, nowMs };
+    const limitMs = numberOf(limit);
+    if (status === "issued") return { status, first: numberOf(first), nowMs, limitMs };
+    if (status === "ahead") return { status, aheadMs: numberOf(first), nowMs, limitMs };
+    if (status === "limit") return { status, nowMs, limitMs };
+    throw nonsense();
+  }
+
+  async seed(request: SnowflakeSeedRequest): Promise<RedisSeeded> {
+    const { tag, generation, first, limitMs, doubt: seen } = request;
+    const counter = first % COUNTERS_PER_MS;
+    const lastMs = (first - counter) / COUNTERS_PER_MS;
+    const fields = ["last_ms", lastMs, "seq", counter, "limit_ms", limitMs].map(String);
+    const args = [String(generation), ...seedGuards(seen), tag, ...fields];
+    const answer = textsOf(await this.#connection.script(SNOWFLAKE_SEED, [keyOf(tag)], args));
+    if (answer[0] === "seeded") return { status: "seeded" };
+    const doubt = doubtOf(answer);
+    if (doubt === undefined) throw nonsense();
+    return doubt;
+  }
+
+  async raise(request: { tag: string; generation: bigint; limitMs: number }): Promise<boolean> {
+    const args = [String(request.generation), "limit_ms", String(request.limitMs)];
+    return (await this.#connection.script(RAISE, [keyOf(request.tag)], args)) === "1";
+  }
+}

@@ -1,0 +1,13 @@
+import type { TicketConfig } from "./config.ts";
+import { PostgresTicketDatabase } from "./database.ts";
+
+export { accept } from "./accept.ts";
+export type { TicketConfig } from "./config.ts";
+export type { PostgresTicketDatabase } from "./database.ts";
+export { migrate } from "./migrate.ts";
+
+export function openTicketDatabases(
+  configs: readonly TicketConfig[],
+): readonly PostgresTicketDatabase[] {
+  return configs.map((config) => new PostgresTicketDatabase(config));
+}

@@ -1,0 +1,120 @@
+import {
+  IdmintError,
+  MAX_SEGMENT_COUNT,
+  MAX_SLOTS,
+  nameOfId,
+  type SlotGrant,
+  type TicketDatabase,
+  type TicketRequest,
+} from "@idmint/core";
+import { Connections } from "../postgres/connections.ts";
+import { appliedMigrations } from "../postgres/schema.ts";
+import { workableVersion } from "../shared/migration.ts";
+import { checkTicketName, type TicketConfig } from "./config.ts";
+import { grant } from "./grant.ts";
+import { SCHEMA } from "./migrate.ts";
+import { migrations } from "./migrations/index.ts";
+import { Slots } from "./slots.ts";
+
+const DATABASE_ID = `SELECT database_id FROM ${SCHEMA}.database`;
+
+/**
+ * A ticket database. It may be away when this is made, and come back later: its schema and its name are looked at before
+ * the first statement, and each statement proves that the database is the one that was accepted.
+ */
+export class PostgresTicketDatabase implements TicketDatabase {
+  readonly name: string;
+  readonly #connections: Connections;
+  readonly #allowUnsafe: readonly string[];
+  readonly #slots: Slots;
+  #isKnown = false;
+
+  constructor(config: TicketConfig) {
+    checkTicketName(config.name);
+    this.name = config.name;
+    this.#allowUnsafe = config.allowUnsafe;
+    this.#connections = new Connections({ applicationName: "idmint-ticket", ...config });
+    this.#slots = new Slots(this.#connections, this.name, this.#allowUnsafe);
+  }
+
+  async list(...args: Parameters<TicketDatabase["list"]>): ReturnType<TicketDatabase["list"]> {
+    await this.#know();
+    return this.#slots.list(...args);
+  }
+
+  async listSlotsIds(
+    ...args: Parameters<TicketDatabase["listSlotsIds"]>
+  ): ReturnType<TicketDatabase["listSlotsIds"]> {
+    await this.#know();
+    return this.#slots.listSlotsIds(...args);
+  }
+
+  async make(...args: Parameters<TicketDatabase["make"]>): Promise<void> {
+    await this.#know();
+    return this.#slots.make(...args);
+  }
+
+  async raise(...args: Parameters<TicketDatabase["raise"]>): ReturnType<TicketDatabase["raise"]> {
+    await this.#know();
+    return this.#slots.raise(...args);
+  }
+
+  async grant(request: Parameters<TicketDatabase["grant"]>[0]): Promise<readonly SlotGrant[]> {
+    assertWishes(request);
+    await this.#know();
+    return grant(this.#connections, this.name, request, this.#allowUnsafe);
+  }
+
+  async freeze(
+    ...args: Parameters<TicketDatabase["freeze"]>
+  ): ReturnType<TicketDatabase["freeze"]> {
+    await this.#know();
+    return this.#slots.freeze(...args);
+  }
+
+  async adopt(...args: Parameters<TicketDatabase["adopt"]>): ReturnType<TicketDatabase["adopt"]> {
+    await this.#know();
+    return this.#slots.adopt(...args);
+  }
+
+  async confirm(...args: Parameters<TicketDatabase["confirm"]>): Promise<void> {
+    await this.#know();
+    return this.#slots.confirm(...args);
+  }
+
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  async #know(): Promise<void> {
+    if (this.#isKnown) return;
+    await this.#connections.run(async (session) => {
+      workableVersion(migrations, await appliedMigrations(session, SCHEMA));
+      const [row] = await session.query<{ database_id: string }>({ text: DATABASE_ID });
+      const own = nameOfId(row?.database_id ?? "");
+      if (own !== "" && own !== this.name) throw wrongName(this.name, own);
+    });
+    this.#isKnown = true;
+  }
+}
+
+/** Breaking this is a fault of the calling code, not of a caller's input. */
+function assertWishes({ wishes, ceiling }: TicketRequest): void {
+  const slots = new Set(wishes.map(({ slot }) => slot));
+  const isGood =
+    ceiling >= 1n &&
+    slots.size === wishes.length &&
+    slots.size <= MAX_SLOTS &&
+    wishes.every(
+      ({ count }) => Number.isSafeInteger(count) && count >= 1 && count <= MAX_SEGMENT_COUNT,
+    );
+  if (!isGood) throw new RangeError(`${wishes.length} wishes below ${ceiling}`);
+}
+
+function wrongName(name: string, own: string): IdmintError {
+  return new IdmintError(
+    "SCHEMA_MISMATCH",
+    `the database that ticket.urls calls ${name} was made as ${own}; give it that name, or mend its URL`,
+    { metadata: { database: name } },
+  );
+}

@@ -1,0 +1,156 @@
+// A whole server with Redis shards, over a store in memory.
+import { decomposeId } from "@idmint/core";
+import {
+  CreateTagRequest,
+  GenerateIdsRequest,
+  IdServiceService,
+  MoveTagRequest,
+  SequenceBackend,
+  type Tag,
+  TagServiceService,
+} from "@idmint/proto";
+import { MemoryStore } from "@idmint/testkit";
+import { expect, test } from "vitest";
+import { ownRedis } from "./store/redis/support.ts";
+import { call, generateId, refusalOf, startTest, type TestServer, until } from "./support.ts";
+
+async function createTag({ tags }: TestServer, tag: object): Promise<Tag> {
+  const request = CreateTagRequest.fromPartial({ tag });
+  const answer = await call(tags, TagServiceService.createTag, request);
+  if (answer.tag === undefined) throw new Error("an answer without a tag");
+  return answer.tag;
+}
+
+function sequence(name: string, value: object = {}): object {
+  const backend = SequenceBackend.REDIS;
+  return { name, kind: { $case: "sequence", value: { backend, ...value } } };
+}
+
+test("sequences and snowflakes count in Redis, and tags are spread over its shards", async () => {
+  const [a, b] = [await ownRedis(), await ownRedis()];
+  const flags = { "redis-urls": `a=${a.url},b=${b.url}` };
+  const store = new MemoryStore();
+  const one = await startTest({ flags, store });
+  const two = await startTest({
+    flags,
+    parts: { store: new MemoryStore({ database: store.database }) },
+  });
+  const shards = new Map<string, number>();
+  for (let at = 0; at < 12; at++) {
+    const tag = await createTag(one, sequence(`orders-${at}`));
+    expect(tag.ceiling).toBe(2n ** 53n - 1n);
+    const { shard } = tag.kind?.$case === "sequence" ? tag.kind.value : { shard: "" };
+    shards.set(shard, (shards.get(shard) ?? 0) + 1);
+    expect((await generateId(one, tag.name)).id).toBe(1n);
+    expect((await generateId(two, tag.name)).id).toBe(2n);
+  }
+  expect([...shards.keys()].toSorted()).toEqual(["a", "b"]);
+  await createTag(one, { name: "events", kind: { $case: "redisSnowflake", value: { shard: 5 } } });
+  const ids = [];
+  for (const { ids: service } of [one, two, one]) {
+    const request = GenerateIdsRequest.fromPartial({ tag: "events", count: 3_000 });
+    const { segments } = await call(service, IdServiceService.generateIds, request);
+    for (const { base, count } of segments) {
+      for (let i = 0; i < count; i++) ids.push(base + BigInt(i));
+    }
+  }
+  expect(new Set(ids).size).toBe(9_000);
+  expect(decomposeId(Date.UTC(2026, 0), ids[0]!)).toMatchObject({ shard: 5 });
+});
+
+test("says what is wrong: no Redis, too many snowflakes, a ceiling past 2^53, a shard that is not there", async () => {
+  const without = await startTest();
+  const refusedHere = await refusalOf(createTag(without, sequence("orders")));
+  expect(refusedHere).toMatchObject({ reason: "INVALID_ARGUMENT" });
+  expect(refusedHere.message).toContain("redis.urls");
+  const redis = await ownRedis();
+  const flags = { "redis-urls": redis.url, "limits-count-as-segments": "1000000" };
+  const server = await startTest({ flags });
+  const tooHigh = await refusalOf(createTag(server, { ...sequence("orders"), ceiling: 2n ** 53n }));
+  expect(tooHigh.fields).toEqual([expect.objectContaining({ field: "tag.ceiling" })]);
+  await createTag(server, { name: "events", kind: { $case: "redisSnowflake", value: {} } });
+  const request = GenerateIdsRequest.fromPartial({ tag: "events", count: 51_201 });
+  const tooMany = await refusalOf(call(server.ids, IdServiceService.generateIds, request));
+  expect(tooMany.fields).toMatchObject([
+    { field: "count", description: "must be at most 51200, got 51201; ask several times for more" },
+  ]);
+  const move = MoveTagRequest.fromPartial({ name: "events", shard: "b" });
+  const unknown = await refusalOf(call(server.tags, TagServiceService.moveTag, move));
+  expect(unknown.fields[0]?.description).toContain("default");
+});
+
+test("MoveTag moves between shards, and every server follows", async () => {
+  const [a, b] = [await ownRedis(), await ownRedis()];
+  const flags = { "redis-urls": `a=${a.url},b=${b.url}` };
+  const store = new MemoryStore();
+  const one = await startTest({ flags, store });
+  const two = await startTest({
+    flags,
+    parts: { store: new MemoryStore({ database: store.database }) },
+  });
+  await createTag(one, sequence("orders"));
+  let last = 0n;
+  for (const shard of ["a", "b", "a", "b"]) {
+    const request = MoveTagRequest.fromPartial({ name: "orders", shard });
+    const { tag } = await call(one.tags, TagServiceService.moveTag, request);
+    expect(tag?.kind).toMatchObject({ value: { shard } });
+    for (const server of [two, one, two]) {
+      const { id } = await generateId(server, "orders");
+      expect(id).toBeGreaterThan(last);
+      last = id;
+    }
+  }
+});
+
+test("a server that starts makes Redis ready for its tags before anybody calls", async () => {
+  const redis = await ownRedis();
+  const flags = { "redis-urls": redis.url };
+  const store = new MemoryStore();
+  const first = await startTest({ flags, store });
+  await createTag(first, sequence("orders"));
+  await generateId(first, "orders");
+  await first.server.close();
+  await redis.command("FLUSHALL");
+  const next = new MemoryStore({ database: store.database });
+  await startTest({ flags, parts: { store: next } });
+  await until(async () => (await redis.command("HGET", "idmint:{orders}", "cur")) !== null);
+});
+
+test("one of several servers is elected to watch, and raises ahead of use", async () => {
+  const redis = await ownRedis();
+  const flags = { "redis-urls": redis.url, "redis-raise-below": "60s", "redis-raise-by": "120s" };
+  const store = new MemoryStore();
+  const one = await startTest({ flags, store });
+  const two = await startTest({
+    flags,
+    parts: { store: new MemoryStore({ database: store.database }) },
+  });
+  await createTag(one, sequence("orders", { step: 1_000 }));
+  const raised = () =>
+    [...one.events, ...two.events].filter(({ type }) => type === "redis-raised").length;
+  await until(async () => {
+    await generateId(one, "orders");
+    return raised() > 0;
+  }, 30_000);
+  const who = [one, two].filter(({ events }) => events.some(({ type }) => type === "redis-raised"));
+  expect(who).toHaveLength(1);
+}, 60_000);
+
+test("tells once of a Redis that is lost, and of its return", async () => {
+  const redis = await ownRedis();
+  const server = await startTest({ flags: { "redis-urls": redis.url } });
+  await createTag(server, sequence("orders"));
+  await generateId(server, "orders");
+  await redis.kill();
+  const refused = await refusalOf(generateId(server, "orders"));
+  expect(refused).toMatchObject({ code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" });
+  await redis.start();
+  const start = performance.now();
+  await until(async () => {
+    const answer = await generateId(server, "orders").catch(() => undefined);
+    return answer !== undefined && answer.id > 1n;
+  });
+  expect(performance.now() - start).toBeLessThan(5_000);
+  const told = server.events.filter(({ type }) => /^redis-(?:lost|back)$/.test(type));
+  expect(told.map(({ type }) => type)).toEqual(["redis-lost", "redis-back"]);
+});

@@ -1,0 +1,113 @@
+import { MAX_ID, MAX_SAFE_ID, type TagSettings } from "@idmint/core";
+import { expect, test } from "vitest";
+import { DEFAULT_SEGMENT } from "../../src/service/kinds/segment.ts";
+import { DEFAULT_SEQUENCE } from "../../src/service/kinds/sequence.ts";
+import { NOWHERE, type Placement } from "../../src/service/placement.ts";
+import { draftOf, settingsOf, type TagDraft } from "../../src/service/tag-settings.ts";
+import { changeOf } from "../../src/service/tag-update.ts";
+
+/** A server with Redis and ticket databases. */
+const PLACEMENT: Placement = {
+  ...NOWHERE,
+  redisShardFor: (tag) => `shard of ${tag}`,
+  hasTicketDatabases: true,
+};
+const NOW_MS = Date.UTC(2026, 10, 21);
+const DAY_MS = 86_400_000;
+
+const made = (kind: TagDraft["kind"], more: Partial<TagDraft> = {}): TagSettings => {
+  const draft = { name: "t", description: "", order: undefined, ceiling: 0n, kind, ...more };
+  const answer = settingsOf(draft, { nowMs: NOW_MS, placement: PLACEMENT });
+  if ("violations" in answer) throw new Error(JSON.stringify(answer.violations));
+  return answer.settings;
+};
+
+test("a sequence counts in the store, strictly, from 1 to 2^63 − 1, unless told", () => {
+  expect(made(DEFAULT_SEQUENCE)).toMatchObject({
+    order: "STRICT",
+    ceiling: MAX_ID,
+    kind: { kind: "sequence", start: 1n, periods: undefined, redis: undefined },
+  });
+});
+
+test("ended periods are kept for 400 days, unless told", () => {
+  const { kind } = made({ ...DEFAULT_SEQUENCE, period: "DAY", timeZone: "Asia/Shanghai" });
+  expect(kind).toMatchObject({
+    periods: { unit: "DAY", timeZone: "Asia/Shanghai", keepForMs: 400 * DAY_MS },
+  });
+});
+
+test("a sequence in Redis ends at 2^53 − 1, and is placed on a shard when it is made", () => {
+  expect(made({ ...DEFAULT_SEQUENCE, backend: "REDIS" })).toMatchObject({
+    ceiling: MAX_SAFE_ID,
+    kind: { redis: { shard: "shard of t", step: 10_000 } },
+  });
+  const there = { ...DEFAULT_SEQUENCE, backend: "REDIS", shard: "b", step: 7 } as const;
+  expect(made(there, { ceiling: 100n })).toMatchObject({
+    ceiling: 100n,
+    kind: { redis: { shard: "b", step: 7 } },
+  });
+});
+
+test("a snowflake of Redis begins in 2026 unless told, and a ticket has 60 slots", () => {
+  const snowflake = { kind: "redis_snowflake", shard: 3, timeOriginMs: undefined } as const;
+  expect(made({ ...snowflake, redisShard: undefined })).toMatchObject({
+    order: "UNORDERED",
+    ceiling: MAX_ID,
+    kind: { shard: 3, timeOriginMs: Date.UTC(2026, 0, 1), redisShard: "shard of t" },
+  });
+  expect(made({ kind: "ticket", start: 0n, slots: 0, slotsId: undefined })).toMatchObject({
+    order: "UNORDERED",
+    kind: { kind: "ticket", start: 1n, slots: 60, slotsId: "" },
+  });
+});
+
+test("settings of every kind, taken as a draft, are the same settings", () => {
+  const all = [
+    made(DEFAULT_SEGMENT, { order: "PER_CLIENT", description: "d" }),
+    made({ ...DEFAULT_SEQUENCE, start: 5n }, { ceiling: 9n }),
+    made({ ...DEFAULT_SEQUENCE, period: "WEEK", timeZone: "UTC", keepForMs: DAY_MS }),
+    made({ ...DEFAULT_SEQUENCE, backend: "REDIS", step: 3 }),
+    made({ kind: "redis_snowflake", shard: 1, timeOriginMs: 5, redisShard: "a" }),
+    made({ kind: "ticket", start: 2n, slots: 4, slotsId: "t.x" }),
+  ];
+  for (const settings of all) {
+    // A change is made by any server, also by one that could not place a new tag.
+    const again = settingsOf(draftOf(settings), { nowMs: NOW_MS, placement: undefined });
+    expect(again).toEqual({ settings });
+  }
+});
+
+test("what tunes a sequence may change any time, what makes its ids only before the first", () => {
+  const daily = made({ ...DEFAULT_SEQUENCE, period: "DAY", timeZone: "UTC" });
+  const row = {
+    ...daily,
+    state: "ACTIVE",
+    floor: 0n,
+    periodStart: "",
+    generation: 0n,
+    version: 0n,
+    epoch: 1n,
+    revision: 1n,
+    createdAtMs: 0,
+    updatedAtMs: 0,
+  } as const;
+  const kind = {
+    ...DEFAULT_SEQUENCE,
+    period: "MONTH",
+    timeZone: "Asia/Tokyo",
+    keepForMs: DAY_MS,
+  } as const;
+  const draft = { ...draftOf(daily), kind };
+  const change = (...paths: string[]) => changeOf(row, draft, paths, NOW_MS);
+  expect(change("sequence.keep_for")).toMatchObject({
+    onlyIfUnissued: false,
+    settings: { kind: { periods: { unit: "DAY", timeZone: "UTC", keepForMs: DAY_MS } } },
+  });
+  expect(change("sequence.period")).toMatchObject({
+    onlyIfUnissued: true,
+    settings: { kind: { periods: { unit: "MONTH", timeZone: "UTC" } } },
+  });
+  expect(change("sequence.time_zone").onlyIfUnissued).toBe(true);
+  expect(change("description").onlyIfUnissued).toBe(false);
+});

@@ -1,0 +1,50 @@
+import { afterEach } from "vitest";
+import type { RedisSeeded, RedisSequences, SequenceSeedRequest } from "@idmint/core";
+import { RedisServer, type RedisServerOptions } from "@idmint/testkit/redis";
+import { RedisShardClient } from "../../../src/store/redis/shard.ts";
+
+const cleanups: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+/** A Redis of the test's own. */
+export async function ownRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const redis = await RedisServer.start(options);
+  cleanups.push(() => redis.close());
+  return redis;
+}
+
+/** A connected client of a Redis. */
+export async function shardOf(
+  url: string,
+  timeoutMs = 500,
+  name = "default",
+): Promise<RedisShardClient> {
+  const shard = new RedisShardClient({ name, url, password: undefined, timeoutMs });
+  cleanups.push(() => shard.close());
+  if (!(await shard.connected(10_000))) throw new Error("no connection to Redis");
+  return shard;
+}
+
+/** The hash of a tag, as an operator sees it. */
+export async function hashOf(redis: RedisServer, tag: string): Promise<Record<string, string>> {
+  const flat = (await redis.command("HGETALL", `idmint:{${tag}}`)) as string[];
+  const hash: Record<string, string> = {};
+  for (let at = 0; at < flat.length; at += 2) hash[flat[at]!] = flat[at + 1]!;
+  return hash;
+}
+
+/** Asks, and seeds because of the answer. */
+export async function begin(
+  sequences: RedisSequences,
+  seed: Omit<SequenceSeedRequest, "doubt">,
+): Promise<RedisSeeded> {
+  const { tag, generation } = seed;
+  const doubt = await sequences.issue({ tag, generation, count: 0, seen: 0n });
+  if (doubt.status !== "issued" && doubt.status !== "exhausted") {
+    return sequences.seed({ ...seed, doubt });
+  }
+  return sequences.seed({ ...seed, doubt: { status: "restarted", generation } });
+}

@@ -1,0 +1,43 @@
+// The periods of a MemoryStore's sequences.
+import type { Period, Periods, TagKind } from "@idmint/core";
+import { Temporal } from "temporal-polyfill";
+
+/** The periods of a tag's sequence, or undefined. */
+export function periodsOf(kind: TagKind): Periods | undefined {
+  return kind.kind === "sequence" ? kind.periods : undefined;
+}
+
+/** Whether Redis counts the ids of such a tag. */
+export function countsInRedis(kind: TagKind): boolean {
+  return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
+}
+
+/** Whether a time zone is known, by a name that means the same everywhere. */
+export function knowsTimeZone(timeZone: string): boolean {
+  if (timeZone !== "UTC" && !/^[A-Za-z_]+(\/[A-Za-z0-9_+-]+)+$/u.test(timeZone)) return false;
+  try {
+    return Intl.DateTimeFormat("en", { timeZone }).format(0) !== "";
+  } catch {
+    return false;
+  }
+}
+
+/** The period an instant lies in, unless the row is in a later one already. */
+export function presentPeriod(periods: Periods, atMs: number, rowStart: string): Period {
+  const { unit, timeZone } = periods;
+  const day = Temporal.Instant.fromEpochMilliseconds(atMs)
+    .toZonedDateTimeISO(timeZone)
+    .toPlainDate();
+  const today = String(firstDay(unit, day));
+  const start = rowStart > today ? rowStart : today;
+  const next = firstDay(unit, Temporal.PlainDate.from(start)).add({
+    [`${unit.toLowerCase()}s`]: 1,
+  });
+  return { start, unit, endsAtMs: next.toZonedDateTime(timeZone).epochMilliseconds };
+}
+
+function firstDay(unit: Periods["unit"], day: Temporal.PlainDate): Temporal.PlainDate {
+  if (unit === "WEEK") return day.subtract({ days: day.dayOfWeek - 1 });
+  if (unit === "MONTH") return day.with({ day: 1 });
+  return unit === "YEAR" ? day.with({ day: 1, month: 1 }) : day;
+}

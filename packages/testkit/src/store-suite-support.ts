@@ -1,0 +1,233 @@
+// What the cases of the suite share: settings, wishes, and what is expected of answers.
+import {
+  type AcceptStore,
+  type Granted,
+  type GrantRequest,
+  IdmintError,
+  MAX_ID,
+  type Raised,
+  type RaiseRequest,
+  type Reason,
+  type RedisSnowflakeKind,
+  type SegmentKind,
+  type SequenceKind,
+  type Store,
+  type TagSettings,
+  type TicketKind,
+} from "@idmint/core";
+import { expect } from "vitest";
+
+/** A store as the suite opens it: several handles may be open at once, each as if in a server of its own. */
+export type OpenStore = Store & AcceptStore;
+
+/** A fresh, empty store for one test. */
+export interface StoreHarness {
+  /** Opens another handle. */
+  open(): Promise<OpenStore>;
+  /**
+   * Moves the periods of all rows, present and ended, by whole days: as if the clock had gone the other way, and with it
+   * whatever had been told by it.
+   */
+  shiftPeriods(days: number): Promise<void>;
+  /** Removes the store; its handles are closed by then. */
+  remove(): Promise<void>;
+}
+
+type Common = Partial<Omit<TagSettings, "kind" | "name">>;
+
+/** Settings of a tag of kind segment, defaults filled in. */
+export function settingsOf(name: string, more: Common & Partial<SegmentKind> = {}): TagSettings {
+  const { description, order, ceiling, ...kind } = more;
+  return {
+    name,
+    description: description ?? "",
+    order: order ?? "UNORDERED",
+    ceiling: ceiling ?? MAX_ID,
+    kind: {
+      kind: "segment",
+      start: 1n,
+      min: 1_000,
+      max: 100_000_000,
+      holdForMs: 900_000,
+      maxAgeMs: 600_000,
+      ...kind,
+    },
+  };
+}
+
+/** Settings of a tag of kind sequence, defaults filled in: it counts in the store, without periods. */
+export function sequenceOf(
+  name: string,
+  more: Common & Partial<Omit<SequenceKind, "kind">> = {},
+): TagSettings {
+  const { description, order, ceiling, start, periods, redis } = more;
+  return {
+    name,
+    description: description ?? "",
+    order: order ?? "STRICT",
+    ceiling: ceiling ?? MAX_ID,
+    kind: { kind: "sequence", start: start ?? 1n, periods, redis },
+  };
+}
+
+/** Settings of a sequence that counts in Redis. */
+export function redisSequenceOf(
+  name: string,
+  more: Common & { readonly shard?: string; readonly step?: number } = {},
+): TagSettings {
+  const { shard = "a", step = 10_000, ...common } = more;
+  return sequenceOf(name, { ceiling: 2n ** 53n - 1n, ...common, redis: { shard, step } });
+}
+
+/** Settings of a tag of kind redis_snowflake, defaults filled in. */
+export function redisSnowflakeOf(
+  name: string,
+  more: Common & Partial<Omit<RedisSnowflakeKind, "kind">> = {},
+): TagSettings {
+  const { description, order, ceiling, ...kind } = more;
+  return {
+    name,
+    description: description ?? "",
+    order: order ?? "UNORDERED",
+    ceiling: ceiling ?? MAX_ID,
+    kind: {
+      kind: "redis_snowflake",
+      shard: 0,
+      timeOriginMs: Date.UTC(2026, 0, 1),
+      redisShard: "a",
+      ...kind,
+    },
+  };
+}
+
+/** Settings of a tag of kind ticket, defaults filled in. */
+export function ticketOf(
+  name: string,
+  more: Common & Partial<Omit<TicketKind, "kind">> = {},
+): TagSettings {
+  const { description, order, ceiling, ...kind } = more;
+  return {
+    name,
+    description: description ?? "",
+    order: order ?? "UNORDERED",
+    ceiling: ceiling ?? MAX_ID,
+    kind: { kind: "ticket", start: 1n, slots: 60, slotsId: `${name}.0`, ...kind },
+  };
+}
+
+/** A wish for ids, defaults filled in. */
+export function wish(tag: string, more: Partial<Omit<GrantRequest, "tag">> = {}): GrantRequest {
+  return { tag, kind: "segment", count: 10, minCount: 1, after: 0n, seenVersion: 0n, ...more };
+}
+
+/** A wish for ids of a sequence: all of them or none. */
+export function sequenceWish(
+  tag: string,
+  count = 1,
+  more: Partial<Omit<GrantRequest, "count" | "kind" | "minCount" | "tag">> = {},
+): GrantRequest {
+  return wish(tag, { kind: "sequence", count, minCount: count, ...more });
+}
+
+/** The grant of one wish for ids of a sequence; fails the test when it was refused. */
+export async function grantedOf(
+  store: Store,
+  tag: string,
+  count = 1,
+  seenVersion = 0n,
+): Promise<Granted> {
+  return granted(store, tag, sequenceWish(tag, count, { seenVersion }));
+}
+
+/** Why one wish for ids of a sequence was refused; fails the test when it was granted. */
+export async function refusalOf(
+  store: Store,
+  tag: string,
+  count = 1,
+  seenVersion = 0n,
+): Promise<string> {
+  return refusal(store, tag, sequenceWish(tag, count, { seenVersion }));
+}
+
+/** A wish to raise the bound of a tag that counts in Redis, defaults filled in. */
+export function raiseOf(tag: string, more: Partial<Omit<RaiseRequest, "tag">> = {}): RaiseRequest {
+  return { tag, by: 0n, atLeast: 0n, newGeneration: false, seenVersion: 0n, ...more };
+}
+
+/** The raise of one bound; fails the test when it was refused. */
+export async function raised(
+  store: Store,
+  tag: string,
+  more: Partial<Omit<RaiseRequest, "tag">> = {},
+): Promise<Raised> {
+  const answer = await store.raise(raiseOf(tag, more));
+  if (answer.outcome === "raised") return answer;
+  throw new Error(`expected a raise of ${tag}, got ${answer.reason}`);
+}
+
+/** The grant of one wish; fails the test when it was refused. */
+export async function granted(
+  store: Store,
+  tag: string,
+  more: Partial<Omit<GrantRequest, "tag">> = {},
+): Promise<Granted> {
+  const [grant] = await store.grant([wish(tag, more)]);
+  if (grant?.outcome !== "granted") {
+    throw new Error(`expected a grant of ${tag}, got ${JSON.stringify(grant)}`);
+  }
+  return grant;
+}
+
+/** Why one wish was refused; fails the test when it was granted. */
+export async function refusal(
+  store: Store,
+  tag: string,
+  more: Partial<Omit<GrantRequest, "tag">> = {},
+): Promise<string> {
+  const [grant] = await store.grant([wish(tag, more)]);
+  if (grant?.outcome !== "refused") throw new Error(`expected a refusal of ${tag}`);
+  return grant.reason;
+}
+
+/** The reason a promise rejects with; fails the test when it does not, or with anything but an IdmintError. */
+export async function reasonOf(work: Promise<unknown>): Promise<Reason> {
+  const error: unknown = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof IdmintError) return error.reason;
+  throw new Error("expected an IdmintError", { cause: error });
+}
+
+/** No revision is expected. */
+export const NO_CHECK: undefined = undefined;
+/** An advance without bounds. */
+export const FREE: Parameters<Store["advanceTag"]>[2] = {
+  maxRaise: MAX_ID,
+  validateOnly: false,
+  expectedRevision: NO_CHECK,
+};
+
+/** Registers one case, which gets a handle on a fresh store. */
+export type Suite = (
+  title: string,
+  run: (store: OpenStore, open: () => Promise<OpenStore>, harness: StoreHarness) => Promise<void>,
+) => void;
+
+/** Every id from the first grant's base on is in exactly one grant. */
+export function assertSeamless(grants: readonly Granted[]): void {
+  let next = 1n;
+  for (const { base, count } of grants.toSorted((a, b) => (a.base < b.base ? -1 : 1))) {
+    expect(base).toBe(next);
+    next = base + BigInt(count);
+  }
+}
+
+/** No id is in two ranges. */
+export function assertDisjoint(ranges: readonly { from: bigint; to: bigint }[]): void {
+  let last = 0n;
+  for (const { from, to } of ranges.toSorted((a, b) => (a.from < b.from ? -1 : 1))) {
+    if (from <= last) throw new Error(`id ${from} was issued twice`);
+    last = to;
+  }
+}

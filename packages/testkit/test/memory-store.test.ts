@@ -1,0 +1,13 @@
+import { MemoryDatabase, MemoryStore } from "@idmint/testkit";
+import { type StoreHarness, storeSuite } from "@idmint/testkit/store-suite";
+
+async function memoryHarness(): Promise<StoreHarness> {
+  const database = new MemoryDatabase();
+  return {
+    open: async () => new MemoryStore({ database }),
+    shiftPeriods: async (days) => database.shiftPeriods(days),
+    remove: async () => undefined,
+  };
+}
+
+storeSuite("memory", memoryHarness);

@@ -1,0 +1,311 @@
+// Sequences that count in Redis, while Redis, the store and the servers fail: no id twice, none out of order in real time,
+// and ids again soon after what failed is back.
+import { setTimeout as pause } from "node:timers/promises";
+import { IdmintError } from "@idmint/client";
+import { RedisSnowflakeKind, SequenceBackend, SequenceKind, Tag } from "@idmint/proto";
+import { expect, test } from "vitest";
+import type { Api } from "../src/fleet/api.ts";
+import type { Child } from "../src/fleet/child.ts";
+import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
+import { type Answer, faultsOf, readHistory } from "../src/fleet/history.ts";
+import type { LoadReport } from "../src/fleet/load-config.ts";
+import { judge as judgeRecords } from "../src/fleet/uniqueness.ts";
+import { until } from "../src/fleet/until.ts";
+import type { TestPostgres } from "../src/postgres.ts";
+import { EXPECTED } from "./chaos.ts";
+import { isLong, ownPostgres, seededRandom, startFleet } from "./fleet-support.ts";
+import { RedisStage } from "./redis-stage.ts";
+
+const TAG = "bills";
+const ROUNDS = isLong ? 5 : 1;
+/** Ids again within so long after Redis is back. */
+const RECOVERY_MS = 5_000;
+const FROZEN_MS = isLong ? 10_000 : 2_000;
+/** About a thousand a second in all. */
+const PROCESSES = 2;
+const STREAMS = 5;
+const PER_SECOND = 100;
+
+interface Scene {
+  readonly fleet: Fleet;
+  readonly postgres: TestPostgres;
+  readonly redis: RedisStage;
+}
+
+/** A fault that ends; answers when what failed was back, in nanoseconds. */
+interface Fault {
+  readonly name: string;
+  readonly run: (scene: Scene) => Promise<void>;
+}
+
+const redisFaults: readonly Fault[] = [
+  { name: "an older snapshot", run: ({ redis }) => redis.goBackToSnapshot(500) },
+  { name: "the end of the log cut", run: ({ redis }) => redis.loseEndOfLog(700) },
+  { name: "FLUSHALL", run: ({ redis }) => redis.empty() },
+  { name: "a fail-over to a lagging replica", run: ({ redis }) => redis.failOver(500) },
+  { name: `frozen for ${FROZEN_MS} ms`, run: ({ redis }) => redis.freeze(FROZEN_MS) },
+  { name: "out of memory", run: ({ redis }) => redis.runOutOfMemory(1_000) },
+];
+
+async function startScene(env: Readonly<Record<string, string>>): Promise<Scene> {
+  const postgres = await ownPostgres();
+  const redis = await RedisStage.start();
+  const { url } = await postgres.createDatabase();
+  const fleet = await startFleet({
+    servers: 3,
+    storeUrl: url,
+    env: { IDMINT_REDIS_URLS: redis.url, ...env },
+  });
+  const { api } = fleet.first;
+  const value = { ...SequenceKind.create(), backend: SequenceBackend.REDIS, step: 2_000 };
+  const tag = { ...Tag.create(), name: TAG, kind: { $case: "sequence", value } as const };
+  await api.send(api.tags.createTag.bind(api.tags), { tag });
+  return { fleet, postgres, redis };
+}
+
+async function startCallers(fleet: Fleet): Promise<readonly Child[]> {
+  const session = { kind: "id", perSecond: PER_SECOND, parallel: 16 } as const;
+  const activities = Array.from({ length: STREAMS }, () => session);
+  const callers = await Promise.all(
+    Array.from({ length: PROCESSES }, () =>
+      fleet.startCallers("history", { tag: TAG, activities, deadlineMs: 1_000 }),
+    ),
+  );
+  await Promise.all(callers.map((child) => child.waitForOutput("first answer")));
+  return callers;
+}
+
+/** No id twice, none out of order, none above the floor, and no refusal that is a fault of ours. */
+async function judge(
+  fleet: Fleet,
+  callers: readonly Child[],
+): Promise<{
+  readonly history: readonly Answer[];
+  readonly errors: Readonly<Record<string, number>>;
+}> {
+  const reports = await Promise.all(callers.map((child) => fleet.stopCallers(child)));
+  const history = readHistory(fleet.records);
+  const errors = sumOf(reports);
+  expect(faultsOf(history)).toEqual({ repeats: [], inversions: [] });
+  const { floor } = await fleet.first.api.getTag(TAG);
+  for (const { last } of history) expect(last).toBeLessThanOrEqual(floor);
+  const expected = new Set([...EXPECTED, "UNAVAILABLE MAX_NOT_RAISED"]);
+  expect(Object.keys(errors).filter((name) => !expected.has(name))).toEqual([]);
+  return { history, errors };
+}
+
+function sumOf(reports: readonly LoadReport[]): Readonly<Record<string, number>> {
+  const errors: Record<string, number> = {};
+  for (const report of reports) {
+    for (const [name, count] of Object.entries(report.errors)) {
+      errors[name] = (errors[name] ?? 0) + count;
+    }
+  }
+  return errors;
+}
+
+/** How long after a moment the first call that was asked then was answered, in milliseconds; Infinity: none was. */
+function answeredAfter(history: readonly Answer[], moment: bigint): number {
+  let first: bigint | undefined;
+  for (const { asked, answered } of history) {
+    if (asked > moment && (first === undefined || answered < first)) first = answered;
+  }
+  return first === undefined ? Infinity : Number(first - moment) / 1e6;
+}
+
+test(
+  "Redis goes back, is emptied, fails over, freezes and runs out of memory: no id twice, none out of order",
+  { timeout: (ROUNDS * 60 + 120) * 1_000 },
+  async () => {
+    const scene = await startScene({});
+    const { fleet } = scene;
+    const callers = await startCallers(fleet);
+    const ends: { readonly name: string; readonly back: bigint }[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const { name, run } of redisFaults) {
+        await run(scene);
+        ends.push({ name, back: process.hrtime.bigint() });
+        await pause(2_000);
+      }
+    }
+    await pause(RECOVERY_MS - 2_000);
+    const { history, errors } = await judge(fleet, callers);
+    const recovered = ends.map(({ name, back }) => ({
+      name,
+      ms: Math.round(answeredAfter(history, back)),
+    }));
+    console.log(`${history.length} answers`, errors, recovered);
+    for (const { name, ms } of recovered) expect(ms, name).toBeLessThan(RECOVERY_MS);
+    expect(history.length).toBeGreaterThan(ends.length * 500);
+  },
+);
+
+test(
+  "with only PostgreSQL down it goes on up to the maximum and then fails fast; with both down a stale Redis is not believed",
+  { timeout: (ROUNDS * 60 + 120) * 1_000 },
+  async () => {
+    const scene = await startScene({
+      IDMINT_REDIS_RAISE_BELOW: "2s",
+      IDMINT_REDIS_RAISE_BY: "3s",
+    });
+    const { fleet, postgres, redis } = scene;
+    const callers = await startCallers(fleet);
+    const spans: { from: bigint; to: bigint; back: bigint }[] = [];
+    const downs: { readonly from: bigint; readonly to: bigint }[] = [];
+    const failedFastMs: number[] = [];
+    for (let round = 0; round < ROUNDS; round++) {
+      await pause(3_000);
+      await postgres.stop("fast");
+      const down = process.hrtime.bigint();
+      const { api } = fleet.first;
+      const isUsedUp = async (): Promise<boolean> => (await reasonOf(api)) === "MAX_NOT_RAISED";
+      await until("the maximum is used up", isUsedUp, { withinMs: 90_000, everyMs: 50 });
+      const start = performance.now();
+      for (let call = 0; call < 5; call++) expect(await reasonOf(api)).toBe("MAX_NOT_RAISED");
+      failedFastMs.push(Math.round((performance.now() - start) / 5));
+      downs.push({ from: down, to: process.hrtime.bigint() });
+      await postgres.start();
+      await pause(3_000);
+      await redis.current.command("SAVE");
+      await pause(500);
+      await postgres.stop("fast");
+      await redis.current.kill();
+      await redis.current.start();
+      const from = process.hrtime.bigint();
+      await pause(3_000);
+      const to = process.hrtime.bigint();
+      await postgres.start();
+      spans.push({ from, to, back: process.hrtime.bigint() });
+      await pause(2_000);
+    }
+    await pause(RECOVERY_MS - 2_000);
+    const { history, errors } = await judge(fleet, callers);
+    const recovered = spans.map(({ back }) => Math.round(answeredAfter(history, back)));
+    const wentOn = downs.map(
+      ({ from, to }) =>
+        history.filter(({ asked, answered }) => asked > from && answered < to).length,
+    );
+    console.log(
+      `${history.length} answers`,
+      errors,
+      `answers while PostgreSQL was down: ${wentOn.join(", ")}; a refusal took ${failedFastMs.join(", ")} ms; back after ${recovered.join(", ")} ms`,
+    );
+    for (const answers of wentOn) expect(answers).toBeGreaterThan(100);
+    for (const ms of failedFastMs) expect(ms).toBeLessThan(1_000);
+    for (const ms of recovered) expect(ms).toBeLessThan(RECOVERY_MS);
+    expect(errors["UNAVAILABLE MAX_NOT_RAISED"]).toBeGreaterThan(0);
+    for (const { from, to } of spans) {
+      const believed = history.filter(({ asked, answered }) => asked > from && answered < to);
+      expect(believed).toEqual([]);
+    }
+  },
+);
+
+/** Why a call is refused; empty when it is answered. */
+async function reasonOf(api: Api): Promise<string> {
+  try {
+    await api.id(TAG);
+    return "";
+  } catch (thrown) {
+    if (thrown instanceof IdmintError) return thrown.reason;
+    throw thrown;
+  }
+}
+
+/** Kills a server and starts it again, or freezes it for a while. */
+async function disturb(server: FleetServer, isKill: boolean, frozenMs: number): Promise<void> {
+  if (isKill) {
+    await server.kill();
+    await server.start();
+    return;
+  }
+  server.process.signal("SIGSTOP");
+  await pause(frozenMs);
+  server.process.signal("SIGCONT");
+}
+
+test(
+  "servers on Redis are killed and frozen, and Redis is emptied meanwhile: no id twice, none out of order",
+  { timeout: (ROUNDS * 60 + 120) * 1_000 },
+  async () => {
+    const { fleet, redis } = await startScene({});
+    const { seed, below } = seededRandom();
+    const callers = await startCallers(fleet);
+    const steps: string[] = [];
+    const busy = new Map<FleetServer, Promise<void>>();
+    const end = performance.now() + (isLong ? 60_000 : 10_000);
+    while (performance.now() < end) {
+      await pause(400);
+      if (below(6) === 0) {
+        steps.push("FLUSHALL");
+        await redis.empty();
+      }
+      const server = fleet.servers[below(fleet.servers.length)];
+      if (server === undefined || busy.has(server) || busy.size > 1) continue;
+      const isKill = below(2) === 0;
+      const frozenMs = below(2) === 0 ? 300 : 1_500;
+      steps.push(`${isKill ? "SIGKILL" : `SIGSTOP for ${frozenMs} ms`} ${server.name}`);
+      const work = disturb(server, isKill, frozenMs).finally(() => busy.delete(server));
+      busy.set(server, work);
+      work.catch(() => undefined);
+    }
+    await Promise.all(busy.values());
+    const { history, errors } = await judge(fleet, callers);
+    console.log(`seed ${seed}: ${steps.join("; ")}; ${history.length} answers`, errors);
+    expect(steps.length).toBeGreaterThan(5);
+    expect(history.length).toBeGreaterThan(1_000);
+  },
+);
+
+test(
+  "snowflakes of Redis: no id twice, whatever happens to Redis and the servers, and ids again soon",
+  { timeout: (ROUNDS * 60 + 120) * 1_000 },
+  async () => {
+    const scene = await startScene({});
+    const { fleet } = scene;
+    const { api } = fleet.first;
+    const kind = { $case: "redisSnowflake", value: RedisSnowflakeKind.create() } as const;
+    const tag = { ...Tag.create(), name: "events", kind };
+    await api.send(api.tags.createTag.bind(api.tags), { tag });
+    const callers = await fleet.startCallers("grpc", {
+      tag: "events",
+      activities: [
+        { kind: "id", perSecond: 200, parallel: 16 },
+        { kind: "segments", perSecond: 50, count: 1_500, parallel: 8 },
+        { kind: "list", perSecond: 20, count: 100, parallel: 4 },
+      ],
+      deadlineMs: 1_000,
+    });
+    await callers.waitForOutput("first answer");
+    const recovered: Record<string, number> = {};
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const { name, run } of redisFaults) {
+        await run(scene);
+        const start = performance.now();
+        const isBack = (): Promise<boolean> =>
+          api.id("events").then(
+            () => true,
+            () => false,
+          );
+        await until(`ids after ${name}`, isBack, { withinMs: 20_000, everyMs: 20 });
+        recovered[name] = Math.round(performance.now() - start);
+        expect(recovered[name], name).toBeLessThan(RECOVERY_MS);
+        const last = fleet.servers.at(-1)!;
+        await last.kill();
+        await last.start();
+      }
+    }
+    const { errors } = await fleet.stopCallers(callers);
+    const verdict = judgeRecords(fleet.records);
+    console.log(`${verdict.received} ids`, errors, recovered);
+    expect(verdict.repeats).toEqual([]);
+    expect(verdict.repeated).toBe(0);
+    expect(verdict.distinct).toBeGreaterThan(10_000);
+    const known = new Set([
+      ...EXPECTED,
+      "UNAVAILABLE MAX_NOT_RAISED",
+      "UNAVAILABLE CLOCK_MOVED_BACKWARDS",
+    ]);
+    expect(Object.keys(errors).filter((name) => !known.has(name))).toEqual([]);
+  },
+);

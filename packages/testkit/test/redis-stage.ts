@@ -1,0 +1,136 @@
+// A Redis behind one address, whichever server has it, and what can happen to it.
+import { readdirSync, statSync, truncateSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { onTestFinished } from "vitest";
+import { freePort } from "../src/fleet/ports.ts";
+import { RedisServer } from "../src/redis/index.ts";
+
+/** Forwards connections to a port that may change; then all of them break. */
+class Switch {
+  readonly port: number;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  #target: number;
+
+  private constructor(port: number, target: number) {
+    this.port = port;
+    this.#target = target;
+    this.#server = createServer((near) => {
+      const far = connect(this.#target, "127.0.0.1");
+      for (const [socket, other] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        this.#sockets.add(socket);
+        socket.on("error", () => other.destroy());
+        socket.on("close", () => {
+          this.#sockets.delete(socket);
+          other.destroy();
+        });
+      }
+      near.pipe(far).pipe(near);
+    });
+  }
+
+  static async start(target: number): Promise<Switch> {
+    const made = new Switch(await freePort(), target);
+    await new Promise<void>((resolve) => made.#server.listen(made.port, "127.0.0.1", resolve));
+    return made;
+  }
+
+  to(target: number): void {
+    this.#target = target;
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+}
+
+/** The Redis that servers reach at `url`. */
+export class RedisStage {
+  #current: RedisServer;
+  readonly #switch: Switch;
+
+  private constructor(current: RedisServer, door: Switch) {
+    this.#current = current;
+    this.#switch = door;
+  }
+
+  static async start(): Promise<RedisStage> {
+    const redis = await RedisServer.start();
+    const stage = new RedisStage(redis, await Switch.start(redis.port));
+    onTestFinished(async () => {
+      await stage.#switch.close();
+      await stage.#current.close();
+    });
+    return stage;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.#switch.port}`;
+  }
+
+  get current(): RedisServer {
+    return this.#current;
+  }
+
+  /** A crash, and a start from a snapshot that is `ageMs` old. */
+  async goBackToSnapshot(ageMs: number): Promise<void> {
+    await this.#current.command("SAVE");
+    await pause(ageMs);
+    await this.#current.kill();
+    await this.#current.start({ appendonly: "no" });
+  }
+
+  /** A crash that the last part of an append-only file does not survive. */
+  async loseEndOfLog(ageMs: number): Promise<void> {
+    await this.#current.command("CONFIG", "SET", "appendonly", "yes");
+    await pause(ageMs);
+    await this.#current.kill();
+    const folder = path.join(this.#current.folder, "appendonlydir");
+    for (const name of readdirSync(folder).filter((each) => each.endsWith(".incr.aof"))) {
+      const file = path.join(folder, name);
+      const { size } = statSync(file);
+      truncateSync(file, Math.floor(size / 2));
+    }
+    await this.#current.start({ appendonly: "yes" });
+    await this.#current.command("CONFIG", "SET", "appendonly", "no");
+  }
+
+  async empty(): Promise<void> {
+    await this.#current.command("FLUSHALL");
+  }
+
+  /** The master dies, and a replica that has not heard of the last `lagMs` takes its place. */
+  async failOver(lagMs: number): Promise<void> {
+    const old = this.#current;
+    const replica = await RedisServer.start();
+    await replica.follow(old);
+    await pause(lagMs);
+    await replica.promote();
+    await pause(lagMs);
+    await old.kill();
+    this.#current = replica;
+    this.#switch.to(replica.port);
+    await old.close();
+  }
+
+  /** It stops where it is, and goes on. */
+  async freeze(frozenMs: number): Promise<void> {
+    this.#current.pause();
+    await pause(frozenMs);
+    this.#current.resume();
+  }
+
+  /** It refuses what needs memory. */
+  async runOutOfMemory(forMs: number): Promise<void> {
+    await this.#current.command("CONFIG", "SET", "maxmemory", "1");
+    await pause(forMs);
+    await this.#current.command("CONFIG", "SET", "maxmemory", "0");
+  }
+}
