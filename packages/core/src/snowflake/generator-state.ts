@@ -180,7 +180,7 @@ export function look(state: GeneratorState, reading: ClockReading): Verdict {
  */
 function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
   const { layout } = state;
-  const timeMs = carriedOn(state, reading);
+  const timeMs = Math.max(reading.wallMs, carriedOn(state, reading));
   const driftMs = timeMs - reading.wallMs;
   const stepMs = driftMs - state.driftMs;
   if (stepMs > NOISE_MS) {
@@ -192,7 +192,7 @@ function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
     }
   }
   if (state.tick > state.lastTick) return outside(state, state.tick, reading);
-  state.driftMs = Math.max(0, driftMs);
+  state.driftMs = driftMs;
   believe(state, timeMs, reading.monotonicMs);
   if (state.tick <= state.limitTick) return READY;
   return { type: "wait", ms: timeOf(layout, state.tick) - MAX_BORROW_MS - timeMs };

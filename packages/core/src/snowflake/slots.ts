@@ -1,4 +1,4 @@
-import { IdmintError, segmentNotReady } from "../errors.ts";
+import { IdmintError } from "../errors.ts";
 import type { SnowflakeKind } from "../tag.ts";
 import { type HolderPorts, type LeaseChange, WorkerHolder } from "../worker/holder.ts";
 import type { LeaseDemand } from "../worker/lease-state.ts";
@@ -42,7 +42,7 @@ export interface SlotsPorts extends HolderPorts {
 export type Way =
   /** Another worker id took over: ask it. */
   | { readonly type: "again" }
-  | { readonly type: "wait"; readonly ms: number }
+  | { readonly type: "wait"; readonly ms: number; readonly why: string }
   | { readonly type: "refuse"; readonly error: IdmintError };
 
 /** Most worker ids that are held beside the first, with policy BACKUP_WORKER. */
@@ -50,6 +50,7 @@ const MAX_BACKUPS = 3;
 /** When to look again while it is not known how long to wait. */
 const LOOK_AGAIN_MS = 50;
 const ALARM_EVERY_MS = 1_000;
+const TOO_FAST = "its ids are made as fast as its layout allows, or the clock went back a little";
 /** Renewals are so frequent that two of them may fail before the reservation ends. */
 const RENEWALS_PER_RESERVATION = 3;
 
@@ -100,27 +101,38 @@ export class WorkerSlots {
     const { verdict } = generator;
     const { tag } = this.#options;
     if (verdict.type === "ready") return { type: "again" };
-    if (verdict.type === "wait") return { type: "wait", ms: verdict.ms };
+    if (verdict.type === "wait") return { type: "wait", ms: verdict.ms, why: TOO_FAST };
     if (verdict.type === "exhausted") return { type: "refuse", error: timestampExhausted(tag) };
     if (verdict.type === "clock-back") {
       this.#alarm({ type: "clock-back", tag, driftMs: verdict.driftMs });
       return this.#wayBack(verdict.driftMs);
     }
+    let why = "no time is reserved for its ids yet";
     if (verdict.aheadMs > MAX_LEAD_MS) {
+      why = `the clock is ${Math.ceil(verdict.aheadMs)} ms ahead of what the registry reserves by its own`;
       this.#alarm({ type: "clock-ahead", tag, aheadMs: verdict.aheadMs });
     }
     if (holder.error !== undefined && isFinal(holder.error)) {
       return { type: "refuse", error: holder.error };
     }
     holder.hurry();
-    return { type: "wait", ms: LOOK_AGAIN_MS };
+    return { type: "wait", ms: LOOK_AGAIN_MS, why };
   }
 
   /** Why a call that cannot wait is refused. */
   refusal(way: Exclude<Way, { type: "again" }>): IdmintError {
     if (way.type === "refuse") return way.error;
-    const ms = Math.max(1, Math.ceil(way.ms));
-    return segmentNotReady(this.#options.tag, ms, this.#active.holder.error);
+    const { tag } = this.#options;
+    const cause = this.#active.holder.error;
+    return new IdmintError(
+      "SEGMENT_NOT_READY",
+      `no id of tag "${tag}" can be made now: ${way.why}`,
+      {
+        metadata: { tag },
+        retryAfterMs: Math.max(1, Math.ceil(way.ms)),
+        ...(cause === undefined ? {} : { cause }),
+      },
+    );
   }
 
   /** Makes nothing more, and releases the leases. */
@@ -136,7 +148,7 @@ export class WorkerSlots {
     if (kind.clockPolicy === "BACKUP_WORKER") way = this.#changeSlot();
     if (kind.clockPolicy === "EXTENSION" && this.#hasNextExtension(this.#active)) {
       this.#active.holder.hurry();
-      way = { type: "wait", ms: LOOK_AGAIN_MS };
+      way = { type: "wait", ms: LOOK_AGAIN_MS, why: "its next extension is not saved yet" };
     }
     return way ?? { type: "refuse", error: clockMovedBackwards(tag, driftMs) };
   }
@@ -159,7 +171,7 @@ export class WorkerSlots {
       if (this.#slots.some((slot) => !slot.isHeld)) return undefined;
       this.#addSlot(`${this.#options.instance}#${this.#slots.length}`).holder.run();
     }
-    return { type: "wait", ms: LOOK_AGAIN_MS };
+    return { type: "wait", ms: LOOK_AGAIN_MS, why: "its backup worker is not leased yet" };
   }
 
   #hasNextExtension(slot: Slot): boolean {

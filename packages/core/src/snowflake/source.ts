@@ -1,7 +1,7 @@
 import { IdmintError } from "../errors.ts";
 import type { Abort } from "../ports.ts";
 import { countOf, type Segment } from "../segment/segment.ts";
-import { type SlotsOptions, type SlotsPorts, type Way, WorkerSlots } from "./slots.ts";
+import { type SlotsOptions, type SlotsPorts, WorkerSlots } from "./slots.ts";
 
 export interface SnowflakeOptions extends SlotsOptions {
   /** Most calls that may wait. */
@@ -156,8 +156,9 @@ export class SnowflakeSource {
     // Short deadlines keep half of their time for waiting.
     const margin = Math.min(ANSWER_MARGIN_MS, waitMs / 2);
     const cancelTimer = this.#ports.timers.after(waitMs - margin, () => {
-      const way: Way = this.#slots.consider();
-      giveUp(this.#slots.refusal(way.type === "again" ? { type: "wait", ms: 1 } : way));
+      const way = this.#slots.consider();
+      const why = "other calls were before it";
+      giveUp(this.#slots.refusal(way.type === "again" ? { type: "wait", ms: 1, why } : way));
     });
     const onAbort = (): void => giveUp(cancelled());
     call?.signal?.addEventListener("abort", onAbort, { once: true });

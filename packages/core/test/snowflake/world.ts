@@ -52,6 +52,8 @@ export class World {
   now = 0;
   /** By how much the registry's clock is ahead. */
   registryOffsetMs = 0;
+  /** What the registry answers to every call. */
+  refusal: IdmintError | undefined;
   #happenings: Happening[] = [];
   readonly rows = new Map<string, Worker>();
   /** By data centre, worker id and extension. */
@@ -126,6 +128,7 @@ export class World {
     this.at(this.now + fate.toMs, undefined, () => {
       if (fate.way === "lost") return answer(() => reject(unknown));
       try {
+        if (this.refusal !== undefined) throw this.refusal;
         const value = run();
         answer(() => (fate.way === "ok" ? resolve(value) : reject(unknown)));
       } catch (error) {
