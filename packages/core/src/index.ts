@@ -142,10 +142,11 @@ export {
   timeOf,
 } from "./snowflake/layout.ts";
 export type { SlotsOptions, SlotsPorts, SnowflakeEvent } from "./snowflake/slots.ts";
-export { type SnowflakeCall, type SnowflakeOptions, SnowflakeSource } from "./snowflake/source.ts";
+export { type SnowflakeOptions, SnowflakeSource } from "./snowflake/source.ts";
 export {
   type ClockPolicy,
   firstIdOf,
+  type KeyCheck,
   type Format,
   type ObjectIdKind,
   type Order,

@@ -267,6 +267,8 @@ export interface GiveBackStore {
 export interface TagChange {
   readonly description?: string;
   readonly settings?: Pick<TagSettings, "order" | "ceiling" | "kind">;
+  /** How ids are written, as a whole: what is absent in it is taken away. */
+  readonly texts?: Pick<TagSettings, "format" | "unguessable">;
   /** The change touches something that is immutable after the first id: refused (FIELD_IMMUTABLE) if version > 0. */
   readonly onlyIfUnissued: boolean;
 }

@@ -137,12 +137,24 @@ export interface Format {
   readonly template: string;
 }
 
+/** A key that ids of a tag were made with: its number, and what tells it from other keys without saying it. */
+export interface KeyCheck {
+  readonly keyId: number;
+  /** 16 hexadecimal digits. */
+  readonly check: string;
+}
+
 /** By which key the numbers of a tag are permuted. The key itself is in the configuration of servers only. */
 export interface Unguessable {
   /** Number of the key; 1 … 10^keyDigits − 1. */
   readonly keyId: number;
   /** How many of the highest decimal digits of an id hold the number of its key; 1 … 3. */
   readonly keyDigits: number;
+  /**
+   * Every key the tag ever had, that of keyId included, ascending by number. A server whose key of a number has another
+   * check refuses: two keys under one number would make the same ids of different numbers.
+   */
+  readonly keys: readonly KeyCheck[];
 }
 
 /** What a caller decides about a tag. */

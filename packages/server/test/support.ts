@@ -143,7 +143,7 @@ export async function refusalOf(answer: Promise<unknown>): Promise<Refusal> {
 }
 
 export function generateId({ ids }: Pick<TestServer, "ids">, tag: string, timeoutMs?: number) {
-  return call(ids, IdServiceService.generateId, { tag }, timeoutMs);
+  return call(ids, IdServiceService.generateId, { tag, name: "" }, timeoutMs);
 }
 
 /** Makes a tag of kind segment. */

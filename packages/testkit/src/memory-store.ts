@@ -208,6 +208,7 @@ export class MemoryStore implements Store, AcceptStore {
       const next = {
         ...row,
         ...change.settings,
+        ...change.texts,
         description: change.description ?? row.description,
       };
       return this.#change({ ...next, floor: isUnissued ? firstIdOf(next.kind) - 1n : row.floor });
@@ -425,9 +426,17 @@ function slotsKept(old: TagKind | undefined, kind: TagKind): TagKind {
   return { ...kind, slotsId: old.slotsId };
 }
 
-/** Settings without the Redis shard and the slots, which servers choose. */
-function unplaced({ name, description, order, ceiling, kind }: TagSettings): TagSettings {
-  const settings = { name, description, order, ceiling };
+/** Settings without the Redis shard, the slots and the keys of before, which servers choose. */
+function unplaced(tag: TagSettings): TagSettings {
+  const { name, description, order, ceiling, kind, format, unguessable } = tag;
+  const settings = {
+    name,
+    description,
+    order,
+    ceiling,
+    ...(format === undefined ? {} : { format }),
+    ...(unguessable === undefined ? {} : { unguessable: { ...unguessable, keys: [] } }),
+  };
   if (kind.kind === "ticket") return { ...settings, kind: { ...kind, slotsId: "" } };
   if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
   if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };

@@ -1,16 +1,21 @@
 import { invalidField } from "../errors.ts";
-import { firstIdOf, type TagSettings } from "../tag.ts";
+import { firstIdOf, type TagSettings, type Unguessable } from "../tag.ts";
 import { domainOf, idRange } from "../unguessable/domain.ts";
 import { TextFormat } from "./format.ts";
 import type { FormatSubject } from "./subject.ts";
 import { parseTemplate } from "./template.ts";
+
+/** What the texts of a tag depend on. */
+interface FormattedTag extends Pick<TagSettings, "kind" | "ceiling" | "format"> {
+  readonly unguessable?: Pick<Unguessable, "keyDigits">;
+}
 
 /**
  * The format of a tag; undefined when its ids are written as numbers. `offsetAt` knows time zones. INVALID_ARGUMENT when
  * the template is none, or does not fit the tag.
  */
 export function textFormatOf(
-  tag: Pick<TagSettings, "kind" | "ceiling" | "format" | "unguessable">,
+  tag: FormattedTag,
   offsetAt?: FormatSubject["offsetAt"],
 ): TextFormat | undefined {
   if (tag.format === undefined) return undefined;
@@ -20,7 +25,7 @@ export function textFormatOf(
   return new TextFormat(parseTemplate(tag.format.template), subject);
 }
 
-function subjectOf(tag: Pick<TagSettings, "kind" | "ceiling" | "unguessable">): FormatSubject {
+function subjectOf(tag: FormattedTag): FormatSubject {
   const { kind, ceiling, unguessable } = tag;
   if (unguessable !== undefined) {
     const { min, max } = idRange(domainOf(ceiling, unguessable.keyDigits));

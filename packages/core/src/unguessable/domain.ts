@@ -51,7 +51,9 @@ export function idRange(domain: UnguessableDomain): { readonly min: bigint; read
 /** What keeps the ids of a tag from being unguessable, by field below `field`; empty when nothing does. */
 export function unguessableViolations(
   field: string,
-  settings: Pick<TagSettings, "kind" | "order" | "ceiling"> & { readonly unguessable: Unguessable },
+  settings: Pick<TagSettings, "kind" | "order" | "ceiling"> & {
+    readonly unguessable: Pick<Unguessable, "keyId" | "keyDigits">;
+  },
 ): FieldViolation[] {
   const { kind, order, ceiling, unguessable } = settings;
   if (kind.kind !== "segment" && kind.kind !== "ticket") {

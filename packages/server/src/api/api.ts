@@ -1,7 +1,9 @@
+import type { DecodeService } from "../service/decode.ts";
 import type { IdService } from "../service/ids.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { TagService } from "../service/tags.ts";
+import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler } from "./method.ts";
 import { nodeHandlers } from "./node-service.ts";
@@ -15,15 +17,17 @@ export const allowAll: Authorise = () => undefined;
 
 export function createApi(services: {
   readonly ids: IdService;
+  readonly decoder: DecodeService;
   readonly tags: TagService;
   readonly node: NodeService;
   readonly authorise: Authorise;
   readonly emit: Emit;
 }): Api {
-  const { ids, tags, node, authorise, emit } = services;
+  const { ids, decoder, tags, node, authorise, emit } = services;
   const ports = { authorise, isDraining: () => node.draining, emit };
   const handlers = [
     ...idHandlers(ids, ports),
+    decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
     ...nodeHandlers(node, ports),
   ];

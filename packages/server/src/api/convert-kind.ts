@@ -3,10 +3,20 @@ import {
   type PeriodUnit as UnitName,
   type SequenceKind as DomainSequence,
   type TagKind,
+  type UuidKind as DomainUuid,
 } from "@idmint/core";
-import { PeriodUnit, SequenceBackend, type SequenceKind, type Tag } from "@idmint/proto";
+import {
+  DceDomain,
+  ObjectIdVariant,
+  PeriodUnit,
+  SequenceBackend,
+  type SequenceKind,
+  type Tag,
+  type UuidKind,
+} from "@idmint/proto";
 import type { KindDraft } from "../service/kinds/draft.ts";
 import type { SequenceDraft } from "../service/kinds/sequence.ts";
+import { uuidDraftOf } from "../service/kinds/uuid.ts";
 import { durationOf, millisecondsOf } from "./duration.ts";
 
 type Kind = NonNullable<Tag["kind"]>;
@@ -23,6 +33,19 @@ const BACKENDS: ReadonlyMap<number, "STORE" | "REDIS" | undefined> = new Map([
   [SequenceBackend.UNSPECIFIED, undefined],
   [SequenceBackend.STORE, "STORE" as const],
   [SequenceBackend.REDIS, "REDIS" as const],
+]);
+
+const DOMAINS: ReadonlyMap<number, "PERSON" | "GROUP" | "ORG" | undefined> = new Map([
+  [DceDomain.UNSPECIFIED, undefined],
+  [DceDomain.PERSON, "PERSON" as const],
+  [DceDomain.GROUP, "GROUP" as const],
+  [DceDomain.ORG, "ORG" as const],
+]);
+
+const VARIANTS: ReadonlyMap<number, "CLASSIC" | "MACHINE_PROCESS" | undefined> = new Map([
+  [ObjectIdVariant.UNSPECIFIED, undefined],
+  [ObjectIdVariant.CLASSIC, "CLASSIC" as const],
+  [ObjectIdVariant.MACHINE_PROCESS, "MACHINE_PROCESS" as const],
 ]);
 
 /** The settings of a kind as callers see them. */
@@ -43,9 +66,20 @@ export function kindOf(kind: TagKind): Kind {
     }
     case "ticket":
       return { $case: "ticket", value: { start: kind.start, slots: kind.slots } };
+    case "uuid":
+      return { $case: "uuid", value: uuidOf(kind) };
+    case "object_id":
+      return { $case: "objectId", value: { variant: ObjectIdVariant[kind.variant] } };
     default:
       return kind satisfies never;
   }
+}
+
+function uuidOf(kind: DomainUuid): UuidKind {
+  const { domain, number, ...others } = uuidDraftOf(kind);
+  const named = domain === undefined || domain === "UNKNOWN" ? "UNSPECIFIED" : domain;
+  const { version, namespace } = others;
+  return { version, namespace, domain: DceDomain[named], number };
 }
 
 function sequenceOf({ start, periods, redis }: DomainSequence): SequenceKind {
@@ -78,6 +112,16 @@ export function kindDraftOf(kind: Kind): KindDraft {
     case "ticket": {
       const { start, slots } = kind.value;
       return { kind: "ticket", start, slots, slotsId: undefined };
+    }
+    case "uuid": {
+      const { version, namespace, domain, number } = kind.value;
+      const named = DOMAINS.has(domain) ? DOMAINS.get(domain) : "UNKNOWN";
+      return { kind: "uuid", version, namespace, domain: named, number };
+    }
+    case "objectId": {
+      const { variant } = kind.value;
+      const named = VARIANTS.has(variant) ? VARIANTS.get(variant) : "UNKNOWN";
+      return { kind: "object_id", variant: named };
     }
     default:
       return kind satisfies never;

@@ -53,7 +53,15 @@ export function tagOf(tag: DomainTag): Tag {
     updateTime: new Date(tag.updatedAtMs),
     etag: etagOf(tag),
     period: presentPeriod(tag),
+    format: tag.format === undefined ? undefined : { template: tag.format.template },
+    unguessable: unguessableOf(tag),
   };
+}
+
+function unguessableOf({ unguessable }: DomainTag): Tag["unguessable"] {
+  if (unguessable === undefined) return undefined;
+  const { keyId, keyDigits } = unguessable;
+  return { keyId, keyDigits };
 }
 
 function presentPeriod({ kind, periodStart: start }: DomainTag): string {
@@ -66,7 +74,8 @@ export function draftOf(tag: Tag): TagDraft {
   const { name, description, ceiling } = tag;
   const order = ORDERS.has(tag.order) ? ORDERS.get(tag.order) : "UNKNOWN";
   const kind = tag.kind === undefined ? undefined : kindDraftOf(tag.kind);
-  return { name, description, order, ceiling, kind };
+  const { unguessable } = tag;
+  return { name, description, order, ceiling, kind, format: tag.format?.template, unguessable };
 }
 
 /** What only the server may say of a tag, where a caller did. */

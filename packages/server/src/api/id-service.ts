@@ -27,7 +27,7 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         name: "GenerateId",
         request: GenerateIdRequest,
         response: GenerateIdResponse,
-        call: ({ tag }, context) => map(ids.generateId(tag, context), oneId),
+        call: ({ tag, name }, context) => map(ids.generateId(tag, context, name), oneId),
       },
       ports,
     ),
@@ -77,6 +77,7 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
           epoch: 0n,
           error,
           period: "",
+          texts: [],
         }),
       },
       ports,
@@ -94,35 +95,39 @@ function streamOf(
     const tag = named === "" ? lastTag : named;
     lastTag = tag;
     if (count === 0 || count === 1) {
-      return map(ids.generateId(tag, patience), ({ id, epoch, period }) => ({
+      return map(ids.generateId(tag, patience), ({ id, text, epoch, period }) => ({
         call,
         id,
         segments: NO_SEGMENTS,
         epoch,
         period: period === undefined ? "" : periodName(period),
+        texts: text === "" ? NO_TEXTS : [text],
       }));
     }
-    const many = ids.generateIds({ tag, count, asList: false }, patience);
-    return map(many, ({ segments, epoch, period }) => ({
+    const many = ids.generateIds({ tag, count, asList: false, textsAnyway: true }, patience);
+    return map(many, ({ segments, texts, epoch, period }) => ({
       call,
       id: 0n,
       segments: segmentsOf(segments),
       epoch,
       period: period === undefined ? "" : periodName(period),
+      texts: [...texts],
     }));
   };
 }
 
 const NO_SEGMENTS: StreamIdsResponse["segments"] = [];
+const NO_TEXTS: string[] = [];
 
-function oneId({ id, epoch, period }: OneId): GenerateIdResponse {
-  if (period === undefined) return { id, epoch, period: "", text: "", periodEndTime: undefined };
+function oneId({ id, text, epoch, period }: OneId): GenerateIdResponse {
+  if (period === undefined) return { id, epoch, period: "", text, periodEndTime: undefined };
   const answer = periodOf(period);
-  return { id, epoch, text: periodText(answer.period, id), ...answer };
+  return { id, epoch, text: text === "" ? periodText(answer.period, id) : text, ...answer };
 }
 
-function manyIds({ segments, ids, epoch, period }: ManyIds): GenerateIdsResponse {
-  return { segments: segmentsOf(segments), ids: [...ids], epoch, ...periodOf(period) };
+function manyIds({ segments, ids, texts, epoch, period }: ManyIds): GenerateIdsResponse {
+  const written = { ids: [...ids], texts: [...texts] };
+  return { segments: segmentsOf(segments), ...written, epoch, ...periodOf(period) };
 }
 
 function allocation(answer: Allocation): AllocateSegmentResponse {

@@ -6,6 +6,7 @@ import {
   duration,
   flag,
   integer,
+  keyFiles,
   listOf,
   oneOf,
   type OptionType,
@@ -40,6 +41,7 @@ export interface Config {
   readonly ticketUrls: ReadonlyMap<string, string>;
   readonly ticketPassword: string | undefined;
   readonly ticketTimeoutMs: number;
+  readonly unguessableKeys: ReadonlyMap<number, string>;
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
@@ -192,6 +194,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     duration("100ms", "60s"),
     "1s",
     "Longest wait for one answer of a ticket database. After it the outcome is unknown, what may have been granted is a gap, and the next one is asked.",
+  ),
+  unguessableKeys: option(
+    "unguessable.keys",
+    keyFiles,
+    "",
+    "Files with the keys of unguessable ids, by the number of the key. Each holds one line of 32, 48 or 64 hexadecimal digits, as `openssl rand -hex 32` makes them, and can be read by its owner and group at most. The same on every server, for ever.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",

@@ -144,6 +144,24 @@ export const storeUrl: OptionType<string> = {
   },
 };
 
+const MAX_KEY_FILES = 64;
+const MAX_KEY_ID = 999;
+
+/** Files with keys, by the numbers of the keys: `1=PATH,2=PATH`. */
+export const keyFiles: OptionType<ReadonlyMap<number, string>> = {
+  placeholder: "number=path,…",
+  accepts: `up to ${MAX_KEY_FILES} of number=path with commas between them, each number 1 to ${MAX_KEY_ID} and there once`,
+  parse: (value) => {
+    const files = new Map<number, string>();
+    for (const part of value === "" ? [] : value.split(",")) {
+      const [, number, path] = /^([1-9]\d{0,2})=(.+)$/.exec(part.trim()) ?? [];
+      if (path === undefined || files.has(Number(number))) return undefined;
+      files.set(Number(number), path);
+    }
+    return files.size <= MAX_KEY_FILES ? files : undefined;
+  },
+};
+
 const MAX_NAMED_URLS = 64;
 const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 

@@ -14,6 +14,8 @@ export async function makeDemoTag(tags: Pick<TagService, "create">): Promise<voi
     order: undefined,
     ceiling: 0n,
     kind: DEFAULT_SEGMENT,
+    format: undefined,
+    unguessable: undefined,
   };
   try {
     await tags.create(draft, []);

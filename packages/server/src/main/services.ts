@@ -4,6 +4,7 @@ import type { Authorise } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
+import { DecodeService } from "../service/decode.ts";
 import { Directory } from "../service/directory.ts";
 import type { Emit } from "../service/events.ts";
 import { Grants } from "../service/grants.ts";
@@ -18,6 +19,7 @@ import { TagService } from "../service/tags.ts";
 import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
 import type { RedisTags } from "./redis.ts";
 import { realSystem, type System } from "./system.ts";
+import { createTextMakers, createTextPorts } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
 /** Allocations that can still be given back; more push the oldest out. */
@@ -67,12 +69,14 @@ export function createServices(
     { system, store, raises, counters, emit },
     STORE_GRACE_MS,
   );
+  const texts = createTextPorts(config);
+  const makers = createTextMakers(system);
   const makeSource = sourceMaker(
-    { ...common, grants, elsewhere: elsewhere.sourceOf },
+    { ...common, grants, makers, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
   );
   const directory = new Directory(
-    { ...common, grants, lookup, random, makeSource },
+    { ...common, grants, lookup, random, makeSource, texts },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const poll = new Poll({
@@ -102,8 +106,9 @@ export function createServices(
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
   const { redis, placement } = elsewhere;
-  const tags = new TagService({ store, placement, directory, gate, wallClock });
-  const api = createApi({ ids, tags, node, authorise, emit });
+  const tags = new TagService({ store, placement, directory, gate, texts, wallClock });
+  const decoder = new DecodeService({ store, gate, texts });
+  const api = createApi({ ids, decoder, tags, node, authorise, emit });
   return { api, counters, directory, ids, node, poll, redis, tags };
 }
 

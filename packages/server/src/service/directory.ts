@@ -44,6 +44,7 @@ import type { Grants } from "./grants.ts";
 import type { Lookup } from "./lookup.ts";
 import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
 import type { MakeSource } from "./sources.ts";
+import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
@@ -63,6 +64,7 @@ export interface DirectoryPorts {
   readonly grants: Grants;
   readonly lookup: Lookup;
   readonly makeSource: MakeSource;
+  readonly texts: TextPorts;
   readonly guard: VersionGuard;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -272,14 +274,26 @@ export class Directory {
     const options = this.#bufferOptions(order, kind);
     const buffer = new SegmentBuffer<Receipt>(name, options, this.#bufferPorts);
     const rules = this.#rulesOf(tag, kind);
-    return { name, revision, rules, buffer, usedAt: this.#tick, fencedAs: "" };
+    const text = this.#textOf(tag);
+    return { name, revision, rules, buffer, usedAt: this.#tick, fencedAs: "", text };
   }
 
   #source(tag: Tag, kind: SourceKind): SourceEntry {
     const { name, state, order, revision } = tag;
     const source = this.#ports.makeSource(tag);
     const rules = { state, order, kind };
-    return { name, revision, rules, buffer: undefined, source, usedAt: this.#tick, fencedAs: "" };
+    const common = { name, revision, usedAt: this.#tick, fencedAs: "", text: this.#textOf(tag) };
+    return { ...common, rules, buffer: undefined, source };
+  }
+
+  /** A format or a key that cannot be used here is what callers of the tag are refused with; others are served. */
+  #textOf(tag: Tag): TagText | IdmintError | undefined {
+    if (tag.format === undefined && tag.unguessable === undefined) return undefined;
+    try {
+      return new TagText(tag, this.#ports.texts);
+    } catch (thrown) {
+      return IdmintError.from(thrown);
+    }
   }
 
   async #load(request: LoadRequest, tag: string): Promise<Load<Receipt>> {
@@ -296,6 +310,7 @@ export class Directory {
       this.#replace(entry, tag);
       return;
     }
+    if (tag.revision > entry.revision) entry.text = this.#textOf(tag);
     entry.revision = tag.revision;
     issuerOf(entry).observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);

@@ -9,6 +9,7 @@ import type {
 } from "@idmint/core";
 import type { Patience } from "./call.ts";
 import type { Receipt } from "./give-back.ts";
+import type { TagText } from "./tag-text.ts";
 import type { TagRules } from "./sharing.ts";
 
 /** Every kind whose ids do not come out of a server's segments. */
@@ -22,6 +23,8 @@ interface CommonEntry {
   usedAt: number;
   /** Which refusal it is fenced with; empty when it issues. */
   fencedAs: string;
+  /** How its ids are written, or why they cannot be; undefined where they are plain numbers. */
+  text: TagText | IdmintError | undefined;
 }
 
 /** A tag of kind segment that this server works with. There may be 100,000 of them, so it holds nothing it can do without. */
@@ -60,6 +63,8 @@ interface Issuer {
 export interface TakenIds {
   /** In ascending order, as many ids as were asked for. */
   readonly segments: readonly Segment[];
+  /** Instead of segments, for kinds whose ids are no numbers. */
+  readonly texts?: readonly string[];
   readonly epoch: bigint;
   /** The period they all belong to; undefined for tags without periods. */
   readonly period: Period | undefined;
@@ -67,8 +72,8 @@ export interface TakenIds {
 
 /** What issues the ids of one tag that is not of kind segment. */
 export interface TagSource extends Issuer {
-  /** Exactly `count` ids, all or none; it never waits past the call's deadline. Rejects with the refusals of the tag. */
-  take(count: number, call: Patience): Promise<TakenIds>;
+  /** Exactly `count` ids (made of `name`, where the kind has names), all or none; it never waits past the call's deadline. Rejects with the refusals of the tag. */
+  take(count: number, call: Patience, name?: string): Promise<TakenIds>;
   /** A newer record of the tag was seen, of the same kind and counted in the same way. */
   update(tag: Tag): void;
   /** Stops issuing for good, with `error` to whoever waits or asks; answers how many ids it held, which are a gap. */

@@ -5,16 +5,19 @@ import {
   type FieldViolation,
   IdmintError,
   idsOf,
+  invalidField,
   type Order,
   type Period,
   type Segment,
+  segmentOf,
   tagNameViolation,
 } from "@idmint/core";
 import type { Patience } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { Directory } from "./directory.ts";
-import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
+import type { Entry, SegmentEntry, SourceEntry, TakenIds } from "./entries.ts";
 import type { ReleaseTokens } from "./release-tokens.ts";
+import { TagText } from "./tag-text.ts";
 
 /** Longest release token anybody gets; longer ones are not worth looking up. */
 const MAX_TOKEN_LENGTH = 64;
@@ -25,7 +28,10 @@ export interface IdLimits {
 }
 
 export interface OneId {
+  /** 0 for tags whose ids are text. */
   readonly id: bigint;
+  /** Empty for tags whose ids are numbers. */
+  readonly text: string;
   readonly epoch: bigint;
   /** Undefined for tags without periods. */
   readonly period: Period | undefined;
@@ -34,6 +40,8 @@ export interface OneId {
 export interface ManyIds {
   readonly segments: readonly Segment[];
   readonly ids: readonly bigint[];
+  /** Instead of both, for tags whose ids are text. */
+  readonly texts: readonly string[];
   readonly epoch: bigint;
   /** Period all of them belong to; undefined for tags without periods. */
   readonly period: Period | undefined;
@@ -74,24 +82,33 @@ export class IdService {
     this.#counters = ports.counters;
   }
 
-  /** One id. */
-  generateId(tag: string, call: Patience): OneId | Promise<OneId> {
+  /** One id; made of `name` for kinds whose ids are, and for no others. */
+  generateId(tag: string, call: Patience, name = ""): OneId | Promise<OneId> {
     const entry = this.#directory.get(tag);
-    if (entry === undefined) return this.#generateUnknown(tag, call);
+    if (entry === undefined) return this.#generateUnknown(tag, call, name);
     const { buffer } = entry;
-    if (buffer === undefined) return this.#oneOfSource(entry, call);
+    if (buffer === undefined) return this.#oneOfSource(entry, call, name);
+    if (name !== "") throw withoutNames();
+    assertWritable(entry);
     const id = buffer.next(call);
     if (typeof id !== "bigint") return this.#oneLater(entry, id);
-    this.#counters.issuedIds++;
-    return { id, epoch: buffer.epoch, period: undefined };
+    return this.#one(entry, id, buffer.epoch, undefined);
   }
 
-  /** Exactly `count` ids, as segments or one by one; all or none. */
+  /**
+   * Exactly `count` ids, as segments or one by one; all or none. Ids that are text are one by one in either case, and only
+   * for callers that asked for that, unless `textsAnyway`.
+   */
   generateIds(
-    request: { readonly tag: string; readonly count: number; readonly asList: boolean },
+    request: {
+      readonly tag: string;
+      readonly count: number;
+      readonly asList: boolean;
+      readonly textsAnyway?: boolean;
+    },
     call: Patience,
   ): ManyIds | Promise<ManyIds> {
-    const { tag, count, asList } = request;
+    const { tag, count, asList, textsAnyway = false } = request;
     const { countAsList, countAsSegments } = this.#limits;
     assertNoViolations(
       tagNameViolation("tag", tag),
@@ -99,24 +116,26 @@ export class IdService {
         ? countViolation("count", count, countAsList, "ask without as_list for more")
         : countViolation("count", count, countAsSegments, "ask several times for more"),
     );
-    const manyIds = (
-      segments: readonly Segment[],
-      epoch: bigint,
-      period: Period | undefined,
-    ): ManyIds => ({
-      segments: asList ? [] : segments,
-      ids: asList ? [...idsOf(segments)] : [],
-      epoch,
-      period,
-    });
-    const answer = ({ buffer }: SegmentEntry, segments: readonly Segment[]): ManyIds =>
-      manyIds(segments, buffer.epoch, undefined);
-    const fromSource = async (entry: SourceEntry): Promise<ManyIds> => {
-      const { segments, epoch, period } = await entry.source.take(count, call);
-      this.#counters.issuedIds += count;
-      return manyIds(segments, epoch, period);
+    const before = (entry: Entry): void => {
+      const most = Math.min(mostAtOnce(entry), writesText(entry) ? countAsList : Infinity);
+      assertNoViolations(
+        countViolation("count", count, most, "ask several times for more"),
+        asList || textsAnyway || !writesText(entry)
+          ? undefined
+          : { field: "as_list", description: "must be true: the ids of this tag are text" },
+      );
     };
-    return this.#take({ tag, count, after: 0n, allowFewer: false, answer, fromSource }, call);
+    const answer = (entry: SegmentEntry, segments: readonly Segment[]): ManyIds =>
+      manyIds(entry, asList, { segments, epoch: entry.buffer.epoch, period: undefined });
+    const fromSource = async (entry: SourceEntry): Promise<ManyIds> => {
+      const taken = await entry.source.take(count, call);
+      this.#counters.issuedIds += count;
+      return manyIds(entry, asList, taken);
+    };
+    return this.#take(
+      { tag, count, after: 0n, allowFewer: false, before, answer, fromSource },
+      call,
+    );
   }
 
   /**
@@ -142,7 +161,8 @@ export class IdService {
       const maxCount = this.#limits.countAsSegments;
       return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
     };
-    const take = { tag, count, after, allowFewer: true, answer, fromSource: refuseToAllocate };
+    const common = { tag, count, after, allowFewer: true };
+    const take = { ...common, before: refuseWritten, answer, fromSource: refuseToAllocate };
     return this.#take(take, call);
   }
 
@@ -178,24 +198,42 @@ export class IdService {
     return accepted;
   }
 
-  async #generateUnknown(tag: string, call: Patience): Promise<OneId> {
+  async #generateUnknown(tag: string, call: Patience, name: string): Promise<OneId> {
     const entry = await this.#directory.find(tag, call);
-    if (entry.buffer === undefined) return this.#oneOfSource(entry, call);
+    if (entry.buffer === undefined) return this.#oneOfSource(entry, call, name);
+    if (name !== "") throw withoutNames();
+    assertWritable(entry);
     return this.#oneLater(entry, entry.buffer.next(call));
   }
 
-  async #oneLater({ buffer }: SegmentEntry, waited: bigint | Promise<bigint>): Promise<OneId> {
+  async #oneLater(entry: SegmentEntry, waited: bigint | Promise<bigint>): Promise<OneId> {
     const id = await waited;
-    this.#counters.issuedIds++;
-    return { id, epoch: buffer.epoch, period: undefined };
+    return this.#one(entry, id, entry.buffer.epoch, undefined);
   }
 
-  async #oneOfSource({ source }: SourceEntry, call: Patience): Promise<OneId> {
-    const { segments, epoch, period } = await source.take(1, call);
+  async #oneOfSource(entry: SourceEntry, call: Patience, name: string): Promise<OneId> {
+    assertWritable(entry);
+    if (name !== "" && entry.rules.kind.kind !== "uuid") throw withoutNames();
+    const { segments, texts, epoch, period } = await entry.source.take(1, call, name);
+    const [text] = texts ?? [];
+    if (text !== undefined) {
+      this.#counters.issuedIds++;
+      return { id: 0n, text, epoch, period };
+    }
     const [first] = segments;
     if (first === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
+    return this.#one(entry, first.base, epoch, period);
+  }
+
+  #one(entry: Entry, id: bigint, epoch: bigint, period: Period | undefined): OneId {
+    if (entry.text === undefined) {
+      this.#counters.issuedIds++;
+      return { id, text: "", epoch, period };
+    }
+    const text = assertWritable(entry);
+    text?.assertCovers(epoch);
     this.#counters.issuedIds++;
-    return { id: first.base, epoch, period };
+    return { epoch, period, ...(text?.write(id, period) ?? { id, text: "" }) };
   }
 
   #take<T>(request: Take<T>, call: Patience): T | Promise<T> {
@@ -209,6 +247,8 @@ export class IdService {
   }
 
   #takeFrom<T>(entry: Entry, request: Take<T>, call: Patience): T | Promise<T> {
+    assertWritable(entry);
+    request.before(entry);
     if (entry.buffer === undefined) return request.fromSource(entry);
     const { count, after, allowFewer } = request;
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
@@ -239,10 +279,57 @@ interface Take<T> {
   readonly count: number;
   readonly after: bigint;
   readonly allowFewer: boolean;
+  /** Refuses what the tag does not allow, before any ids are taken. */
+  readonly before: (entry: Entry) => void;
   /** Of ids that a buffer issued. */
   readonly answer: (entry: SegmentEntry, segments: readonly Segment[]) => T;
   /** Takes the ids of a tag that has no buffer. */
   readonly fromSource: (entry: SourceEntry) => T | Promise<T>;
+}
+
+/** How the ids of an entry are written, where they are; throws why they cannot be. */
+function assertWritable({ text }: Entry): TagText | undefined {
+  if (text instanceof IdmintError) throw text;
+  return text;
+}
+
+/** Whether the ids of an entry are text, and no numbers. */
+function writesText({ text, rules }: Entry): boolean {
+  const { kind } = rules.kind;
+  return kind === "uuid" || kind === "object_id" || (text instanceof TagText && text.isText);
+}
+
+function mostAtOnce({ text }: Entry): number {
+  return text instanceof TagText ? text.maxCount : Infinity;
+}
+
+function manyIds(entry: Entry, asList: boolean, taken: TakenIds): ManyIds {
+  const { segments, texts, epoch, period } = taken;
+  const none = { segments: [], ids: [], texts: [], epoch, period };
+  if (texts !== undefined) return { ...none, texts };
+  const writer = assertWritable(entry);
+  if (writer === undefined) {
+    return asList ? { ...none, ids: [...idsOf(segments)] } : { ...none, segments };
+  }
+  writer.assertCovers(epoch);
+  const written = [...idsOf(segments)].map((id) => writer.write(id, period));
+  if (writer.isText) return { ...none, texts: written.map(({ text }) => text) };
+  const ids = written.map(({ id }) => id);
+  return asList ? { ...none, ids } : { ...none, segments: ids.map((id) => segmentOf(id, 1)) };
+}
+
+function withoutNames(): IdmintError {
+  return invalidField("name", "must be empty: the ids of this tag have no names");
+}
+
+/** Ids that were written by a format or a key are not the numbers that segments hold. */
+function refuseWritten({ name, rules, text }: Entry): void {
+  if (text === undefined || rules.kind.kind !== "segment") return;
+  throw new IdmintError(
+    "WRONG_KIND",
+    `ids of tag "${name}" are written by a format or a key, which only servers do; use GenerateId or GenerateIds`,
+    { metadata: { tag: name, kind: "segment" } },
+  );
 }
 
 /** The metadata name the kind, so that an SDK can use the call that is right for it. */

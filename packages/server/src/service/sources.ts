@@ -4,6 +4,7 @@ import type { TagSource } from "./entries.ts";
 import type { Emit } from "./events.ts";
 import type { Grants } from "./grants.ts";
 import { type Counter, GroupedSource, type GroupedSourcePorts } from "./grouped-source.ts";
+import { type TextMakers, TextSource } from "./text-source.ts";
 
 /** Makes the source of a tag that is not of kind segment. */
 export type MakeSource = (tag: Tag) => TagSource;
@@ -12,6 +13,7 @@ export interface SourcesPorts extends Omit<GroupedSourcePorts, "onEvent"> {
   readonly grants: Grants;
   readonly counters: Counters;
   readonly emit: Emit;
+  readonly makers: TextMakers;
   /** Sources of what counts elsewhere than in the store; undefined for tags that this server cannot reach. */
   readonly elsewhere: (tag: Tag, grouped: MakeGrouped) => TagSource | undefined;
 }
@@ -21,7 +23,7 @@ export type MakeGrouped = (counter: Counter) => TagSource;
 
 /** How a server makes sources: sequences of the store by its grants, and the rest as `elsewhere` says. */
 export function sourceMaker(ports: SourcesPorts, options: GroupCommitOptions): MakeSource {
-  const { grants, counters, emit, elsewhere } = ports;
+  const { grants, counters, emit, elsewhere, makers } = ports;
   const grouped: GroupedSourcePorts = {
     clock: ports.clock,
     timers: ports.timers,
@@ -33,6 +35,7 @@ export function sourceMaker(ports: SourcesPorts, options: GroupCommitOptions): M
   };
   return (tag) => {
     const { name, kind } = tag;
+    if (kind.kind === "uuid" || kind.kind === "object_id") return new TextSource(kind, makers);
     const make: MakeGrouped = (counter) => new GroupedSource(name, counter, options, grouped);
     if (kind.kind === "sequence" && kind.redis === undefined) {
       return make(storeCounter(name, grants));

@@ -1,5 +1,6 @@
 import {
   type FieldViolation,
+  type KeyCheck,
   MAX_DESCRIPTION_LENGTH,
   MAX_ID,
   MAX_SAFE_ID,
@@ -13,7 +14,10 @@ import { redisSnowflakeOf } from "./kinds/redis-snowflake.ts";
 import { segmentOf } from "./kinds/segment.ts";
 import { sequenceDraftOf, sequenceOf } from "./kinds/sequence.ts";
 import { ticketOf } from "./kinds/ticket.ts";
+import { objectIdOf, uuidDraftOf, uuidOf } from "./kinds/uuid.ts";
 import type { Placement } from "./placement.ts";
+import type { TextPorts } from "./tag-text.ts";
+import { writingOf } from "./writing.ts";
 
 /** Settings as a caller wrote them: zero and undefined mean the default, and anything may be out of range. */
 export interface TagDraft {
@@ -23,6 +27,10 @@ export interface TagDraft {
   readonly order: Order | "UNKNOWN" | undefined;
   readonly ceiling: bigint;
   readonly kind: KindDraft | undefined;
+  /** Undefined: ids are numbers. */
+  readonly format: string | undefined;
+  /** Undefined: ids are as they were minted. 0 for `keyDigits` means the default. */
+  readonly unguessable: { readonly keyId: number; readonly keyDigits: number } | undefined;
 }
 
 type KindName = TagKind["kind"];
@@ -41,6 +49,8 @@ const ORDERS: Readonly<
   },
   redis_snowflake: { orders: ["UNORDERED"], why: "its ids follow the clock of Redis" },
   ticket: { orders: ["UNORDERED"], why: "its databases issue beside each other" },
+  uuid: { orders: ["UNORDERED"], why: "each server makes them by itself" },
+  object_id: { orders: ["UNORDERED"], why: "each server makes them by itself" },
 };
 
 /** Settings with defaults filled in, or everything that is wrong with them. Nothing is clamped. */
@@ -51,6 +61,9 @@ export function settingsOf(
     readonly nowMs: number;
     /** Where a new tag would count; undefined: the tag has its place already. */
     readonly placement: Placement | undefined;
+    readonly texts: TextPorts;
+    /** Keys the tag had before. */
+    readonly keys: readonly KeyCheck[];
   },
 ):
   | { readonly settings: TagSettings }
@@ -67,18 +80,27 @@ export function settingsOf(
   const kinds = Object.keys(ORDERS).join(", ");
   const missing = `is required: set one of the kinds, which are: ${kinds}`;
   check({ violations }, draft.kind !== undefined, "tag.kind", missing);
-  const context = { name, ceiling, violations, ...ports };
+  const { nowMs, placement } = ports;
+  const context = { name, ceiling, violations, nowMs, placement };
   const kind = draft.kind === undefined ? undefined : kindOf(draft.kind, context);
   const [first, ...others] = violations;
   if (first !== undefined) return { violations: [first, ...others] };
   if (kind === undefined || order === undefined) throw new Error("a violation went missing");
-  return { settings: { name, description, order, ceiling, kind } };
+  const settings = { name, description, order, ceiling, kind };
+  const written = writingOf(draft, settings, ports);
+  return "violations" in written ? written : { settings: { ...settings, ...written } };
 }
 
 /** Settings as a draft that asks for exactly them. */
-export function draftOf({ name, description, order, ceiling, kind }: TagSettings): TagDraft {
-  const kindDraft = kind.kind === "sequence" ? sequenceDraftOf(kind) : kind;
-  return { name, description, order, ceiling, kind: kindDraft };
+export function draftOf(tag: TagSettings): TagDraft {
+  const { name, description, order, ceiling, unguessable } = tag;
+  const format = tag.format?.template;
+  return { name, description, order, ceiling, kind: kindDraftOf(tag.kind), format, unguessable };
+}
+
+function kindDraftOf(kind: TagKind): KindDraft {
+  if (kind.kind === "sequence") return sequenceDraftOf(kind);
+  return kind.kind === "uuid" ? uuidDraftOf(kind) : kind;
 }
 
 function orderOf({ order, kind }: TagDraft, violations: FieldViolation[]): Order | undefined {
@@ -124,6 +146,10 @@ function kindOf(draft: KindDraft, context: KindContext): TagKind {
       return redisSnowflakeOf(draft, context);
     case "ticket":
       return ticketOf(draft, context);
+    case "uuid":
+      return uuidOf(draft, context);
+    case "object_id":
+      return objectIdOf(draft, context);
     default:
       return draft satisfies never;
   }

@@ -9,6 +9,7 @@ import {
 import type { KindDraft } from "./kinds/draft.ts";
 import { DEFAULT_SEGMENT, type SegmentDraft } from "./kinds/segment.ts";
 import { DEFAULT_SEQUENCE, isSameSequence, type SequenceDraft } from "./kinds/sequence.ts";
+import type { TextPorts } from "./tag-text.ts";
 import { draftOf, settingsOf, type TagDraft } from "./tag-settings.ts";
 
 /** Most paths a mask may have; there are fewer fields than that. */
@@ -37,10 +38,20 @@ const PATHS: ReadonlyMap<string, Path> = new Map([
   ["sequence.time_zone", ofSequence("timeZone")],
   ["sequence.keep_for", ofSequence("keepForMs")],
   ["sequence.step", ofSequence("step")],
+  ["unguessable.key_id", { kind: undefined, merge: withKeyId }],
 ]);
 
 function top(field: "description" | "order" | "ceiling"): Path {
   return { kind: undefined, merge: (old, draft) => ({ ...old, [field]: draft[field] }) };
+}
+
+/** A tag changes to another key; whether it has one at all never changes. */
+function withKeyId(old: TagDraft, draft: TagDraft): TagDraft {
+  if (old.unguessable === undefined) {
+    throw invalidField("update_mask", "names unguessable.key_id, and the tag has no key");
+  }
+  const keyId = draft.unguessable?.keyId ?? 0;
+  return { ...old, unguessable: { ...old.unguessable, keyId } };
 }
 
 function ofSegment(field: Exclude<keyof SegmentDraft, "kind">): Path {
@@ -85,17 +96,26 @@ export function changeOf(
   old: Tag,
   draft: TagDraft,
   paths: readonly string[],
-  nowMs: number,
+  { nowMs, texts }: { readonly nowMs: number; readonly texts: TextPorts },
 ): TagChange {
   assertOfKind(old.kind.kind, draft.kind, paths);
   let merged: TagDraft = draftOf(old);
   for (const path of paths) merged = PATHS.get(path)?.merge(merged, draft) ?? merged;
-  const made = settingsOf(merged, { nowMs, placement: undefined });
+  const made = settingsOf(merged, {
+    nowMs,
+    placement: undefined,
+    texts,
+    keys: old.unguessable?.keys ?? [],
+  });
   if ("violations" in made) throw invalidFields(made.violations);
-  const { description, order, ceiling, kind } = made.settings;
+  const { description, order, ceiling, kind, format, unguessable } = made.settings;
   const onlyIfUnissued =
     order !== old.order || ceiling !== old.ceiling || !isSameButForTuning(kind, old.kind);
-  return { description, settings: { order, ceiling, kind }, onlyIfUnissued };
+  const written = {
+    ...(format === undefined ? {} : { format }),
+    ...(unguessable === undefined ? {} : { unguessable }),
+  };
+  return { description, settings: { order, ceiling, kind }, texts: written, onlyIfUnissued };
 }
 
 /** Fields of another kind than the tag's cannot be changed, nor can values be read from one. */

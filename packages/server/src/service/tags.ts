@@ -18,13 +18,17 @@ import {
 import type { AdminGate } from "./admin-gate.ts";
 import { tagNotFound } from "./call.ts";
 import type { Directory } from "./directory.ts";
+import type { KindDraft } from "./kinds/draft.ts";
 import { decodePageToken, encodePageToken } from "./page-token.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./tag-settings.ts";
+import type { TextPorts } from "./tag-text.ts";
 import { changeOf, maskViolations } from "./tag-update.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
+/** Kinds that may count elsewhere than in the store. */
+const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = ["sequence", "redis_snowflake", "ticket"];
 const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** How often an update without an etag is tried again when somebody else was faster. */
 const MAX_UPDATE_TRIES = 5;
@@ -55,6 +59,7 @@ export class TagService {
   readonly #placement: Placement;
   readonly #directory: Directory;
   readonly #gate: AdminGate;
+  readonly #texts: TextPorts;
   readonly #wallClock: () => number;
 
   constructor(ports: {
@@ -62,19 +67,26 @@ export class TagService {
     placement: Placement;
     directory: Directory;
     gate: AdminGate;
+    texts: TextPorts;
     wallClock: () => number;
   }) {
     this.#store = ports.store;
     this.#placement = ports.placement;
     this.#directory = ports.directory;
     this.#gate = ports.gate;
+    this.#texts = ports.texts;
     this.#wallClock = ports.wallClock;
   }
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
   async create(draft: TagDraft, extra: readonly FieldViolation[]): Promise<Tag> {
     const placed = await this.#inItsPlace(draft);
-    const made = settingsOf(placed, { nowMs: this.#wallClock(), placement: this.#placement });
+    const made = settingsOf(placed, {
+      nowMs: this.#wallClock(),
+      placement: this.#placement,
+      texts: this.#texts,
+      keys: [],
+    });
     const violations = [...("violations" in made ? made.violations : []), ...extra];
     if (violations.length > 0 || !("settings" in made)) throw invalidFields(violations);
     const settings = await this.#withSlots(made.settings);
@@ -129,7 +141,10 @@ export class TagService {
       // A later try depends on the outcome of the one before.
       const old = await this.#read(draft.name);
       if (etag !== "" && etag !== etagOf(old)) throw etagMismatch(draft.name);
-      const change = changeOf(old, draft, paths, this.#wallClock());
+      const change = changeOf(old, draft, paths, {
+        nowMs: this.#wallClock(),
+        texts: this.#texts,
+      });
       try {
         // The settings are written as a whole, so they must be made of the newest.
         return await this.#change(() => this.#store.updateTag(draft.name, change, old.revision));
@@ -233,7 +248,7 @@ export class TagService {
   async #inItsPlace(draft: TagDraft): Promise<TagDraft> {
     const { name, kind } = draft;
     const isInStore = kind?.kind === "sequence" && kind.backend !== "REDIS";
-    if (kind === undefined || kind.kind === "segment" || isInStore) return draft;
+    if (kind === undefined || !COUNTS_ELSEWHERE.includes(kind.kind) || isInStore) return draft;
     if (tagNameViolation("name", name) !== undefined) return draft;
     const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
     if (tag === undefined || tag.state === "DELETED") return draft;

@@ -1,6 +1,8 @@
 import { IdmintError, MAX_ID, type TagSettings, VersionGuard } from "@idmint/core";
 import { FakeTime, MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { realSystem } from "../../src/main/system.ts";
+import { createTextMakers } from "../../src/main/text-ids.ts";
 import { createCounters } from "../../src/service/counters.ts";
 import { Directory } from "../../src/service/directory.ts";
 import { Grants } from "../../src/service/grants.ts";
@@ -31,11 +33,12 @@ function setUp() {
   const grants = new Grants({ ...shared, onWentBack: () => undefined });
   const lookup = new Lookup({ ...shared, onTags: (tags) => directory.admit(tags) });
   const makeSource = sourceMaker(
-    { ...shared, grants, elsewhere: () => undefined },
+    { ...shared, grants, makers: createTextMakers(realSystem), elsewhere: () => undefined },
     { maxWaiters: 10, maxCount: 100 },
   );
+  const texts = { keys: new Map(), offsetAt: () => undefined };
   const directory = new Directory(
-    { ...shared, grants, lookup, random: () => 0.5, makeSource },
+    { ...shared, grants, lookup, random: () => 0.5, makeSource, texts },
     { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
   );
   const call = { deadline: 10_000, signal: new AbortController().signal };

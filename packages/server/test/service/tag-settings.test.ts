@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { DEFAULT_SEGMENT } from "../../src/service/kinds/segment.ts";
 import { DEFAULT_SEQUENCE } from "../../src/service/kinds/sequence.ts";
 import { NOWHERE, type Placement } from "../../src/service/placement.ts";
+import type { UnguessableKey } from "../../src/service/tag-text.ts";
 import { draftOf, settingsOf, type TagDraft } from "../../src/service/tag-settings.ts";
 import { changeOf } from "../../src/service/tag-update.ts";
 
@@ -14,10 +15,19 @@ const PLACEMENT: Placement = {
 };
 const NOW_MS = Date.UTC(2026, 10, 21);
 const DAY_MS = 86_400_000;
+const PORTS = {
+  nowMs: NOW_MS,
+  texts: { keys: new Map<number, UnguessableKey>(), offsetAt: () => undefined },
+  keys: [],
+};
+
+const uuid = (version: number) =>
+  ({ kind: "uuid", version, namespace: "", domain: undefined, number: 0 }) as const;
 
 const made = (kind: TagDraft["kind"], more: Partial<TagDraft> = {}): TagSettings => {
-  const draft = { name: "t", description: "", order: undefined, ceiling: 0n, kind, ...more };
-  const answer = settingsOf(draft, { nowMs: NOW_MS, placement: PLACEMENT });
+  const plain = { name: "t", description: "", order: undefined, ceiling: 0n };
+  const draft = { ...plain, format: undefined, unguessable: undefined, kind, ...more };
+  const answer = settingsOf(draft, { ...PORTS, placement: PLACEMENT });
   if ("violations" in answer) throw new Error(JSON.stringify(answer.violations));
   return answer.settings;
 };
@@ -70,10 +80,15 @@ test("settings of every kind, taken as a draft, are the same settings", () => {
     made({ ...DEFAULT_SEQUENCE, backend: "REDIS", step: 3 }),
     made({ kind: "redis_snowflake", shard: 1, timeOriginMs: 5, redisShard: "a" }),
     made({ kind: "ticket", start: 2n, slots: 4, slotsId: "t.x" }),
+    made(uuid(4)),
+    made({ ...uuid(2), number: 7 }),
+    made({ ...uuid(5), namespace: "URL" }),
+    made({ kind: "object_id", variant: "MACHINE_PROCESS" }),
+    made(DEFAULT_SEGMENT, { format: "A{id}" }),
   ];
   for (const settings of all) {
     // A change is made by any server, also by one that could not place a new tag.
-    const again = settingsOf(draftOf(settings), { nowMs: NOW_MS, placement: undefined });
+    const again = settingsOf(draftOf(settings), { ...PORTS, placement: undefined });
     expect(again).toEqual({ settings });
   }
 });
@@ -99,7 +114,7 @@ test("what tunes a sequence may change any time, what makes its ids only before 
     keepForMs: DAY_MS,
   } as const;
   const draft = { ...draftOf(daily), kind };
-  const change = (...paths: string[]) => changeOf(row, draft, paths, NOW_MS);
+  const change = (...paths: string[]) => changeOf(row, draft, paths, PORTS);
   expect(change("sequence.keep_for")).toMatchObject({
     onlyIfUnissued: false,
     settings: { kind: { periods: { unit: "DAY", timeZone: "UTC", keepForMs: DAY_MS } } },

@@ -4,9 +4,16 @@ import type { RedisSnowflakeDraft } from "./redis-snowflake.ts";
 import type { SegmentDraft } from "./segment.ts";
 import type { SequenceDraft } from "./sequence.ts";
 import type { TicketDraft } from "./ticket.ts";
+import type { ObjectIdDraft, UuidDraft } from "./uuid.ts";
 
 /** Settings of a kind as a caller wrote them. */
-export type KindDraft = SegmentDraft | SequenceDraft | RedisSnowflakeDraft | TicketDraft;
+export type KindDraft =
+  | SegmentDraft
+  | SequenceDraft
+  | RedisSnowflakeDraft
+  | TicketDraft
+  | UuidDraft
+  | ObjectIdDraft;
 
 /** What the settings of a kind are checked against, and where their violations go. */
 export interface KindContext {

@@ -6,7 +6,13 @@ import {
   type TagKind,
   type TagSettings,
 } from "@idmint/core";
-import { etagMismatch, fieldImmutable, tagExists, tagNotFound } from "./failures.ts";
+import {
+  etagMismatch,
+  fieldImmutable,
+  tagExists,
+  tagNotFound,
+  writingImmutable,
+} from "./failures.ts";
 import {
   countsInRedis,
   fundamentalsOf,
@@ -37,7 +43,8 @@ export interface Decision {
  *   and its version and epoch go on. Where a new kind of ids would not be held by that floor, it is refused.
  * - Its generation rises, whether it counts in Redis now, did so, or will again: an older Redis never takes part.
  */
-export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: Stamp): Decision {
+export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Stamp): Decision {
+  const settings = withKeysOf(row, wanted);
   const first = firstIdOf(settings.kind) - 1n;
   const times = { revision: stamp.revision, updatedAtMs: stamp.nowMs, createdAtMs: stamp.nowMs };
   if (row === undefined) {
@@ -53,6 +60,7 @@ export function createdTag(row: Tag | undefined, settings: TagSettings, stamp: S
     return { tag: row, changed: false };
   }
   assertFloorHolds(row, settings.kind);
+  assertTextsHold(row, settings);
   const floor = row.floor > first ? row.floor : first;
   if (floor > settings.ceiling) {
     throw invalidField(
@@ -117,16 +125,20 @@ export function updatedTag(
     order: change.settings?.order ?? old.order,
     ceiling: change.settings?.ceiling ?? old.ceiling,
     kind: change.settings?.kind ?? old.kind,
+    ...writtenAs(change.texts ?? old),
   };
   const isFundamental =
     settings.order !== old.order ||
     settings.ceiling !== old.ceiling ||
     !isSameKind(fundamentalsOf(settings.kind), fundamentalsOf(old.kind));
-  const mayHaveIssued = old.version > 0n || old.kind.kind === "ticket";
-  if (mayHaveIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
+  const isWritten = old.format !== undefined || old.unguessable !== undefined;
+  if (!isWrittenAlike(old, settings) || (isWritten && isFundamental)) throw writingImmutable(name);
+  const hasIssued = mayHaveIssued(old);
+  if (hasIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
-  const floor = !mayHaveIssued ? firstIdOf(settings.kind) - 1n : old.floor;
-  return { tag: { ...old, ...settings, floor, ...stampOf(stamp) }, changed: true };
+  const floor = !hasIssued ? firstIdOf(settings.kind) - 1n : old.floor;
+  const { format: _, unguessable: __, ...rest } = old;
+  return { tag: { ...rest, ...settings, floor, ...stampOf(stamp) }, changed: true };
 }
 
 /**
@@ -175,6 +187,11 @@ function present(name: string, row: Tag | undefined, expectedRevision: bigint | 
   return row;
 }
 
+/** Of a ticket tag the store does not hear whether any ids were issued. */
+function mayHaveIssued({ version, kind }: Tag): boolean {
+  return version > 0n || kind.kind === "ticket";
+}
+
 function stampOf(stamp: Stamp): { revision: bigint; updatedAtMs: number } {
   return { revision: stamp.revision, updatedAtMs: stamp.nowMs };
 }
@@ -184,7 +201,61 @@ function haveSameSettings(a: TagSettings, b: TagSettings): boolean {
     a.description === b.description &&
     a.order === b.order &&
     a.ceiling === b.ceiling &&
-    isSameKind(a.kind, b.kind)
+    isSameKind(a.kind, b.kind) &&
+    a.unguessable?.keyId === b.unguessable?.keyId &&
+    isWrittenAlike(a, b)
+  );
+}
+
+function writtenAs({
+  format,
+  unguessable,
+}: Pick<TagSettings, "format" | "unguessable">): Pick<TagSettings, "format" | "unguessable"> {
+  return {
+    ...(format === undefined ? {} : { format }),
+    ...(unguessable === undefined ? {} : { unguessable }),
+  };
+}
+
+/**
+ * INVARIANT: ids of one name that were written in two ways cannot be told from each other, so the way never changes: same
+ * template, and keys only in addition. Each key has digits of its own in front, of which every number means one key for
+ * ever; the ceiling, which does not change either, is the other half of what keys permute. That holds before the first id
+ * too, since an update has no epoch of its own by which servers could tell which record an id is to be written by. A tag
+ * that is deleted and made again has one.
+ */
+function isWrittenAlike(
+  old: Pick<TagSettings, "format" | "unguessable">,
+  next: Pick<TagSettings, "format" | "unguessable">,
+): boolean {
+  if (old.format?.template !== next.format?.template) return false;
+  const [one, other] = [old.unguessable, next.unguessable];
+  if (one === undefined || other === undefined) return one === other;
+  if (one.keyDigits !== other.keyDigits) return false;
+  const checks = new Map(other.keys.map(({ keyId, check }) => [keyId, check]));
+  return one.keys.every(({ keyId, check }) => checks.get(keyId) === check);
+}
+
+/** The keys that a name ever had stay with it; of a number that means another key now, the new one is left to be refused. */
+function withKeysOf(row: Tag | undefined, settings: TagSettings): TagSettings {
+  const { unguessable } = settings;
+  if (unguessable === undefined || row?.unguessable === undefined) return settings;
+  const keys = new Map(
+    [...row.unguessable.keys, ...unguessable.keys].map((key) => [key.keyId, key]),
+  );
+  const sorted = [...keys.values()].toSorted((a, b) => a.keyId - b.keyId);
+  return { ...settings, unguessable: { ...unguessable, keys: sorted } };
+}
+
+/** Over the tombstone of a tag that issued ids as texts, or by a key, only the same can be made. */
+function assertTextsHold(tombstone: Tag, settings: TagSettings): void {
+  if (!mayHaveIssued(tombstone)) return;
+  const isAlike = isWrittenAlike(tombstone, settings);
+  const hasKeys = tombstone.unguessable !== undefined;
+  if (isAlike && (!hasKeys || tombstone.ceiling === settings.ceiling)) return;
+  throw invalidField(
+    tombstone.format?.template === settings.format?.template ? "tag.unguessable" : "tag.format",
+    `must be that of the deleted tag of this name, with its ceiling: ids that it issued would be repeated; take another name`,
   );
 }
 

@@ -54,6 +54,14 @@ export function fieldImmutable(name: string): IdmintError {
   );
 }
 
+export function writingImmutable(name: string): IdmintError {
+  return new IdmintError(
+    "FIELD_IMMUTABLE",
+    `how ids of tag "${name}" are written (format, keys, and what they rest on) never changes; while it has issued none, it can be deleted and made again`,
+    { metadata: { tag: name } },
+  );
+}
+
 /** Fails when an answer is asked of a store that was closed. */
 export function storeClosed(): IdmintError {
   return storeUnavailable("the store is closed");

@@ -6,10 +6,14 @@ import {
   type RedisPlace,
   type SequenceKind,
   type TagKind,
+  type UuidKind,
 } from "@idmint/core";
 import { schemaMismatch } from "./failures.ts";
 
 const UNITS: readonly PeriodUnit[] = ["DAY", "WEEK", "MONTH", "YEAR"];
+const UUID_VERSIONS = [1, 2, 3, 4, 5, 6, 7] as const;
+const DCE_DOMAINS = ["PERSON", "GROUP", "ORG"] as const;
+const OBJECT_ID_VARIANTS = ["CLASSIC", "MACHINE_PROCESS"] as const;
 
 /** Settings of a kind as the column `settings` has them: JSON without spaces, its fields in a fixed order. */
 export function settingsText(kind: TagKind): string {
@@ -25,6 +29,17 @@ export function settingsText(kind: TagKind): string {
     const { start, slots, slotsId } = kind;
     return JSON.stringify({ start: String(start), slots, slotsId });
   }
+  if (kind.kind === "uuid") {
+    if (kind.version === 2) {
+      const { version, domain, number } = kind;
+      return JSON.stringify({ version, domain, number });
+    }
+    const { version } = kind;
+    return "namespace" in kind
+      ? JSON.stringify({ version, namespace: kind.namespace })
+      : JSON.stringify({ version });
+  }
+  if (kind.kind === "object_id") return JSON.stringify({ variant: kind.variant });
   if (kind.kind !== "sequence") {
     throw invalidField("tag.kind", `must not be ${kind.kind}: this server does not serve it`);
   }
@@ -87,6 +102,10 @@ function kindOf(kind: string, fields: Fields): TagKind {
         slots: integer(fields["slots"], 1),
         slotsId: text(fields["slotsId"]),
       };
+    case "uuid":
+      return uuidOf(fields);
+    case "object_id":
+      return { kind, variant: oneOf(fields["variant"], OBJECT_ID_VARIANTS) };
     default:
       throw new TypeError(`no kind ${kind}`);
   }
@@ -103,11 +122,20 @@ function sequenceOf(fields: Fields): SequenceKind {
   };
 }
 
+function uuidOf(fields: Fields): UuidKind {
+  const kind = "uuid";
+  const version = oneOf(fields["version"], UUID_VERSIONS);
+  if (version === 2) {
+    const domain = oneOf(fields["domain"], DCE_DOMAINS);
+    return { kind, version, domain, number: integer(fields["number"], 0) };
+  }
+  if (version !== 3 && version !== 5) return { kind, version };
+  return { kind, version, namespace: text(fields["namespace"]) };
+}
+
 function periodsOf(fields: Fields): Periods {
-  const unit = UNITS.find((known) => known === fields["unit"]);
-  if (unit === undefined) throw new TypeError("no unit of periods");
   return {
-    unit,
+    unit: oneOf(fields["unit"], UNITS),
     timeZone: text(fields["timeZone"]),
     keepForMs: integer(fields["keepForMs"], 1),
   };
@@ -127,6 +155,12 @@ function id(value: unknown): bigint {
 function integer(value: unknown, min: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min) return value as number;
   throw new TypeError(`${String(value)} is no whole number from ${min}`);
+}
+
+function oneOf<T extends string | number>(value: unknown, known: readonly T[]): T {
+  const found = known.find((each) => each === value);
+  if (found !== undefined) return found;
+  throw new TypeError(`${String(value)} is none of ${known.join(", ")}`);
 }
 
 function text(value: unknown): string {

@@ -1,6 +1,7 @@
 import type { Order, Tag, TagState } from "@idmint/core";
 import { schemaMismatch } from "./failures.ts";
-import { countsInRedis, periodsOfKind, settingsFromText, settingsText } from "./settings.ts";
+import { countsInRedis, periodsOfKind } from "./settings.ts";
+import { columnFrom, columnOf } from "./text-settings.ts";
 
 /** 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
 type Int = bigint | string;
@@ -17,7 +18,7 @@ export interface TagRow {
   readonly epoch: Int;
   readonly state: string;
   readonly revision: Int;
-  /** What `settingsText` makes of the settings of the kind. */
+  /** What `columnOf` makes of the settings of the kind, the format and the key. */
   readonly settings: string;
   // What statements need of the settings, once more.
   readonly redis: bigint | boolean;
@@ -67,7 +68,7 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
     tag.epoch,
     tag.state,
     tag.revision,
-    settingsText(tag.kind),
+    columnOf(tag),
     countsInRedis(tag.kind) ? 1n : 0n,
     periods?.unit ?? null,
     periods?.timeZone ?? null,
@@ -86,7 +87,8 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
  * they differ is refused with SCHEMA_MISMATCH.
  */
 export function tagFromRow(row: TagRow): Tag {
-  const kind = settingsFromText(row.name, row.kind, row.settings);
+  const written = columnFrom(row.name, row.kind, row.settings);
+  const { kind } = written;
   const periods = periodsOfKind(kind);
   const agrees =
     Boolean(row.redis) === countsInRedis(kind) &&
@@ -101,7 +103,7 @@ export function tagFromRow(row: TagRow): Tag {
     description: row.description,
     order: row.id_order as Order,
     ceiling: BigInt(row.ceiling),
-    kind,
+    ...written,
     state: row.state as TagState,
     floor: BigInt(row.floor),
     periodStart: row.period_start ?? "",
