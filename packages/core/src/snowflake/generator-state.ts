@@ -2,6 +2,7 @@ import type { Segment } from "../segment/segment.ts";
 import {
   bigintOf,
   composeHalves,
+  powerOf2,
   type SnowflakeLayout,
   type SnowflakeParts,
   tickAt,
@@ -212,13 +213,13 @@ function outside(state: GeneratorState, tick: number, reading: ClockReading): Ve
 
 /** How many ids may be made of the present tick before the next look. */
 export function leftOfTick(state: GeneratorState): number {
-  return state.tick <= state.limitTick ? 2 ** state.layout.sequenceBits - state.sequence : 0;
+  return state.tick <= state.limitTick ? powerOf2(state.layout.sequenceBits) - state.sequence : 0;
 }
 
 /** Passes over `count` ids of the present tick, at most `leftOfTick`. Invariants 1 and 3. */
 export function pass(state: GeneratorState, count: number): void {
   state.sequence += count;
-  if (state.sequence === 2 ** state.layout.sequenceBits) {
+  if (state.sequence === powerOf2(state.layout.sequenceBits)) {
     state.tick++;
     state.sequence = 0;
   }

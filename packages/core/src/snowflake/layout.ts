@@ -158,19 +158,27 @@ export interface Halves {
   lo: number;
 }
 
+/** Looked up, since a power is computed anew each time, which costs as much as an id. */
+const POWERS: readonly number[] = Array.from({ length: MAX_BITS + 1 }, (_, bits) => 2 ** bits);
+
+/** 2^bits, for up to 63 bits. */
+export function powerOf2(bits: number): number {
+  return POWERS[bits] ?? 2 ** bits;
+}
+
 /**
  * Adds a field to an id. Exact: whatever is multiplied or divided is by a power of two, and nothing reaches 2^53.
  * Fields do not overlap, so sums never carry from one into the other.
  */
 function place(id: Halves, value: number, shift: number): void {
   if (shift >= 32) {
-    id.hi += value * 2 ** (shift - 32);
+    id.hi += value * powerOf2(shift - 32);
     return;
   }
-  const fits = 2 ** (32 - shift);
+  const fits = powerOf2(32 - shift);
   const low = value % fits;
   id.hi += (value - low) / fits;
-  id.lo += low * 2 ** shift;
+  id.lo += low * powerOf2(shift);
 }
 
 /** The field of `width` bits from bit `shift` on. */

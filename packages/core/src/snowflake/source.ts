@@ -1,5 +1,5 @@
-import { IdmintError } from "../errors.ts";
-import type { Abort } from "../ports.ts";
+import { answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
+import type { IdmintError } from "../errors.ts";
 import { countOf, type Segment } from "../segment/segment.ts";
 import { type SlotsOptions, type SlotsPorts, WorkerSlots } from "./slots.ts";
 
@@ -7,18 +7,6 @@ export interface SnowflakeOptions extends SlotsOptions {
   /** Most calls that may wait. */
   readonly maxWaiters: number;
 }
-
-/** How long a call may wait. */
-export interface SnowflakeCall {
-  /** When the caller stops waiting, on the source's clock. Default: 10 s from now. */
-  readonly deadline?: number | undefined;
-  readonly signal?: Abort | undefined;
-}
-
-/** How long before its deadline a waiting call is refused, so that the refusal still reaches its caller. */
-const ANSWER_MARGIN_MS = 50;
-/** Longest wait of a call that set no deadline. */
-const MAX_WAIT_MS = 10_000;
 
 interface Waiter {
   readonly made: Segment[];
@@ -69,13 +57,14 @@ export class SnowflakeSource {
    * Exactly `count` ids (1 or more) as segments, in the order they were made; a promise only when they cannot be made at
    * once. Rejects (or throws) SEGMENT_NOT_READY when there were too few in time; those that were made are a gap.
    */
-  take(count: number, call?: SnowflakeCall): readonly Segment[] | Promise<readonly Segment[]> {
+  take(count: number, call?: Call): readonly Segment[] | Promise<readonly Segment[]> {
     if (this.#closed !== undefined) throw this.#closed;
     if (call?.signal?.aborted === true) throw cancelled();
     const made = this.#waiters.length > 0 ? [] : this.#slots.active.make(count);
     const left = count - countOf(made);
     if (left === 0) return made;
-    if (this.#waiters.length >= this.#options.maxWaiters) throw this.#overloaded();
+    const { tag, maxWaiters } = this.#options;
+    if (this.#waiters.length >= maxWaiters) throw tooManyWaiters(tag, maxWaiters);
     const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
     const waiter: Waiter = { made: [...made], left, resolve, reject, cleanUp: () => {} };
     waiter.cleanUp = this.#watch(waiter, call);
@@ -143,9 +132,8 @@ export class SnowflakeSource {
   }
 
   /** A waiting call ends at its deadline, less a margin, or when its caller goes away. */
-  #watch(waiter: Waiter, call: SnowflakeCall | undefined): () => void {
+  #watch(waiter: Waiter, call: Call | undefined): () => void {
     const now = this.#ports.clock.now();
-    const waitMs = Math.max(0, (call?.deadline ?? now + MAX_WAIT_MS) - now);
     const giveUp = (error: IdmintError): void => {
       const at = this.#waiters.indexOf(waiter);
       if (at < 0) return;
@@ -153,9 +141,8 @@ export class SnowflakeSource {
       waiter.cleanUp();
       waiter.reject(error);
     };
-    // Short deadlines keep half of their time for waiting.
-    const margin = Math.min(ANSWER_MARGIN_MS, waitMs / 2);
-    const cancelTimer = this.#ports.timers.after(waitMs - margin, () => {
+    const waitMs = Math.max(0, answerBy(now, call) - now);
+    const cancelTimer = this.#ports.timers.after(waitMs, () => {
       const way = this.#slots.consider();
       const why = "other calls were before it";
       giveUp(this.#slots.refusal(way.type === "again" ? { type: "wait", ms: 1, why } : way));
@@ -167,14 +154,4 @@ export class SnowflakeSource {
       call?.signal?.removeEventListener("abort", onAbort);
     };
   }
-
-  #overloaded(): IdmintError {
-    const { tag, maxWaiters } = this.#options;
-    const text = `${maxWaiters} calls wait for tag "${tag}" already; slow down or raise the limit of waiters`;
-    return new IdmintError("OVERLOADED", text, { metadata: { tag }, retryAfterMs: 1_000 });
-  }
-}
-
-function cancelled(): IdmintError {
-  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting");
 }

@@ -107,6 +107,18 @@ test.each([-2, -5, -50, -2_000])(
   },
 );
 
+test("a clock that has caught up is judged anew when it goes back again", async () => {
+  const { world, host } = await hostOf();
+  host.make(1);
+  host.stepClock(-2_000);
+  host.make(1);
+  await world.advance(10_000);
+  expect(nextParts(host).tick).toBe(tickAt(SMALL, host.wall()));
+  // Within what is left would be 5 s: time was reserved ahead of ids that were 2 s ahead of the clock.
+  host.stepClock(-6_000);
+  expect(refusalOf(() => host.source.tryNext()).reason).toBe("CLOCK_MOVED_BACKWARDS");
+});
+
 test("while carried on from, time goes on by the monotonic clock", async () => {
   const { world, host } = await hostOf();
   host.make(1);
@@ -431,6 +443,22 @@ test("calls that must wait are served in their order, also large ones", async ()
   await Promise.all(waiting);
   expect(served).toEqual([0, 1, 2]);
   expect(world.faults).toEqual([]);
+});
+
+test("nobody overtakes a call that waits", async () => {
+  const { world, host } = await hostOf();
+  await world.advance(0.5);
+  host.make(10_000);
+  const order: string[] = [];
+  const first = host.source.take(1) as Promise<unknown>;
+  void first.then(() => order.push("first"));
+  // An id can be made now, but the call that waits has not looked yet.
+  await world.advance(0.7);
+  expect(order).toEqual([]);
+  const second = host.source.take(1);
+  void Promise.resolve(second).then(() => order.push("second"));
+  await world.advance(10);
+  expect(order).toEqual(["first", "second"]);
 });
 
 test("waiting has limits: of calls, of time, and the caller's own", async () => {

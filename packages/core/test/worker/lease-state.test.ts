@@ -110,6 +110,10 @@ test("an answer is taken once, under its own number, and never after the end", (
   expect(end(state)).toBeUndefined();
   expect(renewed(state, 3, answer, 3_000)).toEqual([]);
   expect(callDue(state, 9_000, demand)).toEqual([]);
+  const fresh = createLeaseState(options);
+  callDue(fresh, 0, demand);
+  end(fresh);
+  expect(leased(fresh, 1, lease, 10)).toEqual([]);
 });
 
 test("a lease is released at the end, unless its token may be used up", () => {
