@@ -89,7 +89,7 @@ export class MemoryStore implements Store, AcceptStore {
 
   raise(request: RaiseRequest): Promise<Raised | Refused> {
     return this.#run("raise", () => {
-      const { tag, by, atLeast, newGeneration } = request;
+      const { tag, by, atLeast, newGeneration, generationFrom = 0n } = request;
       const row = this.#fit(request);
       if ("outcome" in row) return row;
       if (!countsInRedis(row.kind)) return refused(tag, "WRONG_KIND");
@@ -97,7 +97,8 @@ export class MemoryStore implements Store, AcceptStore {
       if (row.floor === row.ceiling) return refused(tag, "TAG_EXHAUSTED");
       const wanted = row.floor + by > atLeast ? row.floor + by : atLeast;
       const floor = wanted > row.ceiling ? row.ceiling : wanted;
-      const generation = row.generation + (newGeneration ? 1n : 0n);
+      const next = row.generation + 1n > generationFrom ? row.generation + 1n : generationFrom;
+      const generation = newGeneration ? next : row.generation;
       const version = row.version + 1n;
       this.#put({ ...row, floor, generation, version });
       const { floor: before, epoch } = row;
