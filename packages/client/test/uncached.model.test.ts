@@ -261,9 +261,10 @@ test("many tasks that each await their ids see them only grow, over three server
         };
         const tasks = Promise.all([task(), task(), task(), task()]);
         const progress = { isOver: false };
-        void tasks.then(() => {
+        const end = (): void => {
           progress.isOver = true;
-        });
+        };
+        void tasks.then(end, end);
         const answers = async (): Promise<void> => {
           for (let turn = 0; !progress.isOver; turn++) {
             await settle();
