@@ -196,3 +196,20 @@ test("tells once of a Redis that is lost, and of its return", async () => {
   const told = server.events.filter(({ type }) => /^redis-(?:lost|back)$/.test(type));
   expect(told.map(({ type }) => type)).toEqual(["redis-lost", "redis-back"]);
 });
+
+test("a user with a password, who may touch only keys of idmint and run no dangerous command, is enough", async () => {
+  const redis = await ownRedis();
+  const rights = ["~idmint*", "-@all", "+@read", "+@write", "+@scripting", "+@connection"];
+  await redis.command("ACL", "SETUSER", "app", "on", ">p@ss/w%rd:1", ...rights, "+info", "+time");
+  await redis.command("ACL", "SETUSER", "default", "off");
+  const url = redis.url.replace("//", "//app@");
+  const flags = { "redis-urls": url, "redis-raise-below": "60s", "redis-raise-by": "120s" };
+  const server = await startTest({ flags, env: { IDMINT_REDIS_PASSWORD: "p@ss/w%rd:1" } });
+  await createTag(server, sequence("orders", { step: 1_000 }));
+  await createTag(server, { name: "events", kind: { $case: "redisSnowflake", value: {} } });
+  await generateId(server, "events");
+  await until(async () => {
+    await generateId(server, "orders");
+    return server.events.some(({ type }) => type === "redis-raised");
+  }, 30_000);
+}, 60_000);
