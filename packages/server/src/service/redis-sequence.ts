@@ -28,6 +28,7 @@ export interface RedisCounterPorts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
+  readonly wallClock: () => number;
   readonly emit: Emit;
 }
 
@@ -74,9 +75,15 @@ export class RedisSequenceCounter implements Counter {
       ...ports,
       ask: (shard, generation, count) =>
         shard.sequences.issue({ tag: name, generation, count, seen: this.#seen }),
-      raise: (count) => {
+      raise: (count, generationFrom) => {
         const by = BigInt(Math.max(this.#settings.step, 2 * count));
-        return ports.raises.raise({ tag: name, by, atLeast: 0n, newGeneration: true });
+        return ports.raises.raise({
+          tag: name,
+          by,
+          atLeast: 0n,
+          newGeneration: true,
+          generationFrom,
+        });
       },
       readPlace: () => ports.readPlace(name),
       seed: (shard, { generation, before, floor }, doubt) =>
