@@ -17,6 +17,10 @@ const commits = [
 ];
 const cursor = "packages/core/src/segment/cursor.ts";
 
+const generator = "packages/core/src/snowflake/generator-state.ts";
+const workerRegistry = "packages/core/src/worker/registry-state.ts";
+const snowflakes = ["packages/core/test/snowflake/snowflake.model.test.ts"];
+
 const coordination = "packages/coordination";
 
 const sqlite = "packages/server/src/store/sqlite";
@@ -477,5 +481,61 @@ redis.call('DEL', KEYS[1])`,
     find: `if (this.#sources.length > 1 && !this.#ids.isNew(`,
     replace: `if (this.#sources.length > 2 && !this.#ids.isNew(`,
     tests: [`${coordination}/test/signal/broadcast.redis.test.ts`],
+  },
+  {
+    name: "snowflake: a worker id is its holder's for the time of a lease, whatever was reserved",
+    file: generator,
+    find: `tickAt(layout, reservedUntilMs + 1) - 1;`,
+    replace: `tickAt(layout, reservedUntilMs + 30_000) - 1;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: who takes a worker id over does not start above what was reserved",
+    file: workerRegistry,
+    find: `const notBeforeMs = old.reservedUntilMs + 1;`,
+    replace: `const notBeforeMs = pool.layout.timeOriginMs;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: a reservation is raised without asking whose it is",
+    file: workerRegistry,
+    find: `if (row?.token === key.token) return row;`,
+    replace: `if (row !== undefined) return row;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: a used up sequence is not carried to the next tick",
+    file: generator,
+    find: `    state.tick++;
+`,
+    replace: ``,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: the sequence begins again before it is known that the clock went on",
+    file: generator,
+    find: `  if (clockTick < state.tick) return`,
+    replace: `  if (clockTick !== state.tick) state.sequence = 0;
+  if (clockTick < state.tick) return`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: worker ids begin again at 0",
+    file: workerRegistry,
+    find: `if (used >= 2 ** pool.layout.workerBits) return undefined;`,
+    replace: `used %= 2 ** pool.layout.workerBits;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: the next extension is taken up before it is saved",
+    file: "packages/core/src/worker/lease-state.ts",
+    find: `  return [{ type: "renew", call, renewal }];`,
+    replace: `  const early = { ...held, extension, reservedUntilMs: reserveUntilMs };
+  if (extension === held.extension) return [{ type: "renew", call, renewal }];
+  return [
+    { type: "take-up", lease: early, notBeforeMs: 0 },
+    { type: "renew", call, renewal },
+  ];`,
+    tests: snowflakes,
   },
 ];
