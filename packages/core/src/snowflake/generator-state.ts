@@ -80,7 +80,7 @@ export type Verdict =
   | { readonly type: "exhausted" };
 
 /** How far ahead of the clock ids may be made when the sequences of its ticks are used up. */
-export const MAX_BORROW_MS = 50;
+const MAX_BORROW_MS = 50;
 /** Two clocks that are read in whole milliseconds, one of them slewed, differ by so much without a fault. */
 const NOISE_MS = 2;
 const READY: Verdict = { type: "ready" };
