@@ -129,6 +129,7 @@ export class FakeServer {
       },
       allocateSegment: (call, done) => this.#onAllocate(call, done),
       releaseSegment: (call, done) => this.#onRelease(call, done),
+      decodeId: notHere,
     };
   }
 

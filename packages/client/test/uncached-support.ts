@@ -33,7 +33,7 @@ export function idsFrom(
   more: Partial<GenerateIdsResponse> = {},
 ): GenerateIdsResponse {
   const segments = [{ base, count, increment: 1 }];
-  return { segments, ids: [], epoch: 1n, period: "", periodEndTime: undefined, ...more };
+  return { segments, ids: [], texts: [], epoch: 1n, period: "", periodEndTime: undefined, ...more };
 }
 
 /** Answers the only GenerateIds in flight with ids from `base` on, as many as it asks for. */

@@ -92,6 +92,7 @@ class Fleet {
     return {
       segments: [{ base, count, increment: 1 }],
       ids: [],
+      texts: [],
       epoch: this.#epoch,
       period: this.#hasPeriods ? new Date(this.#day * DAY_MS).toISOString().slice(0, 10) : "",
       periodEndTime: this.#hasPeriods ? new Date((this.#day + 1) * DAY_MS) : undefined,

@@ -118,7 +118,7 @@ test("texts are asked for one by one, and their numbers are not handed out", asy
   });
   expect(await refusalOf(allocate)).toMatchObject({
     reason: "WRONG_KIND",
-    metadata: { tag: "orders", kind: "segment" },
+    metadata: { tag: "orders", kind: "segment", text: "true", max_count: "10000" },
   });
   const named = call(it.ids, IdServiceService.generateId, { tag: "orders", name: "x" });
   expect((await refusalOf(named)).fields).toMatchObject([
@@ -246,6 +246,13 @@ test("UUIDs of names, and of numbers", async () => {
   const dce = { version: 2, namespace: "", domain: 2, number: 1_000 } as const;
   await create(it, { name: "dce", kind: { $case: "uuid", value: dce } });
   expect((await generateId(it, "dce")).text).toMatch(/^000003e8-.{4}-2.{3}-..01-/);
+  const allocate = call(it.ids, IdServiceService.allocateSegment, {
+    tag: "dce",
+    count: 10,
+    after: 0n,
+  });
+  const metadata = { tag: "dce", kind: "uuid", text: "true", version: "2", domain: "GROUP" };
+  expect((await refusalOf(allocate)).metadata).toEqual({ ...metadata, number: "1000" });
 });
 
 test("ObjectIds", async () => {

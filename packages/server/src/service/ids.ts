@@ -18,6 +18,7 @@ import type { Directory } from "./directory.ts";
 import type { Entry, SegmentEntry, SourceEntry, TakenIds } from "./entries.ts";
 import type { ReleaseTokens } from "./release-tokens.ts";
 import { TagText } from "./tag-text.ts";
+import { wrongKind } from "./wrong-kind.ts";
 
 /** Longest release token anybody gets; longer ones are not worth looking up. */
 const MAX_TOKEN_LENGTH = 64;
@@ -161,9 +162,12 @@ export class IdService {
       const maxCount = this.#limits.countAsSegments;
       return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
     };
-    const common = { tag, count, after, allowFewer: true };
-    const take = { ...common, before: refuseWritten, answer, fromSource: refuseToAllocate };
-    return this.#take(take, call);
+    // Ids that are written by a format or a key are not the numbers that segments hold.
+    const before = (entry: Entry): void => {
+      if (entry.text !== undefined && entry.buffer !== undefined) this.#refuseToAllocate(entry);
+    };
+    const fromSource = (entry: SourceEntry): never => this.#refuseToAllocate(entry);
+    return this.#take({ tag, count, after, allowFewer: true, before, answer, fromSource }, call);
   }
 
   /**
@@ -234,6 +238,10 @@ export class IdService {
     text?.assertCovers(epoch);
     this.#counters.issuedIds++;
     return { epoch, period, ...(text?.write(id, period) ?? { id, text: "" }) };
+  }
+
+  #refuseToAllocate(entry: Entry): never {
+    throw wrongKind(entry, this.#limits.countAsList);
   }
 
   #take<T>(request: Take<T>, call: Patience): T | Promise<T> {
@@ -320,26 +328,6 @@ function manyIds(entry: Entry, asList: boolean, taken: TakenIds): ManyIds {
 
 function withoutNames(): IdmintError {
   return invalidField("name", "must be empty: the ids of this tag have no names");
-}
-
-/** Ids that were written by a format or a key are not the numbers that segments hold. */
-function refuseWritten({ name, rules, text }: Entry): void {
-  if (text === undefined || rules.kind.kind !== "segment") return;
-  throw new IdmintError(
-    "WRONG_KIND",
-    `ids of tag "${name}" are written by a format or a key, which only servers do; use GenerateId or GenerateIds`,
-    { metadata: { tag: name, kind: "segment" } },
-  );
-}
-
-/** The metadata name the kind, so that an SDK can use the call that is right for it. */
-function refuseToAllocate({ name, rules }: SourceEntry): never {
-  const { kind } = rules.kind;
-  throw new IdmintError(
-    "WRONG_KIND",
-    `tag "${name}" is of kind ${kind}, and only ids of kind segment are handed out to be issued elsewhere; use GenerateId or GenerateIds`,
-    { metadata: { tag: name, kind } },
-  );
 }
 
 function tokenViolation(token: string): FieldViolation | undefined {

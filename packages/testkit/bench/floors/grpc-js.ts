@@ -24,7 +24,7 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
     const { count } = call.request;
     const segments = [{ base: next, increment: 1, count }];
     next += BigInt(count);
-    answer(null, { segments, ids: [], epoch, period: "" });
+    answer(null, { segments, ids: [], texts: [], epoch, period: "" });
   },
   allocateSegment: (call, answer) => {
     const { count } = call.request;

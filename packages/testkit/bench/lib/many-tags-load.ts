@@ -157,13 +157,13 @@ function messages(load: ManyTagsLoad, isOver: () => boolean): () => Uint8Array |
       const name = `${load.prefix}${next++}`;
       return load.call === "create"
         ? createMessage(name)
-        : GenerateIdRequest.encode({ tag: name }).finish();
+        : GenerateIdRequest.encode({ tag: name, name: "" }).finish();
     };
   }
   return () => {
     if (isOver()) return undefined;
     const tag = `${load.prefix}${Math.floor(Math.random() * load.tags)}`;
-    return GenerateIdRequest.encode({ tag }).finish();
+    return GenerateIdRequest.encode({ tag, name: "" }).finish();
   };
 }
 

@@ -193,5 +193,5 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
 
 /** The message of a GenerateId call. */
 export function generateIdMessage(tag: string): Uint8Array {
-  return GenerateIdRequest.encode({ tag }).finish();
+  return GenerateIdRequest.encode({ tag, name: "" }).finish();
 }

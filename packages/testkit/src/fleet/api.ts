@@ -78,7 +78,7 @@ export class Api implements Disposable {
   }
 
   generateId(tag: string, deadlineMs?: number): Promise<GenerateIdResponse> {
-    return this.send(this.ids.generateId.bind(this.ids), { tag }, deadlineMs);
+    return this.send(this.ids.generateId.bind(this.ids), { tag, name: "" }, deadlineMs);
   }
 
   generateIds(request: GenerateIdsRequest, deadlineMs?: number): Promise<GenerateIdsResponse> {
