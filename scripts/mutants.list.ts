@@ -21,6 +21,16 @@ const generator = "packages/core/src/snowflake/generator-state.ts";
 const workerRegistry = "packages/core/src/worker/registry-state.ts";
 const snowflakes = ["packages/core/test/snowflake/snowflake.model.test.ts"];
 
+const formats = [
+  "packages/core/test/format/format.test.ts",
+  "packages/core/test/format/template.test.ts",
+  "packages/core/test/format/injective.model.test.ts",
+];
+const unguessable = [
+  "packages/core/test/unguessable/domain.test.ts",
+  "packages/client/test/unguessable.test.ts",
+];
+
 const coordination = "packages/coordination";
 
 const sqlite = "packages/server/src/store/sqlite";
@@ -537,5 +547,85 @@ redis.call('DEL', KEYS[1])`,
     { type: "renew", call, renewal },
   ];`,
     tests: snowflakes,
+  },
+  {
+    name: "text: the keys of unguessable ids permute one domain",
+    file: "packages/core/src/unguessable/domain.ts",
+    find: `return BigInt(keyId) * domain.scale + hidden;`,
+    replace: `return domain.scale + hidden;`,
+    tests: unguessable,
+  },
+  {
+    name: "text: a walk of the permutation ends outside the domain",
+    file: "packages/core/src/unguessable/domain.ts",
+    find: `    if (value < ceiling) return value + 1n;`,
+    replace: `    return (value % ceiling) + 1n;`,
+    tests: unguessable,
+  },
+  {
+    name: "text: a server takes another key under the number of a tag's key",
+    file: `${service}/tag-text.ts`,
+    find: `if (key.check !== check) throw keyDiffers(tag, each);`,
+    replace: ``,
+    tests: ["packages/server/test/text-ids.e2e.test.ts"],
+  },
+  {
+    name: "text: serials of the hour that is repeated are the same",
+    file: "packages/core/src/format/template.ts",
+    find: `if ("name" in zone && !pattern.includes("xx" satisfies DateToken)) {`,
+    replace: `if ("name" in zone && pattern.length === 0) {`,
+    tests: formats,
+  },
+  {
+    name: "text: a tag is made whose ids will outgrow their padding",
+    file: "packages/core/src/format/faults.ts",
+    find: `    if (needed <= part.width) return [];`,
+    replace: `    if (needed > 0) return [];`,
+    tests: formats,
+  },
+  {
+    name: "text: a number that outgrew its padding wraps",
+    file: "packages/core/src/format/radix.ts",
+    find: `  if (digits.length > width) return undefined;`,
+    replace: `  if (digits.length > width) return digits.slice(-width);`,
+    tests: ["packages/core/test/format/radix.test.ts"],
+  },
+  {
+    name: "text: the end of a number without a width cannot be told",
+    file: "packages/core/src/format/faults.ts",
+    find: `    if (!isVariable(part) || at === last) return [];`,
+    replace: `    if (!isVariable(part) || at <= last) return [];`,
+    tests: formats,
+  },
+  {
+    name: "text: a format is made without the machine that its ids have",
+    file: "packages/core/src/format/faults.ts",
+    find: `snowflake[bits] > 0 && !shows(name as FieldName)`,
+    replace: `bits !== "workerBits" && snowflake[bits] > 0 && !shows(name as FieldName)`,
+    tests: formats,
+  },
+  {
+    name: "text: a template changes while ids written by it are out there",
+    file: "packages/server/src/store/shared/change.ts",
+    find: `  if (old.format?.template !== next.format?.template) return false;`,
+    replace: ``,
+    tests: ["packages/server/test/store/text-settings.test.ts"],
+  },
+  {
+    name: "text: the sequences of UUIDs of version 2 begin again when they are used up",
+    file: "packages/core/src/uuid/dce-state.ts",
+    find: `    state.node = randomNode(random);
+    state.sequence = 0;
+  } else {`,
+    replace: `    state.sequence = 0;
+  } else {`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "text: an ObjectId follows a clock that went back",
+    file: "packages/core/src/uuid/object-id-state.ts",
+    find: `  if (now > state.second) {`,
+    replace: `  if (now !== state.second) {`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
   },
 ];

@@ -42,11 +42,14 @@ test("docs/errors.md says which exit code each kind of error has", () => {
 test.each([
   "README.md",
   "docs/errors.md",
+  "docs/formats.md",
   "docs/guarantees.md",
   "docs/operations.md",
   "docs/redis.md",
   "docs/sequences.md",
   "docs/ticket.md",
+  "docs/unguessable.md",
+  "docs/uuid.md",
 ])("%s links to files and chapters that exist", (file) => {
   const text = readFileSync(path.join(root, file), "utf8");
   const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? "");

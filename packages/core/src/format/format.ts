@@ -17,7 +17,7 @@ import {
   writePeriod,
   writeTime,
 } from "./pattern.ts";
-import { ALPHABETS, badDigitAt, digitsOf, valueOf } from "./radix.ts";
+import { badDigitAt, digitsOf, paddedDigits, valueOf } from "./radix.ts";
 import {
   type FieldName,
   FIELDS,
@@ -126,7 +126,10 @@ export class TextFormat {
     if (part.kind === "check") return CHECKS[part.check].of(before);
     if (part.kind === "period") return writePeriod(periodPattern(part, this.#subject), period);
     if (part.kind === "number")
-      return padded(part, part.name === "id" ? id : BigInt(fields?.[FIELDS[part.name].part] ?? 0));
+      return numberText(
+        part,
+        part.name === "id" ? id : BigInt(fields?.[FIELDS[part.name].part] ?? 0),
+      );
     const { snowflake } = this.#subject;
     const ms = snowflake === undefined ? 0 : timeOfTick(snowflake, fields?.tick ?? 0);
     return writeTime(part.pattern, ms, this.#offsetAt(part, ms));
@@ -194,12 +197,11 @@ function outgrown(text: string): IdmintError {
   return new IdmintError("TAG_EXHAUSTED", `${text}; no text is made of it`);
 }
 
-/** INVARIANT: a number that needs more digits than its width is refused, never cut. */
-function padded({ name, radix, width }: NumberPart, value: bigint): string {
-  const digits = digitsOf(value, radix);
-  if (width === undefined) return digits;
-  if (digits.length > width) throw outgrown(`{${name}} ${value} has more than ${width} digits`);
-  return digits.padStart(width, ALPHABETS[radix].charAt(0));
+function numberText({ name, radix, width }: NumberPart, value: bigint): string {
+  if (width === undefined) return digitsOf(value, radix);
+  const digits = paddedDigits(value, radix, width);
+  if (digits === undefined) throw outgrown(`{${name}} ${value} has more than ${width} digits`);
+  return digits;
 }
 
 function nameOf(part: Part): string {

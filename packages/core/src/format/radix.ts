@@ -20,8 +20,7 @@ export const ALPHABETS: Readonly<Record<Radix, string>> = {
 
 /** The base of a number, e.g. 58 for "58"; undefined when there is none. */
 export function radixOf(text: string): Radix | undefined {
-  const radix = Number(text);
-  return text in ALPHABETS ? (radix as Radix) : undefined;
+  return Object.hasOwn(ALPHABETS, text) ? (Number(text) as Radix) : undefined;
 }
 
 /** A number of 0 and more, without leading zeros. */
@@ -42,6 +41,13 @@ export function digitsOf(value: bigint, radix: Radix): string {
     small = Math.floor(small / radix);
   } while (small > 0);
   return text;
+}
+
+/** INVARIANT: a number that needs more digits than its width has none (undefined); it is never cut. */
+export function paddedDigits(value: bigint, radix: Radix, width: number): string | undefined {
+  const digits = digitsOf(value, radix);
+  if (digits.length > width) return undefined;
+  return digits.padStart(width, ALPHABETS[radix].charAt(0));
 }
 
 /** The number that digits of its base write; leading zeros count as nothing. */
