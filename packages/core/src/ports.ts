@@ -355,7 +355,14 @@ export interface ChangeStore {
 
 /** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. */
 export interface Store
-  extends GrantStore, RaiseStore, GiveBackStore, TagStore, PeriodStore, ChangeStore {
+  extends
+    GrantStore,
+    RaiseStore,
+    GiveBackStore,
+    TagStore,
+    PeriodStore,
+    ChangeStore,
+    WorkerRegistry {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;
   /** Version of the schema that `open` found. */

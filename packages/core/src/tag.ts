@@ -92,6 +92,8 @@ export interface SnowflakeKind {
   readonly clockWaitMs: number;
   /** Where worker ids are leased, and nowhere else. */
   readonly registry: "STORE" | "REDIS";
+  /** Name of the Redis shard that has the registry; a new tag is placed on one. Absent with registry STORE. */
+  readonly redisShard?: string;
 }
 
 /** Settings of a tag of kind uuid, defaults filled in. */

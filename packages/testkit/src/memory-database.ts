@@ -1,4 +1,4 @@
-import type { EndedPeriod, Tag } from "@idmint/core";
+import type { EndedPeriod, Tag, Worker } from "@idmint/core";
 
 const DAY_MS = 86_400_000;
 
@@ -6,6 +6,7 @@ const DAY_MS = 86_400_000;
 export interface MemorySnapshot {
   readonly rows: ReadonlyMap<string, Tag>;
   readonly periods: ReadonlyMap<string, readonly EndedPeriod[]>;
+  readonly workers: ReadonlyMap<string, readonly Worker[]>;
   readonly revision: bigint;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
@@ -16,6 +17,8 @@ export class MemoryDatabase {
   rows: Map<string, Tag> = new Map();
   /** The ended periods of each tag, newest first. */
   periods: Map<string, readonly EndedPeriod[]> = new Map();
+  /** The worker ids of each tag that were ever leased. */
+  workers: Map<string, readonly Worker[]> = new Map();
   revision = 0n;
   incarnation = "history-1";
   /** What the store is; a fail-over or a restored file makes it another one. */
@@ -33,13 +36,15 @@ export class MemoryDatabase {
     const { revision, incarnation, acceptedIdentity } = this;
     const rows = new Map(this.rows);
     const periods = new Map(this.periods);
-    return { rows, periods, revision, incarnation, acceptedIdentity };
+    const workers = new Map(this.workers);
+    return { rows, periods, workers, revision, incarnation, acceptedIdentity };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
   restore(snapshot: MemorySnapshot): void {
     this.rows = new Map(snapshot.rows);
     this.periods = new Map(snapshot.periods);
+    this.workers = new Map(snapshot.workers);
     this.revision = snapshot.revision;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
@@ -59,6 +64,18 @@ export class MemoryDatabase {
         endedAtMs: endedAtMs + days * DAY_MS,
       }));
       this.periods.set(name, moved);
+    }
+  }
+
+  /** Moves what all workers' rows say of time into the past, as if so many milliseconds had gone by. */
+  passWorkers(ms: number): void {
+    for (const [tag, workers] of this.workers) {
+      const moved = workers.map((row) => ({
+        ...row,
+        reservedUntilMs: row.reservedUntilMs - ms,
+        expiresAtMs: row.expiresAtMs - ms,
+      }));
+      this.workers.set(tag, moved);
     }
   }
 

@@ -1,4 +1,5 @@
 // The rules of a MemoryStore's rows: what follows from a row and a request, without the rows of other tags.
+import { isDeepStrictEqual } from "node:util";
 import {
   firstIdOf,
   invalidField,
@@ -66,6 +67,7 @@ export function fundamentalsOf({
   const name = kind.kind;
   const start = firstIdOf(kind);
   if (kind.kind === "ticket") return [order, ceiling, name, start, kind.slots];
+  if (kind.kind === "snowflake") return [order, ceiling, name, kind.layout, kind.registry];
   if (kind.kind === "redis_snowflake") return [order, ceiling, name, kind.shard, kind.timeOriginMs];
   const periods = periodsOf(kind);
   return [order, ceiling, name, start, periods?.unit, periods?.timeZone, countsInRedis(kind)];
@@ -83,6 +85,13 @@ export function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
   const old = tombstone.kind;
   if (old.kind === "ticket" && (kind.kind !== "ticket" || kind.slots !== old.slots)) {
     throw invalidField("tag.ticket.slots", `must be ${old.slots}`);
+  }
+  if (old.kind === "snowflake" && tombstone.version > 0n) {
+    const isSame =
+      kind.kind === "snowflake" &&
+      kind.registry === old.registry &&
+      isDeepStrictEqual(kind.layout, old.layout);
+    if (!isSame) throw invalidField("tag.snowflake.layout", "must be that of the deleted tag");
   }
   const unit = periodsOf(old)?.unit;
   if (unit === undefined || tombstone.version === 0n || periodsOf(kind)?.unit === unit) return;

@@ -13,13 +13,26 @@ import {
   type Raised,
   type RaiseRequest,
   type Refused,
+  type RenewedWorkerLease,
   type SeenVersion,
   type Store,
   type StoreChanges,
   type Tag,
   type TagChange,
   type TagSettings,
+  type Worker,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
 } from "@idmint/core";
+import {
+  acceptedFloor,
+  leaseWorker,
+  listWorkers,
+  releaseWorker,
+  renewWorker,
+} from "./memory-workers.ts";
 import { MemoryDatabase } from "./memory-database.ts";
 import { countsInRedis, periodsOf } from "./memory-periods.ts";
 import {
@@ -42,9 +55,13 @@ export type StoreOperation =
   | "getTags"
   | "giveBack"
   | "grant"
+  | "leaseWorker"
   | "listPeriods"
   | "listTags"
+  | "listWorkers"
   | "raise"
+  | "releaseWorker"
+  | "renewWorker"
   | "setTagState"
   | "updateTag";
 
@@ -112,6 +129,22 @@ export class MemoryStore implements Store, AcceptStore {
       const { floor: before, epoch } = row;
       return { outcome: "raised", tag, before, floor, generation, version, epoch };
     });
+  }
+
+  leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
+    return this.#inRegistry("leaseWorker", () => leaseWorker(this.database, request));
+  }
+
+  renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
+    return this.#inRegistry("renewWorker", () => renewWorker(this.database, renewal));
+  }
+
+  releaseWorker(key: WorkerLeaseKey): Promise<void> {
+    return this.#inRegistry("releaseWorker", () => releaseWorker(this.database, key));
+  }
+
+  listWorkers(query: Parameters<Store["listWorkers"]>[0]): Promise<readonly Worker[]> {
+    return this.#inRegistry("listWorkers", () => listWorkers(this.database, query));
   }
 
   listPeriods(query: {
@@ -294,7 +327,11 @@ export class MemoryStore implements Store, AcceptStore {
         // A period that the lost history may have begun starts above the gap too.
         const { row, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
         this.#remember(row, ended);
-        const floor = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
+        const raised = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
+        const floor =
+          row.kind.kind === "snowflake"
+            ? acceptedFloor(row.kind, { ...row, floor: raised }, database.now())
+            : raised;
         // Above any epoch the tag may have had before the store went back.
         const seconds = BigInt(Math.floor(database.now() / 1_000));
         const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
@@ -389,6 +426,13 @@ export class MemoryStore implements Store, AcceptStore {
   #assertAccepted(): void {
     const fenced = this.#fenced();
     if (fenced !== "") throw new IdmintError("STORE_EPOCH_CHANGED", fenced);
+  }
+
+  #inRegistry<T>(operation: StoreOperation, work: () => T): Promise<T> {
+    return this.#run(operation, () => {
+      this.#assertAccepted();
+      return work();
+    });
   }
 
   async #run<T>(operation: StoreOperation, work: () => T): Promise<T> {

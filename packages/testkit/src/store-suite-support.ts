@@ -29,6 +29,8 @@ export interface StoreHarness {
    * whatever had been told by it.
    */
   shiftPeriods(days: number): Promise<void>;
+  /** Moves what all rows of workers say of time into the past, as if so many milliseconds had gone by. */
+  passWorkers(ms: number): Promise<void>;
   /** Removes the store; its handles are closed by then. */
   remove(): Promise<void>;
 }

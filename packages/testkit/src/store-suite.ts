@@ -20,6 +20,7 @@ import {
   type Suite,
   wish,
 } from "./store-suite-support.ts";
+import { workerSuite } from "./worker-suite.ts";
 
 export * from "./store-suite-support.ts";
 export { noonZone };
@@ -58,6 +59,10 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   acceptCases(suite);
   concurrencyCases(suite);
   closeCases(suite);
+  workerSuite(name, async () => {
+    const harness = await makeStore();
+    return { ...harness, place: { registry: "STORE" }, pass: (ms) => harness.passWorkers(ms) };
+  });
 }
 
 function grantCases(suite: Suite): void {

@@ -6,6 +6,7 @@ async function memoryHarness(): Promise<StoreHarness> {
   return {
     open: async () => new MemoryStore({ database }),
     shiftPeriods: async (days) => database.shiftPeriods(days),
+    passWorkers: async (ms) => database.passWorkers(ms),
     remove: async () => undefined,
   };
 }

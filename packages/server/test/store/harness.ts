@@ -49,6 +49,13 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
         COMMIT`,
       );
     },
+    passWorkers: async (ms) => {
+      sqlInAnotherProcess(
+        config.path,
+        `UPDATE worker SET
+          reserved_until_ms = reserved_until_ms - ${ms}, expires_at_ms = expires_at_ms - ${ms}`,
+      );
+    },
     remove: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }
@@ -85,6 +92,10 @@ export async function postgresHarness(
           ended_at_ms = ended_at_ms + (${days * DAY_MS});
         UPDATE idmint.period SET start = substr(start, 2);
         COMMIT`);
+    },
+    passWorkers: async (ms) => {
+      await its.query(`UPDATE idmint.worker SET reserved_until_ms = reserved_until_ms - ${ms},
+        expires_at_ms = expires_at_ms - ${ms}, written_by = pg_current_xact_id()::xid`);
     },
     remove: async () => its.close(),
   };

@@ -69,6 +69,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, UPDATE ON idmint.store TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.tag TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.period TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.worker TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { storeWentBack } from "../shared/failures.ts";
-import type { Connections } from "./connections.ts";
+import { columnFrom } from "../shared/text-settings.ts";
+import { acceptedFloor } from "../shared/worker-pool.ts";
+import type { Connections, Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { endPeriods, periodAt } from "./periods.ts";
 
@@ -29,6 +31,12 @@ const RAISE = `UPDATE idmint.tag AS t SET
   written_by = pg_current_xact_id()::xid
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM idmint.tag) AS place
   WHERE place.name = t.name`;
+const SNOWFLAKES = "SELECT name, kind, settings, floor FROM idmint.tag WHERE kind = 'snowflake'";
+const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";
+const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
+  floor = s.floor, written_by = pg_current_xact_id()::xid
+  FROM unnest($1::text[], $2::bigint[]) AS s (name, floor) WHERE s.name = t.name`;
+const OWN_WORKERS = "UPDATE idmint.worker SET written_by = pg_current_xact_id()::xid";
 const RECORD = `UPDATE idmint.store SET
   identity = ${PRESENT_IDENTITY}, incarnation = $1, revision = revision + greatest(1, $2::bigint),
   written_by = pg_current_xact_id()::xid`;
@@ -41,6 +49,7 @@ const RECORD = `UPDATE idmint.store SET
  *   whichever is more: the lost history counted from a lower number in steps of one.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
 export async function accept(connections: Connections, gap: bigint): Promise<{ tags: number }> {
   return connections.run((session) =>
@@ -51,8 +60,32 @@ export async function accept(connections: Connections, gap: bigint): Promise<{ t
       const tags = locked?.tags ?? "0";
       await session.query({ text: BEGIN_PERIODS });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
+      await closeSnowflakes(session);
+      await session.query({ text: OWN_WORKERS });
       await session.query({ text: RECORD, values: [randomUUID(), tags] });
       return { tags: Number(tags) };
     }),
   );
+}
+
+interface SnowflakeRow {
+  readonly name: string;
+  readonly kind: string;
+  readonly settings: string;
+  readonly floor: string;
+}
+
+async function closeSnowflakes(session: Session): Promise<void> {
+  const rows = await session.query<SnowflakeRow>({ text: SNOWFLAKES });
+  const [clock] = await session.query<{ now_ms: string }>({ text: NOW });
+  const nowMs = Number(clock?.now_ms);
+  const closed = rows.flatMap(({ name, kind: its, settings, floor }) => {
+    const { kind } = columnFrom(name, its, settings);
+    return kind.kind === "snowflake"
+      ? [[name, String(acceptedFloor(kind, BigInt(floor), nowMs))] as const]
+      : [];
+  });
+  if (closed.length === 0) return;
+  const values = [closed.map(([name]) => name), closed.map(([, floor]) => floor)];
+  await session.query({ text: CLOSE_SNOWFLAKES, values });
 }

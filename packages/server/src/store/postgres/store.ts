@@ -5,18 +5,26 @@ import type {
   Raised,
   RaiseRequest,
   Refused,
+  RenewedWorkerLease,
   Store,
   StoreChanges,
   Tag,
+  Worker,
+  WorkerLease,
+  WorkerLeaseKey,
+  WorkerLeaseRequest,
+  WorkerRenewal,
 } from "@idmint/core";
 import type { PostgresConfig } from "../shared/config.ts";
 import {
   assertBatch,
   assertGap,
   assertGrants,
+  assertLease,
   assertNames,
   assertPage,
   assertRaise,
+  assertRenewal,
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { workableVersion } from "../shared/migration.ts";
@@ -30,6 +38,7 @@ import { listPeriods } from "./periods.ts";
 import { raise } from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
 import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
+import { leaseWorker, listWorkers, releaseWorker, renewWorker } from "./workers.ts";
 
 /** The PostgreSQL store: each file beside this one holds the statements of one purpose. */
 export class PostgresStore implements Store, AcceptStore {
@@ -71,6 +80,25 @@ export class PostgresStore implements Store, AcceptStore {
   async giveBack(requests: Parameters<Store["giveBack"]>[0]): Promise<readonly number[]> {
     assertBatch(requests);
     return requests.length === 0 ? [] : giveBack(this.#connections, requests);
+  }
+
+  async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
+    assertLease(request);
+    return leaseWorker(this.#connections, request, this.#allowUnsafe);
+  }
+
+  async renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
+    assertRenewal(renewal);
+    return renewWorker(this.#connections, renewal, this.#allowUnsafe);
+  }
+
+  async releaseWorker(key: WorkerLeaseKey): Promise<void> {
+    return releaseWorker(this.#connections, key, this.#allowUnsafe);
+  }
+
+  async listWorkers(query: Parameters<Store["listWorkers"]>[0]): Promise<readonly Worker[]> {
+    assertPage(query.limit);
+    return listWorkers(this.#connections, query);
   }
 
   async createTag(settings: Parameters<Store["createTag"]>[0]): Promise<Tag> {

@@ -87,8 +87,9 @@ function withSlotsOf(tombstone: TagKind, kind: TagKind): TagKind {
 }
 
 /**
- * INVARIANT: the floor of a sequence with periods says nothing of ids of other periods, and the floor of a ticket tag
- * nothing of what its databases issued. Over their tombstones only the same can be made.
+ * INVARIANT: the floor of a sequence with periods says nothing of ids of other periods, the floor of a ticket tag nothing of
+ * what its databases issued, and that of a snowflake tag nothing of what its workers made. Over their tombstones only the
+ * same can be made.
  */
 function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
   const old = tombstone.kind;
@@ -98,11 +99,23 @@ function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
       `must be ${old.slots}: a deleted ticket tag has this name, and its ids would be repeated; take another name`,
     );
   }
+  assertWorkersHold(tombstone, kind);
   const unit = periodsOfKind(old)?.unit;
   if (unit === undefined || tombstone.version === 0n || periodsOfKind(kind)?.unit === unit) return;
   throw invalidField(
     "tag.sequence.period",
     `must be ${unit}: a deleted sequence with that period has this name, and its ids would be repeated; take another name`,
+  );
+}
+
+/** Leases of before the tag was deleted go on in the same registry, and ids of another layout are other numbers. */
+function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
+  const old = tombstone.kind;
+  if (old.kind !== "snowflake" || tombstone.version === 0n) return;
+  if (isSameKind(fundamentalsOf(old), fundamentalsOf(kind))) return;
+  throw invalidField(
+    "tag.snowflake.layout",
+    "must be that of the deleted snowflake tag of this name, with its registry: its ids would be repeated; take another name",
   );
 }
 

@@ -49,7 +49,7 @@ export function etagMismatch(name: string): IdmintError {
 export function fieldImmutable(name: string): IdmintError {
   return new IdmintError(
     "FIELD_IMMUTABLE",
-    `tag "${name}" has issued ids: what they are made of (kind, order, ceiling, start, period, time zone, backend, shard, time origin, slots) cannot change any more`,
+    `tag "${name}" has issued ids: what they are made of (kind, order, ceiling, start, period, time zone, backend, shard, time origin, layout, registry, slots) cannot change any more`,
     { metadata: { tag: name } },
   );
 }

@@ -1,4 +1,13 @@
-import { type GrantRequest, invalidField, MAX_ID, type RaiseRequest } from "@idmint/core";
+import {
+  type GrantRequest,
+  instanceViolation,
+  invalidField,
+  MAX_ID,
+  type RaiseRequest,
+  reserveAheadViolation,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
 
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;
@@ -35,6 +44,21 @@ export function assertRaise(request: RaiseRequest): void {
     [by, atLeast, generationFrom].every((value) => value >= 0n && value <= MAX_ID) &&
     seenVersion >= 0n;
   if (!isGood) throw new RangeError(`a raise of "${tag}" by ${by} to at least ${atLeast}`);
+}
+
+export function assertLease({ instance, reserveAheadMs }: WorkerLeaseRequest): void {
+  const wrong =
+    instanceViolation("instance", instance) ??
+    reserveAheadViolation("reserve_ahead", reserveAheadMs);
+  if (wrong !== undefined) throw new RangeError(`${wrong.field} ${wrong.description}`);
+}
+
+export function assertRenewal({ reserveAheadMs, reserveUntilMs }: WorkerRenewal): void {
+  const wrong = reserveAheadViolation("reserve_ahead", reserveAheadMs);
+  if (wrong !== undefined) throw new RangeError(`${wrong.field} ${wrong.description}`);
+  if (!Number.isSafeInteger(reserveUntilMs) || reserveUntilMs < 0) {
+    throw new RangeError(`a reservation until ${reserveUntilMs}`);
+  }
 }
 
 export function assertNames(names: readonly unknown[]): void {

@@ -1,10 +1,10 @@
 import {
-  invalidField,
   MAX_ID,
   type Periods,
   type PeriodUnit,
   type RedisPlace,
   type SequenceKind,
+  type SnowflakeKind,
   type TagKind,
   type UuidKind,
 } from "@idmint/core";
@@ -13,6 +13,8 @@ import { schemaMismatch } from "./failures.ts";
 const UNITS: readonly PeriodUnit[] = ["DAY", "WEEK", "MONTH", "YEAR"];
 const UUID_VERSIONS = [1, 2, 3, 4, 5, 6, 7] as const;
 const DCE_DOMAINS = ["PERSON", "GROUP", "ORG"] as const;
+const CLOCK_POLICIES = ["REFUSE", "EXTENSION", "BACKUP_WORKER"] as const;
+const REGISTRIES = ["STORE", "REDIS"] as const;
 const OBJECT_ID_VARIANTS = ["CLASSIC", "MACHINE_PROCESS"] as const;
 
 /** Settings of a kind as the column `settings` has them: JSON without spaces, its fields in a fixed order. */
@@ -40,9 +42,7 @@ export function settingsText(kind: TagKind): string {
       : JSON.stringify({ version });
   }
   if (kind.kind === "object_id") return JSON.stringify({ variant: kind.variant });
-  if (kind.kind !== "sequence") {
-    throw invalidField("tag.kind", `must not be ${kind.kind}: this server does not serve it`);
-  }
+  if (kind.kind === "snowflake") return snowflakeText(kind);
   const { start, periods, redis } = kind;
   return JSON.stringify({
     start: String(start),
@@ -51,6 +51,21 @@ export function settingsText(kind: TagKind): string {
         ? null
         : { unit: periods.unit, timeZone: periods.timeZone, keepForMs: periods.keepForMs },
     redis: redis === undefined ? null : { shard: redis.shard, step: redis.step },
+  });
+}
+
+function snowflakeText(kind: SnowflakeKind): string {
+  const { layout, dataCenter, clockPolicy, clockWaitMs, registry, redisShard } = kind;
+  const { timeUnitMs, timeOriginMs, timeBits, extensionBits, ...low } = layout;
+  const { dataCenterBits, workerBits, sequenceBits } = low;
+  const high = { timeUnitMs, timeOriginMs, timeBits, extensionBits };
+  return JSON.stringify({
+    layout: { ...high, dataCenterBits, workerBits, sequenceBits },
+    dataCenter,
+    clockPolicy,
+    clockWaitMs,
+    registry,
+    redisShard: redisShard ?? null,
   });
 }
 
@@ -102,6 +117,8 @@ function kindOf(kind: string, fields: Fields): TagKind {
         slots: integer(fields["slots"], 1),
         slotsId: text(fields["slotsId"]),
       };
+    case "snowflake":
+      return snowflakeOf(fields);
     case "uuid":
       return uuidOf(fields);
     case "object_id":
@@ -119,6 +136,28 @@ function sequenceOf(fields: Fields): SequenceKind {
     start: id(fields["start"]),
     periods: periods === null ? undefined : periodsOf(periods),
     redis: redis === null ? undefined : placeOf(redis),
+  };
+}
+
+function snowflakeOf(fields: Fields): SnowflakeKind {
+  const layout = fields["layout"] as Fields;
+  const shard = fields["redisShard"];
+  return {
+    kind: "snowflake",
+    layout: {
+      timeUnitMs: integer(layout["timeUnitMs"], 1),
+      timeOriginMs: integer(layout["timeOriginMs"], 0),
+      timeBits: integer(layout["timeBits"], 1),
+      extensionBits: integer(layout["extensionBits"], 0),
+      dataCenterBits: integer(layout["dataCenterBits"], 0),
+      workerBits: integer(layout["workerBits"], 0),
+      sequenceBits: integer(layout["sequenceBits"], 1),
+    },
+    dataCenter: integer(fields["dataCenter"], 0),
+    clockPolicy: oneOf(fields["clockPolicy"], CLOCK_POLICIES),
+    clockWaitMs: integer(fields["clockWaitMs"], 0),
+    registry: oneOf(fields["registry"], REGISTRIES),
+    ...(shard === null ? {} : { redisShard: text(shard) }),
   };
 }
 
@@ -173,8 +212,9 @@ export function periodsOfKind(kind: TagKind): Periods | undefined {
   return kind.kind === "sequence" ? kind.periods : undefined;
 }
 
-/** Whether the ids of such a tag are counted in Redis, below a bound that the store keeps. */
+/** Whether the ids or the worker ids of such a tag are kept in Redis, below a bound that the store keeps. */
 export function countsInRedis(kind: TagKind): boolean {
+  if (kind.kind === "snowflake") return kind.registry === "REDIS";
   return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
 }
 
@@ -182,6 +222,7 @@ export function countsInRedis(kind: TagKind): boolean {
 export function withoutPlace(kind: TagKind): TagKind {
   if (kind.kind === "ticket") return { ...kind, slotsId: "" };
   if (kind.kind === "redis_snowflake") return { ...kind, redisShard: "" };
+  if (kind.kind === "snowflake" && kind.registry === "REDIS") return { ...kind, redisShard: "" };
   if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
   return { ...kind, redis: { ...kind.redis, shard: "" } };
 }
@@ -191,6 +232,9 @@ export function fundamentalsOf(kind: TagKind): TagKind {
   if (kind.kind === "ticket") return kind;
   if (kind.kind === "segment") return { ...kind, min: 1, max: 1, holdForMs: 1, maxAgeMs: 1 };
   const placeless = withoutPlace(kind);
+  if (placeless.kind === "snowflake") {
+    return { ...placeless, dataCenter: 0, clockPolicy: "REFUSE", clockWaitMs: 0 };
+  }
   if (placeless.kind !== "sequence") return placeless;
   const { periods, redis } = placeless;
   return {

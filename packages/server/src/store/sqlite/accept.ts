@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
 import { CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
+import { columnFrom } from "../shared/text-settings.ts";
+import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Database, Transaction } from "./database.ts";
 import { lookAtFiles } from "./files.ts";
 import { beginPeriod, cutOf, positionOf } from "./grant.ts";
@@ -16,6 +18,7 @@ const RAISE = `UPDATE tag SET
   epoch = max(epoch + 1, ?2), revision = ?3 + place.number, updated_at_ms = ?4
   FROM (SELECT name, row_number() OVER (ORDER BY name) AS number FROM tag) AS place
   WHERE place.name = tag.name`;
+const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
 const RECORD = `UPDATE store SET
   identity = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
 
@@ -27,6 +30,7 @@ const RECORD = `UPDATE store SET
  *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
 export function accept(database: Database, gap: bigint, deadlineMs: number): { tags: number } {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
@@ -48,9 +52,19 @@ function raise(database: Database, transaction: Transaction, gap: bigint): { tag
   const seconds = Math.floor(now / 1_000);
   beginPeriods(transaction, now);
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
+  closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
   transaction.run(RECORD, files.identity, randomUUID(), tags, seconds, progress);
   return { tags };
+}
+
+function closeSnowflakes(transaction: Transaction, nowMs: number): void {
+  for (const row of transaction.all(SNOWFLAKES)) {
+    const name = String(row["name"]);
+    const { kind } = columnFrom(name, String(row["kind"]), String(row["settings"]));
+    if (kind.kind !== "snowflake") continue;
+    transaction.run(BEGIN_AT, acceptedFloor(kind, row["floor"] as bigint, nowMs), name);
+  }
 }
 
 function beginPeriods(transaction: Transaction, nowMs: number): void {

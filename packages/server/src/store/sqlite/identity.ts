@@ -110,7 +110,8 @@ export class Fence {
 }
 
 /** The sum that `progress` counts: every change of a row raises its version or its revision. */
-export const SUM_OF_ROWS = "SELECT coalesce(sum(version + revision), 0) AS progress FROM tag";
+export const SUM_OF_ROWS = `SELECT (SELECT coalesce(sum(version + revision), 0) FROM tag)
+  + (SELECT coalesce(sum(version), 0) FROM worker) AS progress`;
 
 function hasAllRows(transaction: Transaction, row: StoreRow): boolean {
   // Pages that SQLite holds in memory would hide what somebody wrote into the file.

@@ -12,9 +12,13 @@ export type Calls = Pick<
   | "getTags"
   | "giveBack"
   | "grant"
+  | "leaseWorker"
   | "listPeriods"
   | "listTags"
+  | "listWorkers"
   | "raise"
+  | "releaseWorker"
+  | "renewWorker"
   | "setTagState"
   | "updateTag"
 >;

@@ -6,9 +6,11 @@ import {
   assertBatch,
   assertGap,
   assertGrants,
+  assertLease,
   assertNames,
   assertPage,
   assertRaise,
+  assertRenewal,
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { monotonicMs } from "./database.ts";
@@ -105,6 +107,27 @@ export class SqliteStore implements Store, AcceptStore {
 
   async setTagState(...args: Parameters<Calls["setTagState"]>): ReturnType<Calls["setTagState"]> {
     return this.#call("setTagState", args);
+  }
+
+  async leaseWorker(...args: Parameters<Calls["leaseWorker"]>): ReturnType<Calls["leaseWorker"]> {
+    assertLease(args[0]);
+    return this.#call("leaseWorker", args);
+  }
+
+  async renewWorker(...args: Parameters<Calls["renewWorker"]>): ReturnType<Calls["renewWorker"]> {
+    assertRenewal(args[0]);
+    return this.#call("renewWorker", args);
+  }
+
+  async releaseWorker(
+    ...args: Parameters<Calls["releaseWorker"]>
+  ): ReturnType<Calls["releaseWorker"]> {
+    return this.#call("releaseWorker", args);
+  }
+
+  async listWorkers(...args: Parameters<Calls["listWorkers"]>): ReturnType<Calls["listWorkers"]> {
+    assertPage(args[0].limit);
+    return this.#call("listWorkers", args);
   }
 
   async changes(...args: Parameters<Calls["changes"]>): ReturnType<Calls["changes"]> {

@@ -22,7 +22,7 @@ const TAKE_REVISION = "UPDATE store SET revision = ?, progress = progress + ?";
 const LIST = `SELECT ${COLUMNS} FROM tag
   WHERE name > ? AND name >= ? AND name < ? || '~' AND (? OR state <> 'DELETED') ORDER BY name LIMIT ?`;
 
-function readTag(transaction: Transaction, name: string): Tag | undefined {
+export function readTag(transaction: Transaction, name: string): Tag | undefined {
   const row = transaction.get(READ, name);
   return row === undefined ? undefined : tagFromRow(row as unknown as TagRow);
 }

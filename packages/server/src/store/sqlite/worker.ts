@@ -11,6 +11,7 @@ import { listPeriods } from "./periods.ts";
 import { type Answer, type Calls, type Request, toWire, type WorkerData } from "./protocol.ts";
 import { raise } from "./raise.ts";
 import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
+import { leaseWorker, listWorkers, releaseWorker, renewWorker } from "./workers.ts";
 
 if (parentPort === null) throw new Error("this file is the SQLite store's worker thread");
 const port = parentPort;
@@ -36,9 +37,13 @@ function workOn(database: Database): Work {
     getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
     giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),
     grant: (deadlineMs, requests) => grant(database, requests, deadlineMs),
+    leaseWorker: (deadlineMs, request) => leaseWorker(database, request, deadlineMs),
     listPeriods: (deadlineMs, query) => listPeriods(database, query, deadlineMs),
     listTags: (deadlineMs, query) => listTags(database, query, deadlineMs),
+    listWorkers: (deadlineMs, query) => listWorkers(database, query, deadlineMs),
     raise: (deadlineMs, request) => raise(database, request, deadlineMs),
+    releaseWorker: (deadlineMs, key) => releaseWorker(database, key, deadlineMs),
+    renewWorker: (deadlineMs, renewal) => renewWorker(database, renewal, deadlineMs),
     setTagState: (deadlineMs, name, state, revision) =>
       setTagState(database, name, state, revision, deadlineMs),
     updateTag: (deadlineMs, name, change, revision) =>

@@ -72,7 +72,8 @@ END $$;
  * pages keep room, so the new row stays on its page and no index is touched (HOT).
  *
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
- * `period` has the periods of sequences that have ended; what is granted does not rest on it.
+ * `period` has the periods of sequences that have ended; what is granted does not rest on it. `worker` has the worker ids of
+ * snowflake tags that were ever leased; its rows are never removed, and a renewal is HOT too.
  */
 export const init: Migration = {
   number: 1,
@@ -126,6 +127,21 @@ CREATE TABLE idmint.period (
   ended_at_ms bigint NOT NULL,
   PRIMARY KEY (tag, start)
 );
+
+CREATE TABLE idmint.worker (
+  tag text COLLATE "C" NOT NULL,
+  data_center integer NOT NULL CHECK (data_center >= 0),
+  worker_id integer NOT NULL CHECK (worker_id >= 0),
+  instance text COLLATE "C" NOT NULL CHECK (length(instance) BETWEEN 1 AND 128),
+  token bigint NOT NULL CHECK (token >= 1),
+  extension integer NOT NULL CHECK (extension >= 0),
+  reserved_until_ms bigint NOT NULL,
+  expires_at_ms bigint NOT NULL,
+  written_by xid NOT NULL,
+  PRIMARY KEY (tag, data_center, worker_id)
+) WITH (fillfactor = 50);
+
+CREATE UNIQUE INDEX worker_by_instance ON idmint.worker (tag, data_center, instance);
 
 CREATE VIEW idmint.normal_sequence AS
 SELECT t.name, t.floor AS current_max_id,

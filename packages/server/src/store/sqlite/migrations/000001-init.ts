@@ -1,13 +1,15 @@
 import type { Migration } from "../../shared/migration.ts";
 
 /**
- * `store` has one row. `progress` is the sum of version and revision over all tags: it rises with every change and
- * shows a file that is pieced together from several times. `generation` counts the accepts.
+ * `store` has one row. `progress` is the sum of version and revision over all tags and of version over all workers: it
+ * rises with every change and shows a file that is pieced together from several times. `generation` counts the accepts.
  *
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
  * `period` has the periods of sequences that have ended; what is granted does not rest on it.
  *
- * There is no index besides the primary keys: the poll reads `tag` only when the revision has changed.
+ * `worker` has the worker ids of snowflake tags that were ever leased; its rows are never removed.
+ *
+ * The poll reads `tag` only when the revision has changed, so it needs no index for that.
  */
 export const init: Migration = {
   number: 1,
@@ -59,5 +61,20 @@ CREATE TABLE period (
   ended_at_ms INTEGER NOT NULL,
   PRIMARY KEY (tag, start)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE worker (
+  tag TEXT COLLATE BINARY NOT NULL,
+  data_center INTEGER NOT NULL CHECK (data_center >= 0),
+  worker_id INTEGER NOT NULL CHECK (worker_id >= 0),
+  instance TEXT COLLATE BINARY NOT NULL CHECK (length(instance) BETWEEN 1 AND 128),
+  token INTEGER NOT NULL CHECK (token >= 1),
+  extension INTEGER NOT NULL CHECK (extension >= 0),
+  reserved_until_ms INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  version INTEGER NOT NULL CHECK (version >= 1),
+  PRIMARY KEY (tag, data_center, worker_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX worker_by_instance ON worker (tag, data_center, instance);
 `,
 };

@@ -1,0 +1,200 @@
+import {
+  decode,
+  IdmintError,
+  type LeaseCandidates,
+  leasedWorker,
+  type LeasedWorker,
+  MAX_LEAD_MS,
+  MAX_RESERVE_AHEAD_MS,
+  maxIdOf,
+  releasedWorker,
+  type RenewedWorker,
+  renewedWorker,
+  type SnowflakeKind,
+  type SnowflakeLayout,
+  type Tag,
+  tickAt,
+  timeOf,
+  type Worker,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
+import { tagNotFound } from "./failures.ts";
+import { CLOCK_MARGIN_MS } from "./period.ts";
+
+/**
+ * What the row of a tag says of its workers, in the store.
+ *
+ * INVARIANTS, beside those of core's registry-state.ts
+ * - No lease reserves a time of which an id is at or below the tag's floor. An operator who raises a floor, or accepts a
+ *   store that went back, says by it that such ids may have been issued, under any worker id and extension. So leases above
+ *   a floor have the last extension: another one would begin anew, wherever a clock is.
+ * - A token is good in one epoch of its tag. An accept goes above all epochs of the history that was lost, so a holder
+ *   whose lease only that history knew never presents the token of a present one, though both counted from the same row.
+ */
+export interface WorkerPool {
+  readonly tag: string;
+  readonly kind: SnowflakeKind;
+  readonly epoch: bigint;
+  /** Last millisecond that no lease reserves any more; before the layout's origin when there is none. */
+  readonly closedUntilMs: number;
+}
+
+/** The pool of a tag's row. Refuses for what the row says: TAG_NOT_FOUND, WRONG_KIND, TAG_PAUSED. */
+export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
+  if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
+  const { kind, state, epoch, floor } = tag;
+  if (kind.kind !== "snowflake" || kind.registry !== "STORE") throw withoutWorkers(name, kind.kind);
+  if (state === "PAUSED") throw tagPaused(name);
+  return { tag: name, kind, epoch, closedUntilMs: closedUntil(kind.layout, floor) };
+}
+
+function closedUntil(layout: SnowflakeLayout, floor: bigint): number {
+  if (floor === 0n) return layout.timeOriginMs - 1;
+  return timeOf(layout, decode(layout, floor).tick + 1) - 1;
+}
+
+/** Tokens of an epoch are above all of lower ones, as long as no worker id is renewed 2^31 times in one. */
+const TOKENS_OF_EPOCH = 2n ** 31n;
+
+/** A lease, of rows that are locked. WORKER_IDS_EXHAUSTED when there is none. */
+export function leaseOf(
+  pool: WorkerPool,
+  dataCenter: number,
+  request: WorkerLeaseRequest,
+  candidates: LeaseCandidates,
+  nowMs: number,
+): LeasedWorker {
+  const { layout } = pool.kind;
+  const timeOriginMs = Math.max(layout.timeOriginMs, pool.closedUntilMs + 1);
+  const { row, answer } = leasedWorker(
+    {
+      own: aboveFloor(pool, candidates.own),
+      used: candidates.used,
+      free: aboveFloor(pool, candidates.free),
+    },
+    request,
+    { layout: { ...layout, timeOriginMs }, dataCenter },
+    nowMs,
+  );
+  const first = pool.epoch * TOKENS_OF_EPOCH;
+  const token = row.token > first ? row.token : first;
+  const extension = hasFloor(pool) ? lastExtension(layout) : row.extension;
+  return { row: { ...row, token, extension }, answer: { ...answer, token, extension } };
+}
+
+function aboveFloor(pool: WorkerPool, row: Worker | undefined): Worker | undefined {
+  if (row === undefined) return undefined;
+  return { ...row, reservedUntilMs: Math.max(row.reservedUntilMs, pool.closedUntilMs) };
+}
+
+function hasFloor({ kind, closedUntilMs }: WorkerPool): boolean {
+  return closedUntilMs >= kind.layout.timeOriginMs;
+}
+
+function lastExtension(layout: SnowflakeLayout): number {
+  return 2 ** layout.extensionBits - 1;
+}
+
+/** A renewal, of the row of its worker id, which is locked. */
+export function renewalOf(
+  pool: WorkerPool,
+  row: Worker | undefined,
+  renewal: WorkerRenewal,
+  nowMs: number,
+): RenewedWorker {
+  return renewedWorker(ofEpoch(pool, row, renewal), renewal, pool.kind.layout, nowMs);
+}
+
+/** The end of a lease, of the row of its worker id, which is locked. */
+export function releaseOf(
+  pool: WorkerPool,
+  row: Worker | undefined,
+  key: WorkerLeaseKey,
+  nowMs: number,
+): Worker {
+  return releasedWorker(ofEpoch(pool, row, key), key, nowMs);
+}
+
+/** A lease of an older epoch is lost. */
+function ofEpoch(
+  { epoch }: WorkerPool,
+  row: Worker | undefined,
+  { token }: WorkerLeaseKey,
+): Worker | undefined {
+  return token / TOKENS_OF_EPOCH === epoch ? row : undefined;
+}
+
+/**
+ * The floor of a tag whose store is accepted after it went back: above all that any lease of the lost history may have
+ * reserved, by another host's clock.
+ */
+export function acceptedFloor({ layout }: SnowflakeKind, floor: bigint, nowMs: number): bigint {
+  const untilMs = nowMs + MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS + CLOCK_MARGIN_MS;
+  const tick = BigInt(Math.max(0, tickAt(layout, untilMs) + 1));
+  const max = maxIdOf(layout);
+  const least = (tick << BigInt(bitsBelowTime(layout))) - 1n;
+  const atLeast = least < max ? least : max;
+  return floor > atLeast ? floor : atLeast;
+}
+
+function bitsBelowTime(layout: SnowflakeLayout): number {
+  return layout.extensionBits + layout.dataCenterBits + layout.workerBits + layout.sequenceBits;
+}
+
+function withoutWorkers(tag: string, kind: string): IdmintError {
+  const text =
+    kind === "snowflake"
+      ? `tag "${tag}" leases its worker ids in Redis, and nowhere else`
+      : `tag "${tag}" is of kind ${kind}; only those of kind snowflake have workers`;
+  return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind } });
+}
+
+function tagPaused(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_PAUSED",
+    `tag "${tag}" is paused; an operator resumes it with: idmint tag resume ${tag}`,
+    { metadata: { tag } },
+  );
+}
+
+/** A row of the table `worker`. 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
+export interface WorkerRow {
+  readonly data_center: bigint | number;
+  readonly worker_id: bigint | number;
+  readonly instance: string;
+  readonly token: bigint | string;
+  readonly extension: bigint | number;
+  readonly reserved_until_ms: bigint | string;
+  readonly expires_at_ms: bigint | string;
+}
+
+/** Its columns, as both backends have them. */
+export const WORKER_COLUMNS =
+  "data_center, worker_id, instance, token, extension, reserved_until_ms, expires_at_ms";
+
+export function workerFromRow(row: WorkerRow): Worker {
+  return {
+    dataCenter: Number(row.data_center),
+    workerId: Number(row.worker_id),
+    instance: row.instance,
+    token: BigInt(row.token),
+    extension: Number(row.extension),
+    reservedUntilMs: Number(row.reserved_until_ms),
+    expiresAtMs: Number(row.expires_at_ms),
+  };
+}
+
+/** The values of WORKER_COLUMNS. */
+export function valuesOfWorker(row: Worker): (string | bigint)[] {
+  return [
+    BigInt(row.dataCenter),
+    BigInt(row.workerId),
+    row.instance,
+    row.token,
+    BigInt(row.extension),
+    BigInt(row.reservedUntilMs),
+    BigInt(row.expiresAtMs),
+  ];
+}
