@@ -1,5 +1,12 @@
 import { invalidField, MAX_SEGMENT_COUNT, MAX_SLOTS, MAX_SNOWFLAKE_SHARD } from "@idmint/core";
-import { Order, PeriodUnit, SequenceBackend, type Tag } from "@idmint/proto";
+import {
+  DceDomain,
+  ObjectIdVariant,
+  Order,
+  PeriodUnit,
+  SequenceBackend,
+  type Tag,
+} from "@idmint/proto";
 import { Option } from "commander";
 import { duration, id, oneOf, smallNumber, time } from "./parse.ts";
 
@@ -22,6 +29,11 @@ export interface KindFlags {
   readonly shard?: number;
   readonly timeOrigin?: Date;
   readonly slots?: number;
+  readonly uuidVersion?: number;
+  readonly namespace?: string;
+  readonly domain?: DceDomain;
+  readonly number?: number;
+  readonly variant?: ObjectIdVariant;
 }
 
 /** Kinds, by the word that is typed after --kind. */
@@ -30,6 +42,8 @@ export const KINDS: Readonly<Record<string, KindName>> = {
   sequence: "sequence",
   "redis-snowflake": "redisSnowflake",
   ticket: "ticket",
+  uuid: "uuid",
+  "object-id": "objectId",
 };
 
 /** A kind as it is typed after --kind. */
@@ -54,6 +68,13 @@ const PERIODS = {
 };
 
 const BACKENDS = { store: SequenceBackend.STORE, redis: SequenceBackend.REDIS };
+
+const DOMAINS = { person: DceDomain.PERSON, group: DceDomain.GROUP, org: DceDomain.ORG };
+
+const VARIANTS = {
+  classic: ObjectIdVariant.CLASSIC,
+  "machine-process": ObjectIdVariant.MACHINE_PROCESS,
+};
 
 const DAY_MS = 86_400_000;
 const COUNT_LIMITS = { min: 1, max: MAX_SEGMENT_COUNT };
@@ -182,6 +203,50 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
         "ticket: residue classes, the most databases there may ever be, 1 to 1024 (default 60)",
       ).argParser(smallNumber("--slots", { min: 1, max: MAX_SLOTS })),
   },
+  uuidVersion: {
+    kinds: ["uuid"],
+    paths: {},
+    option: () =>
+      new Option("--uuid-version <version>", "uuid: 1 to 7 (required)").argParser(
+        smallNumber("--uuid-version", { min: 1, max: 7 }),
+      ),
+  },
+  namespace: {
+    kinds: ["uuid"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--namespace <uuid>",
+        "uuid versions 3 and 5: namespace of the names, a UUID or DNS, URL, OID, X500",
+      ),
+  },
+  domain: {
+    kinds: ["uuid"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--domain <domain>",
+        "uuid version 2: what the number is of, person (default), group or org",
+      ).argParser(oneOf("--domain", DOMAINS)),
+  },
+  number: {
+    kinds: ["uuid"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--number <number>",
+        "uuid version 2: the number of the person, group or organization (default 0)",
+      ).argParser(smallNumber("--number", { min: 0, max: 2 ** 32 - 1 })),
+  },
+  variant: {
+    kinds: ["objectId"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--variant <variant>",
+        "object-id: classic (default, random bytes) or machine-process",
+      ).argParser(oneOf("--variant", VARIANTS)),
+  },
 };
 
 const NAMES = Object.keys(FLAGS) as (keyof KindFlags)[];
@@ -259,6 +324,13 @@ export function kindOf(kind: KindName, flags: KindFlags): Kind {
     }
     case "ticket":
       return { $case: kind, value: { start, slots: flags.slots ?? 0 } };
+    case "uuid": {
+      const { uuidVersion: version = 0, namespace = "", number = 0 } = flags;
+      const domain = flags.domain ?? DceDomain.UNSPECIFIED;
+      return { $case: kind, value: { version, namespace, domain, number } };
+    }
+    case "objectId":
+      return { $case: kind, value: { variant: flags.variant ?? ObjectIdVariant.UNSPECIFIED } };
     default:
       return kind satisfies never;
   }

@@ -1,5 +1,8 @@
 // The settings of a tag's kind, in words and as JSON.
 import {
+  dceDomainToJSON,
+  type ObjectIdVariant,
+  objectIdVariantToJSON,
   PeriodUnit,
   periodUnitToJSON,
   type RedisSnowflakeKind,
@@ -8,6 +11,7 @@ import {
   SequenceBackend,
   sequenceBackendToJSON,
   type Tag,
+  type UuidKind,
 } from "@idmint/proto";
 import { durationText } from "./parse.ts";
 import { plain } from "./table.ts";
@@ -31,6 +35,10 @@ export function kindRows({ kind, period }: Tag): Rows {
         ["start", String(kind.value.start)],
         ["slots", String(kind.value.slots)],
       ];
+    case "uuid":
+      return uuidRows(kind.value);
+    case "objectId":
+      return [["variant", variantWord(kind.value.variant)]];
     default:
       return kind satisfies never;
   }
@@ -64,6 +72,22 @@ function sequenceRows(sequence: SequenceKind, present: string): Rows {
   return rows;
 }
 
+function uuidRows({ version, namespace, domain, number }: UuidKind): Rows {
+  const rows: (readonly [string, string])[] = [["uuid version", String(version)]];
+  if (namespace !== "") rows.push(["namespace", plain(namespace)]);
+  if (version === 2) {
+    const word = dceDomainToJSON(domain).replace("DCE_DOMAIN_", "").toLowerCase();
+    rows.push(["domain", word], ["number", String(number)]);
+  }
+  return rows;
+}
+
+/** A variant as it is typed after --variant. */
+function variantWord(variant: ObjectIdVariant): string {
+  const word = objectIdVariantToJSON(variant).replace("OBJECT_ID_VARIANT_", "");
+  return word.toLowerCase().replaceAll("_", "-");
+}
+
 function snowflakeRows({ shard, timeOrigin, endTime, redisShard }: RedisSnowflakeKind): Rows {
   return [
     ["shard", String(shard)],
@@ -85,6 +109,10 @@ export function kindSummary({ kind }: Tag): string {
       return `shard:${kind.value.shard}`;
     case "ticket":
       return `slots:${kind.value.slots}`;
+    case "uuid":
+      return `version:${kind.value.version}`;
+    case "objectId":
+      return variantWord(kind.value.variant);
     case "segment":
     case undefined:
       return "-";
@@ -127,6 +155,12 @@ export function kindJson(kind: Tag["kind"]): object {
     }
     case "ticket":
       return { ticket: { start: String(kind.value.start), slots: kind.value.slots } };
+    case "uuid": {
+      const { domain, ...rest } = kind.value;
+      return { uuid: { ...rest, domain: dceDomainToJSON(domain) } };
+    }
+    case "objectId":
+      return { objectId: { variant: objectIdVariantToJSON(kind.value.variant) } };
     default:
       return kind satisfies never;
   }

@@ -1,3 +1,4 @@
+import { invalidField } from "@idmint/core";
 import { Order, Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import {
@@ -11,7 +12,7 @@ import {
   KINDS,
   ORDERS,
 } from "./kind-flags.ts";
-import { ceiling, oneOf } from "./parse.ts";
+import { ceiling, oneOf, smallNumber } from "./parse.ts";
 
 /** The settings of a tag as the command line gives them; undefined: not given. */
 export interface TagFlags extends KindFlags {
@@ -19,6 +20,9 @@ export interface TagFlags extends KindFlags {
   readonly ceiling?: bigint;
   readonly order?: Order;
   readonly description?: string;
+  readonly format?: string;
+  readonly keyId?: number;
+  readonly keyDigits?: number;
 }
 
 /** The flags of a tag's settings. `isNew`: also what cannot be changed later. Defaults are the server's. */
@@ -41,6 +45,11 @@ export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Co
       "highest id: a number, int32 (2^31−1), js (2^53−1) or int64 (2^63−1, the default)",
     ).argParser(ceiling("--ceiling")),
     ...kindOptions({ isNew }),
+    ...(isNew ? [formatOption(), keyDigitsOption()] : []),
+    new Option(
+      "--key-id <number>",
+      "make unguessable ids with the servers' key of this number",
+    ).argParser(smallNumber("--key-id", { min: 1, max: 999 })),
   ];
   for (const option of options) command.addOption(option);
   return command;
@@ -50,7 +59,26 @@ export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Co
 export function newTag(name: string, flags: TagFlags): Tag {
   const kind = flags.kind ?? "segment";
   assertOfKind(flags, kind);
-  return { ...commonOf(name, flags), kind: kindOf(kind, flags) };
+  const { format: template, keyId, keyDigits } = flags;
+  if (keyId === undefined && keyDigits !== undefined)
+    throw invalidField("--key-digits", "needs --key-id: without a key ids have no digits of it");
+  return {
+    ...commonOf(name, flags),
+    kind: kindOf(kind, flags),
+    format: template === undefined ? undefined : { template },
+    unguessable: keyId === undefined ? undefined : { keyId, keyDigits: keyDigits ?? 0 },
+  };
+}
+
+function formatOption(): Option {
+  return new Option("--format <template>", "write ids as text, such as 'INV{id:8}{luhn}'");
+}
+
+function keyDigitsOption(): Option {
+  return new Option(
+    "--key-digits <count>",
+    "digits in front of unguessable ids for the number of the key, 1 (default) to 3",
+  ).argParser(smallNumber("--key-digits", { min: 1, max: 3 }));
 }
 
 /**
@@ -65,9 +93,12 @@ export function tagUpdate(
   const common = (["description", "order", "ceiling"] as const).filter(
     (field) => flags[field] !== undefined,
   );
-  const tag = { ...commonOf(name, flags), etag: etag ?? "" };
-  if (kind === undefined) return { tag, updateMask: common };
-  const updateMask = [...common, ...kindPaths(flags, kind)];
+  const { keyId } = flags;
+  const unguessable = keyId === undefined ? undefined : { keyId, keyDigits: 0 };
+  const tag = { ...commonOf(name, flags), etag: etag ?? "", unguessable };
+  const paths = [...common, ...(keyId === undefined ? [] : ["unguessable.key_id"])];
+  if (kind === undefined) return { tag, updateMask: paths };
+  const updateMask = [...paths, ...kindPaths(flags, kind)];
   return { tag: { ...tag, kind: kindOf(kind, flags) }, updateMask };
 }
 

@@ -13,6 +13,7 @@ export function tagText(tag: Tag, more: readonly (readonly [string, string])[] =
     ["floor", String(tag.floor)],
     ["ceiling", String(tag.ceiling)],
     ...kindRows(tag),
+    ...writingRows(tag),
     ["epoch", String(tag.epoch)],
     ["version", String(tag.version)],
     ["created", timeText(tag.createTime)],
@@ -21,6 +22,14 @@ export function tagText(tag: Tag, more: readonly (readonly [string, string])[] =
     ...(tag.description === "" ? [] : [["description", plain(tag.description)]]),
     ...more,
   ]);
+}
+
+function writingRows({ format, unguessable }: Tag): readonly (readonly [string, string])[] {
+  return [
+    ...(format === undefined ? [] : [["format", plain(format.template)] as const]),
+    ...(unguessable === undefined ? [] : [["key", String(unguessable.keyId)] as const]),
+    ...(unguessable === undefined ? [] : [["key digits", String(unguessable.keyDigits)] as const]),
+  ];
 }
 
 const HEAD = ["NAME", "KIND", "ORDER", "STATE", "FLOOR", "CEILING", "EPOCH", "SETTINGS"];
@@ -71,5 +80,7 @@ export function tagJson(tag: Tag | undefined): unknown {
     updateTime: updateTime?.toISOString() ?? null,
     etag: tag.etag,
     period: tag.period,
+    format: tag.format ?? null,
+    unguessable: tag.unguessable ?? null,
   };
 }

@@ -43,6 +43,8 @@ test("a tag lives its whole life from a shell", async () => {
     updateTime: TIME,
     etag: expect.any(String) as string,
     period: "",
+    format: null,
+    unguessable: null,
   };
   expect(await json("tag", "create", "life")).toEqual({ tag: made });
   expect(await json("tag", "create", "life")).toEqual({ tag: made });

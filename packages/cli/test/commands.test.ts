@@ -25,6 +25,7 @@ function counting(): { play: Play; requests: GenerateIdsRequest[] } {
   const requests: GenerateIdsRequest[] = [];
   let last = 2n ** 53n - 3n;
   const play: Play = {
+    getTag: () => ({ tag: someTag("a") }),
     generateId: () => GenerateIdResponse.create({ id: ++last, epoch: 1n }),
     generateIds: (request: GenerateIdsRequest) => {
       requests.push(request);
@@ -272,6 +273,7 @@ test("ids of a tag with periods are printed with their period", async () => {
   let last = 0n;
   const period = "2026-11-21";
   const play: Play = {
+    getTag: () => ({ tag: sequenceTag("a") }),
     generateId: () => GenerateIdResponse.create({ id: ++last, period, text: `20261121-${last}` }),
     generateIds: ({ count }: GenerateIdsRequest) => {
       const segments = [{ base: last + 1n, increment: 1, count }];

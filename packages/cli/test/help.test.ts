@@ -23,6 +23,7 @@ const commands = leaves(createProgram(silent)).map(([, ...path]) => path);
 test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "help",
+    "id decode",
     "id next",
     "migrate",
     "serve",

@@ -1,13 +1,17 @@
-import { countOf, idsOf, invalidField, periodText } from "@idmint/core";
+import { idsOf, invalidField, periodText } from "@idmint/core";
+import type { GetTagResponse } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { addConnectionOptions, isJson } from "../options.ts";
 import { oneOf, smallNumber } from "../parse.ts";
 import { plain } from "../table.ts";
+import { addDecode, answersText } from "./id-decode.ts";
 
 /** Ids in memory at once; also the most that a lost answer turns into a gap. */
 const PIECE = 10_000;
+/** Servers make no more of these for one call. */
+const UNGUESSABLE_PIECE = 1_000;
 const MAX_COUNT = 10_000_000;
 
 type Format = "text" | "json";
@@ -15,11 +19,16 @@ type Format = "text" | "json";
 interface NextFlags {
   readonly count?: number;
   readonly format?: Format;
+  readonly name?: string;
 }
 
 /** `idmint id …`: ids for a shell. */
 export function addIdCommands(program: Command, io: Io): void {
-  const group = program.command("id").description("mint ids").helpCommand(false);
+  const group = program
+    .command("id")
+    .description("mint ids, and take them apart")
+    .helpCommand(false);
+  addDecode(group, io);
   const command = group
     .command("next")
     .description(
@@ -36,12 +45,14 @@ export function addIdCommands(program: Command, io: Io): void {
         oneOf<Format>("--format", { text: "text", json: "json" }),
       ),
     )
+    .addOption(new Option("--name <name>", "what a UUID of version 3 or 5 is made of"))
     .addHelpText(
       "after",
       `
 More than ${PIECE} ids are fetched and printed in pieces. Ids that were printed before a failure are issued, and
 yours; JSON that was cut short by a failure does not parse. An id of a tag with periods is printed as 20261121-1, and in
-JSON as {"period":"2026-11-21","id":"1","text":"20261121-1"} in "periodIds" instead of "ids".
+JSON as {"period":"2026-11-21","id":"1","text":"20261121-1"} in "periodIds" instead of "ids". Ids that are text (formats,
+UUIDs, ObjectIds) are printed as they are, in JSON in "texts".
 
 Examples:
   $ idmint id next orders
@@ -55,8 +66,10 @@ Examples:
   addConnectionOptions(group);
   command.action(async (tag: string, flags: NextFlags) => {
     const format = formatOf(flags.format, isJson(command));
+    const { count = 1, name = "" } = flags;
+    if (name !== "" && count !== 1) throw invalidField("--count", "must be 1 with --name");
     await withServer(command, io, async (send) => {
-      await printIds(io, format, tag, pieces(send, tag, flags.count ?? 1));
+      await printIds(io, format, tag, pieces(send, tag, count, name));
     });
   });
 }
@@ -69,27 +82,45 @@ function formatOf(format: Format | undefined, json: boolean): Format {
 /** Ids that were issued together: of one period, which is empty for tags without periods. */
 interface Piece {
   readonly ids: readonly bigint[];
+  /** Instead of ids, for tags whose ids are text. */
+  readonly texts: readonly string[];
   readonly period: string;
 }
 
 /** The ids in the order they were issued, at most PIECE at a time; each piece is fetched when it is asked for. */
-async function* pieces(send: Send, tag: string, count: number): AsyncGenerator<Piece> {
+async function* pieces(
+  send: Send,
+  tag: string,
+  count: number,
+  name: string,
+): AsyncGenerator<Piece> {
   if (count === 1) {
-    const { id, period } = await send(({ ids }) => ids.generateId.bind(ids), { tag });
-    yield { ids: [id], period };
+    const { id, text, period } = await send(({ ids }) => ids.generateId.bind(ids), { tag, name });
+    // 0 is no id; ids that are text have no number.
+    yield id === 0n ? { ids: [], texts: [text], period } : { ids: [id], texts: [], period };
     return;
   }
+  const how = howOf(await send(({ tags }) => tags.getTag.bind(tags), { name: tag }));
   for (let left = count; left > 0;) {
-    // As segments: a piece is a few bytes on the wire then, however many ids it has.
-    const request = { tag, count: Math.min(left, PIECE), asList: false };
+    const request = { tag, count: Math.min(left, how.most), asList: how.asList };
     // One after the other, so that ids are printed in the order in which they were issued.
-    const { segments, period } = await send(({ ids }) => ids.generateIds.bind(ids), request);
-    if (countOf(segments) !== request.count) {
-      throw new Error(`asked for ${request.count} ids and was answered ${countOf(segments)}`);
-    }
-    yield { ids: [...idsOf(segments)], period };
+    const answer = await send(({ ids }) => ids.generateIds.bind(ids), request);
+    const { texts, period } = answer;
+    const ids = how.asList ? answer.ids : [...idsOf(answer.segments)];
+    const answered = ids.length + texts.length;
+    if (answered !== request.count)
+      throw new Error(`asked for ${request.count} ids and was answered ${answered}`);
+    yield { ids, texts, period };
     left -= request.count;
   }
+}
+
+/** How ids of a tag are asked for: texts one by one; numbers as segments, which are a few bytes on the wire each. */
+function howOf({ tag }: GetTagResponse): { readonly asList: boolean; readonly most: number } {
+  return {
+    asList: tag !== undefined && answersText(tag),
+    most: tag?.unguessable === undefined ? PIECE : UNGUESSABLE_PIECE,
+  };
 }
 
 /** Prints pieces as they come. Nothing is printed before the first one is there, so an early failure prints no data. */
@@ -104,7 +135,7 @@ async function printIds(
     if (format === "text") {
       await io.out(textOf(piece));
     } else {
-      const list = piece.period === "" ? "ids" : "periodIds";
+      const list = listOf(piece);
       const opening = isFirst ? `{"tag":${JSON.stringify(tag)},"${list}":[` : ",";
       await io.out(`${opening}${jsonOf(piece)}`);
     }
@@ -113,12 +144,20 @@ async function printIds(
   if (format === "json") await io.out("]}\n");
 }
 
-function textOf({ ids, period }: Piece): string {
+/** Under which name JSON has the ids. */
+function listOf({ texts, period }: Piece): string {
+  if (texts.length > 0) return "texts";
+  return period === "" ? "ids" : "periodIds";
+}
+
+function textOf({ ids, texts, period }: Piece): string {
+  if (texts.length > 0) return `${texts.map(plain).join("\n")}\n`;
   const lines = period === "" ? ids : ids.map((id) => plain(periodText(period, id)));
   return `${lines.join("\n")}\n`;
 }
 
-function jsonOf({ ids, period }: Piece): string {
+function jsonOf({ ids, texts, period }: Piece): string {
+  if (texts.length > 0) return texts.map((text) => JSON.stringify(text)).join(",");
   if (period === "") return ids.map((id) => `"${id}"`).join(",");
   return ids
     .map((id) => JSON.stringify({ period, id: String(id), text: periodText(period, id) }))

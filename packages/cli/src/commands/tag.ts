@@ -44,6 +44,9 @@ function addCreate(group: Command, io: Io): void {
       "idmint tag create jobs --kind sequence --backend redis",
       "idmint tag create messages --kind redis-snowflake --shard 60",
       "idmint tag create coupons --kind ticket",
+      "idmint tag create invoices --ceiling 99999999 --format 'INV{id:8}{luhn}'",
+      "idmint tag create codes --ceiling 99999999 --key-id 1",
+      "idmint tag create sessions --kind uuid --uuid-version 7",
     ]),
   );
   addTagFlags(command, { isNew: true }).action(async (name: string, flags: TagFlags) => {
