@@ -27,7 +27,7 @@ export interface NumberPart {
 }
 
 /** Where the local time of a template is. */
-export type Zone =
+type Zone =
   | { readonly offsetMinutes: number }
   /** Only with a pattern that shows the offset. */
   | { readonly name: string };

@@ -17,7 +17,7 @@ import { tagNotFound } from "./call.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** The fields of a number that was composed of them. */
-export interface Fields {
+interface Fields {
   readonly ticks: number;
   readonly extension: number;
   readonly dataCenter: number;

@@ -29,7 +29,7 @@ export interface TextPorts {
 }
 
 /** Most unguessable ids a call may ask for: each takes a core tens of microseconds, and other calls wait meanwhile. */
-export const MAX_UNGUESSABLE_COUNT = 1_000;
+const MAX_UNGUESSABLE_COUNT = 1_000;
 
 /** A newer record is there within a second. */
 const RETRY_AFTER_MS = 1_000;
