@@ -11,6 +11,15 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** Options of `nextString`. */
+export interface TextOptions extends CallOptions {
+  /**
+   * What the id is made of: required for tags of kind uuid, versions 3 and 5, and refused for all others. Range: 1 … 4,096
+   * bytes.
+   */
+  readonly name?: string;
+}
+
 /** An id of a sequence that starts again every period: unique together with the period, and as `text` by itself. */
 export interface PeriodId {
   /** As 2026-11-21, 2026-W47, 2026-11 or 2026. */
@@ -26,12 +35,14 @@ export interface PeriodId {
 /**
  * The ids of one tag. Every method that answers ids answers each id once, never the same twice, whoever else asks.
  *
- * Of which kind a tag is, the servers say at its first use. Ids of kind segment are held in memory. Those of all others
- * (sequence, redis_snowflake, ticket) never are: calls for them that come together share one request, and what needs ids
- * in memory (`nextSync` and its like, `warm`) is refused with WRONG_KIND.
+ * Of which kind a tag is, the servers say at its first use. Ids of kind segment are held in memory; those of kinds
+ * snowflake (under a worker id that is leased, see `IdClientOptions.worker`), uuid and object_id are made here. Those of
+ * all others (sequence, redis_snowflake, ticket), and ids that are written by a format or a key, come from the servers one
+ * by one: calls for them that come together share one request, and what needs ids at once (`nextSync` and its like,
+ * `warm`) is refused with WRONG_KIND. Ids that are text are had by `nextString` only; the rest is refused with WRONG_KIND.
  *
- * Errors are IdmintError: `retryable` ones (SEGMENT_NOT_READY, SERVER_UNAVAILABLE) may be tried again later,
- * TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND and CLIENT_CLOSED say what must change first.
+ * Errors are IdmintError: `retryable` ones (SEGMENT_NOT_READY, SERVER_UNAVAILABLE, CLOCK_MOVED_BACKWARDS) may be tried
+ * again later, WORKER_IDS_EXHAUSTED, TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND and CLIENT_CLOSED say what must change first.
  */
 export interface IdTag extends AsyncIterable<bigint> {
   /** The tag's name. */
@@ -43,8 +54,8 @@ export interface IdTag extends AsyncIterable<bigint> {
    * their ids are unique with their period only, see `nextPeriodId`.
    */
   next(options?: CallOptions): Promise<bigint>;
-  /** The next id in decimal. */
-  nextString(options?: CallOptions): Promise<string>;
+  /** The next id as text: as the tag's format writes it, a UUID, an ObjectId, or in decimal. */
+  nextString(options?: TextOptions): Promise<string>;
   /**
    * The next id as a number. Rejects with UNSAFE_INTEGER when it is past 2^53 − 1; that id is issued to nobody else,
    * and stands in the error's `metadata.id`.
@@ -63,7 +74,7 @@ export interface IdTag extends AsyncIterable<bigint> {
    * call on ids are kept ready, and renewed before they get too old.
    */
   nextSync(): bigint;
-  /** The next id in decimal, without waiting; see `nextSync`. */
+  /** The next id as text, without waiting; see `nextSync`. */
   nextStringSync(): string;
   /** The next id as a number, without waiting; see `nextSync`. Past 2^53 − 1 it throws UNSAFE_INTEGER, and issues nothing. */
   nextNumberSync(): number;

@@ -14,8 +14,14 @@ import {
   type GenerateIdsRequest,
   type GenerateIdsResponse,
   IdServiceClient,
+  type LeaseWorkerRequest,
+  type LeaseWorkerResponse,
   type ReleaseSegmentRequest,
   type ReleaseSegmentResponse,
+  type ReleaseWorkerLeaseRequest,
+  type RenewWorkerLeaseRequest,
+  type RenewWorkerLeaseResponse,
+  WorkerServiceClient,
 } from "@idmint/proto";
 import {
   HealthClient,
@@ -42,6 +48,21 @@ export interface Transport {
     request: ReleaseSegmentRequest,
     timeoutMs: number,
   ): Promise<ReleaseSegmentResponse>;
+  lease(
+    endpoint: number,
+    request: LeaseWorkerRequest,
+    timeoutMs: number,
+  ): Promise<LeaseWorkerResponse>;
+  renewLease(
+    endpoint: number,
+    request: RenewWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<RenewWorkerLeaseResponse>;
+  releaseLease(
+    endpoint: number,
+    request: ReleaseWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<unknown>;
   /** Whether the endpoint says that it serves. Never rejects. */
   isServing(endpoint: number, timeoutMs: number): Promise<boolean>;
   /** Cancels what is in flight and closes the connections. */
@@ -74,6 +95,7 @@ export class GrpcTransport implements Transport {
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
   readonly #ids: (IdServiceClient | undefined)[] = [];
+  readonly #workers: (WorkerServiceClient | undefined)[] = [];
   readonly #health: (HealthClient | undefined)[] = [];
   readonly #inFlight = new Set<ClientUnaryCall>();
   #closed = false;
@@ -97,8 +119,8 @@ export class GrpcTransport implements Transport {
     request: AllocateSegmentRequest,
     timeoutMs: number,
   ): Promise<AllocateSegmentResponse> {
-    return this.#call(endpoint, timeoutMs, (client, options, done) =>
-      client.allocateSegment(request, NO_METADATA, options, done),
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#idsOf(endpoint).allocateSegment(request, NO_METADATA, options, done),
     );
   }
 
@@ -107,8 +129,8 @@ export class GrpcTransport implements Transport {
     request: GenerateIdsRequest,
     timeoutMs: number,
   ): Promise<GenerateIdsResponse> {
-    return this.#call(endpoint, timeoutMs, (client, options, done) =>
-      client.generateIds(request, NO_METADATA, options, done),
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#idsOf(endpoint).generateIds(request, NO_METADATA, options, done),
     );
   }
 
@@ -117,8 +139,38 @@ export class GrpcTransport implements Transport {
     request: ReleaseSegmentRequest,
     timeoutMs: number,
   ): Promise<ReleaseSegmentResponse> {
-    return this.#call(endpoint, timeoutMs, (client, options, done) =>
-      client.releaseSegment(request, NO_METADATA, options, done),
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#idsOf(endpoint).releaseSegment(request, NO_METADATA, options, done),
+    );
+  }
+
+  lease(
+    endpoint: number,
+    request: LeaseWorkerRequest,
+    timeoutMs: number,
+  ): Promise<LeaseWorkerResponse> {
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#workersOf(endpoint).leaseWorker(request, NO_METADATA, options, done),
+    );
+  }
+
+  renewLease(
+    endpoint: number,
+    request: RenewWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<RenewWorkerLeaseResponse> {
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#workersOf(endpoint).renewWorkerLease(request, NO_METADATA, options, done),
+    );
+  }
+
+  releaseLease(
+    endpoint: number,
+    request: ReleaseWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<unknown> {
+    return this.#call(endpoint, timeoutMs, (options, done) =>
+      this.#workersOf(endpoint).releaseWorkerLease(request, NO_METADATA, options, done),
     );
   }
 
@@ -150,11 +202,7 @@ export class GrpcTransport implements Transport {
   #call<T>(
     endpoint: number,
     timeoutMs: number,
-    start: (
-      client: IdServiceClient,
-      options: { deadline: number },
-      done: Callback<T>,
-    ) => ClientUnaryCall,
+    start: (options: { deadline: number }, done: Callback<T>) => ClientUnaryCall,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
       if (this.#closed) {
@@ -167,7 +215,7 @@ export class GrpcTransport implements Transport {
         else reject(this.#failure(endpoint, timeoutMs, error));
       };
       const options = { deadline: Date.now() + timeoutMs };
-      const call = start(this.#idsOf(endpoint), options, done);
+      const call = start(options, done);
       this.#inFlight.add(call);
     });
   }
@@ -187,6 +235,17 @@ export class GrpcTransport implements Transport {
     if (address === undefined) throw new RangeError(`endpoint ${endpoint}`);
     const client = new IdServiceClient(address, this.#credentials, this.#options);
     this.#ids[endpoint] = client;
+    return client;
+  }
+
+  /** The other services of an endpoint share its connection. */
+  #workersOf(endpoint: number): WorkerServiceClient {
+    const known = this.#workers[endpoint];
+    if (known !== undefined) return known;
+    const channelOverride = this.#idsOf(endpoint).getChannel();
+    const address = this.#addresses[endpoint] ?? "";
+    const client = new WorkerServiceClient(address, this.#credentials, { channelOverride });
+    this.#workers[endpoint] = client;
     return client;
   }
 

@@ -108,9 +108,9 @@ export class BufferedIdClient implements IdClient {
   }
 
   #makeContext(): TagContext {
-    const { addresses, rpcDeadlineMs, deadlineMs, maxAgeMs } = this.#options;
+    const { addresses, rpcDeadlineMs, deadlineMs, maxAgeMs, worker } = this.#options;
     const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
-    const { clock, timers, random, afterTurn } = this.#runtime;
+    const { clock, timers, quietTimers, wallClock, random, afterTurn } = this.#runtime;
     const emit = (event: IdClientEvent): void => this.#emit(event);
     return {
       clock,
@@ -127,6 +127,9 @@ export class BufferedIdClient implements IdClient {
       maxAgeMs,
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
       ports: { clock, timers, random, onEvent: emit },
+      quietTimers,
+      wallClock,
+      worker,
     };
   }
 

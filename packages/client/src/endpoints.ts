@@ -4,6 +4,11 @@ import type {
   AllocateSegmentResponse,
   GenerateIdsRequest,
   GenerateIdsResponse,
+  LeaseWorkerRequest,
+  LeaseWorkerResponse,
+  ReleaseWorkerLeaseRequest,
+  RenewWorkerLeaseRequest,
+  RenewWorkerLeaseResponse,
 } from "@idmint/proto";
 import type { Transport } from "./channel.ts";
 import {
@@ -76,6 +81,40 @@ export class Endpoints {
     const send = (endpoint: number): Promise<GenerateIdsResponse> =>
       transport.generate(endpoint, request, this.#rpcDeadlineMs);
     return this.#ask(preference, send, accept);
+  }
+
+  /** Asks for a worker id; see `#ask`. */
+  lease<T>(
+    preference: readonly number[],
+    request: LeaseWorkerRequest,
+    accept: (answered: Answered<LeaseWorkerResponse>) => T,
+  ): Promise<T> {
+    const { transport } = this.#ports;
+    const send = (endpoint: number): Promise<LeaseWorkerResponse> =>
+      transport.lease(endpoint, request, this.#rpcDeadlineMs);
+    return this.#ask(preference, send, accept);
+  }
+
+  /** Keeps a worker id; see `#ask`. No endpoint gets more than `timeoutMs`, since reservations end. */
+  renewLease<T>(
+    preference: readonly number[],
+    request: RenewWorkerLeaseRequest,
+    timeoutMs: number,
+    accept: (answered: Answered<RenewWorkerLeaseResponse>) => T,
+  ): Promise<T> {
+    const { transport } = this.#ports;
+    const send = (endpoint: number): Promise<RenewWorkerLeaseResponse> =>
+      transport.renewLease(endpoint, request, Math.min(timeoutMs, this.#rpcDeadlineMs));
+    return this.#ask(preference, send, accept);
+  }
+
+  /** Gives a worker id back: one try, also while the client closes. Rejects when it is not known to have arrived. */
+  async releaseLease(
+    endpoint: number,
+    request: ReleaseWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<void> {
+    await this.#ports.transport.releaseLease(endpoint, request, timeoutMs);
   }
 
   /**

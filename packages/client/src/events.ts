@@ -1,4 +1,4 @@
-import type { BufferEvent, IdmintError } from "@idmint/core";
+import type { BufferEvent, IdmintError, SnowflakeEvent } from "@idmint/core";
 
 /** What happened to an endpoint. */
 export type EndpointChange =
@@ -26,13 +26,18 @@ type ReleaseOutcome =
       readonly error: IdmintError;
     };
 
-/** The servers said of which kind a tag is, and that its ids cannot be held in memory: calls for them ask a server. */
+/** The servers said of which kind a tag is, and that they hand out no segments of it. */
 interface KindLearned {
   readonly type: "kind-learned";
   readonly tag: string;
-  /** As in the proto: sequence, redis_snowflake, ticket. */
+  /** As in the proto: sequence, redis_snowflake, ticket, snowflake, uuid, object_id; segment with a format or a key. */
   readonly kind: string;
 }
 
 /** What the SDK tells `onEvent`: for logs and metrics, never needed for correct use. */
-export type IdClientEvent = BufferEvent | EndpointChange | KindLearned | ReleaseOutcome;
+export type IdClientEvent =
+  | BufferEvent
+  | EndpointChange
+  | KindLearned
+  | ReleaseOutcome
+  | SnowflakeEvent;

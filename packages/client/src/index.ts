@@ -7,9 +7,9 @@ export {
   type Reason,
   type Segment,
 } from "@idmint/core";
-export type { CallOptions, IdClient, IdTag, PeriodId } from "./api.ts";
+export type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
 export { createIdClient } from "./client.ts";
 export type { IdClientEvent } from "./events.ts";
-export type { IdClientOptions, TlsOptions } from "./options.ts";
+export type { IdClientOptions, TlsOptions, WorkerOptions } from "./options.ts";
 // For those who call idmint's other services by gRPC themselves.
 export { fromServiceError } from "./errors.ts";

@@ -1,5 +1,5 @@
 // Refusals of calls that a tag's kind has no answer to, in the SDK and in its stand-in; each says what to call instead.
-import { IdmintError } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
 
 /** For `nextSync` and its like, and for `warm`. */
 export function notInMemory(tag: string, kind: string, cause?: unknown): IdmintError {
@@ -30,4 +30,15 @@ export function hasNoPeriods(tag: string, kind: string, issued?: { id: string })
 interface PeriodMetadata {
   readonly period: string;
   readonly id: string;
+}
+
+/** For an id as a number, of a tag whose ids are text. */
+export function idsAreText(tag: string, kind: string): IdmintError {
+  const text = `ids of tag "${tag}" are text: use nextString() instead`;
+  return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind } });
+}
+
+/** For a name that the id shall be made of, of a tag whose ids have none. */
+export function hasNoNames(tag: string): IdmintError {
+  return invalidField("name", `must be left out: the ids of tag "${tag}" have no names`);
 }

@@ -1,8 +1,13 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import {
+  DEFAULT_RESERVE_AHEAD_MS,
   type FieldViolation,
+  instanceViolation,
   invalidFields,
   MAX_COUNT_AS_SEGMENTS,
   MAX_WAITERS,
+  reserveAheadViolation,
 } from "@idmint/core";
 import type { IdClientEvent } from "./events.ts";
 
@@ -16,6 +21,25 @@ export interface TlsOptions {
   readonly key?: string | Uint8Array;
   /** Name that the server's certificate must be for. Default: the host of the address. */
   readonly serverName?: string;
+}
+
+/** How this client makes ids of tags of kind snowflake. */
+export interface WorkerOptions {
+  /**
+   * Name under which worker ids are leased. A stable one (that of a pod) gets the same worker id again after a restart. Two
+   * clients that run at a time must have different ones, those of one process too: they would take the worker id from each
+   * other. Default: the host's name and a random one for this client. Range: 1 … 128 characters of A–Z a–z 0–9 . _ : / # -,
+   * the first a letter or digit; backups get #1 to #3 behind it.
+   */
+  readonly instance?: string;
+  /** Data centre in the ids. Default: that of the tag. Range: 0 … 2^data_center_bits − 1 of the tag. */
+  readonly dataCenter?: number;
+  /**
+   * How far ahead of use time is reserved, in milliseconds: how long ids are made while no server answers. Default: 3,000.
+   * Range: 1,000 … 60,000; it is renewed three times as often, and after a restart under another name its worker id is free
+   * that much later.
+   */
+  readonly reserveAheadMs?: number;
 }
 
 /** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; nothing is clamped. */
@@ -65,6 +89,9 @@ export interface IdClientOptions {
   /** Most tags one client may use; a further one is OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
   readonly maxTags?: number;
 
+  /** For tags of kind snowflake. Default: see there. */
+  readonly worker?: WorkerOptions;
+
   /** Told what happens inside, for logs and metrics. It must be quick; what it throws is ignored. Default: none. */
   readonly onEvent?: (event: IdClientEvent) => void;
 }
@@ -82,7 +109,16 @@ export interface ResolvedOptions {
   readonly rpcDeadlineMs: number;
   readonly maxWaiters: number;
   readonly maxTags: number;
+  readonly worker: ResolvedWorkerOptions;
   readonly onEvent: ((event: IdClientEvent) => void) | undefined;
+}
+
+/** Options of kind snowflake with defaults filled in. */
+export interface ResolvedWorkerOptions {
+  readonly instance: string;
+  /** Undefined: that of the tag. */
+  readonly dataCenter: number | undefined;
+  readonly reserveAheadMs: number;
 }
 
 const MAX_ADDRESSES = 64;
@@ -91,7 +127,7 @@ export const MAX_DEADLINE_MS = 3_600_000;
 
 type NumberOption = Exclude<
   keyof ResolvedOptions,
-  "addresses" | "onEvent" | "prefetchShare" | "tls"
+  "addresses" | "onEvent" | "prefetchShare" | "tls" | "worker"
 >;
 
 /** Whole numbers: default, least, most. */
@@ -114,6 +150,7 @@ const NAMES: ReadonlySet<string> = new Set([
   "onEvent",
   "prefetchShare",
   "tls",
+  "worker",
 ]);
 
 const TLS_NAMES: ReadonlySet<string> = new Set(["ca", "cert", "key", "serverName"]);
@@ -147,6 +184,7 @@ export function resolveOptions(options: IdClientOptions): ResolvedOptions {
     rpcDeadlineMs: whole("rpcDeadlineMs"),
     maxWaiters: whole("maxWaiters"),
     maxTags: whole("maxTags"),
+    worker: resolveWorker(options.worker ?? {}, refuse),
     onEvent: options.onEvent,
   };
   const { min, max, prefetchShare, onEvent } = resolved;
@@ -208,4 +246,50 @@ function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): fals
     );
   }
   return tls;
+}
+
+const WORKER_NAMES: ReadonlySet<string> = new Set(["dataCenter", "instance", "reserveAheadMs"]);
+const MAX_DATA_CENTER = 2 ** 16 - 1;
+/** Behind the name of an instance comes the number of a backup. */
+const LONGEST_SUFFIX = "#3";
+
+function resolveWorker(worker: WorkerOptions, refuse: Refuse): ResolvedWorkerOptions {
+  // Callers without types may give anything.
+  const given: unknown = worker;
+  if (typeof given !== "object" || given === null) {
+    refuse("worker", "must be an object");
+    return { instance: "", dataCenter: undefined, reserveAheadMs: 0 };
+  }
+  for (const name of Object.keys(worker)) {
+    if (!WORKER_NAMES.has(name)) refuse(`worker.${name}`, "is not an option of worker");
+  }
+  const { instance = randomInstance(), dataCenter, reserveAheadMs } = worker;
+  const resolved = {
+    instance,
+    dataCenter,
+    reserveAheadMs: reserveAheadMs ?? DEFAULT_RESERVE_AHEAD_MS,
+  };
+  const violations = [
+    instanceViolation("worker.instance", instance === "" ? "" : `${instance}${LONGEST_SUFFIX}`),
+    reserveAheadViolation("worker.reserveAheadMs", resolved.reserveAheadMs),
+  ];
+  for (const violation of violations) {
+    if (violation !== undefined) refuse(violation.field, violation.description);
+  }
+  if (
+    dataCenter !== undefined &&
+    !(Number.isInteger(dataCenter) && dataCenter >= 0 && dataCenter <= MAX_DATA_CENTER)
+  ) {
+    const range = `a whole number from 0 to ${MAX_DATA_CENTER}`;
+    refuse("worker.dataCenter", `must be ${range}, got ${String(dataCenter)}`);
+  }
+  return resolved;
+}
+
+/** Another name for each client, with what a host's name may hold and an instance's may not left out. */
+function randomInstance(): string {
+  const host = hostname()
+    .replaceAll(/[^A-Za-z0-9.-]/g, "")
+    .replace(/^[^A-Za-z0-9]+/, "");
+  return `${host.slice(0, 64) || "host"}/${randomBytes(8).toString("hex")}`;
 }

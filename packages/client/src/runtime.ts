@@ -4,6 +4,10 @@ import type { Clock, Random, Timers } from "@idmint/core";
 export interface Runtime {
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Timers that do not keep the process alive. */
+  readonly quietTimers: Timers;
+  /** Milliseconds since 1970. May go back and jump. */
+  readonly wallClock: () => number;
   readonly random: Random;
   /** Runs a function after the current turn of the event loop. */
   readonly afterTurn: (run: () => void) => void;
@@ -19,25 +23,30 @@ export interface Runtime {
 
 /**
  * Node's own. A timer of a waiting call keeps the process alive, as a call in flight does: without it a script that
- * awaits an id while the server is away would end silently in the middle. The ticker of idle clients does not.
+ * awaits an id while the server is away would end silently in the middle. The ticker of idle clients and what keeps their
+ * leases do not.
  */
 export function nodeRuntime(isBuildingSnapshot: () => boolean): Runtime {
   const pending = new Set<NodeJS.Timeout>();
+  const timersOf = (isQuiet: boolean): Timers => ({
+    after(delayMs, run) {
+      const timer = setTimeout(() => {
+        pending.delete(timer);
+        run();
+      }, delayMs);
+      if (isQuiet) timer.unref();
+      pending.add(timer);
+      return () => {
+        clearTimeout(timer);
+        pending.delete(timer);
+      };
+    },
+  });
   return {
     clock: { now: () => performance.now() },
-    timers: {
-      after(delayMs, run) {
-        const timer = setTimeout(() => {
-          pending.delete(timer);
-          run();
-        }, delayMs);
-        pending.add(timer);
-        return () => {
-          clearTimeout(timer);
-          pending.delete(timer);
-        };
-      },
-    },
+    timers: timersOf(false),
+    quietTimers: timersOf(true),
+    wallClock: Date.now,
     random: Math.random,
     // Not a microtask, which would run before those who are woken together have asked again.
     afterTurn: (run) => void setImmediate(run),

@@ -9,18 +9,20 @@ import {
   type LoadRequest,
   type Segment,
   SegmentBuffer,
-  periodText,
   segmentNotReady,
+  type Timers,
   type Unused,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
-import type { CallOptions, IdTag, PeriodId } from "./api.ts";
+import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, segmentsOfAnswer, StandardCall } from "./calls.ts";
 import type { Answered, Endpoints } from "./endpoints.ts";
 import { millisecondsOf } from "./errors.ts";
 import type { IdClientEvent } from "./events.ts";
-import { hasNoPeriods, needsPeriod, notInMemory, notTaken } from "./kinds.ts";
-import { UncachedIds } from "./uncached.ts";
+import { type KindFacts, kindFactsOf, type KindIds } from "./kind-ids.ts";
+import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds.ts";
+import { kindIdsFor } from "./kind-ids-for.ts";
+import type { ResolvedWorkerOptions } from "./options.ts";
 
 /** What allows a load's leftovers to be given back: the token, and the server that knows it. */
 export interface Receipt {
@@ -38,6 +40,11 @@ export interface TagContext {
   readonly maxAgeMs: number;
   readonly buffer: Omit<BufferOptions, "ordered">;
   readonly ports: Omit<BufferPorts<Receipt>, "load">;
+  /** Timers that do not keep the process alive. */
+  readonly quietTimers: Timers;
+  /** Milliseconds since 1970. May go back and jump. */
+  readonly wallClock: () => number;
+  readonly worker: ResolvedWorkerOptions;
 }
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
@@ -48,13 +55,14 @@ const KIND_IDLE_MS = 60_000;
 const MAX_TURNS = 4;
 
 /**
- * One tag of a client: core's double buffer over AllocateSegment; for kinds that servers hand out no segments of,
- * `UncachedIds`.
+ * One tag of a client: core's double buffer over AllocateSegment; for tags that servers hand out no segments of, what
+ * `KindIds` there is for them.
  *
  * WHICH OF THEM. A tag is taken for one of kind segment until AllocateSegment answers WRONG_KIND with the kind. Then the
- * buffer is fenced, so that it drops what it holds, asks for nothing and refuses what needs ids in memory; and calls go to
- * `UncachedIds`. That ends when an answer shows that the tag may be another one now (a higher epoch, TAG_NOT_FOUND,
- * WRONG_KIND), and when nobody has used it for a minute; the next call finds out anew.
+ * buffer is fenced, so that it drops what it holds and asks for nothing; and calls go to `LeasedIds` (kind snowflake, made
+ * here under a leased worker id), `MadeIds` (kinds uuid and object_id, made here) or `ServerIds` (all others, and ids that
+ * are written by a format or a key). That ends when an answer shows that the tag may be another one now (a higher epoch,
+ * TAG_NOT_FOUND, WRONG_KIND), and when nobody has used it for a minute; the next call finds out anew.
  *
  * WHO RETRIES WHAT. Three layers, each for one thing, none of them twice:
  * - grpc-js retries nothing (`grpc.enable_retries` is 0), so one try is one request.
@@ -81,10 +89,11 @@ export class BufferedTag implements IdTag {
   #inFlight: Promise<Load<Receipt>> | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
-  /** Where ids come from while the tag is known to be of a kind without segments. */
-  #uncached: UncachedIds | undefined;
-  /** The same, kept while the kind is asked for anew: it knows where the last answer stood. */
-  #lastUncached: UncachedIds | undefined;
+  /** Where ids come from while the tag is known to be one without segments. */
+  #other: KindIds | undefined;
+  /** The same, kept while the kind is asked for anew: it may know where the last answer stood. */
+  #lastOther: KindIds | undefined;
+  #closing: Promise<void> | undefined;
   #isDrained = false;
 
   constructor(name: string, context: TagContext) {
@@ -104,20 +113,49 @@ export class BufferedTag implements IdTag {
   next(options?: CallOptions): Promise<bigint> {
     try {
       const call = options === undefined ? this.#standardCall : this.#call(options);
-      if (this.#uncached !== undefined) return this.#nextOf(call);
-      const id = this.#buffer.next(call);
+      const id = this.#begin(call);
       return typeof id === "bigint" ? Promise.resolve(id) : this.#nextOf(call, id);
     } catch (thrown) {
       return Promise.reject(IdmintError.from(thrown));
     }
   }
 
-  async nextString(options?: CallOptions): Promise<string> {
-    return String(await this.next(options));
+  async nextString(options?: TextOptions): Promise<string> {
+    const call = options === undefined ? this.#standardCall : this.#call(options);
+    const name = options?.name;
+    const begun = name === undefined ? this.#begin(call) : undefined;
+    if (typeof begun === "bigint") return String(begun);
+    let first = begun;
+    return this.#answer(
+      call,
+      async (fixed) => {
+        if (name !== undefined) {
+          await this.#buffer.take(0, fixed);
+          throw hasNoNames(this.name);
+        }
+        const id = first ?? this.#buffer.next(fixed);
+        first = undefined;
+        return String(await id);
+      },
+      (other, fixed) => other.nextText(fixed, name),
+    );
   }
 
   async nextNumber(options?: CallOptions): Promise<number> {
-    return numberOf(this.name, await this.next(options));
+    const call = options === undefined ? this.#standardCall : this.#call(options);
+    const isOfBuffer = this.#other === undefined;
+    const begun = isOfBuffer ? this.#buffer.next(call) : undefined;
+    if (typeof begun === "bigint") return numberOf(this.name, begun);
+    let first = begun;
+    return this.#answer(
+      call,
+      async (fixed) => {
+        const id = first ?? this.#buffer.next(fixed);
+        first = undefined;
+        return numberOf(this.name, await id);
+      },
+      (other, fixed) => other.nextNumber(fixed),
+    );
   }
 
   async nextPeriodId(options?: CallOptions): Promise<PeriodId> {
@@ -127,21 +165,24 @@ export class BufferedTag implements IdTag {
         await this.#buffer.take(0, call);
         throw hasNoPeriods(this.name, "segment");
       },
-      (uncached, call) => this.#onePeriodId(uncached, call),
+      (other, call) => other.nextPeriodId(call),
     );
   }
 
   nextSync(): bigint {
+    if (this.#other !== undefined) return this.#other.nextSync();
     const id = this.#buffer.tryNext();
     if (id === undefined) throw this.#cold();
     return id;
   }
 
   nextStringSync(): string {
+    if (this.#other !== undefined) return this.#other.nextTextSync();
     return String(this.nextSync());
   }
 
   nextNumberSync(): number {
+    if (this.#other !== undefined) return this.#other.nextNumberSync();
     const id = this.#buffer.tryNextNumber();
     if (id === -1) throw this.#cold();
     return id;
@@ -152,16 +193,20 @@ export class BufferedTag implements IdTag {
     return this.#answer(
       this.#call(options ?? {}),
       (call) => this.#buffer.take(count, call),
-      async (uncached, call) => {
-        if (uncached.isStrict) throw notTaken(this.name, uncached.kind);
-        return (await uncached.take(count, call)).segments;
-      },
+      (other, call) => other.take(count, call),
     );
   }
 
   async warm(options?: CallOptions): Promise<void> {
     this.#buffer.keepReady();
-    await this.#buffer.take(0, this.#call(options ?? {}));
+    await this.#answer(
+      this.#call(options ?? {}),
+      (call) => this.#buffer.take(0, call),
+      async (other, call) => {
+        await other.warm(call);
+        return [];
+      },
+    );
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<bigint, void, undefined> {
@@ -170,29 +215,38 @@ export class BufferedTag implements IdTag {
 
   /** To be called about once a second. */
   sample(): void {
-    if (this.#uncached !== undefined && this.#uncached.idleMs >= KIND_IDLE_MS) this.#forgetKind();
+    if (this.#other !== undefined && this.#other.idleMs() >= KIND_IDLE_MS) this.#forgetKind();
     this.#buffer.sample();
   }
 
   /** Stops issuing for good, and answers what was never issued. */
   drain(error: IdmintError): readonly Unused<Receipt>[] {
     this.#isDrained = true;
-    this.#lastUncached?.close(error);
+    this.#closing = this.#lastOther?.close(error);
+    this.#other = undefined;
     return this.#buffer.drain(error);
   }
 
-  /** What a load brings that is in flight while the tag is drained; undefined when none is, or when it fails. */
-  lateLoad(): Promise<Unused<Receipt> | undefined> {
-    if (this.#inFlight === undefined) return Promise.resolve(undefined);
-    return this.#inFlight.catch(() => undefined);
+  /**
+   * What a load brings that is in flight while the tag is drained; undefined when none is, or when it fails. What was
+   * leased is given back by then.
+   */
+  async lateLoad(): Promise<Unused<Receipt> | undefined> {
+    const load = this.#inFlight?.catch(() => undefined);
+    await this.#closing;
+    return load;
   }
 
   #call(options: CallOptions): Call {
     return callOf(options, this.#context.clock, this.#context.deadlineMs);
   }
 
-  /** `begun`: what the buffer made of the call already. */
-  #nextOf(call: Call, begun?: Promise<bigint>): Promise<bigint> {
+  /** What becomes of a call at once: an id, what the buffer made of it, or nothing yet. */
+  #begin(call: Call): bigint | Promise<bigint> | undefined {
+    return this.#other === undefined ? this.#buffer.next(call) : this.#other.now();
+  }
+
+  #nextOf(call: Call, begun: Promise<bigint> | undefined): Promise<bigint> {
     let first = begun;
     return this.#answer(
       call,
@@ -201,73 +255,60 @@ export class BufferedTag implements IdTag {
         first = undefined;
         return id;
       },
-      (uncached, fixed) => this.#one(uncached, fixed),
+      (other, fixed) => other.next(fixed),
     );
-  }
-
-  async #one(uncached: UncachedIds, call: Call): Promise<bigint> {
-    const { name } = this;
-    // Known before an id is issued for it.
-    if (uncached.hasPeriods === true) throw needsPeriod(name, uncached.kind);
-    const { id, period } = await uncached.next(call);
-    if (period === undefined) return id;
-    throw needsPeriod(name, uncached.kind, { period: period.name, id: String(id) });
-  }
-
-  async #onePeriodId(uncached: UncachedIds, call: Call): Promise<PeriodId> {
-    const { name } = this;
-    if (uncached.hasPeriods === false) throw hasNoPeriods(name, uncached.kind);
-    const { id, period } = await uncached.next(call);
-    if (period === undefined) throw hasNoPeriods(name, uncached.kind, { id: String(id) });
-    const endsAt = new Date(period.endsAtMs);
-    return { period: period.name, id, text: periodText(period.name, id), endsAt };
   }
 
   /** Answers a call from wherever the tag's kind says, all within the one deadline it came with. */
   async #answer<T>(
     { deadline, signal }: Call,
     fromMemory: (call: Call) => T | Promise<T>,
-    fromServers: (uncached: UncachedIds, call: Call) => Promise<T>,
+    fromOther: (other: KindIds, call: Call) => Promise<T>,
   ): Promise<T> {
     const call: Call = { deadline, signal };
     for (let turn = 1; ; turn++) {
-      const uncached = this.#uncached;
+      const other = this.#other;
       try {
         // Each turn begins with what the one before it found out.
         // oxlint-disable-next-line no-await-in-loop
-        return await (uncached === undefined ? fromMemory(call) : fromServers(uncached, call));
+        return await (other === undefined ? fromMemory(call) : fromOther(other, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
-        const isOver = error.reason !== "WRONG_KIND" || this.#uncached === uncached;
+        const isOver = error.reason !== "WRONG_KIND" || this.#other === other;
         if (isOver || turn === MAX_TURNS) throw error;
       }
     }
   }
 
-  /** The servers hand out no segments of this tag, and say why. */
-  #learnKind(kind: string, cause: IdmintError): void {
+  /** The servers hand out no segments of this tag, and say why. Rejects when no worker id is to be had for it. */
+  async #learnKind(facts: KindFacts, cause: IdmintError): Promise<void> {
+    const { name } = this;
+    const { kind } = facts;
     if (this.#isDrained) return;
-    if (this.#lastUncached?.kind !== kind) {
-      // Whoever still waits for ids of the kind of before goes on with the new one.
-      this.#lastUncached?.close(notInMemory(this.name, kind));
+    if (this.#lastOther?.resume(facts) !== true) {
       const onDoubt = (): void => this.#forgetKind();
-      this.#lastUncached = new UncachedIds(
-        { tag: this.name, kind, preference: this.#preference, onDoubt },
-        this.#context,
-      );
+      const isWanted = (): boolean => !this.#isDrained;
+      const preference = this.#preference;
+      const wish = { tag: name, facts, preference, onDoubt, isWanted };
+      const other = await kindIdsFor(wish, this.#context);
+      if (other === undefined) return;
+      // Whoever still waits for ids of the kind of before goes on with the new one.
+      void this.#lastOther?.close(notInMemory(name, kind));
+      this.#lastOther = other;
     }
-    this.#uncached = this.#lastUncached;
-    this.#uncached?.confirm();
-    this.#buffer.fence(notInMemory(this.name, kind, cause));
-    this.#context.emit({ type: "kind-learned", tag: this.name, kind });
+    this.#other = this.#lastOther;
+    this.#buffer.fence(notInMemory(name, kind, cause));
+    this.#context.emit({ type: "kind-learned", tag: name, kind });
   }
 
   /** The tag may have become one of another kind: the next load tells. */
   #forgetKind(): void {
-    if (this.#isDrained || this.#uncached === undefined) return;
-    this.#uncached = undefined;
+    if (this.#isDrained || this.#other === undefined) return;
+    const other = this.#other;
+    this.#other = undefined;
     this.#lastFailure = undefined;
     this.#buffer.unfence();
+    other.forget();
   }
 
   /** Why there is no id at once. A refusal that waiting does not cure says more than "not ready". */
@@ -289,13 +330,22 @@ export class BufferedTag implements IdTag {
       this.#lastFailure = undefined;
       return load;
     } catch (thrown) {
-      const error = IdmintError.from(thrown);
-      const { kind } = error.metadata;
-      if (error.reason === "WRONG_KIND" && kind !== undefined) this.#learnKind(kind, error);
-      this.#lastFailure = error;
-      throw error;
+      this.#lastFailure = await this.#refused(IdmintError.from(thrown));
+      throw this.#lastFailure;
     } finally {
       this.#inFlight = undefined;
+    }
+  }
+
+  /** Why there is no load, once what the refusal says of the tag's kind was made use of. */
+  async #refused(error: IdmintError): Promise<IdmintError> {
+    const facts = kindFactsOf(error);
+    if (facts === undefined) return error;
+    try {
+      await this.#learnKind(facts, error);
+      return error;
+    } catch (thrown) {
+      return IdmintError.from(thrown);
     }
   }
 

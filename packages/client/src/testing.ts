@@ -11,9 +11,16 @@ import {
   segmentOf,
   tagNameViolation,
 } from "@idmint/core";
-import type { CallOptions, IdClient, IdTag, PeriodId } from "./api.ts";
+import type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf } from "./calls.ts";
-import { hasNoPeriods, needsPeriod, notInMemory, notTaken } from "./kinds.ts";
+import {
+  hasNoNames,
+  hasNoPeriods,
+  idsAreText,
+  needsPeriod,
+  notInMemory,
+  notTaken,
+} from "./kinds.ts";
 
 /** Options of `createTestIdClient`. */
 export interface TestIdClientOptions {
@@ -38,6 +45,12 @@ export interface TestIdTag extends IdTag {
   /** Makes it a tag of this kind, without periods: calls that the kind has no answer to throw WRONG_KIND. */
   setKind(kind: TestKind): void;
   /**
+   * Makes its ids text: `nextString` answers what `render` makes of the next number (and of the name, for ids that are made
+   * of one), and calls for numbers throw WRONG_KIND. What needs ids at once has them with kinds uuid and object_id only.
+   * Undefined: ids are numbers again.
+   */
+  setText(render: ((number: bigint, name: string | undefined) => string) | undefined): void;
+  /**
    * Makes it a sequence that starts again every period, and begins this period, e.g. 2026-11-21, with id 1. `endsAt` is
    * what answers say of its end; default: 1970, which no code under test should mind.
    */
@@ -45,7 +58,17 @@ export interface TestIdTag extends IdTag {
 }
 
 /** Kinds of tags; "segment" until a test says otherwise. */
-export type TestKind = "redis_snowflake" | "segment" | "sequence" | "ticket";
+export type TestKind =
+  | "object_id"
+  | "redis_snowflake"
+  | "segment"
+  | "sequence"
+  | "snowflake"
+  | "ticket"
+  | "uuid";
+
+/** Kinds whose ids are made, or held, in the process that uses them. */
+const AT_ONCE: ReadonlySet<TestKind> = new Set(["object_id", "segment", "snowflake", "uuid"]);
 
 /** The stand-in for tests: an IdClient without a server. */
 export interface TestIdClient extends IdClient {
@@ -103,6 +126,7 @@ class InMemoryIdTag implements TestIdTag {
   #isCold = false;
   #isClosed = false;
   #kind: TestKind = "segment";
+  #render: ((number: bigint, name: string | undefined) => string) | undefined;
   #period: { readonly name: string; readonly endsAt: Date } | undefined;
 
   constructor(name: string, start: bigint) {
@@ -142,6 +166,10 @@ class InMemoryIdTag implements TestIdTag {
     this.#period = undefined;
   }
 
+  setText(render: ((number: bigint, name: string | undefined) => string) | undefined): void {
+    this.#render = render;
+  }
+
   startPeriod(period: string, endsAt: Date = new Date(0)): void {
     this.#kind = "sequence";
     this.#period = { name: period, endsAt };
@@ -155,19 +183,25 @@ class InMemoryIdTag implements TestIdTag {
   // Async, so that a refusal is a rejection as it is in the real client.
   async next(options?: CallOptions): Promise<bigint> {
     this.#assertIssuing(options);
+    this.#assertNumbers();
     if (this.#period !== undefined) throw needsPeriod(this.name, this.#kind);
     return this.#load(1, options).base;
   }
 
   async nextPeriodId(options?: CallOptions): Promise<PeriodId> {
     this.#assertIssuing(options);
+    this.#assertNumbers();
     if (this.#period === undefined) throw hasNoPeriods(this.name, this.#kind);
     const { name: period, endsAt } = this.#period;
     const id = this.#load(1, options).base;
     return { period, id, text: periodText(period, id), endsAt };
   }
 
-  async nextString(options?: CallOptions): Promise<string> {
+  async nextString(options?: TextOptions): Promise<string> {
+    const render = this.#render;
+    if (render !== undefined) return render(this.#load(1, options).base, options?.name);
+    this.#assertIssuing(options);
+    if (options?.name !== undefined) throw hasNoNames(this.name);
     return String(await this.next(options));
   }
 
@@ -177,15 +211,19 @@ class InMemoryIdTag implements TestIdTag {
 
   nextSync(): bigint {
     this.#assertWarm();
+    this.#assertNumbers();
     return this.#issue(1).base;
   }
 
   nextStringSync(): string {
-    return String(this.nextSync());
+    if (this.#render === undefined) return String(this.nextSync());
+    this.#assertWarm();
+    return this.#render(this.#issue(1).base, undefined);
   }
 
   nextNumberSync(): number {
     this.#assertWarm();
+    this.#assertNumbers();
     this.#assertLeft(1);
     const id = numberOf(this.name, this.#next);
     this.#issue(1);
@@ -195,6 +233,7 @@ class InMemoryIdTag implements TestIdTag {
   async take(count: number, options?: CallOptions): Promise<readonly Segment[]> {
     assertCount(count);
     this.#assertIssuing(options);
+    this.#assertNumbers();
     if (this.#kind === "sequence") throw notTaken(this.name, this.#kind);
     return [this.#load(count, options)];
   }
@@ -232,7 +271,12 @@ class InMemoryIdTag implements TestIdTag {
   }
 
   #assertInMemory(): void {
-    if (this.#kind !== "segment") throw notInMemory(this.name, this.#kind);
+    const isWritten = this.#kind === "segment" && this.#render !== undefined;
+    if (isWritten || !AT_ONCE.has(this.#kind)) throw notInMemory(this.name, this.#kind);
+  }
+
+  #assertNumbers(): void {
+    if (this.#render !== undefined) throw idsAreText(this.name, this.#kind);
   }
 
   #assertIssuing(options: CallOptions | undefined): void {

@@ -34,6 +34,10 @@ interface UncachedTag {
   readonly tag: string;
   /** In the words of the proto. */
   readonly kind: string;
+  /** Whether ids are text, and no numbers. */
+  readonly isText: boolean;
+  /** Most ids of one request; undefined: as of any other. */
+  readonly maxCount: number | undefined;
   /** The order in which it prefers the endpoints. */
   readonly preference: readonly number[];
   /** Told when the tag may have become one of another kind. */
@@ -42,17 +46,21 @@ interface UncachedTag {
 
 /** The ids of one call. */
 interface Share {
+  /** Empty for tags whose ids are text. */
   readonly segments: readonly Segment[];
+  /** Empty for tags whose ids are numbers. */
+  readonly texts: readonly string[];
   /** Undefined for tags without periods. */
   readonly period: PeriodOfIds | undefined;
 }
 
 /**
- * What one request was answered. `base` and `count` are places in `segments`, since ids of some kinds leave gaps; epochs
- * are looked at before the group commit sees them, and it knows nothing of periods.
+ * What one request was answered. `base` and `count` are places in `segments` or `texts`, since ids of some kinds leave
+ * gaps; epochs are looked at before the group commit sees them, and it knows nothing of periods.
  */
 interface Trip extends Committed {
   readonly segments: readonly Segment[];
+  readonly texts: readonly string[];
   readonly periodOfIds: PeriodOfIds | undefined;
 }
 
@@ -83,6 +91,8 @@ export class UncachedIds {
   /** Whether the tag has periods; undefined before the first answer. */
   hasPeriods: boolean | undefined;
   readonly #tag: string;
+  readonly #isText: boolean;
+  readonly #maxCount: number;
   readonly #context: TagContext;
   readonly #preference: readonly number[];
   readonly #onDoubt: () => void;
@@ -100,9 +110,12 @@ export class UncachedIds {
   /** Why the last request failed; undefined after one that did not. */
   #lastFailure: IdmintError | undefined;
 
-  constructor({ tag, kind, preference, onDoubt }: UncachedTag, context: TagContext) {
+  constructor(tagged: UncachedTag, context: TagContext) {
+    const { tag, kind, preference, onDoubt } = tagged;
     this.kind = kind;
     this.#tag = tag;
+    this.#isText = tagged.isText;
+    this.#maxCount = tagged.maxCount ?? MAX_COUNT_AS_SEGMENTS;
     this.#context = context;
     this.#preference = preference;
     this.#onDoubt = onDoubt;
@@ -111,7 +124,7 @@ export class UncachedIds {
     const { clock, timers, onEvent } = context.ports;
     this.#commits = new GroupCommit<Trip>(
       tag,
-      { maxWaiters, maxCount: MAX_COUNT_AS_SEGMENTS },
+      { maxWaiters, maxCount: this.#maxCount },
       {
         commit: (_tag, count) => this.#request(count),
         afterTurn: (run) => this.#afterTurn(run),
@@ -154,8 +167,8 @@ export class UncachedIds {
 
   /** `count` ids, all or none, of one period. Retries what may be retried until shortly before the call's deadline. */
   async take(count: number, call: Call): Promise<Share> {
-    if (count > MAX_COUNT_AS_SEGMENTS) {
-      const text = `must be at most ${MAX_COUNT_AS_SEGMENTS}, got ${count}; take them in several calls`;
+    if (count > this.#maxCount) {
+      const text = `must be at most ${this.#maxCount}, got ${count}; take them in several calls`;
       throw invalidField("count", text);
     }
     const { maxWaiters } = this.#context.buffer;
@@ -212,7 +225,7 @@ export class UncachedIds {
     const startedAtMs = clock.now();
     this.#context.ports.onEvent?.({ type: "load-started", tag, count });
     try {
-      const request = { tag, count, asList: false };
+      const request = { tag, count, asList: this.#isText };
       const trip = await endpoints.generate(this.#preference, request, (answered) =>
         this.#accept(answered, count),
       );
@@ -243,9 +256,11 @@ export class UncachedIds {
   /** An answer as a trip. Throws a retryable error for one that may not be used; another server may know better. */
   #accept({ answer }: Answered<GenerateIdsResponse>, count: number): Trip {
     const { epoch, period: name, periodEndTime } = answer;
+    const { texts } = answer;
     const segments = segmentsOfAnswer(this.#tag, answer.segments);
-    if (countOf(segments) !== count) {
-      const text = `the server answered ${countOf(segments)} ids for ${count}`;
+    const answered = this.#isText ? texts.length : countOf(segments);
+    if (answered !== count) {
+      const text = `the server answered ${answered} ids for ${count}`;
       throw new IdmintError("INTERNAL", text, { metadata: { tag: this.#tag } });
     }
     // Invariant 3.
@@ -262,7 +277,7 @@ export class UncachedIds {
     this.#isCertain = true;
     this.hasPeriods = name !== "";
     const periodOfIds = this.hasPeriods ? { name, endsAtMs } : undefined;
-    return { base: 0n, count, epoch: 0n, period: undefined, segments, periodOfIds };
+    return { base: 0n, count, epoch: 0n, period: undefined, segments, texts, periodOfIds };
   }
 
   /** Invariant 2. */
@@ -297,7 +312,7 @@ interface Advance {
 const KIND_IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);
 
 /** A call's part of what its request was answered. */
-function shareOf({ base, count, segments, periodOfIds }: Trip): Share {
+function shareOf({ base, count, segments, texts, periodOfIds }: Trip): Share {
   const part: Segment[] = [];
   let skip = Number(base);
   let left = count;
@@ -308,5 +323,6 @@ function shareOf({ base, count, segments, periodOfIds }: Trip): Share {
     left -= Math.max(0, taken);
     skip = Math.max(0, skip - segment.count);
   }
-  return { segments: part, period: periodOfIds };
+  const ownTexts = texts.slice(Number(base), Number(base) + count);
+  return { segments: part, texts: ownTexts, period: periodOfIds };
 }

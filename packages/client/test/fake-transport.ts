@@ -5,8 +5,13 @@ import type {
   AllocateSegmentResponse,
   GenerateIdsRequest,
   GenerateIdsResponse,
+  LeaseWorkerRequest,
+  LeaseWorkerResponse,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
+  ReleaseWorkerLeaseRequest,
+  RenewWorkerLeaseRequest,
+  RenewWorkerLeaseResponse,
 } from "@idmint/proto";
 import { FakeTime } from "@idmint/testkit";
 import type { Transport } from "../src/channel.ts";
@@ -22,6 +27,8 @@ export interface PendingCall<Q, A> {
 }
 
 export type PendingAllocate = PendingCall<AllocateSegmentRequest, AllocateSegmentResponse>;
+export type PendingLease = PendingCall<LeaseWorkerRequest, LeaseWorkerResponse>;
+export type PendingRenewal = PendingCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
 export type PendingGenerate = PendingCall<GenerateIdsRequest, GenerateIdsResponse>;
 
 interface PendingProbe {
@@ -32,6 +39,9 @@ interface PendingProbe {
 class FakeTransport implements Transport {
   readonly pending: PendingAllocate[] = [];
   readonly generating: PendingGenerate[] = [];
+  readonly leasing: PendingLease[] = [];
+  readonly renewing: PendingRenewal[] = [];
+  readonly releasedLeases: { endpoint: number; request: ReleaseWorkerLeaseRequest }[] = [];
   readonly probes: PendingProbe[] = [];
   readonly released: { readonly endpoint: number; readonly request: ReleaseSegmentRequest }[] = [];
   releaseOutcome: () => Promise<ReleaseSegmentResponse> = () =>
@@ -63,6 +73,31 @@ class FakeTransport implements Transport {
     return this.releaseOutcome();
   }
 
+  lease(
+    endpoint: number,
+    request: LeaseWorkerRequest,
+    timeoutMs: number,
+  ): Promise<LeaseWorkerResponse> {
+    return new Promise((resolve, reject) => {
+      this.leasing.push({ endpoint, request, timeoutMs, answer: resolve, fail: reject });
+    });
+  }
+
+  renewLease(
+    endpoint: number,
+    request: RenewWorkerLeaseRequest,
+    timeoutMs: number,
+  ): Promise<RenewWorkerLeaseResponse> {
+    return new Promise((resolve, reject) => {
+      this.renewing.push({ endpoint, request, timeoutMs, answer: resolve, fail: reject });
+    });
+  }
+
+  async releaseLease(endpoint: number, request: ReleaseWorkerLeaseRequest): Promise<object> {
+    this.releasedLeases.push({ endpoint, request });
+    return {};
+  }
+
   isServing(endpoint: number): Promise<boolean> {
     return new Promise((resolve) => {
       this.probes.push({ endpoint, answer: resolve });
@@ -74,6 +109,8 @@ class FakeTransport implements Transport {
     const error = new IdmintError("SERVER_UNAVAILABLE", "cancelled");
     for (const call of this.pending.splice(0)) call.fail(error);
     for (const call of this.generating.splice(0)) call.fail(error);
+    for (const call of this.leasing.splice(0)) call.fail(error);
+    for (const call of this.renewing.splice(0)) call.fail(error);
     for (const probe of this.probes.splice(0)) probe.answer(false);
   }
 }
@@ -82,20 +119,28 @@ export interface FakeWorld {
   readonly client: BufferedIdClient;
   readonly transport: FakeTransport;
   readonly time: FakeTime;
+  /** By how much the wall clock is ahead of 2027-01-01 and the time that has passed. */
+  readonly wall: { offsetMs: number };
   /** Runs the ticker once. */
   readonly tick: () => void;
 }
+
+/** 2027-01-01. */
+export const WALL_START_MS = 1_798_761_600_000;
 
 /** A client in a world where nothing moves by itself. */
 export function fakeWorld(options: IdClientOptions, random: () => number = () => 0.5): FakeWorld {
   const transport = new FakeTransport();
   const time = new FakeTime();
+  const wall = { offsetMs: 0 };
   const tickers = new Set<() => void>();
   const ports: ClientPorts = {
     transport: () => transport,
     runtime: {
       clock: time,
       timers: time,
+      quietTimers: time,
+      wallClock: () => WALL_START_MS + time.now() + wall.offsetMs,
       random,
       afterTurn: (run) => void setImmediate(run),
       every: (_periodMs, run) => {
@@ -111,6 +156,7 @@ export function fakeWorld(options: IdClientOptions, random: () => number = () =>
     client: new BufferedIdClient(options, ports),
     transport,
     time,
+    wall,
     tick: () => {
       for (const run of tickers) run();
     },

@@ -34,6 +34,15 @@ const bad: readonly (readonly [options: object, field: string])[] = [
   [{ address: "a:1", tls: { cert: "x" } }, "tls.key"],
   [{ address: "a:1", tls: { key: "x" } }, "tls.cert"],
   [{ address: "a:1", tls: { caFile: "x" } }, "tls.caFile"],
+  [{ address: "a:1", worker: "pod" }, "worker"],
+  [{ address: "a:1", worker: { name: "pod" } }, "worker.name"],
+  [{ address: "a:1", worker: { instance: "" } }, "worker.instance"],
+  [{ address: "a:1", worker: { instance: "a b" } }, "worker.instance"],
+  [{ address: "a:1", worker: { instance: "a".repeat(127) } }, "worker.instance"],
+  [{ address: "a:1", worker: { dataCenter: -1 } }, "worker.dataCenter"],
+  [{ address: "a:1", worker: { dataCenter: 65_536 } }, "worker.dataCenter"],
+  [{ address: "a:1", worker: { reserveAheadMs: 999 } }, "worker.reserveAheadMs"],
+  [{ address: "a:1", worker: { reserveAheadMs: 60_001 } }, "worker.reserveAheadMs"],
 ];
 
 test.each(bad)("%j is refused, and names %s", (options, field) => {
@@ -58,7 +67,10 @@ test("a secret in the options never shows in an error", () => {
 });
 
 test("the defaults are those of the docstrings", () => {
-  expect(resolveOptions({ address: "a:1" })).toEqual({
+  const { worker, ...others } = resolveOptions({ address: "a:1" });
+  expect(worker).toMatchObject({ dataCenter: undefined, reserveAheadMs: 3_000 });
+  expect(worker.instance).toMatch(/^[A-Za-z0-9.-]{1,64}\/[0-9a-f]{16}$/);
+  expect(others).toEqual({
     addresses: ["a:1"],
     tls: false,
     holdForMs: 60_000,
@@ -72,4 +84,9 @@ test("the defaults are those of the docstrings", () => {
     maxTags: 10_000,
     onEvent: undefined,
   });
+});
+
+test("every client has a name of its own for its worker ids", () => {
+  const names = Array.from({ length: 2 }, () => resolveOptions({ address: "a:1" }).worker.instance);
+  expect(new Set(names).size).toBe(2);
 });

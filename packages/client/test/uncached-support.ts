@@ -5,15 +5,19 @@ import { expect } from "vitest";
 import { type FakeWorld, fakeWorld, type PendingGenerate, settle } from "./fake-transport.ts";
 
 /** How a server refuses AllocateSegment for a tag of another kind. */
-export function wrongKind(kind: string): IdmintError {
-  return new IdmintError("WRONG_KIND", "no segments", { metadata: { tag: "t", kind } });
+export function wrongKind(kind: string, more: Record<string, string> = {}): IdmintError {
+  return new IdmintError("WRONG_KIND", "no segments", { metadata: { tag: "t", kind, ...more } });
 }
 
 /** The only AllocateSegment in flight is refused because of the tag's kind. */
-export async function learn(world: FakeWorld, kind: string): Promise<void> {
+export async function learn(
+  world: FakeWorld,
+  kind: string,
+  more: Record<string, string> = {},
+): Promise<void> {
   await settle();
   expect(world.transport.pending.length).toBe(1);
-  world.transport.pending.shift()!.fail(wrongKind(kind));
+  world.transport.pending.shift()!.fail(wrongKind(kind, more));
   await settle();
   await settle();
 }

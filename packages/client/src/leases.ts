@@ -1,0 +1,184 @@
+import {
+  type ClockPolicy,
+  type HolderPorts,
+  IdmintError,
+  type RenewedWorkerLease,
+  type SnowflakeKind,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
+import {
+  ClockPolicy as WirePolicy,
+  type LeaseWorkerRequest,
+  type LeaseWorkerResponse,
+  type SnowflakeKind as WireKind,
+} from "@idmint/proto";
+import type { Endpoints } from "./endpoints.ts";
+import { millisecondsOf } from "./errors.ts";
+
+const POLICIES: ReadonlyMap<number, ClockPolicy> = new Map([
+  [WirePolicy.REFUSE, "REFUSE" as const],
+  [WirePolicy.EXTENSION, "EXTENSION" as const],
+  [WirePolicy.BACKUP_WORKER, "BACKUP_WORKER" as const],
+]);
+/** Longest try to give a lease back, in milliseconds. */
+const RELEASE_TIMEOUT_MS = 500;
+/** Renewals in the time of one reservation; a try may take until the next one is due. */
+const RENEWALS_PER_RESERVATION = 3;
+
+/** A lease and the settings of its tag, as they were when it was leased. */
+export interface Leased {
+  readonly lease: WorkerLease;
+  readonly kind: SnowflakeKind;
+}
+
+type Registry = HolderPorts["registry"];
+
+/**
+ * The registry of worker ids of one tag, as core's lease holder wants it, over WorkerService.
+ *
+ * INVARIANT: ids are made by the settings that came with the lease they are made under. Each lease is answered together
+ * with them, and refused with WRONG_KIND when they are others than those the source was made with; a renewal in another
+ * epoch, in which they may be others, counts as a lost lease.
+ */
+export class LeaseCalls implements Registry {
+  readonly #endpoints: Endpoints;
+  readonly #preference: readonly number[];
+  /** Who answered last: it is asked to take leases back. */
+  #endpoint = 0;
+  #first: Leased | undefined;
+  #kind: string | undefined;
+  #epoch = 0n;
+
+  constructor(endpoints: Endpoints, preference: readonly number[]) {
+    this.#endpoints = endpoints;
+    this.#preference = preference;
+  }
+
+  /** Leases a worker id before the tag's settings are known; the next `leaseWorker` answers this lease. */
+  async begin(request: WorkerLeaseRequest): Promise<SnowflakeKind> {
+    const leased = await this.#lease(request);
+    this.#first = leased;
+    this.#kind = JSON.stringify(leased.kind);
+    return leased.kind;
+  }
+
+  /** Gives back the lease of `begin` that nobody will use. */
+  async abandon(tag: string): Promise<void> {
+    const lease = this.#first?.lease;
+    if (lease !== undefined) await this.releaseWorker({ ...lease, tag });
+  }
+
+  async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
+    const { lease, kind } = this.#first ?? (await this.#lease(request));
+    this.#first = undefined;
+    if (JSON.stringify(kind) !== this.#kind) {
+      const text = `the settings of tag "${request.tag}" have changed; they are asked for anew`;
+      throw new IdmintError("WRONG_KIND", text, { metadata: { tag: request.tag } });
+    }
+    this.#epoch = lease.epoch;
+    return lease;
+  }
+
+  renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
+    const { tag, dataCenter, workerId, token, extension } = renewal;
+    const request = {
+      tag,
+      dataCenter,
+      workerId,
+      token,
+      extension,
+      reserveUntilMs: BigInt(renewal.reserveUntilMs),
+      reserveAhead: durationOf(renewal.reserveAheadMs),
+    };
+    const timeoutMs = renewal.reserveAheadMs / RENEWALS_PER_RESERVATION;
+    return this.#endpoints.renewLease(
+      this.#preference,
+      request,
+      timeoutMs,
+      ({ answer, endpoint }) => {
+        this.#endpoint = endpoint;
+        if (answer.epoch === this.#epoch) return reservationOf(answer);
+        const text = `tag "${tag}" was changed by an operator; a worker id is leased anew`;
+        throw new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
+      },
+    );
+  }
+
+  releaseWorker({ tag, dataCenter, workerId, token }: WorkerLeaseKey): Promise<void> {
+    const request = { tag, dataCenter, workerId, token };
+    return this.#endpoints.releaseLease(this.#endpoint, request, RELEASE_TIMEOUT_MS);
+  }
+
+  #lease({ tag, instance, dataCenter, reserveAheadMs }: WorkerLeaseRequest): Promise<Leased> {
+    const request = { tag, instance, dataCenter, reserveAhead: durationOf(reserveAheadMs) };
+    return this.#endpoints.lease(this.#preference, request, ({ answer, endpoint }) => {
+      this.#endpoint = endpoint;
+      return leasedOf(tag, answer);
+    });
+  }
+}
+
+function leasedOf(tag: string, answer: LeaseWorkerResponse): Leased {
+  const { dataCenter, workerId, notBeforeMs, snowflake } = answer;
+  const kind = snowflake === undefined ? undefined : snowflakeKindOf(snowflake);
+  if (kind === undefined) {
+    const text = `the server leased a worker id of tag "${tag}" without settings that this SDK knows`;
+    throw new IdmintError("INTERNAL", text, { metadata: { tag } });
+  }
+  const place = { dataCenter, workerId, notBeforeMs: Number(notBeforeMs) };
+  return { lease: { ...reservationOf(answer), ...place }, kind };
+}
+
+function reservationOf(
+  answer: Pick<
+    LeaseWorkerResponse,
+    "epoch" | "extension" | "nowMs" | "reservedUntilMs" | "token" | "ttl"
+  >,
+): RenewedWorkerLease {
+  const { token, extension, epoch } = answer;
+  return {
+    token,
+    ttlMs: millisecondsOf(answer.ttl) ?? 0,
+    extension,
+    reservedUntilMs: Number(answer.reservedUntilMs),
+    nowMs: Number(answer.nowMs),
+    epoch,
+  };
+}
+
+/** Settings as servers answer them, with nothing left to a default; undefined for any others. */
+function snowflakeKindOf(wire: WireKind): SnowflakeKind | undefined {
+  const { layout, dataCenter } = wire;
+  const clockPolicy = POLICIES.get(wire.clockPolicy);
+  const clockWaitMs = millisecondsOf(wire.clockWait);
+  const timeUnitMs = millisecondsOf(layout?.timeUnit);
+  const timeOriginMs = layout?.timeOrigin?.getTime();
+  if (layout === undefined || clockPolicy === undefined || clockWaitMs === undefined)
+    return undefined;
+  if (timeUnitMs === undefined || timeOriginMs === undefined) return undefined;
+  const { timeBits, extensionBits, dataCenterBits, workerBits, sequenceBits } = layout;
+  return {
+    kind: "snowflake",
+    layout: {
+      timeUnitMs,
+      timeOriginMs,
+      timeBits,
+      extensionBits,
+      dataCenterBits,
+      workerBits,
+      sequenceBits,
+    },
+    dataCenter,
+    clockPolicy,
+    clockWaitMs,
+    // Where servers lease is nothing to an SDK.
+    registry: "STORE",
+  };
+}
+
+function durationOf(ms: number): NonNullable<LeaseWorkerRequest["reserveAhead"]> {
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
+}
