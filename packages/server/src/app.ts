@@ -11,6 +11,7 @@ import { gcCures } from "./grpc/gc-cures.ts";
 import type { ConnectionSource } from "./grpc/listener.ts";
 import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
+import { instanceName } from "./main/instance.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
@@ -76,7 +77,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     };
     undo.unshift(closeRedis);
     const services = createServices(
-      config,
+      { ...config, instance: instanceName(config, worker?.number, realSystem.randomToken) },
       store,
       emit,
       parts.authorise ?? allowAll,

@@ -128,7 +128,7 @@ test("1,600 cancelled calls do not cost the others their connection", async () =
   for (let burst = 0; burst < 8; burst++) {
     const before = it.server.counters.calls;
     const calls = Array.from({ length: 200 }, () =>
-      it.ids.generateId({ tag: "cold" }, () => undefined),
+      it.ids.generateId({ tag: "cold", name: "" }, () => undefined),
     );
     await until(() => it.server.counters.calls - before === 200);
     for (const each of calls) each.cancel();
@@ -338,7 +338,7 @@ function secureCall(address: string, ca: string, own?: { cert: string; key: stri
       if (error === null) resolve(response?.id ?? 0n);
       else reject(new Refusal(error));
     };
-    client.generateId({ tag: "orders" }, new Metadata(), options, done);
+    client.generateId({ tag: "orders", name: "" }, new Metadata(), options, done);
   });
 }
 

@@ -203,7 +203,7 @@ test("a process that is told twice ends at once", async () => {
   const { child, address } = await spawnServer();
   const clients = clientsOf(address);
   // A call that cannot finish keeps the drain going for its five seconds.
-  const open = clients.ids.generateId({ tag: "never" }, () => undefined);
+  const open = clients.ids.generateId({ tag: "never", name: "" }, () => undefined);
   await generateId(clients, "demo");
   child.kill("SIGTERM");
   await sleep(100);

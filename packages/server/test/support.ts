@@ -8,6 +8,7 @@ import {
   type Tag,
   TagServiceClient,
   TagServiceService,
+  WorkerServiceClient,
 } from "@idmint/proto";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { MemoryStore, type StoreOperation } from "@idmint/testkit";
@@ -25,6 +26,7 @@ export interface TestServer {
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
   readonly nodes: NodeServiceClient;
+  readonly workers: WorkerServiceClient;
 }
 
 export async function startTest(
@@ -57,6 +59,7 @@ export function clientsOf(address: string): {
   ids: IdServiceClient;
   tags: TagServiceClient;
   nodes: NodeServiceClient;
+  workers: WorkerServiceClient;
 } {
   const plain = credentials.createInsecure();
   // A connection of its own for each test, and no waiting for reconnects.
@@ -64,10 +67,11 @@ export function clientsOf(address: string): {
   const ids = new IdServiceClient(address, plain, settings);
   const tags = new TagServiceClient(address, plain, settings);
   const nodes = new NodeServiceClient(address, plain, settings);
+  const workers = new WorkerServiceClient(address, plain, settings);
   onTestFinished(() => {
-    for (const client of [ids, tags, nodes]) client.close();
+    for (const client of [ids, tags, nodes, workers]) client.close();
   });
-  return { ids, tags, nodes };
+  return { ids, tags, nodes, workers };
 }
 
 /** A method as the generated services define it. */

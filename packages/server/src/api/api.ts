@@ -2,12 +2,14 @@ import type { DecodeService } from "../service/decode.ts";
 import type { IdService } from "../service/ids.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
+import type { WorkerService } from "../service/workers.ts";
 import type { TagService } from "../service/tags.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler } from "./method.ts";
 import { nodeHandlers } from "./node-service.ts";
 import { tagHandlers } from "./tag-service.ts";
+import { workerHandlers } from "./worker-service.ts";
 
 /** The one table of handlers, keyed by the method's path. Doors register it; none of them adds to it. */
 export type Api = ReadonlyMap<string, Handler>;
@@ -19,16 +21,19 @@ export function createApi(services: {
   readonly ids: IdService;
   readonly decoder: DecodeService;
   readonly tags: TagService;
+  readonly workers: WorkerService;
   readonly node: NodeService;
+  readonly wallClock: () => number;
   readonly authorise: Authorise;
   readonly emit: Emit;
 }): Api {
-  const { ids, decoder, tags, node, authorise, emit } = services;
+  const { ids, decoder, tags, workers, node, wallClock, authorise, emit } = services;
   const ports = { authorise, isDraining: () => node.draining, emit };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
+    ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, ports),
   ];
   return new Map(handlers.map((handler) => [handler.path, handler]));

@@ -17,6 +17,7 @@ import {
 import type { KindDraft } from "../service/kinds/draft.ts";
 import type { SequenceDraft } from "../service/kinds/sequence.ts";
 import { uuidDraftOf } from "../service/kinds/uuid.ts";
+import { outputOnlyOfSnowflake, snowflakeDraftOf, snowflakeOf } from "./convert-snowflake.ts";
 import { durationOf, millisecondsOf } from "./duration.ts";
 
 type Kind = NonNullable<Tag["kind"]>;
@@ -66,6 +67,8 @@ export function kindOf(kind: TagKind): Kind {
     }
     case "ticket":
       return { $case: "ticket", value: { start: kind.start, slots: kind.slots } };
+    case "snowflake":
+      return { $case: "snowflake", value: snowflakeOf(kind) };
     case "uuid":
       return { $case: "uuid", value: uuidOf(kind) };
     case "object_id":
@@ -113,6 +116,8 @@ export function kindDraftOf(kind: Kind): KindDraft {
       const { start, slots } = kind.value;
       return { kind: "ticket", start, slots, slotsId: undefined };
     }
+    case "snowflake":
+      return snowflakeDraftOf(kind.value);
     case "uuid": {
       const { version, namespace, domain, number } = kind.value;
       const named = DOMAINS.has(domain) ? DOMAINS.get(domain) : "UNKNOWN";
@@ -148,6 +153,7 @@ export function outputOnlyOfKind(
 ): readonly [field: string, isSet: boolean, wayOut: string][] {
   const move = "; tags are spread over the shards, and MoveTag moves one";
   if (kind?.$case === "sequence") return [["tag.sequence.shard", kind.value.shard !== "", move]];
+  if (kind?.$case === "snowflake") return outputOnlyOfSnowflake(kind.value);
   if (kind?.$case !== "redisSnowflake") return [];
   const { redisShard, endTime } = kind.value;
   return [

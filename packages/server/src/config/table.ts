@@ -5,6 +5,7 @@ import {
   bigInteger,
   duration,
   flag,
+  instanceText,
   integer,
   keyFiles,
   listOf,
@@ -42,6 +43,9 @@ export interface Config {
   readonly ticketPassword: string | undefined;
   readonly ticketTimeoutMs: number;
   readonly unguessableKeys: ReadonlyMap<number, string>;
+  readonly instance: string | undefined;
+  readonly snowflakeDataCenter: number | undefined;
+  readonly snowflakeReserveAheadMs: number;
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
@@ -200,6 +204,22 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     keyFiles,
     "",
     "Files with the keys of unguessable ids, by the number of the key. Each holds one line of 32, 48 or 64 hexadecimal digits, as `openssl rand -hex 32` makes them, and can be read by its owner and group at most. The same on every server, for ever.",
+  ),
+  instance: optional(
+    "instance",
+    instanceText,
+    "What this server is called among all that lease worker ids, the same after a restart and another one for each server. Default: the host's name and `grpc.address`.",
+  ),
+  snowflakeDataCenter: optional(
+    "snowflake.data_center",
+    integer(0, 65_535),
+    "Data centre of the ids of kind snowflake that this server makes, for tags whose layout has one. Default: that of the tag.",
+  ),
+  snowflakeReserveAheadMs: option(
+    "snowflake.reserve_ahead",
+    duration("1s", "60s"),
+    "3s",
+    "How far ahead of use time is reserved for snowflakes. So long they are made while the registry of worker ids is down, and so long a worker id is kept from others after its server has died.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",

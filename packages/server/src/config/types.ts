@@ -48,6 +48,13 @@ export function text(placeholder: string): OptionType<string> {
   };
 }
 
+/** A name among those that lease worker ids; processes and backups add to it. */
+export const instanceText: OptionType<string> = {
+  placeholder: "name",
+  accepts: "1 to 112 characters of A–Z a–z 0–9 . _ : -, the first of them a letter or digit",
+  parse: (value) => (/^[A-Za-z0-9][A-Za-z0-9._:-]{0,111}$/.test(value) ? value : undefined),
+};
+
 /** An integer; 1_000 and 1,000 are not accepted, since other tools disagree about them. */
 export function integer(min: number, max: number): OptionType<number> {
   return {

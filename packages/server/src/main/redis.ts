@@ -1,4 +1,4 @@
-import type { RedisShard, Store, Tag } from "@idmint/core";
+import type { RedisShard, SnowflakeKind, Store, Tag, WorkerRegistry } from "@idmint/core";
 import { tagNotFound, within } from "../service/call.ts";
 import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
@@ -23,6 +23,8 @@ export interface ElectedShard extends RedisShard {
 export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMovable" | "move"> {
   /** The source of a tag; undefined for tags that do not count in Redis, and without any Redis. */
   sourceOf(tag: Tag, grouped: MakeGrouped): TagSource | undefined;
+  /** The registry of a snowflake tag that has its workers in Redis; undefined without any Redis. */
+  readonly registryInRedis: (tag: string, kind: SnowflakeKind) => WorkerRegistry | undefined;
   /** Makes every shard ready for the tags that count in it, and begins to watch them. */
   start(): void;
   stop(): void;
@@ -79,9 +81,11 @@ export function createRedisTags(
     move: (tag, request) => moveTag({ store, shards }, tag, request),
     sourceOf: (tag, grouped) => {
       // A shard that is not configured here is refused when it is asked for: the tag may yet move to one that is.
-      if (shards.size === 0 || shardOfKind(tag.kind) === undefined) return undefined;
+      const isCounted = tag.kind.kind !== "snowflake" && shardOfKind(tag.kind) !== undefined;
+      if (shards.size === 0 || !isCounted) return undefined;
       return grouped(counterOf(tag));
     },
+    registryInRedis: () => undefined,
     start: () => {
       if (shards.size === 0) return;
       for (const watch of watches) watch.start();

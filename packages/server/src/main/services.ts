@@ -16,8 +16,10 @@ import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { sourceMaker } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
+import { WorkerService } from "../service/workers.ts";
 import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
 import type { RedisTags } from "./redis.ts";
+import { createSnowflakes } from "./snowflakes.ts";
 import { realSystem, type System } from "./system.ts";
 import { createTextMakers, createTextPorts } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
@@ -71,8 +73,11 @@ export function createServices(
   );
   const texts = createTextPorts(config);
   const makers = createTextMakers(system);
+  const { registryInRedis } = elsewhere.redis;
+  const snowflakes = createSnowflakes(config, { ...common, system, registryInRedis });
+  const { sourceOf: snowflake, registryOf } = snowflakes;
   const makeSource = sourceMaker(
-    { ...common, grants, makers, elsewhere: elsewhere.sourceOf },
+    { ...common, grants, makers, snowflake, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
   );
   const directory = new Directory(
@@ -98,18 +103,29 @@ export function createServices(
     counters,
     gcCures,
   });
+  const ids = createIds(config, directory, counters, randomToken);
+  const gate = new AdminGate(timers, storeTimeoutMs);
+  const { redis, placement } = elsewhere;
+  const tags = new TagService({ store, placement, directory, gate, texts, wallClock });
+  const decoder = new DecodeService({ store, gate, texts });
+  const leases = new AdminGate(timers, storeTimeoutMs);
+  const workers = new WorkerService({ directory, registryOf, gate: leases });
+  const api = createApi({ ids, decoder, tags, workers, node, wallClock, authorise, emit });
+  return { api, counters, directory, ids, node, poll, redis, tags };
+}
+
+function createIds(
+  config: Config,
+  directory: Directory,
+  counters: Counters,
+  randomToken: () => string,
+): IdService {
   const tokens = new ReleaseTokens(MAX_RELEASE_TOKENS, randomToken);
   const limits = {
     countAsList: config.limitCountAsList,
     countAsSegments: config.limitCountAsSegments,
   };
-  const ids = new IdService({ directory, tokens, limits, counters });
-  const gate = new AdminGate(timers, storeTimeoutMs);
-  const { redis, placement } = elsewhere;
-  const tags = new TagService({ store, placement, directory, gate, texts, wallClock });
-  const decoder = new DecodeService({ store, gate, texts });
-  const api = createApi({ ids, decoder, tags, node, authorise, emit });
-  return { api, counters, directory, ids, node, poll, redis, tags };
+  return new IdService({ directory, tokens, limits, counters });
 }
 
 function canAccept(store: Store & Partial<AcceptStore>): store is Store & AcceptStore {

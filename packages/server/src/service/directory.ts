@@ -356,6 +356,11 @@ export class Directory {
     return this.#lastOptions;
   }
 
+  /** Why a tag may not issue, whatever is asked of it; undefined when it may. */
+  refusalOf(entry: Entry): IdmintError | undefined {
+    return this.#fenceOf(entry);
+  }
+
   /** Invariant 1. A fence drops what is held, so it is set only when the reason changes. */
   #fenceAsNeeded(entry: Entry): void {
     const error = this.#fenceOf(entry);
@@ -393,9 +398,10 @@ export class Directory {
   ): Promise<{ givenBack: number; wasted: number }> {
     const requests: GiveBackRequest[] = [];
     let held = 0;
+    const drains: Promise<number>[] = [];
     for (const entry of entries) {
       if (entry.buffer === undefined) {
-        held += entry.source.drain(error);
+        drains.push(Promise.resolve(entry.source.drain(error)));
         continue;
       }
       // Ids that callers put back are held too, though they belong to no grant any more and can only be a gap.
@@ -417,6 +423,7 @@ export class Directory {
         emit({ type: "give-back-failed", error: IdmintError.from(thrown) });
       }
     }
+    for (const count of await Promise.all(drains)) held += count;
     const wasted = held - givenBack;
     this.#ports.counters.wastedIds += wasted;
     return { givenBack, wasted };

@@ -76,8 +76,11 @@ export interface TagSource extends Issuer {
   take(count: number, call: Patience, name?: string): Promise<TakenIds>;
   /** A newer record of the tag was seen, of the same kind and counted in the same way. */
   update(tag: Tag): void;
-  /** Stops issuing for good, with `error` to whoever waits or asks; answers how many ids it held, which are a gap. */
-  drain(error: IdmintError): number;
+  /**
+   * Stops issuing for good, with `error` to whoever waits or asks; answers how many ids it held, which are a gap. A promise
+   * where something is to be given back, which is tried once: it never rejects.
+   */
+  drain(error: IdmintError): number | Promise<number>;
 }
 
 export function issuerOf(entry: Entry): Issuer {

@@ -1,8 +1,9 @@
-import type { BufferEvent, IdmintError, RedisDoubt } from "@idmint/core";
+import type { BufferEvent, IdmintError, RedisDoubt, SnowflakeEvent } from "@idmint/core";
 
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
 export type ServerEvent =
   | BufferEvent
+  | SnowflakeEvent
   | { readonly type: "serving"; readonly grpcAddress: string; readonly httpAddress: string }
   | { readonly type: "worker-serving"; readonly worker: number; readonly pid: number }
   | {

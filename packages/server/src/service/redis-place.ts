@@ -17,12 +17,14 @@ export function placeOf({ name, kind, generation, floor }: Tag): TagPlace {
 /** The Redis shard a kind counts in; undefined: in none. */
 export function shardOfKind(kind: TagKind): string | undefined {
   if (kind.kind === "redis_snowflake") return kind.redisShard;
+  if (kind.kind === "snowflake") return kind.redisShard;
   return kind.kind === "sequence" ? kind.redis?.shard : undefined;
 }
 
 /** The same kind in another shard; unchanged when it counts in none. */
 export function placedIn(kind: TagKind, shard: string): TagKind {
   if (kind.kind === "redis_snowflake") return { ...kind, redisShard: shard };
+  if (kind.kind === "snowflake" && kind.registry === "REDIS") return { ...kind, redisShard: shard };
   if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
   return { ...kind, redis: { ...kind.redis, shard } };
 }

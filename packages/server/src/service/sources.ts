@@ -14,6 +14,8 @@ export interface SourcesPorts extends Omit<GroupedSourcePorts, "onEvent"> {
   readonly counters: Counters;
   readonly emit: Emit;
   readonly makers: TextMakers;
+  /** The source of a snowflake tag. */
+  readonly snowflake: MakeSource;
   /** Sources of what counts elsewhere than in the store; undefined for tags that this server cannot reach. */
   readonly elsewhere: (tag: Tag, grouped: MakeGrouped) => TagSource | undefined;
 }
@@ -23,7 +25,7 @@ export type MakeGrouped = (counter: Counter) => TagSource;
 
 /** How a server makes sources: sequences of the store by its grants, and the rest as `elsewhere` says. */
 export function sourceMaker(ports: SourcesPorts, options: GroupCommitOptions): MakeSource {
-  const { grants, counters, emit, elsewhere, makers } = ports;
+  const { grants, counters, emit, elsewhere, makers, snowflake } = ports;
   const grouped: GroupedSourcePorts = {
     clock: ports.clock,
     timers: ports.timers,
@@ -36,6 +38,7 @@ export function sourceMaker(ports: SourcesPorts, options: GroupCommitOptions): M
   return (tag) => {
     const { name, kind } = tag;
     if (kind.kind === "uuid" || kind.kind === "object_id") return new TextSource(kind, makers);
+    if (kind.kind === "snowflake") return snowflake(tag);
     const make: MakeGrouped = (counter) => new GroupedSource(name, counter, options, grouped);
     if (kind.kind === "sequence" && kind.redis === undefined) {
       return make(storeCounter(name, grants));

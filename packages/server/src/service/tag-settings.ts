@@ -4,6 +4,7 @@ import {
   MAX_DESCRIPTION_LENGTH,
   MAX_ID,
   MAX_SAFE_ID,
+  maxIdOf,
   type Order,
   type TagKind,
   tagNameViolation,
@@ -13,6 +14,7 @@ import { check, type KindContext, type KindDraft } from "./kinds/draft.ts";
 import { redisSnowflakeOf } from "./kinds/redis-snowflake.ts";
 import { segmentOf } from "./kinds/segment.ts";
 import { sequenceDraftOf, sequenceOf } from "./kinds/sequence.ts";
+import { snowflakeDraftOf, snowflakeOf } from "./kinds/snowflake.ts";
 import { ticketOf } from "./kinds/ticket.ts";
 import { objectIdOf, uuidDraftOf, uuidOf } from "./kinds/uuid.ts";
 import type { Placement } from "./placement.ts";
@@ -49,6 +51,7 @@ const ORDERS: Readonly<
   },
   redis_snowflake: { orders: ["UNORDERED"], why: "its ids follow the clock of Redis" },
   ticket: { orders: ["UNORDERED"], why: "its databases issue beside each other" },
+  snowflake: { orders: ["UNORDERED"], why: "each worker makes them by its own clock" },
   uuid: { orders: ["UNORDERED"], why: "each server makes them by itself" },
   object_id: { orders: ["UNORDERED"], why: "each server makes them by itself" },
 };
@@ -86,20 +89,23 @@ export function settingsOf(
   const [first, ...others] = violations;
   if (first !== undefined) return { violations: [first, ...others] };
   if (kind === undefined || order === undefined) throw new Error("a violation went missing");
-  const settings = { name, description, order, ceiling, kind };
+  const settings = { name, description, order, ceiling: highestOf(kind, ceiling), kind };
   const written = writingOf(draft, settings, ports);
   return "violations" in written ? written : { settings: { ...settings, ...written } };
 }
 
 /** Settings as a draft that asks for exactly them. */
 export function draftOf(tag: TagSettings): TagDraft {
-  const { name, description, order, ceiling, unguessable } = tag;
+  const { name, description, order, unguessable } = tag;
+  // That of a snowflake tag follows from its layout.
+  const ceiling = tag.kind.kind === "snowflake" ? 0n : tag.ceiling;
   const format = tag.format?.template;
   return { name, description, order, ceiling, kind: kindDraftOf(tag.kind), format, unguessable };
 }
 
 function kindDraftOf(kind: TagKind): KindDraft {
   if (kind.kind === "sequence") return sequenceDraftOf(kind);
+  if (kind.kind === "snowflake") return snowflakeDraftOf(kind);
   return kind.kind === "uuid" ? uuidDraftOf(kind) : kind;
 }
 
@@ -136,6 +142,11 @@ function ceilingOf({ ceiling: wanted, kind }: TagDraft, violations: FieldViolati
   return ceiling;
 }
 
+/** The ceiling of a tag, of one that a caller may choose. */
+function highestOf(kind: TagKind, ceiling: bigint): bigint {
+  return kind.kind === "snowflake" ? maxIdOf(kind.layout) : ceiling;
+}
+
 function kindOf(draft: KindDraft, context: KindContext): TagKind {
   switch (draft.kind) {
     case "segment":
@@ -146,6 +157,8 @@ function kindOf(draft: KindDraft, context: KindContext): TagKind {
       return redisSnowflakeOf(draft, context);
     case "ticket":
       return ticketOf(draft, context);
+    case "snowflake":
+      return snowflakeOf(draft, context);
     case "uuid":
       return uuidOf(draft, context);
     case "object_id":

@@ -9,6 +9,7 @@ import {
 import type { KindDraft } from "./kinds/draft.ts";
 import { DEFAULT_SEGMENT, type SegmentDraft } from "./kinds/segment.ts";
 import { DEFAULT_SEQUENCE, isSameSequence, type SequenceDraft } from "./kinds/sequence.ts";
+import { DEFAULT_SNOWFLAKE, isSameSnowflake, type SnowflakeDraft } from "./kinds/snowflake.ts";
 import type { TextPorts } from "./tag-text.ts";
 import { draftOf, settingsOf, type TagDraft } from "./tag-settings.ts";
 
@@ -18,7 +19,7 @@ const MAX_MASK_PATHS = 32;
 /** One path of an update mask. */
 interface Path {
   /** The kind whose field it is; undefined: every tag has it. */
-  readonly kind: "segment" | "sequence" | undefined;
+  readonly kind: "segment" | "sequence" | "snowflake" | undefined;
   /** How it changes what is there. */
   readonly merge: (old: TagDraft, draft: TagDraft) => TagDraft;
 }
@@ -38,6 +39,10 @@ const PATHS: ReadonlyMap<string, Path> = new Map([
   ["sequence.time_zone", ofSequence("timeZone")],
   ["sequence.keep_for", ofSequence("keepForMs")],
   ["sequence.step", ofSequence("step")],
+  ["snowflake.layout", ofSnowflake("layout")],
+  ["snowflake.data_center", ofSnowflake("dataCenter")],
+  ["snowflake.clock_policy", ofSnowflake("clockPolicy")],
+  ["snowflake.clock_wait", ofSnowflake("clockWaitMs")],
   ["unguessable.key_id", { kind: undefined, merge: withKeyId }],
 ]);
 
@@ -62,7 +67,19 @@ function ofSequence(field: Exclude<keyof SequenceDraft, "kind" | "backend" | "sh
   return ofKind(DEFAULT_SEQUENCE, field);
 }
 
-function ofKind<Draft extends SegmentDraft | SequenceDraft>(
+function ofSnowflake(field: "layout" | "dataCenter" | "clockPolicy" | "clockWaitMs"): Path {
+  const path = ofKind(DEFAULT_SNOWFLAKE, field);
+  if (field !== "layout") return path;
+  // How long a layout lives is looked at when it is set, so whether it may be short goes with it.
+  const merge = (old: TagDraft, draft: TagDraft): TagDraft => {
+    const allowShortLife = draft.kind?.kind === "snowflake" && draft.kind.allowShortLife;
+    const { kind, ...rest } = path.merge(old, draft);
+    return { ...rest, kind: { ...(kind as SnowflakeDraft), allowShortLife } };
+  };
+  return { ...path, merge };
+}
+
+function ofKind<Draft extends SegmentDraft | SequenceDraft | SnowflakeDraft>(
   defaults: Draft,
   field: keyof Draft,
 ): Path {
@@ -141,6 +158,7 @@ function assertOfKind(
 function isSameButForTuning(one: TagKind, other: TagKind): boolean {
   if (one.kind === "segment" && other.kind === "segment") return one.start === other.start;
   if (one.kind === "sequence" && other.kind === "sequence") return isSameSequence(one, other);
+  if (one.kind === "snowflake" && other.kind === "snowflake") return isSameSnowflake(one, other);
   // No path leads into the other kinds.
   return one.kind === other.kind;
 }

@@ -6,10 +6,13 @@ import {
   invalidField,
   invalidFields,
   MAX_ID,
+  MAX_LEAD_MS,
   MAX_RAISE,
+  MAX_RESERVE_AHEAD_MS,
   type PeriodStore,
   type PeriodUnit,
   type Tag,
+  type TagKind,
   type TagSettings,
   type TagState,
   type TagStore,
@@ -28,7 +31,12 @@ import { changeOf, maskViolations } from "./tag-update.ts";
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
 /** Kinds that may count elsewhere than in the store. */
-const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = ["sequence", "redis_snowflake", "ticket"];
+const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = [
+  "sequence",
+  "redis_snowflake",
+  "snowflake",
+  "ticket",
+];
 const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** How often an update without an etag is tried again when somebody else was faster. */
 const MAX_UPDATE_TRIES = 5;
@@ -256,6 +264,9 @@ export class TagService {
     if (kind.kind === "redis_snowflake" && old.kind === "redis_snowflake") {
       return { ...draft, kind: { ...kind, redisShard: old.redisShard } };
     }
+    if (kind.kind === "snowflake" && old.kind === "snowflake") {
+      return { ...draft, kind: { ...kind, redisShard: old.redisShard } };
+    }
     if (kind.kind === "sequence" && old.kind === "sequence") {
       return { ...draft, kind: { ...kind, shard: old.redis?.shard } };
     }
@@ -282,9 +293,7 @@ export class TagService {
   }
 
   #changed(tag: Tag): Changed {
-    // Only segments are in callers' memory.
-    const maxAgeMs = tag.kind.kind === "segment" ? tag.kind.maxAgeMs : 0;
-    const effectiveAtMs = this.#wallClock() + PROPAGATION_MS + maxAgeMs;
+    const effectiveAtMs = this.#wallClock() + PROPAGATION_MS + memoryMsOf(tag.kind);
     return { tag, effectiveAtMs };
   }
 
@@ -301,6 +310,12 @@ export class TagService {
     await this.#directory.apply([tag], history);
     return tag;
   }
+}
+
+/** How long callers may go on by themselves: with segments they hold, with time that is reserved for them. */
+function memoryMsOf(kind: TagKind): number {
+  if (kind.kind === "segment") return kind.maxAgeMs;
+  return kind.kind === "snowflake" ? MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS : 0;
 }
 
 function expectedRevision(tag: Tag, etag: string): bigint | undefined {

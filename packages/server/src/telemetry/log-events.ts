@@ -1,4 +1,4 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, type SnowflakeEvent } from "@idmint/core";
 import type { Emit, ServerEvent } from "../service/events.ts";
 import type { Logger } from "./logger.ts";
 
@@ -62,6 +62,55 @@ function logOne(logger: Logger, event: Loggable): void {
       logger.info(plain(event), "stopped");
       break;
     case "store-lost":
+    case "store-back":
+    case "ticket-database-lost":
+    case "ticket-database-back":
+    case "fenced":
+    case "unfenced":
+    case "store-accepted":
+    case "incarnation-changed":
+    case "give-back-failed":
+      logStore(logger, event);
+      break;
+    case "redis-seeded":
+    case "redis-raised":
+    case "redis-preload-failed":
+    case "redis-watch-failed":
+    case "redis-lost":
+    case "redis-back":
+      logRedis(logger, event);
+      break;
+    case "worker-leased":
+    case "worker-lost":
+    case "clock-back":
+    case "clock-ahead":
+      logSnowflake(logger, event);
+      break;
+    case "internal-error":
+      logger.error(plain(event), "an unforeseen fault");
+      break;
+  }
+}
+
+type StoreEvent = Extract<
+  Loggable,
+  {
+    readonly type:
+      | "store-lost"
+      | "store-back"
+      | "ticket-database-lost"
+      | "ticket-database-back"
+      | "fenced"
+      | "unfenced"
+      | "store-accepted"
+      | "incarnation-changed"
+      | "give-back-failed";
+  }
+>;
+
+function logStore(logger: Logger, event: StoreEvent): void {
+  switch (event.type) {
+    case "store-lost":
       logger.error(plain(event), "the store does not answer; serving what is in memory");
       break;
     case "store-back":
@@ -89,6 +138,13 @@ function logOne(logger: Logger, event: Loggable): void {
     case "give-back-failed":
       logger.warn(plain(event), "unused ids could not be given back and are a gap");
       break;
+  }
+}
+
+type RedisEvent = Extract<Loggable, { readonly type: `redis-${string}` }>;
+
+function logRedis(logger: Logger, event: RedisEvent): void {
+  switch (event.type) {
     case "redis-seeded":
       logger.warn(plain(event), "Redis was given a new start, above every id it may have issued");
       break;
@@ -107,8 +163,22 @@ function logOne(logger: Logger, event: Loggable): void {
     case "redis-back":
       logger.info(plain(event), "Redis answers again");
       break;
-    case "internal-error":
-      logger.error(plain(event), "an unforeseen fault");
+  }
+}
+
+function logSnowflake(logger: Logger, event: SnowflakeEvent): void {
+  switch (event.type) {
+    case "worker-leased":
+      logger.info(plain(event), "leased a worker id");
+      break;
+    case "worker-lost":
+      logger.warn(plain(event), "has no worker id; ids of the tag are refused until it is leased");
+      break;
+    case "clock-back":
+      logger.error(plain(event), "the clock went back; the tag's clock_policy is at work");
+      break;
+    case "clock-ahead":
+      logger.error(plain(event), "the clock is far ahead of the one of the registry");
       break;
   }
 }

@@ -17,6 +17,10 @@ const SETTINGS: TagSettings = {
   kind: { kind: "segment", start: 1n, min: 10, max: 10, holdForMs: 1_000, maxAgeMs: 1_000 },
 };
 
+function snowflake(): never {
+  throw new Error("there is no snowflake tag");
+}
+
 /** A directory on a store in memory, whose answers to lookups the test may hold back. */
 function setUp() {
   const time = new FakeTime();
@@ -32,8 +36,9 @@ function setUp() {
   };
   const grants = new Grants({ ...shared, onWentBack: () => undefined });
   const lookup = new Lookup({ ...shared, onTags: (tags) => directory.admit(tags) });
+  const makers = createTextMakers(realSystem);
   const makeSource = sourceMaker(
-    { ...shared, grants, makers: createTextMakers(realSystem), elsewhere: () => undefined },
+    { ...shared, grants, makers, snowflake, elsewhere: () => undefined },
     { maxWaiters: 10, maxCount: 100 },
   );
   const texts = { keys: new Map(), offsetAt: () => undefined };

@@ -3,6 +3,7 @@ import type { Placement } from "../placement.ts";
 import type { RedisSnowflakeDraft } from "./redis-snowflake.ts";
 import type { SegmentDraft } from "./segment.ts";
 import type { SequenceDraft } from "./sequence.ts";
+import type { SnowflakeDraft } from "./snowflake.ts";
 import type { TicketDraft } from "./ticket.ts";
 import type { ObjectIdDraft, UuidDraft } from "./uuid.ts";
 
@@ -12,6 +13,7 @@ export type KindDraft =
   | SequenceDraft
   | RedisSnowflakeDraft
   | TicketDraft
+  | SnowflakeDraft
   | UuidDraft
   | ObjectIdDraft;
 

@@ -709,6 +709,11 @@ export interface SnowflakeKind {
     | undefined;
   /** Most ids one worker makes in a second. Output only. */
   idsPerSecond: bigint;
+  /**
+   * Name of the Redis shard that has the registry, as the servers are configured with it; the server chooses it when the
+   * tag is made, and MoveTag changes it. Empty with the registry in the store. Output only.
+   */
+  redisShard: string;
 }
 
 /** Settings of a tag of kind uuid. Its ids are text of 36 characters. Its order is UNORDERED. */
@@ -1985,6 +1990,7 @@ function createBaseSnowflakeKind(): SnowflakeKind {
     allowShortLife: false,
     endTime: undefined,
     idsPerSecond: 0n,
+    redisShard: "",
   };
 }
 
@@ -2016,6 +2022,9 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
         throw new globalThis.Error("value provided for field message.idsPerSecond of type int64 too large");
       }
       writer.uint32(64).int64(message.idsPerSecond);
+    }
+    if (message.redisShard !== "") {
+      writer.uint32(74).string(message.redisShard);
     }
     return writer;
   },
@@ -2097,6 +2106,14 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
             message.idsPerSecond = reader.int64() as bigint;
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.redisShard = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2143,6 +2160,11 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
         : isSet(object.ids_per_second)
         ? BigInt(object.ids_per_second)
         : 0n,
+      redisShard: isSet(object.redisShard)
+        ? globalThis.String(object.redisShard)
+        : isSet(object.redis_shard)
+        ? globalThis.String(object.redis_shard)
+        : "",
     };
   },
 
@@ -2172,6 +2194,9 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
     if (message.idsPerSecond !== 0n) {
       obj.idsPerSecond = message.idsPerSecond.toString();
     }
+    if (message.redisShard !== "") {
+      obj.redisShard = message.redisShard;
+    }
     return obj;
   },
 
@@ -2194,6 +2219,7 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
     message.idsPerSecond = (object.idsPerSecond !== undefined && object.idsPerSecond !== null)
       ? BigInt(object.idsPerSecond)
       : 0n;
+    message.redisShard = object.redisShard ?? "";
     return message;
   },
 };

@@ -1,0 +1,202 @@
+import {
+  assertNoViolations,
+  type Clock,
+  countViolation,
+  type IdmintError,
+  idsPerSecond,
+  type Random,
+  type Segment,
+  segmentNotReady,
+  type SnowflakeEvent,
+  type SnowflakeKind,
+  SnowflakeSource,
+  type Tag,
+  type Timers,
+  type WorkerLease,
+  type WorkerRegistry,
+} from "@idmint/core";
+import type { Patience } from "./call.ts";
+import type { TagSource, TakenIds } from "./entries.ts";
+
+/** A registry as holders of leases use it; each call settles in bounded time. */
+export type LeaseRegistry = Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+
+export interface SnowflakeSourceOptions {
+  /** Stable name of this server, or process, among all that lease worker ids. */
+  readonly instance: string;
+  /** Of tags whose ids have one. Undefined: that of the tag. */
+  readonly dataCenter: number | undefined;
+  readonly reserveAheadMs: number;
+  readonly maxWaiters: number;
+}
+
+export interface SnowflakeSourcePorts {
+  /** Where the tag has its workers. */
+  readonly registry: LeaseRegistry;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly wallClock: () => number;
+  readonly onEvent: (event: SnowflakeEvent) => void;
+}
+
+/** When a tag whose lease ended with an epoch can be asked again. */
+const RETRY_AFTER_MS = 100;
+
+/**
+ * The ids of one snowflake tag on this server: made in memory, under a lease that begins with the first call.
+ *
+ * INVARIANTS
+ * - Ids are made only while nothing fences the tag, under a lease that was asked for in the highest epoch seen: a higher
+ *   epoch, and every fence, ends the lease at once.
+ * - What is reserved for a lease that ended is never used again here: the next one starts above it.
+ */
+export class SnowflakeTagSource implements TagSource {
+  readonly #name: string;
+  readonly #options: SnowflakeSourceOptions;
+  readonly #ports: SnowflakeSourcePorts;
+  #kind: SnowflakeKind;
+  #epoch = 0n;
+  /** Under the lease of now; undefined until the first call, and after its end. */
+  #maker: SnowflakeSource | undefined;
+  #refusal: IdmintError | undefined;
+  #isDrained = false;
+  #waiting = 0;
+  #hasLeased = false;
+  /** Leases that are being released, which takes bounded time. */
+  readonly #closing = new Set<Promise<void>>();
+
+  constructor(
+    { name, kind, epoch }: Tag,
+    options: SnowflakeSourceOptions,
+    ports: SnowflakeSourcePorts,
+  ) {
+    if (kind.kind !== "snowflake") throw new Error(`tag ${name} is not of kind snowflake`);
+    this.#name = name;
+    this.#kind = kind;
+    this.#epoch = epoch;
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  async take(count: number, call: Patience): Promise<TakenIds> {
+    const most = Math.max(1, idsPerSecond(this.#kind.layout));
+    const wayOut = "a worker makes no more in a second; ask several times";
+    assertNoViolations(countViolation("count", count, most, wayOut));
+    if (this.#refusal !== undefined) throw this.#refusal;
+    this.#maker ??= this.#start();
+    const maker = this.#maker;
+    const taken = maker.take(count, call);
+    const segments = taken instanceof Promise ? await this.#wait(maker, taken) : taken;
+    return { segments, epoch: this.#epoch, period: undefined };
+  }
+
+  async #wait(
+    maker: SnowflakeSource,
+    taken: Promise<readonly Segment[]>,
+  ): Promise<readonly Segment[]> {
+    this.#waiting++;
+    try {
+      const segments = await taken;
+      // They were made in a turn before this one, and their lease may have ended since.
+      if (maker === this.#maker) return segments;
+      throw this.#refusal ?? segmentNotReady(this.#name, RETRY_AFTER_MS);
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  update({ kind }: Tag): void {
+    if (kind.kind !== "snowflake") return;
+    const isChanged = SETTINGS.some((setting) => kind[setting] !== this.#kind[setting]);
+    const isOther = isChanged || JSON.stringify(kind.layout) !== JSON.stringify(this.#kind.layout);
+    this.#kind = kind;
+    if (isOther) this.#end(segmentNotReady(this.#name, RETRY_AFTER_MS));
+  }
+
+  observeEpoch(epoch: bigint): void {
+    if (epoch <= this.#epoch) return;
+    this.#epoch = epoch;
+    this.#end(segmentNotReady(this.#name, RETRY_AFTER_MS));
+  }
+
+  fence(error: IdmintError): void {
+    if (this.#isDrained) return;
+    this.#refusal = error;
+    this.#end(error);
+  }
+
+  unfence(): void {
+    if (!this.#isDrained) this.#refusal = undefined;
+  }
+
+  /** A holder tries again by itself, and hurries when somebody waits. */
+  retryNow(): void {}
+
+  sample(): void {}
+
+  get busy(): boolean {
+    return this.#waiting > 0;
+  }
+
+  /** None are made ahead. */
+  get ready(): number {
+    return 0;
+  }
+
+  async drain(refusal: IdmintError): Promise<number> {
+    this.#isDrained = true;
+    this.#refusal = refusal;
+    this.#end(refusal);
+    await Promise.all(this.#closing);
+    return 0;
+  }
+
+  #start(): SnowflakeSource {
+    const { registry, ...ports } = this.#ports;
+    this.#hasLeased = false;
+    const hasDataCenter = this.#kind.layout.dataCenterBits > 0;
+    const dataCenter = hasDataCenter ? this.#options.dataCenter : undefined;
+    const maker = new SnowflakeSource(
+      { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter },
+      { ...ports, registry: { ...bound(registry), leaseWorker: (r) => this.#lease(maker, r) } },
+    );
+    maker.start();
+    return maker;
+  }
+
+  /** An answer of a higher epoch than was seen says that all of before is over; one of a lower epoch comes too late. */
+  async #lease(
+    maker: SnowflakeSource,
+    request: Parameters<LeaseRegistry["leaseWorker"]>[0],
+  ): Promise<WorkerLease> {
+    const lease = await this.#ports.registry.leaseWorker(request);
+    // Nobody takes it up any more.
+    if (this.#maker !== maker) return lease;
+    // The lease of another worker id would be of an older epoch.
+    if (this.#hasLeased) this.observeEpoch(lease.epoch);
+    else if (lease.epoch > this.#epoch) this.#epoch = lease.epoch;
+    if (lease.epoch < this.#epoch) throw segmentNotReady(this.#name, RETRY_AFTER_MS);
+    this.#hasLeased = true;
+    return lease;
+  }
+
+  #end(refusal: IdmintError): void {
+    const maker = this.#maker;
+    if (maker === undefined) return;
+    this.#maker = undefined;
+    const closing = maker.close(refusal).finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+}
+
+/** Settings, beside the layout, that a maker is made with. */
+const SETTINGS = ["dataCenter", "clockPolicy", "clockWaitMs", "registry", "redisShard"] as const;
+
+function bound(registry: LeaseRegistry): LeaseRegistry {
+  return {
+    leaseWorker: (request) => registry.leaseWorker(request),
+    renewWorker: (renewal) => registry.renewWorker(renewal),
+    releaseWorker: (key) => registry.releaseWorker(key),
+  };
+}

@@ -1,0 +1,187 @@
+import {
+  assertNoViolations,
+  DEFAULT_RESERVE_AHEAD_MS,
+  type FieldViolation,
+  IdmintError,
+  instanceViolation,
+  type RenewedWorkerLease,
+  reserveAheadViolation,
+  type SnowflakeKind,
+  tagNameViolation,
+  type Worker,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRegistry,
+  type WorkerRenewal,
+} from "@idmint/core";
+import type { AdminGate } from "./admin-gate.ts";
+import type { Patience } from "./call.ts";
+import type { Directory } from "./directory.ts";
+import { decodePageToken, encodePageToken } from "./page-token.ts";
+import type { RegistryOf } from "./registries.ts";
+
+const DEFAULT_PAGE_SIZE = 50;
+const MAX_PAGE_SIZE = 1_000;
+/** The end of the calendar of the API: no time is reserved beyond it. */
+const MAX_TIME_MS = 253_402_300_799_999;
+const MAX_DATA_CENTER = 65_535;
+const MAX_WORKER_ID = 1_048_575;
+const MAX_EXTENSION = 255;
+
+/** Fields of a request as they came: `undefined` for those that were left out. */
+export interface LeaseWish extends Omit<WorkerLeaseRequest, "reserveAheadMs"> {
+  /** NaN: no whole number of milliseconds. */
+  readonly reserveAheadMs: number | undefined;
+}
+
+export interface RenewalWish extends Omit<WorkerRenewal, "reserveUntilMs" | "reserveAheadMs"> {
+  readonly reserveUntilMs: bigint;
+  readonly reserveAheadMs: number | undefined;
+}
+
+/** A page of workers, by data centre and worker id. */
+export interface WorkerPage {
+  readonly workers: readonly Worker[];
+  readonly nextPageToken: string;
+}
+
+/** Leases worker ids to those who make ids themselves. Each call is tried once and bounded in time. */
+export class WorkerService {
+  readonly #directory: Directory;
+  readonly #registryOf: RegistryOf;
+  readonly #gate: AdminGate;
+
+  constructor(ports: { directory: Directory; registryOf: RegistryOf; gate: AdminGate }) {
+    this.#directory = ports.directory;
+    this.#registryOf = ports.registryOf;
+    this.#gate = ports.gate;
+  }
+
+  /** A lease, with the settings of the tag that ids are made by. */
+  async lease(
+    wish: LeaseWish,
+    call: Patience,
+  ): Promise<WorkerLease & { readonly kind: SnowflakeKind }> {
+    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, ...rest } = wish;
+    assertNoViolations(
+      tagNameViolation("tag", wish.tag),
+      instanceViolation("instance", wish.instance),
+      reserveAheadViolation("reserve_ahead", reserveAheadMs),
+    );
+    const { kind, registry } = await this.#registry(wish.tag, call);
+    const lease = await this.#gate.run(() => registry.leaseWorker({ ...rest, reserveAheadMs }));
+    return { ...lease, kind };
+  }
+
+  async renew(wish: RenewalWish, call: Patience): Promise<RenewedWorkerLease> {
+    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, reserveUntilMs, ...rest } = wish;
+    const isTime = reserveUntilMs >= 0n && reserveUntilMs <= MAX_TIME_MS;
+    assertNoViolations(
+      ...keyViolations(wish),
+      rangeViolation("extension", wish.extension, MAX_EXTENSION),
+      reserveAheadViolation("reserve_ahead", reserveAheadMs),
+      isTime
+        ? undefined
+        : {
+            field: "reserve_until_ms",
+            description: `must be 0 to ${MAX_TIME_MS}, in milliseconds since 1970, got ${reserveUntilMs}`,
+          },
+    );
+    const renewal = { ...rest, reserveUntilMs: Number(reserveUntilMs), reserveAheadMs };
+    const { registry } = await this.#registry(wish.tag, call);
+    return this.#gate.run(() => registry.renewWorker(renewal));
+  }
+
+  async release(key: WorkerLeaseKey, call: Patience): Promise<void> {
+    assertNoViolations(...keyViolations(key));
+    const { registry } = await this.#registry(key.tag, call);
+    await this.#gate.run(() => registry.releaseWorker(key));
+  }
+
+  async list(
+    query: { readonly tag: string; readonly pageSize: number; readonly pageToken: string },
+    call: Patience,
+  ): Promise<WorkerPage> {
+    const { tag, pageSize, pageToken } = query;
+    const list = ["workers", tag];
+    const after = placeOf(decodePageToken(pageToken, list));
+    const isSize = pageSize >= 0 && pageSize <= MAX_PAGE_SIZE;
+    assertNoViolations(
+      tagNameViolation("tag", tag),
+      isSize
+        ? undefined
+        : {
+            field: "page_size",
+            description: `must be 1 to ${MAX_PAGE_SIZE}, or 0 for the default`,
+          },
+      after === "no place"
+        ? {
+            field: "page_token",
+            description: "is not one of this list: send it with the same tag",
+          }
+        : undefined,
+    );
+    if (after === "no place") throw new Error("a violation went missing");
+    const { registry } = await this.#registry(tag, call, "list");
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    // One more than asked for tells whether there is a next page.
+    const found = await this.#gate.run(() =>
+      registry.listWorkers({ tag, after, limit: limit + 1 }),
+    );
+    const workers = found.slice(0, limit);
+    const last = workers.at(-1);
+    if (found.length <= limit || last === undefined) return { workers, nextPageToken: "" };
+    const nextPageToken = encodePageToken(`${last.dataCenter}:${last.workerId}`, list);
+    return { workers, nextPageToken };
+  }
+
+  /** The registry of a tag that may issue; those of paused tags are only listed. */
+  async #registry(
+    tag: string,
+    call: Patience,
+    what: "lease" | "list" = "lease",
+  ): Promise<{ readonly kind: SnowflakeKind; readonly registry: WorkerRegistry }> {
+    const entry = this.#directory.get(tag) ?? (await this.#directory.find(tag, call));
+    const { kind } = entry.rules;
+    if (kind.kind !== "snowflake") throw withoutWorkers(tag, kind.kind);
+    const refusal = this.#directory.refusalOf(entry);
+    const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
+    if (refusal !== undefined && !isListed) throw refusal;
+    return { kind, registry: this.#registryOf(tag, kind) };
+  }
+}
+
+function keyViolations(key: WorkerLeaseKey): readonly (FieldViolation | undefined)[] {
+  return [
+    tagNameViolation("tag", key.tag),
+    rangeViolation("data_center", key.dataCenter, MAX_DATA_CENTER),
+    rangeViolation("worker_id", key.workerId, MAX_WORKER_ID),
+    key.token >= 1n
+      ? undefined
+      : { field: "token", description: "is required: the token of the answer before" },
+  ];
+}
+
+function rangeViolation(field: string, value: number, max: number): FieldViolation | undefined {
+  if (value >= 0 && value <= max) return undefined;
+  return { field, description: `must be 0 to ${max}, as it was answered, got ${value}` };
+}
+
+/** What a page of the list begins after. */
+function placeOf(
+  text: string | undefined,
+): { dataCenter: number; workerId: number } | undefined | "no place" {
+  if (text === "") return undefined;
+  const [, dataCenter, workerId] = /^(\d{1,5}):(\d{1,7})$/.exec(text ?? "") ?? [];
+  if (dataCenter === undefined) return "no place";
+  return { dataCenter: Number(dataCenter), workerId: Number(workerId) };
+}
+
+function withoutWorkers(tag: string, kind: string): IdmintError {
+  return new IdmintError(
+    "WRONG_KIND",
+    `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have workers`,
+    { metadata: { tag, kind } },
+  );
+}
