@@ -207,7 +207,31 @@ export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable
 export { decodeObjectId, type DecodedUuid, decodeUuid, namespaceOf } from "./uuid/decode.ts";
 export type { DceDomain } from "./uuid/dce-state.ts";
 export { ObjectIdMaker, type TextIdPorts, type UuidLibrary, UuidMaker } from "./uuid/makers.ts";
+export {
+  checkClock,
+  type ClockCheckState,
+  type ClockEffect,
+  type ClockRefusal,
+  createClockCheckState,
+  type PeerSighting,
+  sawPeers,
+  sawStore,
+  wantsPeers,
+} from "./worker/clock-check-state.ts";
 export type { HolderPorts } from "./worker/holder.ts";
+export {
+  answerOf,
+  hasTimeLeft,
+  KEPT_RESERVE_AHEAD_MS,
+  type KeptContents,
+  type KeptLease,
+  keptLease,
+  type LeaseFile,
+  raised,
+  renewalAhead,
+  renewedAhead,
+  takenUp,
+} from "./worker/kept-lease-state.ts";
 export {
   dataCenterOf,
   DEFAULT_RESERVE_AHEAD_MS,

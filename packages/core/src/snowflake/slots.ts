@@ -30,6 +30,8 @@ export interface SlotsOptions {
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;
+  /** The same, for the registry, where something between keeps what it reserved. Default: reserveAheadMs. */
+  readonly registryAheadMs?: number;
 }
 
 export interface SlotsPorts extends HolderPorts {
@@ -206,14 +208,14 @@ export class WorkerSlots {
   }
 
   #change(slot: Slot, change: LeaseChange): void {
-    const { tag, reserveAheadMs } = this.#options;
+    const { tag, reserveAheadMs, registryAheadMs = reserveAheadMs } = this.#options;
     switch (change.type) {
       case "take-up": {
         const { dataCenter, workerId, extension } = change.lease;
         slot.isHeld = true;
         slot.extension = extension;
         const reservation = { ...change.lease, notBeforeMs: change.notBeforeMs };
-        slot.generator.takeUp(reservation, reserveAheadMs + MAX_LEAD_MS);
+        slot.generator.takeUp(reservation, registryAheadMs + MAX_LEAD_MS);
         this.#emit({ type: "worker-leased", tag, dataCenter, workerId, extension });
         break;
       }

@@ -1,4 +1,10 @@
-import type { BufferEvent, IdmintError, RedisDoubt, SnowflakeEvent } from "@idmint/core";
+import type {
+  BufferEvent,
+  ClockRefusal,
+  IdmintError,
+  RedisDoubt,
+  SnowflakeEvent,
+} from "@idmint/core";
 
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
 export type ServerEvent =
@@ -57,6 +63,31 @@ export type ServerEvent =
   | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
   | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
   | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }
+  /** `tag`: refused for the clock by its own policy; undefined: the server does not use its clock. */
+  | {
+      readonly type: "clock-refused";
+      readonly tag: string | undefined;
+      readonly why: ClockRefusal["why"] | "went-back";
+      readonly driftMs: number;
+      readonly detail: string;
+    }
+  | {
+      readonly type: "clock-recovered";
+      readonly tag: string | undefined;
+      readonly afterMs: number;
+    }
+  /** A lease of an earlier life goes on. `leftMs`: how much of it is reserved and not used. */
+  | {
+      readonly type: "lease-resumed";
+      readonly tag: string;
+      readonly dataCenter: number;
+      readonly workerId: number;
+      readonly leftMs: number;
+      /** Whether the registry has confirmed it. */
+      readonly isConfirmed: boolean;
+    }
+  | { readonly type: "lease-file-ignored"; readonly why: string }
+  | { readonly type: "lease-file-failed"; readonly error: IdmintError }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 

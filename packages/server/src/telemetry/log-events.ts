@@ -41,25 +41,12 @@ function logOne(logger: Logger, event: Loggable): void {
       logger.info(plain(event), "granted ids became a gap");
       break;
     case "serving":
-      logger.info(plain(event), "serving");
-      break;
     case "worker-serving":
-      logger.debug(plain(event), event.type);
-      break;
     case "worker-ended":
-      // One that was sent a signal of its own drained, and its end is no fault.
-      if (event.restartInMs === undefined || event.code === 0)
-        logger.info(plain(event), "a worker process ended");
-      else logger.error(plain(event), "a worker process ended by itself; another one follows");
-      break;
     case "workers-stopped":
-      logger.info("stopped all worker processes");
-      break;
     case "draining":
-      logger.info("told to stop: finishing what is in flight");
-      break;
     case "stopped":
-      logger.info(plain(event), "stopped");
+      logProcess(logger, event);
       break;
     case "store-lost":
     case "store-back":
@@ -86,8 +73,54 @@ function logOne(logger: Logger, event: Loggable): void {
     case "clock-ahead":
       logSnowflake(logger, event);
       break;
+    case "clock-refused":
+    case "clock-recovered":
+    case "lease-resumed":
+    case "lease-file-ignored":
+    case "lease-file-failed":
+      logClock(logger, event);
+      break;
     case "internal-error":
       logger.error(plain(event), "an unforeseen fault");
+      break;
+  }
+}
+
+type ProcessEvent = Extract<
+  Loggable,
+  {
+    readonly type:
+      | "serving"
+      | "worker-serving"
+      | "worker-ended"
+      | "workers-stopped"
+      | "draining"
+      | "stopped";
+  }
+>;
+
+function logProcess(logger: Logger, event: ProcessEvent): void {
+  switch (event.type) {
+    case "serving":
+      logger.info(plain(event), "serving");
+      break;
+    case "worker-serving":
+      logger.debug(plain(event), event.type);
+      break;
+    case "worker-ended":
+      // One that was sent a signal of its own drained, and its end is no fault.
+      if (event.restartInMs === undefined || event.code === 0)
+        logger.info(plain(event), "a worker process ended");
+      else logger.error(plain(event), "a worker process ended by itself; another one follows");
+      break;
+    case "workers-stopped":
+      logger.info("stopped all worker processes");
+      break;
+    case "draining":
+      logger.info("told to stop: finishing what is in flight");
+      break;
+    case "stopped":
+      logger.info(plain(event), "stopped");
       break;
   }
 }
@@ -179,6 +212,38 @@ function logSnowflake(logger: Logger, event: SnowflakeEvent): void {
       break;
     case "clock-ahead":
       logger.error(plain(event), "the clock is far ahead of the one of the registry");
+      break;
+  }
+}
+
+type ClockEvent = Extract<
+  Loggable,
+  {
+    readonly type:
+      | "clock-refused"
+      | "clock-recovered"
+      | "lease-resumed"
+      | "lease-file-ignored"
+      | "lease-file-failed";
+  }
+>;
+
+function logClock(logger: Logger, event: ClockEvent): void {
+  switch (event.type) {
+    case "clock-refused":
+      logger.fatal(plain(event), "refusing snowflakes for this server's clock");
+      break;
+    case "clock-recovered":
+      logger.info(plain(event), "this server's clock is used again");
+      break;
+    case "lease-resumed":
+      logger.info(plain(event), "goes on with the worker id of before");
+      break;
+    case "lease-file-ignored":
+      logger.warn(plain(event), "what snowflake.cache_file holds is not used");
+      break;
+    case "lease-file-failed":
+      logger.error(plain(event), "snowflake.cache_file cannot be written");
       break;
   }
 }

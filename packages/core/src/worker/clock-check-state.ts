@@ -1,0 +1,186 @@
+/**
+ * Whether a server's wall clock may be used for ids, as pure state: (state, reading, what others show) → refusal or none.
+ * It knows no network and no clock. Uniqueness does not rest on it: reservations see to that (lease-state.ts). It keeps a
+ * server with a wrong clock from using up, by ids of a wrong time, what it could issue once its clock is right again.
+ *
+ * INVARIANTS
+ * 1. A server starts only with a clock that has reached the last time it reported before, and is within `maxOffsetMs` of
+ *    the mean of its live peers' clocks. From then on a peer's wrong clock takes nobody out.
+ * 2. A clock is never believed more than MAX_JUMP_MS ahead of everything that could confirm it: the store's clock, the
+ *    clocks of peers, and the clock itself as it was last confirmed. One of them suffices.
+ * 3. What others showed is carried on by the monotonic clock, so that it stays a measure after the wall clock was set.
+ */
+export interface ClockCheckState {
+  readonly maxOffsetMs: number;
+  /** Whether the checks of the start were passed. */
+  isStarted: boolean;
+  /** The last time that this server reported in an earlier life; undefined when it is not known, or was reached. */
+  reportedMs: number | undefined;
+  store: Sighting | undefined;
+  /** Whether the store does not confirm the clock, so that only peers can. */
+  isStoreOff: boolean;
+  peers: readonly PeerSighting[];
+  /** This clock when it was last confirmed. */
+  confirmed: Sighting | undefined;
+  refusal: ClockRefusal | undefined;
+  /** When the refusal began, on the monotonic clock. */
+  refusedAt: number;
+}
+
+/** What some wall clock showed. */
+export interface Sighting {
+  /** Milliseconds since 1970. */
+  readonly timeMs: number;
+  /** When it showed that, on the own monotonic clock. */
+  readonly at: number;
+}
+
+export interface PeerSighting extends Sighting {
+  /** host:port. */
+  readonly peer: string;
+}
+
+/**
+ * Why a clock is not used.
+ * - behind-report: it is behind the last time that this server reported.
+ * - off-peers: it differs too much from the mean of the peers' clocks.
+ * - ahead: it is too far ahead of all that could confirm it.
+ */
+export interface ClockRefusal {
+  readonly why: "behind-report" | "off-peers" | "ahead";
+  /** By how much it is ahead of what it was compared with, in milliseconds; negative when it is behind. */
+  readonly driftMs: number;
+  /** Each clock it was compared with, in words. */
+  readonly detail: string;
+}
+
+export type ClockEffect =
+  | { readonly type: "refused"; readonly refusal: ClockRefusal }
+  | { readonly type: "recovered"; readonly afterMs: number };
+
+/** How far a clock may get ahead of all others before they have to confirm it. */
+export const MAX_JUMP_MS = 10_000;
+export const DEFAULT_MAX_OFFSET_MS = 5_000;
+/** An older sighting says nothing any more. */
+const FRESH_MS = 10_000;
+
+/** `reportedMs`: the last time that this server reported in an earlier life, milliseconds since 1970. */
+export function createClockCheckState(
+  maxOffsetMs: number,
+  reportedMs: number | undefined,
+): ClockCheckState {
+  return {
+    maxOffsetMs,
+    isStarted: false,
+    reportedMs,
+    store: undefined,
+    isStoreOff: false,
+    peers: [],
+    confirmed: undefined,
+    refusal: undefined,
+    refusedAt: 0,
+  };
+}
+
+/** The store's clock was seen. */
+export function sawStore(state: ClockCheckState, sighting: Sighting): void {
+  state.store = sighting;
+}
+
+/** Peers were asked: those that answered, in the place of those of the last time. */
+export function sawPeers(state: ClockCheckState, sightings: readonly PeerSighting[]): void {
+  state.peers = sightings;
+}
+
+/** Whether peers should be asked before the next check: at the start, and while nobody else confirms the clock. */
+export function wantsPeers(state: ClockCheckState): boolean {
+  return !state.isStarted || state.refusal !== undefined || state.isStoreOff;
+}
+
+/** Compares the clock. `monotonicMs` is of the same moment as `wallMs`. */
+export function checkClock(
+  state: ClockCheckState,
+  reading: { readonly wallMs: number; readonly monotonicMs: number },
+): ClockEffect[] {
+  const { wallMs, monotonicMs: now } = reading;
+  const refusal =
+    behindReport(state, wallMs) ?? offPeers(state, wallMs, now) ?? ahead(state, wallMs, now);
+  const before = state.refusal;
+  state.refusal = refusal;
+  if (refusal !== undefined) {
+    if (before?.why === refusal.why) return [];
+    if (before === undefined) state.refusedAt = now;
+    return [{ type: "refused", refusal }];
+  }
+  state.isStarted = true;
+  state.reportedMs = undefined;
+  return before === undefined ? [] : [{ type: "recovered", afterMs: now - state.refusedAt }];
+}
+
+function behindReport({ reportedMs }: ClockCheckState, wallMs: number): ClockRefusal | undefined {
+  if (reportedMs === undefined || wallMs >= reportedMs) return undefined;
+  const driftMs = wallMs - reportedMs;
+  const detail = `the last time this server reported: ${signed(driftMs)}`;
+  return { why: "behind-report", driftMs, detail };
+}
+
+/** Invariant 1. */
+function offPeers(state: ClockCheckState, wallMs: number, now: number): ClockRefusal | undefined {
+  const peers = freshPeers(state, now);
+  if (state.isStarted || peers.length === 0) return undefined;
+  const drifts = peers.map((peer) => wallMs - timeAt(peer, now));
+  const driftMs = drifts.reduce((sum, drift) => sum + drift, 0) / drifts.length;
+  if (Math.abs(driftMs) <= state.maxOffsetMs) return undefined;
+  return { why: "off-peers", driftMs, detail: describePeers(peers, wallMs, now) };
+}
+
+/** Invariant 2. A refusal confirms nothing, whatever it is for. */
+function ahead(state: ClockCheckState, wallMs: number, now: number): ClockRefusal | undefined {
+  const { store, confirmed } = state;
+  const peers = freshPeers(state, now);
+  const seen: Sighting[] = [...peers];
+  const words = peers.length === 0 ? [] : [describePeers(peers, wallMs, now)];
+  state.isStoreOff = false;
+  if (store !== undefined && isFresh(store, now)) {
+    const driftMs = wallMs - timeAt(store, now);
+    state.isStoreOff = driftMs > MAX_JUMP_MS;
+    seen.push(store);
+    words.push(`store: ${signed(driftMs)}`);
+  }
+  // Who has others to ask does not confirm itself.
+  if (seen.length === 0 && confirmed !== undefined) {
+    seen.push(confirmed);
+    words.push(`this clock before: ${signed(wallMs - timeAt(confirmed, now))}`);
+  }
+  const driftMs = Math.min(...seen.map((sighting) => wallMs - timeAt(sighting, now)));
+  if (seen.length > 0 && driftMs > MAX_JUMP_MS) {
+    return { why: "ahead", driftMs, detail: words.join(", ") };
+  }
+  // Without anybody to ask it stays confirmed as of then, so that many small jumps are one.
+  if (seen.length === 0 || seen.some((sighting) => sighting !== confirmed)) {
+    state.confirmed = { timeMs: wallMs, at: now };
+  }
+  return undefined;
+}
+
+function freshPeers({ peers }: ClockCheckState, now: number): readonly PeerSighting[] {
+  return peers.filter((peer) => isFresh(peer, now));
+}
+
+function isFresh({ at }: Sighting, now: number): boolean {
+  return now - at <= FRESH_MS;
+}
+
+/** Invariant 3. */
+function timeAt({ timeMs, at }: Sighting, now: number): number {
+  return timeMs + (now - at);
+}
+
+function describePeers(peers: readonly PeerSighting[], wallMs: number, now: number): string {
+  return peers.map((peer) => `${peer.peer}: ${signed(wallMs - timeAt(peer, now))}`).join(", ");
+}
+
+function signed(driftMs: number): string {
+  const ms = Math.round(driftMs);
+  return ms < 0 ? `${-ms} ms behind` : `${ms} ms ahead`;
+}

@@ -1,0 +1,160 @@
+import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts";
+import type { Tag } from "../tag.ts";
+import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "./registry-state.ts";
+
+// A lease whose time is reserved in two steps: the registry reserves a minute ahead, and a file of the holder says how much
+// of that may have been used. So a holder that is started again goes on within its minute while the registry is down.
+
+/**
+ * A lease as its holder keeps it on a disk of its own.
+ *
+ * INVARIANTS
+ * 1. Ids are made only of times up to `usedUntilMs` as the file has it, and who takes the lease out of the file makes them
+ *    only of later ones. So no two lives of the holder make ids of one millisecond.
+ * 2. usedUntilMs ≤ reservedUntilMs, which the registry reserved for this lease and for nobody else, whatever became of the
+ *    lease since.
+ */
+export interface KeptLease {
+  readonly tag: string;
+  readonly instance: string;
+  readonly dataCenter: number;
+  readonly workerId: number;
+  readonly extension: number;
+  /** The tag's epoch. */
+  readonly epoch: bigint;
+  /** Of the registry's last answer. */
+  readonly token: bigint;
+  readonly ttlMs: number;
+  /** Last millisecond that the registry reserved. */
+  readonly reservedUntilMs: number;
+  /** Last millisecond that ids may have been made of. */
+  readonly usedUntilMs: number;
+  /** The registry's clock in its last answer, and when that came, on the holder's monotonic clock. */
+  readonly registryMs: number;
+  readonly at: number;
+  /** How far ahead of the registry's clock the lease began, in milliseconds: above what was reserved before it. */
+  readonly leadMs: number;
+}
+
+/** What a server keeps on a disk of its own, to be started again while its store or its registry is down. */
+export interface KeptContents {
+  /** The highest time of the server's clock that was reported, milliseconds since 1970. */
+  readonly reportedMs: number;
+  /** The store's history (StoreChanges); undefined when it is not known yet. */
+  readonly incarnation: string | undefined;
+  readonly leases: readonly KeptLease[];
+  /** Those that the leases are of. */
+  readonly tags: readonly Tag[];
+}
+
+/** The file it is kept in. Whoever has it open is the only one. */
+export interface LeaseFile {
+  /** What an earlier life of this server left; undefined when there is nothing that may be used. */
+  readonly found: KeptContents | undefined;
+  /** Durable, and whole or not at all, when it fulfils. */
+  write(contents: KeptContents): Promise<void>;
+}
+
+/** How far ahead of use the registry reserves for who keeps its leases. */
+export const KEPT_RESERVE_AHEAD_MS: number = MAX_RESERVE_AHEAD_MS;
+
+/** A lease that the registry has just answered. Nothing of it is used yet. */
+export function keptLease(
+  request: { readonly tag: string; readonly instance: string },
+  lease: WorkerLease,
+  now: number,
+): KeptLease {
+  const { tag, instance } = request;
+  const { dataCenter, workerId, extension, epoch, token, ttlMs, reservedUntilMs } = lease;
+  const { notBeforeMs, nowMs: registryMs } = lease;
+  const usedUntilMs = notBeforeMs - 1;
+  const which = { tag, instance, dataCenter, workerId, extension, epoch, token, ttlMs };
+  // An answer that reserves nothing names a reservation that ends before it begins.
+  return {
+    ...which,
+    reservedUntilMs: Math.max(reservedUntilMs, usedUntilMs),
+    usedUntilMs,
+    registryMs,
+    at: now,
+    leadMs: 0,
+  };
+}
+
+/**
+ * What the holder does with a lease that it has just got, or found in its file: the first stretch of time, above all that
+ * may have been used. The lease it answers must be in the file before that time is used.
+ */
+export function takenUp(
+  kept: KeptLease,
+  reserveAheadMs: number,
+  now: number,
+): { readonly kept: KeptLease; readonly lease: WorkerLease } {
+  const notBeforeMs = kept.usedUntilMs + 1;
+  const leadMs = Math.max(0, kept.usedUntilMs - registryTime(kept, now));
+  const from = registryTime(kept, now) + leadMs;
+  const next = used({ ...kept, leadMs }, Math.floor(from + reserveAheadMs));
+  const { dataCenter, workerId } = next;
+  return { kept: next, lease: { ...answerOf(next, now), dataCenter, workerId, notBeforeMs } };
+}
+
+/**
+ * More time of the same extension, as a registry would reserve it: not further ahead of the registry's clock than is
+ * allowed, but for what the lease was ahead from its beginning, and never beyond what is reserved there. It must be in the
+ * file before it is used.
+ */
+export function raised(kept: KeptLease, renewal: WorkerRenewal, now: number): KeptLease {
+  const { reserveUntilMs, reserveAheadMs } = renewal;
+  const furthest = registryTime(kept, now) + kept.leadMs + reserveAheadMs + MAX_LEAD_MS;
+  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);
+}
+
+/** What to ask of the registry when the holder asks for `renewal`: the same, further ahead. */
+export function renewalAhead(kept: KeptLease, renewal: WorkerRenewal, now: number): WorkerRenewal {
+  const furthest = Math.floor(registryTime(kept, now)) + KEPT_RESERVE_AHEAD_MS + MAX_LEAD_MS;
+  const timeMs = renewal.reserveUntilMs - renewal.reserveAheadMs;
+  return {
+    ...renewal,
+    token: kept.token,
+    reserveAheadMs: KEPT_RESERVE_AHEAD_MS,
+    reserveUntilMs: Math.min(timeMs + KEPT_RESERVE_AHEAD_MS, furthest),
+  };
+}
+
+/** The registry renewed the lease. Of the next extension what the holder asked for is used at once. */
+export function renewedAhead(
+  kept: KeptLease,
+  renewal: WorkerRenewal,
+  answer: RenewedWorkerLease,
+  now: number,
+): KeptLease {
+  const { token, ttlMs, extension, reservedUntilMs, epoch, nowMs: registryMs } = answer;
+  const next = { ...kept, token, ttlMs, epoch, registryMs, at: now };
+  if (extension === kept.extension) {
+    return { ...next, reservedUntilMs: Math.max(kept.reservedUntilMs, reservedUntilMs) };
+  }
+  const usedUntilMs = Math.min(renewal.reserveUntilMs, reservedUntilMs);
+  return { ...next, extension, reservedUntilMs, usedUntilMs, leadMs: 0 };
+}
+
+/** What the holder is answered, once the lease is in its file. */
+export function answerOf(kept: KeptLease, now: number): RenewedWorkerLease {
+  const { token, ttlMs, extension, usedUntilMs, epoch } = kept;
+  const nowMs = Math.floor(registryTime(kept, now));
+  return { token, ttlMs, extension, reservedUntilMs: usedUntilMs, nowMs, epoch };
+}
+
+/** Whether some of what is reserved lies ahead of the registry's clock, and may still be used. */
+export function hasTimeLeft(kept: KeptLease, now: number): boolean {
+  return kept.reservedUntilMs > Math.max(kept.usedUntilMs, registryTime(kept, now));
+}
+
+/** The registry's clock now, as far as its last answer tells. */
+function registryTime({ registryMs, at }: KeptLease, now: number): number {
+  return registryMs + Math.max(0, now - at);
+}
+
+/** Invariant 2; what may have been used never falls. */
+function used(kept: KeptLease, untilMs: number): KeptLease {
+  const usedUntilMs = Math.max(kept.usedUntilMs, Math.min(untilMs, kept.reservedUntilMs));
+  return { ...kept, usedUntilMs };
+}

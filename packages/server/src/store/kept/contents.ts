@@ -1,0 +1,85 @@
+import { createHash } from "node:crypto";
+import type { KeptContents, KeptLease, Tag } from "@idmint/core";
+import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+
+/** Which run of which machine wrote a file, and under which lock: by these a copy of it is known. */
+export interface Origin {
+  readonly boot: string;
+  readonly lock: string;
+}
+
+const FORMAT = "idmint worker cache 1";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/**
+ * What the file holds: a line with the digest of the rest, and JSON. `offsetMs`: how far the machine's monotonic clock is
+ * ahead of the one that the leases have their times of.
+ */
+export function textOf(contents: KeptContents, origin: Origin, offsetMs: number): string {
+  const { reportedMs, incarnation, leases, tags } = contents;
+  const body = JSON.stringify({
+    format: FORMAT,
+    origin,
+    reportedMs,
+    incarnation,
+    leases: leases.map((lease) => ({
+      ...lease,
+      token: String(lease.token),
+      epoch: String(lease.epoch),
+      at: lease.at + offsetMs,
+    })),
+    tags: tags.map((tag) =>
+      valuesOfTag(tag).map((value) => (typeof value === "bigint" ? String(value) : value)),
+    ),
+  });
+  return `${digestOf(body)}\n${body}\n`;
+}
+
+/** What a text holds, or why it says nothing. */
+export function contentsFrom(
+  text: string,
+  origin: Origin,
+  offsetMs: number,
+): { readonly found: KeptContents } | { readonly ignored: string } {
+  const [digest, body = ""] = text.split("\n");
+  if (digest !== digestOf(body)) return { ignored: "it is spoiled" };
+  try {
+    const fields = JSON.parse(body) as Fields;
+    if (fields["format"] !== FORMAT) return { ignored: "it is of another release" };
+    const { boot, lock } = fields["origin"] as Fields;
+    if (boot !== origin.boot) {
+      return { ignored: "it is of another machine, or from before this one was started" };
+    }
+    if (lock !== origin.lock) return { ignored: "it is a copy" };
+    return {
+      found: {
+        reportedMs: Number(fields["reportedMs"]),
+        incarnation: fields["incarnation"] as string | undefined,
+        leases: (fields["leases"] as Fields[]).map((lease) => leaseFrom(lease, offsetMs)),
+        tags: (fields["tags"] as (string | null)[][]).map(tagFrom),
+      },
+    };
+  } catch {
+    return { ignored: "it is of another release" };
+  }
+}
+
+function digestOf(body: string): string {
+  return createHash("sha256").update(body).digest("hex");
+}
+
+/** The digest says that the fields are those that were written. */
+function leaseFrom(fields: Fields, offsetMs: number): KeptLease {
+  const lease = fields as unknown as Omit<KeptLease, "token" | "epoch"> & {
+    readonly token: string;
+    readonly epoch: string;
+  };
+  const [token, epoch] = [BigInt(lease.token), BigInt(lease.epoch)];
+  return { ...lease, token, epoch, at: lease.at - offsetMs };
+}
+
+function tagFrom(values: readonly (string | null)[]): Tag {
+  const row = Object.fromEntries(TAG_COLUMNS.map((column, at) => [column, values[at] ?? null]));
+  return tagFromRow({ ...row, redis: row["redis"] === "1" } as unknown as TagRow);
+}

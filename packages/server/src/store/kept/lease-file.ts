@@ -1,0 +1,129 @@
+import { readFileSync } from "node:fs";
+import { open, readFile, rename } from "node:fs/promises";
+import path from "node:path";
+import {
+  type Clock,
+  IdmintError,
+  invalidField,
+  type KeptContents,
+  type LeaseFile,
+} from "@idmint/core";
+import { monotonicMs } from "../sqlite/database.ts";
+import { networkFileSystem } from "../sqlite/files.ts";
+import { contentsFrom, type Origin, textOf } from "./contents.ts";
+import { type Lock, takeLock } from "./lock.ts";
+
+const FIELD = "snowflake.cache_file";
+/** The kernel's name for this run of the machine; another one after every boot. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
+/** The file with the leases of one server, for as long as it is open. */
+export interface OpenLeaseFile extends LeaseFile {
+  /** Why there is nothing that may be used though there is a file, in words; undefined when all is well. */
+  readonly ignored: string | undefined;
+  close(): void;
+}
+
+/**
+ * Opens the file that a server keeps its leases in; it need not be there. INVALID_ARGUMENT when it cannot be kept safely
+ * here, or another process has it open.
+ *
+ * INVARIANTS
+ * 1. Whoever has it open is the only one on this machine: a lock of the kernel, on the file `….lock` beside it, is held
+ *    until the process ends, whatever ends it.
+ * 2. What is found was written under that same lock in this run of this machine. A file that was copied to another place
+ *    or machine, or that is from before the machine was started anew, says nothing: others may have used its time.
+ * 3. The file is replaced by a whole one; `write` fulfils when that and its name are on the disk.
+ */
+export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLeaseFile> {
+  const name = path.resolve(file);
+  const boot = bootId();
+  const lock = locked(name);
+  const origin: Origin = { boot, lock: lock.identity };
+  let isOpen = true;
+  try {
+    // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
+    const offsetMs = monotonicMs() - clock.now();
+    const read = await readContents(name, origin, offsetMs);
+    return {
+      found: "found" in read ? read.found : undefined,
+      ignored: "ignored" in read ? read.ignored : undefined,
+      write: (contents) => replace(name, textOf(contents, origin, offsetMs)),
+      close: () => {
+        if (isOpen) lock.close();
+        isOpen = false;
+      },
+    };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function bootId(): string {
+  try {
+    return readFileSync(BOOT_ID, "utf8").trim();
+  } catch {
+    throw invalidField(
+      FIELD,
+      "can be used on Linux only: elsewhere a copied file is not known as one",
+    );
+  }
+}
+
+function locked(name: string): Lock {
+  let lock: Lock | undefined;
+  try {
+    const remote = networkFileSystem(path.dirname(name));
+    if (remote !== undefined) {
+      throw invalidField(
+        FIELD,
+        `must be on a disk of this machine, not on ${remote}: locks may not hold there`,
+      );
+    }
+    lock = takeLock(`${name}.lock`);
+  } catch (error) {
+    if (error instanceof IdmintError) throw error;
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown";
+    throw invalidField(FIELD, `names a file whose lock cannot be made beside it (${code})`);
+  }
+  if (lock !== undefined) return lock;
+  throw invalidField(
+    FIELD,
+    "names a file that another process uses; each server has one of its own",
+  );
+}
+
+async function readContents(
+  name: string,
+  origin: Origin,
+  offsetMs: number,
+): Promise<{ readonly found: KeptContents | undefined } | { readonly ignored: string }> {
+  let text: string;
+  try {
+    text = await readFile(name, "utf8");
+  } catch (error) {
+    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
+    return isAbsent ? { found: undefined } : { ignored: "it cannot be read" };
+  }
+  return contentsFrom(text, origin, offsetMs);
+}
+
+/** Invariant 3. */
+async function replace(name: string, text: string): Promise<void> {
+  const next = `${name}.next`;
+  const file = await open(next, "w", 0o600);
+  try {
+    await file.writeFile(text);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(next, name);
+  const folder = await open(path.dirname(name), "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

@@ -1,0 +1,133 @@
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { type KeptContents, type KeptLease, SNOWFLAKE_PRESETS, type Tag } from "@idmint/core";
+import { expect, onTestFinished, test } from "vitest";
+import { contentsFrom, textOf } from "../../src/store/kept/contents.ts";
+import { openLeaseFile, type OpenLeaseFile } from "../../src/store/kept/lease-file.ts";
+
+const clock = { now: () => performance.now() };
+
+const tag: Tag = {
+  name: "t",
+  description: "",
+  order: "UNORDERED",
+  ceiling: 2n ** 63n - 1n,
+  kind: {
+    kind: "snowflake",
+    layout: SNOWFLAKE_PRESETS["41-5-5-12"],
+    dataCenter: 3,
+    clockPolicy: "REFUSE",
+    clockWaitMs: 5,
+    registry: "STORE",
+  },
+  state: "PAUSED",
+  floor: 0n,
+  periodStart: "",
+  generation: 0n,
+  version: 1n,
+  epoch: 7n,
+  revision: 12n,
+  createdAtMs: 1,
+  updatedAtMs: 2,
+};
+
+const lease: KeptLease = {
+  tag: "t",
+  instance: "a#1",
+  dataCenter: 3,
+  workerId: 5,
+  extension: 0,
+  epoch: 7n,
+  token: 2n ** 40n,
+  ttlMs: 30_000,
+  reservedUntilMs: 1_800_000_060_000,
+  usedUntilMs: 1_800_000_003_000,
+  registryMs: 1_800_000_000_000,
+  at: 123.5,
+  leadMs: 0,
+};
+
+const contents: KeptContents = {
+  reportedMs: 1_800_000_000_000,
+  incarnation: "one",
+  leases: [lease],
+  tags: [tag],
+};
+
+function folder(): string {
+  const made = mkdtempSync(path.join(tmpdir(), "idmint-lease-file-"));
+  onTestFinished(() => rmSync(made, { recursive: true }));
+  return made;
+}
+
+async function opened(file: string): Promise<OpenLeaseFile> {
+  const it = await openLeaseFile(file, clock);
+  onTestFinished(() => it.close());
+  return it;
+}
+
+test("what was written is found by the next one who opens it", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  expect(first).toMatchObject({ found: undefined, ignored: undefined });
+  await first.write({ ...contents, leases: [], incarnation: undefined });
+  await first.write(contents);
+  first.close();
+  const second = await opened(file);
+  const [found] = second.found?.leases ?? [];
+  expect(found?.at).toBeCloseTo(lease.at, 0);
+  expect(second.found).toEqual({ ...contents, leases: [{ ...lease, at: found?.at }] });
+});
+
+test("nobody else can open it meanwhile", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  await expect(openLeaseFile(file, clock)).rejects.toThrow(/another process uses/);
+  first.close();
+  await opened(file);
+});
+
+test("a copy says nothing, beside its original's lock or without it", async () => {
+  const here = folder();
+  const file = path.join(here, "leases");
+  const first = await opened(file);
+  await first.write(contents);
+  const copy = path.join(here, "copy");
+  copyFileSync(file, copy);
+  expect(await opened(copy)).toMatchObject({ found: undefined, ignored: "it is a copy" });
+  const other = path.join(here, "other");
+  copyFileSync(file, other);
+  copyFileSync(`${file}.lock`, `${other}.lock`);
+  expect(await opened(other)).toMatchObject({ found: undefined, ignored: "it is a copy" });
+});
+
+test("a file from before the machine was started, of another release, or spoiled, says nothing", () => {
+  const origin = { boot: "this", lock: "1/2/3" };
+  const text = textOf(contents, origin, 0);
+  expect(contentsFrom(text, origin, 0)).toEqual({ found: contents });
+  expect(contentsFrom(text, { ...origin, boot: "that" }, 0)).toEqual({
+    ignored: "it is of another machine, or from before this one was started",
+  });
+  expect(contentsFrom(text.replace('"workerId":5', '"workerId":6'), origin, 0)).toEqual({
+    ignored: "it is spoiled",
+  });
+  expect(contentsFrom(text.slice(0, 200), origin, 0)).toEqual({ ignored: "it is spoiled" });
+  expect(contentsFrom("", origin, 0)).toEqual({ ignored: "it is spoiled" });
+});
+
+test("a file that is none is passed over, and replaced as a whole", async () => {
+  const file = path.join(folder(), "leases");
+  writeFileSync(file, "something else\n");
+  const it = await opened(file);
+  expect(it).toMatchObject({ found: undefined, ignored: "it is spoiled" });
+  await it.write(contents);
+  expect(readFileSync(file, "utf8")).toMatch(/^[0-9a-f]{64}\n\{.*\}\n$/);
+});
+
+test("a folder that is not there is refused by the name of the option", async () => {
+  const file = path.join(folder(), "missing", "leases");
+  await expect(openLeaseFile(file, clock)).rejects.toThrow(
+    /^INVALID_ARGUMENT: snowflake.cache_file /,
+  );
+});
