@@ -66,10 +66,16 @@ export type {
 } from "./ports.ts";
 export type {
   RedisDoubt,
+  RedisLeaseRequest,
+  RedisRelease,
+  RedisRenewal,
   RedisSeeded,
   RedisSequences,
   RedisShard,
   RedisSnowflakes,
+  RedisWorkers,
+  RedisWorkersAnswer,
+  RedisWorkersSeed,
   SequenceIssued,
   SequenceIssueRequest,
   SequenceRates,
@@ -216,6 +222,7 @@ export {
   type PeerSighting,
   sawPeers,
   sawStore,
+  type Sighting,
   wantsPeers,
 } from "./worker/clock-check-state.ts";
 export type { HolderPorts } from "./worker/holder.ts";

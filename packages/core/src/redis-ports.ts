@@ -1,3 +1,4 @@
+import type { Worker } from "./ports.ts";
 import type { Position } from "./redis-snowflake/layout.ts";
 
 /**
@@ -149,11 +150,89 @@ export interface RedisSnowflakes {
   raise(request: Counted & { readonly limitMs: number }): Promise<boolean>;
 }
 
+/** What is asked of the worker ids of one tag. */
+interface WorkersAsked extends Counted {
+  /** Highest number of changes that the caller has seen answered for this tag. */
+  readonly seen: number;
+  readonly dataCenter: number;
+}
+
+/** A wish for a worker id of a tag that has its registry in Redis; as in WorkerLeaseRequest. */
+export interface RedisLeaseRequest extends WorkersAsked {
+  readonly instance: string;
+  readonly reserveAheadMs: number;
+  /** How many worker ids the layout has. */
+  readonly workerIds: number;
+}
+
+/** A wish to keep a lease; as in WorkerRenewal. */
+export interface RedisRenewal extends WorkersAsked {
+  readonly workerId: number;
+  readonly token: bigint;
+  readonly reserveUntilMs: number;
+  readonly reserveAheadMs: number;
+}
+
+/** A wish to end a lease. */
+export type RedisRelease = Omit<RedisRenewal, "reserveUntilMs" | "reserveAheadMs">;
+
+/** The answer to what is asked of worker ids. */
+export type RedisWorkersAnswer =
+  | {
+      readonly status: "done";
+      readonly workerId: number;
+      /** Random, and another one after every change. */
+      readonly token: bigint;
+      readonly notBeforeMs: number;
+      readonly reservedUntilMs: number;
+      readonly nowMs: number;
+      readonly limitMs: number;
+      /** How often workers of the tag changed under this generation. */
+      readonly changes: number;
+    }
+  /** It would reserve up to `untilMs`, past what the RDBMS has for this generation; nothing was changed. */
+  | { readonly status: "limit"; readonly untilMs: number }
+  /** The token is not that of the lease; nothing was changed. */
+  | { readonly status: "lost" }
+  /** No worker id is free; nothing was changed. */
+  | { readonly status: "exhausted" }
+  | RedisDoubt;
+
+/** A new start for the worker ids of a tag. */
+export interface RedisWorkersSeed extends Counted {
+  /** All leases of this generation reserve later times. */
+  readonly afterMs: number;
+  /** The last millisecond that they may reserve; not after `afterMs` when there is none yet. */
+  readonly limitMs: number;
+  readonly doubt: RedisDoubt;
+}
+
+/**
+ * Worker ids of one Redis shard, with the decisions of worker/registry-state.ts. Under each generation they begin anew, above
+ * all times that an earlier one may have reserved, whatever worker id it was for.
+ */
+export interface RedisWorkers {
+  lease(request: RedisLeaseRequest): Promise<RedisWorkersAnswer>;
+  renew(renewal: RedisRenewal): Promise<RedisWorkersAnswer>;
+  release(key: RedisRelease): Promise<RedisWorkersAnswer>;
+  /** Those of a tag, whatever generation they are of, in any order; the first `limit` after `after`. */
+  list(query: {
+    tag: string;
+    after: { dataCenter: number; workerId: number } | undefined;
+    limit: number;
+  }): Promise<readonly Worker[]>;
+  /** As with sequences. */
+  seed(request: RedisWorkersSeed): Promise<RedisSeeded>;
+  /** Raises the limit of this very generation; false when it is another one, or higher already. */
+  raise(request: Counted & { readonly limitMs: number }): Promise<boolean>;
+}
+
 /** One Redis that counts. All methods reject with STORE_UNAVAILABLE when Redis is not there or does not answer in time. */
 export interface RedisShard {
   readonly name: string;
   readonly sequences: RedisSequences;
   readonly snowflakes: RedisSnowflakes;
+  readonly workers: RedisWorkers;
   /** Whether it is connected. */
   readonly reachable: boolean;
   /** Stops counting for a tag that moves away, whatever its kind. Idempotent. */

@@ -9,6 +9,7 @@ export function periodsOf(kind: TagKind): Periods | undefined {
 
 /** Whether Redis counts the ids of such a tag. */
 export function countsInRedis(kind: TagKind): boolean {
+  if (kind.kind === "snowflake") return kind.registry === "REDIS";
   return kind.kind === "redis_snowflake" || (kind.kind === "sequence" && kind.redis !== undefined);
 }
 

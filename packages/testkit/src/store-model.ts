@@ -24,6 +24,8 @@ import {
   type StoreHarness,
 } from "./store-suite.ts";
 
+export { walkRegistry } from "./worker-model.ts";
+
 interface ModelRow {
   settings: TagSettings;
   state: TagState;

@@ -23,6 +23,14 @@ import {
 import { workerSuite } from "./worker-suite.ts";
 
 export * from "./store-suite-support.ts";
+export {
+  leaseOf,
+  type OpenRegistry,
+  type RegistryHarness,
+  renewalOf,
+  snowflakeOf,
+  workerSuite,
+} from "./worker-suite.ts";
 export { noonZone };
 
 /** Real stores write to a disk, and start threads and connections. */

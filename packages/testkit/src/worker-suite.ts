@@ -315,6 +315,7 @@ function endCases(suite: WorkerSuite): void {
   suite("a released worker id is free when its reservation is over", async (registry, h) => {
     await registry.createTag(snowflakeOf("t", h, { workerBits: 0 }));
     const lease = await registry.leaseWorker(leaseOf("a"));
+    expect(await reasonOf(registry.leaseWorker(leaseOf("b")))).toBe("WORKER_IDS_EXHAUSTED");
     await registry.releaseWorker(renewalOf(lease));
     expect((await all(registry))[0]?.expiresAtMs).toBeLessThanOrEqual(Date.now() + SLACK_MS);
     expect(await reasonOf(registry.renewWorker(renewalOf(lease)))).toBe("WORKER_LEASE_LOST");

@@ -1,4 +1,4 @@
-import type { RedisShard, SnowflakeKind, Store, Tag, WorkerRegistry } from "@idmint/core";
+import type { RedisShard, Store, Tag } from "@idmint/core";
 import { tagNotFound, within } from "../service/call.ts";
 import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
@@ -11,6 +11,7 @@ import { placeOnShard } from "../service/redis-placement.ts";
 import { type RedisCounterPorts, RedisSequenceCounter } from "../service/redis-sequence.ts";
 import { RedisSnowflakeCounter } from "../service/redis-snowflake.ts";
 import { RedisWatch } from "../service/redis-watch.ts";
+import { RedisWorkerRegistry } from "../service/redis-workers.ts";
 import type { MakeGrouped } from "../service/sources.ts";
 import type { System } from "./system.ts";
 
@@ -24,7 +25,7 @@ export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMova
   /** The source of a tag; undefined for tags that do not count in Redis, and without any Redis. */
   sourceOf(tag: Tag, grouped: MakeGrouped): TagSource | undefined;
   /** The registry of a snowflake tag that has its workers in Redis; undefined without any Redis. */
-  readonly registryInRedis: (tag: string, kind: SnowflakeKind) => WorkerRegistry | undefined;
+  readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
   /** Makes every shard ready for the tags that count in it, and begins to watch them. */
   start(): void;
   stop(): void;
@@ -70,6 +71,8 @@ export function createRedisTags(
         options,
       ),
   );
+  const preparedOf = (tag: Tag): { prepare(): Promise<void> } =>
+    tag.kind.kind === "snowflake" ? new RedisWorkerRegistry(tag, counterPorts) : counterOf(tag);
   const counterOf = (tag: Tag) =>
     tag.kind.kind === "redis_snowflake"
       ? new RedisSnowflakeCounter(tag, counterPorts)
@@ -85,11 +88,19 @@ export function createRedisTags(
       if (shards.size === 0 || !isCounted) return undefined;
       return grouped(counterOf(tag));
     },
-    registryInRedis: () => undefined,
+    registryInRedis: (tag) =>
+      shards.size === 0 ? undefined : new RedisWorkerRegistry(tag, counterPorts),
     start: () => {
       if (shards.size === 0) return;
       for (const watch of watches) watch.start();
-      void preload({ store, counterOf, timers, storeTimeoutMs, signal: stopping.signal, emit });
+      void preload({
+        store,
+        counterOf: preparedOf,
+        timers,
+        storeTimeoutMs,
+        signal: stopping.signal,
+        emit,
+      });
     },
     stop: () => {
       stopping.abort();

@@ -74,8 +74,7 @@ export function createServices(
   const texts = createTextPorts(config);
   const makers = createTextMakers(system);
   const { registryInRedis } = elsewhere.redis;
-  const snowflakes = createSnowflakes(config, { ...common, system, registryInRedis });
-  const { sourceOf: snowflake, registryOf } = snowflakes;
+  const snowflake = createSnowflakes(config, { ...common, system, registryInRedis });
   const makeSource = sourceMaker(
     { ...common, grants, makers, snowflake, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
@@ -109,7 +108,7 @@ export function createServices(
   const tags = new TagService({ store, placement, directory, gate, texts, wallClock });
   const decoder = new DecodeService({ store, gate, texts });
   const leases = new AdminGate(timers, storeTimeoutMs);
-  const workers = new WorkerService({ directory, registryOf, gate: leases });
+  const workers = new WorkerService({ directory, gate: leases });
   const api = createApi({ ids, decoder, tags, workers, node, wallClock, authorise, emit });
   return { api, counters, directory, ids, node, poll, redis, tags };
 }

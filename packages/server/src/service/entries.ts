@@ -95,5 +95,8 @@ export function isSameSource(one: SourceKind, other: SourceKind): boolean {
   if (one.kind === "sequence" && other.kind === "sequence") {
     return (one.redis === undefined) === (other.redis === undefined);
   }
+  if (one.kind === "snowflake" && other.kind === "snowflake") {
+    return one.registry === other.registry;
+  }
   return one.kind === other.kind;
 }

@@ -1,8 +1,5 @@
-import type { SnowflakeKind, Timers, WorkerRegistry } from "@idmint/core";
+import type { Timers, WorkerRegistry } from "@idmint/core";
 import { storeUnavailable, within } from "./call.ts";
-
-/** The registry that has the workers of a tag. */
-export type RegistryOf = (tag: string, kind: SnowflakeKind) => WorkerRegistry;
 
 /** A registry each of whose calls settles in bounded time; after that its outcome is unknown. */
 export function boundedRegistry(

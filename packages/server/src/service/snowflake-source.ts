@@ -18,8 +18,14 @@ import {
 import type { Patience } from "./call.ts";
 import type { TagSource, TakenIds } from "./entries.ts";
 
-/** A registry as holders of leases use it; each call settles in bounded time. */
-export type LeaseRegistry = Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+/** A registry as holders of leases use it. */
+type LeaseRegistry = Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+
+/** The registry that has the workers of a tag; each call settles in bounded time. */
+export interface TagRegistry extends WorkerRegistry {
+  /** A newer record of the tag was seen. */
+  update?(tag: Tag): void;
+}
 
 export interface SnowflakeSourceOptions {
   /** Stable name of this server, or process, among all that lease worker ids. */
@@ -32,7 +38,7 @@ export interface SnowflakeSourceOptions {
 
 export interface SnowflakeSourcePorts {
   /** Where the tag has its workers. */
-  readonly registry: LeaseRegistry;
+  readonly registry: TagRegistry;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -106,8 +112,15 @@ export class SnowflakeTagSource implements TagSource {
     }
   }
 
-  update({ kind }: Tag): void {
+  /** For those who make ids of the tag themselves. */
+  get registry(): WorkerRegistry {
+    return this.#ports.registry;
+  }
+
+  update(tag: Tag): void {
+    const { kind } = tag;
     if (kind.kind !== "snowflake") return;
+    this.#ports.registry.update?.(tag);
     const isChanged = SETTINGS.some((setting) => kind[setting] !== this.#kind[setting]);
     const isOther = isChanged || JSON.stringify(kind.layout) !== JSON.stringify(this.#kind.layout);
     this.#kind = kind;

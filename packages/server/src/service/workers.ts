@@ -19,7 +19,7 @@ import type { AdminGate } from "./admin-gate.ts";
 import type { Patience } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import { decodePageToken, encodePageToken } from "./page-token.ts";
-import type { RegistryOf } from "./registries.ts";
+import { SnowflakeTagSource } from "./snowflake-source.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1_000;
@@ -49,12 +49,10 @@ export interface WorkerPage {
 /** Leases worker ids to those who make ids themselves. Each call is tried once and bounded in time. */
 export class WorkerService {
   readonly #directory: Directory;
-  readonly #registryOf: RegistryOf;
   readonly #gate: AdminGate;
 
-  constructor(ports: { directory: Directory; registryOf: RegistryOf; gate: AdminGate }) {
+  constructor(ports: { directory: Directory; gate: AdminGate }) {
     this.#directory = ports.directory;
-    this.#registryOf = ports.registryOf;
     this.#gate = ports.gate;
   }
 
@@ -144,11 +142,13 @@ export class WorkerService {
   ): Promise<{ readonly kind: SnowflakeKind; readonly registry: WorkerRegistry }> {
     const entry = this.#directory.get(tag) ?? (await this.#directory.find(tag, call));
     const { kind } = entry.rules;
-    if (kind.kind !== "snowflake") throw withoutWorkers(tag, kind.kind);
+    const { source } = entry.buffer === undefined ? entry : { source: undefined };
+    const isSnowflake = source instanceof SnowflakeTagSource;
+    if (kind.kind !== "snowflake" || !isSnowflake) throw withoutWorkers(tag, kind.kind);
     const refusal = this.#directory.refusalOf(entry);
     const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
     if (refusal !== undefined && !isListed) throw refusal;
-    return { kind, registry: this.#registryOf(tag, kind) };
+    return { kind, registry: source.registry };
   }
 }
 

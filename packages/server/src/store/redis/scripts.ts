@@ -46,7 +46,7 @@ end
 `;
 
 /** `doubt` is why nothing may be issued under generation ARGV[1], or nil; `now` is Redis' clock. */
-function checked(fields: readonly string[]): string {
+export function checked(fields: readonly string[]): string {
   const names = fields.map((field) => `, '${field}'`).join("");
   return `${PRESENT}
 local now = clock()
@@ -163,6 +163,6 @@ redis.call('DEL', KEYS[1])
 return '1'
 `);
 
-function script(lua: string): Script {
+export function script(lua: string): Script {
   return { lua, sha: createHash("sha1").update(lua).digest("hex") };
 }

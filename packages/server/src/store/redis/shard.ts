@@ -1,15 +1,17 @@
-import type { RedisSequences, RedisShard, RedisSnowflakes } from "@idmint/core";
+import type { RedisSequences, RedisShard, RedisSnowflakes, RedisWorkers } from "@idmint/core";
 import { Connection, type ConnectionConfig } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
 import { FORGET, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
 import { SnowflakeScripts } from "./snowflakes.ts";
+import { WorkerScripts } from "./workers.ts";
 
 /** One Redis, through one connection that is made again whenever it breaks. */
 export class RedisShardClient implements RedisShard {
   readonly name: string;
   readonly sequences: RedisSequences;
   readonly snowflakes: RedisSnowflakes;
+  readonly workers: RedisWorkers;
   readonly #connection: Connection;
 
   constructor(config: ConnectionConfig) {
@@ -17,6 +19,7 @@ export class RedisShardClient implements RedisShard {
     this.#connection = new Connection(config);
     this.sequences = new SequenceScripts(this.#connection);
     this.snowflakes = new SnowflakeScripts(this.#connection);
+    this.workers = new WorkerScripts(this.#connection);
   }
 
   get reachable(): boolean {

@@ -1,0 +1,260 @@
+import {
+  dataCenterOf,
+  decode,
+  IdmintError,
+  invalidField,
+  type RedisDoubt,
+  type RedisWorkers,
+  type RedisWorkersAnswer,
+  type RenewedWorkerLease,
+  type SnowflakeKind,
+  type SnowflakeLayout,
+  type Tag,
+  tickAt,
+  timeOf,
+  type Worker,
+  WORKER_TTL_MS,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRegistry,
+  type WorkerRenewal,
+} from "@idmint/core";
+import { storeUnavailable } from "./call.ts";
+import { RedisAgreement } from "./redis-agreement.ts";
+import { placeOf } from "./redis-place.ts";
+import { RedisRaise } from "./redis-raise.ts";
+import type { RedisCounterPorts } from "./redis-sequence.ts";
+
+/** How much further than was asked for the store lets Redis reserve, so that it is not asked each time. */
+const HEADROOM_MS = 5_000;
+/** The store is asked for more when less than this is left beyond what is reserved. */
+const EXTEND_BELOW_MS = 2_500;
+/** Raises one call waits for: the first may be overtaken by time, or by another server's. */
+const MAX_EXTENSIONS = 3;
+/** Calls that may wait for their turn. */
+const MAX_WAITING = 10_000;
+
+/** One question to Redis, under a generation, by a caller that has seen so many changes. */
+type Question = (
+  workers: RedisWorkers,
+  under: { readonly generation: bigint; readonly seen: number },
+) => Promise<RedisWorkersAnswer>;
+type Answer = Exclude<RedisWorkersAnswer, RedisDoubt>;
+type Done = Extract<Answer, { readonly status: "done" }>;
+
+/**
+ * The worker ids of one tag whose registry is in Redis. Questions are asked one after the other.
+ *
+ * INVARIANT: Redis reserves no time past a limit, which it gets for one generation only, after the store has raised the
+ * tag's floor to all ids of that time. A Redis that is empty, older, another one after a fail-over, or in doubt in any other
+ * way is given a new generation first, in which all leases reserve times above that floor. So whatever it forgot, of two
+ * leases no time of the same worker id is the same, and no clock needs to be right for that.
+ */
+export class RedisWorkerRegistry implements WorkerRegistry {
+  readonly #name: string;
+  readonly #ports: RedisCounterPorts;
+  readonly #agreement: RedisAgreement<Question, Answer>;
+  readonly #raise: RedisRaise;
+  #kind: SnowflakeKind;
+  #ceiling: bigint;
+  #epoch: bigint;
+  /** Changes of workers seen, and the generation they were counted in. */
+  #seen: { readonly generation: bigint; readonly changes: number } = {
+    generation: -1n,
+    changes: 0,
+  };
+  #last: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+
+  constructor(tag: Tag, ports: RedisCounterPorts) {
+    const { name, ceiling, epoch } = tag;
+    this.#name = name;
+    this.#ports = ports;
+    this.#kind = kindOf(tag);
+    this.#ceiling = ceiling;
+    this.#epoch = epoch;
+    this.#raise = new RedisRaise(name, ports);
+    this.#agreement = new RedisAgreement<Question, Answer>(name, placeOf(tag), {
+      ...ports,
+      ask: (shard, generation, question) => this.#asked(shard.workers, generation, question),
+      // The limit is raised by the first question, when Redis has told its clock.
+      raise: (_question, generationFrom) =>
+        ports.raises.raise({
+          tag: name,
+          by: 0n,
+          atLeast: 0n,
+          newGeneration: true,
+          generationFrom,
+        }),
+      readPlace: () => ports.readPlace(name),
+      seed: (shard, { generation, before, floor }, doubt) => {
+        const { layout } = this.#kind;
+        const afterMs = lastMsAtOrBelow(layout, before);
+        const limitMs = Math.max(afterMs, limitOf(layout, floor));
+        return shard.workers.seed({ tag: name, generation, afterMs, limitMs, doubt });
+      },
+    });
+  }
+
+  /** A newer record of the tag was seen. */
+  update(tag: Tag): void {
+    if (tag.kind.kind !== "snowflake" || tag.kind.registry !== "REDIS") return;
+    this.#kind = tag.kind;
+    this.#ceiling = tag.ceiling;
+    this.#epoch = tag.epoch;
+    this.#agreement.update(placeOf(tag));
+  }
+
+  /** Makes Redis ready for the tag, and leases nothing. */
+  async prepare(): Promise<void> {
+    const nobody = { dataCenter: 0, workerId: 0, token: 0n };
+    await this.#ask((workers, under) => workers.release({ tag: this.#name, ...nobody, ...under }));
+  }
+
+  async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
+    const { tag, instance, reserveAheadMs } = request;
+    const dataCenter = dataCenterOf(this.#kind, request.dataCenter);
+    const workerIds = 2 ** this.#kind.layout.workerBits;
+    const wish = { tag, dataCenter, instance, reserveAheadMs, workerIds };
+    const answer = await this.#ask((workers, under) => workers.lease({ ...wish, ...under }));
+    if (answer.status === "exhausted") throw this.#exhausted(dataCenter);
+    const { workerId, notBeforeMs, ...renewed } = this.#done(answer, { dataCenter, workerId: -1 });
+    return { ...this.#renewed(renewed), dataCenter, workerId, notBeforeMs };
+  }
+
+  async renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
+    const { extension, ...wish } = renewal;
+    if (extension !== 0) {
+      throw invalidField("extension", `must be 0 with the registry in Redis, got ${extension}`);
+    }
+    const answer = await this.#ask((workers, under) => workers.renew({ ...wish, ...under }));
+    return this.#renewed(this.#done(answer, renewal));
+  }
+
+  async releaseWorker(key: WorkerLeaseKey): Promise<void> {
+    const answer = await this.#ask((workers, under) => workers.release({ ...key, ...under }));
+    this.#done(answer, key);
+  }
+
+  async listWorkers(
+    query: Parameters<WorkerRegistry["listWorkers"]>[0],
+  ): Promise<readonly Worker[]> {
+    const { shard } = this.#agreement.place;
+    const found = this.#ports.shard(shard);
+    if (found !== undefined) return found.workers.list(query);
+    throw storeUnavailable(`Redis "${shard}" is not configured here: see redis.urls`);
+  }
+
+  /** Asks until it is answered within the limit. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */
+  async #ask(question: Question): Promise<Answer> {
+    if (this.#waiting >= MAX_WAITING) {
+      throw storeUnavailable(`${MAX_WAITING} calls wait for the workers of tag "${this.#name}"`);
+    }
+    this.#waiting++;
+    const turn = this.#last.then(() => this.#askInTurn(question));
+    this.#last = turn.catch(() => undefined);
+    try {
+      return await turn;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #askInTurn(question: Question): Promise<Answer> {
+    for (let extensions = 0; ; extensions++) {
+      // Each depends on the answer before.
+      const answer = await this.#agreement.ask(question);
+      if (answer.status === "done") {
+        const { reservedUntilMs, limitMs } = answer;
+        if (limitMs - reservedUntilMs < EXTEND_BELOW_MS) {
+          void this.#extend(reservedUntilMs).catch(ignore);
+        }
+      }
+      if (answer.status !== "limit") return answer;
+      if (extensions >= MAX_EXTENSIONS) throw this.#notReserved();
+      await this.#extend(answer.untilMs);
+    }
+  }
+
+  async #asked(
+    workers: RedisWorkers,
+    generation: bigint,
+    question: Question,
+  ): Promise<RedisWorkersAnswer> {
+    const seen = this.#seen.generation === generation ? this.#seen.changes : 0;
+    const answer = await question(workers, { generation, seen });
+    if (answer.status === "done") this.#seen = { generation, changes: answer.changes };
+    return answer;
+  }
+
+  /** The store first, then Redis. */
+  async #extend(untilMs: number): Promise<void> {
+    const { layout } = this.#kind;
+    const floor = floorThrough(layout, untilMs + HEADROOM_MS);
+    const atLeast = floor < this.#ceiling ? floor : this.#ceiling;
+    const { shard } = this.#agreement.place;
+    await this.#raise.reservation(shard, atLeast, (raised) => limitOf(layout, raised));
+  }
+
+  #renewed({
+    token,
+    reservedUntilMs,
+    nowMs,
+  }: Pick<Done, "token" | "reservedUntilMs" | "nowMs">): RenewedWorkerLease {
+    const epoch = this.#epoch;
+    return { token, ttlMs: WORKER_TTL_MS, extension: 0, reservedUntilMs, nowMs, epoch };
+  }
+
+  #done(answer: Answer, { dataCenter, workerId }: Omit<WorkerLeaseKey, "tag" | "token">): Done {
+    if (answer.status === "done") return answer;
+    const tag = this.#name;
+    const text = `worker id ${workerId} of tag "${tag}" in data centre ${dataCenter} is leased to somebody else, or the token was used before; lease a worker id again`;
+    const metadata = { tag, data_center: String(dataCenter), worker_id: String(workerId) };
+    throw new IdmintError("WORKER_LEASE_LOST", text, { metadata });
+  }
+
+  #exhausted(dataCenter: number): IdmintError {
+    const tag = this.#name;
+    const count = 2 ** this.#kind.layout.workerBits;
+    const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
+    const metadata = { tag, data_center: String(dataCenter) };
+    return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
+  }
+
+  #notReserved(): IdmintError {
+    return storeUnavailable(
+      `the store has not raised what Redis may reserve for workers of tag "${this.#name}" yet`,
+    );
+  }
+}
+
+/** The next call tries again. */
+function ignore(): void {}
+
+function kindOf({ name, kind }: Tag): SnowflakeKind {
+  if (kind.kind === "snowflake") return kind;
+  throw new Error(`tag ${name} is not of kind snowflake`);
+}
+
+/** The last millisecond of which an id is at or below a floor. */
+function lastMsAtOrBelow(layout: SnowflakeLayout, floor: bigint): number {
+  if (floor === 0n) return layout.timeOriginMs - 1;
+  return timeOf(layout, decode(layout, floor).tick + 1) - 1;
+}
+
+/** The last millisecond of which all ids are at or below a floor. */
+function limitOf(layout: SnowflakeLayout, floor: bigint): number {
+  return timeOf(layout, Number((floor + 1n) >> bitsBelowTime(layout))) - 1;
+}
+
+/** The highest id of the tick of a millisecond; not bounded by the layout's bits. */
+function floorThrough(layout: SnowflakeLayout, ms: number): bigint {
+  const ticks = BigInt(Math.max(0, tickAt(layout, ms) + 1));
+  return (ticks << bitsBelowTime(layout)) - 1n;
+}
+
+function bitsBelowTime(layout: SnowflakeLayout): bigint {
+  const { extensionBits, dataCenterBits, workerBits, sequenceBits } = layout;
+  return BigInt(extensionBits + dataCenterBits + workerBits + sequenceBits);
+}
