@@ -26,10 +26,13 @@ import { placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 import type { RedisCounterPorts } from "./redis-sequence.ts";
 
-/** How much further than was asked for the store lets Redis reserve, so that it is not asked each time. */
-const HEADROOM_MS = 5_000;
+/**
+ * How much further than was asked for the store lets Redis reserve, so that it is not asked each time. When Redis loses its
+ * state, ids go on so much later than its clock; that may happen a few times in a row before they have to wait for it.
+ */
+const HEADROOM_MS = 2_000;
 /** The store is asked for more when less than this is left beyond what is reserved. */
-const EXTEND_BELOW_MS = 2_500;
+const EXTEND_BELOW_MS = 1_000;
 /** Raises one call waits for: the first may be overtaken by time, or by another server's. */
 const MAX_EXTENSIONS = 3;
 /** Calls that may wait for their turn. */

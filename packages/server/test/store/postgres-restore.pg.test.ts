@@ -3,10 +3,13 @@
 import { createTestDatabase, TestDatabase } from "@idmint/testkit/postgres";
 import {
   granted,
+  leaseOf,
   type OpenStore,
   reasonOf,
   refusal,
+  renewalOf,
   settingsOf,
+  snowflakeOf,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
@@ -207,3 +210,31 @@ for (const upkeep of [
     });
   });
 }
+
+test("workers that a dump of their table brought back are refused until they are accepted", async () => {
+  await withScene(async ({ harness, running }) => {
+    const { database } = harness;
+    await running.createTag(snowflakeOf("s", { place: { registry: "STORE" } }));
+    const wish = { tag: "s" };
+    const lease = await running.leaseWorker(leaseOf("a", wish));
+    const dump = await dumpOf(database, "worker");
+    const reserveUntilMs = lease.nowMs + 9_000;
+    const renewed = await running.renewWorker(renewalOf(lease, { ...wish, reserveUntilMs }));
+    await database.query(`BEGIN; DELETE FROM idmint.worker; ${dump} COMMIT`);
+    const held = { ...lease, ...renewed };
+    const works = [
+      running.leaseWorker(leaseOf("a", wish)),
+      running.renewWorker(renewalOf(lease, wish)),
+      running.renewWorker(renewalOf(held, wish)),
+    ];
+    const reasons = new Set(await Promise.all(works.map(reasonOf)));
+    expect(reasons).toEqual(new Set(["STORE_EPOCH_CHANGED"]));
+    await acceptStore(harness.config, 0n);
+    for (const each of [lease, held]) {
+      const work = running.renewWorker(renewalOf(each, wish));
+      expect(await reasonOf(work)).toBe("WORKER_LEASE_LOST");
+    }
+    const next = await running.leaseWorker(leaseOf("a", wish));
+    expect(next.notBeforeMs).toBeGreaterThan(renewed.reservedUntilMs + 60_000);
+  });
+});

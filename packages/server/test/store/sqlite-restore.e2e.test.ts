@@ -3,10 +3,13 @@ import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import {
   granted,
+  leaseOf,
   type OpenStore,
   reasonOf,
   refusal,
+  renewalOf,
   settingsOf,
+  snowflakeOf,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
@@ -277,5 +280,43 @@ test("a process killed at any moment leaves a store that goes on", async () => {
     expect(base).toBeGreaterThan(child.ranges.at(-1)?.to ?? 0n);
     await fresh.close();
   }
+  await harness.remove();
+});
+
+test("an older copy is told by leases alone, and what it forgot is reserved by nobody again", async () => {
+  const harness = await sqliteHarness();
+  const place = { registry: "STORE" } as const;
+  const first = await harness.open();
+  await first.createTag(snowflakeOf("t", { place }));
+  const lease = await first.leaseWorker(leaseOf("a"));
+  await first.close();
+  const backup = path.join(harness.folder, "backup");
+  run("cp", harness.config.path, backup);
+  const running = await harness.open();
+  const reserveUntilMs = lease.nowMs + 9_000;
+  const renewed = await running.renewWorker(renewalOf(lease, { reserveUntilMs }));
+  const forgotten = await running.leaseWorker(leaseOf("b"));
+  run("mv", backup, harness.config.path);
+  const fresh = await harness.open();
+  for (const store of [running, fresh]) {
+    const works = [
+      store.leaseWorker(leaseOf("c")),
+      store.renewWorker(renewalOf(lease)),
+      store.renewWorker(renewalOf({ ...lease, ...renewed })),
+      store.releaseWorker(renewalOf(lease)),
+      store.listWorkers({ tag: "t", after: undefined, limit: 1 }),
+    ];
+    const reasons = new Set(await Promise.all(works.map(reasonOf)));
+    expect(reasons).toEqual(new Set(["STORE_EPOCH_CHANGED"]));
+  }
+  await acceptStore(harness.config, 0n);
+  for (const held of [lease, { ...lease, ...renewed }, forgotten]) {
+    expect(await reasonOf(fresh.renewWorker(renewalOf(held)))).toBe("WORKER_LEASE_LOST");
+  }
+  for (const instance of ["x", "a", "b"]) {
+    const next = await fresh.leaseWorker(leaseOf(instance));
+    expect(next.notBeforeMs).toBeGreaterThan(renewed.reservedUntilMs + 60_000);
+  }
+  await Promise.all([running.close(), fresh.close()]);
   await harness.remove();
 });

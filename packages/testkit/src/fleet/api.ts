@@ -13,6 +13,8 @@ import {
   IdServiceClient,
   NodeServiceClient,
   SequenceKind,
+  SnowflakeKind,
+  SnowflakeLayout,
   Tag,
   TagServiceClient,
 } from "@idmint/proto";
@@ -99,6 +101,19 @@ export class Api implements Disposable {
   ): Promise<void> {
     const kind = { $case: "sequence", value: { ...SequenceKind.create(), ...settings } } as const;
     const tag = { ...Tag.create(), name, kind };
+    await this.send(this.tags.createTag.bind(this.tags), { tag });
+  }
+
+  /** `layout`: its widths; by default that of the server. */
+  async createSnowflake(
+    name: string,
+    layout?: Partial<Omit<SnowflakeLayout, "timeUnit" | "timeOrigin">>,
+  ): Promise<void> {
+    const value = {
+      ...SnowflakeKind.create(),
+      layout: layout === undefined ? undefined : { ...SnowflakeLayout.create(), ...layout },
+    };
+    const tag = { ...Tag.create(), name, kind: { $case: "snowflake", value } as const };
     await this.send(this.tags.createTag.bind(this.tags), { tag });
   }
 
