@@ -179,6 +179,7 @@ export class FakeRegistry {
       allowShortLife: false,
       endTime: undefined,
       idsPerSecond: 0n,
+      redisShard: "",
     };
   }
 }

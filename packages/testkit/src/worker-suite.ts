@@ -38,7 +38,7 @@ export interface RegistryHarness {
 
 const TIMEOUT_MS = 30_000;
 export const TTL_MS = 30_000;
-export const AHEAD_MS = 3_000;
+const AHEAD_MS = 3_000;
 /** The furthest that a reservation leads the registry's clock beyond what was asked ahead. */
 const LEAD_MS = 10_000;
 /** Registries answer by their own clock, and tests run for a while. */
@@ -97,7 +97,7 @@ export function renewalOf(
   return { ...key, extension, reserveUntilMs, reserveAheadMs, ...more };
 }
 
-export type WorkerSuite = (
+type WorkerSuite = (
   title: string,
   run: (
     registry: OpenRegistry,
