@@ -41,6 +41,7 @@ test("docs/errors.md says which exit code each kind of error has", () => {
 
 test.each([
   "README.md",
+  "docs/clocks.md",
   "docs/errors.md",
   "docs/formats.md",
   "docs/guarantees.md",

@@ -11,6 +11,7 @@ test("every reason has the exit code of its kind", () => {
   expect(byExit["3"]).toEqual(["TAG_NOT_FOUND"]);
   expect(byExit["4"]?.toSorted()).toEqual([
     "CLOCK_MOVED_BACKWARDS",
+    "CLOCK_NOT_CONFIRMED",
     "DEADLINE_EXCEEDED",
     "DRAINING",
     "MAX_NOT_RAISED",

@@ -1,6 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type AcceptStore, invalidField, type Store } from "@idmint/core";
+import { type AcceptStore, IdmintError, invalidField, type Store } from "@idmint/core";
 import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
@@ -9,14 +9,18 @@ import { tlsCredentials, type TlsFiles } from "./grpc/credentials.ts";
 import { GrpcDoor } from "./grpc/door.ts";
 import { gcCures } from "./grpc/gc-cures.ts";
 import type { ConnectionSource } from "./grpc/listener.ts";
+import { GrpcPeerClocks } from "./grpc/peer-clocks.ts";
 import { HttpDoor } from "./http/door.ts";
 import { addressError, hostPort } from "./main/address.ts";
 import { instanceName } from "./main/instance.ts";
+import { type ClockParts, knownHistory, NO_CLOCK_PARTS } from "./main/clocks.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
+import type { OpenLeaseFile } from "./store/kept/lease-file.ts";
+import { LateStore } from "./store/late-store.ts";
 import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
 import { openRedisShards, type RedisShardConfig } from "./store/open-redis.ts";
 import { openTicketDatabases, type TicketConfig } from "./store/open-tickets.ts";
@@ -64,7 +68,10 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const flush = (): void => log.flush();
   const undo: (() => void | Promise<void>)[] = [flush];
   try {
-    const store = parts.store ?? (await openStore(storeConfigOf(config)));
+    const leaseFile = await openLeases(config, worker?.number, emit);
+    undo.unshift(async () => leaseFile?.close());
+    const known = knownHistory(leaseFile, realSystem.clock.now());
+    const store = parts.store ?? (await openStoreOrLater(config, known !== undefined));
     undo.unshift(() => store.close());
     const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
     const closeTickets = async (): Promise<void> => {
@@ -84,11 +91,15 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       activeCures,
       realSystem,
       { ticketDatabases, redisShards },
+      { leaseFile, peerClocks: peerClocksOf(config) },
     );
     const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => services.poll.stop());
-    await services.poll.start();
+    await services.poll.start(known);
+    if (!services.poll.reachable) services.directory.admit(services.clocks.keeper?.tags ?? []);
+    undo.unshift(() => services.clocks.watch.stop());
+    await services.clocks.watch.start();
     undo.unshift(() => services.redis.stop());
     services.redis.start();
     const { node } = services;
@@ -105,12 +116,47 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress };
-    const stores = [store, { close: closeTickets }, { close: closeRedis }];
+    const leases = { close: async () => leaseFile?.close() };
+    const stores = [store, { close: closeTickets }, { close: closeRedis }, leases];
     return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
   }
+}
+
+/** The file with this server's leases, if it keeps them; each process has its own. */
+async function openLeases(
+  config: Config,
+  worker: number | undefined,
+  emit: Emit,
+): Promise<OpenLeaseFile | undefined> {
+  const { snowflakeCacheFile: file } = config;
+  if (file === undefined) return undefined;
+  const { openLeaseFile } = await import("./store/kept/lease-file.ts");
+  const name = worker === undefined ? file : `${file}.${worker}`;
+  const opened = await openLeaseFile(name, realSystem.clock);
+  if (opened.ignored !== undefined) emit({ type: "lease-file-ignored", why: opened.ignored });
+  return opened;
+}
+
+/** The store; one that does not answer is opened later if the server can begin without it. */
+async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store & AcceptStore> {
+  const store = storeConfigOf(config);
+  try {
+    return await openStore(store);
+  } catch (thrown) {
+    if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
+    return new LateStore(store.backend, () => openStore(store));
+  }
+}
+
+function peerClocksOf(config: Config): ClockParts["peerClocks"] {
+  const { nodePeers: peers, tlsPeerCaFile: caFile } = config;
+  if (peers.length === 0) return NO_CLOCK_PARTS.peerClocks;
+  const own = tlsOf(config);
+  const tls = own === undefined ? undefined : { ...own, caFile };
+  return (nodeId) => new GrpcPeerClocks({ peers, tls, nodeId }, realSystem.clock);
 }
 
 async function createGrpcDoor(

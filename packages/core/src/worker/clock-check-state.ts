@@ -59,8 +59,7 @@ export type ClockEffect =
   | { readonly type: "recovered"; readonly afterMs: number };
 
 /** How far a clock may get ahead of all others before they have to confirm it. */
-export const MAX_JUMP_MS = 10_000;
-export const DEFAULT_MAX_OFFSET_MS = 5_000;
+const MAX_JUMP_MS = 10_000;
 /** An older sighting says nothing any more. */
 const FRESH_MS = 10_000;
 

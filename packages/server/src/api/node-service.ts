@@ -30,7 +30,7 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
         name: "GetNodeTime",
         request: GetNodeTimeRequest,
         response: GetNodeTimeResponse,
-        call: () => ({ time: new Date(node.time()) }),
+        call: () => ({ time: new Date(node.time()), nodeId: node.id }),
         whileDraining: true,
       },
       ports,

@@ -72,15 +72,17 @@ function valueOf(
 /** What is wrong with options together. */
 function contradictions(config: Config): readonly FieldViolation[] {
   const found: FieldViolation[] = [];
-  const { tlsCertFile, tlsKeyFile, tlsClientCaFile, insecure, grpcAddress } = config;
+  const { tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsPeerCaFile, insecure, grpcAddress } = config;
   if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
     found.push({ field: "tls.cert_file and tls.key_file", description: "must be set together" });
   }
-  if (tlsClientCaFile !== undefined && tlsCertFile === undefined) {
-    found.push({
-      field: "tls.client_ca_file",
-      description: "needs tls.cert_file and tls.key_file",
-    });
+  for (const [field, file] of [
+    ["tls.client_ca_file", tlsClientCaFile],
+    ["tls.peer_ca_file", tlsPeerCaFile],
+  ] as const) {
+    if (file !== undefined && tlsCertFile === undefined) {
+      found.push({ field, description: "needs tls.cert_file and tls.key_file" });
+    }
   }
   if (tlsCertFile === undefined && !insecure && !isLoopback(grpcAddress)) {
     found.push({

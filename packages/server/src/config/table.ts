@@ -2,6 +2,7 @@ import { MAX_ID } from "@idmint/core";
 import {
   type Address,
   address,
+  addresses,
   bigInteger,
   duration,
   flag,
@@ -46,9 +47,13 @@ export interface Config {
   readonly instance: string | undefined;
   readonly snowflakeDataCenter: number | undefined;
   readonly snowflakeReserveAheadMs: number;
+  readonly snowflakeCacheFile: string | undefined;
+  readonly clockMaxOffsetMs: number;
+  readonly nodePeers: readonly string[];
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
+  readonly tlsPeerCaFile: string | undefined;
   readonly insecure: boolean;
   readonly drainTimeMs: number;
   readonly pollIntervalMs: number;
@@ -221,6 +226,23 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "3s",
     "How far ahead of use time is reserved for snowflakes. So long they are made while the registry of worker ids is down, and so long a worker id is kept from others after its server has died.",
   ),
+  snowflakeCacheFile: optional(
+    "snowflake.cache_file",
+    text("path"),
+    "File on a disk of this machine in which this server keeps its worker ids, for Linux. With it time is reserved a minute ahead, and a server that is started again while the registry of worker ids is down goes on within that minute. Of several processes each adds its number to the name.",
+  ),
+  clockMaxOffsetMs: option(
+    "clock.max_offset",
+    duration("100ms", "1h"),
+    "5s",
+    "How far the clock may be from the mean of the clocks of `node.peers` when this server begins to make ids by it.",
+  ),
+  nodePeers: option(
+    "node.peers",
+    addresses,
+    "",
+    "Where other servers listen for gRPC whose clocks this one compares its own with; up to 8 of them are asked at a time. Best on other machines. They are asked by TLS if this server has it.",
+  ),
   tlsCertFile: optional(
     "tls.cert_file",
     text("path"),
@@ -231,6 +253,11 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "tls.client_ca_file",
     text("path"),
     "Authorities (PEM). With them callers must show a certificate that one of these signed.",
+  ),
+  tlsPeerCaFile: optional(
+    "tls.peer_ca_file",
+    text("path"),
+    "Authorities (PEM) that signed the certificates of `node.peers`. Default: those that Node knows.",
   ),
   insecure: option(
     "insecure",

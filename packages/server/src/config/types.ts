@@ -28,6 +28,21 @@ export const address: OptionType<Address> = {
   },
 };
 
+const MAX_ADDRESSES = 64;
+
+/** Addresses of other servers, with commas between them. */
+export const addresses: OptionType<readonly string[]> = {
+  placeholder: "host:port,…",
+  accepts: `up to ${MAX_ADDRESSES} of host:port with commas between them, IPv6 hosts in brackets, each there once`,
+  parse: (value) => {
+    const all = value === "" ? [] : value.split(",").map((part) => part.trim());
+    const areGood = all.every((each) => (address.parse(each)?.port ?? 0) > 0);
+    if (!areGood || new Set(all).size !== all.length || all.length > MAX_ADDRESSES)
+      return undefined;
+    return all;
+  },
+};
+
 /** Whether only this machine can reach an address. */
 export function isLoopback({ host }: Address): boolean {
   return host === "localhost" || host === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);

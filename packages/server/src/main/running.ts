@@ -107,6 +107,7 @@ export class Running implements RunningServer {
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
     poll.stop();
+    services.clocks.watch.stop();
     services.redis.stop();
     const { givenBack, wasted } = await directory.drain(draining());
     await grpc.close(CLOSE_GRACE_MS);

@@ -1,4 +1,4 @@
-import { type AcceptStore, type Store, VersionGuard } from "@idmint/core";
+import { type AcceptStore, type Store, type Timers, VersionGuard } from "@idmint/core";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
@@ -11,12 +11,13 @@ import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { Lookup } from "../service/lookup.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
-import { Poll } from "../service/poll.ts";
+import { Poll, type PollPorts } from "../service/poll.ts";
 import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { sourceMaker } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
 import { WorkerService } from "../service/workers.ts";
+import { type ClockParts, type Clocks, createClocks, NO_CLOCK_PARTS } from "./clocks.ts";
 import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
 import type { RedisTags } from "./redis.ts";
 import { createSnowflakes } from "./snowflakes.ts";
@@ -34,6 +35,7 @@ export const STORE_GRACE_MS = 500;
 /** The domain services of one server, connected with each other and with the store behind core's ports. */
 export interface Services {
   readonly api: Api;
+  readonly clocks: Clocks;
   readonly counters: Counters;
   readonly directory: Directory;
   readonly ids: IdService;
@@ -51,6 +53,7 @@ export function createServices(
   gcCures: () => GcCures,
   system: System = realSystem,
   places: Elsewhere = NOWHERE_ELSE,
+  clockParts: ClockParts = NO_CLOCK_PARTS,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -74,7 +77,10 @@ export function createServices(
   const texts = createTextPorts(config);
   const makers = createTextMakers(system);
   const { registryInRedis } = elsewhere.redis;
-  const snowflake = createSnowflakes(config, { ...common, system, registryInRedis });
+  const nodeId = randomToken();
+  const around = { poll: () => poll, directory: () => directory };
+  const clocks = createClocks(clockParts, config, { system, emit, nodeId }, around);
+  const snowflake = createSnowflakes(config, { ...common, system, registryInRedis, clocks });
   const makeSource = sourceMaker(
     { ...common, grants, makers, snowflake, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
@@ -83,34 +89,52 @@ export function createServices(
     { ...common, grants, lookup, random, makeSource, texts },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
-  const poll = new Poll({
-    ...common,
-    directory,
-    accept: canAccept(store) ? store : undefined,
-    epochGap: config.epochGap,
-    intervalMs: config.pollIntervalMs,
-    timeoutMs: POLL_TIMEOUT_MS,
-  });
+  const poll = createPoll(config, { ...common, directory });
   const node = new NodeService({
-    nodeId: randomToken(),
+    nodeId,
     version: serverVersion(),
     startedAtMs: wallClock(),
     wallClock,
     store,
     poll,
     directory,
+    clocks,
     counters,
     gcCures,
   });
   const ids = createIds(config, directory, counters, randomToken);
-  const gate = new AdminGate(timers, storeTimeoutMs);
   const { redis, placement } = elsewhere;
-  const tags = new TagService({ store, placement, directory, gate, texts, wallClock });
-  const decoder = new DecodeService({ store, gate, texts });
-  const leases = new AdminGate(timers, storeTimeoutMs);
-  const workers = new WorkerService({ directory, gate: leases });
-  const api = createApi({ ids, decoder, tags, workers, node, wallClock, authorise, emit });
-  return { api, counters, directory, ids, node, poll, redis, tags };
+  const administration = createAdministration(
+    { ...common, placement, directory, texts, wallClock },
+    storeTimeoutMs,
+  );
+  const { tags } = administration;
+  const api = createApi({ ids, ...administration, node, wallClock, authorise, emit });
+  return { api, clocks, counters, directory, ids, node, poll, redis, tags };
+}
+
+function createPoll(
+  { epochGap, pollIntervalMs: intervalMs }: Config,
+  ports: Omit<PollPorts, "accept" | "epochGap" | "intervalMs" | "timeoutMs"> & {
+    readonly store: Store & Partial<AcceptStore>;
+  },
+): Poll {
+  const accept = canAccept(ports.store) ? ports.store : undefined;
+  return new Poll({ ...ports, accept, epochGap, intervalMs, timeoutMs: POLL_TIMEOUT_MS });
+}
+
+/** What reads and writes the store without issuing; leases have their turns apart from the rest. */
+function createAdministration(
+  ports: Omit<ConstructorParameters<typeof TagService>[0], "gate"> & { readonly timers: Timers },
+  storeTimeoutMs: number,
+): { readonly tags: TagService; readonly decoder: DecodeService; readonly workers: WorkerService } {
+  const gates = (): AdminGate => new AdminGate(ports.timers, storeTimeoutMs);
+  const common = { ...ports, gate: gates() };
+  return {
+    tags: new TagService(common),
+    decoder: new DecodeService(common),
+    workers: new WorkerService({ ...ports, gate: gates() }),
+  };
 }
 
 function createIds(

@@ -1,9 +1,10 @@
-import type { Store, Tag } from "@idmint/core";
+import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
 import { boundedRegistry, unreachableRegistry } from "../service/registries.ts";
 import { SnowflakeTagSource, type TagRegistry } from "../service/snowflake-source.ts";
 import type { MakeSource } from "../service/sources.ts";
+import type { Clocks } from "./clocks.ts";
 import { instanceName } from "./instance.ts";
 import type { System } from "./system.ts";
 
@@ -14,6 +15,7 @@ export interface SnowflakesPorts {
   readonly storeTimeoutMs: number;
   /** The registry of a tag that has it in Redis; undefined where this server has no Redis. */
   readonly registryInRedis: (tag: Tag) => TagRegistry | undefined;
+  readonly clocks: Clocks;
 }
 
 /** How a server makes the sources of tags of kind snowflake. */
@@ -25,12 +27,19 @@ export function createSnowflakes(config: Config, ports: SnowflakesPorts): MakeSo
     if (tag.kind.kind === "snowflake" && tag.kind.registry === "STORE") return inStore;
     return registryInRedis(tag) ?? unreachableRegistry(tag.name);
   };
+  const { keeper, watch: judge } = ports.clocks;
+  const { snowflakeReserveAheadMs: reserveAheadMs } = config;
   const options = {
     instance: instanceName(config, undefined, randomToken),
     dataCenter: config.snowflakeDataCenter,
-    reserveAheadMs: config.snowflakeReserveAheadMs,
+    reserveAheadMs,
+    registryAheadMs: keeper === undefined ? reserveAheadMs : KEPT_RESERVE_AHEAD_MS,
     maxWaiters: config.limitWaiters,
   };
-  const common = { clock, timers, random, wallClock, onEvent: emit };
-  return (tag) => new SnowflakeTagSource(tag, options, { ...common, registry: registryOf(tag) });
+  const common = { clock, timers, random, wallClock, judge, onEvent: emit };
+  return (tag) => {
+    const registry = registryOf(tag);
+    const kept = keeper?.registryOf(tag, registry);
+    return new SnowflakeTagSource(tag, options, { ...common, registry, keeper: kept });
+  };
 }

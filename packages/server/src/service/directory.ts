@@ -237,6 +237,13 @@ export class Directory {
     return count;
   }
 
+  /** Whether ids of some tag are made by this server's clock. */
+  get usesClock(): boolean {
+    for (const { rules } of this.#entries.values())
+      if (rules.kind.kind === "snowflake") return true;
+    return false;
+  }
+
   /** Whether some tag has ids in memory that may be issued. */
   get holdsIds(): boolean {
     for (const entry of this.#entries.values()) if (issuerOf(entry).ready > 0) return true;

@@ -25,6 +25,12 @@ import type { Emit } from "./events.ts";
 /** A registry as holders of leases use it. */
 export type LeaseRegistry = HolderPorts["registry"];
 
+/** The registry of a tag's worker ids as holders of kept leases see it. */
+export interface KeptRegistry extends LeaseRegistry {
+  /** A newer record of the tag was seen. */
+  update(tag: Tag): void;
+}
+
 export interface LeaseKeeperPorts {
   readonly file: LeaseFile;
   readonly clock: Clock;
@@ -86,9 +92,10 @@ export class LeaseKeeper {
     return [...this.#tags.values()];
   }
 
-  /** The history of the store that they belong to; undefined when it was never known. */
-  get incarnation(): string | undefined {
-    return this.#incarnation;
+  /** Whether some lease has reserved time that is not over: ids may be made without the registry. */
+  get hasTime(): boolean {
+    const now = this.#ports.clock.now();
+    return this.#leases().some((lease) => hasTimeLeft(lease, now));
   }
 
   /** Reports the server's own time; a clock that is not confirmed must not be. Never rejects. */
@@ -101,20 +108,20 @@ export class LeaseKeeper {
     }
   }
 
-  /** A newer record of a tag was seen. */
-  observe(tag: Tag): void {
-    const known = this.#tags.get(tag.name);
-    if (known !== undefined && tag.revision >= known.revision) this.#tags.set(tag.name, tag);
-  }
-
   /** The registry of a tag's worker ids, as its holders shall see it. */
-  registryOf(tag: Tag, registry: LeaseRegistry): LeaseRegistry {
+  registryOf(tag: Tag, registry: LeaseRegistry): KeptRegistry {
     return {
       leaseWorker: (request) => this.#lease(tag, registry, request),
       renewWorker: (renewal) => this.#renew(registry, renewal),
       // The lease stays for the next life; what it reserves keeps the worker id from others for a minute anyway.
       releaseWorker: async () => undefined,
+      update: (newer) => this.#observe(newer),
     };
+  }
+
+  #observe(tag: Tag): void {
+    const known = this.#tags.get(tag.name);
+    if (known !== undefined && tag.revision >= known.revision) this.#tags.set(tag.name, tag);
   }
 
   async #lease(
@@ -130,7 +137,7 @@ export class LeaseKeeper {
     held.kept = kept;
     this.#held.set(key, held);
     if (!this.#tags.has(tag.name)) this.#tags.set(tag.name, tag);
-    this.observe(tag);
+    this.#observe(tag);
     await this.#write();
     return lease;
   }
@@ -254,12 +261,15 @@ export class LeaseKeeper {
     }
   }
 
+  #leases(): readonly KeptLease[] {
+    return [...[...this.#held.values()].map(({ kept }) => kept), ...this.#found.values()];
+  }
+
   #contents(): KeptContents {
     this.#incarnation = this.#ports.incarnation() ?? this.#incarnation;
     const now = this.#ports.clock.now();
-    const held = [...this.#held.values()].map(({ kept }) => kept);
     // Of the others there is nothing left to be used.
-    const leases = [...held, ...this.#found.values()].filter((lease) => hasTimeLeft(lease, now));
+    const leases = this.#leases().filter((lease) => hasTimeLeft(lease, now));
     const named = new Set(leases.map(({ tag }) => tag));
     const tags = this.tags.filter(({ name }) => named.has(name));
     return { reportedMs: this.#reportedMs, incarnation: this.#incarnation, leases, tags };

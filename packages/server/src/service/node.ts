@@ -31,6 +31,11 @@ export interface NodePorts {
   readonly wallClock: () => number;
   readonly store: { readonly backend: string; readonly schemaVersion: number };
   readonly poll: { readonly reachable: boolean; readonly fenced: string };
+  /** Whether this server refuses what callers ask of it for its clock, and whether it can make ids without the store. */
+  readonly clocks: {
+    readonly watch: { readonly isOut: boolean };
+    readonly keeper: { readonly hasTime: boolean } | undefined;
+  };
   readonly directory: Directory;
   readonly counters: Counters;
   readonly gcCures: () => GcCures;
@@ -54,10 +59,14 @@ export class NodeService {
     return this.#draining;
   }
 
-  /** Whether callers should be sent here: the store answers, or ids are in memory, and the server is not draining. */
+  /**
+   * Whether callers should be sent here: the store answers, or ids are in memory or can be made of time that is reserved,
+   * the clock is not refused, and the server is not draining.
+   */
   get ready(): boolean {
-    if (this.#draining) return false;
-    const { poll, directory } = this.#ports;
+    const { poll, directory, clocks } = this.#ports;
+    if (this.#draining || clocks.watch.isOut) return false;
+    if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
   }
 
@@ -79,6 +88,11 @@ export class NodeService {
     };
   }
 
+  /** Random name of this process. */
+  get id(): string {
+    return this.#ports.nodeId;
+  }
+
   /** This server's wall clock, milliseconds since 1970. */
   time(): number {
     return this.#ports.wallClock();
@@ -86,7 +100,7 @@ export class NodeService {
 
   #state(): NodeStateName {
     if (this.#draining) return "DRAINING";
-    const { poll } = this.#ports;
-    return poll.reachable && poll.fenced === "" ? "SERVING" : "DEGRADED";
+    const { poll, clocks } = this.#ports;
+    return poll.reachable && poll.fenced === "" && !clocks.watch.isOut ? "SERVING" : "DEGRADED";
   }
 }

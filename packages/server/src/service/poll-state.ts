@@ -48,6 +48,19 @@ export function createPollState(since: bigint): PollState {
   };
 }
 
+/** Where the store was in an earlier life of this server. */
+export interface KnownHistory {
+  readonly incarnation: string;
+  /** Changes after this one are told again. */
+  readonly since: bigint;
+}
+
+/** Goes on in the history that is known, before the store has answered. */
+export function resumeHistory(state: PollState, { incarnation, since }: KnownHistory): void {
+  state.present = incarnation;
+  state.since = since;
+}
+
 /** The store answered. */
 export function pollAnswered(state: PollState, changes: StoreChanges, now: number): PollEffect[] {
   const effects: PollEffect[] = [];

@@ -4,6 +4,7 @@ import {
   type Clock,
   IdmintError,
   MAX_ID,
+  type Sighting,
   type StoreChanges,
   type Timers,
   type VersionGuard,
@@ -15,10 +16,12 @@ import type { Emit } from "./events.ts";
 import {
   createPollState,
   fenceOf,
+  type KnownHistory,
   pollAnswered,
   type PollEffect,
   pollFailed,
   type PollState,
+  resumeHistory,
 } from "./poll-state.ts";
 
 /** Tags whose versions one poll compares; with more they take turns. */
@@ -60,16 +63,32 @@ export class Poll {
   /** The history for which this server accepted the store by itself: it does so once. */
   #acceptedIn: string | undefined;
   #detected = false;
+  #storeTime: Sighting | undefined;
 
   constructor(ports: PollPorts) {
     this.#ports = ports;
   }
 
-  /** The first poll, which learns where the store is; rejects when it is not answered. Then the others follow. */
-  async start(): Promise<void> {
-    const changes = await this.#ask();
-    await this.#run(pollAnswered(this.#state, changes, this.#ports.clock.now()));
-    this.#later(this.#ports.intervalMs);
+  /**
+   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered, unless it is
+   * known where the store was.
+   */
+  async start(known?: KnownHistory): Promise<void> {
+    const { clock, intervalMs, emit } = this.#ports;
+    let changes: StoreChanges;
+    if (known !== undefined) resumeHistory(this.#state, known);
+    try {
+      changes = await this.#ask();
+    } catch (thrown) {
+      const error = IdmintError.from(thrown);
+      if (known === undefined || !error.retryable) throw error;
+      pollFailed(this.#state, clock.now());
+      emit({ type: "store-lost", error });
+      this.#later(Math.min(RETRY_MS, intervalMs));
+      return;
+    }
+    await this.#run(pollAnswered(this.#state, changes, clock.now()));
+    this.#later(intervalMs);
   }
 
   stop(): void {
@@ -85,6 +104,16 @@ export class Poll {
   /** Why nothing is granted, in words; empty when all is well. */
   get fenced(): string {
     return fenceOf(this.#state);
+  }
+
+  /** The store's clock in its last answer. */
+  get storeTime(): Sighting | undefined {
+    return this.#storeTime;
+  }
+
+  /** The store's history; undefined before its first answer. */
+  get incarnation(): string | undefined {
+    return this.#state.present;
   }
 
   /** A grant showed that the store went back. */
@@ -129,7 +158,7 @@ export class Poll {
   }
 
   async #ask(): Promise<StoreChanges> {
-    const { store, guard, timers, timeoutMs, counters } = this.#ports;
+    const { store, guard, clock, timers, timeoutMs, counters } = this.#ports;
     if (this.#unsettled >= MAX_UNSETTLED) {
       throw new IdmintError("STORE_UNAVAILABLE", "earlier polls are not answered yet");
     }
@@ -137,7 +166,8 @@ export class Poll {
     const watched = [...guard.watch(MAX_WATCHED, this.#cursor)];
     const query = { since: this.#state.since, watched, limit: MAX_CHANGED };
     this.#unsettled++;
-    return within(
+    const sentAt = clock.now();
+    const changes = await within(
       async () => {
         try {
           return await store.changes(query);
@@ -148,6 +178,8 @@ export class Poll {
       timeoutMs,
       timers,
     );
+    this.#storeTime = { timeMs: changes.nowMs, at: (sentAt + clock.now()) / 2 };
+    return changes;
   }
 
   async #run(effects: readonly PollEffect[]): Promise<void> {

@@ -2,7 +2,7 @@ import {
   assertNoViolations,
   type Clock,
   countViolation,
-  type IdmintError,
+  IdmintError,
   idsPerSecond,
   type Random,
   type Segment,
@@ -13,13 +13,12 @@ import {
   type Tag,
   type Timers,
   type WorkerLease,
+  type WorkerLeaseRequest,
   type WorkerRegistry,
 } from "@idmint/core";
 import type { Patience } from "./call.ts";
 import type { TagSource, TakenIds } from "./entries.ts";
-
-/** A registry as holders of leases use it. */
-type LeaseRegistry = Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+import type { KeptRegistry, LeaseRegistry } from "./lease-keeper.ts";
 
 /** The registry that has the workers of a tag; each call settles in bounded time. */
 export interface TagRegistry extends WorkerRegistry {
@@ -33,12 +32,25 @@ export interface SnowflakeSourceOptions {
   /** Of tags whose ids have one. Undefined: that of the tag. */
   readonly dataCenter: number | undefined;
   readonly reserveAheadMs: number;
+  /** The same where leases are kept, for the registry. */
+  readonly registryAheadMs: number;
   readonly maxWaiters: number;
+}
+
+/** What judges the clock that ids are made by. */
+interface ClockJudge {
+  /** Why no id of a tag may be made by it; undefined when it may. */
+  refusalOf(tag: string): IdmintError | undefined;
+  /** A tag was refused for the clock, or, without an error, is not any more. */
+  note(tag: string, error: IdmintError | undefined): void;
 }
 
 export interface SnowflakeSourcePorts {
   /** Where the tag has its workers. */
   readonly registry: TagRegistry;
+  /** What stands between it and this server's own leases; undefined: nothing. */
+  readonly keeper: KeptRegistry | undefined;
+  readonly judge: ClockJudge;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -69,6 +81,7 @@ export class SnowflakeTagSource implements TagSource {
   #isDrained = false;
   #waiting = 0;
   #hasLeased = false;
+  #isRefusedForClock = false;
   /** Leases that are being released, which takes bounded time. */
   readonly #closing = new Set<Promise<void>>();
 
@@ -89,12 +102,18 @@ export class SnowflakeTagSource implements TagSource {
     const most = Math.max(1, idsPerSecond(this.#kind.layout));
     const wayOut = "a worker makes no more in a second; ask several times";
     assertNoViolations(countViolation("count", count, most, wayOut));
-    if (this.#refusal !== undefined) throw this.#refusal;
+    const refusal = this.#refusal ?? this.#ports.judge.refusalOf(this.#name);
+    if (refusal !== undefined) throw refusal;
     this.#maker ??= this.#start();
     const maker = this.#maker;
-    const taken = maker.take(count, call);
-    const segments = taken instanceof Promise ? await this.#wait(maker, taken) : taken;
-    return { segments, epoch: this.#epoch, period: undefined };
+    try {
+      const taken = maker.take(count, call);
+      const segments = taken instanceof Promise ? await this.#wait(maker, taken) : taken;
+      return { segments, epoch: this.#epoch, period: undefined };
+    } catch (error) {
+      if (isForClock(error)) this.#noteClock(error);
+      throw error;
+    }
   }
 
   async #wait(
@@ -121,6 +140,7 @@ export class SnowflakeTagSource implements TagSource {
     const { kind } = tag;
     if (kind.kind !== "snowflake") return;
     this.#ports.registry.update?.(tag);
+    this.#ports.keeper?.update(tag);
     const isChanged = SETTINGS.some((setting) => kind[setting] !== this.#kind[setting]);
     const isOther = isChanged || JSON.stringify(kind.layout) !== JSON.stringify(this.#kind.layout);
     this.#kind = kind;
@@ -146,7 +166,10 @@ export class SnowflakeTagSource implements TagSource {
   /** A holder tries again by itself, and hurries when somebody waits. */
   retryNow(): void {}
 
-  sample(): void {}
+  /** Whether a clock that the tag was refused for has caught up, when nobody asks any more. */
+  sample(): void {
+    if (this.#isRefusedForClock && !isForClock(this.#maker?.refusal())) this.#noteClock(undefined);
+  }
 
   get busy(): boolean {
     return this.#waiting > 0;
@@ -166,13 +189,17 @@ export class SnowflakeTagSource implements TagSource {
   }
 
   #start(): SnowflakeSource {
-    const { registry, ...ports } = this.#ports;
+    const { registry: inPlace, keeper, judge: _, ...ports } = this.#ports;
+    const registry = keeper ?? inPlace;
     this.#hasLeased = false;
     const hasDataCenter = this.#kind.layout.dataCenterBits > 0;
     const dataCenter = hasDataCenter ? this.#options.dataCenter : undefined;
     const maker = new SnowflakeSource(
       { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter },
-      { ...ports, registry: { ...bound(registry), leaseWorker: (r) => this.#lease(maker, r) } },
+      {
+        ...ports,
+        registry: { ...bound(registry), leaseWorker: (r) => this.#lease(maker, registry, r) },
+      },
     );
     maker.start();
     return maker;
@@ -181,9 +208,10 @@ export class SnowflakeTagSource implements TagSource {
   /** An answer of a higher epoch than was seen says that all of before is over; one of a lower epoch comes too late. */
   async #lease(
     maker: SnowflakeSource,
-    request: Parameters<LeaseRegistry["leaseWorker"]>[0],
+    registry: LeaseRegistry,
+    request: WorkerLeaseRequest,
   ): Promise<WorkerLease> {
-    const lease = await this.#ports.registry.leaseWorker(request);
+    const lease = await registry.leaseWorker(request);
     // Nobody takes it up any more.
     if (this.#maker !== maker) return lease;
     // The lease of another worker id would be of an older epoch.
@@ -194,13 +222,23 @@ export class SnowflakeTagSource implements TagSource {
     return lease;
   }
 
+  #noteClock(error: IdmintError | undefined): void {
+    this.#isRefusedForClock = error !== undefined;
+    this.#ports.judge.note(this.#name, error);
+  }
+
   #end(refusal: IdmintError): void {
+    if (this.#isRefusedForClock) this.#noteClock(undefined);
     const maker = this.#maker;
     if (maker === undefined) return;
     this.#maker = undefined;
     const closing = maker.close(refusal).finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
   }
+}
+
+function isForClock(error: unknown): error is IdmintError {
+  return error instanceof IdmintError && error.reason === "CLOCK_MOVED_BACKWARDS";
 }
 
 /** Settings, beside the layout, that a maker is made with. */

@@ -144,6 +144,7 @@ test("an address that others reach needs TLS or --insecure", () => {
 test("options that need each other are asked for together", () => {
   expect(faultsOf({ flags: { "tls-cert-file": "a" } })[0]?.[0]).toContain("tls.key_file");
   expect(faultsOf({ flags: { "tls-client-ca-file": "a" } })[0]?.[0]).toBe("tls.client_ca_file");
+  expect(faultsOf({ flags: { "tls-peer-ca-file": "a" } })[0]?.[0]).toBe("tls.peer_ca_file");
 });
 
 test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () => {
@@ -236,4 +237,16 @@ test.each([
   expect(field).toBe("IDMINT_REDIS_URLS");
   expect(text).toContain("name=url");
   expect(text).not.toContain("secret");
+});
+
+function peersOf(text: string): readonly string[] {
+  return loadConfig({ flags: { "node-peers": text } }).nodePeers;
+}
+
+test("peers are addresses with a port, each there once", () => {
+  expect(peersOf("")).toEqual([]);
+  expect(peersOf("a.example:7600, [::1]:7601")).toEqual(["a.example:7600", "[::1]:7601"]);
+  for (const bad of ["a.example", "a.example:0", "a:1,a:1", "a:1,,b:2", "http://a:1"]) {
+    expect(faultsOf({ flags: { "node-peers": bad } })[0]?.[1]).toMatch(/^must be up to 64 of/);
+  }
 });

@@ -24,7 +24,7 @@ import type { ServerEvent } from "../../src/service/events.ts";
 import { LeaseKeeper, type LeaseRegistry } from "../../src/service/lease-keeper.ts";
 
 const START_MS = 1_800_000_000_000;
-export const RESERVE_AHEAD_MS = 3_000;
+const RESERVE_AHEAD_MS = 3_000;
 
 /** How the registry behaves: `lost`: a call never arrives; `unanswered`: it is done, and nobody hears. */
 export type Network = "ok" | "lost" | "unanswered";

@@ -73,7 +73,7 @@ test("what was written is found by the next one who opens it", async () => {
   expect(first).toMatchObject({ found: undefined, ignored: undefined });
   await first.write({ ...contents, leases: [], incarnation: undefined });
   await first.write(contents);
-  first.close();
+  await first.close();
   const second = await opened(file);
   const [found] = second.found?.leases ?? [];
   expect(found?.at).toBeCloseTo(lease.at, 0);
@@ -84,8 +84,19 @@ test("nobody else can open it meanwhile", async () => {
   const file = path.join(folder(), "leases");
   const first = await opened(file);
   await expect(openLeaseFile(file, clock)).rejects.toThrow(/another process uses/);
-  first.close();
+  await first.close();
   await opened(file);
+});
+
+test("what is being written when it is closed is written before the next one may open it, and nothing after", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  const written = first.write(contents);
+  await first.close();
+  const second = await opened(file);
+  expect(second.found?.leases).toHaveLength(1);
+  await written;
+  await expect(first.write({ ...contents, leases: [] })).rejects.toThrow(/closed/);
 });
 
 test("a copy says nothing, beside its original's lock or without it", async () => {

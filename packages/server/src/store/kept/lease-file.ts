@@ -21,7 +21,8 @@ const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 export interface OpenLeaseFile extends LeaseFile {
   /** Why there is nothing that may be used though there is a file, in words; undefined when all is well. */
   readonly ignored: string | undefined;
-  close(): void;
+  /** Lets the next one open it, after what is being written. */
+  close(): Promise<void>;
 }
 
 /**
@@ -34,6 +35,7 @@ export interface OpenLeaseFile extends LeaseFile {
  * 2. What is found was written under that same lock in this run of this machine. A file that was copied to another place
  *    or machine, or that is from before the machine was started anew, says nothing: others may have used its time.
  * 3. The file is replaced by a whole one; `write` fulfils when that and its name are on the disk.
+ * 4. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
  */
 export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLeaseFile> {
   const name = path.resolve(file);
@@ -41,23 +43,26 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
   const lock = locked(name);
   const origin: Origin = { boot, lock: lock.identity };
   let isOpen = true;
-  try {
-    // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
-    const offsetMs = monotonicMs() - clock.now();
-    const read = await readContents(name, origin, offsetMs);
-    return {
-      found: "found" in read ? read.found : undefined,
-      ignored: "ignored" in read ? read.ignored : undefined,
-      write: (contents) => replace(name, textOf(contents, origin, offsetMs)),
-      close: () => {
-        if (isOpen) lock.close();
-        isOpen = false;
-      },
-    };
-  } catch (error) {
-    lock.close();
-    throw error;
-  }
+  let writing = Promise.resolve();
+  // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
+  const offsetMs = monotonicMs() - clock.now();
+  const read = await readContents(name, origin, offsetMs);
+  return {
+    found: "found" in read ? read.found : undefined,
+    ignored: "ignored" in read ? read.ignored : undefined,
+    write: async (contents) => {
+      if (!isOpen) throw new Error("the file is closed");
+      const written = replace(name, textOf(contents, origin, offsetMs));
+      writing = written.catch(() => undefined);
+      await written;
+    },
+    close: async () => {
+      if (!isOpen) return;
+      isOpen = false;
+      await writing;
+      lock.close();
+    },
+  };
 }
 
 function bootId(): string {

@@ -32,7 +32,7 @@ export const NodeState = {
   SERVING: 1,
   /** DRAINING - Was told to stop: finishes what it began and refuses the rest with UNAVAILABLE (DRAINING). */
   DRAINING: 2,
-  /** DEGRADED - Cannot reach its store, or the store went back: serves what it holds in memory and refuses the rest. */
+  /** DEGRADED - Cannot reach its store, or the store went back, or its clock is not to be used: serves what it can and refuses the rest. */
   DEGRADED: 3,
   UNRECOGNIZED: -1,
 } as const;
@@ -141,7 +141,11 @@ export interface GetNodeTimeRequest {
 /** Answer of GetNodeTime. */
 export interface GetNodeTimeResponse {
   /** The server's wall clock when it answered. */
-  time?: Date | undefined;
+  time?:
+    | Date
+    | undefined;
+  /** Random name of this server process, new at every start: by it a server that asks its peers knows its own answer. */
+  nodeId: string;
 }
 
 function createBaseGetNodeStatusRequest(): GetNodeStatusRequest {
@@ -700,13 +704,16 @@ export const GetNodeTimeRequest: MessageFns<GetNodeTimeRequest> = {
 };
 
 function createBaseGetNodeTimeResponse(): GetNodeTimeResponse {
-  return { time: undefined };
+  return { time: undefined, nodeId: "" };
 }
 
 export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
   encode(message: GetNodeTimeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.time !== undefined) {
       Timestamp.encode(toTimestamp(message.time), writer.uint32(10).fork()).join();
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(18).string(message.nodeId);
     }
     return writer;
   },
@@ -732,6 +739,14 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
             message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -745,13 +760,23 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
   },
 
   fromJSON(object: any): GetNodeTimeResponse {
-    return { time: isSet(object.time) ? fromJsonTimestamp(object.time) : undefined };
+    return {
+      time: isSet(object.time) ? fromJsonTimestamp(object.time) : undefined,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+    };
   },
 
   toJSON(message: GetNodeTimeResponse): unknown {
     const obj: any = {};
     if (message.time !== undefined) {
       obj.time = message.time.toISOString();
+    }
+    if (message.nodeId !== "") {
+      obj.nodeId = message.nodeId;
     }
     return obj;
   },
@@ -762,6 +787,7 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
   fromPartial(object: DeepPartial<GetNodeTimeResponse>): GetNodeTimeResponse {
     const message = createBaseGetNodeTimeResponse();
     message.time = object.time ?? undefined;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };
