@@ -40,6 +40,8 @@ const onPostgres = "packages/server/test/store/postgres.pg.test.ts";
 const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
+const leaseKeeper = ["packages/server/test/service/lease-keeper.model.test.ts"];
+
 export const mutants: readonly Mutant[] = [
   {
     name: "check-then-increment across an await",
@@ -627,5 +629,77 @@ redis.call('DEL', KEYS[1])`,
     find: `  if (now > state.second) {`,
     replace: `  if (now !== state.second) {`,
     tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "clock: the cache file without the reservation",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `  const notBeforeMs = kept.usedUntilMs + 1;`,
+    replace: `  const notBeforeMs = 0;`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: the cache file goes beyond what the registry reserved",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `Math.min(untilMs, kept.reservedUntilMs)`,
+    replace: `untilMs`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: time is used before it is in the cache file",
+    file: `${service}/lease-keeper.ts`,
+    find: `    const answer = answerOf(held.kept, clock.now());
+    await this.#write();`,
+    replace: `    const answer = answerOf(held.kept, clock.now());
+    void this.report();`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: a jump within the kept minute is believed",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);`,
+    replace: `  return used(kept, reserveUntilMs);`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: a copy of the cache file is taken for the file",
+    file: "packages/server/src/store/kept/contents.ts",
+    find: `    if (lock !== origin.lock) return { ignored: "it is a copy" };`,
+    replace: ``,
+    tests: ["packages/server/test/store/lease-file.test.ts"],
+  },
+  {
+    name: "clock: the lock of the cache file ends before its last write",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: `      await writing;`,
+    replace: ``,
+    tests: ["packages/server/test/store/lease-file.test.ts"],
+  },
+  {
+    name: "clock: a server starts behind its last report",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `wallMs >= reportedMs) return undefined;`,
+    replace: `wallMs >= reportedMs - 60_000) return undefined;`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a jump ahead confirms itself",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `  if (seen.length === 0 && confirmed !== undefined) {`,
+    replace: `  if (confirmed !== undefined && wallMs - timeAt(confirmed, now) <= MAX_JUMP_MS * 2) {`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a peer with a wrong clock takes running servers out",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `  if (state.isStarted || peers.length === 0) return undefined;`,
+    replace: `  if (peers.length === 0) return undefined;`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a server that refuses for its clock stays in service",
+    file: `${service}/node.ts`,
+    find: `    if (this.#draining || clocks.watch.isOut) return false;`,
+    replace: `    if (this.#draining) return false;`,
+    tests: ["packages/server/test/clocks.e2e.test.ts"],
   },
 ];

@@ -108,9 +108,11 @@ export class Api implements Disposable {
   async createSnowflake(
     name: string,
     layout?: Partial<Omit<SnowflakeLayout, "timeUnit" | "timeOrigin">>,
+    settings: Partial<Omit<SnowflakeKind, "layout">> = {},
   ): Promise<void> {
     const value = {
       ...SnowflakeKind.create(),
+      ...settings,
       layout: layout === undefined ? undefined : { ...SnowflakeLayout.create(), ...layout },
     };
     const tag = { ...Tag.create(), name, kind: { $case: "snowflake", value } as const };
