@@ -20,7 +20,7 @@ const layout = { ...SNOWFLAKE_PRESETS["41-10-12"], ...bits };
 const COUNT = 1_000;
 const PHASE_MS = 700;
 /** Per phase, whatever that takes. */
-const LONG_IDS = 450_000;
+const LONG_IDS = 700_000;
 
 /** Takes ids one call after the other, and wants every one above all before it of its worker id and extension. */
 class Minting {
@@ -36,7 +36,7 @@ class Minting {
   async once(count: number = COUNT): Promise<string | undefined> {
     const request = GenerateIdsRequest.fromPartial({ tag: TAG, count });
     try {
-      const { segments } = await this.#server.api.generateIds(request, 400);
+      const { segments } = await this.#server.api.generateIds(request, 800);
       for (const { base, increment, count: made } of segments) {
         this.#pass(base, base + BigInt(increment * (made - 1)));
         this.ids += made;
@@ -153,7 +153,7 @@ test.each([
     await until("it is back", () => api.isServing());
     console.log(`${policy}: ${minting.ids} ids of ${minting.origins.join(" ")}`);
     expect(minting.origins.slice(0, 3)).toEqual(origins);
-    if (isLong) expect(minting.ids).toBeGreaterThan(4_000_000);
+    if (isLong) expect(minting.ids).toBeGreaterThanOrEqual(4_000_000);
   },
 );
 

@@ -121,7 +121,9 @@ export class ClockWatch {
       if (effect.type === "recovered") {
         emit({ type: "clock-recovered", tag: undefined, afterMs: effect.afterMs });
       } else {
-        emit({ type: "clock-refused", tag: undefined, ...effect.refusal });
+        const { why, driftMs, detail } = effect.refusal;
+        const rounded = Math.round(driftMs);
+        emit({ type: "clock-refused", tag: undefined, why, driftMs: rounded, detail });
       }
     }
     const isRefused = state.refusal !== undefined;
