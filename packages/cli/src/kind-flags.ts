@@ -8,14 +8,16 @@ import {
   type Tag,
 } from "@idmint/proto";
 import { Option } from "commander";
+import { durationOf } from "./kind-text.ts";
 import { duration, id, oneOf, smallNumber, time } from "./parse.ts";
+import { SNOWFLAKE_FLAGS, type SnowflakeFlags, snowflakeOf } from "./snowflake-flags.ts";
 
 /** A tag's settings of its kind. */
 export type Kind = NonNullable<Tag["kind"]>;
 export type KindName = Kind["$case"];
 
 /** Flags that only some kinds have, as typed; undefined: not given. */
-export interface KindFlags {
+export interface KindFlags extends SnowflakeFlags {
   readonly start?: bigint;
   readonly min?: number;
   readonly max?: number;
@@ -42,6 +44,7 @@ export const KINDS: Readonly<Record<string, KindName>> = {
   sequence: "sequence",
   "redis-snowflake": "redisSnowflake",
   ticket: "ticket",
+  snowflake: "snowflake",
   uuid: "uuid",
   "object-id": "objectId",
 };
@@ -81,7 +84,7 @@ const COUNT_LIMITS = { min: 1, max: MAX_SEGMENT_COUNT };
 const TIME_LIMITS = { minMs: 1_000, maxMs: DAY_MS };
 const KEEP_LIMITS = { minMs: DAY_MS, maxMs: 3_650 * DAY_MS };
 
-interface KindFlag {
+export interface KindFlag {
   readonly kinds: readonly KindName[];
   /** Fields of UpdateTag's mask, by kind, where it can be changed later. */
   readonly paths: Readonly<Partial<Record<KindName, string>>>;
@@ -186,12 +189,12 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
       ).argParser(smallNumber("--shard", { min: 0, max: MAX_SNOWFLAKE_SHARD })),
   },
   timeOrigin: {
-    kinds: ["redisSnowflake"],
+    kinds: ["snowflake", "redisSnowflake"],
     paths: {},
     option: () =>
       new Option(
         "--time-origin <time>",
-        "redis-snowflake: where time begins (default 2026-01-01)",
+        "snowflakes: where time begins (default 2026-01-01)",
       ).argParser(time("--time-origin")),
   },
   slots: {
@@ -203,6 +206,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
         "ticket: residue classes, the most databases there may ever be, 1 to 1024 (default 60)",
       ).argParser(smallNumber("--slots", { min: 1, max: MAX_SLOTS })),
   },
+  ...SNOWFLAKE_FLAGS,
   uuidVersion: {
     kinds: ["uuid"],
     paths: {},
@@ -324,6 +328,8 @@ export function kindOf(kind: KindName, flags: KindFlags): Kind {
     }
     case "ticket":
       return { $case: kind, value: { start, slots: flags.slots ?? 0 } };
+    case "snowflake":
+      return { $case: kind, value: snowflakeOf(flags) };
     case "uuid": {
       const { uuidVersion: version = 0, namespace = "", number = 0 } = flags;
       const domain = flags.domain ?? DceDomain.UNSPECIFIED;
@@ -342,9 +348,4 @@ function given(flags: KindFlags): readonly (keyof KindFlags)[] {
 
 function flagOf(name: keyof KindFlags): string {
   return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-}
-
-function durationOf(ms: number | undefined): { seconds: bigint; nanos: number } | undefined {
-  if (ms === undefined) return undefined;
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
 }

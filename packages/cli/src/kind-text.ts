@@ -14,10 +14,11 @@ import {
   type UuidKind,
 } from "@idmint/proto";
 import { durationText } from "./parse.ts";
+import { snowflakeJson, snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
 import { plain } from "./table.ts";
 
 type ProtoDuration = NonNullable<SegmentKind["holdFor"]>;
-type Rows = readonly (readonly [name: string, value: string])[];
+export type Rows = readonly (readonly [name: string, value: string])[];
 
 /** The settings as rows. */
 export function kindRows({ kind, period }: Tag): Rows {
@@ -29,6 +30,8 @@ export function kindRows({ kind, period }: Tag): Rows {
     case "sequence":
       return sequenceRows(kind.value, period);
     case "redisSnowflake":
+      return redisSnowflakeRows(kind.value);
+    case "snowflake":
       return snowflakeRows(kind.value);
     case "ticket":
       return [
@@ -88,7 +91,7 @@ function variantWord(variant: ObjectIdVariant): string {
   return word.toLowerCase().replaceAll("_", "-");
 }
 
-function snowflakeRows({ shard, timeOrigin, endTime, redisShard }: RedisSnowflakeKind): Rows {
+function redisSnowflakeRows({ shard, timeOrigin, endTime, redisShard }: RedisSnowflakeKind): Rows {
   return [
     ["shard", String(shard)],
     ["time origin", timeText(timeOrigin)],
@@ -109,6 +112,8 @@ export function kindSummary({ kind }: Tag): string {
       return `shard:${kind.value.shard}`;
     case "ticket":
       return `slots:${kind.value.slots}`;
+    case "snowflake":
+      return snowflakeSummary(kind.value);
     case "uuid":
       return `version:${kind.value.version}`;
     case "objectId":
@@ -155,6 +160,8 @@ export function kindJson(kind: Tag["kind"]): object {
     }
     case "ticket":
       return { ticket: { start: String(kind.value.start), slots: kind.value.slots } };
+    case "snowflake":
+      return { snowflake: snowflakeJson(kind.value) };
     case "uuid": {
       const { domain, ...rest } = kind.value;
       return { uuid: { ...rest, domain: dceDomainToJSON(domain) } };
@@ -176,12 +183,22 @@ function unitWord(unit: PeriodUnit): string {
   return periodUnitToJSON(unit).replace("PERIOD_UNIT_", "").toLowerCase();
 }
 
-function protoDurationText(value: ProtoDuration | undefined): string {
-  if (value === undefined) return "unknown";
-  return durationText(Number(value.seconds) * 1_000 + Math.round(value.nanos / 1e6));
+/** Milliseconds as a duration of the API; undefined stays undefined. */
+export function durationOf(ms: number | undefined): ProtoDuration | undefined {
+  if (ms === undefined) return undefined;
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
 }
 
-function durationJson(value: ProtoDuration | undefined): string | null {
+export function millisecondsOf({ seconds, nanos }: ProtoDuration): number {
+  return Number(seconds) * 1_000 + Math.round(nanos / 1e6);
+}
+
+export function protoDurationText(value: ProtoDuration | undefined): string {
+  if (value === undefined) return "unknown";
+  return durationText(millisecondsOf(value));
+}
+
+export function durationJson(value: ProtoDuration | undefined): string | null {
   if (value === undefined) return null;
   // As proto3 JSON has it: 0, 3, 6 or 9 digits, as few as state it exactly.
   const nanos = String(value.nanos)

@@ -1,0 +1,178 @@
+import {
+  invalidField,
+  layoutViolations,
+  SNOWFLAKE_PRESETS,
+  type SnowflakeLayout,
+} from "@idmint/core";
+import { ClockPolicy, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
+import { Option } from "commander";
+import type { KindFlag } from "./kind-flags.ts";
+import { durationOf, millisecondsOf } from "./kind-text.ts";
+import { duration, oneOf, type Parser, smallNumber } from "./parse.ts";
+
+/** Flags of kind snowflake, as typed; undefined: not given. */
+export interface SnowflakeFlags {
+  readonly layout?: SnowflakeLayout;
+  readonly timeUnit?: number;
+  readonly extensionBits?: number;
+  readonly dataCenter?: number;
+  readonly clockPolicy?: ClockPolicy;
+  readonly clockWait?: number;
+  readonly registry?: WorkerRegistry;
+  readonly allowShortLife?: boolean;
+}
+
+const POLICIES = {
+  refuse: ClockPolicy.REFUSE,
+  extension: ClockPolicy.EXTENSION,
+  "backup-worker": ClockPolicy.BACKUP_WORKER,
+};
+
+const REGISTRIES = { store: WorkerRegistry.STORE, redis: WorkerRegistry.REDIS };
+const NAMED = Object.keys(SNOWFLAKE_PRESETS).filter((name) => !/^\d/.test(name));
+
+/** Widths in bits: time-worker-sequence, or time-datacenter-worker-sequence; or the name of a preset. */
+export function layout(field: string): Parser<SnowflakeLayout> {
+  return (text) => {
+    const named = Object.entries(SNOWFLAKE_PRESETS).find(([name]) => name === text)?.[1];
+    if (named !== undefined) return named;
+    const widths = /^\d{1,2}(?:-\d{1,2}){2,3}$/.test(text) ? text.split("-").map(Number) : [];
+    const [timeBits, ...rest] = widths;
+    const [sequenceBits, workerBits, dataCenterBits = 0] = rest.toReversed();
+    if (timeBits === undefined || workerBits === undefined || sequenceBits === undefined) {
+      const forms = `time-worker-sequence such as 41-10-12, time-datacenter-worker-sequence such as 41-5-5-12, ${NAMED.join(" or ")}`;
+      throw invalidField(field, `must be widths in bits, ${forms}, got "${text}"`);
+    }
+    const widened = { timeBits, dataCenterBits, workerBits, sequenceBits };
+    return { ...SNOWFLAKE_PRESETS["41-10-12"], ...widened };
+  };
+}
+
+/** The flags, as `kind-flags.ts` has those of the other kinds. */
+export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> = {
+  layout: {
+    kinds: ["snowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--layout <widths>",
+        `snowflake: bits of time-worker-sequence (default 41-10-12), time-datacenter-worker-sequence, or ${NAMED.join(", ")}`,
+      ).argParser(layout("--layout")),
+  },
+  timeUnit: {
+    kinds: ["snowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--time-unit <time>",
+        "snowflake: what time is counted in, 1ms to 1s (default that of the layout, 1ms)",
+      ).argParser(duration("--time-unit", { minMs: 1, maxMs: 1_000 })),
+  },
+  extensionBits: {
+    kinds: ["snowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--extension-bits <count>",
+        "snowflake: bits that count how often a clock went back, 0 (default) to 8",
+      ).argParser(smallNumber("--extension-bits", { min: 0, max: 8 })),
+  },
+  dataCenter: {
+    kinds: ["snowflake"],
+    paths: { snowflake: "snowflake.data_center" },
+    option: () =>
+      new Option(
+        "--data-center <number>",
+        "snowflake: data centre of workers that name none (default 0)",
+      ).argParser(smallNumber("--data-center", { min: 0, max: 65_535 })),
+  },
+  clockPolicy: {
+    kinds: ["snowflake"],
+    paths: { snowflake: "snowflake.clock_policy" },
+    option: () =>
+      new Option(
+        "--clock-policy <policy>",
+        "snowflake: when a clock goes back, refuse (default), extension or backup-worker",
+      ).argParser(oneOf("--clock-policy", POLICIES)),
+  },
+  clockWait: {
+    kinds: ["snowflake"],
+    paths: { snowflake: "snowflake.clock_wait" },
+    option: () =>
+      new Option(
+        "--clock-wait <time>",
+        "snowflake: how far back a clock is waited for instead, 0ms to 1s (default 5ms)",
+      ).argParser(duration("--clock-wait", { minMs: 0, maxMs: 1_000 })),
+  },
+  registry: {
+    kinds: ["snowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--registry <place>",
+        "snowflake: where worker ids are leased, store (default) or redis",
+      ).argParser(oneOf("--registry", REGISTRIES)),
+  },
+  allowShortLife: {
+    kinds: ["snowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--allow-short-life",
+        "snowflake: allow a layout whose time ends in less than 365 days",
+      ),
+  },
+};
+
+/** The settings that flags ask for; what is not given is the server's to choose. */
+export function snowflakeOf(flags: SnowflakeFlags & { readonly timeOrigin?: Date }): SnowflakeKind {
+  const { dataCenter = 0, clockWait } = flags;
+  return {
+    layout: layoutOf(flags),
+    dataCenter,
+    clockPolicy: flags.clockPolicy ?? ClockPolicy.UNSPECIFIED,
+    clockWait: durationOf(clockWait),
+    registry: flags.registry ?? WorkerRegistry.UNSPECIFIED,
+    allowShortLife: flags.allowShortLife ?? false,
+    endTime: undefined,
+    idsPerSecond: 0n,
+    redisShard: "",
+  };
+}
+
+function layoutOf(flags: SnowflakeFlags & { readonly timeOrigin?: Date }): SnowflakeKind["layout"] {
+  const { timeUnit, timeOrigin, extensionBits } = flags;
+  const isDefault = flags.layout === undefined && timeUnit === undefined;
+  if (isDefault && timeOrigin === undefined && extensionBits === undefined) return undefined;
+  const { timeUnitMs, timeOriginMs, ...bits } = flags.layout ?? SNOWFLAKE_PRESETS["41-10-12"];
+  return {
+    ...bits,
+    extensionBits: extensionBits ?? bits.extensionBits,
+    timeUnit: durationOf(timeUnit ?? timeUnitMs),
+    timeOrigin: timeOrigin ?? new Date(timeOriginMs),
+  };
+}
+
+/** A layout with the server's defaults filled in; INVALID_ARGUMENT where the server would refuse it. */
+export function checkedLayout(
+  { layout: wire, allowShortLife }: SnowflakeKind,
+  nowMs: number,
+): SnowflakeLayout {
+  const found = domainLayout(wire);
+  const violations = layoutViolations("tag.snowflake.layout", found, { nowMs, allowShortLife });
+  const [first] = violations;
+  if (first !== undefined) throw invalidField(first.field, first.description);
+  return found;
+}
+
+/** A layout of the API; what it leaves out is as servers have it. */
+export function domainLayout(wire: SnowflakeKind["layout"]): SnowflakeLayout {
+  const standard = SNOWFLAKE_PRESETS["41-10-12"];
+  if (wire === undefined) return standard;
+  const { timeUnit, timeOrigin, ...bits } = wire;
+  return {
+    ...bits,
+    timeUnitMs: timeUnit === undefined ? standard.timeUnitMs : millisecondsOf(timeUnit),
+    timeOriginMs: timeOrigin?.getTime() ?? standard.timeOriginMs,
+  };
+}
