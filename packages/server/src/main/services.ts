@@ -47,6 +47,7 @@ export function createServices(
   gcCures: () => GcCures,
   system: System = realSystem,
   places: Elsewhere = NOWHERE_ELSE,
+  announce: () => void = () => undefined,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -102,7 +103,7 @@ export function createServices(
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
   const { redis, placement } = elsewhere;
-  const tags = new TagService({ store, placement, directory, gate, wallClock });
+  const tags = new TagService({ store, placement, directory, gate, wallClock, announce });
   const api = createApi({ ids, tags, node, authorise, emit });
   return { api, counters, directory, ids, node, poll, redis, tags };
 }
