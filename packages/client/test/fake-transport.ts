@@ -13,7 +13,7 @@ import type { Transport } from "../src/channel.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
 import type { IdClientOptions } from "../src/index.ts";
 
-export interface PendingCall<Q, A> {
+interface PendingCall<Q, A> {
   readonly endpoint: number;
   readonly request: Q;
   readonly timeoutMs: number;
