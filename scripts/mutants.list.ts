@@ -214,7 +214,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: an `after` above the floor is granted, PostgreSQL",
     file: `${postgres}/grant.ts`,
-    find: `WHEN r.after_id > l.floor THEN`,
+    find: `WHEN r.after_id > l.present_floor THEN`,
     replace: `WHEN r.after_id < 0 THEN`,
     tests: [onPostgres],
   },
