@@ -4,7 +4,7 @@ import { credentials } from "@grpc/grpc-js";
 import { percentile } from "./statistics.ts";
 
 /** How ids are asked for. */
-export type Way =
+type Way =
   /** The SDK's `next()`. */
   | "sdk"
   /** GenerateId through grpc-js, without the SDK. */
