@@ -421,6 +421,13 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
     tests: commits,
   },
   {
+    name: "group commit: a store that stays behind is asked again for ever",
+    file: groupCommit,
+    find: `if (epoch >= flight.epoch) {`,
+    replace: `if (epoch >= 0n) {`,
+    tests: ["packages/core/test/group-commit.test.ts"],
+  },
+  {
     name: "group commit: calls in flight are not counted as waiting",
     file: groupCommit,
     find: `return waiting.size + inFlight;`,
