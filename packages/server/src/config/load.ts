@@ -88,5 +88,14 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
     });
   }
+  if (config.storeMoreUrls.size > 0 && config.storeUrl.startsWith("sqlite:")) {
+    found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
+  }
+  if (config.storeMoreUrls.has("default")) {
+    found.push({
+      field: "store.more_urls",
+      description: "must give each a name other than default, which is store.url",
+    });
+  }
   return found;
 }
