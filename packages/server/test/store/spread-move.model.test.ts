@@ -136,7 +136,10 @@ class World {
   readonly issued = new Set<bigint>();
   moves = 0;
 
-  constructor() {
+  readonly hasRestores: boolean;
+
+  constructor(hasRestores: boolean) {
+    this.hasRestores = hasRestores;
     const home = this.at(homeOf(NAMES, "t"));
     const { tag } = createdTag(undefined, settingsOf("t"), { revision: 1n, nowMs: 0 });
     home.row = { tag, movedTo: "", moving: false };
@@ -169,9 +172,12 @@ class World {
       ({ row, fenced }) => !fenced && row !== undefined && isHere(row),
     );
     expect(open.length).toBeLessThanOrEqual(1);
+    if (open.length === 0 || this.hasRestores) return;
+    const others = [...this.databases.values()].filter(({ row }) => row?.moving === true);
+    expect(others).toEqual([]);
   }
 
-  async move({ to, crashAt, second }: Move, hasRestores: boolean): Promise<void> {
+  async move({ to, crashAt, second }: Move): Promise<void> {
     let writes = 0;
     let isNested = false;
     const onWrite = async (): Promise<void> => {
@@ -180,7 +186,8 @@ class World {
       if (writes++ === crashAt) throw new Crash();
       isNested = true;
       if (second < NAMES.length) await this.tryMove(second);
-      else if (hasRestores && second < 2 * NAMES.length) await this.goBack(second - NAMES.length);
+      else if (this.hasRestores && second < 2 * NAMES.length)
+        await this.goBack(second - NAMES.length);
       isNested = false;
       this.grantEverywhere();
     };
@@ -210,10 +217,10 @@ class World {
 }
 
 async function run(steps: readonly Step[], hasRestores: boolean): Promise<World> {
-  const world = new World();
+  const world = new World(hasRestores);
   for (const one of steps) {
     if (one.do === "grant") world.grant(world.at(one.at), one.count);
-    else if (one.do === "move") await world.move(one, hasRestores);
+    else if (one.do === "move") await world.move(one);
     else if (!hasRestores) continue;
     else if (one.do === "backup") world.backUp(world.at(one.at));
     else await world.goBack(one.at);

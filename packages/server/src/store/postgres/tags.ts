@@ -250,12 +250,12 @@ async function readTags(
   const [first] = rows;
   if (first === undefined) throw storeWentBack("the store has lost its identity");
   if (first.fenced !== "") throw storeWentBack(first.fenced);
-  return rows.filter((row) => hasTag<ProvenRow, PlacedRow>(row)).map(placedFromRow);
+  return rows.filter(hasTag).map((row) => placedFromRow({ ...row, moving: row.moving === true }));
 }
 
 /** Whether an outer join found a tag. */
-export function hasTag<Row extends { readonly name: string | null }, Full = TagRow>(
+export function hasTag<Row extends { readonly name: string | null }>(
   row: Row,
-): row is Row & Full {
+): row is Row & TagRow {
   return row.name !== null;
 }

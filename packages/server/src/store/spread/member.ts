@@ -28,6 +28,11 @@ export class Member {
     return this.#opening;
   }
 
+  /** Works in it. What is begun before a close ends before it. */
+  async use<T>(work: (store: PostgresStore) => Promise<T>): Promise<T> {
+    return this.#store === undefined ? work(await this.store()) : work(this.#store);
+  }
+
   /** Opens it if it is there. False: it is away. Rejects with what else speaks against it. */
   async tryOpen(): Promise<boolean> {
     try {

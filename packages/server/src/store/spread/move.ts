@@ -37,7 +37,7 @@ export async function moveTag(
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     // Read before the row that may be copied: what was copied into a history that is over is not copied again.
     const { incarnation } = await target.standing();
-    const [member, row] = await follow(places, name);
+    const [member, row] = await current(places, name);
     const place = placeOf(places, member);
     if (isHere(row)) {
       if (member === to) return { moved: steps > 0 };
@@ -56,6 +56,25 @@ export async function moveTag(
     }
   }
   throw storeUnavailable(`tag "${name}" moved about meanwhile; try again`);
+}
+
+/**
+ * The row that a move has to go on with: the one that is leaving, or else the last one on the tag's way from its home.
+ *
+ * INVARIANT: nothing is opened before it is gone elsewhere. Where a tag moves to its home, the way from there meets what
+ * has arrived first; so all databases are looked at for what is still leaving, after the way was gone: what had arrived
+ * by then was leaving before.
+ */
+async function current(
+  places: ReadonlyMap<string, MovePlace>,
+  name: string,
+): Promise<readonly [string, PlacedTag]> {
+  const last = await follow(places, name);
+  for (const [member, place] of places) {
+    const [row] = await place.getRows([name]);
+    if (row !== undefined && row.moving && row.movedTo !== "") return [member, row];
+  }
+  return last;
 }
 
 /** The last row on a tag's way from its home. */

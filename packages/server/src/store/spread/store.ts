@@ -55,10 +55,10 @@ export class SpreadStore implements Store, AcceptStore {
     this.schemaVersion = schemaVersion;
     const names = [...members.keys()];
     this.#locator = new Locator(names, async (member, tags) =>
-      (await this.#storeOf(member)).getRows(tags),
+      this.#in(member, (store) => store.getRows(tags)),
     );
     this.#changes = new MergedChanges(names, this.#locator, async (member, query) =>
-      (await this.#storeOf(member)).changes(query),
+      this.#in(member, (store) => store.changes(query)),
     );
   }
 
@@ -105,7 +105,7 @@ export class SpreadStore implements Store, AcceptStore {
 
   async raise(request: RaiseRequest): Promise<Raised | Refused> {
     const raise = async (): Promise<Raised | Refused> =>
-      (await this.#storeOf(this.#locator.placeOf(request.tag))).raise(request);
+      this.#in(this.#locator.placeOf(request.tag), (store) => store.raise(request));
     const answer = await raise();
     if (answer.outcome !== "refused" || answer.reason !== "TAG_MOVED") return answer;
     await this.#locator.find([request.tag]);
@@ -117,7 +117,7 @@ export class SpreadStore implements Store, AcceptStore {
     const counts = new Map<string, number>();
     const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
     const work = [...groups].map(async ([member, its]) => {
-      const given = await (await this.#storeOf(member)).giveBack(its);
+      const given = await this.#in(member, (store) => store.giveBack(its));
       for (const [at, { tag }] of its.entries()) counts.set(tag, given[at] ?? 0);
     });
     const settled = await Promise.allSettled(work);
@@ -154,9 +154,8 @@ export class SpreadStore implements Store, AcceptStore {
   async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {
     assertPage(query.limit);
     const found = (await this.#locator.find([query.tag])).get(query.tag);
-    return (await this.#storeOf(found?.member ?? this.#locator.homeOf(query.tag))).listPeriods(
-      query,
-    );
+    const member = found?.member ?? this.#locator.homeOf(query.tag);
+    return this.#in(member, (store) => store.listPeriods(query));
   }
 
   async updateTag(...args: Parameters<Store["updateTag"]>): Promise<Tag> {
@@ -178,18 +177,15 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   /**
-   * Accepts the databases that are in doubt, or all where none is: all have to answer, since the others know which tags
-   * such a database gave away or was to give home to.
+   * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
+   * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
   async accept(gap: bigint): Promise<{ tags: number }> {
     assertGap(gap);
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
-    const standings = await this.#ofAll(async (store) => (await store.standing()).fenced);
-    const all = [...stores];
-    const ill = all.filter((_, at) => standings[at] !== "");
     let tags = 0;
-    for (const [name, store] of ill.length > 0 ? ill : all) {
+    for (const [name, store] of stores) {
       await pointEverywhere(stores, [name]);
       tags += (await store.accept(gap)).tags;
     }
@@ -200,24 +196,21 @@ export class SpreadStore implements Store, AcceptStore {
     await Promise.all([...this.#members.values()].map((member) => member.close()));
   }
 
-  async #storeOf(name: string): Promise<PostgresStore> {
+  async #in<T>(name: string, work: (store: PostgresStore) => Promise<T>): Promise<T> {
     const member = this.#members.get(name);
-    if (member !== undefined) return member.store();
+    if (member !== undefined) return member.use(work);
     throw schemaMismatch(`a tag is in database ${name}, which is none of store.more_urls`);
   }
 
   async #ofAll<T>(work: (store: PostgresStore) => Promise<T>): Promise<readonly T[]> {
     const members = [...this.#members.values()];
-    return Promise.all(members.map(async (member) => work(await member.store())));
+    return Promise.all(members.map((member) => member.use(work)));
   }
 
   /** Rejects when one of the databases does: callers send the tags of different ones apart, by groupOf. */
   async #grant(requests: readonly GrantRequest[]): Promise<Map<string, Grant>> {
     const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
-    const work = [...groups].map(async ([member, its]) => {
-      const store = await this.#storeOf(member);
-      return store.grant(its);
-    });
+    const work = [...groups].map(([member, its]) => this.#in(member, (store) => store.grant(its)));
     return new Map((await settledAll(work)).flat().map((grant) => [grant.tag, grant]));
   }
 
@@ -236,9 +229,9 @@ export class SpreadStore implements Store, AcceptStore {
   ): Promise<T> {
     for (let tries = 1; ; tries++) {
       const place = this.#locator.placeOf(name);
-      const store = await this.#storeOf(place);
+      const isHome = place === this.#locator.homeOf(name);
       try {
-        return await work(store, place === this.#locator.homeOf(name));
+        return await this.#in(place, (store) => work(store, isHome));
       } catch (error) {
         if (!(error instanceof TagMovedError) || tries >= MAX_TRIES) throw error;
         await this.#locator.find([name]);
