@@ -91,6 +91,14 @@ function contradictions(config: Config): readonly FieldViolation[] {
   if (config.storeMoreUrls.size > 0 && config.storeUrl.startsWith("sqlite:")) {
     found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
   }
+  if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {
+    // One look at many rows raises the bounds of all tags of a Redis shard: a database that is away would keep it back.
+    found.push({
+      field: "store.more_urls",
+      description:
+        "cannot be used together with redis.urls: tags that count in Redis need one store",
+    });
+  }
   if (config.storeMoreUrls.has("default")) {
     found.push({
       field: "store.more_urls",

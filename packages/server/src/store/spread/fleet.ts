@@ -17,7 +17,7 @@ import { isGone } from "./move-state.ts";
 /** Rows that are read, and written, at once. */
 const PAGE = 500;
 /** The database that store.url names. */
-export const FIRST = "default";
+const FIRST = "default";
 
 /** Reads and writes rows of one database, in doubt or not. */
 export interface Rows {
