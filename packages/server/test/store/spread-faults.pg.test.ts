@@ -23,7 +23,7 @@ import {
 import { PostgresStore } from "../../src/store/postgres/store.ts";
 import { homeOf } from "../../src/store/spread/home.ts";
 import { moveTag } from "../../src/store/spread/move.ts";
-import { generateId, startTest } from "../support.ts";
+import { generateId, Refusal, startTest } from "../support.ts";
 import { postgresHarness, type SpreadHarness, spreadHarness } from "./harness.ts";
 
 const NAMES = ["b", "default"];
@@ -186,6 +186,42 @@ test(
     expect(grants).toBeGreaterThan(20);
     // All bases are of grants of ten: none overlaps if none is the same and all are of the same grid.
     expect([...bases].every((base) => base % 10n === 1n)).toBe(true);
+  },
+);
+
+test(
+  "a server issues the ids of a sequence in their order while it moves",
+  { timeout: 60_000 },
+  async () => {
+    const { config } = await spread();
+    const store = await openStore(config);
+    const server = await startTest({ parts: { store } });
+    const [tag = ""] = tagsAt("default", 1);
+    await store.createTag(sequenceOf(tag));
+    const moving = { isOver: false };
+    const issued: bigint[] = [];
+    const refusals: string[] = [];
+    const load = (async (): Promise<void> => {
+      while (!moving.isOver) {
+        try {
+          issued.push((await generateId(server, tag)).id);
+        } catch (error) {
+          if (!(error instanceof Refusal)) throw error;
+          refusals.push(error.code);
+        }
+      }
+    })();
+    for (const to of ["b", "default", "b"]) {
+      const before = issued.length;
+      await expect.poll(() => issued.length, { timeout: 10_000 }).toBeGreaterThan(before + 5);
+      expect(await moveTagTo(config, tag, to)).toEqual({ moved: true });
+    }
+    const before = issued.length;
+    await expect.poll(() => issued.length, { timeout: 10_000 }).toBeGreaterThan(before + 5);
+    moving.isOver = true;
+    await load;
+    expect(issued.every((id, at) => at === 0 || id > (issued[at - 1] ?? 0n))).toBe(true);
+    expect(refusals.every((code) => code === "UNAVAILABLE")).toBe(true);
   },
 );
 
