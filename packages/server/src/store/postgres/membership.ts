@@ -15,12 +15,12 @@ export interface Standing extends Membership {
   readonly incarnation: string;
   /** Why it grants nothing; empty when all is well. */
   readonly fenced: string;
-  /** Tags in it, also those on their way to or from it. */
-  readonly tags: number;
+  /** Whether it has any tag, also one on its way to or from it. */
+  readonly hasTags: boolean;
 }
 
 const READ = `SELECT ${STORE_ROW}, s.member, s.members, s.fleet_id,
-  (SELECT count(*) FROM idmint.tag WHERE moved_to IS NULL OR moving) AS tags FROM idmint.store AS s`;
+  EXISTS (SELECT FROM idmint.tag WHERE moved_to IS NULL OR moving) AS has_tags FROM idmint.store AS s`;
 const WRITE = `UPDATE idmint.store SET member = $1, members = $2, fleet_id = $3,
   written_by = pg_current_xact_id()::xid`;
 const PAGE = `SELECT * FROM idmint.tag AS t WHERE t.name > $1 ORDER BY t.name LIMIT $2`;
@@ -47,17 +47,25 @@ export function membershipFromRow({
 async function readRow(
   session: Session,
   lock = "",
-): Promise<MembershipRow & { fenced: string; incarnation: string; tags: string }> {
+): Promise<MembershipRow & { fenced: string; incarnation: string; has_tags: boolean }> {
   type Row = Awaited<ReturnType<typeof readRow>>;
   const [row] = await session.query<Row>({ text: READ + lock });
   if (row === undefined) throw storeWentBack("the store has lost its identity");
   return row;
 }
 
+const FIND = "SELECT s.member, s.members, s.fleet_id FROM idmint.store AS s";
+
+/** What a database is; undefined where it has lost its identity, and so grants nothing. */
+export async function findMembership(connections: Connections): Promise<Membership | undefined> {
+  const [row] = await connections.run((session) => session.query<MembershipRow>({ text: FIND }));
+  return row === undefined ? undefined : membershipFromRow(row);
+}
+
 export async function readStanding(connections: Connections): Promise<Standing> {
   const row = await connections.run((session) => readRow(session));
-  const { fenced, incarnation, tags } = row;
-  return { ...membershipFromRow(row), fenced, incarnation, tags: Number(tags) };
+  const { fenced, incarnation, has_tags: hasTags } = row;
+  return { ...membershipFromRow(row), fenced, incarnation, hasTags };
 }
 
 /** Records what `decide` makes of the record, under its lock; undefined leaves it. */
@@ -69,8 +77,8 @@ export async function writeMembership(
     session.transaction(async () => {
       const row = await readRow(session, " FOR UPDATE");
       if (row.fenced !== "") throw storeWentBack(row.fenced);
-      const { fenced, incarnation, tags } = row;
-      const found = { ...membershipFromRow(row), fenced, incarnation, tags: Number(tags) };
+      const { fenced, incarnation, has_tags: hasTags } = row;
+      const found = { ...membershipFromRow(row), fenced, incarnation, hasTags };
       const next = decide(found);
       if (next === undefined) return;
       await session.query({

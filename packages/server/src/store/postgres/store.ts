@@ -26,7 +26,14 @@ import { changes } from "./changes.ts";
 import { Connections } from "./connections.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
-import { pageOfRows, point, type Pointer, readStanding, type Standing } from "./membership.ts";
+import {
+  findMembership,
+  pageOfRows,
+  point,
+  type Pointer,
+  readStanding,
+  type Standing,
+} from "./membership.ts";
 import { migrations } from "./migrations/index.ts";
 import { listPeriods } from "./periods.ts";
 import { raise } from "./raise.ts";
@@ -76,9 +83,11 @@ export class PostgresStore implements Store, AcceptStore {
       const version = await connections.run(async (session) =>
         workableVersion(migrations, await appliedMigrations(session)),
       );
-      const standing = await readStanding(connections);
-      assertMembership(standing, config.place ?? ALONE);
-      return new PostgresStore(connections, config, version, standing.fleetId);
+      const place = config.place ?? ALONE;
+      // Without a record nothing is granted or changed, and it shows that there is none.
+      const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
+      assertMembership(membership, place);
+      return new PostgresStore(connections, config, version, membership.fleetId);
     } catch (error) {
       await connections.close();
       throw error;

@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { invalidField } from "@idmint/core";
 import { Connections } from "../postgres/connections.ts";
 import {
+  pageOfRows,
+  point,
   type Pointer,
-  type Standing,
   readStanding,
+  type Standing,
   writeMembership,
 } from "../postgres/membership.ts";
-import { pageOfRows, point } from "../postgres/membership.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { storeWentBack } from "../shared/failures.ts";
 import type { PlacedTag } from "../shared/place.ts";
@@ -92,7 +93,7 @@ export async function spreadStatus(config: SpreadConfig): Promise<readonly Datab
         fleetId: "",
         incarnation: "",
         fenced: "",
-        tags: 0,
+        hasTags: false,
       };
       return { ...nothing, name, illness, ...counts };
     } finally {
@@ -165,12 +166,12 @@ function planned(standings: ReadonlyMap<string, Standing>, names: readonly strin
 
 function assertFits(
   name: string,
-  { member, members, fleetId, tags }: Standing,
+  { member, members, fleetId, hasTags }: Standing,
   names: readonly string[],
   wanted: string,
 ): void {
   if (members.length === 0) {
-    if (tags === 0 || name === FIRST) return;
+    if (!hasTags || name === FIRST) return;
     throw refused(`adds database ${name}, which has tags of its own already`);
   }
   if (member !== name) throw refused(`calls a database ${name} that was made as ${member}`);

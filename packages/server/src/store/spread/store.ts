@@ -67,6 +67,8 @@ export class SpreadStore implements Store, AcceptStore {
     const names = [...databases.keys()].toSorted();
     let fleetId: string | undefined;
     const assertOurs = (store: PostgresStore): void => {
+      // One that has lost its record is let in: it refuses by itself, and keeps no others from serving.
+      if (store.fleetId === "") return;
       fleetId ??= store.fleetId;
       if (store.fleetId !== fleetId) throw ofAnotherFleet();
     };
