@@ -10,13 +10,25 @@ export interface Mutant {
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
 const service = "packages/server/src/service";
+const groupCommit = "packages/core/src/sequence/group-commit-state.ts";
+const commits = [
+  "packages/core/test/group-commit.model.test.ts",
+  "packages/core/test/group-commit.test.ts",
+];
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const coordination = "packages/coordination";
+const alarms = "packages/server/test/alarms/alarms.test.ts";
 
 const sqlite = "packages/server/src/store/sqlite";
 const postgres = "packages/server/src/store/postgres";
 const onSqlite = "packages/server/test/store/sqlite.test.ts";
+const redis = "packages/server/src/store/redis";
+const onRedis = "packages/server/test/store/redis/sequences.redis.test.ts";
+const counters = [
+  "packages/server/test/service/redis-sequence.model.test.ts",
+  "packages/server/test/service/redis-counters.redis.test.ts",
+];
 const onPostgres = "packages/server/test/store/postgres.pg.test.ts";
 const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
@@ -263,6 +275,85 @@ export const mutants: readonly Mutant[] = [
     tests: [onPostgres],
   },
   {
+    name: "store: a period has the date of the server's clock",
+    file: `${postgres}/grant.ts`,
+    find: `return { start, unit: period_unit,`,
+    replace: `return { start: new Date().toISOString().slice(0, 10), unit: period_unit,`,
+    tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
+  },
+  {
+    name: "store: the clock that ends periods is read before the lock is had",
+    file: `${postgres}/grant.ts`,
+    find: `SELECT clock_timestamp() AS now, count(*) FROM locked`,
+    replace: `SELECT statement_timestamp() AS now, count(*) FROM locked`,
+    tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
+  },
+  {
+    name: "redis: increment, then check",
+    file: `${redis}/scripts.ts`,
+    find: `if count > max - cur then return {'exhausted', has[5], has[6]} end
+if count > 0 then redis.call('HINCRBY', KEYS[1], 'cur', ARGV[2]) end`,
+    replace: `if count > 0 then redis.call('HINCRBY', KEYS[1], 'cur', ARGV[2]) end
+if count > max - cur then return {'exhausted', has[5], has[6]} end`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: ids are answered as Lua writes its numbers",
+    file: `${redis}/scripts.ts`,
+    find: `return {'issued', has[5], text(cur + count), has[6]}`,
+    replace: `return {'issued', has[5], tostring(cur + count), has[6]}`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: sequences count past 2^53",
+    file: `${service}/tag-settings.ts`,
+    find: `const max = isInRedis ? MAX_SAFE_ID : MAX_ID;`,
+    replace: `const max = MAX_ID;`,
+    tests: ["packages/server/test/service/tag-settings.test.ts"],
+  },
+  {
+    name: "redis: a master that followed another one meanwhile is believed",
+    file: `${redis}/scripts.ts`,
+    find: `if has[2] ~= run or has[3] ~= history then`,
+    replace: `if has[2] ~= run then`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: a script is sent again after a reconnect",
+    file: `${redis}/connection.ts`,
+    find: `      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,`,
+    replace: `      autoResendUnfulfilledCommands: true,
+      maxRetriesPerRequest: null,`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: Redis is raised before the store",
+    file: `${service}/redis-raise.ts`,
+    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+`,
+    replace: `  const place = await ports.readPlace(tag);
+  const ahead = { tag, generation: place.generation, max: place.floor + by };
+  await shardOf(ports, shard).sequences.raise(ahead);
+  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+`,
+    tests: counters,
+  },
+  {
+    name: "redis: two servers give it a new start from the same maximum",
+    file: `${service}/redis-sequence.ts`,
+    find: `          newGeneration: true,`,
+    replace: `          newGeneration: false,`,
+    tests: counters,
+  },
+  {
+    name: "redis: a new start below what the store had reserved",
+    file: `${service}/redis-sequence.ts`,
+    find: `shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),`,
+    replace: `shard.sequences.seed({ tag: name, generation, cur: this.#seen, max: floor, doubt }),`,
+    tests: counters,
+  },
+  {
     name: "service: a release is honoured twice",
     file: `${service}/release-tokens.ts`,
     find: `    this.#slots[slotOf(token)] = undefined;`,
@@ -311,6 +402,44 @@ export const mutants: readonly Mutant[] = [
       "packages/core/test/segment.test.ts",
       "packages/server/test/service/uniqueness.model.test.ts",
     ],
+  },
+  {
+    name: "group commit: the answer of any round trip serves the batch in flight",
+    file: groupCommit,
+    find: `  if (flight.phase !== "committing" || flight.token !== token) {
+    return [{ type: "wasted"`,
+    replace: `  if (flight.phase !== "committing") {
+    return [{ type: "wasted"`,
+    tests: commits,
+  },
+  {
+    name: "group commit: ids of an older epoch are answered",
+    file: groupCommit,
+    find: `if (ids.epoch < state.epoch) {`,
+    replace: `if (ids.epoch < 0n) {`,
+    tests: commits,
+  },
+  {
+    name: "group commit: calls in flight are not counted as waiting",
+    file: groupCommit,
+    find: `return waiting.size + inFlight;`,
+    replace: `return waiting.size + 0 * inFlight;`,
+    tests: ["packages/core/test/group-commit.test.ts"],
+  },
+  {
+    name: "group commit: ids of a call that ended go to the next one, which another one has",
+    file: groupCommit,
+    find: `    base += BigInt(count);
+`,
+    replace: ``,
+    tests: commits,
+  },
+  {
+    name: "service: a tag made again as another kind keeps the buffer it had",
+    file: `${service}/directory.ts`,
+    find: `if (kind.kind !== "segment") return false;`,
+    replace: `if (kind.kind !== "segment") return true;`,
+    tests: ["packages/server/test/service/directory.test.ts"],
   },
   {
     name: "a connection goes to the process that has the most",
@@ -434,5 +563,33 @@ redis.call('DEL', KEYS[1])`,
     find: `if (this.#sources.length > 1 && !this.#ids.isNew(`,
     replace: `if (this.#sources.length > 2 && !this.#ids.isNew(`,
     tests: [`${coordination}/test/signal/broadcast.redis.test.ts`],
+  },
+  {
+    name: "alarm: one that the webhook refused counts as delivered",
+    file: "packages/server/src/alarms/webhook.ts",
+    find: `if (!answer.ok) throw`,
+    replace: `if (answer.status >= 600) throw`,
+    tests: [alarms],
+  },
+  {
+    name: "alarm: a redirect is followed",
+    file: "packages/server/src/alarms/webhook.ts",
+    find: `redirect: "manual"`,
+    replace: `redirect: "follow"`,
+    tests: [alarms],
+  },
+  {
+    name: "alarm: the same one of several servers is delivered several times",
+    file: "packages/server/src/alarms/alarms.ts",
+    find: `if (isRecent(this.#delivered, key, clock.now())) return true;`,
+    replace: ``,
+    tests: ["packages/server/test/alarms/alarms.redis.test.ts"],
+  },
+  {
+    name: "signal: what is heard during a poll is forgotten",
+    file: `${service}/poll.ts`,
+    find: `const everyMs = this.#isHastened ? HASTE_MS : intervalMs;`,
+    replace: `const everyMs = intervalMs;`,
+    tests: ["packages/server/test/service/poll.test.ts"],
   },
 ];

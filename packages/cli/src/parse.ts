@@ -62,23 +62,24 @@ export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Par
   };
 }
 
-// The same units as the server's configuration takes.
+// The units of the server's configuration, and days.
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   m: 60_000,
   min: 60_000,
   h: 3_600_000,
+  d: 86_400_000,
 };
 const MAX_DURATION_MS = 24 * 3_600_000;
 
-/** A length of time with its unit, in milliseconds: 500ms, 90s, 15m, 24h. */
+/** A length of time with its unit, in milliseconds: 500ms, 90s, 15m, 24h, 400d. */
 export function duration(
   field: string,
   { minMs, maxMs }: { minMs: number; maxMs: number } = { minMs: 1, maxMs: MAX_DURATION_MS },
 ): Parser<number> {
   return (text) => {
-    const match = /^(\d{1,9})(ms|s|m|min|h)$/.exec(text);
+    const match = /^(\d{1,9})(ms|s|m|min|h|d)$/.exec(text);
     const unit = UNIT_MS[match?.[2] ?? ""];
     const value = unit === undefined ? Number.NaN : Number(match?.[1]) * unit;
     if (!(value >= minMs && value <= maxMs)) {
@@ -92,13 +93,29 @@ export function duration(
   };
 }
 
-/** Milliseconds in the largest unit that states them exactly. */
+/** Milliseconds in the largest unit that states them exactly; one day is 24h. */
 export function durationText(ms: number): string {
-  for (const unit of ["h", "m", "s"] as const) {
+  for (const unit of ["d", "h", "m", "s"] as const) {
     const size = UNIT_MS[unit] ?? 1;
-    if (ms >= size && ms % size === 0) return `${ms / size}${unit}`;
+    const least = unit === "d" ? 2 * size : size;
+    if (ms >= least && ms % size === 0) return `${ms / size}${unit}`;
   }
   return `${ms}ms`;
+}
+
+/** A time in UTC: 2026-01-01, or 2026-01-01T08:30:00Z with milliseconds if wished. */
+export function time(field: string): Parser<Date> {
+  return (text) => {
+    const isForm = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{3})?Z)?$/.test(text);
+    const value = new Date(isForm ? text : Number.NaN);
+    // 2026-02-30 would be read as a day in March.
+    const isThere = isForm && !Number.isNaN(value.getTime());
+    if (!isThere || !value.toISOString().startsWith(text.replace(/(?:\.\d{3})?Z$/, ""))) {
+      const example = "2026-01-01 or 2026-01-01T08:30:00Z";
+      throw invalidField(field, `must be a time in UTC such as ${example}, got "${text}"`);
+    }
+    return value;
+  };
 }
 
 /** The address of a server: host:port, or what gRPC names with a scheme of its own (dns:, unix:). */

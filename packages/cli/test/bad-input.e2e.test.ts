@@ -23,6 +23,7 @@ beforeAll(async () => {
   await ok("tag", "pause", "paused");
   await ok("tag", "create", "short", "--ceiling", "3");
   await ok("id", "next", "short", "--count", "3");
+  await ok("tag", "create", "daily", "--kind", "sequence", "--period", "day", "--time-zone", "UTC");
 });
 
 afterAll(async () => {
@@ -63,11 +64,29 @@ const CASES: readonly (readonly [args: string, fault: Fault])[] = [
   ["tag create a --max 1000000001", usage("--max")],
   ["tag create a --start 9223372036854775808", usage("--start")],
   ["tag create a --ceiling int16", usage("--ceiling")],
-  ["tag create a --kind ticket", usage("--kind")],
+  ["tag create a --kind nanoid", usage("--kind")],
+  ["tag create a --period day", usage("--period")],
+  ["tag create a --kind sequence --min 5", usage("--min")],
+  ["tag create a --kind sequence --period hour", usage("--period")],
+  ["tag create a --kind sequence --period day --time-zone UTC --keep-for 12h", usage("--keep-for")],
+  ["tag create a --kind sequence --backend etcd", usage("--backend")],
+  ["tag create a --kind sequence --backend redis --step 0", usage("--step")],
+  ["tag create a --kind redis-snowflake --shard 4096", usage("--shard")],
+  ["tag create a --kind redis-snowflake --shard -1", usage("--shard")],
+  ["tag create a --kind redis-snowflake --time-origin 2026-02-30", usage("--time-origin")],
+  ["tag create a --kind redis-snowflake --slots 3", usage("--slots")],
+  ["tag create a --kind ticket --slots 1025", usage("--slots")],
+  ["tag create a --kind ticket --step 7", usage("--step")],
   ["tag create a --order sideways", usage("--order")],
   ["tag create a --hold-for 15", usage("--hold-for")],
   ["tag create a --max-age 25h", usage("--max-age")],
   ["tag update demo", usage("update")],
+  ["tag update demo --backend redis", usage("--backend")],
+  ["tag update demo --min 5 --keep-for 3d", usage("--keep-for")],
+  ["tag periods", usage("NAME")],
+  ["tag periods daily --limit 10001", usage("--limit")],
+  ["tag move daily", usage("--to")],
+  ["tag move --to b", usage("NAME")],
   ["tag advance demo", usage("--floor")],
   ["tag advance demo --floor 0", usage("--floor")],
   ["tag delete demo", usage("--yes")],
@@ -91,6 +110,27 @@ const CASES: readonly (readonly [args: string, fault: Fault])[] = [
   ["tag create a --order strict", usage("tag.order")],
   ["tag create a --min 10 --max 5", usage("tag.segment.min")],
   ["tag create a --start 100 --ceiling 50", usage("tag.segment.start")],
+  ["tag create a --kind sequence --order unordered", usage("tag.order")],
+  ["tag create a --kind sequence --period day", usage("tag.sequence.time_zone")],
+  ["tag create a --kind sequence --time-zone UTC", usage("tag.sequence.time_zone")],
+  [
+    "tag create a --kind sequence --period day --time-zone Mars/Base",
+    usage("tag.sequence.time_zone"),
+  ],
+  ["tag create a --kind sequence --keep-for 3d", usage("tag.sequence.keep_for")],
+  ["tag create a --kind sequence --step 7", usage("tag.sequence.step")],
+  [
+    "tag create a --kind sequence --start 2 --period day --time-zone UTC",
+    usage("tag.sequence.start"),
+  ],
+  ["tag create a --kind sequence --backend redis", usage("tag.sequence.backend")],
+  ["tag create a --kind redis-snowflake", usage("tag.redis_snowflake")],
+  [
+    "tag create a --kind redis-snowflake --time-origin 2999-01-01",
+    usage("tag.redis_snowflake.time_origin", "tag.redis_snowflake"),
+  ],
+  ["tag create a --kind ticket", usage("tag.ticket")],
+  ["tag create daily", fault(1, "TAG_EXISTS")],
   [`tag create a --description ${"d".repeat(257)}`, usage("tag.description")],
   ["tag create demo --min 7", fault(1, "TAG_EXISTS")],
   ["tag get no-such-tag", fault(3, "TAG_NOT_FOUND")],
@@ -99,6 +139,15 @@ const CASES: readonly (readonly [args: string, fault: Fault])[] = [
   ["tag update demo --min 5 --etag stale", fault(1, "ETAG_MISMATCH")],
   ["tag update demo --ceiling js", fault(1, "FIELD_IMMUTABLE")],
   ["tag update demo --max 5", usage("tag.segment.min")],
+  ["tag update daily --hold-for 5m", usage("update_mask")],
+  ["tag update daily --step 7", usage("tag.sequence.step")],
+  ["tag update demo --keep-for 3d", usage("update_mask")],
+  ["tag periods no-such-tag", fault(3, "TAG_NOT_FOUND")],
+  ["tag periods _x", usage("name")],
+  ["tag periods daily --page-token nonsense", usage("page_token")],
+  ["tag periods demo", fault(1, "WRONG_KIND")],
+  ["tag move daily --to b", usage("shard")],
+  ["tag move no-such-tag --to b", usage("shard")],
   ["tag advance short --floor 4", usage("floor")],
   ["tag advance demo --floor 2000000000000", usage("floor")],
   ["tag advance no-such-tag --floor 5", fault(3, "TAG_NOT_FOUND")],
@@ -142,6 +191,6 @@ test("nothing that was refused has changed anything", async () => {
     env: { IDMINT_ADDRESS: server.grpcAddress },
   });
   const { tags } = JSON.parse(out) as { tags: { name: string; segment: { min: number } }[] };
-  expect(tags.map(({ name }) => name)).toEqual(["demo", "paused", "short"]);
-  expect(tags[0]?.segment.min).toBe(1_000);
+  expect(tags.map(({ name }) => name)).toEqual(["daily", "demo", "paused", "short"]);
+  expect(tags[1]?.segment.min).toBe(1_000);
 });

@@ -42,6 +42,7 @@ test("a tag lives its whole life from a shell", async () => {
     createTime: TIME,
     updateTime: TIME,
     etag: expect.any(String) as string,
+    period: "",
   };
   expect(await json("tag", "create", "life")).toEqual({ tag: made });
   expect(await json("tag", "create", "life")).toEqual({ tag: made });
@@ -99,6 +100,50 @@ test("the text of a tag is rows, and of many tags a table", async () => {
     ["text-b", "segment", "unordered", "active"],
     [""],
   ]);
+});
+
+test("a sequence of days is made, drawn from, looked at and updated from a shell", async () => {
+  const settings = "--kind sequence --period day --time-zone Asia/Shanghai --keep-for 400d";
+  const { tag: made } = (await json("tag", "create", "daily", ...settings.split(" "))) as {
+    tag: Record<string, unknown>;
+  };
+  expect(made).toMatchObject({
+    order: "ORDER_STRICT",
+    period: "",
+    sequence: {
+      start: "1",
+      period: "PERIOD_UNIT_DAY",
+      timeZone: "Asia/Shanghai",
+      keepFor: "34560000s",
+      backend: "SEQUENCE_BACKEND_STORE",
+      step: 0,
+      shard: "",
+    },
+  });
+  const { out } = await idmint("id", "next", "daily");
+  expect(out).toMatch(/^20\d{6}-\d+\n$/);
+  const { periodIds } = (await json("id", "next", "daily", "-n", "3")) as {
+    periodIds: { period: string; id: string; text: string }[];
+  };
+  for (const { period, id, text } of periodIds) {
+    expect(text).toBe(`${period.replaceAll("-", "")}-${id}`);
+  }
+  const { tag } = (await json("tag", "get", "daily")) as { tag: { period: string } };
+  expect(tag.period).toBe(periodIds.at(-1)?.period);
+  const updated = await idmint("tag", "update", "daily", "--keep-for", "800d");
+  expect(updated.out).toMatch(/^keep for +800d$/m);
+  expect(await json("tag", "periods", "daily")).toEqual({ periods: [], nextPageToken: "" });
+  expect((await idmint("tag", "periods", "daily")).out).toBe("PERIOD  LAST ID  ENDED\n");
+});
+
+test("a sequence without periods counts one by one", async () => {
+  await json("tag", "create", "strict", "--kind", "sequence", "--start", "7");
+  expect(await json("id", "next", "strict", "-n", "3")).toEqual({
+    tag: "strict",
+    ids: ["7", "8", "9"],
+  });
+  const { exitCode, err } = await idmint("tag", "update", "strict", "--start", "50");
+  expect([exitCode, err.includes("FIELD_IMMUTABLE")]).toEqual([1, true]);
 });
 
 test.each([

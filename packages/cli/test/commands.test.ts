@@ -1,6 +1,18 @@
-import type { GenerateIdsRequest, ListTagsRequest, UpdateTagRequest } from "@idmint/proto";
+import {
+  type CreateTagRequest,
+  GenerateIdResponse,
+  type GenerateIdsRequest,
+  GenerateIdsResponse,
+  type ListPeriodsRequest,
+  type ListTagsRequest,
+  type MoveTagRequest,
+  Order,
+  PeriodUnit,
+  SequenceBackend,
+  type UpdateTagRequest,
+} from "@idmint/proto";
 import { onTestFinished, expect, test } from "vitest";
-import { idmint, type Play, playServer, refusal, someTag } from "./support.ts";
+import { idmint, type Play, playServer, refusal, sequenceTag, someTag } from "./support.ts";
 
 async function against(play: Play, ...args: string[]) {
   const { address, stop } = await playServer(play);
@@ -13,7 +25,7 @@ function counting(): { play: Play; requests: GenerateIdsRequest[] } {
   const requests: GenerateIdsRequest[] = [];
   let last = 2n ** 53n - 3n;
   const play: Play = {
-    generateId: () => ({ id: ++last, epoch: 1n }),
+    generateId: () => GenerateIdResponse.create({ id: ++last, epoch: 1n }),
     generateIds: (request: GenerateIdsRequest) => {
       requests.push(request);
       const base = last + 1n;
@@ -24,7 +36,7 @@ function counting(): { play: Play; requests: GenerateIdsRequest[] } {
         { base, increment: 1, count: half },
         { base: base + BigInt(half), increment: 1, count: request.count - half },
       ];
-      return { segments, ids: [], epoch: 1n };
+      return GenerateIdsResponse.create({ segments, epoch: 1n });
     },
   };
   return { play, requests };
@@ -151,6 +163,184 @@ test("update sends only what was given", async () => {
     etag: "e",
     kind: { value: { holdFor: { seconds: 1n, nanos: 500_000_000 } } },
   });
+});
+
+/** What `tag create` or `tag update` sent, and what it ended with. */
+async function sent(line: string, tag = someTag("a")) {
+  const requests: Partial<CreateTagRequest & UpdateTagRequest>[] = [];
+  const note = (request: CreateTagRequest | UpdateTagRequest) => {
+    requests.push(request);
+    return { tag: request.tag };
+  };
+  const play: Play = { createTag: note, updateTag: note, getTag: () => ({ tag }) };
+  const { exitCode, err } = await against(play, ...line.split(" "));
+  return { exitCode, err, requests };
+}
+
+test.each([
+  [
+    "--kind sequence --period day --time-zone Asia/Shanghai --keep-for 400d",
+    {
+      $case: "sequence",
+      value: {
+        start: 0n,
+        period: PeriodUnit.DAY,
+        timeZone: "Asia/Shanghai",
+        keepFor: { seconds: 34_560_000n, nanos: 0 },
+        backend: SequenceBackend.UNSPECIFIED,
+        step: 0,
+        shard: "",
+      },
+    },
+  ],
+  [
+    "--kind sequence --backend redis --step 500 --start 7",
+    {
+      $case: "sequence",
+      value: {
+        start: 7n,
+        period: PeriodUnit.UNSPECIFIED,
+        timeZone: "",
+        keepFor: undefined,
+        backend: SequenceBackend.REDIS,
+        step: 500,
+        shard: "",
+      },
+    },
+  ],
+  [
+    "--kind redis-snowflake --shard 60 --time-origin 2026-01-01",
+    {
+      $case: "redisSnowflake",
+      value: {
+        shard: 60,
+        timeOrigin: new Date("2026-01-01T00:00:00Z"),
+        endTime: undefined,
+        redisShard: "",
+      },
+    },
+  ],
+  ["--kind ticket --slots 60", { $case: "ticket", value: { start: 0n, slots: 60 } }],
+])("tag create %s sends a tag of that kind", async (line, kind) => {
+  const { exitCode, err, requests } = await sent(`tag create a ${line}`);
+  expect([exitCode, err]).toEqual([0, ""]);
+  expect(requests[0]?.tag?.kind).toEqual(kind);
+  expect(requests[0]?.tag?.order).toBe(Order.UNSPECIFIED);
+});
+
+test.each([
+  ["tag create a --period day", "--period", "--kind sequence"],
+  ["tag create a --kind sequence --hold-for 5m", "--hold-for", "--kind segment"],
+  ["tag create a --kind sequence --shard 3", "--shard", "--kind redis-snowflake"],
+  [
+    "tag create a --kind redis-snowflake --start 3",
+    "--start",
+    "--kind segment or --kind sequence or --kind ticket",
+  ],
+  ["tag create a --kind ticket --time-zone UTC", "--time-zone", "--kind sequence"],
+  ["tag create a --slots 4", "--slots", "--kind ticket"],
+])("%s is refused before any call, with the flag and the kind that has it", async (...row) => {
+  const [line, flag, wayOut] = row;
+  const { exitCode, err, requests } = await sent(line);
+  expect([exitCode, requests]).toEqual([2, []]);
+  expect(err).toContain(`${flag} is for ${wayOut}, and this tag is of kind`);
+});
+
+test("update of a sequence names its fields, and --start is that of the tag's kind", async () => {
+  const keep = await sent("tag update a --keep-for 800d --description x");
+  expect(keep.requests[0]).toMatchObject({
+    updateMask: ["description", "sequence.keep_for"],
+    tag: { kind: { $case: "sequence", value: { keepFor: { seconds: 69_120_000n } } } },
+  });
+  const segment = await sent("tag update a --start 5");
+  expect(segment.requests[0]?.updateMask).toEqual(["segment.start"]);
+  const sequence = await sent("tag update a --start 5", sequenceTag("a"));
+  expect(sequence.requests[0]).toMatchObject({
+    updateMask: ["sequence.start"],
+    tag: { kind: { $case: "sequence", value: { start: 5n } } },
+  });
+  const both = await sent("tag update a --min 5 --step 7");
+  expect([both.exitCode, both.requests]).toEqual([2, []]);
+  expect(both.err).toContain("--step cannot be changed together with --min");
+  const ticket = { $case: "ticket", value: { start: 1n, slots: 60 } } as const;
+  const other = await sent("tag update a --start 5", { ...someTag("a"), kind: ticket });
+  expect([other.exitCode, other.requests]).toEqual([2, []]);
+  expect(other.err).toContain("--start cannot be changed for tags of kind ticket");
+});
+
+test("ids of a tag with periods are printed with their period", async () => {
+  let last = 0n;
+  const period = "2026-11-21";
+  const play: Play = {
+    generateId: () => GenerateIdResponse.create({ id: ++last, period, text: `20261121-${last}` }),
+    generateIds: ({ count }: GenerateIdsRequest) => {
+      const segments = [{ base: last + 1n, increment: 1, count }];
+      last += BigInt(count);
+      return GenerateIdsResponse.create({ segments, period });
+    },
+  };
+  expect((await against(play, "id", "next", "a")).out).toBe("20261121-1\n");
+  expect((await against(play, "id", "next", "a", "-n", "2")).out).toBe("20261121-2\n20261121-3\n");
+  const { out } = await against(play, "id", "next", "a", "-n", "2", "--json");
+  expect(JSON.parse(out)).toEqual({
+    tag: "a",
+    periodIds: [
+      { period, id: "4", text: "20261121-4" },
+      { period, id: "5", text: "20261121-5" },
+    ],
+  });
+});
+
+test("ended periods are paged until the limit", async () => {
+  const sizes: number[] = [];
+  const play: Play = {
+    listPeriods: ({ name, pageSize, pageToken }: ListPeriodsRequest) => {
+      expect(name).toBe("invoice");
+      sizes.push(pageSize);
+      const first = Number(pageToken === "" ? 0 : pageToken);
+      const periods = Array.from({ length: pageSize }, (_, index) => ({
+        period: `p${first + index}`,
+        lastId: 2n ** 53n + 1n,
+        endTime: new Date("2026-11-21T16:00:00Z"),
+      }));
+      return { periods, nextPageToken: String(first + pageSize) };
+    },
+  };
+  const text = await against(play, "tag", "periods", "invoice", "--limit", "1");
+  expect(text.out).toBe(
+    "PERIOD  LAST ID           ENDED\np0      9007199254740993  2026-11-21T16:00:00.000Z\n",
+  );
+  expect(text.err).toContain("--page-token 1");
+  sizes.length = 0;
+  const json = await against(play, "tag", "periods", "invoice", "--limit", "1500", "--json");
+  expect(sizes).toEqual([1_000, 500]);
+  const { periods, nextPageToken } = JSON.parse(json.out) as {
+    periods: unknown[];
+    nextPageToken: string;
+  };
+  expect([periods.length, nextPageToken]).toEqual([1_500, "1500"]);
+  expect(periods[0]).toEqual({
+    period: "p0",
+    lastId: "9007199254740993",
+    endTime: "2026-11-21T16:00:00.000Z",
+  });
+});
+
+test("a move names the shard, and forces only when told to", async () => {
+  const requests: MoveTagRequest[] = [];
+  const play: Play = {
+    moveTag: (request: MoveTagRequest) => {
+      requests.push(request);
+      return { tag: sequenceTag("a") };
+    },
+  };
+  const { exitCode, out } = await against(play, "tag", "move", "a", "--to", "b");
+  expect([exitCode, out]).toEqual([0, expect.stringMatching(/^redis shard +a$/m)]);
+  await against(play, "tag", "move", "a", "--to", "b", "--force", "--etag", "e");
+  expect(requests).toEqual([
+    { name: "a", shard: "b", force: false, etag: "" },
+    { name: "a", shard: "b", force: true, etag: "e" },
+  ]);
 });
 
 const HEALTHY = {

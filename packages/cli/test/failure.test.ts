@@ -10,8 +10,10 @@ test("every reason has the exit code of its kind", () => {
   expect(byExit["2"]).toEqual(["INVALID_ARGUMENT"]);
   expect(byExit["3"]).toEqual(["TAG_NOT_FOUND"]);
   expect(byExit["4"]?.toSorted()).toEqual([
+    "CLOCK_MOVED_BACKWARDS",
     "DEADLINE_EXCEEDED",
     "DRAINING",
+    "MAX_NOT_RAISED",
     "SEGMENT_NOT_READY",
     "SERVER_UNAVAILABLE",
     "STORE_UNAVAILABLE",

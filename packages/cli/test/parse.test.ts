@@ -1,6 +1,15 @@
 import { IdmintError } from "@idmint/core";
 import { expect, test } from "vitest";
-import { address, ceiling, duration, durationText, id, oneOf, smallNumber } from "../src/parse.ts";
+import {
+  address,
+  ceiling,
+  duration,
+  durationText,
+  id,
+  oneOf,
+  smallNumber,
+  time,
+} from "../src/parse.ts";
 
 function violation(parse: () => unknown): string {
   try {
@@ -85,14 +94,50 @@ test("a time needs a unit and keeps to its limits", () => {
   }
 });
 
+test("long times are days", () => {
+  const parse = duration("--keep-for", { minMs: 86_400_000, maxMs: 3_650 * 86_400_000 });
+  expect(["1d", "24h", "400d", "3650d"].map(parse)).toEqual([
+    86_400_000, 86_400_000, 34_560_000_000, 315_360_000_000,
+  ]);
+  for (const text of ["0d", "23h", "3651d", "1.5d", "1y"]) {
+    expect(violation(() => parse(text))).toContain("from 24h to 3650d");
+  }
+});
+
+test("a time of the calendar is in UTC, and there", () => {
+  const parse = time("--time-origin");
+  expect(parse("2026-01-01").getTime()).toBe(Date.UTC(2026, 0, 1));
+  expect(parse("2024-02-29T23:59:59Z").getTime()).toBe(Date.UTC(2024, 1, 29, 23, 59, 59));
+  expect(parse("2026-01-01T08:30:00.125Z").getTime()).toBe(Date.UTC(2026, 0, 1, 8, 30, 0, 125));
+  for (const text of [
+    "",
+    "yesterday",
+    "2026",
+    "2026-1-1",
+    "2026-13-01",
+    "2026-02-30",
+    "2026-01-01T08:30",
+    "2026-01-01T08:30:00",
+    "2026-01-01T08:30:00+08:00",
+    "2026-01-01T24:00:00Z",
+    "2026-01-01T08:60:00Z",
+    "+012026-01-01",
+  ]) {
+    expect(violation(() => parse(text))).toContain("--time-origin must be a time in UTC such as");
+  }
+});
+
 test("a time is shown in the largest unit that states it exactly", () => {
-  expect([1, 1_000, 90_000, 900_000, 86_400_000, 1_500].map(durationText)).toEqual([
+  const times = [1, 1_000, 90_000, 900_000, 86_400_000, 1_500, 172_800_000, 90_000_000];
+  expect(times.map(durationText)).toEqual([
     "1ms",
     "1s",
     "90s",
     "15m",
     "24h",
     "1500ms",
+    "2d",
+    "25h",
   ]);
 });
 

@@ -8,7 +8,13 @@ import {
   type UntypedHandleCall,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { IdServiceService, NodeServiceService, Tag, TagServiceService } from "@idmint/proto";
+import {
+  IdServiceService,
+  NodeServiceService,
+  SequenceKind,
+  Tag,
+  TagServiceService,
+} from "@idmint/proto";
 import { HealthService } from "@idmint/proto/health";
 import { type Any, BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { run } from "../src/program.ts";
@@ -135,4 +141,10 @@ export function someTag(name: string, floor = 0n): Tag {
     updateTime: new Date("2026-01-02T03:04:06Z"),
     etag: "e1",
   });
+}
+
+/** A sequence that counts in Redis, as a server answers it. */
+export function sequenceTag(name: string): Tag {
+  const value = SequenceKind.create({ start: 1n, backend: 2, step: 10_000, shard: "a" });
+  return { ...someTag(name), order: 3, kind: { $case: "sequence", value } };
 }

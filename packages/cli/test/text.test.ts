@@ -1,8 +1,8 @@
-import { Tag } from "@idmint/proto";
+import { SequenceKind, Tag } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { columns, plain } from "../src/table.ts";
 import { tagJson, tagTable, tagText } from "../src/tag-text.ts";
-import { someTag } from "./support.ts";
+import { sequenceTag, someTag } from "./support.ts";
 
 test("columns are as wide as their widest cell, and lines end without spaces", () => {
   expect(
@@ -49,6 +49,80 @@ test("the text of a tag uses the words that are typed", () => {
   expect(text).toContain("\ndescription  a\\u001bb\nraised       yes\n");
 });
 
+const KINDS: readonly Tag[] = [
+  sequenceTag("redis"),
+  {
+    ...someTag("days"),
+    order: 3,
+    period: "2026-11-21",
+    kind: {
+      $case: "sequence",
+      value: SequenceKind.create({
+        start: 1n,
+        period: 1,
+        timeZone: "Asia/Shanghai",
+        keepFor: { seconds: 34_560_000n, nanos: 0 },
+        backend: 1,
+      }),
+    },
+  },
+  {
+    ...someTag("flake"),
+    kind: {
+      $case: "redisSnowflake",
+      value: {
+        shard: 60,
+        timeOrigin: new Date("2026-01-01T00:00:00Z"),
+        endTime: new Date("2095-09-07T15:47:35.551Z"),
+        redisShard: "a",
+      },
+    },
+  },
+  { ...someTag("ticket"), kind: { $case: "ticket", value: { start: 1n, slots: 60 } } },
+];
+
+test("each kind shows its own settings, in the words that are typed", () => {
+  const [redis = "", days = "", flake = "", ticket = ""] = KINDS.map((tag) => tagText(tag));
+  expect(redis).toMatch(/^kind +sequence\norder +strict\n/m);
+  expect(redis).toMatch(/^start +1\nbackend +redis\nstep +10000\nredis shard +a\nepoch /m);
+  expect(days).toMatch(
+    /^backend +store\nperiod +day\ntime zone +Asia\/Shanghai\nkeep for +400d\npresent period +2026-11-21\nepoch /m,
+  );
+  expect(flake).toMatch(/^kind +redis-snowflake$/m);
+  expect(flake).toMatch(
+    /^shard +60\ntime origin +2026-01-01T00:00:00.000Z\nends at +2095-09-07T15:47:35.551Z\nredis shard +a\nepoch /m,
+  );
+  expect(ticket).toMatch(/^kind +ticket$/m);
+  expect(ticket).toMatch(/^start +1\nslots +60\nepoch /m);
+});
+
+test("a list says in one word what tells tags of a kind apart", () => {
+  const lines = tagTable([someTag("plain"), ...KINDS])
+    .trimEnd()
+    .split("\n")
+    .slice(1);
+  expect(lines.map((line) => line.split(/ +/)).map((cells) => [cells[1], cells[7]])).toEqual([
+    ["segment", "-"],
+    ["sequence", "redis:a"],
+    ["sequence", "day:Asia/Shanghai"],
+    ["redis-snowflake", "shard:60"],
+    ["ticket", "slots:60"],
+  ]);
+});
+
+test("the JSON of every kind is proto3 JSON: reading it back gives the same tag", () => {
+  for (const tag of KINDS) {
+    const json = tagJson(tag) as { sequence?: { keepFor: unknown } };
+    if (json.sequence !== undefined) {
+      expect(json.sequence.keepFor).toBe(tag.name === "days" ? "34560000s" : null);
+      json.sequence.keepFor = tag.name === "days" ? { seconds: "34560000" } : null;
+    }
+    expect(Tag.fromJSON(json)).toEqual(tag);
+  }
+});
+
 test("the list of no tags is its heading", () => {
-  expect(tagTable([])).toBe("NAME  KIND  ORDER  STATE  FLOOR  CEILING  EPOCH  DESCRIPTION\n");
+  expect(tagTable([])).toBe(
+    "NAME  KIND  ORDER  STATE  FLOOR  CEILING  EPOCH  SETTINGS  DESCRIPTION\n",
+  );
 });

@@ -11,17 +11,37 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+/** An id of a sequence that starts again every period: unique together with the period, and as `text` by itself. */
+export interface PeriodId {
+  /** As 2026-11-21, 2026-W47, 2026-11 or 2026. */
+  readonly period: string;
+  /** Strictly increasing within the period, from 1 on. */
+  readonly id: bigint;
+  /** Period and id, as 20261121-1, 2026W47-1, 202611-1 or 2026-1. */
+  readonly text: string;
+  /** When the period ends, by the store's clock. */
+  readonly endsAt: Date;
+}
+
 /**
  * The ids of one tag. Every method that answers ids answers each id once, never the same twice, whoever else asks.
  *
+ * Of which kind a tag is, the servers say at its first use. Ids of kind segment are held in memory. Those of all others
+ * (sequence, redis_snowflake, ticket) never are: calls for them that come together share one request, and what needs ids
+ * in memory (`nextSync` and its like, `warm`) is refused with WRONG_KIND.
+ *
  * Errors are IdmintError: `retryable` ones (SEGMENT_NOT_READY, SERVER_UNAVAILABLE) may be tried again later,
- * TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED and CLIENT_CLOSED say what must change first.
+ * TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND and CLIENT_CLOSED say what must change first.
  */
 export interface IdTag extends AsyncIterable<bigint> {
   /** The tag's name. */
   readonly name: string;
 
-  /** The next id. From memory where one is ready, otherwise it waits for the servers until the deadline. */
+  /**
+   * The next id. From memory where one is ready, otherwise it waits for the servers until the deadline. An id of a sequence
+   * is larger than every one that was answered before this call, to whomever. Tags with periods refuse it with WRONG_KIND:
+   * their ids are unique with their period only, see `nextPeriodId`.
+   */
   next(options?: CallOptions): Promise<bigint>;
   /** The next id in decimal. */
   nextString(options?: CallOptions): Promise<string>;
@@ -30,6 +50,12 @@ export interface IdTag extends AsyncIterable<bigint> {
    * and stands in the error's `metadata.id`.
    */
   nextNumber(options?: CallOptions): Promise<number>;
+
+  /**
+   * The next id of a sequence that starts again every period, with its period: at or after the period of every answer
+   * before this call, and larger within it. Rejects with WRONG_KIND for tags without periods.
+   */
+  nextPeriodId(options?: CallOptions): Promise<PeriodId>;
 
   /**
    * The next id, without waiting: what synchronous code needs, such as a default value of an ORM. Throws
@@ -44,7 +70,8 @@ export interface IdTag extends AsyncIterable<bigint> {
 
   /**
    * `count` ids as segments: `base`, `base + increment`, …, `count` of them each; `idsOf(segments)` lists them. All or
-   * nothing. Range: 1 … 1,000,000,000 and the server's own limit (10,000,000 by default).
+   * nothing. Range: 1 … 1,000,000,000 and the server's own limit (10,000,000 by default, and never more for kinds that are
+   * not held in memory). Sequences refuse it with WRONG_KIND: an id used later than it was taken is out of order.
    */
   take(count: number, options?: CallOptions): Promise<readonly Segment[]>;
 

@@ -11,6 +11,8 @@ import { IdmintError } from "@idmint/core";
 import {
   type AllocateSegmentRequest,
   type AllocateSegmentResponse,
+  type GenerateIdsRequest,
+  type GenerateIdsResponse,
   IdServiceClient,
   type ReleaseSegmentRequest,
   type ReleaseSegmentResponse,
@@ -30,6 +32,11 @@ export interface Transport {
     request: AllocateSegmentRequest,
     timeoutMs: number,
   ): Promise<AllocateSegmentResponse>;
+  generate(
+    endpoint: number,
+    request: GenerateIdsRequest,
+    timeoutMs: number,
+  ): Promise<GenerateIdsResponse>;
   release(
     endpoint: number,
     request: ReleaseSegmentRequest,
@@ -92,6 +99,16 @@ export class GrpcTransport implements Transport {
   ): Promise<AllocateSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (client, options, done) =>
       client.allocateSegment(request, NO_METADATA, options, done),
+    );
+  }
+
+  generate(
+    endpoint: number,
+    request: GenerateIdsRequest,
+    timeoutMs: number,
+  ): Promise<GenerateIdsResponse> {
+    return this.#call(endpoint, timeoutMs, (client, options, done) =>
+      client.generateIds(request, NO_METADATA, options, done),
     );
   }
 

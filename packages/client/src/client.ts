@@ -110,7 +110,7 @@ export class BufferedIdClient implements IdClient {
   #makeContext(): TagContext {
     const { addresses, rpcDeadlineMs, deadlineMs, maxAgeMs } = this.#options;
     const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
-    const { clock, timers, random } = this.#runtime;
+    const { clock, timers, random, afterTurn } = this.#runtime;
     const emit = (event: IdClientEvent): void => this.#emit(event);
     return {
       clock,
@@ -121,6 +121,8 @@ export class BufferedIdClient implements IdClient {
         emit,
         assertUsable: () => this.#assertUsable(),
       }),
+      afterTurn,
+      emit,
       deadlineMs,
       maxAgeMs,
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },

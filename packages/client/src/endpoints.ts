@@ -1,5 +1,10 @@
 import { type Clock, IdmintError, type Random } from "@idmint/core";
-import type { AllocateSegmentRequest, AllocateSegmentResponse } from "@idmint/proto";
+import type {
+  AllocateSegmentRequest,
+  AllocateSegmentResponse,
+  GenerateIdsRequest,
+  GenerateIdsResponse,
+} from "@idmint/proto";
 import type { Transport } from "./channel.ts";
 import {
   type EndpointEvent,
@@ -21,8 +26,8 @@ export interface EndpointsPorts {
 }
 
 /** An answer, where it came from, and when its request was sent, on the clock. */
-export interface Answered {
-  readonly answer: AllocateSegmentResponse;
+export interface Answered<A> {
+  readonly answer: A;
   readonly endpoint: number;
   readonly sentAtMs: number;
 }
@@ -49,31 +54,58 @@ export class Endpoints {
     return rendezvousOrder(this.#addresses, tag);
   }
 
-  /**
-   * Asks for a segment: each endpoint of one plan at most once. `accept` turns an answer into the result; the retryable
-   * error it throws for an answer that cannot be used sends the request on, without a mark against the endpoint.
-   */
-  async allocate<T>(
+  /** Asks for a segment; see `#ask`. */
+  allocate<T>(
     preference: readonly number[],
     request: AllocateSegmentRequest,
-    accept: (answered: Answered) => T,
+    accept: (answered: Answered<AllocateSegmentResponse>) => T,
   ): Promise<T> {
-    const { transport, clock, assertUsable } = this.#ports;
+    const { transport } = this.#ports;
+    const send = (endpoint: number): Promise<AllocateSegmentResponse> =>
+      transport.allocate(endpoint, request, this.#rpcDeadlineMs);
+    return this.#ask(preference, send, accept);
+  }
+
+  /** Asks for ids that nobody holds in memory; see `#ask`. */
+  generate<T>(
+    preference: readonly number[],
+    request: GenerateIdsRequest,
+    accept: (answered: Answered<GenerateIdsResponse>) => T,
+  ): Promise<T> {
+    const { transport } = this.#ports;
+    const send = (endpoint: number): Promise<GenerateIdsResponse> =>
+      transport.generate(endpoint, request, this.#rpcDeadlineMs);
+    return this.#ask(preference, send, accept);
+  }
+
+  /**
+   * Sends one request: to each endpoint of one plan at most once. `accept` turns an answer into the result; the retryable
+   * error it throws for an answer that cannot be used sends the request on, without a mark against the endpoint.
+   */
+  async #ask<A, T>(
+    preference: readonly number[],
+    send: (endpoint: number) => Promise<A>,
+    accept: (answered: Answered<A>) => T,
+  ): Promise<T> {
+    const { clock, assertUsable } = this.#ports;
     const plan = planLoad(this.#state, preference, clock.now());
     if (plan.probe !== undefined) void this.#probe(plan.probe);
     let failure: IdmintError | undefined;
     for (const endpoint of plan.attempts) {
       assertUsable();
       const sentAtMs = clock.now();
-      let answer: AllocateSegmentResponse;
+      let answer: A;
       try {
-        answer = await transport.allocate(endpoint, request, this.#rpcDeadlineMs);
+        answer = await send(endpoint);
       } catch (thrown) {
         // A call that `close` cancelled says nothing about its endpoint.
         assertUsable();
         failure = IdmintError.from(thrown);
+        if (!isOfEndpoint(failure)) {
+          if (failure.reason !== "CLIENT_CLOSED") this.#note({ type: "answered", endpoint });
+          throw failure;
+        }
         this.#noteFailure(endpoint, failure);
-        if (!failure.retryable) throw failure;
         continue;
       }
       this.#note({ type: "answered", endpoint });
@@ -88,11 +120,6 @@ export class Endpoints {
   }
 
   #noteFailure(endpoint: number, error: IdmintError): void {
-    // Whoever refuses for another reason is there and well.
-    if (!error.retryable) {
-      if (error.reason !== "CLIENT_CLOSED") this.#note({ type: "answered", endpoint });
-      return;
-    }
     const nowMs = this.#ports.clock.now();
     const jitter = this.#ports.random();
     const retryAfterMs = error.retryAfterMs ?? 0;
@@ -120,4 +147,12 @@ export class Endpoints {
       });
     }
   }
+}
+
+/**
+ * Whether another endpoint may do better. Whoever refuses for a reason that does not pass by itself is there and well; and
+ * the maximum of a sequence is the same whichever server is asked.
+ */
+function isOfEndpoint(error: IdmintError): boolean {
+  return error.retryable && error.reason !== "MAX_NOT_RAISED";
 }

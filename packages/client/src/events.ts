@@ -26,5 +26,13 @@ type ReleaseOutcome =
       readonly error: IdmintError;
     };
 
+/** The servers said of which kind a tag is, and that its ids cannot be held in memory: calls for them ask a server. */
+interface KindLearned {
+  readonly type: "kind-learned";
+  readonly tag: string;
+  /** As in the proto: sequence, redis_snowflake, ticket. */
+  readonly kind: string;
+}
+
 /** What the SDK tells `onEvent`: for logs and metrics, never needed for correct use. */
-export type IdClientEvent = BufferEvent | EndpointChange | ReleaseOutcome;
+export type IdClientEvent = BufferEvent | EndpointChange | KindLearned | ReleaseOutcome;

@@ -7,7 +7,7 @@ export {
   type Reason,
   type Segment,
 } from "@idmint/core";
-export type { CallOptions, IdClient, IdTag } from "./api.ts";
+export type { CallOptions, IdClient, IdTag, PeriodId } from "./api.ts";
 export { createIdClient } from "./client.ts";
 export type { IdClientEvent } from "./events.ts";
 export type { IdClientOptions, TlsOptions } from "./options.ts";

@@ -5,6 +5,8 @@ export interface Runtime {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
+  /** Runs a function after the current turn of the event loop. */
+  readonly afterTurn: (run: () => void) => void;
   /** Runs a function again and again; the answer stops it. */
   readonly every: (periodMs: number, run: () => void) => () => void;
   /** Number of this process. */
@@ -37,6 +39,8 @@ export function nodeRuntime(isBuildingSnapshot: () => boolean): Runtime {
       },
     },
     random: Math.random,
+    // Not a microtask, which would run before those who are woken together have asked again.
+    afterTurn: (run) => void setImmediate(run),
     every(periodMs, run) {
       const timer = setInterval(run, periodMs);
       timer.unref();

@@ -9,15 +9,18 @@ import {
   type LoadRequest,
   type Segment,
   SegmentBuffer,
+  periodText,
   segmentNotReady,
-  segmentOf,
   type Unused,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
-import type { CallOptions, IdTag } from "./api.ts";
-import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
+import type { CallOptions, IdTag, PeriodId } from "./api.ts";
+import { assertCount, callOf, numberOf, segmentsOfAnswer, StandardCall } from "./calls.ts";
 import type { Answered, Endpoints } from "./endpoints.ts";
 import { millisecondsOf } from "./errors.ts";
+import type { IdClientEvent } from "./events.ts";
+import { hasNoPeriods, needsPeriod, notInMemory, notTaken } from "./kinds.ts";
+import { UncachedIds } from "./uncached.ts";
 
 /** What allows a load's leftovers to be given back: the token, and the server that knows it. */
 export interface Receipt {
@@ -29,6 +32,8 @@ export interface Receipt {
 export interface TagContext {
   readonly clock: Clock;
   readonly endpoints: Endpoints;
+  readonly afterTurn: (run: () => void) => void;
+  readonly emit: (event: IdClientEvent) => void;
   readonly deadlineMs: number;
   readonly maxAgeMs: number;
   readonly buffer: Omit<BufferOptions, "ordered">;
@@ -37,9 +42,19 @@ export interface TagContext {
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
 const COLD_RETRY_MS = 50;
+/** How long a kind is remembered that nobody makes use of, in milliseconds. */
+const KIND_IDLE_MS = 60_000;
+/** Most turns that one call takes: memory, servers, and once more when the tag has become another one meanwhile. */
+const MAX_TURNS = 4;
 
 /**
- * One tag of a client: core's double buffer over AllocateSegment.
+ * One tag of a client: core's double buffer over AllocateSegment; for kinds that servers hand out no segments of,
+ * `UncachedIds`.
+ *
+ * WHICH OF THEM. A tag is taken for one of kind segment until AllocateSegment answers WRONG_KIND with the kind. Then the
+ * buffer is fenced, so that it drops what it holds, asks for nothing and refuses what needs ids in memory; and calls go to
+ * `UncachedIds`. That ends when an answer shows that the tag may be another one now (a higher epoch, TAG_NOT_FOUND,
+ * WRONG_KIND), and when nobody has used it for a minute; the next call finds out anew.
  *
  * WHO RETRIES WHAT. Three layers, each for one thing, none of them twice:
  * - grpc-js retries nothing (`grpc.enable_retries` is 0), so one try is one request.
@@ -66,6 +81,11 @@ export class BufferedTag implements IdTag {
   #inFlight: Promise<Load<Receipt>> | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
+  /** Where ids come from while the tag is known to be of a kind without segments. */
+  #uncached: UncachedIds | undefined;
+  /** The same, kept while the kind is asked for anew: it knows where the last answer stood. */
+  #lastUncached: UncachedIds | undefined;
+  #isDrained = false;
 
   constructor(name: string, context: TagContext) {
     this.name = name;
@@ -84,8 +104,9 @@ export class BufferedTag implements IdTag {
   next(options?: CallOptions): Promise<bigint> {
     try {
       const call = options === undefined ? this.#standardCall : this.#call(options);
+      if (this.#uncached !== undefined) return this.#nextOf(call);
       const id = this.#buffer.next(call);
-      return typeof id === "bigint" ? Promise.resolve(id) : id;
+      return typeof id === "bigint" ? Promise.resolve(id) : this.#nextOf(call, id);
     } catch (thrown) {
       return Promise.reject(IdmintError.from(thrown));
     }
@@ -97,6 +118,17 @@ export class BufferedTag implements IdTag {
 
   async nextNumber(options?: CallOptions): Promise<number> {
     return numberOf(this.name, await this.next(options));
+  }
+
+  async nextPeriodId(options?: CallOptions): Promise<PeriodId> {
+    return this.#answer(
+      this.#call(options ?? {}),
+      async (call) => {
+        await this.#buffer.take(0, call);
+        throw hasNoPeriods(this.name, "segment");
+      },
+      (uncached, call) => this.#onePeriodId(uncached, call),
+    );
   }
 
   nextSync(): bigint {
@@ -117,7 +149,14 @@ export class BufferedTag implements IdTag {
 
   async take(count: number, options?: CallOptions): Promise<readonly Segment[]> {
     assertCount(count);
-    return this.#buffer.take(count, this.#call(options ?? {}));
+    return this.#answer(
+      this.#call(options ?? {}),
+      (call) => this.#buffer.take(count, call),
+      async (uncached, call) => {
+        if (uncached.isStrict) throw notTaken(this.name, uncached.kind);
+        return (await uncached.take(count, call)).segments;
+      },
+    );
   }
 
   async warm(options?: CallOptions): Promise<void> {
@@ -131,11 +170,14 @@ export class BufferedTag implements IdTag {
 
   /** To be called about once a second. */
   sample(): void {
+    if (this.#uncached !== undefined && this.#uncached.idleMs >= KIND_IDLE_MS) this.#forgetKind();
     this.#buffer.sample();
   }
 
   /** Stops issuing for good, and answers what was never issued. */
   drain(error: IdmintError): readonly Unused<Receipt>[] {
+    this.#isDrained = true;
+    this.#lastUncached?.close(error);
     return this.#buffer.drain(error);
   }
 
@@ -147,6 +189,85 @@ export class BufferedTag implements IdTag {
 
   #call(options: CallOptions): Call {
     return callOf(options, this.#context.clock, this.#context.deadlineMs);
+  }
+
+  /** `begun`: what the buffer made of the call already. */
+  #nextOf(call: Call, begun?: Promise<bigint>): Promise<bigint> {
+    let first = begun;
+    return this.#answer(
+      call,
+      (fixed) => {
+        const id = first ?? this.#buffer.next(fixed);
+        first = undefined;
+        return id;
+      },
+      (uncached, fixed) => this.#one(uncached, fixed),
+    );
+  }
+
+  async #one(uncached: UncachedIds, call: Call): Promise<bigint> {
+    const { name } = this;
+    // Known before an id is issued for it.
+    if (uncached.hasPeriods === true) throw needsPeriod(name, uncached.kind);
+    const { id, period } = await uncached.next(call);
+    if (period === undefined) return id;
+    throw needsPeriod(name, uncached.kind, { period: period.name, id: String(id) });
+  }
+
+  async #onePeriodId(uncached: UncachedIds, call: Call): Promise<PeriodId> {
+    const { name } = this;
+    if (uncached.hasPeriods === false) throw hasNoPeriods(name, uncached.kind);
+    const { id, period } = await uncached.next(call);
+    if (period === undefined) throw hasNoPeriods(name, uncached.kind, { id: String(id) });
+    const endsAt = new Date(period.endsAtMs);
+    return { period: period.name, id, text: periodText(period.name, id), endsAt };
+  }
+
+  /** Answers a call from wherever the tag's kind says, all within the one deadline it came with. */
+  async #answer<T>(
+    { deadline, signal }: Call,
+    fromMemory: (call: Call) => T | Promise<T>,
+    fromServers: (uncached: UncachedIds, call: Call) => Promise<T>,
+  ): Promise<T> {
+    const call: Call = { deadline, signal };
+    for (let turn = 1; ; turn++) {
+      const uncached = this.#uncached;
+      try {
+        // Each turn begins with what the one before it found out.
+        // oxlint-disable-next-line no-await-in-loop
+        return await (uncached === undefined ? fromMemory(call) : fromServers(uncached, call));
+      } catch (thrown) {
+        const error = IdmintError.from(thrown);
+        const isOver = error.reason !== "WRONG_KIND" || this.#uncached === uncached;
+        if (isOver || turn === MAX_TURNS) throw error;
+      }
+    }
+  }
+
+  /** The servers hand out no segments of this tag, and say why. */
+  #learnKind(kind: string, cause: IdmintError): void {
+    if (this.#isDrained) return;
+    if (this.#lastUncached?.kind !== kind) {
+      // Whoever still waits for ids of the kind of before goes on with the new one.
+      this.#lastUncached?.close(notInMemory(this.name, kind));
+      const onDoubt = (): void => this.#forgetKind();
+      this.#lastUncached = new UncachedIds(
+        { tag: this.name, kind, preference: this.#preference, onDoubt },
+        this.#context,
+      );
+    }
+    this.#uncached = this.#lastUncached;
+    this.#uncached?.confirm();
+    this.#buffer.fence(notInMemory(this.name, kind, cause));
+    this.#context.emit({ type: "kind-learned", tag: this.name, kind });
+  }
+
+  /** The tag may have become one of another kind: the next load tells. */
+  #forgetKind(): void {
+    if (this.#isDrained || this.#uncached === undefined) return;
+    this.#uncached = undefined;
+    this.#lastFailure = undefined;
+    this.#buffer.unfence();
   }
 
   /** Why there is no id at once. A refusal that waiting does not cure says more than "not ready". */
@@ -168,15 +289,18 @@ export class BufferedTag implements IdTag {
       this.#lastFailure = undefined;
       return load;
     } catch (thrown) {
-      this.#lastFailure = IdmintError.from(thrown);
-      throw this.#lastFailure;
+      const error = IdmintError.from(thrown);
+      const { kind } = error.metadata;
+      if (error.reason === "WRONG_KIND" && kind !== undefined) this.#learnKind(kind, error);
+      this.#lastFailure = error;
+      throw error;
     } finally {
       this.#inFlight = undefined;
     }
   }
 
   /** An answer as a load. Throws a retryable error for one that may not be used; another server may know better. */
-  #accept({ answer, endpoint, sentAtMs }: Answered): Load<Receipt> {
+  #accept({ answer, endpoint, sentAtMs }: Answered<AllocateSegmentResponse>): Load<Receipt> {
     const { epoch, releaseToken } = answer;
     if (epoch < this.#buffer.epoch) {
       throw this.#unusable(`a server that knows epoch ${epoch} only, of ${this.#buffer.epoch}`);
@@ -188,7 +312,7 @@ export class BufferedTag implements IdTag {
     const maxAgeMs =
       Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity) - ageMs;
     if (maxAgeMs <= 0) throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
-    const segments = this.#segmentsOf(answer);
+    const segments = segmentsOfAnswer(this.name, answer.segments);
     this.#learn(answer);
     return { segments, epoch, receipt: { releaseToken, endpoint }, maxAgeMs };
   }
@@ -196,17 +320,6 @@ export class BufferedTag implements IdTag {
   #unusable(from: string): IdmintError {
     const text = `tag "${this.name}" was answered by ${from}; the answer is not used`;
     return new IdmintError("SEGMENT_NOT_READY", text, { metadata: { tag: this.name } });
-  }
-
-  #segmentsOf(answer: AllocateSegmentResponse): readonly Segment[] {
-    try {
-      return answer.segments.map(({ base, count, increment }) => segmentOf(base, count, increment));
-    } catch (cause) {
-      throw new IdmintError("INTERNAL", "the server answered a malformed segment", {
-        metadata: { tag: this.name },
-        cause,
-      });
-    }
   }
 
   /** What the answers tell of the tag and the servers: its order, and the largest answer to ask for. */

@@ -4,14 +4,16 @@ import {
   type ErrorDetails,
   IdmintError,
   MAX_ID,
+  periodText,
   type Reason,
   type Segment,
   segmentNotReady,
   segmentOf,
   tagNameViolation,
 } from "@idmint/core";
-import type { CallOptions, IdClient, IdTag } from "./api.ts";
+import type { CallOptions, IdClient, IdTag, PeriodId } from "./api.ts";
 import { assertCount, callOf, numberOf } from "./calls.ts";
+import { hasNoPeriods, needsPeriod, notInMemory, notTaken } from "./kinds.ts";
 
 /** Options of `createTestIdClient`. */
 export interface TestIdClientOptions {
@@ -33,7 +35,17 @@ export interface TestIdTag extends IdTag {
   recover(): void;
   /** Makes synchronous calls throw SEGMENT_NOT_READY until the next `next`, `take` or `warm`. */
   cool(): void;
+  /** Makes it a tag of this kind, without periods: calls that the kind has no answer to throw WRONG_KIND. */
+  setKind(kind: TestKind): void;
+  /**
+   * Makes it a sequence that starts again every period, and begins this period, e.g. 2026-11-21, with id 1. `endsAt` is
+   * what answers say of its end; default: 1970, which no code under test should mind.
+   */
+  startPeriod(period: string, endsAt?: Date): void;
 }
+
+/** Kinds of tags; "segment" until a test says otherwise. */
+export type TestKind = "redis_snowflake" | "segment" | "sequence" | "ticket";
 
 /** The stand-in for tests: an IdClient without a server. */
 export interface TestIdClient extends IdClient {
@@ -90,6 +102,8 @@ class InMemoryIdTag implements TestIdTag {
   #failure: IdmintError | undefined;
   #isCold = false;
   #isClosed = false;
+  #kind: TestKind = "segment";
+  #period: { readonly name: string; readonly endsAt: Date } | undefined;
 
   constructor(name: string, start: bigint) {
     this.name = name;
@@ -123,13 +137,34 @@ class InMemoryIdTag implements TestIdTag {
     this.#isCold = true;
   }
 
+  setKind(kind: TestKind): void {
+    this.#kind = kind;
+    this.#period = undefined;
+  }
+
+  startPeriod(period: string, endsAt: Date = new Date(0)): void {
+    this.#kind = "sequence";
+    this.#period = { name: period, endsAt };
+    this.#next = 1n;
+  }
+
   close(): void {
     this.#isClosed = true;
   }
 
   // Async, so that a refusal is a rejection as it is in the real client.
   async next(options?: CallOptions): Promise<bigint> {
+    this.#assertIssuing(options);
+    if (this.#period !== undefined) throw needsPeriod(this.name, this.#kind);
     return this.#load(1, options).base;
+  }
+
+  async nextPeriodId(options?: CallOptions): Promise<PeriodId> {
+    this.#assertIssuing(options);
+    if (this.#period === undefined) throw hasNoPeriods(this.name, this.#kind);
+    const { name: period, endsAt } = this.#period;
+    const id = this.#load(1, options).base;
+    return { period, id, text: periodText(period, id), endsAt };
   }
 
   async nextString(options?: CallOptions): Promise<string> {
@@ -159,11 +194,14 @@ class InMemoryIdTag implements TestIdTag {
 
   async take(count: number, options?: CallOptions): Promise<readonly Segment[]> {
     assertCount(count);
+    this.#assertIssuing(options);
+    if (this.#kind === "sequence") throw notTaken(this.name, this.#kind);
     return [this.#load(count, options)];
   }
 
   async warm(options?: CallOptions): Promise<void> {
     this.#assertIssuing(options);
+    this.#assertInMemory();
     this.#assertLeft(1);
     this.#isCold = false;
   }
@@ -189,7 +227,12 @@ class InMemoryIdTag implements TestIdTag {
 
   #assertWarm(): void {
     this.#assertIssuing(undefined);
+    this.#assertInMemory();
     if (this.#isCold) throw segmentNotReady(this.name, 0);
+  }
+
+  #assertInMemory(): void {
+    if (this.#kind !== "segment") throw notInMemory(this.name, this.#kind);
   }
 
   #assertIssuing(options: CallOptions | undefined): void {

@@ -3,6 +3,8 @@ import { IdmintError } from "@idmint/core";
 import type {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
+  GenerateIdsRequest,
+  GenerateIdsResponse,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
 } from "@idmint/proto";
@@ -11,13 +13,16 @@ import type { Transport } from "../src/channel.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
 import type { IdClientOptions } from "../src/index.ts";
 
-export interface PendingAllocate {
+interface PendingCall<Q, A> {
   readonly endpoint: number;
-  readonly request: AllocateSegmentRequest;
+  readonly request: Q;
   readonly timeoutMs: number;
-  readonly answer: (response: AllocateSegmentResponse) => void;
+  readonly answer: (response: A) => void;
   readonly fail: (error: IdmintError) => void;
 }
+
+export type PendingAllocate = PendingCall<AllocateSegmentRequest, AllocateSegmentResponse>;
+export type PendingGenerate = PendingCall<GenerateIdsRequest, GenerateIdsResponse>;
 
 interface PendingProbe {
   readonly endpoint: number;
@@ -26,6 +31,7 @@ interface PendingProbe {
 
 class FakeTransport implements Transport {
   readonly pending: PendingAllocate[] = [];
+  readonly generating: PendingGenerate[] = [];
   readonly probes: PendingProbe[] = [];
   readonly released: { readonly endpoint: number; readonly request: ReleaseSegmentRequest }[] = [];
   releaseOutcome: () => Promise<ReleaseSegmentResponse> = () =>
@@ -39,6 +45,16 @@ class FakeTransport implements Transport {
   ): Promise<AllocateSegmentResponse> {
     return new Promise((resolve, reject) => {
       this.pending.push({ endpoint, request, timeoutMs, answer: resolve, fail: reject });
+    });
+  }
+
+  generate(
+    endpoint: number,
+    request: GenerateIdsRequest,
+    timeoutMs: number,
+  ): Promise<GenerateIdsResponse> {
+    return new Promise((resolve, reject) => {
+      this.generating.push({ endpoint, request, timeoutMs, answer: resolve, fail: reject });
     });
   }
 
@@ -57,6 +73,7 @@ class FakeTransport implements Transport {
     this.isClosed = true;
     const error = new IdmintError("SERVER_UNAVAILABLE", "cancelled");
     for (const call of this.pending.splice(0)) call.fail(error);
+    for (const call of this.generating.splice(0)) call.fail(error);
     for (const probe of this.probes.splice(0)) probe.answer(false);
   }
 }
@@ -80,6 +97,7 @@ export function fakeWorld(options: IdClientOptions, random: () => number = () =>
       clock: time,
       timers: time,
       random,
+      afterTurn: (run) => void setImmediate(run),
       every: (_periodMs, run) => {
         tickers.add(run);
         return () => tickers.delete(run);

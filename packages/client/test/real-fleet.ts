@@ -59,6 +59,10 @@ export class RealFleet implements AsyncDisposable {
     await this.#send((tags, done) => tags.createTag({ tag }, done));
   }
 
+  async deleteTag(name: string): Promise<void> {
+    await this.#send((tags, done) => tags.deleteTag({ name, etag: "" }, done));
+  }
+
   advance(name: string, floor: bigint): Promise<AdvanceTagResponse> {
     const request = { name, floor, validateOnly: false, allowLargeRaise: false, etag: "" };
     return this.#send((tags, done) => tags.advanceTag(request, done));

@@ -84,3 +84,36 @@ test("it refuses bad arguments, aborted signals and use after close as the real 
   expect(thrown(() => tag.nextSync()).reason).toBe("CLIENT_CLOSED");
   expect(thrown(() => client.tag("other")).reason).toBe("CLIENT_CLOSED");
 });
+
+test("as a tag of another kind it refuses what the kind has no answer to", async () => {
+  const tag = createTestIdClient().tag("orders");
+  tag.setKind("sequence");
+  expect(await tag.next()).toBe(1n);
+  expect(thrown(() => tag.nextSync()).reason).toBe("WRONG_KIND");
+  expect(thrown(() => tag.nextNumberSync()).reason).toBe("WRONG_KIND");
+  expect(await reasonOf(tag.warm())).toBe("WRONG_KIND");
+  expect(await reasonOf(tag.take(2))).toBe("WRONG_KIND");
+  expect(await reasonOf(tag.nextPeriodId())).toBe("WRONG_KIND");
+  tag.setKind("ticket");
+  expect(rangesOf(await tag.take(2))).toBe("2+2");
+  expect(thrown(() => tag.nextSync()).reason).toBe("WRONG_KIND");
+  tag.setKind("segment");
+  expect(tag.nextSync()).toBe(4n);
+});
+
+test("periods begin when a test says so", async () => {
+  const tag = createTestIdClient({ start: 100n }).tag("invoices");
+  const endsAt = new Date("2026-11-21T16:00:00Z");
+  tag.startPeriod("2026-11-21", endsAt);
+  expect(await tag.nextPeriodId()).toEqual({
+    period: "2026-11-21",
+    id: 1n,
+    text: "20261121-1",
+    endsAt,
+  });
+  expect(await reasonOf(tag.next())).toBe("WRONG_KIND");
+  expect(tag.issued).toBe(1);
+  expect((await tag.nextPeriodId()).text).toBe("20261121-2");
+  tag.startPeriod("2026-W47");
+  expect((await tag.nextPeriodId()).text).toBe("2026W47-1");
+});

@@ -111,6 +111,11 @@ export interface RaiseRequest {
    * Redis is to be given a new start: the generation rises by one too, so that no other server is given the same one.
    */
   readonly newGeneration: boolean;
+  /**
+   * With `newGeneration`: it shall be at least this, so that it is none that Redis may know from elsewhere, such as a
+   * history of the store that was lost. Default: 0n.
+   */
+  readonly generationFrom?: bigint;
   /** As in GrantRequest. */
   readonly seenVersion: bigint;
 }

@@ -86,8 +86,8 @@ export interface SequenceRates extends Counted {
 export interface RedisSequences {
   issue(request: SequenceIssueRequest): Promise<SequenceIssued>;
   /**
-   * Begins a generation. Taken only when Redis has a lower generation or the one of the caller's doubt, or is still empty
-   * since the caller was told so; never while the tag moves away. So a seed that comes late is not taken for a first one
+   * Begins a generation. Taken only when Redis has a lower generation, or is still empty since the caller was told so;
+   * never while the tag moves away. So a seed that comes late is not taken for a first one
    * by a Redis that was emptied meanwhile.
    */
   seed(request: SequenceSeedRequest): Promise<RedisSeeded>;

@@ -230,6 +230,19 @@ test("at the tag's end each call that still fits gets its ids, and only the othe
   ]);
 });
 
+test("a batch of more ids than may be asked for at once is tried in halves", async () => {
+  const { trips, turn, take } = setUp();
+  const answers = [take(), take(), take(), take()];
+  await turn();
+  await trips[0]?.fail(new IdmintError("INVALID_ARGUMENT", "count must be at most 3"));
+  await turn();
+  await trips[1]?.grant();
+  await turn();
+  await trips[2]?.grant();
+  expect(trips.map(({ count }) => count)).toEqual([4, 2, 2]);
+  expect(await Promise.all(answers)).toEqual(["5", "6", "7", "8"]);
+});
+
 test("at an exhausted tag a thousand calls cost a dozen round trips", async () => {
   const { trips, turn, take } = setUp({ maxWaiters: 1_000 });
   const answers = Array.from({ length: 1_000 }, () => take());

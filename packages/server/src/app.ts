@@ -1,6 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type AcceptStore, invalidField, type Store } from "@idmint/core";
+import { Alarms } from "./alarms/alarms.ts";
+import { webhook } from "./alarms/webhook.ts";
 import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
@@ -22,7 +24,13 @@ import {
   type PostgresConfig,
   type StoreConfig,
 } from "./store/open-store.ts";
-import { openRedisShards, type RedisShardConfig } from "./store/open-redis.ts";
+import {
+  openAlarmQueue,
+  openRedisShards,
+  openTagSignals,
+  type RedisShardConfig,
+  type TagSignals,
+} from "./store/open-redis.ts";
 import { openTicketDatabases, type TicketConfig } from "./store/open-tickets.ts";
 import { logEvents } from "./telemetry/log-events.ts";
 import { createLogger, type LineSink } from "./telemetry/logger.ts";
@@ -67,19 +75,23 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const emit = emitter(listeners);
   const flush = (): void => log.flush();
   const undo: (() => void | Promise<void>)[] = [flush];
+  const stores: Closable[] = [];
   try {
-    const store = parts.store ?? (await openStore(storeConfigOf(config)));
-    undo.unshift(() => store.close());
+    const alarms = await openAlarms(config, emit);
+    if (alarms !== undefined) listeners.push(alarms.hear);
+    const opened = <Part extends Closable>(part: Part): Part => {
+      stores.push(part);
+      undo.unshift(() => part.close());
+      return part;
+    };
+    if (alarms !== undefined) opened(alarms);
+    const store = opened(parts.store ?? (await openStore(storeConfigOf(config))));
     const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
-    const closeTickets = async (): Promise<void> => {
-      await Promise.all(ticketDatabases.map((database) => database.close()));
-    };
-    undo.unshift(closeTickets);
+    for (const database of ticketDatabases) opened(database);
     const redisShards = await openRedisShards(redisConfigsOf(config, emit));
-    const closeRedis = async (): Promise<void> => {
-      await Promise.all(redisShards.map((shard) => shard.close()));
-    };
-    undo.unshift(closeRedis);
+    for (const shard of redisShards) opened(shard);
+    const signals = await openSignals(config);
+    if (signals !== undefined) opened(signals);
     const services = createServices(
       config,
       store,
@@ -88,13 +100,16 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       activeCures,
       realSystem,
       { ticketDatabases, redisShards },
+      () => signals?.tell(),
     );
     const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => services.poll.stop());
     await services.poll.start();
+    signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
     services.redis.start();
+    alarms?.start();
     const { node } = services;
     const ready = (): { ready: boolean; state: string } => ({
       ready: node.ready,
@@ -109,13 +124,14 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress };
-    const stores = [store, { close: closeTickets }, { close: closeRedis }];
     return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
   }
 }
+
+type Closable = Pick<Store, "close">;
 
 async function createGrpcDoor(
   config: Config,
@@ -184,6 +200,32 @@ function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[]
     const onChange = redisEvents(name, realSystem.clock, emit);
     return { name, url, password, timeoutMs, onChange };
   });
+}
+
+/** The Redis that servers talk to each other through: the same one for all servers that have the same shards. */
+function meetingPlaceOf(config: Config): RedisShardConfig | undefined {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (first === undefined) return undefined;
+  const [name, url] = first;
+  return { name, url, password, timeoutMs };
+}
+
+async function openSignals(config: Config): Promise<TagSignals | undefined> {
+  const place = meetingPlaceOf(config);
+  return place === undefined ? undefined : openTagSignals(place);
+}
+
+/** Undefined without a webhook: then there is nobody to tell. */
+async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefined> {
+  const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
+  if (url === undefined) return undefined;
+  const place = meetingPlaceOf(config);
+  const queue = place === undefined ? undefined : await openAlarmQueue(place);
+  const deliver = webhook({ url, token, timeoutMs: alarmWebhookTimeoutMs });
+  const newId = realSystem.randomToken;
+  const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
+  return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
 }
 
 /** Makes the store of a configuration where there is none, and brings its schema up to date. */

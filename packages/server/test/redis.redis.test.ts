@@ -1,18 +1,30 @@
 // A whole server with Redis shards, over a store in memory.
 import { decomposeId } from "@idmint/core";
 import {
+  AdvanceTagRequest,
   CreateTagRequest,
   GenerateIdsRequest,
   IdServiceService,
   MoveTagRequest,
+  PauseTagRequest,
+  ResumeTagRequest,
   SequenceBackend,
   type Tag,
   TagServiceService,
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { Receiver } from "./alarms/receiver.ts";
 import { ownRedis } from "./store/redis/support.ts";
-import { call, generateId, refusalOf, startTest, type TestServer, until } from "./support.ts";
+import {
+  call,
+  generateId,
+  Refusal,
+  refusalOf,
+  startTest,
+  type TestServer,
+  until,
+} from "./support.ts";
 
 async function createTag({ tags }: TestServer, tag: object): Promise<Tag> {
   const request = CreateTagRequest.fromPartial({ tag });
@@ -102,6 +114,37 @@ test("MoveTag moves between shards, and every server follows", async () => {
   }
 });
 
+test("an operator advances, pauses and resumes a sequence in Redis, and all servers obey", async () => {
+  const redis = await ownRedis();
+  const flags = { "redis-urls": redis.url, "poll-interval": "50ms" };
+  const store = new MemoryStore();
+  const one = await startTest({ flags, store });
+  const other = new MemoryStore({ database: store.database });
+  const two = await startTest({ flags, parts: { store: other } });
+  await createTag(one, sequence("orders"));
+  for (const server of [one, two]) await generateId(server, "orders");
+  const advance = AdvanceTagRequest.fromPartial({ name: "orders", floor: 1_000_000n });
+  await call(one.tags, TagServiceService.advanceTag, advance);
+  expect((await generateId(one, "orders")).id).toBeGreaterThan(1_000_000n);
+  await until(async () => (await generateId(two, "orders")).id > 1_000_000n);
+  const pause = PauseTagRequest.fromPartial({ name: "orders" });
+  await call(one.tags, TagServiceService.pauseTag, pause);
+  expect((await refusalOf(generateId(one, "orders"))).reason).toBe("TAG_PAUSED");
+  await until(async () => (await reasonOf(generateId(two, "orders"))) === "TAG_PAUSED");
+  const resume = ResumeTagRequest.fromPartial({ name: "orders" });
+  await call(one.tags, TagServiceService.resumeTag, resume);
+  const { id } = await generateId(one, "orders");
+  await until(async () => (await reasonOf(generateId(two, "orders"))) === "");
+  expect((await generateId(two, "orders")).id).toBeGreaterThan(id);
+});
+
+/** Why a call was refused; empty when it was answered. */
+async function reasonOf(answer: Promise<unknown>): Promise<string> {
+  const [outcome] = await Promise.allSettled([answer]);
+  if (outcome.status === "fulfilled") return "";
+  return outcome.reason instanceof Refusal ? outcome.reason.reason : String(outcome.reason);
+}
+
 test("a server that starts makes Redis ready for its tags before anybody calls", async () => {
   const redis = await ownRedis();
   const flags = { "redis-urls": redis.url };
@@ -154,3 +197,32 @@ test("tells once of a Redis that is lost, and of its return", async () => {
   const told = server.events.filter(({ type }) => /^redis-(?:lost|back)$/.test(type));
   expect(told.map(({ type }) => type)).toEqual(["redis-lost", "redis-back"]);
 });
+
+test("a user with a password, who may touch only keys of idmint and run no dangerous command, is enough", async () => {
+  const redis = await ownRedis();
+  const rights = ["~idmint*", "&idmint*", "-@all", "+@read", "+@write", "+@scripting"];
+  const more = ["+@connection", "+@pubsub", "+info", "+time"];
+  await redis.command("ACL", "SETUSER", "app", "on", ">p@ss/w%rd:1", ...rights, ...more);
+  await redis.command("ACL", "SETUSER", "default", "off");
+  const url = redis.url.replace("//", "//app@");
+  const flags = { "redis-urls": url, "redis-raise-below": "60s", "redis-raise-by": "120s" };
+  const receiver = await Receiver.start();
+  const env = {
+    IDMINT_REDIS_PASSWORD: "p@ss/w%rd:1",
+    IDMINT_ALARM_WEBHOOK_URL: receiver.url("/"),
+  };
+  const server = await startTest({ flags, env });
+  await createTag(server, sequence("orders", { step: 1_000 }));
+  await createTag(server, { name: "events", kind: { $case: "redisSnowflake", value: {} } });
+  await generateId(server, "events");
+  await until(async () => {
+    await generateId(server, "orders");
+    return server.events.some(({ type }) => type === "redis-raised");
+  }, 30_000);
+  server.store.database.move();
+  await until(() => receiver.received.length === 1, 10_000);
+  const consumers = () => redis.command("ZCARD", "idmint:queue:{alarms}:consumers");
+  await until(async () => Number(await consumers()) === 1, 20_000);
+  // Signals and alarms would get along without, so only Redis tells that they were let in.
+  expect(await redis.command("ACL", "LOG")).toEqual([]);
+}, 60_000);

@@ -31,6 +31,7 @@ export async function startTest(
   options: {
     store?: MemoryStore;
     flags?: Record<string, string>;
+    env?: Record<string, string>;
     parts?: ServerParts;
   } = {},
 ): Promise<TestServer> {
@@ -42,7 +43,7 @@ export async function startTest(
     "log.level": "silent",
     drain_time: "500ms",
   };
-  const config = loadConfig({ env: {}, flags: options.flags ?? {}, defaults });
+  const config = loadConfig({ env: options.env ?? {}, flags: options.flags ?? {}, defaults });
   const server = await startServer(config, {
     store,
     onEvent: (event) => events.push(event),

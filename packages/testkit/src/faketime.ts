@@ -28,7 +28,23 @@ rm -rf usr && mv unpacked/usr usr && rm -rf unpacked *.deb`;
 
 let library: string | undefined;
 
-/** A wall clock that processes started with `env` have, and that a test sets while they run. Close it. */
+/**
+ * For processes that shall have a wall clock which is so far ahead of the machine's (negative: behind) and stays so. Time
+ * that is measured (the monotonic clock) stays true.
+ */
+export function wallClockEnv(offsetMs: number): Readonly<Record<string, string>> {
+  return {
+    LD_PRELOAD: faketimeLibrary(),
+    FAKETIME: offsetText(offsetMs),
+    FAKETIME_DONT_FAKE_MONOTONIC: "1",
+  };
+}
+
+/**
+ * A wall clock that processes started with `env` have, and that a test sets while they run. Not for programs that look at
+ * the time in signal handlers, as PostgreSQL does: the library then reads a file there, and the program crashes now and
+ * then. Close it.
+ */
 export class FakeWallClock implements Disposable {
   /** For processes that shall have this clock. Time that is measured (the monotonic clock) stays true. */
   readonly env: Readonly<Record<string, string>>;
@@ -39,8 +55,6 @@ export class FakeWallClock implements Disposable {
   constructor(offsetMs: number) {
     this.#folder = mkdtempSync(path.join(tmpdir(), "idmint-clock-"));
     this.#file = path.join(this.#folder, "offset");
-    // Other users read it: PostgreSQL does not run as root.
-    spawnSync("chmod", ["755", this.#folder]);
     this.set(offsetMs);
     this.env = {
       LD_PRELOAD: faketimeLibrary(),
@@ -52,9 +66,8 @@ export class FakeWallClock implements Disposable {
 
   /** Sets the clock, as an operator would: at once, to any time. */
   set(offsetMs: number): void {
-    const sign = offsetMs < 0 ? "-" : "+";
     const next = `${this.#file}.next`;
-    writeFileSync(next, `${sign}${(Math.abs(offsetMs) / 1_000).toFixed(3)}\n`);
+    writeFileSync(next, `${offsetText(offsetMs)}\n`);
     // Whole or not at all: who reads an empty file has the machine's time.
     renameSync(next, this.#file);
   }
@@ -62,6 +75,10 @@ export class FakeWallClock implements Disposable {
   [Symbol.dispose](): void {
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+function offsetText(offsetMs: number): string {
+  return `${offsetMs < 0 ? "-" : "+"}${(Math.abs(offsetMs) / 1_000).toFixed(3)}`;
 }
 
 /** Path of the library; installed or unpacked at the first call when the machine has none. */

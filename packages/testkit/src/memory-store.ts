@@ -10,7 +10,6 @@ import {
   IdmintError,
   invalidField,
   MAX_ID,
-  type Period,
   type Raised,
   type RaiseRequest,
   type Refused,
@@ -19,11 +18,20 @@ import {
   type StoreChanges,
   type Tag,
   type TagChange,
-  type TagKind,
   type TagSettings,
 } from "@idmint/core";
 import { MemoryDatabase } from "./memory-database.ts";
-import { countsInRedis, knowsTimeZone, periodsOf, presentPeriod } from "./memory-periods.ts";
+import { countsInRedis, periodsOf } from "./memory-periods.ts";
+import {
+  assertFloorHolds,
+  assertTimeZone,
+  CLOCK_MARGIN_MS,
+  fundamentalsOf,
+  inPeriodAt,
+  refused,
+  slotsKept,
+  unplaced,
+} from "./memory-rules.ts";
 
 /** The operations of a store that a test may disturb and count. */
 export type StoreOperation =
@@ -89,7 +97,7 @@ export class MemoryStore implements Store, AcceptStore {
 
   raise(request: RaiseRequest): Promise<Raised | Refused> {
     return this.#run("raise", () => {
-      const { tag, by, atLeast, newGeneration } = request;
+      const { tag, by, atLeast, newGeneration, generationFrom = 0n } = request;
       const row = this.#fit(request);
       if ("outcome" in row) return row;
       if (!countsInRedis(row.kind)) return refused(tag, "WRONG_KIND");
@@ -97,7 +105,8 @@ export class MemoryStore implements Store, AcceptStore {
       if (row.floor === row.ceiling) return refused(tag, "TAG_EXHAUSTED");
       const wanted = row.floor + by > atLeast ? row.floor + by : atLeast;
       const floor = wanted > row.ceiling ? row.ceiling : wanted;
-      const generation = row.generation + (newGeneration ? 1n : 0n);
+      const next = row.generation + 1n > generationFrom ? row.generation + 1n : generationFrom;
+      const generation = newGeneration ? next : row.generation;
       const version = row.version + 1n;
       this.#put({ ...row, floor, generation, version });
       const { floor: before, epoch } = row;
@@ -394,73 +403,4 @@ export class MemoryStore implements Store, AcceptStore {
 /** The fault most tests need: the store cannot be reached, and nothing was done. */
 export function storeIsDown(): never {
   throw new IdmintError("STORE_UNAVAILABLE", "the store is down", { retryAfterMs: 100 });
-}
-
-function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
-  return { outcome: "refused", tag, reason, ...(detail === undefined ? {} : { detail }) };
-}
-
-/** The clocks of a lost history and of its successor differ by no more. */
-const CLOCK_MARGIN_MS = 300_000;
-
-/** A row as it is in the period of this instant, and the period that ended for that. */
-function inPeriodAt(
-  row: Tag,
-  atMs: number,
-): { row: Tag; period: Period | undefined; ended: { start: string; lastId: bigint } | undefined } {
-  const periods = periodsOf(row.kind);
-  if (periods === undefined) return { row, period: undefined, ended: undefined };
-  const period = presentPeriod(periods, atMs, row.periodStart);
-  const begun = { ...row, periodStart: period.start };
-  if (row.periodStart === "" || row.periodStart === period.start) {
-    return { row: begun, period, ended: undefined };
-  }
-  const ended = { start: row.periodStart, lastId: row.floor };
-  return { row: { ...begun, floor: 0n }, period, ended };
-}
-
-/** Slots stay with a tag's name for ever. */
-function slotsKept(old: TagKind | undefined, kind: TagKind): TagKind {
-  if (old?.kind !== "ticket" || kind.kind !== "ticket") return kind;
-  return { ...kind, slotsId: old.slotsId };
-}
-
-/** Settings without the Redis shard and the slots, which servers choose. */
-function unplaced({ name, description, order, ceiling, kind }: TagSettings): TagSettings {
-  const settings = { name, description, order, ceiling };
-  if (kind.kind === "ticket") return { ...settings, kind: { ...kind, slotsId: "" } };
-  if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
-  if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };
-  return { ...settings, kind: { ...kind, redis: { ...kind.redis, shard: "" } } };
-}
-
-/** What must not change once ids were issued. */
-function fundamentalsOf({
-  order,
-  ceiling,
-  kind,
-}: Pick<TagSettings, "ceiling" | "kind" | "order">): readonly unknown[] {
-  const name = kind.kind;
-  const start = firstIdOf(kind);
-  if (kind.kind === "ticket") return [order, ceiling, name, start, kind.slots];
-  if (kind.kind === "redis_snowflake") return [order, ceiling, name, kind.shard, kind.timeOriginMs];
-  const periods = periodsOf(kind);
-  return [order, ceiling, name, start, periods?.unit, periods?.timeZone, countsInRedis(kind)];
-}
-
-function assertTimeZone(kind: TagKind): void {
-  const timeZone = periodsOf(kind)?.timeZone;
-  if (timeZone === undefined || knowsTimeZone(timeZone)) return;
-  throw invalidField("tag.sequence.time_zone", `is not known: ${timeZone}`);
-}
-
-/** Some kinds of ids are not held back by the floor, so their tombstones can only become the same again. */
-function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
-  const old = tombstone.kind;
-  if (old.kind === "ticket" && (kind.kind !== "ticket" || kind.slots !== old.slots)) {
-    throw invalidField("tag.ticket.slots", `must be ${old.slots}`);
-  }
-  const unit = periodsOf(old)?.unit;
-  if (unit === undefined || tombstone.version === 0n || periodsOf(kind)?.unit === unit) return;
-  throw invalidField("tag.sequence.period", `must be ${unit}`);
 }

@@ -27,8 +27,6 @@ export interface PostgresOptions {
   readonly durable?: boolean;
   /** Start as a standby that follows nobody, which is what a promotion needs. Default: false. */
   readonly standby?: boolean;
-  /** Further variables of its environment. */
-  readonly env?: Readonly<Record<string, string>>;
   /** Further settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -78,7 +76,13 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** Starts the server again, on the same port, with the same data. */
-  async start(options: { readonly standby?: boolean } = {}): Promise<void> {
+  async start(
+    options: {
+      readonly standby?: boolean;
+      /** Further variables of its environment. */
+      readonly env?: Readonly<Record<string, string>>;
+    } = {},
+  ): Promise<void> {
     if (this.#guard !== undefined) throw new Error("the server runs already");
     if (options.standby === true) {
       const signal = path.join(this.#folder, "standby.signal");
@@ -95,7 +99,7 @@ export class TestPostgres implements AsyncDisposable {
         PATH: process.env["PATH"],
         LC_ALL: "C",
         IDMINT_LEFT: madePostgresFiles() ? folder : this.#folder,
-        ...this.#options.env,
+        ...options.env,
       },
       stdio: ["pipe", log, log],
     });

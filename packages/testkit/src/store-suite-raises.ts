@@ -121,6 +121,20 @@ export function raiseCases(suite: Suite): void {
     expect(await raised(store, "t", { by: 1n })).toMatchObject({ before: 120n, generation: 4n });
   });
 
+  suite(
+    "a new generation is at least the one that is asked for, and above the old one",
+    async (store) => {
+      await store.createTag(redisSequenceOf("t"));
+      const next = async (generationFrom: bigint, newGeneration = true): Promise<bigint> =>
+        (await raised(store, "t", { by: 1n, newGeneration, generationFrom })).generation;
+      expect(await next(100n)).toBe(100n);
+      expect(await next(100n)).toBe(101n);
+      expect(await next(50n)).toBe(102n);
+      expect(await next(500n, false)).toBe(102n);
+      expect(await next(2n ** 40n)).toBe(2n ** 40n);
+    },
+  );
+
   suite("a name that counted elsewhere in between keeps its generation", async (store) => {
     await store.createTag(redisSequenceOf("t"));
     await raised(store, "t", { by: 10n, newGeneration: true });

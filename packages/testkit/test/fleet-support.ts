@@ -29,9 +29,8 @@ export async function sqliteFile(): Promise<string> {
 /** A PostgreSQL of the test's own, on disk as in production. */
 export async function ownPostgres(
   settings: Readonly<Record<string, string>> = {},
-  env: Readonly<Record<string, string>> = {},
 ): Promise<TestPostgres> {
-  const postgres = await TestPostgres.start({ durable: true, settings, env });
+  const postgres = await TestPostgres.start({ durable: true, settings });
   onTestFinished(() => postgres.close());
   return postgres;
 }

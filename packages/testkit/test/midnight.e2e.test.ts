@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { PeriodUnit } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
-import { FakeWallClock } from "../src/faketime.ts";
+import { FakeWallClock, wallClockEnv } from "../src/faketime.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
 import { type Answer, faultsOf, readHistory } from "../src/fleet/history.ts";
 import { until } from "../src/fleet/until.ts";
@@ -10,8 +10,9 @@ import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
 
 /** How far the servers' own clocks are off the store's. */
 const SKEWS_MS = [-3_000, 0, 3_000];
-/** Long enough for the midnight of every clock. */
-const BEFORE_MS = isLong ? 15_000 : 4_000;
+/** The store is started so long before midnight: callers have to start too, and mint through every clock's midnight. */
+const BEFORE_MS = isLong ? 25_000 : 10_000;
+/** Until the midnight of every clock has passed. */
 const AFTER_MS = isLong ? 15_000 : 4_000;
 /** What the clocks of a busy machine may be read apart. */
 const READING_MS = 50;
@@ -27,9 +28,8 @@ interface Midnight {
 
 const NEW_YORK = "America/New_York";
 /**
- * All of them lie ahead: set behind the machine's time, PostgreSQL ended a statement by its time-out after a few
- * milliseconds now and then. (The library seems to show the machine's time to a signal handler that interrupts it; when
- * that is the earlier one, nothing ends too soon.)
+ * All of them lie ahead: PostgreSQL looks at the time in signal handlers too, where the library may show the machine's. When
+ * that is the earlier one, no statement's time-out ends too soon by it.
  */
 const MIDNIGHTS: readonly Midnight[] = [
   {
@@ -69,49 +69,50 @@ const MIDNIGHTS: readonly Midnight[] = [
   },
 ];
 
-/** Sets all clocks so that the store's midnight is `inMs` away; answers it on the monotonic clock, in nanoseconds. */
-function setClocks(
-  store: FakeWallClock,
-  servers: readonly FakeWallClock[],
-  at: string,
-  inMs: number,
-): bigint {
+/** Midnight as this process sees it, and how far clocks are ahead of the machine's that show the midnight then. */
+interface Plan {
+  /** On the monotonic clock, in nanoseconds. */
+  readonly passesAt: bigint;
+  readonly offsetMs: number;
+}
+
+function planOf({ at }: Midnight): Plan {
   const [now, monotonic] = [Date.now(), process.hrtime.bigint()];
-  const offsetMs = Date.parse(at) - inMs - now;
-  store.set(offsetMs);
-  for (const [place, clock] of servers.entries()) clock.set(offsetMs + (SKEWS_MS[place] ?? 0));
-  return monotonic + BigInt(inMs) * 1_000_000n;
+  const passesAt = monotonic + BigInt(BEFORE_MS) * 1_000_000n;
+  return { passesAt, offsetMs: Date.parse(at) - BEFORE_MS - now };
 }
 
 test(
   "around midnight every (date, id) is answered once, each date begins at 1, and no session sees one go back",
-  { timeout: 120_000 + 4 * MIDNIGHTS.length * (BEFORE_MS + AFTER_MS) },
+  { timeout: 120_000 + 2 * MIDNIGHTS.length * (BEFORE_MS + AFTER_MS) },
   async () => {
-    const [first] = MIDNIGHTS;
-    if (first === undefined) throw new Error("no midnights");
-    const clocks = [0, ...SKEWS_MS].map(() => new FakeWallClock(0));
+    const serverClocks = SKEWS_MS.map(() => new FakeWallClock(0));
     onTestFinished(() => {
-      for (const clock of clocks) clock[Symbol.dispose]();
+      for (const clock of serverClocks) clock[Symbol.dispose]();
     });
-    const [storeClock, ...serverClocks] = clocks;
-    if (storeClock === undefined) throw new Error("no clocks");
-    // Far from any midnight while everything starts.
-    setClocks(storeClock, serverClocks, first.at, 3_600_000);
-    const postgres = await ownPostgres({}, storeClock.env);
+    const postgres = await ownPostgres();
     const { url } = await postgres.createDatabase();
     const envOf = serverClocks.map(({ env }) => env);
     const fleet = await startFleet({ servers: SKEWS_MS.length, storeUrl: url, envOf });
     for (const [at, midnight] of MIDNIGHTS.entries()) {
-      const turn = setClocks(storeClock, serverClocks, midnight.at, 3_600_000);
-      expect(turn).toBeGreaterThan(0n);
-      await expectClocks(fleet, midnight);
       const tag = `daily-${at}`;
+      await postgres.stop("fast");
+      const { passesAt, offsetMs } = planOf(midnight);
+      await postgres.start({ env: wallClockEnv(offsetMs) });
+      for (const [place, clock] of serverClocks.entries()) {
+        clock.set(offsetMs + (SKEWS_MS[place] ?? 0));
+      }
       const { timeZone } = midnight;
-      await fleet.first.api.createSequence(tag, { period: PeriodUnit.DAY, timeZone });
-      await until("all servers know their new time", () =>
-        Promise.all(fleet.servers.map(({ api }) => api.getTag(tag))),
-      );
-      const passesAt = setClocks(storeClock, serverClocks, midnight.at, BEFORE_MS + 1_000);
+      const settings = { period: PeriodUnit.DAY, timeZone };
+      await until("the tag is made", async () => {
+        await fleet.first.api.createSequence(tag, settings);
+        return true;
+      });
+      await until("all servers have their store again", async () => {
+        const found = await Promise.all(fleet.servers.map(({ api }) => api.getTag(tag)));
+        return found.length > 0;
+      });
+      await expectClocks(fleet, offsetMs);
       const history = await mint(fleet, tag, passesAt);
       expectTwoDates(history, midnight, passesAt);
     }
@@ -119,11 +120,12 @@ test(
 );
 
 /** What is measured is what is meant: each server's own clock is off by its skew. */
-async function expectClocks(fleet: Fleet, { at }: Midnight): Promise<void> {
+async function expectClocks(fleet: Fleet, offsetMs: number): Promise<void> {
+  const asked = Date.now();
   const times = await Promise.all(
     fleet.servers.map(async ({ api }) => {
       const { time } = await api.send(api.nodes.getNodeTime.bind(api.nodes), {});
-      return (time?.getTime() ?? 0) - (Date.parse(at) - 3_600_000);
+      return (time?.getTime() ?? 0) - offsetMs - asked;
     }),
   );
   for (const [place, time] of times.entries()) {

@@ -1,9 +1,10 @@
-import { countOf, idsOf, invalidField } from "@idmint/core";
+import { countOf, idsOf, invalidField, periodText } from "@idmint/core";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { addConnectionOptions, isJson } from "../options.ts";
 import { oneOf, smallNumber } from "../parse.ts";
+import { plain } from "../table.ts";
 
 /** Ids in memory at once; also the most that a lost answer turns into a gap. */
 const PIECE = 10_000;
@@ -21,7 +22,9 @@ export function addIdCommands(program: Command, io: Io): void {
   const group = program.command("id").description("mint ids").helpCommand(false);
   const command = group
     .command("next")
-    .description("mint ids of a tag and print them, one a line")
+    .description(
+      "mint ids of a tag and print them, one a line; of a tag with periods, period and id",
+    )
     .argument("<tag>", "name of the tag")
     .addOption(
       new Option("-n, --count <count>", "how many, 1 to 10000000 (default 1)").argParser(
@@ -37,13 +40,16 @@ export function addIdCommands(program: Command, io: Io): void {
       "after",
       `
 More than ${PIECE} ids are fetched and printed in pieces. Ids that were printed before a failure are issued, and
-yours; JSON that was cut short by a failure does not parse.
+yours; JSON that was cut short by a failure does not parse. An id of a tag with periods is printed as 20261121-1, and in
+JSON as {"period":"2026-11-21","id":"1","text":"20261121-1"} in "periodIds" instead of "ids".
 
 Examples:
   $ idmint id next orders
   $ idmint id next orders --count 1000000 > ids.txt
   $ idmint id next orders -n 3 --json
   {"tag":"orders","ids":["1","2","3"]}
+  $ idmint id next invoice
+  20261121-1
 `,
     );
   addConnectionOptions(group);
@@ -60,21 +66,28 @@ function formatOf(format: Format | undefined, json: boolean): Format {
   return format ?? (json ? "json" : "text");
 }
 
+/** Ids that were issued together: of one period, which is empty for tags without periods. */
+interface Piece {
+  readonly ids: readonly bigint[];
+  readonly period: string;
+}
+
 /** The ids in the order they were issued, at most PIECE at a time; each piece is fetched when it is asked for. */
-async function* pieces(send: Send, tag: string, count: number): AsyncGenerator<readonly bigint[]> {
+async function* pieces(send: Send, tag: string, count: number): AsyncGenerator<Piece> {
   if (count === 1) {
-    yield [(await send(({ ids }) => ids.generateId.bind(ids), { tag })).id];
+    const { id, period } = await send(({ ids }) => ids.generateId.bind(ids), { tag });
+    yield { ids: [id], period };
     return;
   }
   for (let left = count; left > 0;) {
     // As segments: a piece is a few bytes on the wire then, however many ids it has.
     const request = { tag, count: Math.min(left, PIECE), asList: false };
     // One after the other, so that ids are printed in the order in which they were issued.
-    const { segments } = await send(({ ids }) => ids.generateIds.bind(ids), request);
+    const { segments, period } = await send(({ ids }) => ids.generateIds.bind(ids), request);
     if (countOf(segments) !== request.count) {
       throw new Error(`asked for ${request.count} ids and was answered ${countOf(segments)}`);
     }
-    yield [...idsOf(segments)];
+    yield { ids: [...idsOf(segments)], period };
     left -= request.count;
   }
 }
@@ -84,17 +97,30 @@ async function printIds(
   io: Io,
   format: Format,
   tag: string,
-  batches: AsyncIterable<readonly bigint[]>,
+  batches: AsyncIterable<Piece>,
 ): Promise<void> {
   let isFirst = true;
-  for await (const ids of batches) {
+  for await (const piece of batches) {
     if (format === "text") {
-      await io.out(`${ids.join("\n")}\n`);
+      await io.out(textOf(piece));
     } else {
-      const opening = isFirst ? `{"tag":${JSON.stringify(tag)},"ids":[` : ",";
-      await io.out(`${opening}${ids.map((id) => `"${id}"`).join(",")}`);
+      const list = piece.period === "" ? "ids" : "periodIds";
+      const opening = isFirst ? `{"tag":${JSON.stringify(tag)},"${list}":[` : ",";
+      await io.out(`${opening}${jsonOf(piece)}`);
     }
     isFirst = false;
   }
   if (format === "json") await io.out("]}\n");
+}
+
+function textOf({ ids, period }: Piece): string {
+  const lines = period === "" ? ids : ids.map((id) => plain(periodText(period, id)));
+  return `${lines.join("\n")}\n`;
+}
+
+function jsonOf({ ids, period }: Piece): string {
+  if (period === "") return ids.map((id) => `"${id}"`).join(",");
+  return ids
+    .map((id) => JSON.stringify({ period, id: String(id), text: periodText(period, id) }))
+    .join(",");
 }

@@ -11,7 +11,7 @@ import type { Io } from "../io.ts";
 import { addConnectionOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { columns, plain } from "../table.ts";
-import { timeText } from "../tag-text.ts";
+import { timeText } from "../kind-text.ts";
 
 /** `idmint status`: one server's own word on how it is. */
 export function addStatusCommand(program: Command, io: Io): void {

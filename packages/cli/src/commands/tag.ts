@@ -3,11 +3,14 @@ import type { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
+import { type KindName, kindMeant } from "../kind-flags.ts";
 import { addConnectionOptions } from "../options.ts";
-import { examplesText, printAnswer } from "../output.ts";
+import { printAnswer } from "../output.ts";
 import { id, smallNumber } from "../parse.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
-import { tagJson, tagTable, tagText, timeText } from "../tag-text.ts";
+import { tagJson, tagTable } from "../tag-text.ts";
+import { addMove, addPeriods } from "./tag-kinds.ts";
+import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 
 const PAGE_SIZE = 1_000;
 const MAX_LISTED = 100_000;
@@ -25,40 +28,10 @@ export function addTagCommands(program: Command, io: Io): void {
   addPause(group, io);
   addResume(group, io);
   addAdvance(group, io);
+  addPeriods(group, io);
+  addMove(group, io);
   addDelete(group, io);
   addConnectionOptions(group);
-}
-
-function leaf(group: Command, name: string, text: string, examples: readonly string[]): Command {
-  return group.command(name).description(text).addHelpText("after", examplesText(examples));
-}
-
-function named(command: Command): Command {
-  return command.argument("<name>", "name of the tag");
-}
-
-function withEtag(command: Command): Command {
-  const text = "fail with ETAG_MISMATCH if the tag has changed since it had this etag";
-  return command.addOption(new Option("--etag <etag>", text));
-}
-
-async function printTag(
-  command: Command,
-  io: Io,
-  { tag, effectiveTime }: { tag?: Tag | undefined; effectiveTime?: Date | undefined },
-  more: Readonly<Record<string, boolean>> = {},
-): Promise<void> {
-  if (tag === undefined) throw new Error("the server answered without a tag");
-  const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
-  const rows: [string, string][] = Object.entries(more).map(([name, value]) => [
-    name,
-    value ? "yes" : "no",
-  ]);
-  if (effectiveTime !== undefined) rows.push(["in effect everywhere", timeText(effectiveTime)]);
-  await printAnswer(command, io, {
-    json: () => ({ tag: tagJson(tag), ...more, ...time }),
-    text: () => tagText(tag, rows),
-  });
 }
 
 function addCreate(group: Command, io: Io): void {
@@ -67,11 +40,15 @@ function addCreate(group: Command, io: Io): void {
       "idmint tag create orders",
       "idmint tag create invoices --start 1000000 --ceiling js --order per-client",
       "idmint tag create events --min 10000 --hold-for 30m --description 'one per event'",
+      "idmint tag create invoice --kind sequence --period day --time-zone Asia/Shanghai",
+      "idmint tag create jobs --kind sequence --backend redis",
+      "idmint tag create messages --kind redis-snowflake --shard 60",
+      "idmint tag create coupons --kind ticket",
     ]),
   );
   addTagFlags(command, { isNew: true }).action(async (name: string, flags: TagFlags) => {
+    const request = { tag: newTag(name, flags) };
     await withServer(command, io, async (send) => {
-      const request = { tag: newTag(name, flags) };
       await printTag(command, io, await send(({ tags }) => tags.createTag.bind(tags), request));
     });
   });
@@ -151,27 +128,32 @@ function addUpdate(group: Command, io: Io): void {
       leaf(group, "update", "change settings of a tag; only what is given is changed", [
         "idmint tag update orders --hold-for 30m --max 10000000",
         "idmint tag update orders --description 'ids of orders' --etag r3",
+        "idmint tag update invoice --keep-for 800d",
       ]),
     ),
   );
   addTagFlags(command, { isNew: false }).action(
-    async (name: string, flags: TagFlags & { etag?: string }) => {
-      const request = tagUpdate(name, flags, flags.etag);
-      if (request.updateMask.length === 0) {
-        throw invalidField(
-          "update",
-          "needs at least one setting to change, such as --hold-for 30m",
-        );
-      }
+    async (name: string, flags: TagFlags & EtagFlag) => {
+      const meant = kindMeant(flags);
       await withServer(command, io, async (send) => {
+        const kind = meant === "any" ? await kindOfTag(send, name) : meant;
+        const request = tagUpdate(name, flags, { kind, etag: flags.etag });
+        if (request.updateMask.length === 0) {
+          throw invalidField(
+            "update",
+            "needs at least one setting to change, such as --hold-for 30m",
+          );
+        }
         await printTag(command, io, await send(({ tags }) => tags.updateTag.bind(tags), request));
       });
     },
   );
 }
 
-interface EtagFlag {
-  readonly etag?: string;
+/** For flags that several kinds have: the field to change is that of the tag's kind. */
+async function kindOfTag(send: Send, name: string): Promise<KindName | undefined> {
+  const { tag } = await send(({ tags }) => tags.getTag.bind(tags), { name });
+  return tag?.kind?.$case;
 }
 
 function addPause(group: Command, io: Io): void {

@@ -26,7 +26,7 @@ export interface GroupCommitState {
   /** Calls that are in no batch, in the order they came. */
   waiting: Map<number, WaitingCall>;
   flight: Flight;
-  /** Most calls of the next batch: fewer once the tag's end is so near that a whole batch did not fit. */
+  /** Most calls of the next batch: fewer once a whole batch proved to be too many ids. */
   maxCalls: number;
   nextToken: number;
   nextCall: number;
@@ -67,12 +67,15 @@ export interface Committed {
   readonly period: Period | undefined;
 }
 
-export type GroupCommitEffect =
+/** `C`: what a round trip answers, which may say more than where its ids begin. */
+export type GroupCommitEffect<C extends Committed = Committed> =
   | { readonly type: "close-after-turn" }
   | { readonly type: "commit"; readonly token: number; readonly count: number }
-  | { readonly type: "answer"; readonly call: number; readonly ids: Committed }
+  | { readonly type: "answer"; readonly call: number; readonly ids: C }
   | { readonly type: "refuse"; readonly call: number; readonly error: IdmintError }
   | { readonly type: "wasted"; readonly count: number; readonly cause: WasteCause };
+
+type Unanswering = readonly GroupCommitEffect<never>[];
 
 export function createGroupCommitState(tag: string, options: GroupCommitOptions): GroupCommitState {
   return {
@@ -92,7 +95,7 @@ export function createGroupCommitState(tag: string, options: GroupCommitOptions)
 export function ask(
   state: GroupCommitState,
   count: number,
-): { readonly call: number; readonly effects: readonly GroupCommitEffect[] } {
+): { readonly call: number; readonly effects: Unanswering } {
   const { maxWaiters, maxCount } = state.options;
   if (count < 1 || count > maxCount) throw new RangeError(`${count} ids in one call`);
   const call = state.nextCall++;
@@ -105,7 +108,7 @@ export function ask(
 }
 
 /** The turn is over: what came in it is one batch, and its round trip begins. */
-export function closeBatch(state: GroupCommitState): readonly GroupCommitEffect[] {
+export function closeBatch(state: GroupCommitState): Unanswering {
   if (state.flight.phase !== "closing") return [];
   state.flight = { phase: "idle" };
   const calls = new Map<number, WaitingCall>();
@@ -124,11 +127,11 @@ export function closeBatch(state: GroupCommitState): readonly GroupCommitEffect[
 }
 
 /** The round trip with this token granted ids: as many as its batch wanted. */
-export function committed(
+export function committed<C extends Committed>(
   state: GroupCommitState,
   token: number,
-  ids: Committed,
-): readonly GroupCommitEffect[] {
+  ids: C,
+): readonly GroupCommitEffect<C>[] {
   const { flight } = state;
   // Invariant 2.
   if (flight.phase !== "committing" || flight.token !== token) {
@@ -150,12 +153,11 @@ export function commitFailed(
   state: GroupCommitState,
   token: number,
   error: IdmintError,
-): readonly GroupCommitEffect[] {
+): Unanswering {
   const { flight } = state;
   if (flight.phase !== "committing" || flight.token !== token) return [];
   state.flight = { phase: "idle" };
-  const refused =
-    error.reason === "TAG_EXHAUSTED" ? atTheEnd(state, flight) : liveCalls(flight).map(idOf);
+  const refused = TOO_MANY.has(error.reason) ? tooMany(state, flight) : liveCalls(flight).map(idOf);
   const refusals = refused.map((call) => ({ type: "refuse" as const, call, error }));
   return [...refusals, ...closeWhenIdle(state)];
 }
@@ -176,10 +178,7 @@ export function observeCommitEpoch(state: GroupCommitState, epoch: bigint): void
 }
 
 /** Refuses all calls with `error`, and those to come until `unfence`. A round trip in flight will be waste. */
-export function fenceCommits(
-  state: GroupCommitState,
-  error: IdmintError,
-): readonly GroupCommitEffect[] {
+export function fenceCommits(state: GroupCommitState, error: IdmintError): Unanswering {
   const { flight } = state;
   const calls = flight.phase === "committing" ? liveCalls(flight) : [];
   const refused = [...calls.map(idOf), ...state.waiting.keys()];
@@ -201,15 +200,18 @@ export function unanswered({ waiting, flight }: GroupCommitState): number {
 
 type Committing = Extract<Flight, { readonly phase: "committing" }>;
 
-function closeWhenIdle(state: GroupCommitState): readonly GroupCommitEffect[] {
+function closeWhenIdle(state: GroupCommitState): Unanswering {
   if (state.flight.phase !== "idle" || state.waiting.size === 0) return [];
   state.flight = { phase: "closing" };
   return [{ type: "close-after-turn" }];
 }
 
 /** Invariant 3: the calls' ids one after the other, in the order in which the calls came. */
-function dealOut({ calls, ended }: Committing, ids: Committed): readonly GroupCommitEffect[] {
-  const effects: GroupCommitEffect[] = [];
+function dealOut<C extends Committed>(
+  { calls, ended }: Committing,
+  ids: C,
+): readonly GroupCommitEffect<C>[] {
+  const effects: GroupCommitEffect<C>[] = [];
   let { base } = ids;
   let abandoned = 0;
   for (const { id, count } of calls.values()) {
@@ -221,12 +223,15 @@ function dealOut({ calls, ended }: Committing, ids: Committed): readonly GroupCo
   return effects;
 }
 
+/** Refusals of a batch that a smaller one may not meet: fewer ids are left, or fewer may be asked for at once. */
+const TOO_MANY: ReadonlySet<IdmintError["reason"]> = new Set(["INVALID_ARGUMENT", "TAG_EXHAUSTED"]);
+
 /**
- * The tag has fewer ids left than the batch wanted. A call that was alone is refused, with all that were asked before
- * the round trip began and want as many or more. With several calls nobody knows whose ids are left, so none is refused
- * yet: half as many are tried next, which ends with one alone.
+ * The batch wanted more ids than there are. A call that was alone is refused, with all that were asked before the round
+ * trip began and want as many or more. With several calls nobody knows whose ids there are, so none is refused yet: half
+ * as many are tried next, which ends with one alone.
  */
-function atTheEnd(state: GroupCommitState, flight: Committing): readonly number[] {
+function tooMany(state: GroupCommitState, flight: Committing): readonly number[] {
   const [alone] = flight.calls.values();
   if (flight.calls.size > 1 || alone === undefined) {
     state.maxCalls = flight.calls.size >> 1;

@@ -20,12 +20,12 @@ import {
 } from "./group-commit-state.ts";
 
 /** The outside world of group commits; those of many tags may share one. */
-export interface GroupCommitPorts {
+export interface GroupCommitPorts<C extends Committed = Committed> {
   /**
    * One round trip: grants exactly `count` ids of a tag, all or none, above all that were granted when it began. Rejects
    * with IdmintError, and must settle in bounded time; what it may have granted when it rejects is never used.
    */
-  readonly commit: (tag: string, count: number) => Promise<Committed>;
+  readonly commit: (tag: string, count: number) => Promise<C>;
   /** Runs a function after the current turn, so that calls which come together are one batch. */
   readonly afterTurn: (run: () => void) => void;
   readonly clock: Clock;
@@ -33,8 +33,8 @@ export interface GroupCommitPorts {
   readonly onEvent?: (event: BufferEvent) => void;
 }
 
-interface Pending {
-  readonly resolve: (ids: Committed) => void;
+interface Pending<C> {
+  readonly resolve: (ids: C) => void;
   readonly reject: (error: IdmintError) => void;
   readonly cleanUp: () => void;
 }
@@ -43,12 +43,12 @@ interface Pending {
  * Issues strictly increasing ids of one tag, one round trip for all calls that came during the last one. The shell around
  * `group-commit-state.ts`, which has the rules and the invariants; here are only promises, timers and round trips.
  */
-export class GroupCommit {
+export class GroupCommit<C extends Committed = Committed> {
   readonly #state: GroupCommitState;
-  readonly #ports: GroupCommitPorts;
-  readonly #pending = new Map<number, Pending>();
+  readonly #ports: GroupCommitPorts<C>;
+  readonly #pending = new Map<number, Pending<C>>();
 
-  constructor(tag: string, options: GroupCommitOptions, ports: GroupCommitPorts) {
+  constructor(tag: string, options: GroupCommitOptions, ports: GroupCommitPorts<C>) {
     this.#state = createGroupCommitState(tag, options);
     this.#ports = ports;
   }
@@ -58,10 +58,10 @@ export class GroupCommit {
    * this call, by whichever server. Rejects with the refusals of the tag, with STORE_UNAVAILABLE when its round trip
    * failed or did not end before the deadline, OVERLOADED when too many calls wait, CALL_CANCELLED.
    */
-  take(count: number, call?: Call): Promise<Committed> {
+  take(count: number, call?: Call): Promise<C> {
     if (call?.signal?.aborted === true) return Promise.reject(cancelled());
     const asked = ask(this.#state, count);
-    const { promise, resolve, reject } = Promise.withResolvers<Committed>();
+    const { promise, resolve, reject } = Promise.withResolvers<C>();
     const cleanUp = this.#watch(asked.call, call);
     this.#pending.set(asked.call, { resolve, reject, cleanUp });
     this.#run(asked.effects);
@@ -109,14 +109,14 @@ export class GroupCommit {
     if (endCall(this.#state, call)) this.#settle(call)?.reject(error);
   }
 
-  #settle(call: number): Pending | undefined {
+  #settle(call: number): Pending<C> | undefined {
     const pending = this.#pending.get(call);
     this.#pending.delete(call);
     pending?.cleanUp();
     return pending;
   }
 
-  #run(effects: readonly GroupCommitEffect[]): void {
+  #run(effects: readonly GroupCommitEffect<C>[]): void {
     for (const effect of effects) {
       switch (effect.type) {
         case "close-after-turn":

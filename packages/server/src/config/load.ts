@@ -105,5 +105,19 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: "must give each a name other than default, which is store.url",
     });
   }
+  found.push(...alarmContradictions(config));
   return found;
+}
+
+function alarmContradictions(config: Config): readonly FieldViolation[] {
+  const { alarmWebhookUrl, alarmWebhookToken } = config;
+  if (alarmWebhookToken === undefined) return [];
+  const field = "alarm.webhook_token";
+  if (alarmWebhookUrl === undefined) return [{ field, description: "needs alarm.webhook_url" }];
+  const { protocol, hostname } = new URL(alarmWebhookUrl);
+  // A URL has an IPv6 host in brackets.
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  const isReadable = protocol === "http:" && !isLoopback({ host, port: 0 });
+  const description = "would go to another machine in plain text: make alarm.webhook_url https://";
+  return isReadable ? [{ field, description }] : [];
 }

@@ -5,6 +5,7 @@ import {
   bigInteger,
   duration,
   flag,
+  headerToken,
   integer,
   listOf,
   oneOf,
@@ -14,6 +15,7 @@ import {
   storeUrl,
   text,
   ticketUrls,
+  webhookUrl,
 } from "./types.ts";
 
 /** Levels of the log, from everything to nothing. */
@@ -41,6 +43,10 @@ export interface Config {
   readonly ticketUrls: ReadonlyMap<string, string>;
   readonly ticketPassword: string | undefined;
   readonly ticketTimeoutMs: number;
+  readonly alarmWebhookUrl: string | undefined;
+  readonly alarmWebhookToken: string | undefined;
+  readonly alarmWebhookTimeoutMs: number;
+  readonly alarmAfterMs: number;
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
@@ -199,6 +205,30 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     duration("100ms", "60s"),
     "1s",
     "Longest wait for one answer of a ticket database. After it the outcome is unknown, what may have been granted is a gap, and the next one is asked.",
+  ),
+  alarmWebhookUrl: optional(
+    "alarm.webhook_url",
+    webhookUrl,
+    "Where alarms are sent, as JSON by POST. Some receivers have a secret in their URL, so it is handled as one.",
+    { isSecret: true },
+  ),
+  alarmWebhookToken: optional(
+    "alarm.webhook_token",
+    headerToken,
+    "Sent along with every alarm, as `Authorization: Bearer …`.",
+    { isSecret: true },
+  ),
+  alarmWebhookTimeoutMs: option(
+    "alarm.webhook_timeout",
+    duration("100ms", "60s"),
+    "5s",
+    "Longest wait for an answer of the webhook. After it the alarm is sent once more.",
+  ),
+  alarmAfterMs: option(
+    "alarm.after",
+    duration("0ms", "24h"),
+    "30s",
+    "How long the store, a Redis or a ticket database has to be away before that is an alarm.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",

@@ -42,7 +42,7 @@ export function createRedisTags(
   options: { readonly raiseBelowMs: number; readonly raiseByMs: number },
 ): RedisTags {
   const { store, raises, system, emit, storeTimeoutMs } = ports;
-  const { clock, timers, random } = system;
+  const { clock, timers, random, wallClock } = system;
   const shards = new Map(ports.shards.map((shard) => [shard.name, shard]));
   const getTags = (names: readonly string[]): Promise<readonly Tag[]> =>
     within(() => store.getTags(names), storeTimeoutMs, timers);
@@ -58,6 +58,7 @@ export function createRedisTags(
     clock,
     timers,
     random,
+    wallClock,
     emit,
   };
   const watches = ports.shards.map(

@@ -47,6 +47,7 @@ export function createServices(
   gcCures: () => GcCures,
   system: System = realSystem,
   places: Elsewhere = NOWHERE_ELSE,
+  announce: () => void = () => undefined,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -64,12 +65,8 @@ export function createServices(
     (tag) => store.groupOf?.(tag) ?? "",
   );
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
-  const elsewhere = createElsewhere(
-    places,
-    config,
-    { system, store, raises, counters, emit },
-    STORE_GRACE_MS,
-  );
+  const near = { system, store, raises, counters, emit };
+  const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const makeSource = sourceMaker(
     { ...common, grants, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },
@@ -105,7 +102,7 @@ export function createServices(
   const ids = new IdService({ directory, tokens, limits, counters });
   const gate = new AdminGate(timers, storeTimeoutMs);
   const { redis, placement } = elsewhere;
-  const tags = new TagService({ store, placement, directory, gate, wallClock });
+  const tags = new TagService({ store, placement, directory, gate, wallClock, announce });
   const api = createApi({ ids, tags, node, authorise, emit });
   return { api, counters, directory, ids, node, poll, redis, tags };
 }

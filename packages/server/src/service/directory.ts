@@ -228,6 +228,13 @@ export class Directory {
     return this.#entries.size;
   }
 
+  /** How many of them have a buffer. */
+  get bufferedTags(): number {
+    let count = 0;
+    for (const { buffer } of this.#entries.values()) if (buffer !== undefined) count++;
+    return count;
+  }
+
   /** Whether some tag has ids in memory that may be issued. */
   get holdsIds(): boolean {
     for (const entry of this.#entries.values()) if (issuerOf(entry).ready > 0) return true;

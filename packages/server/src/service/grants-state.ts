@@ -22,8 +22,8 @@ export interface GrantsOptions {
   readonly maxBatch: number;
   readonly maxCalls: number;
   readonly maxQueued: number;
-  /** The part of the store that a tag is in. */
-  readonly groupOf: (tag: string) => string;
+  /** The part of the store that a tag is in; undefined: the store is one. */
+  readonly groupOf: ((tag: string) => string) | undefined;
 }
 
 /** A load that waits to be sent. */
@@ -53,6 +53,8 @@ export interface Call {
 export function nextCall(state: GrantsState): Call | undefined {
   const { maxBatch, maxCalls, groupOf } = state.options;
   if (state.queued.length === 0) return undefined;
+  // A store that is one and busy: a long queue is not gone through for nothing at each turn.
+  if (groupOf === undefined && (state.calls.get("") ?? 0) >= maxCalls) return undefined;
   let group: string | undefined;
   const batch: Wanted[] = [];
   const rest: Wanted[] = [];
@@ -62,7 +64,7 @@ export function nextCall(state: GrantsState): Call | undefined {
       rest.push(wanted);
       continue;
     }
-    const its = groupOf(tag);
+    const its = groupOf?.(tag) ?? "";
     if (group === undefined && (state.calls.get(its) ?? 0) < maxCalls) group = its;
     if (its !== group) {
       rest.push(wanted);

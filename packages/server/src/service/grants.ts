@@ -72,9 +72,8 @@ export class Grants {
 
   constructor(ports: GrantsPorts) {
     this.#ports = ports;
-    const { maxBatch } = ports.store;
+    const { maxBatch, groupOf } = ports.store;
     const limits = { maxBatch, maxCalls: MAX_CALLS, maxQueued: MAX_QUEUED };
-    const groupOf = (tag: string): string => ports.store.groupOf?.(tag) ?? "";
     this.#state = createGrantsState({ ...limits, groupOf });
   }
 

@@ -72,7 +72,7 @@ export class NodeService {
       schemaVersion: store.schemaVersion,
       reachable: poll.reachable,
       fenced: poll.fenced,
-      bufferedTags: directory.size,
+      bufferedTags: directory.bufferedTags,
       issuedIds: counters.issuedIds,
       wastedIds: counters.wastedIds,
       gcCures: this.#ports.gcCures(),

@@ -30,6 +30,8 @@ const MAX_PAGES = 20;
 const MAX_UNSETTLED = 4;
 /** Time between polls while the store does not answer, so that its return is noticed soon. */
 const RETRY_MS = 250;
+/** Least time between the beginnings of two polls, however often other servers tell of changes. */
+const HASTE_MS = 50;
 
 export interface PollPorts {
   readonly store: ChangeStore;
@@ -57,6 +59,11 @@ export class Poll {
   #unsettled = 0;
   #stopped = false;
   #cancelTimer: (() => void) | undefined;
+  /** When the last poll began; undefined before the first was answered. */
+  #startedAt: number | undefined;
+  #isPolling = false;
+  /** Whether a change was heard of that the last poll, or the one under way, may not have seen. */
+  #isHastened = false;
   /** The history for which this server accepted the store by itself: it does so once. */
   #acceptedIn: string | undefined;
   #detected = false;
@@ -67,14 +74,25 @@ export class Poll {
 
   /** The first poll, which learns where the store is; rejects when it is not answered. Then the others follow. */
   async start(): Promise<void> {
+    const startedAt = this.#ports.clock.now();
     const changes = await this.#ask();
     await this.#run(pollAnswered(this.#state, changes, this.#ports.clock.now()));
+    this.#startedAt = startedAt;
     this.#later(this.#ports.intervalMs);
   }
 
   stop(): void {
     this.#stopped = true;
     this.#cancelTimer?.();
+  }
+
+  /** Another server changed something: the next poll need not wait for its time. Never more than one is in flight. */
+  hasten(): void {
+    if (this.#stopped || this.#isHastened || this.#startedAt === undefined) return;
+    this.#isHastened = true;
+    if (this.#isPolling || !this.reachable) return;
+    this.#cancelTimer?.();
+    this.#later(this.#startedAt + HASTE_MS - this.#ports.clock.now());
   }
 
   /** Whether the last poll was answered. */
@@ -103,6 +121,9 @@ export class Poll {
     const { clock, intervalMs, emit } = this.#ports;
     const startedAt = clock.now();
     let isAnswered = true;
+    this.#startedAt = startedAt;
+    this.#isPolling = true;
+    this.#isHastened = false;
     try {
       await this.#pages();
       await this.#acceptIfTold();
@@ -113,8 +134,10 @@ export class Poll {
         if (effect.type === "store-lost") emit({ type: "store-lost", error });
       }
     }
+    this.#isPolling = false;
     const elapsed = clock.now() - startedAt;
-    this.#later((isAnswered ? intervalMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
+    const everyMs = this.#isHastened ? HASTE_MS : intervalMs;
+    this.#later((isAnswered ? everyMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
   }
 
   async #pages(): Promise<void> {

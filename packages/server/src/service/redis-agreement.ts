@@ -31,8 +31,8 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
     generation: bigint,
     question: Question,
   ) => Promise<Answer | RedisDoubt>;
-  /** Raises the tag's bound in the RDBMS with a new generation, by enough for the question. */
-  readonly raise: (question: Question) => Promise<Raised>;
+  /** Raises the tag's bound in the RDBMS with a new generation, at least this one, by enough for the question. */
+  readonly raise: (question: Question, generationFrom: bigint) => Promise<Raised>;
   /** Where the tag counts, from its row. */
   readonly readPlace: () => Promise<CountingPlace>;
   /** Seeds what was raised. Sent at most once. */
@@ -40,6 +40,8 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
   readonly emit: Emit;
 }
 
@@ -62,6 +64,8 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   #failures = 0;
   #retryAt = -Infinity;
   #failure: IdmintError | undefined;
+  /** The shard that answered last. */
+  #answeredBy: string | undefined;
 
   constructor(tag: string, place: CountingPlace, ports: AgreementPorts<Question, Answer>) {
     this.#tag = tag;
@@ -92,6 +96,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       const answer = await this.#ports.ask(shard, state.generation, question);
       if (!isDoubt(answer)) {
         this.#failures = 0;
+        this.#answeredBy = shard.name;
         return answer;
       }
       state = await this.#settle({ shard, question, doubt: answer }, state);
@@ -136,7 +141,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     const { clock, random, emit, raise, readPlace, seed } = this.#ports;
     if (this.#failure !== undefined && clock.now() < this.#retryAt) throw this.#failure;
     try {
-      const raised = await raise(question);
+      const raised = await raise(question, this.#generationFrom(doubt));
       const place = await readPlace();
       if (place.shard !== shard.name) return placeRead(state, shard.name, place);
       const answer = await seed(shard, raised, doubt);
@@ -144,7 +149,11 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       if (answer.status === "seeded") {
         const { generation, before: from } = raised;
         const why = doubt.status;
-        emit({ type: "redis-seeded", tag: this.#tag, shard: shard.name, generation, from, why });
+        // Emptiness alone is what a new tag meets too, and one that was moved.
+        const wasThere = this.#answeredBy === shard.name;
+        const isLoss = why === "missing" ? wasThere : why === "restarted" || why === "behind";
+        const where = { tag: this.#tag, shard: shard.name };
+        emit({ type: "redis-seeded", ...where, generation, from, why, isLoss });
       }
       return seedAnswered(state, raised.generation, answer);
     } catch (thrown) {
@@ -153,6 +162,16 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       this.#retryAt = clock.now() + backoffMs(this.#failures, random);
       throw this.#failure;
     }
+  }
+
+  /**
+   * A new generation is above the one in Redis, and not below the present time in seconds: so none that Redis may have
+   * kept from a history of the store that was lost, or from another store, is taken for it.
+   */
+  #generationFrom(doubt: RedisDoubt): bigint {
+    const seconds = BigInt(Math.floor(this.#ports.wallClock() / 1_000));
+    const above = "generation" in doubt ? doubt.generation + 1n : 0n;
+    return above > seconds ? above : seconds;
   }
 
   #shard(): RedisShard {

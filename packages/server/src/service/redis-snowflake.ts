@@ -70,9 +70,15 @@ export class RedisSnowflakeCounter implements Counter {
         this.#nowMs = answer.nowMs;
         return answer;
       },
-      raise: () => {
+      raise: (_count, generationFrom) => {
         const atLeast = this.#floorToReserve();
-        return ports.raises.raise({ tag: name, by: 0n, atLeast, newGeneration: true });
+        return ports.raises.raise({
+          tag: name,
+          by: 0n,
+          atLeast,
+          newGeneration: true,
+          generationFrom,
+        });
       },
       readPlace: () => ports.readPlace(name),
       seed: (shard, { generation, before, floor }, doubt) => {

@@ -56,6 +56,7 @@ export class TagService {
   readonly #directory: Directory;
   readonly #gate: AdminGate;
   readonly #wallClock: () => number;
+  readonly #announce: () => void;
 
   constructor(ports: {
     store: TagStore & PeriodStore;
@@ -63,12 +64,15 @@ export class TagService {
     directory: Directory;
     gate: AdminGate;
     wallClock: () => number;
+    /** Tells other servers that a tag was changed; returns at once, and never fails. */
+    announce: () => void;
   }) {
     this.#store = ports.store;
     this.#placement = ports.placement;
     this.#directory = ports.directory;
     this.#gate = ports.gate;
     this.#wallClock = ports.wallClock;
+    this.#announce = ports.announce;
   }
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
@@ -178,7 +182,7 @@ export class TagService {
     };
     const { history } = this.#directory;
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
-    if (!validateOnly) await this.#directory.apply([answer.tag], history);
+    if (!validateOnly) await this.#obey(answer.tag, history);
     return { ...this.#changed(answer.tag), raised: answer.raised };
   }
 
@@ -283,8 +287,13 @@ export class TagService {
   async #change(work: () => Promise<Tag>): Promise<Tag> {
     const { history } = this.#directory;
     const tag = await this.#gate.run(work);
-    await this.#directory.apply([tag], history);
+    await this.#obey(tag, history);
     return tag;
+  }
+
+  async #obey(tag: Tag, history: Directory["history"]): Promise<void> {
+    this.#announce();
+    await this.#directory.apply([tag], history);
   }
 }
 

@@ -62,17 +62,52 @@ function logOne(logger: Logger, event: Loggable): void {
       logger.info(plain(event), "stopped");
       break;
     case "store-lost":
+    case "store-back":
+    case "fenced":
+    case "unfenced":
+    case "store-accepted":
+    case "incarnation-changed":
+      logStore(logger, event);
+      break;
+    case "give-back-failed":
+      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+      break;
+    case "ticket-database-lost":
+    case "ticket-database-back":
+    case "redis-seeded":
+    case "redis-raised":
+    case "redis-preload-failed":
+    case "redis-watch-failed":
+    case "redis-lost":
+    case "redis-back":
+    case "max-not-raised":
+      logElsewhere(logger, event);
+      break;
+    case "alarm-delivered":
+    case "alarm-failed":
+    case "alarm-dropped":
+      logAlarm(logger, event);
+      break;
+    case "internal-error":
+      logger.error(plain(event), "an unforeseen fault");
+      break;
+  }
+}
+
+type OfStore = Extract<
+  Loggable,
+  {
+    readonly type: "fenced" | "incarnation-changed" | "unfenced" | `store-${string}`;
+  }
+>;
+
+function logStore(logger: Logger, event: OfStore): void {
+  switch (event.type) {
+    case "store-lost":
       logger.error(plain(event), "the store does not answer; serving what is in memory");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
-      break;
-    case "ticket-database-lost":
-      if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");
-      else logger.fatal(plain(event), "a ticket database is not to be used");
-      break;
-    case "ticket-database-back":
-      logger.info(plain(event), "a ticket database answers again");
       break;
     case "fenced":
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
@@ -86,8 +121,23 @@ function logOne(logger: Logger, event: Loggable): void {
     case "incarnation-changed":
       logger.warn(plain(event), "a new history of the store began");
       break;
-    case "give-back-failed":
-      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+  }
+}
+
+type OfElsewhere = Extract<
+  Loggable,
+  { readonly type: "max-not-raised" | `redis-${string}` | `ticket-${string}` }
+>;
+
+/** What happens where tags count besides the store. */
+function logElsewhere(logger: Logger, event: OfElsewhere): void {
+  switch (event.type) {
+    case "ticket-database-lost":
+      if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");
+      else logger.fatal(plain(event), "a ticket database is not to be used");
+      break;
+    case "ticket-database-back":
+      logger.info(plain(event), "a ticket database answers again");
       break;
     case "redis-seeded":
       logger.warn(plain(event), "Redis was given a new start, above every id it may have issued");
@@ -107,8 +157,25 @@ function logOne(logger: Logger, event: Loggable): void {
     case "redis-back":
       logger.info(plain(event), "Redis answers again");
       break;
-    case "internal-error":
-      logger.error(plain(event), "an unforeseen fault");
+    case "max-not-raised":
+      logger.error(plain(event), "a sequence in Redis is used up until its maximum is raised");
+      break;
+  }
+}
+
+function logAlarm(
+  logger: Logger,
+  event: Extract<Loggable, { readonly type: `alarm-${string}` }>,
+): void {
+  switch (event.type) {
+    case "alarm-delivered":
+      logger.info(plain(event), "the webhook took an alarm");
+      break;
+    case "alarm-failed":
+      logger.warn(plain(event), "the webhook did not take an alarm; it is tried again");
+      break;
+    case "alarm-dropped":
+      logger.error(plain(event), "an alarm is given up: nobody was told");
       break;
   }
 }

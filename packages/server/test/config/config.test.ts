@@ -252,3 +252,27 @@ test.each([
   expect(text).toContain("name=url");
   expect(text).not.toContain("secret");
 });
+
+test("a webhook and its token are secrets: from variables and files only, never shown, and never sent in plain text", () => {
+  const url = "https://example.org/hooks/T0/B0/secret";
+  expect(flagOf(OPTIONS.alarmWebhookUrl)).toBeUndefined();
+  expect(flagOf(OPTIONS.alarmWebhookToken)).toBeUndefined();
+  const env = { IDMINT_ALARM_WEBHOOK_URL: url, IDMINT_ALARM_WEBHOOK_TOKEN: "sesame" };
+  expect(loadConfig({ env })).toMatchObject({ alarmWebhookUrl: url, alarmWebhookToken: "sesame" });
+  const bad = [
+    { IDMINT_ALARM_WEBHOOK_URL: "https://user:secret@example.org/" },
+    { IDMINT_ALARM_WEBHOOK_URL: "ftp://example.org/secret" },
+    { IDMINT_ALARM_WEBHOOK_URL: url, IDMINT_ALARM_WEBHOOK_TOKEN: "secret\nX-Header: 1" },
+    { IDMINT_ALARM_WEBHOOK_TOKEN: "secret" },
+    { IDMINT_ALARM_WEBHOOK_URL: "http://10.0.0.1/secret", IDMINT_ALARM_WEBHOOK_TOKEN: "secret" },
+  ];
+  for (const wrong of bad) {
+    const faults = faultsOf({ env: wrong });
+    expect(faults).toHaveLength(1);
+    expect(JSON.stringify(faults)).not.toContain("secret");
+  }
+  for (const host of ["127.0.0.1:9", "[::1]:9", "localhost"]) {
+    const near = { ...env, IDMINT_ALARM_WEBHOOK_URL: `http://${host}/hook` };
+    expect(loadConfig({ env: near }).alarmWebhookUrl).toBe(near.IDMINT_ALARM_WEBHOOK_URL);
+  }
+});

@@ -121,6 +121,7 @@ test("a fenced store fences sequences too, and they issue again when the fence i
   const taken = await entry.source.take(1, call);
   expect(taken.segments).toMatchObject([{ base: 1n, count: 1 }]);
   expect(directory.holdsIds).toBe(false);
+  expect([directory.size, directory.bufferedTags]).toEqual([1, 0]);
   expect(await directory.drain(new IdmintError("DRAINING", "over"))).toEqual({
     givenBack: 0,
     wasted: 0,

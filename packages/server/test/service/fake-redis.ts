@@ -77,9 +77,7 @@ export class FakeRedis {
       const vacancy = this.#vacancies.get(tag)?.toString();
       if (doubt.status !== "missing" || doubt.vacancy !== vacancy) return this.#missing(tag);
     }
-    const instead = doubt.status === "missing" ? undefined : doubt.generation;
-    const isLower = hash !== undefined && generation < hash.generation;
-    if (hash?.generation === generation || (isLower && hash.generation !== instead)) {
+    if (hash !== undefined && generation <= hash.generation) {
       return { status: "other-generation", generation: hash.generation };
     }
     this.#hashes.set(tag, { generation, run: this.#run, cur, max });

@@ -47,6 +47,24 @@ test("no more calls are in flight than allowed", () => {
   expect(idsOf(nextCall(state))).toEqual([2]);
 });
 
+test("a store that is one and takes no more calls has nothing looked at in its queue", () => {
+  const state = stateWith(["a", "b", "c"], { maxBatch: 1, groupOf: undefined });
+  const first = nextCall(state);
+  expect(idsOf(first)).toEqual([0]);
+  expect(idsOf(nextCall(state))).toEqual([1]);
+  const { queued } = state;
+  state.queued = new Proxy(queued, {
+    get(list, key): unknown {
+      if (key !== "length") throw new Error("the queue was gone through");
+      return list.length;
+    },
+  });
+  expect(nextCall(state)).toBeUndefined();
+  state.queued = queued;
+  if (first !== undefined) callEnded(state, first);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+});
+
 test("a part of the store that does not answer takes no calls from the others", () => {
   const state = stateWith(["a/1", "a/2", "b/1", "a/3", "b/2", "a/4"], { maxBatch: 1 });
   expect(idsOf(nextCall(state))).toEqual([0]);

@@ -20,7 +20,7 @@ import { placeOf } from "../../src/service/redis-place.ts";
 import { RedisSequenceCounter } from "../../src/service/redis-sequence.ts";
 import { RedisSnowflakeCounter } from "../../src/service/redis-snowflake.ts";
 import { RedisWatch } from "../../src/service/redis-watch.ts";
-import { ownRedis, shardOf } from "../store/redis/support.ts";
+import { begin, ownRedis, shardOf } from "../store/redis/support.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";
 
 const TAG = "orders";
@@ -41,7 +41,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
   for (const [name, { url }] of Object.entries(redis))
     shards.set(name, await shardOf(url, 500, name));
   const heard: ServerEvent[] = [];
-  const { clock, timers, random } = realSystem;
+  const { clock, timers, random, wallClock } = realSystem;
   const raises = new Raises({
     store,
     guard: new VersionGuard(),
@@ -58,6 +58,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     clock,
     timers,
     random,
+    wallClock,
   };
   return {
     shards,
@@ -135,6 +136,23 @@ test("an older snapshot is left behind: the next id is above every one that was 
   // A server that never saw the ids above the snapshot does not believe it either.
   const fresh = (await serverOn(store, { a: redis })).sequence(orders);
   expect(await commitSoon(fresh, 1)).toBe(after + 1n);
+});
+
+test("what an earlier store left in Redis is not believed, even with a higher or the same generation", async () => {
+  for (const left of [1n, 5n, 2n ** 40n]) {
+    const redis = await ownRedis();
+    const store = new MemoryStore();
+    await store.createTag(orders);
+    const server = await serverOn(store, { a: redis });
+    const { sequences } = server.shards.get("a")!;
+    await begin(sequences, { tag: TAG, generation: left, cur: 7_000n, max: 1_000_000n });
+    const counter = server.sequence(orders);
+    expect(await commitSoon(counter, 1)).toBe(1n);
+    const [row] = await store.getTags([TAG]);
+    expect(row?.generation).toBeGreaterThan(left);
+    const fresh = (await serverOn(store, { a: redis })).sequence(orders);
+    expect(await commitSoon(fresh, 1)).toBe(2n);
+  }
 });
 
 test("with only the store down it goes on up to the maximum, and then fails fast", async () => {

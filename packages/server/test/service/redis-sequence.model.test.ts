@@ -149,6 +149,7 @@ class World {
       clock,
       timers,
       random: () => 0.5,
+      wallClock: () => 0,
       emit: () => undefined,
     });
     return new GroupCommit(

@@ -6,22 +6,22 @@ import { proof, TAG_IS_OURS } from "./identity.ts";
 
 /**
  * Raises the bound of one tag: its name, by how far, to at least, whether with a new generation, the seen version, allowed
- * unsafe settings.
+ * unsafe settings, the least new generation.
  *
  * INVARIANTS: as of a grant. The row is locked before it is judged, and judged in its newest version, so no two callers are
  * answered the same ids or the same new generation; `ceiling − floor` cannot overflow, `floor + by` could.
  */
 const RAISE = {
-  name: "idmint-raise-1",
+  name: "idmint-raise-2",
   text: `WITH request AS MATERIALIZED (
   SELECT $1::text AS name, $2::bigint AS by, $3::bigint AS at_least, $4::boolean AS new_generation,
-    $5::bigint AS seen_version
+    $5::bigint AS seen_version, $7::bigint AS generation_from
 ), ${proof("$6::text[]")}, locked AS MATERIALIZED (
   SELECT t.name, t.redis, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours,
     t.moved_to IS NULL AND NOT t.moving AS is_here
   FROM idmint.tag AS t WHERE t.name = $1 FOR UPDATE
 ), judged AS MATERIALIZED (
-  SELECT r.name, r.new_generation, l.version, p.unsafe, p.fenced, l.is_ours,
+  SELECT r.name, r.new_generation, r.generation_from, l.version, p.unsafe, p.fenced, l.is_ours,
     greatest(least(r.by, l.ceiling - l.floor), least(r.at_least, l.ceiling) - l.floor) AS rise,
     CASE
     WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
@@ -37,7 +37,9 @@ const RAISE = {
   FROM request AS r CROSS JOIN proof AS p LEFT JOIN locked AS l ON l.name = r.name
 ), raised AS (
   UPDATE idmint.tag AS t SET
-    floor = t.floor + j.rise, generation = t.generation + j.new_generation::int,
+    floor = t.floor + j.rise,
+    generation = CASE WHEN j.new_generation THEN greatest(t.generation + 1, j.generation_from)
+      ELSE t.generation END,
     version = t.version + 1, written_by = pg_current_xact_id()::xid
   FROM judged AS j WHERE t.name = j.name AND j.refused = ''
   RETURNING t.name, t.floor, t.generation, t.version, t.epoch
@@ -60,7 +62,7 @@ export async function raise(
   request: RaiseRequest,
   allowUnsafe: readonly string[],
 ): Promise<Raised | Refused> {
-  const { tag, by, atLeast, newGeneration, seenVersion } = request;
+  const { tag, by, atLeast, newGeneration, generationFrom = 0n, seenVersion } = request;
   const values = [
     tag,
     String(by),
@@ -68,6 +70,7 @@ export async function raise(
     newGeneration,
     String(seenVersion),
     allowUnsafe,
+    String(generationFrom),
   ];
   const [row] = await connections.run((session) => session.query<Row>({ ...RAISE, values }));
   if (row === undefined) {

@@ -33,9 +33,9 @@ export function doubtOf(answer: readonly string[]): RedisDoubt | undefined {
   return undefined;
 }
 
-/** What a seed's script compares: the generation it may replace though it is higher, and the emptiness it may end. */
-export function seedGuards(doubt: RedisDoubt): readonly [generation: string, vacancy: string] {
-  return doubt.status === "missing" ? ["", doubt.vacancy] : [String(doubt.generation), ""];
+/** The emptiness that a seed may end; empty when Redis was not empty. */
+export function vacancyOf(doubt: RedisDoubt): string {
+  return doubt.status === "missing" ? doubt.vacancy : "";
 }
 
 export function nonsense(): Error {

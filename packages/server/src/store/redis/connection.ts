@@ -58,9 +58,11 @@ export class Connection {
       retryStrategy: (attempt) => Math.min(MAX_RECONNECT_MS, 25 * attempt),
       // A master that became a replica: the name may lead to the new master now. Nothing is sent again.
       reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 1 : false),
-      ...(password === undefined ? {} : { password }),
     };
-    this.#redis = new Redis(url, options);
+    const whole = new URL(url);
+    // What stands in the URL wins over the options, an empty password too.
+    if (password !== undefined) whole.password = encodeURIComponent(password);
+    this.#redis = new Redis(whole.href, options);
     this.#redis.on("error", (error: unknown) => {
       this.#fault = messageOf(error);
     });

@@ -103,8 +103,7 @@ return {'issued', text(at), text(limit), text(now)}
 const FORGET_MOVED_S = 3_600;
 
 /**
- * ARGV: generation, the generation it may replace though it is higher (or ''), the emptiness it may end (or ''), the tag,
- * then fields and values.
+ * ARGV: generation, the emptiness it may end (or ''), the tag, then fields and values.
  *
  * INVARIANT: a seed is never taken on an empty Redis but in the very time of emptiness in which it was decided on. One
  * that comes late, after Redis was emptied again, would begin below what a higher generation issued meanwhile.
@@ -114,20 +113,18 @@ local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_
 if has[2] and clock() - tonumber(has[2]) < ${MOVE_FAILED_AFTER_MS} then
   return {'moved', has[1] or '0', text(clock() - tonumber(has[2]))}
 end
-if has[1] and tonumber(ARGV[1]) <= tonumber(has[1]) and (has[1] ~= ARGV[2] or has[1] == ARGV[1]) then
-  return {'other-generation', has[1]}
-end
-if not has[1] and not has[2] and has[4] ~= ARGV[3] then return missing() end
+if has[1] and tonumber(ARGV[1]) <= tonumber(has[1]) then return {'other-generation', has[1]} end
+if not has[1] and not has[2] and has[4] ~= ARGV[2] then return missing() end
 local run, history = present()
 if not run or not history then return redis.error_reply('ERR INFO tells neither run_id nor master_replid') end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 5))
+redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 4))
 `;
 
 /** KEYS[2]: the set of sequences of this shard. */
 export const SEQUENCE_SEED: Script = script(`${SEED}
 redis.call('HSET', KEYS[1], 'seq_recently', '0', 'seq_long_term', has[3] or '0')
-redis.call('SADD', KEYS[2], ARGV[4])
+redis.call('SADD', KEYS[2], ARGV[3])
 return {'seeded'}
 `);
 

@@ -7,7 +7,7 @@ import type {
   SequenceReading,
   SequenceSeedRequest,
 } from "@idmint/core";
-import { bigintOf, doubtOf, nonsense, seedGuards, textsOf } from "./answers.ts";
+import { bigintOf, doubtOf, nonsense, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
 import { RAISE, SEQUENCE_ISSUE, SEQUENCE_SEED, WRITE_RATES } from "./scripts.ts";
@@ -34,7 +34,7 @@ export class SequenceScripts implements RedisSequences {
 
   async seed({ tag, generation, cur, max, doubt }: SequenceSeedRequest): Promise<RedisSeeded> {
     const fields = ["cur", String(cur), "max", String(max)];
-    const args = [String(generation), ...seedGuards(doubt), tag, ...fields];
+    const args = [String(generation), vacancyOf(doubt), tag, ...fields];
     const keys = [keyOf(tag), SEQUENCES_KEY];
     const answer = textsOf(await this.#connection.script(SEQUENCE_SEED, keys, args));
     return answer[0] === "seeded" ? { status: "seeded" } : (doubtOf(answer) ?? fail());

@@ -7,7 +7,7 @@ import {
   type SnowflakeIssueRequest,
   type SnowflakeSeedRequest,
 } from "@idmint/core";
-import { doubtOf, nonsense, numberOf, seedGuards, textsOf } from "./answers.ts";
+import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";
 import { RAISE, SNOWFLAKE_ISSUE, SNOWFLAKE_SEED } from "./scripts.ts";
@@ -39,7 +39,7 @@ export class SnowflakeScripts implements RedisSnowflakes {
     const counter = first % COUNTERS_PER_MS;
     const lastMs = (first - counter) / COUNTERS_PER_MS;
     const fields = ["last_ms", lastMs, "seq", counter, "limit_ms", limitMs].map(String);
-    const args = [String(generation), ...seedGuards(seen), tag, ...fields];
+    const args = [String(generation), vacancyOf(seen), tag, ...fields];
     const answer = textsOf(await this.#connection.script(SNOWFLAKE_SEED, [keyOf(tag)], args));
     if (answer[0] === "seeded") return { status: "seeded" };
     const doubt = doubtOf(answer);

@@ -29,9 +29,11 @@ export function assertGrants(requests: readonly GrantRequest[]): void {
   }
 }
 
-export function assertRaise({ tag, by, atLeast, seenVersion }: RaiseRequest): void {
+export function assertRaise(request: RaiseRequest): void {
+  const { tag, by, atLeast, generationFrom = 0n, seenVersion } = request;
   const isGood =
-    by >= 0n && by <= MAX_ID && atLeast >= 0n && atLeast <= MAX_ID && seenVersion >= 0n;
+    [by, atLeast, generationFrom].every((value) => value >= 0n && value <= MAX_ID) &&
+    seenVersion >= 0n;
   if (!isGood) throw new RangeError(`a raise of "${tag}" by ${by} to at least ${atLeast}`);
 }
 

@@ -28,7 +28,7 @@ export function raise(
 }
 
 function raiseOne(transaction: Transaction, request: RaiseRequest): Raised | Refused {
-  const { tag, by, atLeast, newGeneration } = request;
+  const { tag, by, atLeast, newGeneration, generationFrom = 0n } = request;
   const row = transaction.get(READ, tag);
   const unfit = refusalOf(row, request);
   if (row === undefined || unfit !== undefined) return unfit ?? refused(tag, "TAG_NOT_FOUND");
@@ -41,7 +41,9 @@ function raiseOne(transaction: Transaction, request: RaiseRequest): Raised | Ref
   const raised = by < left ? before + by : ceiling;
   const wanted = atLeast < ceiling ? atLeast : ceiling;
   const floor = raised > wanted ? raised : wanted;
-  const generation = (row["generation"] as bigint) + (newGeneration ? 1n : 0n);
+  const old = row["generation"] as bigint;
+  const next = old + 1n > generationFrom ? old + 1n : generationFrom;
+  const generation = newGeneration ? next : old;
   const version = (row["version"] as bigint) + 1n;
   transaction.run(RAISE, floor, generation, version, tag);
   transaction.run(PROGRESS);

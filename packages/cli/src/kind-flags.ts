@@ -1,0 +1,278 @@
+import { invalidField, MAX_SEGMENT_COUNT, MAX_SLOTS, MAX_SNOWFLAKE_SHARD } from "@idmint/core";
+import { Order, PeriodUnit, SequenceBackend, type Tag } from "@idmint/proto";
+import { Option } from "commander";
+import { duration, id, oneOf, smallNumber, time } from "./parse.ts";
+
+/** A tag's settings of its kind. */
+export type Kind = NonNullable<Tag["kind"]>;
+export type KindName = Kind["$case"];
+
+/** Flags that only some kinds have, as typed; undefined: not given. */
+export interface KindFlags {
+  readonly start?: bigint;
+  readonly min?: number;
+  readonly max?: number;
+  readonly holdFor?: number;
+  readonly maxAge?: number;
+  readonly period?: PeriodUnit;
+  readonly timeZone?: string;
+  readonly keepFor?: number;
+  readonly backend?: SequenceBackend;
+  readonly step?: number;
+  readonly shard?: number;
+  readonly timeOrigin?: Date;
+  readonly slots?: number;
+}
+
+/** Kinds, by the word that is typed after --kind. */
+export const KINDS: Readonly<Record<string, KindName>> = {
+  segment: "segment",
+  sequence: "sequence",
+  "redis-snowflake": "redisSnowflake",
+  ticket: "ticket",
+};
+
+/** A kind as it is typed after --kind. */
+export function kindWord(kind: KindName | undefined): string {
+  return Object.entries(KINDS).find(([, name]) => name === kind)?.[0] ?? "unknown";
+}
+
+/** What `segment` says to those who make a tag. */
+export const KIND_TEXT: string = Object.keys(KINDS).join(", ");
+
+export const ORDERS: Readonly<Record<string, Order>> = {
+  unordered: Order.UNORDERED,
+  "per-client": Order.PER_CLIENT,
+  strict: Order.STRICT,
+};
+
+const PERIODS = {
+  day: PeriodUnit.DAY,
+  week: PeriodUnit.WEEK,
+  month: PeriodUnit.MONTH,
+  year: PeriodUnit.YEAR,
+};
+
+const BACKENDS = { store: SequenceBackend.STORE, redis: SequenceBackend.REDIS };
+
+const DAY_MS = 86_400_000;
+const COUNT_LIMITS = { min: 1, max: MAX_SEGMENT_COUNT };
+const TIME_LIMITS = { minMs: 1_000, maxMs: DAY_MS };
+const KEEP_LIMITS = { minMs: DAY_MS, maxMs: 3_650 * DAY_MS };
+
+interface KindFlag {
+  readonly kinds: readonly KindName[];
+  /** Fields of UpdateTag's mask, by kind, where it can be changed later. */
+  readonly paths: Readonly<Partial<Record<KindName, string>>>;
+  readonly option: () => Option;
+}
+
+/** Which kinds have which flag. Whether a value suits the others is the server's to judge. */
+const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
+  start: {
+    kinds: ["segment", "sequence", "ticket"],
+    paths: { segment: "segment.start", sequence: "sequence.start" },
+    option: () => new Option("--start <id>", "first id (default 1)").argParser(id("--start")),
+  },
+  min: {
+    kinds: ["segment"],
+    paths: { segment: "segment.min" },
+    option: () =>
+      new Option(
+        "--min <count>",
+        "segment: fewest ids a server takes from the store at once (default 1000)",
+      ).argParser(smallNumber("--min", COUNT_LIMITS)),
+  },
+  max: {
+    kinds: ["segment"],
+    paths: { segment: "segment.max" },
+    option: () =>
+      new Option(
+        "--max <count>",
+        "segment: most ids a server takes from the store at once (default 100000000)",
+      ).argParser(smallNumber("--max", COUNT_LIMITS)),
+  },
+  holdFor: {
+    kinds: ["segment"],
+    paths: { segment: "segment.hold_for" },
+    option: () =>
+      new Option(
+        "--hold-for <time>",
+        "segment: how long a server's segment shall last at the peak rate, 1s to 24h (default 15m)",
+      ).argParser(duration("--hold-for", TIME_LIMITS)),
+  },
+  maxAge: {
+    kinds: ["segment"],
+    paths: { segment: "segment.max_age" },
+    option: () =>
+      new Option(
+        "--max-age <time>",
+        "segment: how long an SDK may keep a segment, 1s to 24h (default 10m)",
+      ).argParser(duration("--max-age", TIME_LIMITS)),
+  },
+  period: {
+    kinds: ["sequence"],
+    paths: { sequence: "sequence.period" },
+    option: () =>
+      new Option(
+        "--period <unit>",
+        "sequence: start again from 1 every day, week, month or year (default never)",
+      ).argParser(oneOf("--period", PERIODS)),
+  },
+  timeZone: {
+    kinds: ["sequence"],
+    paths: { sequence: "sequence.time_zone" },
+    option: () =>
+      new Option(
+        "--time-zone <zone>",
+        "sequence: where periods begin, such as Asia/Shanghai or UTC",
+      ),
+  },
+  keepFor: {
+    kinds: ["sequence"],
+    paths: { sequence: "sequence.keep_for" },
+    option: () =>
+      new Option(
+        "--keep-for <time>",
+        "sequence: how long last ids of ended periods are kept, 1d to 3650d (default 400d)",
+      ).argParser(duration("--keep-for", KEEP_LIMITS)),
+  },
+  backend: {
+    kinds: ["sequence"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--backend <backend>",
+        "sequence: where it counts, store (default) or redis",
+      ).argParser(oneOf("--backend", BACKENDS)),
+  },
+  step: {
+    kinds: ["sequence"],
+    paths: { sequence: "sequence.step" },
+    option: () =>
+      new Option(
+        "--step <count>",
+        "sequence in Redis: fewest ids its maximum is raised by (default 10000)",
+      ).argParser(smallNumber("--step", COUNT_LIMITS)),
+  },
+  shard: {
+    kinds: ["redisSnowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--shard <number>",
+        "redis-snowflake: shard within the ids, 0 (default) to 4095",
+      ).argParser(smallNumber("--shard", { min: 0, max: MAX_SNOWFLAKE_SHARD })),
+  },
+  timeOrigin: {
+    kinds: ["redisSnowflake"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--time-origin <time>",
+        "redis-snowflake: where time begins (default 2026-01-01)",
+      ).argParser(time("--time-origin")),
+  },
+  slots: {
+    kinds: ["ticket"],
+    paths: {},
+    option: () =>
+      new Option(
+        "--slots <count>",
+        "ticket: residue classes, the most databases there may ever be, 1 to 1024 (default 60)",
+      ).argParser(smallNumber("--slots", { min: 1, max: MAX_SLOTS })),
+  },
+};
+
+const NAMES = Object.keys(FLAGS) as (keyof KindFlags)[];
+
+/** The options of all kinds; with `isNew` also those that cannot be changed later. */
+export function kindOptions({ isNew }: { isNew: boolean }): readonly Option[] {
+  return NAMES.filter((name) => isNew || Object.keys(FLAGS[name].paths).length > 0).map((name) =>
+    FLAGS[name].option(),
+  );
+}
+
+/** Throws INVALID_ARGUMENT that names the first flag which is not for this kind, and what would be. */
+export function assertOfKind(flags: KindFlags, kind: KindName): void {
+  for (const name of given(flags)) {
+    const { kinds } = FLAGS[name];
+    if (kinds.includes(kind)) continue;
+    const words = kinds.map((each) => `--kind ${kindWord(each)}`).join(" or ");
+    throw invalidField(
+      flagOf(name),
+      `is for ${words}, and this tag is of kind ${kindWord(kind)}; leave it out, or choose that kind`,
+    );
+  }
+}
+
+/**
+ * The kind that flags of `tag update` are for: the only one that all of them have. `undefined`: none is given, or they
+ * leave it open. Throws INVALID_ARGUMENT when no kind has all of them.
+ */
+export function kindMeant(flags: KindFlags): KindName | "any" | undefined {
+  const names = given(flags);
+  const [first] = names;
+  if (first === undefined) return undefined;
+  const fitting = Object.values(KINDS).filter((kind) =>
+    names.every((name) => FLAGS[name].paths[kind] !== undefined),
+  );
+  const [only, ...others] = fitting;
+  if (only !== undefined) return others.length === 0 ? only : "any";
+  const other = names.find(
+    (name) => !FLAGS[name].kinds.some((kind) => FLAGS[first].kinds.includes(kind)),
+  );
+  throw invalidField(
+    flagOf(other ?? first),
+    `cannot be changed together with ${flagOf(first)}: no kind of tag has both`,
+  );
+}
+
+/** The paths of UpdateTag's mask for the flags that are given. Throws for one that tags of this kind cannot change. */
+export function kindPaths(flags: KindFlags, kind: KindName): string[] {
+  return given(flags).map((name) => {
+    const path = FLAGS[name].paths[kind];
+    if (path !== undefined) return path;
+    throw invalidField(flagOf(name), `cannot be changed for tags of kind ${kindWord(kind)}`);
+  });
+}
+
+/** The settings that flags ask for; what is not given is the server's to choose. */
+export function kindOf(kind: KindName, flags: KindFlags): Kind {
+  const start = flags.start ?? 0n;
+  switch (kind) {
+    case "segment": {
+      const { min = 0, max = 0 } = flags;
+      const [holdFor, maxAge] = [durationOf(flags.holdFor), durationOf(flags.maxAge)];
+      return { $case: kind, value: { start, min, max, holdFor, maxAge } };
+    }
+    case "sequence": {
+      const { timeZone = "", step = 0, keepFor } = flags;
+      const period = flags.period ?? PeriodUnit.UNSPECIFIED;
+      const backend = flags.backend ?? SequenceBackend.UNSPECIFIED;
+      const value = { start, period, timeZone, keepFor: durationOf(keepFor), backend, step };
+      return { $case: kind, value: { ...value, shard: "" } };
+    }
+    case "redisSnowflake": {
+      const { shard = 0, timeOrigin } = flags;
+      return { $case: kind, value: { shard, timeOrigin, endTime: undefined, redisShard: "" } };
+    }
+    case "ticket":
+      return { $case: kind, value: { start, slots: flags.slots ?? 0 } };
+    default:
+      return kind satisfies never;
+  }
+}
+
+function given(flags: KindFlags): readonly (keyof KindFlags)[] {
+  return NAMES.filter((name) => flags[name] !== undefined);
+}
+
+function flagOf(name: keyof KindFlags): string {
+  return `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+function durationOf(ms: number | undefined): { seconds: bigint; nanos: number } | undefined {
+  if (ms === undefined) return undefined;
+  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
+}
