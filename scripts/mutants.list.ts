@@ -15,6 +15,7 @@ const commits = [
   "packages/core/test/group-commit.model.test.ts",
   "packages/core/test/group-commit.test.ts",
 ];
+const sdkUncached = "packages/client/src/uncached.ts";
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const coordination = "packages/coordination";
@@ -214,7 +215,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: an `after` above the floor is granted, PostgreSQL",
     file: `${postgres}/grant.ts`,
-    find: `WHEN r.after_id > l.floor THEN`,
+    find: `WHEN r.after_id > l.present_floor THEN`,
     replace: `WHEN r.after_id < 0 THEN`,
     tests: [onPostgres],
   },
@@ -469,6 +470,45 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
 `,
     replace: ``,
     tests: ["packages/client/test/retries.test.ts"],
+  },
+  {
+    name: "sdk: a sequence may answer what is below its last answer",
+    file: sdkUncached,
+    find: `if (segment.base <= last)
+`,
+    replace: `if (segment.base <= -1n)
+`,
+    tests: ["packages/client/test/uncached.test.ts"],
+  },
+  {
+    name: "sdk: a sequence may go back to a period that is over",
+    file: sdkUncached,
+    find: `endsAtMs < mark.endsAtMs`,
+    replace: `endsAtMs < 0`,
+    tests: ["packages/client/test/periods.test.ts"],
+  },
+  {
+    name: "sdk: ids of a newer epoch are used before it is known of which kind the tag is then",
+    file: sdkUncached,
+    find: `if (epoch > this.#epoch && this.#isCertain) {`,
+    replace: `if (epoch > this.#epoch && !this.#isCertain && epoch < 0n) {`,
+    tests: ["packages/client/test/uncached.test.ts"],
+  },
+  {
+    name: "sdk: every call of a request is dealt its first ids",
+    file: sdkUncached,
+    find: `let skip = Number(base);`,
+    replace: `let skip = 0 * Number(base);`,
+    tests: ["packages/client/test/uncached.test.ts", "packages/client/test/uncached.model.test.ts"],
+  },
+  {
+    name: "sdk: what is in memory of a tag that became a sequence is issued on",
+    file: "packages/client/src/tag.ts",
+    find: `    this.#buffer.fence(notInMemory(this.name, kind, cause));
+`,
+    replace: `    void cause;
+`,
+    tests: ["packages/client/test/uncached.test.ts"],
   },
   {
     name: "a fencing token is known to no majority",

@@ -46,7 +46,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
   };
   const first = await startDev({ flags });
   const { grpcAddress } = first.server;
-  expect(await generateId(clientsOf(grpcAddress), "demo")).toEqual({ id: 1n, epoch: 1n });
+  expect(await generateId(clientsOf(grpcAddress), "demo")).toMatchObject({ id: 1n, epoch: 1n });
   expect(first.banner).toContain(
     `grpcurl -plaintext -d '{"tag":"demo"}' ${grpcAddress} idmint.v1.IdService/GenerateId`,
   );

@@ -4,7 +4,7 @@ import { credentials } from "@grpc/grpc-js";
 import { percentile } from "./statistics.ts";
 
 /** How ids are asked for. */
-export type Way =
+type Way =
   /** The SDK's `next()`. */
   | "sdk"
   /** GenerateId through grpc-js, without the SDK. */
@@ -93,7 +93,7 @@ async function run(calls: Calls): Promise<Called> {
   const { next, close } = await WAYS[calls.way](calls);
   const times = new Float64Array(MAX_TIMES);
   let answered = 0;
-  let endAt = performance.now() + calls.seconds * 250;
+  let endAt = performance.now() + calls.seconds * 500;
   const call = async (): Promise<void> => {
     while (performance.now() < endAt) {
       const begin = performance.now();
@@ -103,7 +103,7 @@ async function run(calls: Calls): Promise<Called> {
     }
   };
   const callers = Array.from({ length: calls.callers }, () => call);
-  // A quarter of the time to warm up.
+  // Half of the time again to warm up.
   await Promise.all(callers.map((each) => each()));
   answered = 0;
   const begin = performance.now();
