@@ -229,8 +229,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: the version that was seen is not compared, PostgreSQL",
     file: `${postgres}/grant.ts`,
-    find: `OR l.version < r.seen_version OR`,
-    replace: `OR`,
+    find: `WHEN l.version < r.seen_version THEN`,
+    replace: `WHEN false THEN`,
     tests: [onPostgres],
   },
   {
@@ -390,8 +390,8 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: a tag in two calls of the store at once",
     file: `${service}/grants-state.ts`,
-    find: `batch.length < maxBatch && !state.busy.has(tag)`,
-    replace: `batch.length < maxBatch`,
+    find: `batch.length === maxBatch || state.busy.has(tag)`,
+    replace: `batch.length === maxBatch`,
     tests: ["packages/server/test/service/grants-state.test.ts"],
   },
   {

@@ -18,7 +18,12 @@ import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
-import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  type StoreConfig,
+} from "./store/open-store.ts";
 import {
   openAlarmQueue,
   openRedisShards,
@@ -157,15 +162,21 @@ export function storeConfigOf(config: Config): StoreConfig {
   if (storeUrl.startsWith("sqlite:")) {
     return { backend: "sqlite", path: storeUrl.slice("sqlite:".length), ...common };
   }
-  const url = new URL(storeUrl);
-  if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
-  return {
-    backend: "postgres",
-    url: url.href,
-    connectTimeoutMs: config.storeConnectTimeoutMs,
-    poolSize: config.storePoolSize,
-    ...common,
+  const databaseAt = (text: string): PostgresConfig => {
+    const url = new URL(text);
+    if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
+    return {
+      backend: "postgres",
+      url: url.href,
+      connectTimeoutMs: config.storeConnectTimeoutMs,
+      poolSize: config.storePoolSize,
+      ...common,
+    };
   };
+  const first = databaseAt(storeUrl);
+  if (config.storeMoreUrls.size === 0) return first;
+  const more = [...config.storeMoreUrls].map(([name, url]) => [name, databaseAt(url)] as const);
+  return { backend: "spread", databases: new Map([["default", first], ...more]) };
 }
 
 /** What the ticket databases of a configuration need, in the order of their names. As for the store, URLs hold the password. */

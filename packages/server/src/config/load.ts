@@ -88,6 +88,23 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
     });
   }
+  if (config.storeMoreUrls.size > 0 && config.storeUrl.startsWith("sqlite:")) {
+    found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
+  }
+  if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {
+    // One look at many rows raises the bounds of all tags of a Redis shard: a database that is away would keep it back.
+    found.push({
+      field: "store.more_urls",
+      description:
+        "cannot be used together with redis.urls: tags that count in Redis need one store",
+    });
+  }
+  if (config.storeMoreUrls.has("default")) {
+    found.push({
+      field: "store.more_urls",
+      description: "must give each a name other than default, which is store.url",
+    });
+  }
   found.push(...alarmContradictions(config));
   return found;
 }

@@ -28,6 +28,7 @@ export interface Config {
   readonly httpAddress: Address;
   readonly workers: number;
   readonly storeUrl: string;
+  readonly storeMoreUrls: ReadonlyMap<string, string>;
   readonly storePassword: string | undefined;
   readonly storeTimeoutMs: number;
   readonly storeConnectTimeoutMs: number;
@@ -121,6 +122,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     storeUrl,
     "sqlite:./.idmint/idmint.db",
     "Where floors are durable: a SQLite file for servers on one host, or a PostgreSQL database for many.",
+  ),
+  storeMoreUrls: option(
+    "store.more_urls",
+    ticketUrls,
+    "",
+    "Further PostgreSQL databases by name; tags are spread over them and `store.url`, which is called `default`. Each tag is in one of them. `idmint store spread add` makes them one store, and no server starts with other names than were recorded then.",
   ),
   storePassword: optional("store.password", text("password"), "Password of the PostgreSQL user.", {
     isSecret: true,

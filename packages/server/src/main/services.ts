@@ -8,7 +8,7 @@ import { Directory } from "../service/directory.ts";
 import type { Emit } from "../service/events.ts";
 import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
-import { Lookup } from "../service/lookup.ts";
+import { GroupedLookups } from "../service/lookups.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
 import { Poll } from "../service/poll.ts";
 import { Raises } from "../service/raises.ts";
@@ -60,14 +60,13 @@ export function createServices(
   };
   const grants = new Grants({ ...common, onWentBack });
   const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
-  const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
-  const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
-  const elsewhere = createElsewhere(
-    places,
-    config,
-    { system, store, raises, counters, emit },
-    STORE_GRACE_MS,
+  const lookup = new GroupedLookups(
+    { ...common, onTags: (tags) => directory.admit(tags) },
+    (tag) => store.groupOf?.(tag) ?? "",
   );
+  const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
+  const near = { system, store, raises, counters, emit };
+  const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const makeSource = sourceMaker(
     { ...common, grants, elsewhere: elsewhere.sourceOf },
     { maxWaiters, maxCount: config.limitCountAsSegments },

@@ -146,6 +146,21 @@ test("options that need each other are asked for together", () => {
   expect(faultsOf({ flags: { "tls-client-ca-file": "a" } })[0]?.[0]).toBe("tls.client_ca_file");
 });
 
+test("further databases of the store need a first one, names of their own, and no Redis", () => {
+  const more = { "store-more-urls": "b=postgres://h/b" };
+  const first = { "store-url": "postgres://h/a" };
+  expect(loadConfig({ flags: { ...first, ...more } }).storeMoreUrls.size).toBe(1);
+  const faults = [
+    faultsOf({ flags: more }),
+    faultsOf({ flags: { ...first, "store-more-urls": "postgres://h/b" } }),
+    faultsOf({ flags: { ...first, ...more, "redis-urls": "redis://h" } }),
+  ].flat();
+  expect(faults.map(([field]) => field)).toEqual(Array(3).fill("store.more_urls"));
+  expect(faults.map(([, text]) => text).join("\n")).toMatch(
+    /PostgreSQL\n.*other than default.*\n.*redis\.urls/,
+  );
+});
+
 test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () => {
   const good = file(
     "allow_unsafe_store: [fsync, full_page_writes]\nepoch_gap: 9223372036854775807\ngrpc: {address: '127.0.0.1:5'}\n",
