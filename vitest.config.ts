@@ -29,6 +29,8 @@ function project(
 
 export default defineConfig({
   test: {
+    // Most of the time goes by in waiting: for processes to start, faults to pass and leases to end.
+    maxWorkers: 2,
     projects: [
       // Pure code and small servers on free ports: no database, no process.
       project("unit", 5_000, { include: ["packages/*/test/**/*.test.ts"], exclude: [special] }),

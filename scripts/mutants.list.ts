@@ -1,11 +1,5 @@
-/** A fault, planted by replacing a text that stands exactly once in a file, and the tests that must notice it. */
-export interface Mutant {
-  readonly name: string;
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-  readonly tests: readonly string[];
-}
+import type { Mutant } from "./mutant.ts";
+import { snowflakeMutants } from "./mutants.snowflake.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
@@ -15,34 +9,27 @@ const commits = [
   "packages/core/test/group-commit.model.test.ts",
   "packages/core/test/group-commit.test.ts",
 ];
+const sdkUncached = "packages/client/src/uncached.ts";
 const cursor = "packages/core/src/segment/cursor.ts";
 
-const generator = "packages/core/src/snowflake/generator-state.ts";
-const workerRegistry = "packages/core/src/worker/registry-state.ts";
-const snowflakes = ["packages/core/test/snowflake/snowflake.model.test.ts"];
-
-const formats = [
-  "packages/core/test/format/format.test.ts",
-  "packages/core/test/format/template.test.ts",
-  "packages/core/test/format/injective.model.test.ts",
-];
-const unguessable = [
-  "packages/core/test/unguessable/domain.test.ts",
-  "packages/client/test/unguessable.test.ts",
-];
-
 const coordination = "packages/coordination";
+const alarms = "packages/server/test/alarms/alarms.test.ts";
 
 const sqlite = "packages/server/src/store/sqlite";
 const postgres = "packages/server/src/store/postgres";
 const onSqlite = "packages/server/test/store/sqlite.test.ts";
+const redis = "packages/server/src/store/redis";
+const onRedis = "packages/server/test/store/redis/sequences.redis.test.ts";
+const counters = [
+  "packages/server/test/service/redis-sequence.model.test.ts",
+  "packages/server/test/service/redis-counters.redis.test.ts",
+];
 const onPostgres = "packages/server/test/store/postgres.pg.test.ts";
 const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
-const leaseKeeper = ["packages/server/test/service/lease-keeper.model.test.ts"];
-
 export const mutants: readonly Mutant[] = [
+  ...snowflakeMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",
@@ -223,7 +210,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: an `after` above the floor is granted, PostgreSQL",
     file: `${postgres}/grant.ts`,
-    find: `WHEN r.after_id > l.floor THEN`,
+    find: `WHEN r.after_id > l.present_floor THEN`,
     replace: `WHEN r.after_id < 0 THEN`,
     tests: [onPostgres],
   },
@@ -237,8 +224,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: the version that was seen is not compared, PostgreSQL",
     file: `${postgres}/grant.ts`,
-    find: `OR l.version < r.seen_version OR`,
-    replace: `OR`,
+    find: `WHEN l.version < r.seen_version THEN`,
+    replace: `WHEN false THEN`,
     tests: [onPostgres],
   },
   {
@@ -284,6 +271,85 @@ export const mutants: readonly Mutant[] = [
     tests: [onPostgres],
   },
   {
+    name: "store: a period has the date of the server's clock",
+    file: `${postgres}/grant.ts`,
+    find: `return { start, unit: period_unit,`,
+    replace: `return { start: new Date().toISOString().slice(0, 10), unit: period_unit,`,
+    tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
+  },
+  {
+    name: "store: the clock that ends periods is read before the lock is had",
+    file: `${postgres}/grant.ts`,
+    find: `SELECT clock_timestamp() AS now, count(*) FROM locked`,
+    replace: `SELECT statement_timestamp() AS now, count(*) FROM locked`,
+    tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
+  },
+  {
+    name: "redis: increment, then check",
+    file: `${redis}/scripts.ts`,
+    find: `if count > max - cur then return {'exhausted', has[5], has[6]} end
+if count > 0 then redis.call('HINCRBY', KEYS[1], 'cur', ARGV[2]) end`,
+    replace: `if count > 0 then redis.call('HINCRBY', KEYS[1], 'cur', ARGV[2]) end
+if count > max - cur then return {'exhausted', has[5], has[6]} end`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: ids are answered as Lua writes its numbers",
+    file: `${redis}/scripts.ts`,
+    find: `return {'issued', has[5], text(cur + count), has[6]}`,
+    replace: `return {'issued', has[5], tostring(cur + count), has[6]}`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: sequences count past 2^53",
+    file: `${service}/tag-settings.ts`,
+    find: `const max = isInRedis ? MAX_SAFE_ID : MAX_ID;`,
+    replace: `const max = MAX_ID;`,
+    tests: ["packages/server/test/service/tag-settings.test.ts"],
+  },
+  {
+    name: "redis: a master that followed another one meanwhile is believed",
+    file: `${redis}/scripts.ts`,
+    find: `if has[2] ~= run or has[3] ~= history then`,
+    replace: `if has[2] ~= run then`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: a script is sent again after a reconnect",
+    file: `${redis}/connection.ts`,
+    find: `      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,`,
+    replace: `      autoResendUnfulfilledCommands: true,
+      maxRetriesPerRequest: null,`,
+    tests: [onRedis],
+  },
+  {
+    name: "redis: Redis is raised before the store",
+    file: `${service}/redis-raise.ts`,
+    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+`,
+    replace: `  const place = await ports.readPlace(tag);
+  const ahead = { tag, generation: place.generation, max: place.floor + by };
+  await shardOf(ports, shard).sequences.raise(ahead);
+  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+`,
+    tests: counters,
+  },
+  {
+    name: "redis: two servers give it a new start from the same maximum",
+    file: `${service}/redis-sequence.ts`,
+    find: `          newGeneration: true,`,
+    replace: `          newGeneration: false,`,
+    tests: counters,
+  },
+  {
+    name: "redis: a new start below what the store had reserved",
+    file: `${service}/redis-sequence.ts`,
+    find: `shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),`,
+    replace: `shard.sequences.seed({ tag: name, generation, cur: this.#seen, max: floor, doubt }),`,
+    tests: counters,
+  },
+  {
     name: "service: a release is honoured twice",
     file: `${service}/release-tokens.ts`,
     find: `    this.#slots[slotOf(token)] = undefined;`,
@@ -319,8 +385,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "service: a tag in two calls of the store at once",
     file: `${service}/grants-state.ts`,
-    find: `batch.length < maxBatch && !state.busy.has(tag)`,
-    replace: `batch.length < maxBatch`,
+    find: `batch.length === maxBatch || state.busy.has(tag)`,
+    replace: `batch.length === maxBatch`,
     tests: ["packages/server/test/service/grants-state.test.ts"],
   },
   {
@@ -348,6 +414,13 @@ export const mutants: readonly Mutant[] = [
     find: `if (ids.epoch < state.epoch) {`,
     replace: `if (ids.epoch < 0n) {`,
     tests: commits,
+  },
+  {
+    name: "group commit: a store that stays behind is asked again for ever",
+    file: groupCommit,
+    find: `if (epoch >= flight.epoch) {`,
+    replace: `if (epoch >= 0n) {`,
+    tests: ["packages/core/test/group-commit.test.ts"],
   },
   {
     name: "group commit: calls in flight are not counted as waiting",
@@ -399,6 +472,45 @@ export const mutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: ["packages/client/test/retries.test.ts"],
+  },
+  {
+    name: "sdk: a sequence may answer what is below its last answer",
+    file: sdkUncached,
+    find: `if (segment.base <= last)
+`,
+    replace: `if (segment.base <= -1n)
+`,
+    tests: ["packages/client/test/uncached.test.ts"],
+  },
+  {
+    name: "sdk: a sequence may go back to a period that is over",
+    file: sdkUncached,
+    find: `endsAtMs < mark.endsAtMs`,
+    replace: `endsAtMs < 0`,
+    tests: ["packages/client/test/periods.test.ts"],
+  },
+  {
+    name: "sdk: ids of a newer epoch are used before it is known of which kind the tag is then",
+    file: sdkUncached,
+    find: `if (epoch > this.#epoch && this.#isCertain) {`,
+    replace: `if (epoch > this.#epoch && !this.#isCertain && epoch < 0n) {`,
+    tests: ["packages/client/test/uncached.test.ts"],
+  },
+  {
+    name: "sdk: every call of a request is dealt its first ids",
+    file: sdkUncached,
+    find: `let skip = Number(base);`,
+    replace: `let skip = 0 * Number(base);`,
+    tests: ["packages/client/test/uncached.test.ts", "packages/client/test/uncached.model.test.ts"],
+  },
+  {
+    name: "sdk: what is in memory of a tag that became a sequence is issued on",
+    file: "packages/client/src/tag.ts",
+    find: `    this.#buffer.fence(notInMemory(name, kind, cause));
+`,
+    replace: `    void cause;
+`,
+    tests: ["packages/client/test/uncached.test.ts"],
   },
   {
     name: "a fencing token is known to no majority",
@@ -495,211 +607,31 @@ redis.call('DEL', KEYS[1])`,
     tests: [`${coordination}/test/signal/broadcast.redis.test.ts`],
   },
   {
-    name: "snowflake: a worker id is its holder's for the time of a lease, whatever was reserved",
-    file: generator,
-    find: `tickAt(layout, reservedUntilMs + 1) - 1;`,
-    replace: `tickAt(layout, reservedUntilMs + 30_000) - 1;`,
-    tests: snowflakes,
+    name: "alarm: one that the webhook refused counts as delivered",
+    file: "packages/server/src/alarms/webhook.ts",
+    find: `if (!answer.ok) throw`,
+    replace: `if (answer.status >= 600) throw`,
+    tests: [alarms],
   },
   {
-    name: "snowflake: who takes a worker id over does not start above what was reserved",
-    file: workerRegistry,
-    find: `const notBeforeMs = old.reservedUntilMs + 1;`,
-    replace: `const notBeforeMs = pool.layout.timeOriginMs;`,
-    tests: snowflakes,
+    name: "alarm: a redirect is followed",
+    file: "packages/server/src/alarms/webhook.ts",
+    find: `redirect: "manual"`,
+    replace: `redirect: "follow"`,
+    tests: [alarms],
   },
   {
-    name: "snowflake: a reservation is raised without asking whose it is",
-    file: workerRegistry,
-    find: `if (row?.token === key.token) return row;`,
-    replace: `if (row !== undefined) return row;`,
-    tests: snowflakes,
-  },
-  {
-    name: "snowflake: a used up sequence is not carried to the next tick",
-    file: generator,
-    find: `    state.tick++;
-`,
+    name: "alarm: the same one of several servers is delivered several times",
+    file: "packages/server/src/alarms/alarms.ts",
+    find: `if (isRecent(this.#delivered, key, clock.now())) return true;`,
     replace: ``,
-    tests: snowflakes,
+    tests: ["packages/server/test/alarms/alarms.redis.test.ts"],
   },
   {
-    name: "snowflake: the sequence begins again before it is known that the clock went on",
-    file: generator,
-    find: `  if (clockTick < state.tick) return`,
-    replace: `  if (clockTick !== state.tick) state.sequence = 0;
-  if (clockTick < state.tick) return`,
-    tests: snowflakes,
-  },
-  {
-    name: "snowflake: worker ids begin again at 0",
-    file: workerRegistry,
-    find: `if (used >= 2 ** pool.layout.workerBits) return undefined;`,
-    replace: `used %= 2 ** pool.layout.workerBits;`,
-    tests: snowflakes,
-  },
-  {
-    name: "snowflake: the next extension is taken up before it is saved",
-    file: "packages/core/src/worker/lease-state.ts",
-    find: `  return [{ type: "renew", call, renewal }];`,
-    replace: `  const early = { ...held, extension, reservedUntilMs: reserveUntilMs };
-  if (extension === held.extension) return [{ type: "renew", call, renewal }];
-  return [
-    { type: "take-up", lease: early, notBeforeMs: 0 },
-    { type: "renew", call, renewal },
-  ];`,
-    tests: snowflakes,
-  },
-  {
-    name: "text: the keys of unguessable ids permute one domain",
-    file: "packages/core/src/unguessable/domain.ts",
-    find: `return BigInt(keyId) * domain.scale + hidden;`,
-    replace: `return domain.scale + hidden;`,
-    tests: unguessable,
-  },
-  {
-    name: "text: a walk of the permutation ends outside the domain",
-    file: "packages/core/src/unguessable/domain.ts",
-    find: `    if (value < ceiling) return value + 1n;`,
-    replace: `    return (value % ceiling) + 1n;`,
-    tests: unguessable,
-  },
-  {
-    name: "text: a server takes another key under the number of a tag's key",
-    file: `${service}/tag-text.ts`,
-    find: `if (key.check !== check) throw keyDiffers(tag, each);`,
-    replace: ``,
-    tests: ["packages/server/test/text-ids.e2e.test.ts"],
-  },
-  {
-    name: "text: serials of the hour that is repeated are the same",
-    file: "packages/core/src/format/template.ts",
-    find: `if ("name" in zone && !pattern.includes("xx" satisfies DateToken)) {`,
-    replace: `if ("name" in zone && pattern.length === 0) {`,
-    tests: formats,
-  },
-  {
-    name: "text: a tag is made whose ids will outgrow their padding",
-    file: "packages/core/src/format/faults.ts",
-    find: `    if (needed <= part.width) return [];`,
-    replace: `    if (needed > 0) return [];`,
-    tests: formats,
-  },
-  {
-    name: "text: a number that outgrew its padding wraps",
-    file: "packages/core/src/format/radix.ts",
-    find: `  if (digits.length > width) return undefined;`,
-    replace: `  if (digits.length > width) return digits.slice(-width);`,
-    tests: ["packages/core/test/format/radix.test.ts"],
-  },
-  {
-    name: "text: the end of a number without a width cannot be told",
-    file: "packages/core/src/format/faults.ts",
-    find: `    if (!isVariable(part) || at === last) return [];`,
-    replace: `    if (!isVariable(part) || at <= last) return [];`,
-    tests: formats,
-  },
-  {
-    name: "text: a format is made without the machine that its ids have",
-    file: "packages/core/src/format/faults.ts",
-    find: `snowflake[bits] > 0 && !shows(name as FieldName)`,
-    replace: `bits !== "workerBits" && snowflake[bits] > 0 && !shows(name as FieldName)`,
-    tests: formats,
-  },
-  {
-    name: "text: a template changes while ids written by it are out there",
-    file: "packages/server/src/store/shared/change.ts",
-    find: `  if (old.format?.template !== next.format?.template) return false;`,
-    replace: ``,
-    tests: ["packages/server/test/store/text-settings.test.ts"],
-  },
-  {
-    name: "text: the sequences of UUIDs of version 2 begin again when they are used up",
-    file: "packages/core/src/uuid/dce-state.ts",
-    find: `    state.node = randomNode(random);
-    state.sequence = 0;
-  } else {`,
-    replace: `    state.sequence = 0;
-  } else {`,
-    tests: ["packages/core/test/uuid/states.test.ts"],
-  },
-  {
-    name: "text: an ObjectId follows a clock that went back",
-    file: "packages/core/src/uuid/object-id-state.ts",
-    find: `  if (now > state.second) {`,
-    replace: `  if (now !== state.second) {`,
-    tests: ["packages/core/test/uuid/states.test.ts"],
-  },
-  {
-    name: "clock: the cache file without the reservation",
-    file: "packages/core/src/worker/kept-lease-state.ts",
-    find: `  const notBeforeMs = kept.usedUntilMs + 1;`,
-    replace: `  const notBeforeMs = 0;`,
-    tests: leaseKeeper,
-  },
-  {
-    name: "clock: the cache file goes beyond what the registry reserved",
-    file: "packages/core/src/worker/kept-lease-state.ts",
-    find: `Math.min(untilMs, kept.reservedUntilMs)`,
-    replace: `untilMs`,
-    tests: leaseKeeper,
-  },
-  {
-    name: "clock: time is used before it is in the cache file",
-    file: `${service}/lease-keeper.ts`,
-    find: `    const answer = answerOf(held.kept, clock.now());
-    await this.#write();`,
-    replace: `    const answer = answerOf(held.kept, clock.now());
-    void this.report();`,
-    tests: leaseKeeper,
-  },
-  {
-    name: "clock: a jump within the kept minute is believed",
-    file: "packages/core/src/worker/kept-lease-state.ts",
-    find: `  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);`,
-    replace: `  return used(kept, reserveUntilMs);`,
-    tests: leaseKeeper,
-  },
-  {
-    name: "clock: a copy of the cache file is taken for the file",
-    file: "packages/server/src/store/kept/contents.ts",
-    find: `    if (lock !== origin.lock) return { ignored: "it is a copy" };`,
-    replace: ``,
-    tests: ["packages/server/test/store/lease-file.test.ts"],
-  },
-  {
-    name: "clock: the lock of the cache file ends before its last write",
-    file: "packages/server/src/store/kept/lease-file.ts",
-    find: `      await writing;`,
-    replace: ``,
-    tests: ["packages/server/test/store/lease-file.test.ts"],
-  },
-  {
-    name: "clock: a server starts behind its last report",
-    file: "packages/core/src/worker/clock-check-state.ts",
-    find: `wallMs >= reportedMs) return undefined;`,
-    replace: `wallMs >= reportedMs - 60_000) return undefined;`,
-    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
-  },
-  {
-    name: "clock: a jump ahead confirms itself",
-    file: "packages/core/src/worker/clock-check-state.ts",
-    find: `  if (seen.length === 0 && confirmed !== undefined) {`,
-    replace: `  if (confirmed !== undefined && wallMs - timeAt(confirmed, now) <= MAX_JUMP_MS * 2) {`,
-    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
-  },
-  {
-    name: "clock: a peer with a wrong clock takes running servers out",
-    file: "packages/core/src/worker/clock-check-state.ts",
-    find: `  if (state.isStarted || peers.length === 0) return undefined;`,
-    replace: `  if (peers.length === 0) return undefined;`,
-    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
-  },
-  {
-    name: "clock: a server that refuses for its clock stays in service",
-    file: `${service}/node.ts`,
-    find: `    if (this.#draining || clocks.watch.isOut) return false;`,
-    replace: `    if (this.#draining) return false;`,
-    tests: ["packages/server/test/clocks.e2e.test.ts"],
+    name: "signal: what is heard during a poll is forgotten",
+    file: `${service}/poll.ts`,
+    find: `const everyMs = this.#isHastened ? HASTE_MS : intervalMs;`,
+    replace: `const everyMs = intervalMs;`,
+    tests: ["packages/server/test/service/poll.test.ts"],
   },
 ];

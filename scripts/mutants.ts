@@ -17,7 +17,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Mutant, mutants } from "./mutants.list.ts";
+import type { Mutant } from "./mutant.ts";
+import { mutants } from "./mutants.list.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const TEST_TIMEOUT_MS = 300_000;

@@ -1,20 +1,10 @@
 import { invalidField, MAX_SEGMENT_COUNT, MAX_SLOTS, MAX_SNOWFLAKE_SHARD } from "@idmint/core";
-import {
-  DceDomain,
-  ObjectIdVariant,
-  Order,
-  PeriodUnit,
-  SequenceBackend,
-  type Tag,
-} from "@idmint/proto";
+import { DceDomain, ObjectIdVariant, Order, PeriodUnit, SequenceBackend } from "@idmint/proto";
 import { Option } from "commander";
-import { durationOf } from "./kind-text.ts";
+import type { Kind, KindFlag, KindName } from "./kind.ts";
 import { duration, id, oneOf, smallNumber, time } from "./parse.ts";
+import { durationOf } from "./proto-duration.ts";
 import { SNOWFLAKE_FLAGS, type SnowflakeFlags, snowflakeOf } from "./snowflake-flags.ts";
-
-/** A tag's settings of its kind. */
-export type Kind = NonNullable<Tag["kind"]>;
-export type KindName = Kind["$case"];
 
 /** Flags that only some kinds have, as typed; undefined: not given. */
 export interface KindFlags extends SnowflakeFlags {
@@ -83,13 +73,6 @@ const DAY_MS = 86_400_000;
 const COUNT_LIMITS = { min: 1, max: MAX_SEGMENT_COUNT };
 const TIME_LIMITS = { minMs: 1_000, maxMs: DAY_MS };
 const KEEP_LIMITS = { minMs: DAY_MS, maxMs: 3_650 * DAY_MS };
-
-export interface KindFlag {
-  readonly kinds: readonly KindName[];
-  /** Fields of UpdateTag's mask, by kind, where it can be changed later. */
-  readonly paths: Readonly<Partial<Record<KindName, string>>>;
-  readonly option: () => Option;
-}
 
 /** Which kinds have which flag. Whether a value suits the others is the server's to judge. */
 const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {

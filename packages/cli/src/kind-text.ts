@@ -13,12 +13,9 @@ import {
   type Tag,
   type UuidKind,
 } from "@idmint/proto";
-import { durationText } from "./parse.ts";
+import { durationJson, protoDurationText } from "./proto-duration.ts";
 import { snowflakeJson, snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
-import { plain } from "./table.ts";
-
-type ProtoDuration = NonNullable<SegmentKind["holdFor"]>;
-export type Rows = readonly (readonly [name: string, value: string])[];
+import { plain, type Rows } from "./table.ts";
 
 /** The settings as rows. */
 export function kindRows({ kind, period }: Tag): Rows {
@@ -181,29 +178,4 @@ export function timeText(time: Date | undefined): string {
 /** A unit as it is typed after --period. */
 function unitWord(unit: PeriodUnit): string {
   return periodUnitToJSON(unit).replace("PERIOD_UNIT_", "").toLowerCase();
-}
-
-/** Milliseconds as a duration of the API; undefined stays undefined. */
-export function durationOf(ms: number | undefined): ProtoDuration | undefined {
-  if (ms === undefined) return undefined;
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
-}
-
-export function millisecondsOf({ seconds, nanos }: ProtoDuration): number {
-  return Number(seconds) * 1_000 + Math.round(nanos / 1e6);
-}
-
-export function protoDurationText(value: ProtoDuration | undefined): string {
-  if (value === undefined) return "unknown";
-  return durationText(millisecondsOf(value));
-}
-
-export function durationJson(value: ProtoDuration | undefined): string | null {
-  if (value === undefined) return null;
-  // As proto3 JSON has it: 0, 3, 6 or 9 digits, as few as state it exactly.
-  const nanos = String(value.nanos)
-    .padStart(9, "0")
-    .replace(/(?:000){1,3}$/, "");
-  const fraction = nanos === "" ? "" : `.${nanos}`;
-  return `${value.seconds}${fraction}s`;
 }

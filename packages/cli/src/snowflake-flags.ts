@@ -1,14 +1,9 @@
-import {
-  invalidField,
-  layoutViolations,
-  SNOWFLAKE_PRESETS,
-  type SnowflakeLayout,
-} from "@idmint/core";
+import { invalidField, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
 import { ClockPolicy, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { Option } from "commander";
-import type { KindFlag } from "./kind-flags.ts";
-import { durationOf, millisecondsOf } from "./kind-text.ts";
+import type { KindFlag } from "./kind.ts";
 import { duration, oneOf, type Parser, smallNumber } from "./parse.ts";
+import { durationOf, millisecondsOf } from "./proto-duration.ts";
 
 /** Flags of kind snowflake, as typed; undefined: not given. */
 export interface SnowflakeFlags {
@@ -32,7 +27,7 @@ const REGISTRIES = { store: WorkerRegistry.STORE, redis: WorkerRegistry.REDIS };
 const NAMED = Object.keys(SNOWFLAKE_PRESETS).filter((name) => !/^\d/.test(name));
 
 /** Widths in bits: time-worker-sequence, or time-datacenter-worker-sequence; or the name of a preset. */
-export function layout(field: string): Parser<SnowflakeLayout> {
+function layout(field: string): Parser<SnowflakeLayout> {
   return (text) => {
     const named = Object.entries(SNOWFLAKE_PRESETS).find(([name]) => name === text)?.[1];
     if (named !== undefined) return named;
@@ -151,18 +146,6 @@ function layoutOf(flags: SnowflakeFlags & { readonly timeOrigin?: Date }): Snowf
     timeUnit: durationOf(timeUnit ?? timeUnitMs),
     timeOrigin: timeOrigin ?? new Date(timeOriginMs),
   };
-}
-
-/** A layout with the server's defaults filled in; INVALID_ARGUMENT where the server would refuse it. */
-export function checkedLayout(
-  { layout: wire, allowShortLife }: SnowflakeKind,
-  nowMs: number,
-): SnowflakeLayout {
-  const found = domainLayout(wire);
-  const violations = layoutViolations("tag.snowflake.layout", found, { nowMs, allowShortLife });
-  const [first] = violations;
-  if (first !== undefined) throw invalidField(first.field, first.description);
-  return found;
 }
 
 /** A layout of the API; what it leaves out is as servers have it. */

@@ -6,20 +6,20 @@ import {
   WorkerRegistry,
   workerRegistryToJSON,
 } from "@idmint/proto";
-import { durationJson, protoDurationText, type Rows } from "./kind-text.ts";
 import { durationText } from "./parse.ts";
+import { durationJson, protoDurationText } from "./proto-duration.ts";
 import { domainLayout } from "./snowflake-flags.ts";
-import { plain } from "./table.ts";
+import { plain, type Rows } from "./table.ts";
 
 /** Widths as they are typed after --layout. */
-export function layoutWord(layout: SnowflakeLayout): string {
+function layoutWord(layout: SnowflakeLayout): string {
   const { timeBits, dataCenterBits, workerBits, sequenceBits } = layout;
   const widths = [timeBits, ...(dataCenterBits > 0 ? [dataCenterBits] : []), workerBits];
   return [...widths, sequenceBits].join("-");
 }
 
 /** What a layout has room for, as rows. */
-export function layoutRows(layout: SnowflakeLayout): Rows {
+function layoutRows(layout: SnowflakeLayout): Rows {
   const { timeUnitMs, timeOriginMs, extensionBits, dataCenterBits, workerBits } = layout;
   const rows: (readonly [string, string])[] = [
     ["layout", layoutWord(layout)],

@@ -1,3 +1,6 @@
+/** Names and values, one pair a row. */
+export type Rows = readonly (readonly [name: string, value: string])[];
+
 /**
  * Rows of text in columns: each as wide as its widest cell, two spaces apart, nothing after the last. Free text goes
  * into the last column, so that its width matters to nobody.

@@ -5,13 +5,13 @@ import {
   assertOfKind,
   KIND_TEXT,
   type KindFlags,
-  type KindName,
   kindOf,
   kindOptions,
   kindPaths,
   KINDS,
   ORDERS,
 } from "./kind-flags.ts";
+import type { KindName } from "./kind.ts";
 import { ceiling, oneOf, smallNumber } from "./parse.ts";
 
 /** The settings of a tag as the command line gives them; undefined: not given. */

@@ -18,7 +18,7 @@ import type { Transport } from "../src/channel.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
 import type { IdClientOptions } from "../src/index.ts";
 
-export interface PendingCall<Q, A> {
+interface PendingCall<Q, A> {
   readonly endpoint: number;
   readonly request: Q;
   readonly timeoutMs: number;
@@ -27,8 +27,8 @@ export interface PendingCall<Q, A> {
 }
 
 export type PendingAllocate = PendingCall<AllocateSegmentRequest, AllocateSegmentResponse>;
-export type PendingLease = PendingCall<LeaseWorkerRequest, LeaseWorkerResponse>;
-export type PendingRenewal = PendingCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
+type PendingLease = PendingCall<LeaseWorkerRequest, LeaseWorkerResponse>;
+type PendingRenewal = PendingCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
 export type PendingGenerate = PendingCall<GenerateIdsRequest, GenerateIdsResponse>;
 
 interface PendingProbe {

@@ -70,6 +70,8 @@ export interface Refused {
     | "TAG_PAUSED"
     | "TAG_EXHAUSTED"
     | "AFTER_ABOVE_FLOOR"
+    /** The tag is in another database of the store, or on its way there; worth another try in a moment. */
+    | "TAG_MOVED"
     | "STORE_EPOCH_CHANGED"
     | "WRONG_KIND";
   /** For STORE_EPOCH_CHANGED: in words, what went back. */
@@ -91,6 +93,11 @@ export interface GrantStore {
   grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>;
   /** Most requests one `grant` takes. */
   readonly maxBatch: number;
+  /**
+   * Of a store in several parts that fail independently: the part a tag is in now. Callers keep the tags of different
+   * parts in calls of their own, so that one that is away keeps no others waiting. Not set: the store is one.
+   */
+  readonly groupOf?: (tag: string) => string;
 }
 
 /** A wish to raise the durable bound of a tag that counts in Redis. */
@@ -335,6 +342,8 @@ export interface StoreChanges {
   /** Tags changed by operators after `since`, oldest change first, at most `limit`; `more` when there are further ones. */
   readonly changed: readonly Tag[];
   readonly more: boolean;
+  /** With `more`: where the next poll goes on, if not after the last change's revision. */
+  readonly next?: bigint | undefined;
   /** Those of the watched tags whose row is missing or has a lower version than was seen: the store went back. */
   readonly behind: readonly string[];
   /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */

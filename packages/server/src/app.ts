@@ -1,6 +1,8 @@
 import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type AcceptStore, IdmintError, invalidField, type Store } from "@idmint/core";
+import { Alarms } from "./alarms/alarms.ts";
+import { webhook } from "./alarms/webhook.ts";
 import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
@@ -19,10 +21,22 @@ import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
 import { type Emit, emitter } from "./service/events.ts";
+import type { KnownHistory } from "./service/poll-state.ts";
 import type { OpenLeaseFile } from "./store/kept/lease-file.ts";
 import { LateStore } from "./store/late-store.ts";
-import { migrateStore, openStore, type StoreConfig } from "./store/open-store.ts";
-import { openRedisShards, type RedisShardConfig } from "./store/open-redis.ts";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  type StoreConfig,
+} from "./store/open-store.ts";
+import {
+  openAlarmQueue,
+  openRedisShards,
+  openTagSignals,
+  type RedisShardConfig,
+  type TagSignals,
+} from "./store/open-redis.ts";
 import { openTicketDatabases, type TicketConfig } from "./store/open-tickets.ts";
 import { logEvents } from "./telemetry/log-events.ts";
 import { createLogger, type LineSink } from "./telemetry/logger.ts";
@@ -67,22 +81,26 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const emit = emitter(listeners);
   const flush = (): void => log.flush();
   const undo: (() => void | Promise<void>)[] = [flush];
+  const stores: Closable[] = [];
   try {
+    const alarms = await openAlarms(config, emit);
+    if (alarms !== undefined) listeners.push(alarms.hear);
+    const opened = <Part extends Closable>(part: Part): Part => {
+      stores.push(part);
+      undo.unshift(() => part.close());
+      return part;
+    };
+    if (alarms !== undefined) opened(alarms);
     const leaseFile = await openLeases(config, worker?.number, emit);
-    undo.unshift(async () => leaseFile?.close());
+    if (leaseFile !== undefined) opened(leaseFile);
     const known = knownHistory(leaseFile, realSystem.clock.now());
-    const store = parts.store ?? (await openStoreOrLater(config, known !== undefined));
-    undo.unshift(() => store.close());
+    const store = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
     const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
-    const closeTickets = async (): Promise<void> => {
-      await Promise.all(ticketDatabases.map((database) => database.close()));
-    };
-    undo.unshift(closeTickets);
+    for (const database of ticketDatabases) opened(database);
     const redisShards = await openRedisShards(redisConfigsOf(config, emit));
-    const closeRedis = async (): Promise<void> => {
-      await Promise.all(redisShards.map((shard) => shard.close()));
-    };
-    undo.unshift(closeRedis);
+    for (const shard of redisShards) opened(shard);
+    const signals = await openSignals(config);
+    if (signals !== undefined) opened(signals);
     const services = createServices(
       { ...config, instance: instanceName(config, worker?.number, realSystem.randomToken) },
       store,
@@ -92,16 +110,16 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       realSystem,
       { ticketDatabases, redisShards },
       { leaseFile, peerClocks: peerClocksOf(config) },
+      () => signals?.tell(),
     );
     const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
     undo.unshift(() => grpc.close(0));
-    undo.unshift(() => services.poll.stop());
-    await services.poll.start(known);
-    if (!services.poll.reachable) services.directory.admit(services.clocks.keeper?.tags ?? []);
-    undo.unshift(() => services.clocks.watch.stop());
-    await services.clocks.watch.start();
+    undo.unshift(() => stopFollowing(services));
+    await follow(services, known);
+    signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
     services.redis.start();
+    alarms?.start();
     const { node } = services;
     const ready = (): { ready: boolean; state: string } => ({
       ready: node.ready,
@@ -116,13 +134,28 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress };
-    const leases = { close: async () => leaseFile?.close() };
-    const stores = [store, { close: closeTickets }, { close: closeRedis }, leases];
     return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
   }
+}
+
+type Closable = Pick<Store, "close">;
+
+/** Learns where the store is and whether the clock can be used, and begins to look after both. */
+async function follow(
+  { poll, directory, clocks }: Services,
+  known: KnownHistory | undefined,
+): Promise<void> {
+  await poll.start(known);
+  if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
+  await clocks.watch.start();
+}
+
+function stopFollowing({ poll, clocks }: Services): void {
+  poll.stop();
+  clocks.watch.stop();
 }
 
 /** The file with this server's leases, if it keeps them; each process has its own. */
@@ -147,7 +180,8 @@ async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store
     return await openStore(store);
   } catch (thrown) {
     if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
-    return new LateStore(store.backend, () => openStore(store));
+    const backend = store.backend === "sqlite" ? "sqlite" : "postgres";
+    return new LateStore(backend, () => openStore(store));
   }
 }
 
@@ -188,15 +222,21 @@ export function storeConfigOf(config: Config): StoreConfig {
   if (storeUrl.startsWith("sqlite:")) {
     return { backend: "sqlite", path: storeUrl.slice("sqlite:".length), ...common };
   }
-  const url = new URL(storeUrl);
-  if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
-  return {
-    backend: "postgres",
-    url: url.href,
-    connectTimeoutMs: config.storeConnectTimeoutMs,
-    poolSize: config.storePoolSize,
-    ...common,
+  const databaseAt = (text: string): PostgresConfig => {
+    const url = new URL(text);
+    if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
+    return {
+      backend: "postgres",
+      url: url.href,
+      connectTimeoutMs: config.storeConnectTimeoutMs,
+      poolSize: config.storePoolSize,
+      ...common,
+    };
   };
+  const first = databaseAt(storeUrl);
+  if (config.storeMoreUrls.size === 0) return first;
+  const more = [...config.storeMoreUrls].map(([name, url]) => [name, databaseAt(url)] as const);
+  return { backend: "spread", databases: new Map([["default", first], ...more]) };
 }
 
 /** What the ticket databases of a configuration need, in the order of their names. As for the store, URLs hold the password. */
@@ -220,6 +260,32 @@ function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[]
     const onChange = redisEvents(name, realSystem.clock, emit);
     return { name, url, password, timeoutMs, onChange };
   });
+}
+
+/** The Redis that servers talk to each other through: the same one for all servers that have the same shards. */
+function meetingPlaceOf(config: Config): RedisShardConfig | undefined {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (first === undefined) return undefined;
+  const [name, url] = first;
+  return { name, url, password, timeoutMs };
+}
+
+async function openSignals(config: Config): Promise<TagSignals | undefined> {
+  const place = meetingPlaceOf(config);
+  return place === undefined ? undefined : openTagSignals(place);
+}
+
+/** Undefined without a webhook: then there is nobody to tell. */
+async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefined> {
+  const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
+  if (url === undefined) return undefined;
+  const place = meetingPlaceOf(config);
+  const queue = place === undefined ? undefined : await openAlarmQueue(place);
+  const deliver = webhook({ url, token, timeoutMs: alarmWebhookTimeoutMs });
+  const newId = realSystem.randomToken;
+  const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
+  return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
 }
 
 /** Makes the store of a configuration where there is none, and brings its schema up to date. */

@@ -12,11 +12,16 @@ export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.t
 // To look after a store.
 export {
   acceptStore,
+  addToSpread,
+  type DatabaseStanding,
   type Migration,
   type MigrationReport,
   migrateStore,
+  moveTagTo,
   openStore,
   type PostgresConfig,
+  type SpreadConfig,
+  spreadStatus,
   type SqliteConfig,
   type StoreConfig,
   type StoreStatus,

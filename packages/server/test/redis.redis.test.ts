@@ -14,6 +14,7 @@ import {
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { Receiver } from "./alarms/receiver.ts";
 import { ownRedis } from "./store/redis/support.ts";
 import {
   call,
@@ -199,12 +200,18 @@ test("tells once of a Redis that is lost, and of its return", async () => {
 
 test("a user with a password, who may touch only keys of idmint and run no dangerous command, is enough", async () => {
   const redis = await ownRedis();
-  const rights = ["~idmint*", "-@all", "+@read", "+@write", "+@scripting", "+@connection"];
-  await redis.command("ACL", "SETUSER", "app", "on", ">p@ss/w%rd:1", ...rights, "+info", "+time");
+  const rights = ["~idmint*", "&idmint*", "-@all", "+@read", "+@write", "+@scripting"];
+  const more = ["+@connection", "+@pubsub", "+info", "+time"];
+  await redis.command("ACL", "SETUSER", "app", "on", ">p@ss/w%rd:1", ...rights, ...more);
   await redis.command("ACL", "SETUSER", "default", "off");
   const url = redis.url.replace("//", "//app@");
   const flags = { "redis-urls": url, "redis-raise-below": "60s", "redis-raise-by": "120s" };
-  const server = await startTest({ flags, env: { IDMINT_REDIS_PASSWORD: "p@ss/w%rd:1" } });
+  const receiver = await Receiver.start();
+  const env = {
+    IDMINT_REDIS_PASSWORD: "p@ss/w%rd:1",
+    IDMINT_ALARM_WEBHOOK_URL: receiver.url("/"),
+  };
+  const server = await startTest({ flags, env });
   await createTag(server, sequence("orders", { step: 1_000 }));
   await createTag(server, { name: "events", kind: { $case: "redisSnowflake", value: {} } });
   await generateId(server, "events");
@@ -212,4 +219,10 @@ test("a user with a password, who may touch only keys of idmint and run no dange
     await generateId(server, "orders");
     return server.events.some(({ type }) => type === "redis-raised");
   }, 30_000);
+  server.store.database.move();
+  await until(() => receiver.received.length === 1, 10_000);
+  const consumers = () => redis.command("ZCARD", "idmint:queue:{alarms}:consumers");
+  await until(async () => Number(await consumers()) === 1, 20_000);
+  // Signals and alarms would get along without, so only Redis tells that they were let in.
+  expect(await redis.command("ACL", "LOG")).toEqual([]);
 }, 60_000);

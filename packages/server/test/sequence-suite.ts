@@ -117,6 +117,7 @@ export function sequenceSuite(name: string, harness: () => Promise<SequenceHarne
     expect(list).toEqual({
       ids: [100n, 101n, 102n, 103n, 104n],
       segments: [],
+      texts: [],
       epoch: 1n,
       period: "",
       periodEndTime: undefined,

@@ -16,8 +16,8 @@ import {
 test("ids are minted one by one, in order, with the tag's epoch", async () => {
   const it = await startTest();
   await createTag(it, "orders");
-  expect(await generateId(it, "orders")).toEqual({ id: 1n, epoch: 1n });
-  expect(await generateId(it, "orders")).toEqual({ id: 2n, epoch: 1n });
+  expect(await generateId(it, "orders")).toMatchObject({ id: 1n, epoch: 1n });
+  expect(await generateId(it, "orders")).toMatchObject({ id: 2n, epoch: 1n });
 });
 
 test("several ids come as segments or one by one, and never twice", async () => {

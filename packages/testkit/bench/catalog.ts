@@ -3,6 +3,7 @@ import { drain } from "./sdk/drain.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { manyTags } from "./server/many-tags.ts";
+import { sequencePostgres, sequenceRedis } from "./server/sequence.ts";
 import { sizing } from "./server/sizing.ts";
 import { start } from "./server/start.ts";
 import { storeLatency } from "./server/store-latency.ts";
@@ -20,6 +21,8 @@ export const benchmarks: readonly Benchmark[] = [
   storeLatency,
   coldTag,
   manyTags,
+  sequencePostgres,
+  sequenceRedis,
   start,
   sizing,
   warmPath,

@@ -12,6 +12,7 @@ import {
   type SegmentKind,
   type SequenceKind,
   type Store,
+  type StoreChanges,
   type TagSettings,
   type TicketKind,
 } from "@idmint/core";
@@ -31,11 +32,18 @@ export interface StoreHarness {
   shiftPeriods(days: number): Promise<void>;
   /** Moves what all rows of workers say of time into the past, as if so many milliseconds had gone by. */
   passWorkers(ms: number): Promise<void>;
+  /** Whether its tags are in several databases, each of which counts revisions for itself. */
+  readonly spreads?: boolean;
   /** Removes the store; its handles are closed by then. */
   remove(): Promise<void>;
 }
 
 type Common = Partial<Omit<TagSettings, "kind" | "name">>;
+
+/** Where the next poll goes on after this one. */
+export function nextOf({ changed, next }: StoreChanges, since: bigint): bigint {
+  return next ?? changed.at(-1)?.revision ?? since;
+}
 
 /** Settings of a tag of kind segment, defaults filled in. */
 export function settingsOf(name: string, more: Common & Partial<SegmentKind> = {}): TagSettings {

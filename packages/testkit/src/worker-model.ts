@@ -1,6 +1,12 @@
 // A reference of what a registry of worker ids answers, written after the words of the port and with none of the code of the
 // registries, and random walks that compare a real one with it.
-import { IdmintError, type RenewedWorkerLease, type Worker, type WorkerLease } from "@idmint/core";
+import {
+  IdmintError,
+  type RenewedWorkerLease,
+  SNOWFLAKE_PRESETS,
+  type Worker,
+  type WorkerLease,
+} from "@idmint/core";
 import fc from "fast-check";
 import { expect } from "vitest";
 import {
@@ -14,6 +20,7 @@ import {
 
 const WORKER_IDS = 4;
 const LEAD_MS = 10_000;
+const ORIGIN_MS = SNOWFLAKE_PRESETS["41-10-12"].timeOriginMs;
 
 interface Row {
   instance: string;
@@ -141,7 +148,9 @@ class Walk {
     const id = this.#choice(rows, instance, answer.nowMs);
     expect(answer).toMatchObject({ dataCenter: dc, workerId: id, ttlMs: TTL_MS });
     const old = rows[id];
-    const floor = old?.reserved ?? answer.notBeforeMs - 1;
+    // An extension that was begun may have reserved less than the layout has times for. Only stores have extensions.
+    const least = this.#harness.place.registry === "STORE" ? ORIGIN_MS - 1 : -Infinity;
+    const floor = Math.max(old?.reserved ?? answer.notBeforeMs - 1, least);
     expect(answer.notBeforeMs).toBe(floor + 1);
     expect(answer.extension).toBe(old?.extension ?? 0);
     const { nowMs } = answer;

@@ -9,6 +9,7 @@ import { addOutputOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { wholeNumber } from "../parse.ts";
 import { plain } from "../table.ts";
+import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "../store-text.ts";
 
 /** `idmint migrate` and `idmint store …`: work on the store itself, without a server. */
@@ -18,9 +19,13 @@ export function addStoreCommands(program: Command, io: Io): void {
     .command("store")
     .description("look at the store itself, and accept one that went back")
     .helpCommand(false);
-  group.hook("preSubcommand", (_group, command) => addConfigFlags(command, "store"));
+  group.hook("preSubcommand", async (_group, command) => {
+    // A group would take the flags away from its own commands, which have them.
+    if (command.commands.length === 0) await addConfigFlags(command, "store");
+  });
   addStatus(group, io);
   addAccept(group, io);
+  addSpreadCommands(group, io);
   for (const command of [group, ...group.commands]) addOutputOptions(command);
 }
 

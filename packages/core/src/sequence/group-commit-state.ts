@@ -1,5 +1,5 @@
-import { tooManyWaiters } from "../call.ts";
-import type { IdmintError } from "../errors.ts";
+import { ANSWER_MARGIN_MS, tooManyWaiters } from "../call.ts";
+import { IdmintError } from "../errors.ts";
 import type { WasteCause } from "../events.ts";
 import type { Period } from "../ports.ts";
 
@@ -15,6 +15,8 @@ import type { Period } from "../ports.ts";
  * 3. Each id of an answer goes to at most one call. Ids of calls that ended meanwhile are a gap.
  * 4. At most `maxWaiters` calls are unanswered.
  * 5. No id of an epoch below `epoch` is answered.
+ * 6. A batch is tried anew only after the epoch rose while its round trip was in flight, or in halves: so each call costs a
+ *    bounded number of round trips, whatever the store answers.
  */
 export interface GroupCommitState {
   readonly tag: string;
@@ -52,6 +54,8 @@ type Flight =
       readonly phase: "committing";
       readonly token: number;
       readonly calls: ReadonlyMap<number, WaitingCall>;
+      /** Highest epoch seen when the round trip began. */
+      readonly epoch: bigint;
       /** Calls that ended after the batch was closed. */
       readonly ended: Set<number>;
       /** Calls with a lower number were asked before this round trip began. */
@@ -122,7 +126,8 @@ export function closeBatch(state: GroupCommitState): Unanswering {
   if (calls.size === 0) return [];
   const token = state.nextToken++;
   const before = state.nextCall;
-  state.flight = { phase: "committing", token, calls, ended: new Set(), before };
+  const { epoch } = state;
+  state.flight = { phase: "committing", token, calls, epoch, ended: new Set(), before };
   return [{ type: "commit", token, count }];
 }
 
@@ -138,10 +143,10 @@ export function committed<C extends Committed>(
     return [{ type: "wasted", count: ids.count, cause: "rejected" }];
   }
   state.flight = { phase: "idle" };
-  // Invariant 5: granted before the change of the tag that this server knows of already. The calls wait on.
+  // Invariant 5: granted before the change of the tag that this server knows of already.
   if (ids.epoch < state.epoch) {
-    putBack(state, flight);
-    return [{ type: "wasted", count: ids.count, cause: "rejected" }, ...closeWhenIdle(state)];
+    const waste = { type: "wasted", count: ids.count, cause: "rejected" } as const;
+    return [waste, ...overtaken(state, flight, ids.epoch), ...closeWhenIdle(state)];
   }
   state.epoch = ids.epoch;
   state.maxCalls = Infinity;
@@ -204,6 +209,21 @@ function closeWhenIdle(state: GroupCommitState): Unanswering {
   if (state.flight.phase !== "idle" || state.waiting.size === 0) return [];
   state.flight = { phase: "closing" };
   return [{ type: "close-after-turn" }];
+}
+
+/**
+ * Invariant 6. A round trip that began before the change was overtaken by it: its calls wait on. One that began after it
+ * should have seen it: the store contradicts what was seen of it, and to ask again at once would go on for ever.
+ */
+function overtaken(state: GroupCommitState, flight: Committing, epoch: bigint): Unanswering {
+  if (epoch >= flight.epoch) {
+    putBack(state, flight);
+    return [];
+  }
+  const text = `tag "${state.tag}" was granted ids of epoch ${epoch}, after epoch ${flight.epoch} was seen`;
+  const details = { metadata: { tag: state.tag }, retryAfterMs: ANSWER_MARGIN_MS };
+  const error = new IdmintError("STORE_UNAVAILABLE", text, details);
+  return liveCalls(flight).map(({ id: call }) => ({ type: "refuse", call, error }));
 }
 
 /** Invariant 3: the calls' ids one after the other, in the order in which the calls came. */

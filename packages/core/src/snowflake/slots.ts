@@ -110,7 +110,8 @@ export class WorkerSlots {
       return this.#wayBack(verdict.driftMs);
     }
     let why = "no time is reserved for its ids yet";
-    if (verdict.aheadMs > MAX_LEAD_MS) {
+    // A registry that has not answered says nothing about the clock.
+    if (verdict.aheadMs > MAX_LEAD_MS && holder.missingMs > MAX_LEAD_MS) {
       why = `the clock is ${Math.ceil(verdict.aheadMs)} ms ahead of what the registry reserves by its own`;
       this.#alarm({ type: "clock-ahead", tag, aheadMs: verdict.aheadMs });
     }

@@ -71,6 +71,14 @@ export class WorkerHolder {
     return this.#state.error;
   }
 
+  /**
+   * By how many milliseconds the registry's last answer falls short of the time ids were made of when it was asked; 0 or
+   * less when all is well, and without a lease.
+   */
+  get missingMs(): number {
+    return this.#state.missingMs;
+  }
+
   /** Stops, and releases the lease if that is safe; a failure to do so only keeps the worker id until its lease ends. */
   async close(): Promise<void> {
     const held = end(this.#state);

@@ -28,6 +28,10 @@ export interface LeaseState {
   failures: number;
   /** When the last call was sent. */
   sentAt: number;
+  /** The time ids were made of then, milliseconds since 1970. */
+  sentTimeMs: number;
+  /** By how much the last answer reserves less than that; 0 without a lease, and negative when all is well. */
+  missingMs: number;
   ended: boolean;
 }
 
@@ -79,6 +83,8 @@ export function createLeaseState(options: LeaseOptions): LeaseState {
     dueAt: -Infinity,
     failures: 0,
     sentAt: -Infinity,
+    sentTimeMs: 0,
+    missingMs: 0,
     ended: false,
   };
 }
@@ -98,6 +104,7 @@ export function callDue(state: LeaseState, now: number, demand: LeaseDemand): Le
   const call = state.nextCall++;
   state.inFlight = call;
   state.sentAt = now;
+  state.sentTimeMs = demand.timeMs;
   if (held === undefined) return [{ type: "lease", call }];
   const { tag, reserveAheadMs } = options;
   const { dataCenter, workerId, token } = held;
@@ -165,6 +172,7 @@ export function callFailed(
   // Told that the lease is lost: the next one is asked for at once, the first time.
   if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
   state.held = undefined;
+  state.missingMs = 0;
   return [{ type: "give-up", error }];
 }
 
@@ -197,6 +205,7 @@ function settle(state: LeaseState, call: number): boolean {
 
 function succeed(state: LeaseState, held: HeldLease, now: number): void {
   state.held = held;
+  state.missingMs = state.sentTimeMs - held.reservedUntilMs;
   state.error = undefined;
   state.failures = 0;
   state.dueAt = now + state.options.renewEveryMs;

@@ -270,6 +270,30 @@ test("a clock that jumps ahead by an hour is held back, and all is well when it 
   expect(world.faults).toEqual([]);
 });
 
+test("no clock is called ahead by a registry that has not answered: before the first lease, and while it is away", async () => {
+  const world = new World(kindOf(), [
+    ...calls(8, "lost"),
+    ...calls(12, "ok"),
+    ...calls(40, "lost"),
+    ...calls(99, "ok"),
+  ]);
+  const host = new Host(world, "pod-1");
+  const isAway = async (ms: number): Promise<void> => {
+    expect(host.source.tryNext()).toBeUndefined();
+    expect(host.source.refusal()?.message).toMatch("no time is reserved for its ids yet");
+    await world.advance(ms);
+  };
+  for (let turn = 0; turn < 20; turn++) await isAway(100);
+  await world.advance(10_000);
+  expect(host.make(1)).toBe(1);
+  await world.advance(9_000);
+  for (let turn = 0; turn < 30; turn++) await isAway(1_000);
+  expect(host.events.map(({ type }) => type)).toEqual(["worker-leased"]);
+  await world.advance(60_000);
+  expect(host.make(1)).toBe(1);
+  expect(world.faults).toEqual([]);
+});
+
 test("a clock at double speed gets no further ahead of the registry's than allowed", async () => {
   const { world, host } = await hostOf();
   host.setRate(2);

@@ -90,5 +90,36 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
     });
   }
+  if (config.storeMoreUrls.size > 0 && config.storeUrl.startsWith("sqlite:")) {
+    found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
+  }
+  if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {
+    // One look at many rows raises the bounds of all tags of a Redis shard: a database that is away would keep it back.
+    found.push({
+      field: "store.more_urls",
+      description:
+        "cannot be used together with redis.urls: tags that count in Redis need one store",
+    });
+  }
+  if (config.storeMoreUrls.has("default")) {
+    found.push({
+      field: "store.more_urls",
+      description: "must give each a name other than default, which is store.url",
+    });
+  }
+  found.push(...alarmContradictions(config));
   return found;
+}
+
+function alarmContradictions(config: Config): readonly FieldViolation[] {
+  const { alarmWebhookUrl, alarmWebhookToken } = config;
+  if (alarmWebhookToken === undefined) return [];
+  const field = "alarm.webhook_token";
+  if (alarmWebhookUrl === undefined) return [{ field, description: "needs alarm.webhook_url" }];
+  const { protocol, hostname } = new URL(alarmWebhookUrl);
+  // A URL has an IPv6 host in brackets.
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  const isReadable = protocol === "http:" && !isLoopback({ host, port: 0 });
+  const description = "would go to another machine in plain text: make alarm.webhook_url https://";
+  return isReadable ? [{ field, description }] : [];
 }

@@ -6,6 +6,7 @@ import {
   bigInteger,
   duration,
   flag,
+  headerToken,
   instanceText,
   integer,
   keyFiles,
@@ -17,6 +18,7 @@ import {
   storeUrl,
   text,
   ticketUrls,
+  webhookUrl,
 } from "./types.ts";
 
 /** Levels of the log, from everything to nothing. */
@@ -29,6 +31,7 @@ export interface Config {
   readonly httpAddress: Address;
   readonly workers: number;
   readonly storeUrl: string;
+  readonly storeMoreUrls: ReadonlyMap<string, string>;
   readonly storePassword: string | undefined;
   readonly storeTimeoutMs: number;
   readonly storeConnectTimeoutMs: number;
@@ -50,6 +53,10 @@ export interface Config {
   readonly snowflakeCacheFile: string | undefined;
   readonly clockMaxOffsetMs: number;
   readonly nodePeers: readonly string[];
+  readonly alarmWebhookUrl: string | undefined;
+  readonly alarmWebhookToken: string | undefined;
+  readonly alarmWebhookTimeoutMs: number;
+  readonly alarmAfterMs: number;
   readonly tlsCertFile: string | undefined;
   readonly tlsKeyFile: string | undefined;
   readonly tlsClientCaFile: string | undefined;
@@ -126,6 +133,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     storeUrl,
     "sqlite:./.idmint/idmint.db",
     "Where floors are durable: a SQLite file for servers on one host, or a PostgreSQL database for many.",
+  ),
+  storeMoreUrls: option(
+    "store.more_urls",
+    ticketUrls,
+    "",
+    "Further PostgreSQL databases by name; tags are spread over them and `store.url`, which is called `default`. Each tag is in one of them. `idmint store spread add` makes them one store, and no server starts with other names than were recorded then.",
   ),
   storePassword: optional("store.password", text("password"), "Password of the PostgreSQL user.", {
     isSecret: true,
@@ -242,6 +255,30 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     addresses,
     "",
     "Where other servers listen for gRPC whose clocks this one compares its own with; up to 8 of them are asked at a time. Best on other machines. They are asked by TLS if this server has it.",
+  ),
+  alarmWebhookUrl: optional(
+    "alarm.webhook_url",
+    webhookUrl,
+    "Where alarms are sent, as JSON by POST. Some receivers have a secret in their URL, so it is handled as one.",
+    { isSecret: true },
+  ),
+  alarmWebhookToken: optional(
+    "alarm.webhook_token",
+    headerToken,
+    "Sent along with every alarm, as `Authorization: Bearer …`.",
+    { isSecret: true },
+  ),
+  alarmWebhookTimeoutMs: option(
+    "alarm.webhook_timeout",
+    duration("100ms", "60s"),
+    "5s",
+    "Longest wait for an answer of the webhook. After it the alarm is sent once more.",
+  ),
+  alarmAfterMs: option(
+    "alarm.after",
+    duration("0ms", "24h"),
+    "30s",
+    "How long the store, a Redis or a ticket database has to be away before that is an alarm.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",

@@ -231,3 +231,21 @@ export const ticketUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
   ({ protocol, hostname, searchParams }) =>
     /^postgres(?:ql)?:$/.test(protocol) && hostname !== "" && !searchParams.has("password"),
 );
+
+/** A receiver over HTTP. */
+export const webhookUrl: OptionType<string> = {
+  placeholder: "url",
+  accepts: "https://host/path or http://host/path, without a user and a password",
+  parse: (value) => {
+    if (!/^https?:\/\//.test(value) || !URL.canParse(value)) return undefined;
+    const { username, password, hash } = new URL(value);
+    return username === "" && password === "" && hash === "" ? value : undefined;
+  },
+};
+
+/** What may stand in a header: anything else would come out in the error of whoever sends it. */
+export const headerToken: OptionType<string> = {
+  placeholder: "token",
+  accepts: "1 to 4096 characters out of ASCII, without spaces",
+  parse: (value) => (/^[!-~]{1,4096}$/.test(value) ? value : undefined),
+};

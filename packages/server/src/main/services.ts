@@ -9,7 +9,7 @@ import { Directory } from "../service/directory.ts";
 import type { Emit } from "../service/events.ts";
 import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
-import { Lookup } from "../service/lookup.ts";
+import { GroupedLookups } from "../service/lookups.ts";
 import { type GcCures, NodeService } from "../service/node.ts";
 import { Poll, type PollPorts } from "../service/poll.ts";
 import { Raises } from "../service/raises.ts";
@@ -54,6 +54,7 @@ export function createServices(
   system: System = realSystem,
   places: Elsewhere = NOWHERE_ELSE,
   clockParts: ClockParts = NO_CLOCK_PARTS,
+  announce: () => void = () => undefined,
 ): Services {
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -66,14 +67,13 @@ export function createServices(
   };
   const grants = new Grants({ ...common, onWentBack });
   const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
-  const lookup = new Lookup({ ...common, onTags: (tags) => directory.admit(tags) });
-  const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
-  const elsewhere = createElsewhere(
-    places,
-    config,
-    { system, store, raises, counters, emit },
-    STORE_GRACE_MS,
+  const lookup = new GroupedLookups(
+    { ...common, onTags: (tags) => directory.admit(tags) },
+    (tag) => store.groupOf?.(tag) ?? "",
   );
+  const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
+  const near = { system, store, raises, counters, emit };
+  const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const texts = createTextPorts(config);
   const makers = createTextMakers(system);
   const { registryInRedis } = elsewhere.redis;
@@ -105,7 +105,7 @@ export function createServices(
   const ids = createIds(config, directory, counters, randomToken);
   const { redis, placement } = elsewhere;
   const administration = createAdministration(
-    { ...common, placement, directory, texts, wallClock },
+    { ...common, placement, directory, texts, wallClock, announce },
     storeTimeoutMs,
   );
   const { tags } = administration;

@@ -128,6 +128,15 @@ export function tagPaused(tag: string): IdmintError {
   );
 }
 
+/** The tag changes its database; it goes on as soon as it has arrived. */
+export function tagMoves(tag: string): IdmintError {
+  return new IdmintError(
+    "STORE_UNAVAILABLE",
+    `tag "${tag}" is on its way to another database; if it stays so, finish with: idmint store spread move ${tag}`,
+    { metadata: { tag }, retryAfterMs: 100 },
+  );
+}
+
 /** The store went back: ids granted since may be granted again, so nothing is issued. */
 export function storeWentBack(detail: string, tag?: string): IdmintError {
   const what = tag === undefined ? "" : ` for tag "${tag}"`;

@@ -41,7 +41,7 @@ import {
 import type { Emit } from "./events.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
-import type { Lookup } from "./lookup.ts";
+import type { Lookups } from "./lookups.ts";
 import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
 import type { MakeSource } from "./sources.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
@@ -62,7 +62,7 @@ export interface DirectoryOptions {
 export interface DirectoryPorts {
   readonly store: GiveBackStore;
   readonly grants: Grants;
-  readonly lookup: Lookup;
+  readonly lookup: Lookups;
   readonly makeSource: MakeSource;
   readonly texts: TextPorts;
   readonly guard: VersionGuard;

@@ -49,6 +49,8 @@ export type ServerEvent =
       readonly from: bigint;
       /** What was wrong with what Redis had. */
       readonly why: RedisDoubt["status"];
+      /** Redis had counted for the tag and does not know any more, rather than being new to it or told to begin anew. */
+      readonly isLoss: boolean;
     }
   | {
       readonly type: "redis-raised";
@@ -58,6 +60,14 @@ export type ServerEvent =
       readonly max: bigint;
       /** Ids a second that were expected. */
       readonly rate: number;
+    }
+  | {
+      readonly type: "max-not-raised";
+      readonly tag: string;
+      readonly shard: string;
+      readonly max: bigint;
+      /** Why it could not be raised; undefined: it is being raised, and too slowly. */
+      readonly error: IdmintError | undefined;
     }
   | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
   | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
@@ -88,6 +98,15 @@ export type ServerEvent =
     }
   | { readonly type: "lease-file-ignored"; readonly why: string }
   | { readonly type: "lease-file-failed"; readonly error: IdmintError }
+  | { readonly type: "alarm-delivered"; readonly key: string; readonly id: string }
+  | {
+      readonly type: "alarm-failed";
+      readonly key: string;
+      /** From 1. */
+      readonly attempt: number;
+      readonly why: string;
+    }
+  | { readonly type: "alarm-dropped"; readonly key: string; readonly why: string }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 

@@ -14,6 +14,7 @@ import {
   overloaded,
   storeUnavailable,
   storeWentBack,
+  tagMoves,
   tagNotFound,
   tagPaused,
   within,
@@ -21,6 +22,7 @@ import {
 import type { Counters } from "./counters.ts";
 import type { Emit } from "./events.ts";
 import {
+  type Call,
   callEnded,
   createGrantsState,
   isAnswerTo,
@@ -30,7 +32,7 @@ import {
   type Wanted,
 } from "./grants-state.ts";
 
-/** Calls of `store.grant` in flight at once: enough to keep a store busy, few enough to batch under load. */
+/** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
 /** Loads that wait to be sent. A tag has one load in flight, so only large direct ones come on top. */
 const MAX_QUEUED = 100_000;
@@ -70,8 +72,9 @@ export class Grants {
 
   constructor(ports: GrantsPorts) {
     this.#ports = ports;
-    const { maxBatch } = ports.store;
-    this.#state = createGrantsState({ maxBatch, maxCalls: MAX_CALLS, maxQueued: MAX_QUEUED });
+    const { maxBatch, groupOf } = ports.store;
+    const limits = { maxBatch, maxCalls: MAX_CALLS, maxQueued: MAX_QUEUED };
+    this.#state = createGrantsState({ ...limits, groupOf });
   }
 
   /** One attempt to get ids; rejects with the refusals of the tag, or STORE_UNAVAILABLE when the outcome is unknown. */
@@ -105,12 +108,13 @@ export class Grants {
   }
 
   #flush(): void {
-    for (let batch = nextCall(this.#state); batch !== undefined; batch = nextCall(this.#state)) {
-      void this.#send(batch);
+    for (let call = nextCall(this.#state); call !== undefined; call = nextCall(this.#state)) {
+      void this.#send(call);
     }
   }
 
-  async #send(batch: readonly Wanted[]): Promise<void> {
+  async #send(call: Call): Promise<void> {
+    const { batch } = call;
     const { store, guard, storeTimeoutMs, timers, counters } = this.#ports;
     const history = this.#history;
     counters.grantCalls++;
@@ -131,7 +135,7 @@ export class Grants {
       const error = IdmintError.from(thrown);
       for (const { id } of batch) this.#settle(id)?.reject(error);
     }
-    callEnded(this.#state, batch);
+    callEnded(this.#state, call);
     this.#flush();
   }
 
@@ -225,6 +229,7 @@ const REFUSALS: Record<
 > = {
   TAG_NOT_FOUND: tagNotFound,
   TAG_PAUSED: tagPaused,
+  TAG_MOVED: tagMoves,
   TAG_EXHAUSTED: (tag) =>
     new IdmintError(
       "TAG_EXHAUSTED",

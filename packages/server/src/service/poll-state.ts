@@ -121,7 +121,7 @@ function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffec
   if (changed.length > 0) effects.push({ type: "changed", tags: changed });
   const last = changed.at(-1);
   if (more && last !== undefined) {
-    state.since = last.revision;
+    state.since = changes.next ?? last.revision;
     effects.push({ type: "poll-again" });
   } else {
     state.since = revision;

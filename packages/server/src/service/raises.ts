@@ -7,7 +7,14 @@ import {
   type Timers,
   type VersionGuard,
 } from "@idmint/core";
-import { storeUnavailable, storeWentBack, tagNotFound, tagPaused, within } from "./call.ts";
+import {
+  storeUnavailable,
+  storeWentBack,
+  tagMoves,
+  tagNotFound,
+  tagPaused,
+  within,
+} from "./call.ts";
 
 export interface RaisesPorts {
   readonly store: RaiseStore;
@@ -65,6 +72,8 @@ export class Raises {
         this.#ports.onWentBack(tag, why);
         return storeWentBack(why, tag);
       }
+      case "TAG_MOVED":
+        return tagMoves(tag);
       case "WRONG_KIND":
       case "AFTER_ABOVE_FLOOR":
         return new IdmintError("WRONG_KIND", `tag "${tag}" does not count in Redis`, {

@@ -64,6 +64,8 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   #failures = 0;
   #retryAt = -Infinity;
   #failure: IdmintError | undefined;
+  /** The shard that answered last. */
+  #answeredBy: string | undefined;
 
   constructor(tag: string, place: CountingPlace, ports: AgreementPorts<Question, Answer>) {
     this.#tag = tag;
@@ -94,6 +96,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       const answer = await this.#ports.ask(shard, state.generation, question);
       if (!isDoubt(answer)) {
         this.#failures = 0;
+        this.#answeredBy = shard.name;
         return answer;
       }
       state = await this.#settle({ shard, question, doubt: answer }, state);
@@ -146,7 +149,11 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       if (answer.status === "seeded") {
         const { generation, before: from } = raised;
         const why = doubt.status;
-        emit({ type: "redis-seeded", tag: this.#tag, shard: shard.name, generation, from, why });
+        // Emptiness alone is what a new tag meets too, and one that was moved.
+        const wasThere = this.#answeredBy === shard.name;
+        const isLoss = why === "missing" ? wasThere : why === "restarted" || why === "behind";
+        const where = { tag: this.#tag, shard: shard.name };
+        emit({ type: "redis-seeded", ...where, generation, from, why, isLoss });
       }
       return seedAnswered(state, raised.generation, answer);
     } catch (thrown) {

@@ -18,6 +18,8 @@ import { RedisRaise } from "./redis-raise.ts";
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;
 const RETRY_AFTER_MS = 200;
+/** Refusals of one tag are told of at most this often; its callers hear of each. */
+const TELL_EVERY_MS = 10_000;
 
 /** What the counters of tags that count in Redis need of the server. */
 export interface RedisCounterPorts {
@@ -63,13 +65,14 @@ export class RedisSequenceCounter implements Counter {
   #left = 0;
   readonly #agreement: RedisAgreement<number, Answer>;
   readonly #raise: RedisRaise;
-  readonly #timers: Timers;
+  readonly #ports: Pick<RedisCounterPorts, "clock" | "emit" | "timers">;
+  #toldAt = -Infinity;
 
   constructor(tag: Tag, ports: RedisCounterPorts) {
     const { name } = tag;
     this.#name = name;
     this.#settings = settingsOf(tag);
-    this.#timers = ports.timers;
+    this.#ports = ports;
     this.#raise = new RedisRaise(name, ports);
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
@@ -127,7 +130,7 @@ export class RedisSequenceCounter implements Counter {
   async #afterRaise(max: bigint, count: number): Promise<Issued> {
     if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
     const patience = Promise.withResolvers<void>();
-    const stop = this.#timers.after(RAISE_PATIENCE_MS, patience.resolve);
+    const stop = this.#ports.timers.after(RAISE_PATIENCE_MS, patience.resolve);
     let cause: unknown;
     const raised = this.#raiseMax(count).catch((thrown: unknown) => {
       cause = thrown;
@@ -148,11 +151,22 @@ export class RedisSequenceCounter implements Counter {
   #refusal(max: bigint, count: number, cause: unknown): IdmintError {
     const name = this.#name;
     if (max >= this.#settings.ceiling) return tagExhausted(name);
+    this.#tell(max, cause);
     return new IdmintError(
       "MAX_NOT_RAISED",
       `tag "${name}" has fewer than ${count} ids left below its maximum in Redis, and the store has not raised it yet`,
       { metadata: { tag: name }, retryAfterMs: RETRY_AFTER_MS, cause },
     );
+  }
+
+  #tell(max: bigint, cause: unknown): void {
+    const { clock, emit } = this.#ports;
+    const now = clock.now();
+    if (now - this.#toldAt < TELL_EVERY_MS) return;
+    this.#toldAt = now;
+    const error = cause === undefined ? undefined : IdmintError.from(cause);
+    const { shard } = this.#agreement.place;
+    emit({ type: "max-not-raised", tag: this.#name, shard, max, error });
   }
 }
 

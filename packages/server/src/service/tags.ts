@@ -69,6 +69,7 @@ export class TagService {
   readonly #gate: AdminGate;
   readonly #texts: TextPorts;
   readonly #wallClock: () => number;
+  readonly #announce: () => void;
 
   constructor(ports: {
     store: TagStore & PeriodStore;
@@ -77,6 +78,8 @@ export class TagService {
     gate: AdminGate;
     texts: TextPorts;
     wallClock: () => number;
+    /** Tells other servers that a tag was changed; returns at once, and never fails. */
+    announce: () => void;
   }) {
     this.#store = ports.store;
     this.#placement = ports.placement;
@@ -84,6 +87,7 @@ export class TagService {
     this.#gate = ports.gate;
     this.#texts = ports.texts;
     this.#wallClock = ports.wallClock;
+    this.#announce = ports.announce;
   }
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
@@ -201,7 +205,7 @@ export class TagService {
     };
     const { history } = this.#directory;
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
-    if (!validateOnly) await this.#directory.apply([answer.tag], history);
+    if (!validateOnly) await this.#obey(answer.tag, history);
     return { ...this.#changed(answer.tag), raised: answer.raised };
   }
 
@@ -307,8 +311,13 @@ export class TagService {
   async #change(work: () => Promise<Tag>): Promise<Tag> {
     const { history } = this.#directory;
     const tag = await this.#gate.run(work);
-    await this.#directory.apply([tag], history);
+    await this.#obey(tag, history);
     return tag;
+  }
+
+  async #obey(tag: Tag, history: Directory["history"]): Promise<void> {
+    this.#announce();
+    await this.#directory.apply([tag], history);
   }
 }
 

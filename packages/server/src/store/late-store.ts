@@ -17,6 +17,7 @@ type Asked<M extends keyof FullStore> = FullStore[M] extends (...args: infer A) 
 export class LateStore implements FullStore {
   readonly backend: string;
   readonly maxBatch: number = MAX_BATCH;
+  readonly groupOf = (tag: string): string => this.#opened?.groupOf?.(tag) ?? "";
   readonly #open: () => Promise<FullStore>;
   #opened: FullStore | undefined;
   /** One attempt at a time; whoever comes meanwhile waits for it. */

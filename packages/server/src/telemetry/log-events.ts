@@ -50,22 +50,25 @@ function logOne(logger: Logger, event: Loggable): void {
       break;
     case "store-lost":
     case "store-back":
-    case "ticket-database-lost":
-    case "ticket-database-back":
     case "fenced":
     case "unfenced":
     case "store-accepted":
     case "incarnation-changed":
-    case "give-back-failed":
       logStore(logger, event);
       break;
+    case "give-back-failed":
+      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+      break;
+    case "ticket-database-lost":
+    case "ticket-database-back":
     case "redis-seeded":
     case "redis-raised":
     case "redis-preload-failed":
     case "redis-watch-failed":
     case "redis-lost":
     case "redis-back":
-      logRedis(logger, event);
+    case "max-not-raised":
+      logElsewhere(logger, event);
       break;
     case "worker-leased":
     case "worker-lost":
@@ -79,6 +82,11 @@ function logOne(logger: Logger, event: Loggable): void {
     case "lease-file-ignored":
     case "lease-file-failed":
       logClock(logger, event);
+      break;
+    case "alarm-delivered":
+    case "alarm-failed":
+    case "alarm-dropped":
+      logAlarm(logger, event);
       break;
     case "internal-error":
       logger.error(plain(event), "an unforeseen fault");
@@ -125,36 +133,20 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
   }
 }
 
-type StoreEvent = Extract<
+type OfStore = Extract<
   Loggable,
   {
-    readonly type:
-      | "store-lost"
-      | "store-back"
-      | "ticket-database-lost"
-      | "ticket-database-back"
-      | "fenced"
-      | "unfenced"
-      | "store-accepted"
-      | "incarnation-changed"
-      | "give-back-failed";
+    readonly type: "fenced" | "incarnation-changed" | "unfenced" | `store-${string}`;
   }
 >;
 
-function logStore(logger: Logger, event: StoreEvent): void {
+function logStore(logger: Logger, event: OfStore): void {
   switch (event.type) {
     case "store-lost":
       logger.error(plain(event), "the store does not answer; serving what is in memory");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
-      break;
-    case "ticket-database-lost":
-      if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");
-      else logger.fatal(plain(event), "a ticket database is not to be used");
-      break;
-    case "ticket-database-back":
-      logger.info(plain(event), "a ticket database answers again");
       break;
     case "fenced":
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
@@ -168,16 +160,24 @@ function logStore(logger: Logger, event: StoreEvent): void {
     case "incarnation-changed":
       logger.warn(plain(event), "a new history of the store began");
       break;
-    case "give-back-failed":
-      logger.warn(plain(event), "unused ids could not be given back and are a gap");
-      break;
   }
 }
 
-type RedisEvent = Extract<Loggable, { readonly type: `redis-${string}` }>;
+type OfElsewhere = Extract<
+  Loggable,
+  { readonly type: "max-not-raised" | `redis-${string}` | `ticket-${string}` }
+>;
 
-function logRedis(logger: Logger, event: RedisEvent): void {
+/** What happens where tags count besides the store. */
+function logElsewhere(logger: Logger, event: OfElsewhere): void {
   switch (event.type) {
+    case "ticket-database-lost":
+      if (event.error.retryable) logger.error(plain(event), "a ticket database does not answer");
+      else logger.fatal(plain(event), "a ticket database is not to be used");
+      break;
+    case "ticket-database-back":
+      logger.info(plain(event), "a ticket database answers again");
+      break;
     case "redis-seeded":
       logger.warn(plain(event), "Redis was given a new start, above every id it may have issued");
       break;
@@ -195,6 +195,9 @@ function logRedis(logger: Logger, event: RedisEvent): void {
       break;
     case "redis-back":
       logger.info(plain(event), "Redis answers again");
+      break;
+    case "max-not-raised":
+      logger.error(plain(event), "a sequence in Redis is used up until its maximum is raised");
       break;
   }
 }
@@ -244,6 +247,23 @@ function logClock(logger: Logger, event: ClockEvent): void {
       break;
     case "lease-file-failed":
       logger.error(plain(event), "snowflake.cache_file cannot be written");
+      break;
+  }
+}
+
+function logAlarm(
+  logger: Logger,
+  event: Extract<Loggable, { readonly type: `alarm-${string}` }>,
+): void {
+  switch (event.type) {
+    case "alarm-delivered":
+      logger.info(plain(event), "the webhook took an alarm");
+      break;
+    case "alarm-failed":
+      logger.warn(plain(event), "the webhook did not take an alarm; it is tried again");
+      break;
+    case "alarm-dropped":
+      logger.error(plain(event), "an alarm is given up: nobody was told");
       break;
   }
 }

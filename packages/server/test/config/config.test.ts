@@ -147,6 +147,21 @@ test("options that need each other are asked for together", () => {
   expect(faultsOf({ flags: { "tls-peer-ca-file": "a" } })[0]?.[0]).toBe("tls.peer_ca_file");
 });
 
+test("further databases of the store need a first one, names of their own, and no Redis", () => {
+  const more = { "store-more-urls": "b=postgres://h/b" };
+  const first = { "store-url": "postgres://h/a" };
+  expect(loadConfig({ flags: { ...first, ...more } }).storeMoreUrls.size).toBe(1);
+  const faults = [
+    faultsOf({ flags: more }),
+    faultsOf({ flags: { ...first, "store-more-urls": "postgres://h/b" } }),
+    faultsOf({ flags: { ...first, ...more, "redis-urls": "redis://h" } }),
+  ].flat();
+  expect(faults.map(([field]) => field)).toEqual(Array(3).fill("store.more_urls"));
+  expect(faults.map(([, text]) => text).join("\n")).toMatch(
+    /PostgreSQL\n.*other than default.*\n.*redis\.urls/,
+  );
+});
+
 test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () => {
   const good = file(
     "allow_unsafe_store: [fsync, full_page_writes]\nepoch_gap: 9223372036854775807\ngrpc: {address: '127.0.0.1:5'}\n",
@@ -248,5 +263,29 @@ test("peers are addresses with a port, each there once", () => {
   expect(peersOf("a.example:7600, [::1]:7601")).toEqual(["a.example:7600", "[::1]:7601"]);
   for (const bad of ["a.example", "a.example:0", "a:1,a:1", "a:1,,b:2", "http://a:1"]) {
     expect(faultsOf({ flags: { "node-peers": bad } })[0]?.[1]).toMatch(/^must be up to 64 of/);
+  }
+});
+
+test("a webhook and its token are secrets: from variables and files only, never shown, and never sent in plain text", () => {
+  const url = "https://example.org/hooks/T0/B0/secret";
+  expect(flagOf(OPTIONS.alarmWebhookUrl)).toBeUndefined();
+  expect(flagOf(OPTIONS.alarmWebhookToken)).toBeUndefined();
+  const env = { IDMINT_ALARM_WEBHOOK_URL: url, IDMINT_ALARM_WEBHOOK_TOKEN: "sesame" };
+  expect(loadConfig({ env })).toMatchObject({ alarmWebhookUrl: url, alarmWebhookToken: "sesame" });
+  const bad = [
+    { IDMINT_ALARM_WEBHOOK_URL: "https://user:secret@example.org/" },
+    { IDMINT_ALARM_WEBHOOK_URL: "ftp://example.org/secret" },
+    { IDMINT_ALARM_WEBHOOK_URL: url, IDMINT_ALARM_WEBHOOK_TOKEN: "secret\nX-Header: 1" },
+    { IDMINT_ALARM_WEBHOOK_TOKEN: "secret" },
+    { IDMINT_ALARM_WEBHOOK_URL: "http://10.0.0.1/secret", IDMINT_ALARM_WEBHOOK_TOKEN: "secret" },
+  ];
+  for (const wrong of bad) {
+    const faults = faultsOf({ env: wrong });
+    expect(faults).toHaveLength(1);
+    expect(JSON.stringify(faults)).not.toContain("secret");
+  }
+  for (const host of ["127.0.0.1:9", "[::1]:9", "localhost"]) {
+    const near = { ...env, IDMINT_ALARM_WEBHOOK_URL: `http://${host}/hook` };
+    expect(loadConfig({ env: near }).alarmWebhookUrl).toBe(near.IDMINT_ALARM_WEBHOOK_URL);
   }
 });

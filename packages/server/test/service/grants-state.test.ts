@@ -7,16 +7,19 @@ import {
   want,
 } from "../../src/service/grants-state.ts";
 
+/** Tags with a slash are of the part before it. */
+const groupOf = (tag: string): string => (tag.includes("/") ? (tag.split("/")[0] ?? "") : "");
+
 function stateWith(tags: readonly string[], options = {}) {
-  const state = createGrantsState({ maxBatch: 3, maxCalls: 2, maxQueued: 10, ...options });
+  const state = createGrantsState({ maxBatch: 3, maxCalls: 2, maxQueued: 10, groupOf, ...options });
   for (const [id, tag] of tags.entries()) {
     want(state, { id, request: { tag, kind: "segment", count: 1, minCount: 1, after: 0n } });
   }
   return state;
 }
 
-function idsOf(batch: ReturnType<typeof nextCall>): number[] | undefined {
-  return batch?.map(({ id }) => id);
+function idsOf(call: ReturnType<typeof nextCall>): number[] | undefined {
+  return call?.batch.map(({ id }) => id);
 }
 
 test("a call holds as many tags as it may, and no tag twice", () => {
@@ -30,7 +33,7 @@ test("a tag is in one call at a time, and its requests keep their order", () => 
   const first = nextCall(state);
   expect(idsOf(first)).toEqual([0]);
   expect(nextCall(state)).toBeUndefined();
-  callEnded(state, first ?? []);
+  if (first !== undefined) callEnded(state, first);
   const second = nextCall(state);
   expect(idsOf(second)).toEqual([1]);
 });
@@ -40,8 +43,41 @@ test("no more calls are in flight than allowed", () => {
   const first = nextCall(state);
   nextCall(state);
   expect(nextCall(state)).toBeUndefined();
-  callEnded(state, first ?? []);
+  if (first !== undefined) callEnded(state, first);
   expect(idsOf(nextCall(state))).toEqual([2]);
+});
+
+test("a store that is one and takes no more calls has nothing looked at in its queue", () => {
+  const state = stateWith(["a", "b", "c"], { maxBatch: 1, groupOf: undefined });
+  const first = nextCall(state);
+  expect(idsOf(first)).toEqual([0]);
+  expect(idsOf(nextCall(state))).toEqual([1]);
+  const { queued } = state;
+  state.queued = new Proxy(queued, {
+    get(list, key): unknown {
+      if (key !== "length") throw new Error("the queue was gone through");
+      return list.length;
+    },
+  });
+  expect(nextCall(state)).toBeUndefined();
+  state.queued = queued;
+  if (first !== undefined) callEnded(state, first);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+});
+
+test("a part of the store that does not answer takes no calls from the others", () => {
+  const state = stateWith(["a/1", "a/2", "b/1", "a/3", "b/2", "a/4"], { maxBatch: 1 });
+  expect(idsOf(nextCall(state))).toEqual([0]);
+  expect(idsOf(nextCall(state))).toEqual([1]);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+  expect(idsOf(nextCall(state))).toEqual([4]);
+  expect(nextCall(state)).toBeUndefined();
+});
+
+test("a call is of one part of the store", () => {
+  const state = stateWith(["a/1", "b/1", "a/2", "b/2"]);
+  expect(idsOf(nextCall(state))).toEqual([0, 2]);
+  expect(idsOf(nextCall(state))).toEqual([1, 3]);
 });
 
 test("a queue that is full takes nothing more", () => {

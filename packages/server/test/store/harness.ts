@@ -4,9 +4,11 @@ import path from "node:path";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import type { OpenStore, StoreHarness } from "@idmint/testkit/store-suite";
 import {
+  addToSpread,
   migrateStore,
   openStore,
   type PostgresConfig,
+  type SpreadConfig,
   type SqliteConfig,
 } from "../../src/store/open-store.ts";
 import { sqlInAnotherProcess } from "./children.ts";
@@ -83,8 +85,14 @@ export async function postgresHarness(
     config,
     database: its,
     open: async (): Promise<OpenStore> => openStore(config),
-    shiftPeriods: async (days) => {
-      await its.query(`BEGIN;
+    shiftPeriods: async (days) => shiftPeriods(its, days),
+    passWorkers: async (ms) => passWorkers(its, ms),
+    remove: async () => its.close(),
+  };
+}
+
+async function shiftPeriods(database: TestDatabase, days: number): Promise<void> {
+  await database.query(`BEGIN;
         UPDATE idmint.tag SET period_start = to_char(period_start::date + (${days}), 'YYYY-MM-DD'),
           written_by = pg_current_xact_id()::xid;
         -- In two steps, so that no two rows meet on the way.
@@ -92,11 +100,49 @@ export async function postgresHarness(
           ended_at_ms = ended_at_ms + (${days * DAY_MS});
         UPDATE idmint.period SET start = substr(start, 2);
         COMMIT`);
+}
+
+async function passWorkers(database: TestDatabase, ms: number): Promise<void> {
+  await database.query(`UPDATE idmint.worker SET reserved_until_ms = reserved_until_ms - ${ms},
+        expires_at_ms = expires_at_ms - ${ms}, written_by = pg_current_xact_id()::xid`);
+}
+
+/** A fresh store in several databases. */
+export interface SpreadHarness extends StoreHarness {
+  readonly config: SpreadConfig;
+  readonly databases: ReadonlyMap<string, TestDatabase>;
+}
+
+/** `databases`: by default `count` of them on the server that the run shares. */
+export async function spreadHarness(
+  names: readonly string[] = ["default", "b"],
+  given: ReadonlyMap<string, TestDatabase> = new Map(),
+  more: Partial<PostgresConfig> = {},
+): Promise<SpreadHarness> {
+  const databases = new Map<string, TestDatabase>();
+  const configs = new Map<string, PostgresConfig>();
+  for (const name of names) {
+    const database = given.get(name) ?? (await createTestDatabase());
+    databases.set(name, database);
+    const allowUnsafe = ["fsync", "full_page_writes"];
+    configs.set(name, { backend: "postgres", url: database.url, allowUnsafe, ...more });
+  }
+  const config: SpreadConfig = { backend: "spread", databases: configs };
+  await migrateStore(config, { dryRun: false });
+  await addToSpread(config);
+  return {
+    config,
+    databases,
+    spreads: true,
+    open: async (): Promise<OpenStore> => openStore(config),
+    shiftPeriods: async (days) => {
+      for (const database of databases.values()) await shiftPeriods(database, days);
     },
     passWorkers: async (ms) => {
-      await its.query(`UPDATE idmint.worker SET reserved_until_ms = reserved_until_ms - ${ms},
-        expires_at_ms = expires_at_ms - ${ms}, written_by = pg_current_xact_id()::xid`);
+      for (const database of databases.values()) await passWorkers(database, ms);
     },
-    remove: async () => its.close(),
+    remove: async () => {
+      for (const database of databases.values()) await database.close();
+    },
   };
 }

@@ -13,7 +13,7 @@ import {
   settingsOf,
 } from "@idmint/testkit/store-suite";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openStore } from "../../src/store/open-store.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
@@ -84,6 +84,21 @@ for (const [what, change] of [
     });
   });
 }
+
+test("the period is told by the store's clock, whatever the server's says", async () => {
+  await withStore(async (store, harness) => {
+    const text = "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS today";
+    const today = async () => (await harness.database.query(text))[0]?.["today"];
+    const before = await today();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3 * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    const { period, base } = await grantedOf(store, "daily");
+    // The day may have ended meanwhile.
+    expect([before, await today()]).toContain(period?.start);
+    expect(Date.now() - (period?.endsAtMs ?? 0)).toBeGreaterThan(86_400_000);
+    expect(base).toBe(1n);
+  });
+});
 
 test("the clock is read when the lock is had", async () => {
   await withStore(async (store, harness) => {

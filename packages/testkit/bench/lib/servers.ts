@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { GenerateIdRequest, type GetNodeStatusResponse } from "@idmint/proto";
+import { GenerateIdRequest, type GetNodeStatusResponse, type SequenceKind } from "@idmint/proto";
 import { Api, type TagWish } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
@@ -111,6 +111,13 @@ export class Idmint extends Server {
   async makeTag(wish: Omit<TagWish, "name"> = {}): Promise<string> {
     const name = `bench-${++this.#made}`;
     await this.api.createTag({ ...wish, name });
+    return name;
+  }
+
+  /** Makes a sequence with a name of its own and answers the name. */
+  async makeSequence(settings: Partial<SequenceKind> = {}): Promise<string> {
+    const name = `bench-${++this.#made}`;
+    await this.api.createSequence(name, settings);
     return name;
   }
 

@@ -95,10 +95,7 @@ export class Api implements Disposable {
     await this.send(this.tags.createTag.bind(this.tags), { tag });
   }
 
-  async createSequence(
-    name: string,
-    settings: Partial<Pick<SequenceKind, "period" | "timeZone">> = {},
-  ): Promise<void> {
+  async createSequence(name: string, settings: Partial<SequenceKind> = {}): Promise<void> {
     const kind = { $case: "sequence", value: { ...SequenceKind.create(), ...settings } } as const;
     const tag = { ...Tag.create(), name, kind };
     await this.send(this.tags.createTag.bind(this.tags), { tag });

@@ -15,7 +15,7 @@ const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS 
     coalesce(t.period_start < p.start, false) AS has_ended
   FROM idmint.tag AS t CROSS JOIN moment AS m CROSS JOIN LATERAL (
     SELECT greatest(t.period_start, ${periodAt("t.period_unit", "t.time_zone", `(m.now + interval '${CLOCK_MARGIN_MS} ms')`)}) AS start
-  ) AS p WHERE t.period_unit IS NOT NULL
+  ) AS p WHERE t.period_unit IS NOT NULL AND t.moved_to IS NULL
 ), over AS MATERIALIZED (SELECT * FROM begun WHERE has_ended), ${endPeriods("over")}
 UPDATE idmint.tag AS t SET
   floor = CASE WHEN b.has_ended THEN 0 ELSE t.floor END, period_start = b.start,
@@ -23,7 +23,8 @@ UPDATE idmint.tag AS t SET
   FROM begun AS b WHERE b.name = t.name`;
 // Each tag takes a revision of its own, so that a poll can page through all of them.
 const RAISE = `UPDATE idmint.tag AS t SET
-  floor = t.floor + least(t.ceiling - t.floor, $1::bigint), version = t.version + 1,
+  floor = t.floor + least(t.ceiling - t.floor, $1::bigint),
+  version = t.version + (t.moved_to IS NULL)::int,
   generation = t.generation + t.redis::int,
   epoch = greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
   revision = $2::bigint + place.number,
@@ -48,6 +49,7 @@ const RECORD = `UPDATE idmint.store SET
  * - Epochs go above any that the lost history had. They are raised by one or to the present time in seconds since 1970,
  *   whichever is more: the lost history counted from a lower number in steps of one.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
+ * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */

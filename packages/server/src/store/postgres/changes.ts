@@ -10,12 +10,13 @@ import { hasTag } from "./tags.ts";
 const CHANGES = {
   name: "idmint-changes-1",
   text: `WITH ${proof("$5::text[]")}, changed AS (
-  SELECT * FROM idmint.tag WHERE revision > $1 ORDER BY revision LIMIT $4
+  SELECT * FROM idmint.tag WHERE revision > $1 AND (moved_to IS NULL OR moving)
+  ORDER BY revision LIMIT $4
 )
 SELECT ${STORE_ROW}, p.unsafe, ARRAY (
     SELECT w.name FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
     LEFT JOIN idmint.tag AS t ON t.name = w.name
-    WHERE t.name IS NULL OR t.version < w.version OR NOT ${TAG_IS_OURS}
+    WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version
   ) AS behind,
   c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
     .map((column) => `c.${column}`)

@@ -17,7 +17,8 @@ const GIVE_BACK = {
   SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
     AS r (name, first_id, last_id, version)
 ), ${proof("$5::text[]")}, locked AS MATERIALIZED (
-  SELECT t.name, t.kind, t.state, t.floor, t.version, ${TAG_IS_OURS} AS is_ours
+  SELECT t.name, t.kind, t.state, t.floor, t.version,
+    ${TAG_IS_OURS} AND t.moved_to IS NULL AND NOT t.moving AS is_ours
   FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
 ), judged AS MATERIALIZED (
   SELECT r.name, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count

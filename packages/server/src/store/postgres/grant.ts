@@ -16,6 +16,8 @@ import { endPeriods, periodAt, periodEnd } from "./periods.ts";
  *   from that. The row lock, held from `locked` to the commit, makes both the same version.
  * - Rows are locked in the order of their names, as by every statement of several tags: no deadlock.
  * - `ceiling − floor` cannot overflow; `floor + count` could.
+ * - A tag that was moved, is being moved or has not arrived is granted nothing, whatever its version: the row of before
+ *   stays behind.
  * - The store's identity is compared in this very statement, so no grant follows a fail-over or a restore unseen.
  * - Periods are told by one reading of the clock, taken when `moment` has all rows of `locked`, and so all locks: of two
  *   grants the later never has an older one. A row's period is the present one until the clock is in a later one, so it
@@ -30,7 +32,8 @@ const GRANT = {
     WITH ORDINALITY AS r (name, kind, count, min_count, after_id, seen_version, position)
 ), ${proof("$7::text[]")}, locked AS MATERIALIZED (
   SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, t.period_unit,
-    t.time_zone, t.keep_for_ms, t.period_start, ${TAG_IS_OURS} AS is_ours
+    t.time_zone, t.keep_for_ms, t.period_start, ${TAG_IS_OURS} AS is_ours,
+    t.moved_to IS NULL AND NOT t.moving AS is_here
   FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
 ), moment AS MATERIALIZED (
   SELECT clock_timestamp() AS now, count(*) FROM locked
@@ -43,7 +46,9 @@ const GRANT = {
 ), judged AS MATERIALIZED (
   SELECT r.name, r.position, l.version, least(r.count, l.ceiling - l.present_floor) AS count, CASE
     WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
-    WHEN p.fenced <> '' OR l.version < r.seen_version OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN p.fenced <> '' OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN NOT l.is_here THEN 'TAG_MOVED'
+    WHEN l.version < r.seen_version THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL AND r.seen_version > 0 THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL OR l.state = 'DELETED' THEN 'TAG_NOT_FOUND'
     WHEN l.kind <> r.kind OR l.redis THEN 'WRONG_KIND'

@@ -17,14 +17,17 @@ const RAISE = {
   SELECT $1::text AS name, $2::bigint AS by, $3::bigint AS at_least, $4::boolean AS new_generation,
     $5::bigint AS seen_version, $7::bigint AS generation_from
 ), ${proof("$6::text[]")}, locked AS MATERIALIZED (
-  SELECT t.name, t.redis, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours
+  SELECT t.name, t.redis, t.state, t.floor, t.ceiling, t.version, ${TAG_IS_OURS} AS is_ours,
+    t.moved_to IS NULL AND NOT t.moving AS is_here
   FROM idmint.tag AS t WHERE t.name = $1 FOR UPDATE
 ), judged AS MATERIALIZED (
   SELECT r.name, r.new_generation, r.generation_from, l.version, p.unsafe, p.fenced, l.is_ours,
     greatest(least(r.by, l.ceiling - l.floor), least(r.at_least, l.ceiling) - l.floor) AS rise,
     CASE
     WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
-    WHEN p.fenced <> '' OR l.version < r.seen_version OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN p.fenced <> '' OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN NOT l.is_here THEN 'TAG_MOVED'
+    WHEN l.version < r.seen_version THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL AND r.seen_version > 0 THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL OR l.state = 'DELETED' THEN 'TAG_NOT_FOUND'
     WHEN NOT l.redis THEN 'WRONG_KIND'

@@ -28,28 +28,60 @@ import {
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { workableVersion } from "../shared/migration.ts";
+import { ALONE, assertMembership, type PlacedTag } from "../shared/place.ts";
 import { accept } from "./accept.ts";
 import { changes } from "./changes.ts";
 import { Connections } from "./connections.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
+import {
+  findMembership,
+  pageOfRows,
+  point,
+  type Pointer,
+  readStanding,
+  type Standing,
+} from "./membership.ts";
 import { migrations } from "./migrations/index.ts";
 import { listPeriods } from "./periods.ts";
 import { raise } from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
-import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
+import {
+  advanceTag,
+  createTag,
+  getTags,
+  listTags,
+  rewriteTag,
+  setTagState,
+  type Site,
+  updateTag,
+} from "./tags.ts";
 import { leaseWorker, listWorkers, releaseWorker, renewWorker } from "./workers.ts";
+
+type Tail<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Rest]
+  ? Rest
+  : never;
 
 /** The PostgreSQL store: each file beside this one holds the statements of one purpose. */
 export class PostgresStore implements Store, AcceptStore {
   readonly backend = "postgres";
   readonly maxBatch: number = MAX_BATCH;
   readonly schemaVersion: number;
+  /** What the database knew of its fleet when it was opened. */
+  readonly fleetId: string;
   readonly #connections: Connections;
+  readonly #site: Site;
   readonly #allowUnsafe: readonly string[];
 
-  private constructor(connections: Connections, config: PostgresConfig, schemaVersion: number) {
+  private constructor(
+    connections: Connections,
+    config: PostgresConfig,
+    schemaVersion: number,
+    fleetId: string,
+  ) {
+    this.fleetId = fleetId;
     this.#connections = connections;
+    this.#site = { connections, place: config.place ?? ALONE };
     this.#allowUnsafe = config.allowUnsafe;
     this.schemaVersion = schemaVersion;
   }
@@ -60,7 +92,11 @@ export class PostgresStore implements Store, AcceptStore {
       const version = await connections.run(async (session) =>
         workableVersion(migrations, await appliedMigrations(session)),
       );
-      return new PostgresStore(connections, config, version);
+      const place = config.place ?? ALONE;
+      // Without a record nothing is granted or changed, and it shows that there is none.
+      const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
+      assertMembership(membership, place);
+      return new PostgresStore(connections, config, version, membership.fleetId);
     } catch (error) {
       await connections.close();
       throw error;
@@ -101,13 +137,41 @@ export class PostgresStore implements Store, AcceptStore {
     return listWorkers(this.#connections, query);
   }
 
-  async createTag(settings: Parameters<Store["createTag"]>[0]): Promise<Tag> {
-    return createTag(this.#connections, settings);
+  /** `isHome`: see createTag of tags.ts. */
+  async createTag(settings: Parameters<Store["createTag"]>[0], isHome = true): Promise<Tag> {
+    return createTag(this.#site, settings, isHome);
   }
 
   async getTags(names: readonly string[]): Promise<readonly Tag[]> {
     assertNames(names);
+    const rows = await getTags(this.#connections, names);
+    return rows.filter((row) => row.movedTo === "" || row.moving).map(({ tag }) => tag);
+  }
+
+  /** The rows of these names, also of tags that are elsewhere. */
+  async getRows(names: readonly string[]): Promise<readonly PlacedTag[]> {
+    assertNames(names);
     return getTags(this.#connections, names);
+  }
+
+  /** One step of a move. */
+  async rewriteTag(...args: Tail<Parameters<typeof rewriteTag>>): Promise<void> {
+    return rewriteTag(this.#site, ...args);
+  }
+
+  async standing(): Promise<Standing> {
+    return readStanding(this.#connections);
+  }
+
+  /** See pageOfRows. */
+  async pageOfRows(afterName: string, limit: number): Promise<readonly PlacedTag[]> {
+    assertPage(limit);
+    return pageOfRows(this.#connections, afterName, limit);
+  }
+
+  /** See point. */
+  async point(pointers: readonly Pointer[]): Promise<void> {
+    return point(this.#connections, pointers);
   }
 
   async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
@@ -121,15 +185,15 @@ export class PostgresStore implements Store, AcceptStore {
   }
 
   async updateTag(...args: Parameters<Store["updateTag"]>): Promise<Tag> {
-    return updateTag(this.#connections, ...args);
+    return updateTag(this.#site, ...args);
   }
 
   async advanceTag(...args: Parameters<Store["advanceTag"]>): ReturnType<Store["advanceTag"]> {
-    return advanceTag(this.#connections, ...args);
+    return advanceTag(this.#site, ...args);
   }
 
   async setTagState(...args: Parameters<Store["setTagState"]>): Promise<Tag> {
-    return setTagState(this.#connections, ...args);
+    return setTagState(this.#site, ...args);
   }
 
   async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {

@@ -7,25 +7,42 @@ import {
   tagInState,
   updatedTag,
 } from "../shared/change.ts";
-import { storeWentBack } from "../shared/failures.ts";
+import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
+import {
+  assertMembership,
+  type Membership,
+  type PlacedTag,
+  TagMovedError,
+} from "../shared/place.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { membershipFromRow, type MembershipRow } from "./membership.ts";
 
 const COLUMNS = TAG_COLUMNS.join(", ");
 const T_COLUMNS = TAG_COLUMNS.map((column) => `t.${column}`).join(", ");
 const PLACES = TAG_COLUMNS.map((_, index) => `$${index + 1}`).join(", ");
 const EXCLUDED = TAG_COLUMNS.map((column) => `${column} = excluded.${column}`).join(", ");
 
-const LOCK_STORE = `SELECT ${STORE_ROW} FROM idmint.store AS s FOR UPDATE`;
-const LOCK_TAG = `SELECT ${T_COLUMNS}, ${TAG_IS_OURS} AS is_ours FROM idmint.tag AS t WHERE t.name = $1 FOR UPDATE`;
-const WRITE_TAG = `INSERT INTO idmint.tag (${COLUMNS}, written_by) VALUES (${PLACES}, pg_current_xact_id()::xid)
-  ON CONFLICT (name) DO UPDATE SET ${EXCLUDED}, written_by = excluded.written_by`;
-const TAKE_REVISION =
-  "UPDATE idmint.store SET revision = $1, written_by = pg_current_xact_id()::xid";
+const LOCK_STORE = `SELECT ${STORE_ROW}, s.member, s.members, s.fleet_id
+  FROM idmint.store AS s FOR UPDATE`;
+const LOCK_TAG = `SELECT ${T_COLUMNS}, t.moved_to, t.moving, ${TAG_IS_OURS} AS is_ours FROM idmint.tag AS t WHERE t.name = $1 FOR UPDATE`;
+const WRITE_TAG = `INSERT INTO idmint.tag (${COLUMNS}, moved_to, moving, written_by)
+  VALUES (${PLACES}, $${TAG_COLUMNS.length + 1}, $${TAG_COLUMNS.length + 2}, pg_current_xact_id()::xid)
+  ON CONFLICT (name) DO UPDATE SET ${EXCLUDED}, moved_to = excluded.moved_to, moving = excluded.moving,
+    written_by = excluded.written_by`;
+const TAKE_REVISION = `UPDATE idmint.store SET
+  revision = greatest(revision, $1::bigint), written_by = pg_current_xact_id()::xid`;
 
-interface StoreRow {
+/** A database, and what it is configured as. */
+export interface Site {
+  readonly connections: Connections;
+  readonly place: Omit<Membership, "fleetId">;
+}
+
+interface StoreRow extends MembershipRow {
+  readonly incarnation: string;
   readonly fenced: string;
   readonly revision: string;
   readonly now_ms: string;
@@ -39,34 +56,71 @@ interface StoreRow {
  * never lock it: no deadlock.
  */
 async function change(
-  connections: Connections,
+  site: Site,
   name: string,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
   kind?: TagKind,
 ): Promise<Decision> {
   const timeZone = kind === undefined ? undefined : knownTimeZone(kind);
-  return connections.run((session) =>
+  return site.connections.run((session) =>
     session.transaction(async () => {
       if (timeZone !== undefined) await assertKnown(session, timeZone);
-      const stamp = await lockStore(session);
-      const rows = await session.query<TagRow & { is_ours: boolean }>({
-        text: LOCK_TAG,
-        values: [name],
-      });
-      const [row] = rows;
-      if (row?.is_ours === false) {
-        throw storeWentBack(`tag "${name}" was loaded from a dump or changed by hand`);
+      const { stamp } = await lockStore(session, site);
+      const row = await lockTag(session, name);
+      if (row !== undefined && (row.movedTo !== "" || row.moving)) throw new TagMovedError(name);
+      const decision = decide(row?.tag, stamp);
+      if (decision.changed) {
+        await writeTag(session, { tag: decision.tag, movedTo: "", moving: false });
       }
-      const decision = decide(row === undefined ? undefined : tagFromRow(row), stamp);
-      if (!decision.changed) return decision;
-      const values = valuesOfTag(decision.tag).map((value) =>
-        value === null ? null : String(value),
-      );
-      await session.query({ text: WRITE_TAG, values });
-      await session.query({ text: TAKE_REVISION, values: [String(stamp.revision)] });
       return decision;
     }),
   );
+}
+
+/**
+ * One step of a move: what `decide` answers becomes the row; undefined leaves it. `incarnation`: the history of the
+ * database in which the step was decided upon; in another one it is refused.
+ */
+export async function rewriteTag(
+  site: Site,
+  name: string,
+  decide: (row: PlacedTag | undefined, stamp: Stamp) => PlacedTag | undefined,
+  incarnation?: string,
+): Promise<void> {
+  await site.connections.run((session) =>
+    session.transaction(async () => {
+      const store = await lockStore(session, site);
+      if (incarnation !== undefined && incarnation !== store.incarnation) {
+        throw storeUnavailable("the database was accepted anew meanwhile");
+      }
+      const row = decide(await lockTag(session, name), store.stamp);
+      if (row !== undefined) await writeTag(session, row);
+    }),
+  );
+}
+
+async function lockTag(session: Session, name: string): Promise<PlacedTag | undefined> {
+  const [row] = await session.query<PlacedRow & { is_ours: boolean }>({
+    text: LOCK_TAG,
+    values: [name],
+  });
+  if (row?.is_ours === false) {
+    throw storeWentBack(`tag "${name}" was loaded from a dump or changed by hand`);
+  }
+  return row === undefined ? undefined : placedFromRow(row);
+}
+
+async function writeTag(session: Session, { tag, movedTo, moving }: PlacedTag): Promise<void> {
+  const values = valuesOfTag(tag).map((value) => (value === null ? null : String(value)));
+  const place = [movedTo === "" ? null : movedTo, moving];
+  await session.query({ text: WRITE_TAG, values: [...values, ...place] });
+  await session.query({ text: TAKE_REVISION, values: [String(tag.revision)] });
+}
+
+type PlacedRow = TagRow & { readonly moved_to: string | null; readonly moving: boolean };
+
+function placedFromRow(row: PlacedRow): PlacedTag {
+  return { tag: tagFromRow(row), movedTo: row.moved_to ?? "", moving: row.moving };
 }
 
 // A row with a zone that PostgreSQL does not know would fail every grant it is part of.
@@ -79,31 +133,41 @@ async function assertKnown(session: Session, timeZone: string): Promise<void> {
   if (row?.knows !== true) throw timeZoneUnknown(timeZone, "PostgreSQL");
 }
 
-async function lockStore(session: Session): Promise<Stamp> {
+async function lockStore(
+  session: Session,
+  { place }: Site,
+): Promise<{ stamp: Stamp; incarnation: string }> {
   const [store] = await session.query<StoreRow>({ text: LOCK_STORE });
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.fenced !== "") throw storeWentBack(store.fenced);
-  return { revision: BigInt(store.revision) + 1n, nowMs: Number(store.now_ms) };
+  assertMembership(membershipFromRow(store), place);
+  const stamp = { revision: BigInt(store.revision) + 1n, nowMs: Number(store.now_ms) };
+  return { stamp, incarnation: store.incarnation };
 }
 
-export async function createTag(connections: Connections, settings: TagSettings): Promise<Tag> {
+/** `isHome` is false in a database that the tag was moved to: there it can only be made over the row it has. */
+export async function createTag(site: Site, settings: TagSettings, isHome = true): Promise<Tag> {
+  const { name, kind } = settings;
   const decision = await change(
-    connections,
-    settings.name,
-    (row, stamp) => createdTag(row, settings, stamp),
-    settings.kind,
+    site,
+    name,
+    (row, stamp) => {
+      if (row === undefined && !isHome) throw new TagMovedError(name);
+      return createdTag(row, settings, stamp);
+    },
+    kind,
   );
   return decision.tag;
 }
 
 export async function updateTag(
-  connections: Connections,
+  site: Site,
   name: string,
   what: TagChange,
   expectedRevision: bigint | undefined,
 ): Promise<Tag> {
   const decision = await change(
-    connections,
+    site,
     name,
     (row, stamp) => updatedTag(name, row, what, expectedRevision, stamp),
     what.settings?.kind,
@@ -112,25 +176,25 @@ export async function updateTag(
 }
 
 export async function setTagState(
-  connections: Connections,
+  site: Site,
   name: string,
   state: Tag["state"],
   expectedRevision: bigint | undefined,
 ): Promise<Tag> {
-  const decision = await change(connections, name, (row, stamp) =>
+  const decision = await change(site, name, (row, stamp) =>
     tagInState(name, row, state, expectedRevision, stamp),
   );
   return decision.tag;
 }
 
 export async function advanceTag(
-  connections: Connections,
+  site: Site,
   name: string,
   floor: bigint,
   options: Parameters<TagStore["advanceTag"]>[2],
 ): Promise<{ tag: Tag; raised: boolean }> {
   let raised = false;
-  const decision = await change(connections, name, (row, stamp) => {
+  const decision = await change(site, name, (row, stamp) => {
     const would = advancedTag(name, row, floor, options, stamp);
     raised = would.changed;
     return options.validateOnly ? { ...would, changed: false } : would;
@@ -141,7 +205,8 @@ export async function advanceTag(
 const GET = {
   name: "idmint-get-1",
   text: `WITH ${proof("'{}'::text[]")}
-SELECT p.fenced, ${T_COLUMNS} FROM proof AS p LEFT JOIN idmint.tag AS t ON t.name = ANY ($1::text[])`,
+SELECT p.fenced, ${T_COLUMNS}, t.moved_to, t.moving
+FROM proof AS p LEFT JOIN idmint.tag AS t ON t.name = ANY ($1::text[])`,
 };
 
 // Names are ASCII and never hold "~", which is above all they may hold: it closes the range of a prefix.
@@ -150,15 +215,16 @@ const LIST = {
   text: `WITH ${proof("'{}'::text[]")}, page AS (
   SELECT * FROM idmint.tag AS t
   WHERE t.name > $1 AND t.name >= $2 AND t.name < $2 || '~' AND ($3::boolean OR t.state <> 'DELETED')
+    AND (t.moved_to IS NULL OR t.moving)
   ORDER BY t.name LIMIT $4
 )
-SELECT p.fenced, ${T_COLUMNS} FROM proof AS p LEFT JOIN page AS t ON true ORDER BY t.name`,
+SELECT p.fenced, ${T_COLUMNS}, t.moved_to, t.moving FROM proof AS p LEFT JOIN page AS t ON true ORDER BY t.name`,
 };
 
 export async function getTags(
   connections: Connections,
   names: readonly string[],
-): Promise<readonly Tag[]> {
+): Promise<readonly PlacedTag[]> {
   return readTags(connections, { ...GET, values: [names] });
 }
 
@@ -167,23 +233,24 @@ export async function listTags(
   query: Parameters<TagStore["listTags"]>[0],
 ): Promise<readonly Tag[]> {
   const { afterName, prefix, showDeleted, limit } = query;
-  return readTags(connections, { ...LIST, values: [afterName, prefix, showDeleted, limit] });
+  const values = [afterName, prefix, showDeleted, limit];
+  return (await readTags(connections, { ...LIST, values })).map(({ tag }) => tag);
 }
 
 /** A row of proof with or without a tag beside it. */
 type ProvenRow = { readonly fenced: string } & {
-  readonly [Column in keyof TagRow]: TagRow[Column] | null;
+  readonly [Column in keyof PlacedRow]: PlacedRow[Column] | null;
 };
 
 async function readTags(
   connections: Connections,
   statement: { name: string; text: string; values: unknown[] },
-): Promise<readonly Tag[]> {
+): Promise<readonly PlacedTag[]> {
   const rows = await connections.run((session) => session.query<ProvenRow>(statement));
   const [first] = rows;
   if (first === undefined) throw storeWentBack("the store has lost its identity");
   if (first.fenced !== "") throw storeWentBack(first.fenced);
-  return rows.filter(hasTag).map(tagFromRow);
+  return rows.filter(hasTag).map((row) => placedFromRow({ ...row, moving: row.moving === true }));
 }
 
 /** Whether an outer join found a tag. */

@@ -9,6 +9,7 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
+import { TagMovedError } from "../shared/place.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import {
   leaseOf,
@@ -36,7 +37,8 @@ const IS_OURS = "w.xmin = w.written_by AS is_ours";
 /** A tag's row with the proof of the store: its name, allowed unsafe settings. */
 function readTag(lock: "FOR UPDATE" | ""): string {
   return `WITH ${proof("$2::text[]")}, its AS MATERIALIZED (
-  SELECT ${T_COLUMNS}, ${TAG_IS_OURS} AS is_ours FROM idmint.tag AS t WHERE t.name = $1 ${lock}
+  SELECT ${T_COLUMNS}, t.moved_to IS NOT NULL OR t.moving AS is_elsewhere, ${TAG_IS_OURS} AS is_ours
+  FROM idmint.tag AS t WHERE t.name = $1 ${lock}
 )
 SELECT p.fenced, p.unsafe, t.* FROM proof AS p LEFT JOIN its AS t ON true`;
 }
@@ -90,7 +92,12 @@ const LIST = {
 SELECT p.fenced, w.* FROM proof AS p LEFT JOIN page AS w ON true ORDER BY w.data_center, w.worker_id`,
 };
 
-type ProvenTag = { readonly fenced: string; readonly unsafe: string; readonly is_ours: boolean } & {
+type ProvenTag = {
+  readonly fenced: string;
+  readonly unsafe: string;
+  readonly is_ours: boolean;
+  readonly is_elsewhere: boolean;
+} & {
   readonly [Column in keyof TagRow]: TagRow[Column] | null;
 };
 interface LockedRow extends WorkerRow {
@@ -104,6 +111,8 @@ type TimedRow = LockedRow & { readonly now_ms: string };
  *   worker's row before they judge it, and judge its newest version. So rows are read, judged and written one after the
  *   other, and what is answered is committed.
  * - The store's identity is compared in the same transaction, and rows that something else wrote are refused.
+ * - Leases of a tag are in the one database where the tag is. No tag of kind snowflake moves to another one, nor does one
+ *   that is made over its tombstone, since that is of kind snowflake too.
  * - A renewal reads the tag's row without a lock. It may see the tag as it was a moment before an operator changed it; what
  *   it reserves then is what it would have reserved that moment before.
  */
@@ -194,6 +203,7 @@ async function inPool<T>(
       if (row.unsafe !== "") refuseUnsafeSettings(row.unsafe);
       if (!hasTag(row)) return work(session, poolOf(tag, undefined));
       if (!row.is_ours) throw changedByHand(tag);
+      if (row.is_elsewhere) throw new TagMovedError(tag);
       return work(session, poolOf(tag, tagFromRow(row)));
     }),
   );

@@ -42,20 +42,33 @@ export interface PostgresConfig {
   readonly connectTimeoutMs?: number;
   /** Most connections of this process; 1 … 100. Default: 4. */
   readonly poolSize?: number;
+  /** One of several databases that tags are spread over: its name, and those of all in order. Default: it is alone. */
+  readonly place?: { readonly member: string; readonly members: readonly string[] };
   /** What pg_stat_activity shows. Default: idmint. */
   readonly applicationName?: string;
   /** Names out of UNSAFE_SETTINGS. */
   readonly allowUnsafe: readonly string[];
 }
 
+/** A store in several PostgreSQL databases. Each tag is in one of them. */
+export interface SpreadConfig {
+  readonly backend: "spread";
+  /** By name; at least two. */
+  readonly databases: ReadonlyMap<string, PostgresConfig>;
+}
+
 /** Which store, and how to reach it. */
-export type StoreConfig = SqliteConfig | PostgresConfig;
+export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig;
 
 /** Longest wait for one answer of the store unless configured, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 3_000;
 
 /** Refuses what cannot be meant. */
 export function checkConfig(config: StoreConfig): void {
+  if (config.backend === "spread") {
+    for (const database of config.databases.values()) checkConfig(database);
+    return;
+  }
   for (const name of config.allowUnsafe) {
     if ((UNSAFE_SETTINGS as readonly string[]).includes(name)) continue;
     throw invalidField("allow_unsafe", `knows ${UNSAFE_SETTINGS.join(", ")}, got ${name}`);

@@ -1,7 +1,9 @@
 // What the scripts of sequences promise, on a real Redis.
+import { once } from "node:events";
+import { type AddressInfo, createServer, connect, type Socket } from "node:net";
 import { inspect } from "node:util";
 import { MAX_SAFE_ID, type RedisDoubt } from "@idmint/core";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { RedisShardClient } from "../../../src/store/redis/shard.ts";
 import { begin, hashOf, ownRedis, shardOf } from "./support.ts";
 
@@ -209,6 +211,26 @@ test("what was in flight when the connection broke is not sent again", async () 
   expect(stats).not.toContain("cmdstat_hincrby");
 });
 
+test("what was done and not answered when the connection broke is not done again", async () => {
+  const redis = await ownRedis();
+  const line = await Line.to(redis.port);
+  const shard = await shardOf(line.url, 300);
+  const { sequences } = shard;
+  await begin(sequences, seed);
+  const ask = { tag, generation: 1n, count: 1, seen: 0n };
+  await sequences.issue(ask);
+  line.isDeaf = true;
+  const inFlight = Array.from({ length: 3 }, () => sequences.issue(ask));
+  await until(async () => (await hashOf(redis, tag))["cur"] === "4");
+  line.cut();
+  const outcomes = await Promise.allSettled(inFlight);
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  line.isDeaf = false;
+  expect(await shard.connected(10_000)).toBe(true);
+  // The connection is good, and nothing but this was asked on it.
+  expect(await sequences.issue(ask)).toMatchObject({ status: "issued", before: 4n, last: 5n });
+});
+
 test("lists what it was seeded for, reads it, and writes the rates of what is still there", async () => {
   const redis = await ownRedis();
   const { sequences } = await shardOf(redis.url);
@@ -267,6 +289,49 @@ test("errors hold neither the password nor what was sent", async () => {
   expect(outcome).toMatchObject({ reason: { reason: "STORE_UNAVAILABLE" } });
   expect(inspect(outcome, { depth: 9, showHidden: true })).not.toContain("secret");
 });
+
+/** A line to a Redis that a test can cut, and on which it can hold answers back. */
+class Line {
+  isDeaf = false;
+  readonly url: string;
+  readonly #sockets: Set<Socket>;
+
+  private constructor(port: number, sockets: Set<Socket>) {
+    this.url = `redis://127.0.0.1:${port}`;
+    this.#sockets = sockets;
+  }
+
+  static async to(port: number): Promise<Line> {
+    const sockets = new Set<Socket>();
+    const server = createServer((near) => {
+      const far = connect(port, "127.0.0.1");
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(from);
+        from.on("error", () => undefined);
+        from.on("close", () => to.destroy());
+        from.on("data", (bytes) => {
+          if (from === near || !line.isDeaf) to.write(bytes);
+        });
+      }
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const line = new Line((server.address() as AddressInfo).port, sockets);
+    onTestFinished(() => {
+      line.cut();
+      server.close();
+    });
+    return line;
+  }
+
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+}
 
 function doubtOf(generation: bigint): RedisDoubt {
   return { status: "other-generation", generation };

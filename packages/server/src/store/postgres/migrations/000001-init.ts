@@ -36,13 +36,18 @@ BEGIN
     RAISE EXCEPTION 'the store is not the one that was accepted: see idmint store accept'
       USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;
-  SELECT r.kind, r.redis, r.state, r.floor, r.ceiling, r.xmin = r.written_by AS is_ours
+  SELECT r.kind, r.redis, r.state, r.floor, r.ceiling, r.xmin = r.written_by AS is_ours,
+      r.moved_to IS NULL AND NOT r.moving AS is_here
     INTO t FROM idmint.tag AS r WHERE r.name = wanted FOR UPDATE;
   IF NOT FOUND OR t.state = 'DELETED' THEN
     RAISE EXCEPTION 'there is no tag "%"', wanted USING ERRCODE = 'no_data_found';
   END IF;
   IF NOT t.is_ours THEN
     RAISE EXCEPTION 'tag "%" was loaded from a dump or changed by hand: see idmint store accept', wanted
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  IF NOT t.is_here THEN
+    RAISE EXCEPTION 'tag "%" is in another database', wanted
       USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;
   IF t.kind <> 'sequence' OR NOT t.redis THEN
@@ -71,6 +76,10 @@ END $$;
  * A grant changes floor, period_start, version and written_by only, a raise generation too. None of them has an index and
  * pages keep room, so the new row stays on its page and no index is touched (HOT).
  *
+ * Where the tags are spread over several databases, `member` is this one's name, `members` all their names in order with
+ * commas between them, and `fleet_id` the same random name in each. `moved_to` names the database a tag went to, or goes
+ * to while it is `moving`; a tag that is `moving` without it is not open here yet (spread/move-state.ts).
+ *
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
  * `period` has the periods of sequences that have ended; what is granted does not rest on it. `worker` has the worker ids of
  * snowflake tags that were ever leased; its rows are never removed, and a renewal is HOT too.
@@ -92,6 +101,9 @@ CREATE TABLE idmint.store (
   incarnation text NOT NULL,
   identity text NOT NULL,
   revision bigint NOT NULL CHECK (revision >= 0),
+  member text NOT NULL DEFAULT '',
+  members text NOT NULL DEFAULT '',
+  fleet_id text NOT NULL DEFAULT '',
   written_by xid NOT NULL
 );
 
@@ -113,6 +125,8 @@ CREATE TABLE idmint.tag (
   keep_for_ms bigint CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
   period_start text COLLATE "C" CHECK (period_start ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
   generation bigint NOT NULL CHECK (generation >= 0),
+  moved_to text,
+  moving boolean NOT NULL DEFAULT false,
   created_at_ms bigint NOT NULL,
   updated_at_ms bigint NOT NULL,
   written_by xid NOT NULL
@@ -146,6 +160,7 @@ CREATE UNIQUE INDEX worker_by_instance ON idmint.worker (tag, data_center, insta
 CREATE VIEW idmint.normal_sequence AS
 SELECT t.name, t.floor AS current_max_id,
   (t.settings::json #>> '{redis,step}')::bigint AS increment_step
-FROM idmint.tag AS t WHERE t.kind = 'sequence' AND t.redis AND t.state <> 'DELETED';
+FROM idmint.tag AS t WHERE t.kind = 'sequence' AND t.redis AND t.state <> 'DELETED'
+  AND t.moved_to IS NULL;
 ${nextMax}`,
 };

@@ -4,17 +4,19 @@ import { createElection } from "@idmint/coordination";
 /** How long a leader that says nothing stays leader. */
 const TTL_MS = 5_000;
 const RETRY_MS = 1_000;
-const ELECTION = "watch";
 
-/** Stands in the election of one Redis shard for as long as it is open. */
-export class ShardLeader {
+/** What one of the servers is elected for. */
+type Office = "alarms" | "watch";
+
+/** Stands in an election of one Redis for as long as it is open. */
+export class Candidate {
   readonly #election;
   readonly #closing = new AbortController();
   #isLeader = false;
 
   /** `url` may hold the password; it is not shown. */
-  constructor(url: string) {
-    this.#election = createElection({ node: url, name: ELECTION, ttlMs: TTL_MS });
+  constructor(url: string, office: Office) {
+    this.#election = createElection({ node: url, name: office, ttlMs: TTL_MS });
     void this.#stand();
   }
 
@@ -35,7 +37,7 @@ export class ShardLeader {
         this.#isLeader = true;
         await aborted(AbortSignal.any([signal, leadership.signal]));
       } catch {
-        // Whatever it is, what the leader does is also done on demand; it stands again.
+        // Whatever it is, it stands again; what the leader does is also done without one, only later or less well.
       }
       this.#isLeader = false;
       await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);

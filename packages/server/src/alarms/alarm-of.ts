@@ -1,0 +1,119 @@
+import type { ServerEvent } from "../service/events.ts";
+import type { Matter } from "./alarm.ts";
+
+/** What an event means to the alarms. */
+export type Sign =
+  /** To be told at once. */
+  | { readonly type: "alarm"; readonly matter: Matter }
+  /** To be told if it is not over in time. */
+  | { readonly type: "trouble"; readonly matter: Matter }
+  /** The trouble with this key ended. */
+  | { readonly type: "over"; readonly key: string };
+
+type Signs = {
+  readonly [Type in ServerEvent["type"]]?: (
+    event: Extract<ServerEvent, { readonly type: Type }>,
+  ) => Sign | undefined;
+};
+
+/** The one table of events that are alarms, or that end one. */
+const SIGNS: Signs = {
+  fenced: ({ tag, detail }) =>
+    alarm({
+      alarm: "STORE_WENT_BACK",
+      // A store that went back is one incident, however many tags it shows in.
+      key: "STORE_WENT_BACK",
+      severity: "critical",
+      summary: "The store went back: nothing is issued until it is accepted.",
+      details: { detail, ...(tag === undefined ? {} : { tag }) },
+    }),
+  "store-accepted": ({ gap, tags }) =>
+    alarm({
+      alarm: "STORE_ACCEPTED",
+      key: "STORE_ACCEPTED",
+      severity: "critical",
+      summary: "A server accepted a store that went back by itself, as epoch_gap says.",
+      details: { gap: String(gap), tags: String(tags) },
+    }),
+  "store-lost": ({ error }) =>
+    trouble({
+      alarm: "STORE_LOST",
+      key: "STORE_LOST",
+      severity: "critical",
+      summary: "The store does not answer; only what is in memory is served.",
+      details: { error: error.message },
+    }),
+  "store-back": () => over("STORE_LOST"),
+  "ticket-database-lost": ({ database, error }) => {
+    const details = { database, error: error.message };
+    if (error.retryable) {
+      return trouble({
+        alarm: "TICKET_DATABASE_LOST",
+        key: `TICKET_DATABASE_LOST:${database}`,
+        severity: "warning",
+        summary: "A ticket database does not answer; the others issue.",
+        details,
+      });
+    }
+    return alarm({
+      alarm: "TICKET_DATABASE_REFUSED",
+      key: `TICKET_DATABASE_REFUSED:${database}`,
+      severity: "critical",
+      summary: "A ticket database is not to be used; the others issue.",
+      details,
+    });
+  },
+  "ticket-database-back": ({ database }) => over(`TICKET_DATABASE_LOST:${database}`),
+  "redis-lost": ({ shard, why }) =>
+    trouble({
+      alarm: "REDIS_LOST",
+      key: `REDIS_LOST:${shard}`,
+      severity: "critical",
+      summary: "Redis does not answer; the tags that count in it issue nothing.",
+      details: { shard, ...(why === "" ? {} : { error: why }) },
+    }),
+  "redis-back": ({ shard }) => over(`REDIS_LOST:${shard}`),
+  "redis-seeded": ({ shard, tag, why, from, isLoss }) => {
+    if (!isLoss) return undefined;
+    return alarm({
+      alarm: "REDIS_RESEEDED",
+      // A Redis that lost its data is one incident, however many tags count in it.
+      key: `REDIS_RESEEDED:${shard}`,
+      severity: "warning",
+      summary: "Redis restarted or lost what it had counted; it was given a new start above it.",
+      details: { shard, tag, why, from: String(from) },
+    });
+  },
+  "max-not-raised": ({ shard, tag, max, error }) =>
+    alarm({
+      alarm: "MAX_NOT_RAISED",
+      key: `MAX_NOT_RAISED:${tag}`,
+      severity: "critical",
+      summary: "A sequence in Redis is used up until its maximum is raised; its calls are refused.",
+      details: {
+        shard,
+        tag,
+        max: String(max),
+        ...(error === undefined ? {} : { error: error.message }),
+      },
+    }),
+};
+
+/** The one place that says which events are alarms; undefined: this one is none. */
+export function alarmOf(event: ServerEvent): Sign | undefined {
+  // The table has each function under the type of the events that it takes.
+  const signOf = SIGNS[event.type] as ((event: ServerEvent) => Sign | undefined) | undefined;
+  return signOf?.(event);
+}
+
+function alarm(matter: Matter): Sign {
+  return { type: "alarm", matter };
+}
+
+function trouble(matter: Matter): Sign {
+  return { type: "trouble", matter };
+}
+
+function over(key: string): Sign {
+  return { type: "over", key };
+}

@@ -1,0 +1,50 @@
+/** Everything that a person is told of; docs/operations.md explains every row. */
+type AlarmName =
+  | "MAX_NOT_RAISED"
+  | "REDIS_LOST"
+  | "REDIS_RESEEDED"
+  | "STORE_ACCEPTED"
+  | "STORE_LOST"
+  | "STORE_WENT_BACK"
+  | "TICKET_DATABASE_LOST"
+  | "TICKET_DATABASE_REFUSED";
+
+/** What there is to tell. */
+export interface Matter {
+  readonly alarm: AlarmName;
+  /** Alarms with the same key within a minute are one. */
+  readonly key: string;
+  /** critical: ids are refused, or may be soon. warning: all goes on, and somebody should know why. */
+  readonly severity: "critical" | "warning";
+  /** A sentence for people. */
+  readonly summary: string;
+  /** Facts for machines. Never a secret. */
+  readonly details: Readonly<Record<string, string>>;
+}
+
+/** An alarm on its way. Its JSON is what the webhook gets, and what stands in the queue. */
+export interface Alarm extends Matter {
+  /** Unique; the same at every delivery. */
+  readonly id: string;
+  /** When it was raised, by the server's wall clock: RFC 3339, UTC. */
+  readonly time: string;
+  /** The server that raised it: its host and its gRPC port. */
+  readonly server: string;
+}
+
+/** What the queue needs to know of an alarm to deliver it; the rest is the receiver's. */
+export type Envelope = Pick<Alarm, "id" | "key"> & { readonly raisedAtMs: number };
+
+/** The envelope of a text from the queue; undefined when no server wrote it. */
+export function envelopeOf(body: string): Envelope | undefined {
+  try {
+    const { id, key, time } = JSON.parse(body) as Record<string, unknown>;
+    if (typeof id !== "string" || typeof key !== "string" || typeof time !== "string") {
+      return undefined;
+    }
+    const raisedAtMs = Date.parse(time);
+    return Number.isNaN(raisedAtMs) ? undefined : { id, key, raisedAtMs };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,64 @@
+import { IdmintError } from "@idmint/core";
+import { PostgresStore } from "../postgres/store.ts";
+import type { PostgresConfig } from "../shared/config.ts";
+import { storeClosed } from "../shared/failures.ts";
+
+/** One of the databases. It may be away when this is made: then it is opened by the first use that finds it back. */
+export class Member {
+  readonly name: string;
+  readonly #config: PostgresConfig;
+  readonly #assertOurs: (store: PostgresStore) => void;
+  #store: PostgresStore | undefined;
+  #opening: Promise<PostgresStore> | undefined;
+  #isClosed = false;
+
+  constructor(name: string, config: PostgresConfig, assertOurs: (store: PostgresStore) => void) {
+    this.name = name;
+    this.#config = config;
+    this.#assertOurs = assertOurs;
+  }
+
+  /** The store in this database; rejects with STORE_UNAVAILABLE when it is away. */
+  async store(): Promise<PostgresStore> {
+    if (this.#store !== undefined) return this.#store;
+    if (this.#isClosed) throw storeClosed();
+    this.#opening ??= this.#open().finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  /** Works in it. What is begun before a close ends before it. */
+  async use<T>(work: (store: PostgresStore) => Promise<T>): Promise<T> {
+    return this.#store === undefined ? work(await this.store()) : work(this.#store);
+  }
+
+  /** Opens it if it is there. False: it is away. Rejects with what else speaks against it. */
+  async tryOpen(): Promise<boolean> {
+    try {
+      await this.store();
+      return true;
+    } catch (error) {
+      if (IdmintError.from(error).reason === "STORE_UNAVAILABLE") return false;
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening?.catch(() => undefined);
+    await this.#store?.close();
+  }
+
+  async #open(): Promise<PostgresStore> {
+    const store = await PostgresStore.open(this.#config);
+    try {
+      this.#assertOurs(store);
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+    this.#store = store;
+    return store;
+  }
+}

@@ -1,0 +1,302 @@
+import {
+  type AcceptStore,
+  type EndedPeriod,
+  type GiveBackRequest,
+  type Grant,
+  type GrantRequest,
+  IdmintError,
+  invalidField,
+  type Raised,
+  type RaiseRequest,
+  type Refused,
+  type RenewedWorkerLease,
+  type Store,
+  type StoreChanges,
+  type Tag,
+  type Worker,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
+import type { PostgresStore } from "../postgres/store.ts";
+import type { SpreadConfig } from "../shared/config.ts";
+import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
+import {
+  assertBatch,
+  assertGap,
+  assertGrants,
+  assertNames,
+  assertPage,
+  MAX_BATCH,
+} from "../shared/limits.ts";
+import { TagMovedError } from "../shared/place.ts";
+import { pointEverywhere } from "./fleet.ts";
+import { Locator } from "./locator.ts";
+import { Member } from "./member.ts";
+import { MergedChanges } from "./merged-changes.ts";
+
+/** How long a grant may take longer for tags that turn out to have moved; after that they have to be asked for again. */
+const FOLLOW_MS = 500;
+/** Tries of an operator's change of a tag that moves meanwhile. */
+const MAX_TRIES = 3;
+
+/**
+ * A store in several PostgreSQL databases. Each tag is in one of them, all its ids come from there, and it is away only if
+ * that one is, or for a server that has to find it by way of a home that is.
+ *
+ * INVARIANT: nothing is decided here that ids rest on. Each database grants the tags that its own rows say are open there
+ * (move-state.ts); a tag that is asked for in the wrong place is refused.
+ */
+export class SpreadStore implements Store, AcceptStore {
+  readonly backend = "postgres";
+  readonly maxBatch: number = MAX_BATCH;
+  readonly schemaVersion: number;
+  readonly #members: ReadonlyMap<string, Member>;
+  readonly #locator: Locator;
+  readonly #changes: MergedChanges;
+
+  private constructor(members: ReadonlyMap<string, Member>, schemaVersion: number) {
+    this.#members = members;
+    this.schemaVersion = schemaVersion;
+    const names = [...members.keys()];
+    this.#locator = new Locator(names, async (member, tags) =>
+      this.#in(member, (store) => store.getRows(tags)),
+    );
+    this.#changes = new MergedChanges(names, this.#locator, async (member, query) =>
+      this.#in(member, (store) => store.changes(query)),
+    );
+  }
+
+  /** Opens the databases that are there; rejects when none is, or one is not what it is configured as. */
+  static async open({ databases }: SpreadConfig): Promise<SpreadStore> {
+    const names = [...databases.keys()].toSorted();
+    let fleetId: string | undefined;
+    const assertOurs = (store: PostgresStore): void => {
+      // One that has lost its record is let in: it refuses by itself, and keeps no others from serving.
+      if (store.fleetId === "") return;
+      fleetId ??= store.fleetId;
+      if (store.fleetId !== fleetId) throw ofAnotherFleet();
+    };
+    const members = new Map<string, Member>();
+    for (const name of names) {
+      const config = databases.get(name);
+      if (config === undefined) continue;
+      const place = { member: name, members: names };
+      members.set(name, new Member(name, { ...config, place }, assertOurs));
+    }
+    try {
+      const all = [...members.values()];
+      const areOpen = await settledAll(all.map((member) => member.tryOpen()));
+      const first = all[areOpen.indexOf(true)];
+      if (first === undefined) throw storeUnavailable("none of the store's databases answers");
+      return new SpreadStore(members, (await first.store()).schemaVersion);
+    } catch (error) {
+      await Promise.all([...members.values()].map((member) => member.close()));
+      throw error;
+    }
+  }
+
+  /** The database a tag was in when it was last heard of. */
+  readonly groupOf = (tag: string): string => this.#locator.placeOf(tag);
+
+  async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    assertGrants(requests);
+    const answers = await this.#grant(requests);
+    const moved = requests.filter(({ tag }) => isMoved(answers.get(tag)));
+    if (moved.length > 0) {
+      const followed = await soon(this.#follow(moved));
+      for (const grant of followed ?? []) answers.set(grant.tag, grant);
+    }
+    return requests.map(({ tag }) => answers.get(tag) ?? refusedAsMoved(tag));
+  }
+
+  async raise(request: RaiseRequest): Promise<Raised | Refused> {
+    const raise = async (): Promise<Raised | Refused> =>
+      this.#in(this.#locator.placeOf(request.tag), (store) => store.raise(request));
+    const answer = await raise();
+    if (answer.outcome !== "refused" || answer.reason !== "TAG_MOVED") return answer;
+    await this.#locator.find([request.tag]);
+    return raise();
+  }
+
+  async giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {
+    assertBatch(requests);
+    const counts = new Map<string, number>();
+    const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
+    const work = [...groups].map(async ([member, its]) => {
+      const given = await this.#in(member, (store) => store.giveBack(its));
+      for (const [at, { tag }] of its.entries()) counts.set(tag, given[at] ?? 0);
+    });
+    const settled = await Promise.allSettled(work);
+    const failure = settled.find((one) => one.status === "rejected");
+    // What an unknown outcome leaves is a gap.
+    if (failure !== undefined && counts.size === 0) throw IdmintError.from(failure.reason);
+    return requests.map(({ tag }) => counts.get(tag) ?? 0);
+  }
+
+  async createTag(settings: Parameters<Store["createTag"]>[0]): Promise<Tag> {
+    const { name } = settings;
+    return this.#onTag(name, (store, isHome) => store.createTag(settings, isHome));
+  }
+
+  async getTags(names: readonly string[]): Promise<readonly Tag[]> {
+    assertNames(names);
+    const found = await this.#locator.find(names);
+    return [...found.values()].map(({ tag }) => tag);
+  }
+
+  async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
+    assertPage(query.limit);
+    const pages = await this.#ofAll((store) => store.listTags(query));
+    // While a tag arrives it is in two of them.
+    const byName = new Map<string, Tag>();
+    for (const tag of pages.flat()) {
+      const other = byName.get(tag.name);
+      if (other === undefined || tag.version > other.version) byName.set(tag.name, tag);
+    }
+    const tags = [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    return tags.slice(0, query.limit);
+  }
+
+  async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {
+    assertPage(query.limit);
+    const found = (await this.#locator.find([query.tag])).get(query.tag);
+    const member = found?.member ?? this.#locator.homeOf(query.tag);
+    return this.#in(member, (store) => store.listPeriods(query));
+  }
+
+  async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
+    return this.#onTag(request.tag, (store) => store.leaseWorker(request));
+  }
+
+  async renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
+    return this.#onTag(renewal.tag, (store) => store.renewWorker(renewal));
+  }
+
+  async releaseWorker(key: WorkerLeaseKey): Promise<void> {
+    return this.#onTag(key.tag, (store) => store.releaseWorker(key));
+  }
+
+  async listWorkers(query: Parameters<Store["listWorkers"]>[0]): Promise<readonly Worker[]> {
+    assertPage(query.limit);
+    const found = (await this.#locator.find([query.tag])).get(query.tag);
+    const member = found?.member ?? this.#locator.homeOf(query.tag);
+    return this.#in(member, (store) => store.listWorkers(query));
+  }
+
+  async updateTag(...args: Parameters<Store["updateTag"]>): Promise<Tag> {
+    return this.#onTag(args[0], (store) => store.updateTag(...args));
+  }
+
+  async advanceTag(...args: Parameters<Store["advanceTag"]>): ReturnType<Store["advanceTag"]> {
+    return this.#onTag(args[0], (store) => store.advanceTag(...args));
+  }
+
+  async setTagState(...args: Parameters<Store["setTagState"]>): Promise<Tag> {
+    return this.#onTag(args[0], (store) => store.setTagState(...args));
+  }
+
+  async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
+    assertNames(query.watched);
+    assertPage(query.limit);
+    return this.#changes.changes(query);
+  }
+
+  /**
+   * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
+   * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
+   */
+  async accept(gap: bigint): Promise<{ tags: number }> {
+    assertGap(gap);
+    const stores = new Map<string, PostgresStore>();
+    for (const [name, member] of this.#members) stores.set(name, await member.store());
+    let tags = 0;
+    for (const [name, store] of stores) {
+      await pointEverywhere(stores, [name]);
+      tags += (await store.accept(gap)).tags;
+    }
+    return { tags };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#members.values()].map((member) => member.close()));
+  }
+
+  async #in<T>(name: string, work: (store: PostgresStore) => Promise<T>): Promise<T> {
+    const member = this.#members.get(name);
+    if (member !== undefined) return member.use(work);
+    throw schemaMismatch(`a tag is in database ${name}, which is none of store.more_urls`);
+  }
+
+  async #ofAll<T>(work: (store: PostgresStore) => Promise<T>): Promise<readonly T[]> {
+    const members = [...this.#members.values()];
+    return Promise.all(members.map((member) => member.use(work)));
+  }
+
+  /** Rejects when one of the databases does: callers send the tags of different ones apart, by groupOf. */
+  async #grant(requests: readonly GrantRequest[]): Promise<Map<string, Grant>> {
+    const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
+    const work = [...groups].map(([member, its]) => this.#in(member, (store) => store.grant(its)));
+    return new Map((await settledAll(work)).flat().map((grant) => [grant.tag, grant]));
+  }
+
+  /** Grants of tags that were not where they had been. */
+  async #follow(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+    const found = await this.#locator.find(requests.map(({ tag }) => tag));
+    const arrived = requests.filter(({ tag }) => found.get(tag)?.isHere === true);
+    if (arrived.length === 0) return [];
+    return [...(await this.#grant(arrived)).values()];
+  }
+
+  /** A change of one tag or of its workers, where it is. */
+  async #onTag<T>(
+    name: string,
+    work: (store: PostgresStore, isHome: boolean) => Promise<T>,
+  ): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      const place = this.#locator.placeOf(name);
+      const isHome = place === this.#locator.homeOf(name);
+      try {
+        return await this.#in(place, (store) => work(store, isHome));
+      } catch (error) {
+        if (!(error instanceof TagMovedError) || tries >= MAX_TRIES) throw error;
+        await this.#locator.find([name]);
+      }
+    }
+  }
+}
+
+function isMoved(grant: Grant | undefined): boolean {
+  return grant?.outcome === "refused" && grant.reason === "TAG_MOVED";
+}
+
+function refusedAsMoved(tag: string): Refused {
+  return { outcome: "refused", tag, reason: "TAG_MOVED" };
+}
+
+/** What becomes of it soon; undefined when that takes longer or fails. Ids that are granted later are a gap. */
+async function soon<T>(work: Promise<T>): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), FOLLOW_MS);
+  try {
+    return await Promise.race([work.catch(() => undefined), promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** All values, or the first failure once all have ended: nobody goes on in the background. */
+async function settledAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  const settled = await Promise.allSettled(work);
+  const failure = settled.find((one) => one.status === "rejected");
+  if (failure !== undefined) throw IdmintError.from(failure.reason);
+  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+}
+
+function ofAnotherFleet(): IdmintError {
+  return invalidField(
+    "store.more_urls",
+    "must name databases that belong together: two of them were made for different stores",
+  );
+}

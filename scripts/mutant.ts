@@ -1,0 +1,8 @@
+/** A fault, planted by replacing a text that stands exactly once in a file, and the tests that must notice it. */
+export interface Mutant {
+  readonly name: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  readonly tests: readonly string[];
+}

@@ -1,0 +1,236 @@
+import type { Mutant } from "./mutant.ts";
+
+const service = "packages/server/src/service";
+const generator = "packages/core/src/snowflake/generator-state.ts";
+const workerRegistry = "packages/core/src/worker/registry-state.ts";
+const snowflakes = ["packages/core/test/snowflake/snowflake.model.test.ts"];
+const formats = [
+  "packages/core/test/format/format.test.ts",
+  "packages/core/test/format/template.test.ts",
+  "packages/core/test/format/injective.model.test.ts",
+];
+const unguessable = [
+  "packages/core/test/unguessable/domain.test.ts",
+  "packages/client/test/unguessable.test.ts",
+];
+const leaseKeeper = ["packages/server/test/service/lease-keeper.model.test.ts"];
+
+/** Faults of ids from time, of ids that are text, and of ids that tell nothing. */
+export const snowflakeMutants: readonly Mutant[] = [
+  {
+    name: "snowflake: a worker id is its holder's for the time of a lease, whatever was reserved",
+    file: generator,
+    find: `tickAt(layout, reservedUntilMs + 1) - 1;`,
+    replace: `tickAt(layout, reservedUntilMs + 30_000) - 1;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: who takes a worker id over does not start above what was reserved",
+    file: workerRegistry,
+    find: `const notBeforeMs = old.reservedUntilMs + 1;`,
+    replace: `const notBeforeMs = pool.layout.timeOriginMs;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: a reservation is raised without asking whose it is",
+    file: workerRegistry,
+    find: `if (row?.token === key.token) return row;`,
+    replace: `if (row !== undefined) return row;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: a database leases worker ids of a tag that moved away",
+    file: "packages/server/src/store/postgres/workers.ts",
+    find: `      if (row.is_elsewhere) throw new TagMovedError(tag);
+`,
+    replace: ``,
+    tests: ["packages/server/test/store/spread-workers.pg.test.ts"],
+  },
+  {
+    name: "snowflake: a used up sequence is not carried to the next tick",
+    file: generator,
+    find: `    state.tick++;
+`,
+    replace: ``,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: the sequence begins again before it is known that the clock went on",
+    file: generator,
+    find: `  if (clockTick < state.tick) return`,
+    replace: `  if (clockTick !== state.tick) state.sequence = 0;
+  if (clockTick < state.tick) return`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: worker ids begin again at 0",
+    file: workerRegistry,
+    find: `if (used >= 2 ** pool.layout.workerBits) return undefined;`,
+    replace: `used %= 2 ** pool.layout.workerBits;`,
+    tests: snowflakes,
+  },
+  {
+    name: "snowflake: the next extension is taken up before it is saved",
+    file: "packages/core/src/worker/lease-state.ts",
+    find: `  return [{ type: "renew", call, renewal }];`,
+    replace: `  const early = { ...held, extension, reservedUntilMs: reserveUntilMs };
+  if (extension === held.extension) return [{ type: "renew", call, renewal }];
+  return [
+    { type: "take-up", lease: early, notBeforeMs: 0 },
+    { type: "renew", call, renewal },
+  ];`,
+    tests: snowflakes,
+  },
+  {
+    name: "text: the keys of unguessable ids permute one domain",
+    file: "packages/core/src/unguessable/domain.ts",
+    find: `return BigInt(keyId) * domain.scale + hidden;`,
+    replace: `return domain.scale + hidden;`,
+    tests: unguessable,
+  },
+  {
+    name: "text: a walk of the permutation ends outside the domain",
+    file: "packages/core/src/unguessable/domain.ts",
+    find: `    if (value < ceiling) return value + 1n;`,
+    replace: `    return (value % ceiling) + 1n;`,
+    tests: unguessable,
+  },
+  {
+    name: "text: a server takes another key under the number of a tag's key",
+    file: `${service}/tag-text.ts`,
+    find: `if (key.check !== check) throw keyDiffers(tag, each);`,
+    replace: ``,
+    tests: ["packages/server/test/text-ids.e2e.test.ts"],
+  },
+  {
+    name: "text: serials of the hour that is repeated are the same",
+    file: "packages/core/src/format/template.ts",
+    find: `if ("name" in zone && !pattern.includes("xx" satisfies DateToken)) {`,
+    replace: `if ("name" in zone && pattern.length === 0) {`,
+    tests: formats,
+  },
+  {
+    name: "text: a tag is made whose ids will outgrow their padding",
+    file: "packages/core/src/format/faults.ts",
+    find: `    if (needed <= part.width) return [];`,
+    replace: `    if (needed > 0) return [];`,
+    tests: formats,
+  },
+  {
+    name: "text: a number that outgrew its padding wraps",
+    file: "packages/core/src/format/radix.ts",
+    find: `  if (digits.length > width) return undefined;`,
+    replace: `  if (digits.length > width) return digits.slice(-width);`,
+    tests: ["packages/core/test/format/radix.test.ts"],
+  },
+  {
+    name: "text: the end of a number without a width cannot be told",
+    file: "packages/core/src/format/faults.ts",
+    find: `    if (!isVariable(part) || at === last) return [];`,
+    replace: `    if (!isVariable(part) || at <= last) return [];`,
+    tests: formats,
+  },
+  {
+    name: "text: a format is made without the machine that its ids have",
+    file: "packages/core/src/format/faults.ts",
+    find: `snowflake[bits] > 0 && !shows(name as FieldName)`,
+    replace: `bits !== "workerBits" && snowflake[bits] > 0 && !shows(name as FieldName)`,
+    tests: formats,
+  },
+  {
+    name: "text: a template changes while ids written by it are out there",
+    file: "packages/server/src/store/shared/change.ts",
+    find: `  if (old.format?.template !== next.format?.template) return false;`,
+    replace: ``,
+    tests: ["packages/server/test/store/text-settings.test.ts"],
+  },
+  {
+    name: "text: the sequences of UUIDs of version 2 begin again when they are used up",
+    file: "packages/core/src/uuid/dce-state.ts",
+    find: `    state.node = randomNode(random);
+    state.sequence = 0;
+  } else {`,
+    replace: `    state.sequence = 0;
+  } else {`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "text: an ObjectId follows a clock that went back",
+    file: "packages/core/src/uuid/object-id-state.ts",
+    find: `  if (now > state.second) {`,
+    replace: `  if (now !== state.second) {`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "clock: the cache file without the reservation",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `  const notBeforeMs = kept.usedUntilMs + 1;`,
+    replace: `  const notBeforeMs = 0;`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: the cache file goes beyond what the registry reserved",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `Math.min(untilMs, kept.reservedUntilMs)`,
+    replace: `untilMs`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: time is used before it is in the cache file",
+    file: `${service}/lease-keeper.ts`,
+    find: `    const answer = answerOf(held.kept, clock.now());
+    await this.#write();`,
+    replace: `    const answer = answerOf(held.kept, clock.now());
+    void this.report();`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: a jump within the kept minute is believed",
+    file: "packages/core/src/worker/kept-lease-state.ts",
+    find: `  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);`,
+    replace: `  return used(kept, reserveUntilMs);`,
+    tests: leaseKeeper,
+  },
+  {
+    name: "clock: a copy of the cache file is taken for the file",
+    file: "packages/server/src/store/kept/contents.ts",
+    find: `    if (lock !== origin.lock) return { ignored: "it is a copy" };`,
+    replace: ``,
+    tests: ["packages/server/test/store/lease-file.test.ts"],
+  },
+  {
+    name: "clock: the lock of the cache file ends before its last write",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: `      await writing;`,
+    replace: ``,
+    tests: ["packages/server/test/store/lease-file.test.ts"],
+  },
+  {
+    name: "clock: a server starts behind its last report",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `wallMs >= reportedMs) return undefined;`,
+    replace: `wallMs >= reportedMs - 60_000) return undefined;`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a jump ahead confirms itself",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `  if (seen.length === 0 && confirmed !== undefined) {`,
+    replace: `  if (confirmed !== undefined && wallMs - timeAt(confirmed, now) <= MAX_JUMP_MS * 2) {`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a peer with a wrong clock takes running servers out",
+    file: "packages/core/src/worker/clock-check-state.ts",
+    find: `  if (state.isStarted || peers.length === 0) return undefined;`,
+    replace: `  if (peers.length === 0) return undefined;`,
+    tests: ["packages/core/test/worker/clock-check.model.test.ts"],
+  },
+  {
+    name: "clock: a server that refuses for its clock stays in service",
+    file: `${service}/node.ts`,
+    find: `    if (this.#draining || clocks.watch.isOut) return false;`,
+    replace: `    if (this.#draining) return false;`,
+    tests: ["packages/server/test/clocks.e2e.test.ts"],
+  },
+];
