@@ -17,7 +17,13 @@ export type SnowflakeEvent =
   /** A lease ended before its time, or none was to be had. */
   | { readonly type: "worker-lost"; readonly tag: string; readonly error: IdmintError }
   /** An alarm: the clock went back, and the tag's policy is at work. At most once a second. */
-  | { readonly type: "clock-back"; readonly tag: string; readonly driftMs: number }
+  | {
+      readonly type: "clock-back";
+      readonly tag: string;
+      readonly driftMs: number;
+      /** Whether the policy refuses; otherwise it goes on, or is about to. */
+      readonly isRefused: boolean;
+    }
   /** An alarm: the clock is past what the registry reserves by its own clock. At most once a second. */
   | { readonly type: "clock-ahead"; readonly tag: string; readonly aheadMs: number };
 
@@ -106,8 +112,10 @@ export class WorkerSlots {
     if (verdict.type === "wait") return { type: "wait", ms: verdict.ms, why: TOO_FAST };
     if (verdict.type === "exhausted") return { type: "refuse", error: timestampExhausted(tag) };
     if (verdict.type === "clock-back") {
-      this.#alarm({ type: "clock-back", tag, driftMs: verdict.driftMs });
-      return this.#wayBack(verdict.driftMs);
+      const { driftMs } = verdict;
+      const way = this.#wayBack(driftMs);
+      this.#alarm({ type: "clock-back", tag, driftMs, isRefused: way.type === "refuse" });
+      return way;
     }
     let why = "no time is reserved for its ids yet";
     // A registry that has not answered says nothing about the clock.

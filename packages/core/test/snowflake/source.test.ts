@@ -159,7 +159,7 @@ test.each([-10_000, -3_600_000])("REFUSE: %i ms are refused with an alarm", asyn
   expect(error.retryAfterMs).toBe(-ms);
   await expect(async () => host.source.take(1)).rejects.toMatchObject({ reason: error.reason });
   expect(host.events.filter((event) => event.type === "clock-back")).toEqual([
-    { type: "clock-back", tag: "t", driftMs: -ms },
+    { type: "clock-back", tag: "t", driftMs: -ms, isRefused: true },
   ]);
   await world.advance(2_000);
   expect(host.make(1)).toBe(0);
@@ -194,8 +194,12 @@ test("EXTENSION: each time but the last goes on with the next extension, once it
     expect(nextParts(host)).toMatchObject({ extension, tick: tickAt(layout, host.wall()) });
     expect(host.make(300)).toBe(300);
   }
+  expect(host.events.filter(({ type }) => type === "clock-back")).toMatchObject(
+    [1, 2, 3].map(() => ({ driftMs: 3_600_000, isRefused: false })),
+  );
   host.stepClock(-3_600_000);
   expect(refusalOf(() => host.source.tryNext()).reason).toBe("CLOCK_MOVED_BACKWARDS");
+  expect(host.events.at(-1)).toMatchObject({ type: "clock-back", isRefused: true });
   await world.advance(5_000);
   expect(host.make(1)).toBe(0);
   expect(world.ids.size).toBeGreaterThan(900);

@@ -13,6 +13,7 @@ export type Sign =
 type Signs = {
   readonly [Type in ServerEvent["type"]]?: (
     event: Extract<ServerEvent, { readonly type: Type }>,
+    server: string,
   ) => Sign | undefined;
 };
 
@@ -97,13 +98,58 @@ const SIGNS: Signs = {
         ...(error === undefined ? {} : { error: error.message }),
       },
     }),
+  "clock-refused": ({ tag, why, driftMs, detail }, server) => {
+    const matter: Matter = {
+      alarm: "CLOCK_REFUSED",
+      // A clock is one incident, however many tags it shows in; that of another server is another one.
+      key: `CLOCK_REFUSED:${server}`,
+      severity: "critical",
+      summary:
+        "A server's clock is wrong: it makes no snowflakes by it, and sends callers elsewhere.",
+      details: { why, driftMs: String(driftMs), detail, ...(tag === undefined ? {} : { tag }) },
+    };
+    // A machine that was suspended is ahead of all that it knows, until it has asked again.
+    return why === "ahead" ? trouble(matter) : alarm(matter);
+  },
+  "clock-recovered": ({ tag }, server) =>
+    tag === undefined ? over(`CLOCK_REFUSED:${server}`) : undefined,
+  "clock-back": ({ tag, driftMs, isRefused }, server) => {
+    // Then it is told of as refused.
+    if (isRefused) return undefined;
+    return alarm({
+      alarm: "CLOCK_WENT_BACK",
+      key: `CLOCK_WENT_BACK:${server}`,
+      severity: "warning",
+      summary: "A server's clock went back; its snowflakes go on as clock_policy says.",
+      details: { tag, driftMs: String(-Math.ceil(driftMs)) },
+    });
+  },
+  "clock-ahead": ({ tag, aheadMs }, server) =>
+    alarm({
+      alarm: "CLOCK_AHEAD",
+      key: `CLOCK_AHEAD:${server}`,
+      severity: "critical",
+      summary:
+        "A server's clock is far ahead of the registry's, which reserves it no time for ids.",
+      details: { tag, driftMs: String(Math.ceil(aheadMs)) },
+    }),
+  "lease-file-failed": ({ error }, server) =>
+    alarm({
+      alarm: "LEASE_FILE_FAILED",
+      key: `LEASE_FILE_FAILED:${server}`,
+      severity: "critical",
+      summary: "A server cannot write snowflake.cache_file; its snowflakes end within seconds.",
+      details: { error: error.message },
+    }),
 };
 
-/** The one place that says which events are alarms; undefined: this one is none. */
-export function alarmOf(event: ServerEvent): Sign | undefined {
+/** The one place that says which events, of which server, are alarms; undefined: this one is none. */
+export function alarmOf(event: ServerEvent, server: string): Sign | undefined {
   // The table has each function under the type of the events that it takes.
-  const signOf = SIGNS[event.type] as ((event: ServerEvent) => Sign | undefined) | undefined;
-  return signOf?.(event);
+  const signOf = SIGNS[event.type] as
+    | ((event: ServerEvent, server: string) => Sign | undefined)
+    | undefined;
+  return signOf?.(event, server);
 }
 
 function alarm(matter: Matter): Sign {

@@ -1,5 +1,9 @@
 /** Everything that a person is told of; docs/operations.md explains every row. */
 type AlarmName =
+  | "CLOCK_AHEAD"
+  | "CLOCK_REFUSED"
+  | "CLOCK_WENT_BACK"
+  | "LEASE_FILE_FAILED"
   | "MAX_NOT_RAISED"
   | "REDIS_LOST"
   | "REDIS_RESEEDED"

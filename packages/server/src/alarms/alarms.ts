@@ -92,7 +92,7 @@ export class Alarms {
 
   /** To be told of every event of this server. */
   readonly hear = (event: ServerEvent): void => {
-    const sign = alarmOf(event);
+    const sign = alarmOf(event, this.#server);
     if (sign === undefined || this.#isClosing) return;
     for (const matter of noticed(this.#state, sign, this.#ports.clock.now())) this.#raise(matter);
     this.#watchTroubles();

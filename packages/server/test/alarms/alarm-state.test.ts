@@ -20,6 +20,8 @@ const DOWN = new IdmintError("STORE_UNAVAILABLE", "it is down");
 const WRONG = new IdmintError("STORE_EPOCH_CHANGED", "it is another one");
 const SEEDED = { type: "redis-seeded", tag: "t", shard: "a", generation: 7n, from: 9n } as const;
 
+const REFUSED = { type: "clock-refused", driftMs: -9, detail: "d" } as const;
+
 function matter(key: string): Matter {
   return { alarm: "STORE_LOST", key, severity: "critical", summary: "s", details: {} };
 }
@@ -49,8 +51,20 @@ test.each<[string, string, ServerEvent]>([
     "MAX_NOT_RAISED:t",
     { type: "max-not-raised", tag: "t", shard: "a", max: 5n, error: DOWN },
   ],
+  ["alarm", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: undefined, why: "behind-report" }],
+  ["alarm", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: undefined, why: "off-peers" }],
+  ["alarm", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: "t", why: "went-back" }],
+  ["trouble", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: undefined, why: "ahead" }],
+  ["over", "CLOCK_REFUSED:h:1", { type: "clock-recovered", tag: undefined, afterMs: 1 }],
+  [
+    "alarm",
+    "CLOCK_WENT_BACK:h:1",
+    { type: "clock-back", tag: "t", driftMs: 7.5, isRefused: false },
+  ],
+  ["alarm", "CLOCK_AHEAD:h:1", { type: "clock-ahead", tag: "t", aheadMs: 20_000 }],
+  ["alarm", "LEASE_FILE_FAILED:h:1", { type: "lease-file-failed", error: DOWN }],
 ])("an event is a sign of type %s with key %s", (type, key, event) => {
-  const sign = alarmOf(event);
+  const sign = alarmOf(event, "h:1");
   expect(sign?.type).toBe(type);
   expect(sign?.type === "over" ? sign.key : sign?.matter.key).toBe(key);
   // Bigints would not go into JSON.
@@ -63,8 +77,12 @@ test("what needs nobody is no alarm", () => {
     { type: "draining" },
     { type: "alarm-failed", key: "k", attempt: 1, why: "w" },
     { type: "load-failed", tag: "t", error: DOWN, retryInMs: 1 },
+    // It is told of as refused, and its end ends nothing that waits to be told.
+    { type: "clock-back", tag: "t", driftMs: 7, isRefused: true },
+    { type: "clock-recovered", tag: "t", afterMs: 1 },
+    { type: "lease-file-ignored", why: "w" },
   ];
-  for (const event of events) expect(alarmOf(event)).toBeUndefined();
+  for (const event of events) expect(alarmOf(event, "h:1")).toBeUndefined();
 });
 
 test("a trouble is told once, when it has lasted", () => {

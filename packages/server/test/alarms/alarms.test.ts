@@ -136,6 +136,26 @@ test("a trouble that is over in time is none, and one that lasts is told", async
   expect(receiver.keys).toEqual(["REDIS_LOST:a"]);
 });
 
+test("a clock that went back is told of once, whatever tags it shows in; one that was ahead for a moment is not", async () => {
+  const receiver = await Receiver.start();
+  const { alarms } = alarmsTo(receiver, { lastingMs: 150 });
+  const refused = { type: "clock-refused", driftMs: -4_000, detail: "d" } as const;
+  alarms.hear({ ...refused, tag: undefined, why: "ahead" });
+  await sleep(50);
+  alarms.hear({ type: "clock-recovered", tag: undefined, afterMs: 50 });
+  await sleep(200);
+  expect(receiver.received).toEqual([]);
+  for (const tag of ["a", "b"]) alarms.hear({ ...refused, tag, why: "went-back" });
+  alarms.hear({ type: "clock-recovered", tag: "a", afterMs: 1 });
+  await until(() => receiver.received.length === 1);
+  await sleep(200);
+  expect(receiver.keys).toEqual([`CLOCK_REFUSED:${receiver.received[0]?.alarm.server}`]);
+  expect(receiver.received[0]?.alarm).toMatchObject({
+    severity: "critical",
+    details: { tag: "a", why: "went-back", driftMs: "-4000", detail: "d" },
+  });
+});
+
 test("a server that stops tries once more, and not for long; what nobody took is told of", async () => {
   const receiver = await Receiver.start();
   receiver.answer = (response) => response.writeHead(500).end();
