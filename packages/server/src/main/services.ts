@@ -14,13 +14,19 @@ import { type GcCures, NodeService } from "../service/node.ts";
 import { Poll, type PollPorts } from "../service/poll.ts";
 import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
-import { sourceMaker } from "../service/sources.ts";
+import { type MakeSource, sourceMaker, type SourcesPorts } from "../service/sources.ts";
 import { TagService } from "../service/tags.ts";
 import { WorkerService } from "../service/workers.ts";
-import { type ClockParts, type Clocks, createClocks, NO_CLOCK_PARTS } from "./clocks.ts";
-import { createElsewhere, type Elsewhere, NOWHERE_ELSE } from "./elsewhere.ts";
+import {
+  type ClockParts,
+  type Clocks,
+  type ClockSurroundings,
+  createClocks,
+  NO_CLOCK_PARTS,
+} from "./clocks.ts";
+import { createElsewhere, type Elsewhere, type ElsewhereTags, NOWHERE_ELSE } from "./elsewhere.ts";
 import type { RedisTags } from "./redis.ts";
-import { createSnowflakes } from "./snowflakes.ts";
+import { createSnowflakes, type SnowflakesPorts } from "./snowflakes.ts";
 import { realSystem, type System } from "./system.ts";
 import { createTextMakers, createTextPorts } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
@@ -75,15 +81,12 @@ export function createServices(
   const near = { system, store, raises, counters, emit };
   const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const texts = createTextPorts(config);
-  const makers = createTextMakers(system);
-  const { registryInRedis } = elsewhere.redis;
   const nodeId = randomToken();
-  const around = { poll: () => poll, directory: () => directory };
-  const clocks = createClocks(clockParts, config, { system, emit, nodeId }, around);
-  const snowflake = createSnowflakes(config, { ...common, system, registryInRedis, clocks });
-  const makeSource = sourceMaker(
-    { ...common, grants, makers, snowflake, elsewhere: elsewhere.sourceOf },
-    { maxWaiters, maxCount: config.limitCountAsSegments },
+  const { clocks, makeSource } = createSources(
+    config,
+    clockParts,
+    { ...common, system, grants, elsewhere, nodeId },
+    { poll: () => poll, directory: () => directory },
   );
   const directory = new Directory(
     { ...common, grants, lookup, random, makeSource, texts },
@@ -111,6 +114,29 @@ export function createServices(
   const { tags } = administration;
   const api = createApi({ ids, ...administration, node, wallClock, authorise, emit });
   return { api, clocks, counters, directory, ids, node, poll, redis, tags };
+}
+
+/** How ids of every kind are made here, and what judges the clock that some of them are made by. */
+function createSources(
+  config: Config,
+  clockParts: ClockParts,
+  ports: Omit<SnowflakesPorts, "clocks" | "registryInRedis"> &
+    Omit<SourcesPorts, "elsewhere" | "makers" | "snowflake"> & {
+      readonly elsewhere: ElsewhereTags;
+      readonly nodeId: string;
+    },
+  around: ClockSurroundings,
+): { readonly clocks: Clocks; readonly makeSource: MakeSource } {
+  const { system, elsewhere } = ports;
+  const { registryInRedis } = elsewhere.redis;
+  const clocks = createClocks(clockParts, config, ports, around);
+  const makers = createTextMakers(system);
+  const snowflake = createSnowflakes(config, { ...ports, registryInRedis, clocks });
+  const makeSource = sourceMaker(
+    { ...ports, makers, snowflake, elsewhere: elsewhere.sourceOf },
+    { maxWaiters: config.limitWaiters, maxCount: config.limitCountAsSegments },
+  );
+  return { clocks, makeSource };
 }
 
 function createPoll(
