@@ -514,8 +514,9 @@ export interface Tag {
   order: Order;
   /**
    * Highest id the tag may issue; past it calls answer OUT_OF_RANGE (TAG_EXHAUSTED). Default (0): 2^63 − 1. Use
-   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id. Kind
-   * snowflake: leave it empty, it is the highest id of the layout. Kinds uuid and object_id have none.
+   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id, and with
+   * format or unguessable from the start. Kind snowflake: leave it empty, it is the highest id of the layout. Kinds uuid
+   * and object_id have none.
    */
   ceiling: bigint;
   /** Highest id that may have been issued. Output only; raise it with AdvanceTag. */
@@ -548,15 +549,17 @@ export interface Tag {
    */
   period: string;
   /**
-   * How ids are written as text. Default: not at all, ids are numbers. Any kind but uuid and object_id; immutable after
-   * the first id.
+   * How ids are written as text. Default: not at all, ids are numbers. Any kind but uuid and object_id. Immutable, before
+   * the first id too; so are the order, the ceiling and the immutable fields of the kind of a tag that has it. Delete the
+   * tag and create it again to change what no id was issued under.
    */
   format?:
     | Format
     | undefined;
   /**
    * Makes ids that tell neither their order nor how many there are. Default: ids are as they were minted. Any kind but
-   * uuid and object_id; immutable after the first id.
+   * uuid and object_id. Immutable but for key_id, as format is, with the same fields of the tag: the ceiling is the other
+   * half of what the key permutes.
    */
   unguessable?: Unguessable | undefined;
 }
@@ -745,17 +748,20 @@ export interface ObjectIdKind {
 
 /** How the ids of a tag are written as text. */
 export interface Format {
-  /** The text, with parts in braces in the place of what changes. Required; at most 256 characters. */
+  /** The text, with parts in braces in the place of what changes. Required; at most 256 characters; immutable. */
   template: string;
 }
 
 /** Permutes the numbers of a tag by a secret key, so that ids tell nothing; each number has exactly one such id. */
 export interface Unguessable {
-  /** Number of the key; servers have the keys in their configuration, never in the tag. Required; 1 … 10^key_digits − 1. */
+  /**
+   * Number of the key; servers have the keys in their configuration, never in the tag. Required; 1 … 10^key_digits − 1.
+   * It may change at any time, to a key that no number of this tag's name had before; what a number once meant stays.
+   */
   keyId: number;
   /**
    * How many of the highest decimal digits of an id hold the number of its key, so that ids of different keys never
-   * meet. Default (0): 1. Range: 1 … 3.
+   * meet. Default (0): 1. Range: 1 … 3; immutable.
    */
   keyDigits: number;
 }
