@@ -7,7 +7,12 @@ import {
   Metadata,
   type ServiceError,
 } from "@grpc/grpc-js";
-import { IdServiceClient, NodeServiceClient, TagServiceClient } from "@idmint/proto";
+import {
+  IdServiceClient,
+  NodeServiceClient,
+  TagServiceClient,
+  WorkerServiceClient,
+} from "@idmint/proto";
 import { HealthClient } from "@idmint/proto/health";
 import type { Command } from "commander";
 import type { Io } from "./io.ts";
@@ -27,6 +32,7 @@ type UnaryMethod<Request, Response> = (
 interface Services {
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
+  readonly workers: WorkerServiceClient;
   readonly nodes: NodeServiceClient;
   readonly health: HealthClient;
 }
@@ -61,9 +67,8 @@ export async function withServer(
   try {
     await use(send);
   } finally {
-    for (const client of [services.ids, services.tags, services.nodes, services.health]) {
-      client.close();
-    }
+    const { ids, tags, workers, nodes, health } = services;
+    for (const client of [ids, tags, workers, nodes, health]) client.close();
   }
 }
 
@@ -80,6 +85,7 @@ function connect({ address, tls }: ConnectionSettings): Services {
   return {
     ids: new IdServiceClient(address, channel, options),
     tags: new TagServiceClient(address, channel, options),
+    workers: new WorkerServiceClient(address, channel, options),
     nodes: new NodeServiceClient(address, channel, options),
     health: new HealthClient(address, channel, options),
   };

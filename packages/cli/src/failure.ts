@@ -125,6 +125,16 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   "tag.snowflake.clock_policy": "--clock-policy",
   "tag.snowflake.clock_wait": "--clock-wait",
   "tag.snowflake.registry": "--registry",
+  "tag.uuid.version": "--version",
+  "tag.uuid.namespace": "--namespace",
+  "tag.uuid.domain": "--domain",
+  "tag.uuid.number": "--number",
+  "tag.object_id.variant": "--variant",
+  "tag.format": "--format",
+  "tag.format.template": "--format",
+  "tag.unguessable": "--key-id",
+  "tag.unguessable.key_id": "--key-id",
+  "tag.unguessable.key_digits": "--key-digits",
   "tag.ticket": "--kind ticket",
   "tag.ticket.start": "--start",
   "tag.ticket.slots": "--slots",
@@ -132,6 +142,20 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   page_size: "--limit",
   page_token: "--page-token",
   prefix: "--prefix",
+  id: "ID",
+  text: "ID",
+  extension: "--extension",
+  dataCenter: "--data-center",
+  worker: "--worker",
+  sequence: "--sequence",
+};
+
+/** What descriptions call settings by the API's names. */
+const FLAG_OF_WORD: Readonly<Record<string, string>> = {
+  allow_short_life: "--allow-short-life",
+  extension_bits: "--extension-bits",
+  time_origin: "--time-origin",
+  time_unit: "--time-unit",
 };
 
 /** What to type next, for reasons whose text cannot say it. */
@@ -155,7 +179,11 @@ function headline({ reason, message, fields }: Failure): string {
   // Fields of the API are shown as the flags they were typed as; a flag or a sentence of commander stays as it is.
   if (fields.length === 0 || !fields.some(({ field }) => field in FLAG_OF_FIELD)) return message;
   const texts = fields.map(({ field, description }) => {
-    return `${FLAG_OF_FIELD[field] ?? field} ${description}`;
+    const told = description.replaceAll(
+      /\b[a-z]+(?:_[a-z]+)+\b/g,
+      (word) => FLAG_OF_WORD[word] ?? word,
+    );
+    return `${FLAG_OF_FIELD[field] ?? field} ${told}`;
   });
   return `${reason}: ${texts.join("; ")}`;
 }

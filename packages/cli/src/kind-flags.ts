@@ -21,7 +21,7 @@ export interface KindFlags extends SnowflakeFlags {
   readonly shard?: number;
   readonly timeOrigin?: Date;
   readonly slots?: number;
-  readonly uuidVersion?: number;
+  readonly version?: number;
   readonly namespace?: string;
   readonly domain?: DceDomain;
   readonly number?: number;
@@ -190,12 +190,12 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
       ).argParser(smallNumber("--slots", { min: 1, max: MAX_SLOTS })),
   },
   ...SNOWFLAKE_FLAGS,
-  uuidVersion: {
+  version: {
     kinds: ["uuid"],
     paths: {},
     option: () =>
-      new Option("--uuid-version <version>", "uuid: 1 to 7 (required)").argParser(
-        smallNumber("--uuid-version", { min: 1, max: 7 }),
+      new Option("--version <version>", "uuid: 1 to 7 (required)").argParser(
+        smallNumber("--version", { min: 1, max: 7 }),
       ),
   },
   namespace: {
@@ -314,7 +314,7 @@ export function kindOf(kind: KindName, flags: KindFlags): Kind {
     case "snowflake":
       return { $case: kind, value: snowflakeOf(flags) };
     case "uuid": {
-      const { uuidVersion: version = 0, namespace = "", number = 0 } = flags;
+      const { version = 0, namespace = "", number = 0 } = flags;
       const domain = flags.domain ?? DceDomain.UNSPECIFIED;
       return { $case: kind, value: { version, namespace, domain, number } };
     }

@@ -6,6 +6,7 @@ import { addStoreCommands } from "./commands/store.ts";
 import { addTagCommands } from "./commands/tag.ts";
 import { addTicketCommands } from "./commands/ticket.ts";
 import { addVersion } from "./commands/version.ts";
+import { addWorkerCommands } from "./commands/worker.ts";
 import { EXIT } from "./exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./failure.ts";
 import type { Io } from "./io.ts";
@@ -46,6 +47,7 @@ Examples:
   program.commandsGroup("Ids and tags:");
   addIdCommands(program, io);
   addTagCommands(program, io);
+  addWorkerCommands(program, io);
   addStatusCommand(program, io);
   program.commandsGroup("About:");
   addVersion(program, io);

@@ -3,7 +3,7 @@ import { ClockPolicy, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { Option } from "commander";
 import type { KindFlag } from "./kind.ts";
 import { duration, oneOf, type Parser, smallNumber } from "./parse.ts";
-import { durationOf, millisecondsOf } from "./proto-duration.ts";
+import { durationOf } from "./proto-duration.ts";
 
 /** Flags of kind snowflake, as typed; undefined: not given. */
 export interface SnowflakeFlags {
@@ -145,17 +145,5 @@ function layoutOf(flags: SnowflakeFlags & { readonly timeOrigin?: Date }): Snowf
     extensionBits: extensionBits ?? bits.extensionBits,
     timeUnit: durationOf(timeUnit ?? timeUnitMs),
     timeOrigin: timeOrigin ?? new Date(timeOriginMs),
-  };
-}
-
-/** A layout of the API; what it leaves out is as servers have it. */
-export function domainLayout(wire: SnowflakeKind["layout"]): SnowflakeLayout {
-  const standard = SNOWFLAKE_PRESETS["41-10-12"];
-  if (wire === undefined) return standard;
-  const { timeUnit, timeOrigin, ...bits } = wire;
-  return {
-    ...bits,
-    timeUnitMs: timeUnit === undefined ? standard.timeUnitMs : millisecondsOf(timeUnit),
-    timeOriginMs: timeOrigin?.getTime() ?? standard.timeOriginMs,
   };
 }

@@ -8,7 +8,7 @@ import {
 } from "@idmint/proto";
 import { durationText } from "./parse.ts";
 import { durationJson, protoDurationText } from "./proto-duration.ts";
-import { domainLayout } from "./snowflake-flags.ts";
+import { domainLayout } from "./snowflake-layout.ts";
 import { plain, type Rows } from "./table.ts";
 
 /** Widths as they are typed after --layout. */

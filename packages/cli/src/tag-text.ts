@@ -1,7 +1,7 @@
 import { type Order, orderToJSON, type Tag, type TagState, tagStateToJSON } from "@idmint/proto";
 import { kindWord } from "./kind-flags.ts";
 import { kindJson, kindRows, kindSummary, timeText } from "./kind-text.ts";
-import { columns, plain } from "./table.ts";
+import { columns, plain, type Rows } from "./table.ts";
 
 /** A tag as rows of name and value. */
 export function tagText(tag: Tag, more: readonly (readonly [string, string])[] = []): string {
@@ -24,7 +24,7 @@ export function tagText(tag: Tag, more: readonly (readonly [string, string])[] =
   ]);
 }
 
-function writingRows({ format, unguessable }: Tag): readonly (readonly [string, string])[] {
+function writingRows({ format, unguessable }: Tag): Rows {
   return [
     ...(format === undefined ? [] : [["format", plain(format.template)] as const]),
     ...(unguessable === undefined ? [] : [["key", String(unguessable.keyId)] as const]),
@@ -65,13 +65,9 @@ function stateWord(state: TagState): string {
  */
 export function tagJson(tag: Tag | undefined): unknown {
   if (tag === undefined) return null;
-  const { kind, createTime, updateTime } = tag;
+  const { createTime, updateTime } = tag;
   return {
-    name: tag.name,
-    description: tag.description,
-    ...kindJson(kind),
-    order: orderToJSON(tag.order),
-    ceiling: String(tag.ceiling),
+    ...settingsJson(tag),
     floor: String(tag.floor),
     version: String(tag.version),
     epoch: String(tag.epoch),
@@ -80,7 +76,31 @@ export function tagJson(tag: Tag | undefined): unknown {
     updateTime: updateTime?.toISOString() ?? null,
     etag: tag.etag,
     period: tag.period,
+  };
+}
+
+/** What whoever makes a tag decides about it, as tagJson has it. */
+export function settingsJson(tag: Tag): object {
+  return {
+    name: tag.name,
+    description: tag.description,
+    ...kindJson(tag.kind),
+    order: orderToJSON(tag.order),
+    ceiling: String(tag.ceiling),
     format: tag.format ?? null,
     unguessable: tag.unguessable ?? null,
   };
+}
+
+/** The same as rows. */
+export function settingsRows(tag: Tag): Rows {
+  return [
+    ["name", plain(tag.name)],
+    ["kind", kindWord(tag.kind?.$case)],
+    ["order", orderWord(tag.order)],
+    ["ceiling", String(tag.ceiling)],
+    ...kindRows(tag),
+    ...writingRows(tag),
+    ...(tag.description === "" ? [] : [["description", plain(tag.description)] as const]),
+  ];
 }

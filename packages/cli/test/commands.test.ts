@@ -12,13 +12,15 @@ import {
   type UpdateTagRequest,
 } from "@idmint/proto";
 import { onTestFinished, expect, test } from "vitest";
-import { idmint, type Play, playServer, refusal, sequenceTag, someTag } from "./support.ts";
-
-async function against(play: Play, ...args: string[]) {
-  const { address, stop } = await playServer(play);
-  onTestFinished(stop);
-  return idmint([...args, "--address", address]);
-}
+import {
+  against,
+  idmint,
+  type Play,
+  playServer,
+  refusal,
+  sequenceTag,
+  someTag,
+} from "./support.ts";
 
 /** A server whose next id is the next number. */
 function counting(): { play: Play; requests: GenerateIdsRequest[] } {

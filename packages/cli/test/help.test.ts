@@ -24,7 +24,9 @@ test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "help",
     "id decode",
+    "id encode",
     "id next",
+    "id range",
     "migrate",
     "serve",
     "start-dev",
@@ -50,6 +52,8 @@ test("every command of the design is there", () => {
     "ticket plan",
     "ticket status",
     "version",
+    "worker list",
+    "worker release",
   ]);
 });
 

@@ -9,14 +9,19 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import {
+  ClockPolicy,
   IdServiceService,
   NodeServiceService,
   SequenceKind,
+  type SnowflakeKind,
   Tag,
   TagServiceService,
+  WorkerRegistry,
+  WorkerServiceService,
 } from "@idmint/proto";
 import { HealthService } from "@idmint/proto/health";
 import { type Any, BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
+import { onTestFinished } from "vitest";
 import { run } from "../src/program.ts";
 
 /** What one command line did. */
@@ -55,7 +60,14 @@ export type Play = Readonly<Record<string, (request: never) => unknown>>;
 /** A gRPC server on a free port that answers as told; `stop` when done. */
 export async function playServer(play: Play): Promise<{ address: string; stop: () => void }> {
   const server = new Server();
-  for (const service of [IdServiceService, TagServiceService, NodeServiceService, HealthService]) {
+  const services = [
+    IdServiceService,
+    TagServiceService,
+    WorkerServiceService,
+    NodeServiceService,
+    HealthService,
+  ];
+  for (const service of services) {
     const methods: UntypedServiceImplementation = {};
     for (const name of Object.keys(service)) {
       methods[name] = ((
@@ -85,6 +97,13 @@ export async function playServer(play: Play): Promise<{ address: string; stop: (
       server.forceShutdown();
     },
   };
+}
+
+/** Runs a command line against a server that is played, until the test ends. */
+export async function against(play: Play, ...args: readonly string[]): Promise<Ran> {
+  const { address, stop } = await playServer(play);
+  onTestFinished(stop);
+  return idmint([...args, "--address", address]);
 }
 
 function anyOf(name: string, value: Uint8Array): Any {
@@ -147,4 +166,33 @@ export function someTag(name: string, floor = 0n): Tag {
 export function sequenceTag(name: string): Tag {
   const value = SequenceKind.create({ start: 1n, backend: 2, step: 10_000, shard: "a" });
   return { ...someTag(name), order: 3, kind: { $case: "sequence", value } };
+}
+
+/** A snowflake tag of the standard layout, as a server answers it. */
+export function snowflakeTag(name: string, more: Partial<SnowflakeKind> = {}): Tag {
+  const layout = {
+    timeUnit: { seconds: 0n, nanos: 1_000_000 },
+    timeOrigin: new Date("2026-01-01T00:00:00Z"),
+    timeBits: 41,
+    extensionBits: 0,
+    dataCenterBits: 0,
+    workerBits: 10,
+    sequenceBits: 12,
+  };
+  const clockWait = { seconds: 0n, nanos: 5_000_000 };
+
+  const endTime = new Date("2095-09-07T15:47:35.552Z");
+  const value: SnowflakeKind = {
+    layout,
+    dataCenter: 0,
+    clockPolicy: ClockPolicy.REFUSE,
+    clockWait,
+    registry: WorkerRegistry.STORE,
+    allowShortLife: false,
+    endTime,
+    idsPerSecond: 4_096_000n,
+    redisShard: "",
+    ...more,
+  };
+  return { ...someTag(name), order: 1, kind: { $case: "snowflake", value } };
 }

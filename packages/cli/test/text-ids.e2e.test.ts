@@ -73,11 +73,11 @@ test("unguessable ids are printed, more than a call makes, and taken apart", asy
 });
 
 test("UUIDs and ObjectIds", async () => {
-  await out("tag", "create", "sessions", "--kind", "uuid", "--uuid-version", "7");
+  await out("tag", "create", "sessions", "--kind", "uuid", "--version", "7");
   const [first = "", second = ""] = (await out("id", "next", "sessions", "-n", "2")).split("\n");
   expect(first < second).toBe(true);
   expect(await out("id", "decode", "sessions", first)).toMatch(/^uuid version +7\ntime +20/);
-  const flags = "--kind uuid --uuid-version 5 --namespace DNS".split(" ");
+  const flags = "--kind uuid --version 5 --namespace DNS".split(" ");
   expect(await out("tag", "create", "named", ...flags)).toMatch(/^namespace +6ba7b810-/m);
   expect(await out("id", "next", "named", "--name", "www.example.com")).toBe(
     "2ed6657d-e927-568b-95e1-2665a8aea6a2\n",

@@ -9,6 +9,9 @@ export type { RunningServer, Serving } from "./main/running.ts";
 export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
 // For command lines: the flags that follow from the table of options.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
+// What servers would make of a tag, and where time zones are, without a server.
+export { zoneOffsets } from "./main/zone-offsets.ts";
+export { type PlannedTag, plannedTag } from "./planned.ts";
 // To look after a store.
 export {
   acceptStore,

@@ -7,6 +7,8 @@ import { addConnectionOptions, isJson } from "../options.ts";
 import { oneOf, smallNumber } from "../parse.ts";
 import { plain } from "../table.ts";
 import { addDecode, answersText } from "./id-decode.ts";
+import { addEncode } from "./id-encode.ts";
+import { addRange } from "./id-range.ts";
 
 /** Ids in memory at once; also the most that a lost answer turns into a gap. */
 const PIECE = 10_000;
@@ -26,9 +28,11 @@ interface NextFlags {
 export function addIdCommands(program: Command, io: Io): void {
   const group = program
     .command("id")
-    .description("mint ids, and take them apart")
+    .description("mint ids, take them apart, and compose them")
     .helpCommand(false);
   addDecode(group, io);
+  addEncode(group, io);
+  addRange(group, io);
   const command = group
     .command("next")
     .description(

@@ -1,6 +1,7 @@
 // What the commands about tags have in common.
 import type { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
+import type { Send } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { examplesText, printAnswer } from "../output.ts";
@@ -32,14 +33,26 @@ export function withEtag(command: Command): Command {
   return command.addOption(new Option("--etag <etag>", text));
 }
 
+/** The tag of a name, as a server answers it. */
+export async function readTag(send: Send, name: string): Promise<Tag> {
+  const { tag } = await send(({ tags }) => tags.getTag.bind(tags), { name });
+  return answered(tag);
+}
+
+function answered(tag: Tag | undefined): Tag {
+  if (tag === undefined) throw new Error("the server answered without a tag");
+  return tag;
+}
+
 /** Prints the tag that a server answered. */
 export async function printTag(
   command: Command,
   io: Io,
-  { tag, effectiveTime }: { tag?: Tag | undefined; effectiveTime?: Date | undefined },
+  answer: { tag?: Tag | undefined; effectiveTime?: Date | undefined },
   more: Readonly<Record<string, boolean>> = {},
 ): Promise<void> {
-  if (tag === undefined) throw new Error("the server answered without a tag");
+  const { effectiveTime } = answer;
+  const tag = answered(answer.tag);
   const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
   const rows: [string, string][] = Object.entries(more).map(([name, value]) => [
     name,

@@ -8,6 +8,7 @@ import type { KindName } from "../kind.ts";
 import { addConnectionOptions } from "../options.ts";
 import { printAnswer } from "../output.ts";
 import { id, smallNumber } from "../parse.ts";
+import { planJson, planText } from "../plan-text.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
 import { tagJson, tagTable } from "../tag-text.ts";
 import { addMove, addPeriods } from "./tag-kinds.ts";
@@ -47,15 +48,35 @@ function addCreate(group: Command, io: Io): void {
       "idmint tag create coupons --kind ticket",
       "idmint tag create invoices --ceiling 99999999 --format 'INV{id:8}{luhn}'",
       "idmint tag create codes --ceiling 99999999 --key-id 1",
-      "idmint tag create sessions --kind uuid --uuid-version 7",
+      "idmint tag create sessions --kind uuid --version 7",
+      "idmint tag create trace --kind snowflake --layout 41-10-12 --dry-run",
     ]),
   );
-  addTagFlags(command, { isNew: true }).action(async (name: string, flags: TagFlags) => {
+  addTagFlags(command, { isNew: true }).addOption(
+    new Option("--dry-run", "ask no server and make nothing: show layout, life, room and examples"),
+  );
+  command.action(async (name: string, flags: TagFlags & { readonly dryRun?: boolean }) => {
     const request = { tag: newTag(name, flags) };
+    if (flags.dryRun === true) {
+      await printPlan(command, io, request.tag);
+      return;
+    }
     await withServer(command, io, async (send) => {
       await printTag(command, io, await send(({ tags }) => tags.createTag.bind(tags), request));
     });
   });
+}
+
+/** By the rules of servers, and without one; what only a server knows is taken for granted. */
+async function printPlan(command: Command, io: Io, wanted: Tag): Promise<void> {
+  const { plannedTag } = await import("@idmint/server");
+  const plan = plannedTag(wanted);
+  const nowMs = Date.now();
+  await printAnswer(command, io, {
+    json: () => planJson(plan, nowMs),
+    text: () => planText(plan, nowMs),
+  });
+  io.err("idmint: dry run, no server was asked and nothing was made\n");
 }
 
 interface ListFlags {

@@ -1,0 +1,99 @@
+// A tag that is planned and not made: what `idmint tag create --dry-run` shows.
+import {
+  COUNTERS_PER_MS,
+  endOf,
+  idsPerSecond,
+  lifeEndMs,
+  type SnowflakeLayout,
+  type TagSettings,
+} from "@idmint/core";
+import type { PlannedTag } from "@idmint/server";
+import { columns, plain, type Rows } from "./table.ts";
+import { settingsJson, settingsRows } from "./tag-text.ts";
+
+const DAY_MS = 86_400_000;
+const DAYS_OF_YEAR = 365.25;
+
+/** The plan as rows. */
+export function planText(plan: PlannedTag, nowMs: number): string {
+  // Where a tag counts in Redis is for servers to choose.
+  const settings = settingsRows(plan.tag).filter(([, value]) => value !== "");
+  const days = daysLeft(plan.settings, nowMs);
+  const rows: Rows = [
+    ...settings,
+    ...(days === undefined ? [] : [["life", lifeText(days)] as const]),
+    ...Object.entries(capacityOf(plan.settings)).map(
+      ([key, value]) => [words(key), value] as const,
+    ),
+    ...(plan.textLength === undefined
+      ? []
+      : [["text length", lengthText(plan.textLength)] as const]),
+    ...plan.examples.map((example) => ["example", plain(example)] as const),
+  ];
+  return columns(rows);
+}
+
+/** The plan as JSON: settings as `idmint tag get --json` has them, and what follows from them. */
+export function planJson(plan: PlannedTag, nowMs: number): unknown {
+  const { tag, settings, textLength = null, examples } = plan;
+  const endMs = endMsOf(settings);
+  return {
+    tag: settingsJson(tag),
+    endTime: endMs === undefined ? null : new Date(endMs).toISOString(),
+    daysLeft: daysLeft(settings, nowMs) ?? null,
+    capacity: capacityOf(settings),
+    textLength,
+    examples,
+  };
+}
+
+/** The first millisecond without ids; undefined for kinds whose ids do not run out with time. */
+function endMsOf({ kind }: TagSettings): number | undefined {
+  if (kind.kind === "snowflake") return endOf(kind.layout);
+  return kind.kind === "redis_snowflake" ? lifeEndMs(kind.timeOriginMs) + 1 : undefined;
+}
+
+function daysLeft(settings: TagSettings, nowMs: number): number | undefined {
+  const endMs = endMsOf(settings);
+  return endMs === undefined ? undefined : Math.floor((endMs - nowMs) / DAY_MS);
+}
+
+function lifeText(days: number): string {
+  return days < 2 * DAYS_OF_YEAR ? `${days} days` : `${(days / DAYS_OF_YEAR).toFixed(1)} years`;
+}
+
+/** How many ids there can be; nothing for ids that are text by themselves. */
+function capacityOf({ kind, ceiling }: TagSettings): Readonly<Record<string, string>> {
+  switch (kind.kind) {
+    case "snowflake":
+      return { idsPerSecondInAll: String(idsPerSecondInAll(kind.layout)) };
+    case "redis_snowflake":
+      return { idsPerSecondInAll: String(COUNTERS_PER_MS * 1_000) };
+    case "sequence": {
+      const ids = String(ceiling - kind.start + 1n);
+      return kind.periods === undefined ? { ids } : { idsPerPeriod: ids };
+    }
+    case "segment":
+    case "ticket":
+      return { ids: String(ceiling - kind.start + 1n) };
+    case "uuid":
+    case "object_id":
+      return {};
+    default:
+      return kind satisfies never;
+  }
+}
+
+function idsPerSecondInAll(layout: SnowflakeLayout): bigint {
+  const workers = 2n ** BigInt(layout.dataCenterBits + layout.workerBits);
+  return BigInt(idsPerSecond(layout)) * workers;
+}
+
+function lengthText({ shortest, longest }: NonNullable<PlannedTag["textLength"]>): string {
+  return shortest === longest ? String(shortest) : `${shortest} to ${longest}`;
+}
+
+/** idsPerPeriod → ids per period */
+function words(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
