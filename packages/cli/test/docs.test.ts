@@ -48,6 +48,7 @@ test.each([
   "docs/operations.md",
   "docs/redis.md",
   "docs/sequences.md",
+  "docs/snowflake.md",
   "docs/ticket.md",
   "docs/unguessable.md",
   "docs/uuid.md",

@@ -1,0 +1,59 @@
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Served, serve, temporaryFolder } from "./process.ts";
+import { root, shell, snippet } from "./snippets.ts";
+
+let server: Served;
+const { folder, remove } = temporaryFolder();
+
+beforeAll(async () => {
+  const keys = [1, 2].map((number) => {
+    const file = path.join(folder, `key-${number}`);
+    writeFileSync(file, `${String(number).repeat(64)}\n`);
+    chmodSync(file, 0o400);
+    return `${number}=${file}`;
+  });
+  server = await serve(["start-dev"], {
+    cwd: folder,
+    env: { IDMINT_UNGUESSABLE_KEYS: keys.join(",") },
+  });
+});
+
+afterAll(async () => {
+  await server.stop();
+  remove();
+});
+
+async function run(lines: string): Promise<string> {
+  const { exitCode, out, err } = await shell(lines, {
+    env: { IDMINT_ADDRESS: server.grpcAddress },
+  });
+  expect([exitCode, err]).toEqual([0, ""]);
+  return out;
+}
+
+/** The commands that stand within the sentences of a document, in their order. */
+function commandsIn(file: string): readonly string[] {
+  const text = readFileSync(path.join(root, file), "utf8");
+  return [...text.matchAll(/`(idmint tag [^`]+)`/g)].map(([, command]) => command ?? "");
+}
+
+test("the command lines of docs/formats.md run as printed", async () => {
+  const out = await run(snippet("docs/formats.md", "Ids as text", "sh"));
+  expect(out).toMatch(/^format +INV\{id:8\}\{luhn\}$/m);
+  expect(out).toMatch(/^INV000000018\nnumber {2}1\n/m);
+});
+
+test("the commands of docs/unguessable.md make a tag with a key, and change the key", async () => {
+  const [create = "", update = "", ...others] = commandsIn("docs/unguessable.md");
+  expect(others).toEqual([]);
+  expect(await run(`${create}\nidmint id next coupons`)).toMatch(/^1\d{8}$/m);
+  expect(await run(`${update}\nidmint id next coupons`)).toMatch(/^2\d{8}$/m);
+});
+
+test("the command of docs/uuid.md makes a tag of UUIDs", async () => {
+  const [create = "", ...others] = commandsIn("docs/uuid.md");
+  expect(others).toEqual([]);
+  expect(await run(`${create}\nidmint id next sessions`)).toMatch(/^[\da-f-]{14}7[\da-f-]{21}$/m);
+});
