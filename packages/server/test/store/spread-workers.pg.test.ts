@@ -46,12 +46,12 @@ test("worker ids are leased where the tag is, by servers that look elsewhere fir
   if (its === undefined) throw new Error("no first database");
   const home = await PostgresStore.open({ ...its, place: { member: "default", members: NAMES } });
   onTestFinished(() => home.close());
-  const refusals = [
-    home.leaseWorker(leaseOf("c")),
-    home.renewWorker({ ...renewal, token: renewed.token }),
-    home.releaseWorker({ ...renewal, token: renewed.token }),
-  ];
-  for (const refusal of refusals) expect(await reasonOf(refusal)).toBe("STORE_UNAVAILABLE");
+  const refusals = await Promise.all([
+    reasonOf(home.leaseWorker(leaseOf("c"))),
+    reasonOf(home.renewWorker({ ...renewal, token: renewed.token })),
+    reasonOf(home.releaseWorker({ ...renewal, token: renewed.token })),
+  ]);
+  expect(refusals).toEqual(Array(3).fill("STORE_UNAVAILABLE"));
   expect(await home.listWorkers({ tag: "t", after: undefined, limit: 9 })).toEqual([]);
   await late.releaseWorker({ ...renewal, token: renewed.token });
   const page = { tag: "t", after: undefined, limit: 9 };
