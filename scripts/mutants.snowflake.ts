@@ -3,6 +3,8 @@ import type { Mutant } from "./mutant.ts";
 const service = "packages/server/src/service";
 const generator = "packages/core/src/snowflake/generator-state.ts";
 const workerRegistry = "packages/core/src/worker/registry-state.ts";
+const workerScripts = "packages/server/src/store/redis/worker-scripts.ts";
+const redisWorkers = ["packages/server/test/store/redis/workers.redis.test.ts"];
 const snowflakes = ["packages/core/test/snowflake/snowflake.model.test.ts"];
 const formats = [
   "packages/core/test/format/format.test.ts",
@@ -80,6 +82,62 @@ export const snowflakeMutants: readonly Mutant[] = [
     { type: "renew", call, renewal },
   ];`,
     tests: snowflakes,
+  },
+  {
+    name: "snowflake: a token is good for more than one renewal",
+    file: workerRegistry,
+    find: `    reservedUntilMs: reserved.reservedUntilMs,
+    token: held.token + 1n,`,
+    replace: `    reservedUntilMs: reserved.reservedUntilMs,
+    token: held.token,`,
+    tests: ["packages/core/test/snowflake/clones.model.test.ts"],
+  },
+  {
+    name: "snowflake: leases of the history that a store lost go on after its accept",
+    file: "packages/server/src/store/shared/worker-pool.ts",
+    find: `  return token / TOKENS_OF_EPOCH === epoch ? row : undefined;`,
+    replace: `  return epoch > 0n || token > TOKENS_OF_EPOCH ? row : undefined;`,
+    tests: ["packages/server/test/store/sqlite.test.ts"],
+  },
+  {
+    name: "snowflake: a block outlives the lease it was made under",
+    file: "packages/core/src/snowflake/generator.ts",
+    find: `    this.#endBlock();
+    this.#baseTick = -1;`,
+    replace: `    this.#baseTick = -1;`,
+    tests: ["packages/core/test/snowflake/generator.test.ts"],
+  },
+  {
+    name: "snowflake: an SDK goes on under the settings of an older epoch",
+    file: "packages/client/src/leases.ts",
+    find: `if (answer.epoch === this.#epoch) return`,
+    replace: `if (answer.epoch >= this.#epoch) return`,
+    tests: ["packages/client/test/leased.test.ts"],
+  },
+  {
+    name: "snowflake: Redis raises a reservation without asking whose it is",
+    file: workerScripts,
+    find: `or row.token ~= ARGV[5] then return {'lost'} end
+local before,`,
+    replace: `then return {'lost'} end
+local before,`,
+    tests: redisWorkers,
+  },
+  {
+    name: "snowflake: Redis reserves more than the store gave it",
+    file: workerScripts,
+    find: `  if untilMs > limit then return {'limit', text(untilMs)} end
+  row.reserved`,
+    replace: `  row.reserved`,
+    tests: redisWorkers,
+  },
+  {
+    name: "snowflake: worker ids of Redis begin again at 0",
+    file: workerScripts,
+    find: `if not old and used < tonumber(ARGV[7]) then`,
+    replace: `if not old then
+  used = used % tonumber(ARGV[7])`,
+    tests: redisWorkers,
   },
   {
     name: "text: the keys of unguessable ids permute one domain",

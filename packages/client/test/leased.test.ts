@@ -226,7 +226,7 @@ test("ids are never made by settings of an older epoch", async () => {
   const world = await leasedWorld();
   const { tag, registry } = world;
   // Deleted, and made again with another layout.
-  registry.kind = { ...registry.kind, layout: SNOWFLAKE_PRESETS["41-5-5-12"] };
+  registry.kind = { ...registry.kind, layout: SNOWFLAKE_PRESETS.js53 };
   registry.epoch = 3n;
   await registry.pass(1_200);
   const next = tag.next();
