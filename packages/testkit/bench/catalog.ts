@@ -1,5 +1,6 @@
 import type { Benchmark } from "./lib/benchmark.ts";
 import { drain } from "./sdk/drain.ts";
+import { snowflake } from "./sdk/snowflake.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { manyTags } from "./server/many-tags.ts";
@@ -9,6 +10,7 @@ import { start } from "./server/start.ts";
 import { storeLatency } from "./server/store-latency.ts";
 import { streamIds } from "./server/stream-ids.ts";
 import { allocateSegment, generateId, generateIds } from "./server/unary.ts";
+import { unguessable } from "./server/unguessable.ts";
 import { workers } from "./server/workers.ts";
 
 /** All benchmarks, in the order they run. */
@@ -23,9 +25,11 @@ export const benchmarks: readonly Benchmark[] = [
   manyTags,
   sequencePostgres,
   sequenceRedis,
+  unguessable,
   start,
   sizing,
   warmPath,
   drain,
+  snowflake,
   againstNpm,
 ];

@@ -20,19 +20,20 @@ class TurnOfSnowflakes {
   readonly numbers: Float64Array = new Float64Array(TURN);
   readonly bigints: BigUint64Array = new BigUint64Array(TURN);
   readonly #halves = new Uint32Array(this.bigints.buffer);
-  #hi = -1;
-  #lo = -1;
+  #last = -1;
+  #lastHi = -1;
+  #lastLo = -1;
 
   /** Looks at the first `count` of the numbers, and answers how many are not above the one before. */
   lookAtNumbers(count: number): number {
     let notAbove = 0;
-    let last = this.#lo;
+    let last = this.#last;
     for (let at = 0; at < count; at++) {
       const id = this.numbers[at] ?? Number.NaN;
       if (!(id > last)) notAbove++;
       last = id;
     }
-    this.#lo = last;
+    this.#last = last;
     return notAbove;
   }
 
@@ -40,8 +41,8 @@ class TurnOfSnowflakes {
   lookAtBigints(count: number): number {
     const halves = this.#halves;
     let notAbove = 0;
-    let lastHi = this.#hi;
-    let lastLo = this.#lo;
+    let lastHi = this.#lastHi;
+    let lastLo = this.#lastLo;
     for (let at = 0; at < count; at++) {
       const hi = halves[2 * at + 1] ?? Number.NaN;
       const lo = halves[2 * at] ?? Number.NaN;
@@ -49,8 +50,8 @@ class TurnOfSnowflakes {
       lastHi = hi;
       lastLo = lo;
     }
-    this.#hi = lastHi;
-    this.#lo = lastLo;
+    this.#lastHi = lastHi;
+    this.#lastLo = lastLo;
     return notAbove;
   }
 }
@@ -98,33 +99,34 @@ const WAYS: Readonly<Record<string, Way>> = {
 
 /**
  * Counted is the time from the first wait on: until then ids are borrowed from the milliseconds ahead, which is more than
- * the layout has in the long run. Without a wait, all of it.
+ * the layout has in the long run. Without a wait, all of it. It ends, as it begins, when no more may be made.
  */
-async function makeIds(way: Way, address: string, name: string, seconds: number): Promise<MadeHere> {
+async function makeIds(
+  way: Way,
+  address: string,
+  name: string,
+  seconds: number,
+): Promise<MadeHere> {
   await using client = createIdClient({ address });
   const tag = client.tag(name);
   await tag.warm();
   const turnOfIds = new TurnOfSnowflakes();
-  let [ids, notAbove, waits, idsBefore] = [0, 0, 0, 0];
   const start = performance.now();
-  let countedFrom = start;
-  while (performance.now() - start < seconds * 1_000) {
+  let [ids, notAbove, waits] = [0, 0, 0];
+  let counted = { from: start, ids: 0 };
+  for (;;) {
     const { count, waitMs } = way.take(tag, turnOfIds);
     const at = performance.now();
-    notAbove += way.lookAt(turnOfIds, count);
     ids += count;
-    if (waitMs === 0) {
-      await turn();
-      continue;
+    notAbove += way.lookAt(turnOfIds, count);
+    if (waitMs > 0 && waits++ === 0) counted = { from: at, ids };
+    if (at - start >= seconds * 1_000) {
+      const elapsed = (at - counted.from) / 1_000;
+      return { ids, idsPerSecond: (ids - counted.ids) / elapsed, notAbove, waits };
     }
-    if (waits++ === 0) {
-      idsBefore = ids;
-      countedFrom = at;
-    }
-    await pause(waitMs);
+    if (waitMs > 0) await pause(waitMs);
+    else await turn();
   }
-  const elapsed = (performance.now() - countedFrom) / 1_000;
-  return { ids, idsPerSecond: (ids - idsBefore) / elapsed, notAbove, waits };
 }
 
 if (import.meta.main) {

@@ -52,7 +52,6 @@ export const snowflake: Benchmark = {
       "nodejs-snowflake": () => costOf(idmint, "", "text:nodejs-snowflake", seconds),
       "flake-idgen": () => costOf(idmint, "", "text:flake-idgen", seconds),
     });
-    const ids = ({ idsPerSecond }: MadeHere): number => idsPerSecond;
     return [
       {
         id: "snowflake.limit",
@@ -86,6 +85,8 @@ export const snowflake: Benchmark = {
     ];
   },
 };
+
+const ids = ({ idsPerSecond }: MadeHere): number => idsPerSecond;
 
 /** Makes a tag of a layout, each time another one. */
 function tagsOf(idmint: Idmint): (layout: Partial<SnowflakeLayout>) => Promise<string> {

@@ -16,7 +16,12 @@ import { npmNames } from "./subjects.ts";
 const TIMEOUT_MS = 120_000;
 
 /** Nanoseconds an id, of one subject in a process of its own, on the generator's core. */
-async function costOf(idmint: Idmint, tag: string, name: string, seconds: number): Promise<number> {
+export async function costOf(
+  idmint: Idmint,
+  tag: string,
+  name: string,
+  seconds: number,
+): Promise<number> {
   const args = [name, String(seconds), idmint.address, tag];
   const command = [...cores.generator, ...script("sdk/measure.ts", ...args)];
   await using subject = new Subject(name, command);
@@ -24,7 +29,9 @@ async function costOf(idmint: Idmint, tag: string, name: string, seconds: number
   return (JSON.parse(output.trimEnd().split("\n").at(-1) ?? "") as Cost).ns;
 }
 
-const secondsOf = ({ quick, seconds }: Effort): number => (quick ? 0.1 : Math.min(1, seconds));
+/** Seconds of one such measurement: the figures are of slices of 20 ms, so more of them say no more. */
+export const secondsOf = ({ quick, seconds }: Effort): number =>
+  quick ? 0.1 : Math.min(1, seconds);
 
 function figure(
   name: string,

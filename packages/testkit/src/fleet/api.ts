@@ -101,10 +101,10 @@ export class Api implements Disposable {
     await this.send(this.tags.createTag.bind(this.tags), { tag });
   }
 
-  /** `layout`: its widths; by default that of the server. */
+  /** `layout`: by default, and where its unit or origin are left out, the server's. */
   async createSnowflake(
     name: string,
-    layout?: Partial<Omit<SnowflakeLayout, "timeUnit" | "timeOrigin">>,
+    layout?: Partial<SnowflakeLayout>,
     settings: Partial<Omit<SnowflakeKind, "layout">> = {},
   ): Promise<void> {
     const value = {
