@@ -44,6 +44,10 @@ export interface GeneratorState {
   timeAt: number;
   /** By how much the wall clock is known, and taken, to be behind that time. */
   driftMs: number;
+  /** How far ahead of the wall clock the reservation may begin; further ahead the clock counts as set back. */
+  maxLeadMs: number;
+  /** Whether nothing was made of the reservation yet. */
+  isUntouched: boolean;
 }
 
 /** Both clocks, read at the same moment. */
@@ -99,6 +103,8 @@ export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: numbe
     timeMs: layout.timeOriginMs,
     timeAt: 0,
     driftMs: 0,
+    maxLeadMs: 0,
+    isUntouched: true,
   };
 }
 
@@ -126,10 +132,17 @@ export function takeUp(
   state.lastTick = -1;
   state.limitTick = -1;
   extend(state, reservation.reservedUntilMs);
-  const leadMs = timeOf(layout, state.tick) - reading.wallMs;
+  state.maxLeadMs = maxLeadMs;
+  state.isUntouched = true;
+  begin(state, reading);
+}
+
+/** Time goes on from the beginning of the reservation, or from the wall clock when that is further. */
+function begin(state: GeneratorState, reading: ClockReading): void {
+  const leadMs = timeOf(state.layout, state.tick) - reading.wallMs;
   state.timeMs = reading.wallMs + Math.max(0, leadMs);
   state.timeAt = reading.monotonicMs;
-  state.driftMs = leadMs > 0 && leadMs <= maxLeadMs ? leadMs : 0;
+  state.driftMs = leadMs > 0 && leadMs <= state.maxLeadMs ? leadMs : 0;
 }
 
 /** The registry has reserved more time of the same lease and extension. A reservation never falls. */
@@ -181,6 +194,8 @@ export function look(state: GeneratorState, reading: ClockReading): Verdict {
  */
 function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
   const { layout } = state;
+  // What a clock showed before anything was made by it is nothing to go back from: it may have been set right since.
+  if (state.isUntouched) begin(state, reading);
   const timeMs = Math.max(reading.wallMs, carriedOn(state, reading));
   const driftMs = timeMs - reading.wallMs;
   const stepMs = driftMs - state.driftMs;
@@ -218,6 +233,7 @@ export function leftOfTick(state: GeneratorState): number {
 
 /** Passes over `count` ids of the present tick, at most `leftOfTick`. Invariants 1 and 3. */
 export function pass(state: GeneratorState, count: number): void {
+  state.isUntouched = false;
   state.sequence += count;
   if (state.sequence === powerOf2(state.layout.sequenceBits)) {
     state.tick++;

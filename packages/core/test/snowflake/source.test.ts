@@ -327,6 +327,21 @@ test("a restart with the clock set back by an hour is refused under REFUSE", asy
   expect(Number(error.metadata["drift_ms"])).toBeGreaterThan(3_600_000);
 });
 
+test("after a restart with a clock that was behind, ids come as soon as it is right, ahead of it if need be", async () => {
+  const { world, host } = await hostOf(kindOf(), [], 2_000);
+  host.make(10);
+  host.dead = true;
+  const again = new Host(world, "pod-1", -3_600_000);
+  await world.advance(500);
+  expect(again.make(1)).toBe(0);
+  again.setClock(-2_000);
+  expect(again.make(10)).toBe(10);
+  expect(nextParts(again).tick).toBeGreaterThan(tickAt(SMALL, again.wall() + 2_000));
+  again.stepClock(-20_000);
+  expect(refusalOf(() => again.source.tryNext()).reason).toBe("CLOCK_MOVED_BACKWARDS");
+  expect(world.faults).toEqual([]);
+});
+
 test("who takes a worker id over starts above what was reserved, ahead of the clock", async () => {
   const { world, host } = await hostOf(kindOf(), [], 2_000);
   const made = nextParts(host);
