@@ -1,6 +1,12 @@
-import { IdServiceService, NodeServiceService } from "@idmint/proto";
+import {
+  IdServiceService,
+  NodeServiceService,
+  RenewWorkerLeaseRequest,
+  WorkerServiceService,
+} from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { createSnowflake, lease } from "./snowflake-support.ts";
 import {
   call,
   createTag,
@@ -132,4 +138,38 @@ test("ids on their way when the store is accepted are never issued", async () =>
     expect(seen).not.toContain(id);
     seen.add(id);
   }
+});
+
+test("a store that forgot a lease is refused before its worker id is leased again", async () => {
+  const it = await startTest();
+  await createSnowflake(it, "t");
+  await lease(it, { tag: "t", instance: "first" });
+  const backup = it.store.database.snapshot();
+  const forgotten = await lease(it, { tag: "t", instance: "a" });
+  it.store.database.restore(backup);
+  const refusal = await refusalOf(lease(it, { tag: "t", instance: "b" }));
+  expect(refusal).toMatchObject({ reason: "STORE_EPOCH_CHANGED", metadata: { tag: "t" } });
+  expect(it.events).toContainEqual(expect.objectContaining({ type: "fenced", tag: "t" }));
+  expect(await isFenced(it, "t")).toBe(true);
+  await it.store.accept(0n);
+  await until(async () => !(await isFenced(it, "t")));
+  const next = await lease(it, { tag: "t", instance: "b" });
+  expect(next.notBeforeMs).toBeGreaterThan(forgotten.reservedUntilMs + 60_000n);
+});
+
+test("a store that forgot renewals is refused before the worker id is leased again", async () => {
+  const it = await startTest();
+  await createSnowflake(it, "t");
+  const { workerId, dataCenter, token } = await lease(it, { tag: "t", instance: "a" });
+  const backup = it.store.database.snapshot();
+  const renewal = { tag: "t", workerId, dataCenter, token };
+  for (let renewals = 0; renewals < 3; renewals++) {
+    const request = RenewWorkerLeaseRequest.fromPartial(renewal);
+    const renewed = await call(it.workers, WorkerServiceService.renewWorkerLease, request);
+    renewal.token = renewed.token;
+  }
+  it.store.database.restore(backup);
+  const refusal = await refusalOf(lease(it, { tag: "t", instance: "a" }));
+  expect(refusal.reason).toBe("STORE_EPOCH_CHANGED");
+  expect(await isFenced(it, "t")).toBe(true);
 });

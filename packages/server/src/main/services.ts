@@ -85,7 +85,7 @@ export function createServices(
   const { clocks, makeSource } = createSources(
     config,
     clockParts,
-    { ...common, system, grants, elsewhere, nodeId },
+    { ...common, system, grants, elsewhere, nodeId, onWentBack },
     { poll: () => poll, directory: () => directory },
   );
   const directory = new Directory(

@@ -1,7 +1,7 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
-import { boundedRegistry, unreachableRegistry } from "../service/registries.ts";
+import { boundedRegistry, guardedRegistry, unreachableRegistry } from "../service/registries.ts";
 import { SnowflakeTagSource, type TagRegistry } from "../service/snowflake-source.ts";
 import type { MakeSource } from "../service/sources.ts";
 import type { Clocks } from "./clocks.ts";
@@ -13,6 +13,8 @@ export interface SnowflakesPorts {
   readonly system: System;
   readonly emit: Emit;
   readonly storeTimeoutMs: number;
+  /** The store went back for a tag. */
+  readonly onWentBack: (tag: string, detail: string) => void;
   /** The registry of a tag that has it in Redis; undefined where this server has no Redis. */
   readonly registryInRedis: (tag: Tag) => TagRegistry | undefined;
   readonly clocks: Clocks;
@@ -20,9 +22,9 @@ export interface SnowflakesPorts {
 
 /** How a server makes the sources of tags of kind snowflake. */
 export function createSnowflakes(config: Config, ports: SnowflakesPorts): MakeSource {
-  const { store, system, emit, storeTimeoutMs, registryInRedis } = ports;
+  const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
   const { clock, timers, random, randomToken, wallClock } = system;
-  const inStore = boundedRegistry(store, storeTimeoutMs, timers);
+  const inStore = guardedRegistry(boundedRegistry(store, storeTimeoutMs, timers), onWentBack);
   const registryOf = (tag: Tag): TagRegistry => {
     if (tag.kind.kind === "snowflake" && tag.kind.registry === "STORE") return inStore;
     return registryInRedis(tag) ?? unreachableRegistry(tag.name);

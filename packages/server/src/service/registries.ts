@@ -1,5 +1,6 @@
-import type { Timers, WorkerRegistry } from "@idmint/core";
-import { storeUnavailable, within } from "./call.ts";
+import { IdmintError, type Timers, type WorkerLeaseKey, type WorkerRegistry } from "@idmint/core";
+import { storeUnavailable, storeWentBack, within } from "./call.ts";
+import { TokenGuard } from "./token-guard.ts";
 
 /** A registry each of whose calls settles in bounded time; after that its outcome is unknown. */
 export function boundedRegistry(
@@ -23,4 +24,47 @@ export function unreachableRegistry(tag: string): WorkerRegistry {
     );
   };
   return { leaseWorker: refuse, renewWorker: refuse, releaseWorker: refuse, listWorkers: refuse };
+}
+
+/**
+ * The registry in the store, under its guard. `onWentBack` is told when the store went back for a tag: an answer shows a
+ * token that is not above one that was answered before, or the store says so itself.
+ */
+export function guardedRegistry(
+  registry: WorkerRegistry,
+  onWentBack: (tag: string, detail: string) => void,
+): WorkerRegistry {
+  const guard = new TokenGuard();
+  const asked = async <T>(tag: string, ask: () => Promise<T>): Promise<T> => {
+    try {
+      return await ask();
+    } catch (thrown) {
+      if (thrown instanceof IdmintError && thrown.reason === "STORE_EPOCH_CHANGED")
+        onWentBack(tag, thrown.metadata["detail"] ?? thrown.message);
+      throw thrown;
+    }
+  };
+  const assertAbove = (key: WorkerLeaseKey, begun: number): void => {
+    const seen = guard.admit(key, begun);
+    if (seen === undefined) return;
+    const detail = `worker id ${key.workerId} was answered token ${key.token}, and ${seen} was seen before`;
+    onWentBack(key.tag, detail);
+    throw storeWentBack(detail, key.tag);
+  };
+  return {
+    leaseWorker: async (request) => {
+      const begun = guard.begin();
+      const lease = await asked(request.tag, () => registry.leaseWorker(request));
+      assertAbove({ ...lease, tag: request.tag }, begun);
+      return lease;
+    },
+    renewWorker: async (renewal) => {
+      const begun = guard.begin();
+      const renewed = await asked(renewal.tag, () => registry.renewWorker(renewal));
+      assertAbove({ ...renewal, token: renewed.token }, begun);
+      return renewed;
+    },
+    releaseWorker: (key) => asked(key.tag, () => registry.releaseWorker(key)),
+    listWorkers: (query) => registry.listWorkers(query),
+  };
 }
