@@ -36,7 +36,16 @@ export interface GroupCommitPorts<C extends Committed = Committed> {
 interface Pending<C> {
   readonly resolve: (ids: C) => void;
   readonly reject: (error: IdmintError) => void;
-  readonly cleanUp: () => void;
+  /** The wait ends then, on the clock. */
+  readonly endAtMs: number;
+  /** Undefined when nobody can cancel it. */
+  readonly unwatch: (() => void) | undefined;
+}
+
+/** The one timer of all calls that wait: set for the earliest end, and off while nobody waits. */
+interface Alarm {
+  readonly atMs: number;
+  readonly cancel: () => void;
 }
 
 /**
@@ -47,6 +56,7 @@ export class GroupCommit<C extends Committed = Committed> {
   readonly #state: GroupCommitState;
   readonly #ports: GroupCommitPorts<C>;
   readonly #pending = new Map<number, Pending<C>>();
+  #alarm: Alarm | undefined;
 
   constructor(tag: string, options: GroupCommitOptions, ports: GroupCommitPorts<C>) {
     this.#state = createGroupCommitState(tag, options);
@@ -62,8 +72,10 @@ export class GroupCommit<C extends Committed = Committed> {
     if (call?.signal?.aborted === true) return Promise.reject(cancelled());
     const asked = ask(this.#state, count);
     const { promise, resolve, reject } = Promise.withResolvers<C>();
-    const cleanUp = this.#watch(asked.call, call);
-    this.#pending.set(asked.call, { resolve, reject, cleanUp });
+    const endAtMs = answerBy(this.#ports.clock.now(), call);
+    const unwatch = this.#watch(asked.call, call?.signal);
+    this.#pending.set(asked.call, { resolve, reject, endAtMs, unwatch });
+    this.#wakeAt(endAtMs);
     this.#run(asked.effects);
     return promise;
   }
@@ -88,20 +100,32 @@ export class GroupCommit<C extends Committed = Committed> {
     return unanswered(this.#state) > 0;
   }
 
-  /** Ends the wait of a call shortly before its deadline, or when its caller goes away. */
-  #watch(call: number, patience: Call | undefined): () => void {
-    const now = this.#ports.clock.now();
-    const waitMs = Math.max(0, answerBy(now, patience) - now);
-    const cancelTimer = this.#ports.timers.after(waitMs, () => {
-      this.#give(call, tooLate(this.#state.tag));
-    });
-    const signal: Abort | undefined = patience?.signal;
+  /** Ends the wait of a call when its caller goes away. */
+  #watch(call: number, signal: Abort | undefined): (() => void) | undefined {
+    if (signal === undefined) return undefined;
     const onAbort = (): void => this.#give(call, cancelled());
-    signal?.addEventListener("abort", onAbort, { once: true });
-    return () => {
-      cancelTimer();
-      signal?.removeEventListener("abort", onAbort);
-    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    return () => signal.removeEventListener("abort", onAbort);
+  }
+
+  /** A timer for each call would cost more than all else that a call of a large batch does here. */
+  #wakeAt(atMs: number): void {
+    if (this.#alarm !== undefined && this.#alarm.atMs <= atMs) return;
+    this.#alarm?.cancel();
+    const waitMs = Math.max(0, atMs - this.#ports.clock.now());
+    this.#alarm = { atMs, cancel: this.#ports.timers.after(waitMs, () => this.#endOverdue()) };
+  }
+
+  /** Ends the waits whose time is over, shortly before their deadlines. */
+  #endOverdue(): void {
+    this.#alarm = undefined;
+    const now = this.#ports.clock.now();
+    let nextAtMs = Infinity;
+    for (const [call, { endAtMs }] of this.#pending) {
+      if (endAtMs <= now) this.#give(call, tooLate(this.#state.tag));
+      else nextAtMs = Math.min(nextAtMs, endAtMs);
+    }
+    if (nextAtMs < Infinity) this.#wakeAt(nextAtMs);
   }
 
   /** Ends a wait from this side; the state may not answer it any more. */
@@ -112,7 +136,11 @@ export class GroupCommit<C extends Committed = Committed> {
   #settle(call: number): Pending<C> | undefined {
     const pending = this.#pending.get(call);
     this.#pending.delete(call);
-    pending?.cleanUp();
+    pending?.unwatch?.();
+    if (this.#pending.size === 0) {
+      this.#alarm?.cancel();
+      this.#alarm = undefined;
+    }
     return pending;
   }
 
