@@ -51,6 +51,8 @@ const MAX_LEASES = 4_000;
 /** A lease in use. */
 interface Held {
   kept: KeptLease;
+  /** Which the holder may present: that of its last answer, and the one before, should that answer not have reached it. */
+  tokens: readonly bigint[];
   /** When the registry is to renew it, on the monotonic clock. */
   dueAt: number;
   /** The renewal on its way to the registry; never rejects. */
@@ -135,6 +137,7 @@ export class LeaseKeeper {
     const held = (await this.#resumed(key, registry)) ?? (await this.#leased(registry, request));
     const { kept, lease } = takenUp(held.kept, request.reserveAheadMs, clock.now());
     held.kept = kept;
+    held.tokens = [lease.token];
     this.#held.set(key, held);
     if (!this.#tags.has(tag.name)) this.#tags.set(tag.name, tag);
     this.#observe(tag);
@@ -147,7 +150,7 @@ export class LeaseKeeper {
     const asked = { ...request, reserveAheadMs: KEPT_RESERVE_AHEAD_MS };
     const kept = keptLease(request, await registry.leaseWorker(asked), clock.now());
     const dueAt = clock.now() + RENEW_EVERY_MS;
-    return { kept, dueAt, inFlight: undefined, refusal: undefined };
+    return { kept, tokens: [], dueAt, inFlight: undefined, refusal: undefined };
   }
 
   /**
@@ -192,6 +195,7 @@ export class LeaseKeeper {
       this.#held.delete(keyOf(held.kept));
       throw held.refusal;
     }
+    held.tokens = [renewal.token, held.kept.token];
     const answer = answerOf(held.kept, clock.now());
     await this.#write();
     return answer;
@@ -229,11 +233,15 @@ export class LeaseKeeper {
     }
   }
 
-  #holding({ tag, dataCenter, workerId }: WorkerRenewal): Held | undefined {
+  /**
+   * The lease that a holder presents a token of. By the worker id alone it may be another holder's: of a backup, say, that
+   * was leased the worker id when this one's lease had ended.
+   */
+  #holding({ tag, dataCenter, workerId, token }: WorkerRenewal): Held | undefined {
     for (const held of this.#held.values()) {
       const { kept } = held;
       if (kept.tag !== tag || kept.dataCenter !== dataCenter) continue;
-      if (kept.workerId === workerId) return held;
+      if (kept.workerId === workerId && held.tokens.includes(token)) return held;
     }
     return undefined;
   }
@@ -278,7 +286,7 @@ export class LeaseKeeper {
 
 function heldOf(kept: KeptLease | undefined): Held | undefined {
   if (kept === undefined) return undefined;
-  return { kept, dueAt: -Infinity, inFlight: undefined, refusal: undefined };
+  return { kept, tokens: [], dueAt: -Infinity, inFlight: undefined, refusal: undefined };
 }
 
 function refusalOf({ refusal }: Held): IdmintError | undefined {

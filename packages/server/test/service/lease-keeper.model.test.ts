@@ -1,6 +1,7 @@
-import type { ClockPolicy } from "@idmint/core";
+import type { ClockPolicy, WorkerLease } from "@idmint/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { LeaseKeeper, type LeaseRegistry } from "../../src/service/lease-keeper.ts";
 import { KeptHost, KeptWorld, type Network } from "./kept-world.ts";
 
 type Step =
@@ -178,4 +179,45 @@ test("a clock that jumps within the minute is not believed", async () => {
   host.offsetMs = 0;
   await world.advance(2_000);
   expect(host.make(5)).toBe(5);
+});
+
+test("a holder is answered of its own lease only, though a backup leased its worker id meanwhile", async () => {
+  const world = new KeptWorld();
+  const keeper = new LeaseKeeper({
+    file: { found: undefined, write: async () => undefined },
+    clock: { now: () => world.now },
+    timers: { after: (ms, run) => world.after(ms, run) },
+    wallClock: () => world.time,
+    incarnation: () => "one",
+    emit: () => undefined,
+  });
+  const registry = keeper.registryOf(world.tag, world.registry);
+  const answered = async <T>(call: Promise<T>): Promise<T> => {
+    await Promise.all([call.catch(() => undefined), world.advance(50)]);
+    return call;
+  };
+  const lease = (instance: string, of: LeaseRegistry = registry): Promise<WorkerLease> =>
+    answered(of.leaseWorker({ tag: "t", instance, dataCenter: undefined, reserveAheadMs: 3_000 }));
+  const renew = ({ workerId, token, extension }: WorkerLease) => {
+    const rest = { reserveUntilMs: world.time + 3_000, reserveAheadMs: 3_000 };
+    return answered(
+      registry.renewWorker({ tag: "t", dataCenter: 0, workerId, token, extension, ...rest }),
+    );
+  };
+  const first = await lease("a");
+  await lease("b", world.registry);
+  // Nobody renews for longer than the minute that is reserved.
+  await world.advance(75_000);
+  const backup = await lease("a#1");
+  expect(backup).toMatchObject({ workerId: first.workerId });
+  const own = await renew(backup);
+  expect(own.reservedUntilMs).toBeGreaterThan(world.time);
+  for (let renewals = 0; renewals < 3; renewals++) {
+    const reservedMs = await renew(first).then(
+      ({ reservedUntilMs }) => reservedUntilMs,
+      () => 0,
+    );
+    expect(reservedMs).toBeLessThan(backup.notBeforeMs);
+  }
+  expect((await renew({ ...backup, ...own })).reservedUntilMs).toBeGreaterThan(world.time);
 });
