@@ -1,4 +1,11 @@
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type KeptContents, type KeptLease, SNOWFLAKE_PRESETS, type Tag } from "@idmint/core";
@@ -113,13 +120,32 @@ test("a copy says nothing, beside its original's lock or without it", async () =
   expect(await opened(other)).toMatchObject({ found: undefined, ignored: "it is a copy" });
 });
 
-test("a file from before the machine was started, of another release, or spoiled, says nothing", () => {
-  const origin = { boot: "this", lock: "1/2/3" };
+test("an older file that was put back in its place says nothing", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  await first.write({ ...contents, leases: [{ ...lease, usedUntilMs: lease.usedUntilMs - 1 }] });
+  copyFileSync(file, `${file}.backup`);
+  await first.write(contents);
+  await first.close();
+  copyFileSync(`${file}.backup`, file);
+  const second = await opened(file);
+  expect(second).toMatchObject({ found: undefined, ignored: "it is a copy" });
+  await second.write(contents);
+  await second.close();
+  renameSync(`${file}.backup`, file);
+  expect(await opened(file)).toMatchObject({ found: undefined, ignored: "it is a copy" });
+});
+
+test("a file from before the machine was started, of another place or release, or spoiled, says nothing", () => {
+  const origin = { boot: "this", lock: "1/2/3", file: "1/4/5" };
   const text = textOf(contents, origin, 0);
   expect(contentsFrom(text, origin, 0)).toEqual({ found: contents });
   expect(contentsFrom(text, { ...origin, boot: "that" }, 0)).toEqual({
     ignored: "it is of another machine, or from before this one was started",
   });
+  for (const other of [{ lock: "1/2/4" }, { file: "1/5/6" }]) {
+    expect(contentsFrom(text, { ...origin, ...other }, 0)).toEqual({ ignored: "it is a copy" });
+  }
   expect(contentsFrom(text.replace('"workerId":5', '"workerId":6'), origin, 0)).toEqual({
     ignored: "it is spoiled",
   });

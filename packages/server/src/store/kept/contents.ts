@@ -2,10 +2,11 @@ import { createHash } from "node:crypto";
 import type { KeptContents, KeptLease, Tag } from "@idmint/core";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 
-/** Which run of which machine wrote a file, and under which lock: by these a copy of it is known. */
+/** Which run of which machine wrote a file, under which lock, and as which file: by these a copy of it is known. */
 export interface Origin {
   readonly boot: string;
   readonly lock: string;
+  readonly file: string;
 }
 
 const FORMAT = "idmint worker cache 1";
@@ -47,11 +48,12 @@ export function contentsFrom(
   try {
     const fields = JSON.parse(body) as Fields;
     if (fields["format"] !== FORMAT) return { ignored: "it is of another release" };
-    const { boot, lock } = fields["origin"] as Fields;
+    const { boot, lock, file } = fields["origin"] as Fields;
     if (boot !== origin.boot) {
       return { ignored: "it is of another machine, or from before this one was started" };
     }
     if (lock !== origin.lock) return { ignored: "it is a copy" };
+    if (file !== origin.file) return { ignored: "it is a copy" };
     return {
       found: {
         reportedMs: Number(fields["reportedMs"]),

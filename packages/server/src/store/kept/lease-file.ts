@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { open, readFile, rename } from "node:fs/promises";
+import { type FileHandle, open, rename } from "node:fs/promises";
 import path from "node:path";
 import {
   type Clock,
@@ -32,8 +32,9 @@ export interface OpenLeaseFile extends LeaseFile {
  * INVARIANTS
  * 1. Whoever has it open is the only one on this machine: a lock of the kernel, on the file `….lock` beside it, is held
  *    until the process ends, whatever ends it.
- * 2. What is found was written under that same lock in this run of this machine. A file that was copied to another place
- *    or machine, or that is from before the machine was started anew, says nothing: others may have used its time.
+ * 2. What is found was written under that same lock in this run of this machine, as the very file that is found. A file that
+ *    was copied to another place or machine, an older one that was put back in its place, or one from before the machine was
+ *    started anew, says nothing: its time may have been used, by others or by a later life.
  * 3. The file is replaced by a whole one; `write` fulfils when that and its name are on the disk.
  * 4. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
  */
@@ -41,7 +42,7 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
   const name = path.resolve(file);
   const boot = bootId();
   const lock = locked(name);
-  const origin: Origin = { boot, lock: lock.identity };
+  const origin = { boot, lock: lock.identity };
   let isOpen = true;
   let writing = Promise.resolve();
   // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
@@ -52,7 +53,7 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
     ignored: "ignored" in read ? read.ignored : undefined,
     write: async (contents) => {
       if (!isOpen) throw new Error("the file is closed");
-      const written = replace(name, textOf(contents, origin, offsetMs));
+      const written = replace(name, (at) => textOf(contents, { ...origin, file: at }, offsetMs));
       writing = written.catch(() => undefined);
       await written;
     },
@@ -101,25 +102,35 @@ function locked(name: string): Lock {
 
 async function readContents(
   name: string,
-  origin: Origin,
+  origin: Omit<Origin, "file">,
   offsetMs: number,
 ): Promise<{ readonly found: KeptContents | undefined } | { readonly ignored: string }> {
-  let text: string;
+  let file: FileHandle | undefined;
   try {
-    text = await readFile(name, "utf8");
+    file = await open(name, "r");
+    // Of the opened file, so that what is read is what is named.
+    const its = { ...origin, file: await identityOf(file) };
+    return contentsFrom(await file.readFile("utf8"), its, offsetMs);
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     return isAbsent ? { found: undefined } : { ignored: "it cannot be read" };
+  } finally {
+    await file?.close();
   }
-  return contentsFrom(text, origin, offsetMs);
+}
+
+/** Names a file wherever it is moved; a copy has another name. */
+async function identityOf(file: FileHandle): Promise<string> {
+  const { dev, ino, birthtimeNs } = await file.stat({ bigint: true });
+  return `${dev}/${ino}/${birthtimeNs}`;
 }
 
 /** Invariant 3. */
-async function replace(name: string, text: string): Promise<void> {
+async function replace(name: string, textFor: (file: string) => string): Promise<void> {
   const next = `${name}.next`;
   const file = await open(next, "w", 0o600);
   try {
-    await file.writeFile(text);
+    await file.writeFile(textFor(await identityOf(file)));
     await file.datasync();
   } finally {
     await file.close();
