@@ -169,6 +169,9 @@ export function callFailed(
   state.dueAt = now + backoffMs(state.failures, random);
   if (error.retryable || error.code === "DEADLINE_EXCEEDED" || error.code === "CANCELLED")
     return [];
+  // Invariant 4. A registry that is overloaded, or fails, judges no lease.
+  if (state.held !== undefined && (error.reason === "OVERLOADED" || error.code === "INTERNAL"))
+    return [];
   // Told that the lease is lost: the next one is asked for at once, the first time.
   if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
   state.held = undefined;

@@ -161,6 +161,25 @@ test.each(["TAG_PAUSED", "TAG_NOT_FOUND", "STORE_EPOCH_CHANGED", "WORKER_IDS_EXH
   },
 );
 
+test.each(["OVERLOADED", "INTERNAL"] as const)(
+  "%s says nothing of a lease: it is kept to its end, and renewed later",
+  (reason) => {
+    const state = held();
+    callDue(state, 2_000, demand);
+    const error = failure(reason);
+    expect(callFailed(state, 2, error, 2_000, half)).toEqual([]);
+    expect(state.error).toBe(error);
+    expect(callDue(state, 2_000, demand)).toEqual([]);
+    expect(callDue(state, 4_000, demand)).toMatchObject([
+      { type: "renew", renewal: { token: 1n } },
+    ]);
+    // Who has none is told why.
+    const fresh = createLeaseState(options);
+    callDue(fresh, 0, demand);
+    expect(callFailed(fresh, 1, error, 0, half)).toEqual([{ type: "give-up", error }]);
+  },
+);
+
 test("who waits makes the next call come sooner, a tenth of a second after the one before", () => {
   const state = held();
   callDue(state, 2_000, demand);
