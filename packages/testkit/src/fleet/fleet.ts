@@ -179,16 +179,18 @@ export class Fleet implements AsyncDisposable {
     return stdout;
   }
 
-  /** Starts a process of callers; their records are kept. */
+  /** Starts a process of callers, with further variables in its environment; their records are kept. */
   async startCallers(
     kind: keyof typeof LOAD_SCRIPTS,
     load: Omit<LoadConfig, "addresses" | "file"> & { readonly addresses?: readonly string[] },
+    env: Readonly<Record<string, string>> = {},
   ): Promise<Child> {
     const at = this.#records.length;
     const file = path.join(this.folder, `${at}.${kind}.ids`);
     const config: LoadConfig = { addresses: this.addresses, ...load, file };
     const script = path.join(import.meta.dirname, LOAD_SCRIPTS[kind]);
-    const child = new Child(script, [JSON.stringify(config)], { name: `${kind} callers ${at}` });
+    const name = `${kind} callers ${at}`;
+    const child = new Child(script, [JSON.stringify(config)], { name, env });
     this.#callers.push(child);
     this.#records.push(file);
     await child.waitForOutput("started");

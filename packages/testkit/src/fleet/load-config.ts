@@ -11,6 +11,11 @@ export interface LoadConfig {
   readonly min?: number;
   readonly max?: number;
   readonly rpcDeadlineMs?: number;
+  /**
+   * For the SDK: names under which worker ids are leased. Each is a client of its own that does all activities, and one
+   * stream. Default: one client, in which each activity is a stream.
+   */
+  readonly instances?: readonly string[];
 }
 
 /** One caller: a stream of its own in the records. */

@@ -1,34 +1,39 @@
 // A process that mints by the SDK: node -C idmint-source load-sdk.ts '<LoadConfig as JSON>'.
-import { createIdClient, IdmintError, type IdTag } from "@idmint/client";
+import { createIdClient, type IdClient, IdmintError, type IdTag } from "@idmint/client";
 import { answered, configOf, pace, refused, runUntilTold } from "./load.ts";
 import type { Activity } from "./load-config.ts";
 import { Recorder } from "./record.ts";
 
 const config = configOf(process.argv);
-const { addresses, deadlineMs, min = 100, max = min, rpcDeadlineMs = 2_000 } = config;
+const { addresses, deadlineMs, min = 100, max = min, rpcDeadlineMs = 2_000, instances } = config;
 const recorder = new Recorder(config.file);
 /** Streams from here on are what the SDK itself lost, not a caller. */
-const SDK_STREAM = config.activities.length;
+const SDK_STREAM = instances?.length ?? config.activities.length;
 const largestTake = Math.max(...config.activities.map(({ count = 1 }) => count));
 const largestLoad = Math.max(max, largestTake);
 
-const client = createIdClient({
-  addresses,
-  deadlineMs,
-  rpcDeadlineMs,
-  min,
-  max,
-  onEvent: (event) => {
-    // Whatever the SDK was granted and will not issue, and whatever it may have been granted without being told.
-    if (event.type === "endpoint-failed") recorder.askedInVain(SDK_STREAM, largestLoad);
-    if (event.type === "wasted") recorder.askedInVain(SDK_STREAM, event.count);
-    if (event.type === "release-failed") recorder.askedInVain(SDK_STREAM, event.unusedCount);
-    if (event.type === "released" && event.reclaimedCount < event.unusedCount) {
-      recorder.askedInVain(SDK_STREAM, event.unusedCount - event.reclaimedCount);
-    }
-  },
-});
-const tag = client.tag(config.tag);
+function clientOf(instance: string | undefined): IdClient {
+  return createIdClient({
+    addresses,
+    deadlineMs,
+    rpcDeadlineMs,
+    min,
+    max,
+    worker: instance === undefined ? {} : { instance },
+    onEvent: (event) => {
+      // Whatever the SDK was granted and will not issue, and whatever it may have been granted without being told.
+      if (event.type === "endpoint-failed") recorder.askedInVain(SDK_STREAM, largestLoad);
+      if (event.type === "wasted") recorder.askedInVain(SDK_STREAM, event.count);
+      if (event.type === "release-failed") recorder.askedInVain(SDK_STREAM, event.unusedCount);
+      if (event.type === "released" && event.reclaimedCount < event.unusedCount) {
+        recorder.askedInVain(SDK_STREAM, event.unusedCount - event.reclaimedCount);
+      }
+    },
+  });
+}
+
+const clients = (instances ?? [undefined]).map(clientOf);
+const tags = clients.map((client) => client.tag(config.tag));
 
 /** One call, recorded in the turn in which its ids arrived. */
 async function mint(stream: number, { kind, count = 1 }: Activity, from: IdTag): Promise<void> {
@@ -52,21 +57,26 @@ async function mint(stream: number, { kind, count = 1 }: Activity, from: IdTag):
   }
 }
 
-// As the documentation advises to all who ask synchronously. When it fails, the calls will say why.
-await tag.warm().catch(() => undefined);
-const callers = config.activities.map((activity, stream) =>
-  pace(activity, async () => {
-    try {
-      await mint(stream, activity, tag);
-      answered();
-    } catch (thrown) {
-      // The ids of a call that the SDK refused are still the SDK's.
-      if (!(thrown instanceof IdmintError)) throw thrown;
-      refused(thrown);
-    }
+// As the documentation advises to all who ask synchronously. When it fails, the calls will say why. Those who have names
+// are looked at from their first call on.
+if (instances === undefined)
+  await Promise.all(tags.map((tag) => tag.warm().catch(() => undefined)));
+const callers = tags.flatMap((tag, client) =>
+  config.activities.map((activity, at) => {
+    const stream = instances === undefined ? at : client;
+    return pace(activity, async () => {
+      try {
+        await mint(stream, activity, tag);
+        answered();
+      } catch (thrown) {
+        // The ids of a call that the SDK refused are still the SDK's.
+        if (!(thrown instanceof IdmintError)) throw thrown;
+        refused(thrown);
+      }
+    });
   }),
 );
 await runUntilTold(callers, async () => {
-  await client.close();
+  await Promise.all(clients.map((client) => client.close()));
   recorder.close();
 });

@@ -42,9 +42,10 @@ export function answered(): void {
   if (answers.count++ === 0) process.stdout.write("first answer\n");
 }
 
-/** Counts a refusal. */
+/** Counts a refusal; the first for each reason is told at once. */
 export function refused(error: IdmintError, detail = ""): void {
   const name = `${error.code} ${error.reason}`;
+  if (!errors.has(name)) process.stdout.write(`refused ${name}\n`);
   errors.set(name, (errors.get(name) ?? 0) + 1);
   if (samples.length < MAX_SAMPLES) {
     samples.push(`${new Date().toISOString()} ${error.message} ${detail}`);

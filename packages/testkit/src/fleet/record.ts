@@ -72,12 +72,15 @@ export class Recorder {
 
 const RECORDS_PER_READ = 2_048;
 
-/** The records of a file, in the order they were written; a torn one at the end is left out. */
-export function* readRecords(path: string): Generator<Received, void, undefined> {
+/**
+ * The records of a file from a byte at which one begins, in the order they were written; a torn one at the end is left
+ * out.
+ */
+export function* readRecords(path: string, from = 0): Generator<Received, void, undefined> {
   const file = openSync(path, "r");
   try {
     const chunk = Buffer.alloc(RECORDS_PER_READ * RECORD_BYTES);
-    for (let position = 0; ;) {
+    for (let position = from; ;) {
       const length = readSync(file, chunk, 0, chunk.length, position);
       const whole = length - (length % RECORD_BYTES);
       for (let at = 0; at < whole; at += RECORD_BYTES) yield decode(chunk, at);
