@@ -54,7 +54,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
   // Again over what is there: nothing is made anew, no id comes twice.
   const second = await startDev({ flags });
   onTestFinished(() => second.server.close());
-  expect(await generateId(clientsOf(second.server.grpcAddress), "demo")).toEqual({
+  expect(await generateId(clientsOf(second.server.grpcAddress), "demo")).toMatchObject({
     id: 2n,
     epoch: 1n,
   });
