@@ -255,13 +255,26 @@ async function drawIfAllowed(server: FleetServer, count: number, issued: Issued)
 /** What pg_dump writes: the rows of all tables, as text that any version reads. */
 async function dump(database: TestDatabase): Promise<ReadonlyMap<string, string>> {
   const tables = new Map<string, string>();
-  for (const table of ["migration", "store", "tag"]) {
+  const named = await database.query(
+    "SELECT tablename FROM pg_tables WHERE schemaname = 'idmint' ORDER BY tablename",
+  );
+  for (const { tablename } of named) {
+    const table = String(tablename);
     const [row] = await database.query(
       `SELECT coalesce(json_agg(to_json(t)), '[]')::text AS rows FROM idmint.${table} AS t`,
     );
     tables.set(table, String(row?.["rows"]));
   }
   return tables;
+}
+
+/** What pg_dump writes: the functions, to be made again. */
+async function dumpFunctions(database: TestDatabase): Promise<string> {
+  const rows = await database.query(
+    `SELECT pg_get_functiondef(oid) AS definition FROM pg_proc
+    WHERE pronamespace = 'idmint'::regnamespace`,
+  );
+  return rows.map(({ definition }) => `${String(definition)};`).join("\n");
 }
 
 /** What loading a dump does: other transactions write the same rows. */
@@ -282,7 +295,8 @@ const POSTGRES_WAYS: Readonly<Record<string, (database: TestDatabase) => Promise
       },
       restore: async () => {
         await database.query(
-          `BEGIN; TRUNCATE idmint.migration, idmint.store, idmint.tag; ${load(tables)}; COMMIT`,
+          `BEGIN; TRUNCATE ${[...tables.keys()].map((table) => `idmint.${table}`).join(", ")};
+          ${load(tables)}; COMMIT`,
         );
       },
     };
@@ -300,9 +314,11 @@ const POSTGRES_WAYS: Readonly<Record<string, (database: TestDatabase) => Promise
   },
   "its schema dropped and made again from a dump": async (database) => {
     let tables: ReadonlyMap<string, string>;
+    let functions: string;
     return {
       backUp: async () => {
         tables = await dump(database);
+        functions = await dumpFunctions(database);
       },
       restore: async () => {
         // What the dump has of the tables is what they are now.
@@ -312,7 +328,7 @@ const POSTGRES_WAYS: Readonly<Record<string, (database: TestDatabase) => Promise
         );
         await database.query(
           `BEGIN; CREATE SCHEMA made; ${like.join("; ")}; DROP SCHEMA idmint CASCADE;
-          ALTER SCHEMA made RENAME TO idmint; ${load(tables)}; COMMIT`,
+          ALTER SCHEMA made RENAME TO idmint; ${functions} ${load(tables)}; COMMIT`,
         );
       },
     };
