@@ -151,6 +151,11 @@ export interface WorkerLeaseRequest {
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds; 1,000 … 60,000. */
   readonly reserveAheadMs: number;
+  /**
+   * Epoch of the tag's record by whose layout ids will be made; with a tag in another one nothing is leased
+   * (SEGMENT_NOT_READY). Undefined: whichever it is in.
+   */
+  readonly epoch?: bigint;
 }
 
 /** Which worker id of a tag, and the token of the last answer about it. */
@@ -217,7 +222,8 @@ export interface Worker {
  *    reserved only grows: the pair (extension, reservedUntilMs) of a row never falls, and no row is ever removed.
  * 2. A reservation is raised only for who presents the row's token, and each such answer has another token. So of two
  *    who hold the same token, by whatever accident, at most one gets further.
- * 3. The first lease of a tag makes its layout immutable: it raises the tag's version where that is 0.
+ * 3. The first lease of a tag makes its layout immutable: it raises the tag's version where that is 0. A layout that is
+ *    changed before that is of another epoch, so a lease that names its epoch is never used with another layout.
  *
  * An unknown outcome rejects with STORE_UNAVAILABLE; the token may be used up then.
  */

@@ -2,6 +2,7 @@ import { decode, SNOWFLAKE_PRESETS } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   DecodeIdRequest,
+  DeleteTagRequest,
   IdServiceService,
   ListWorkersRequest,
   PauseTagRequest,
@@ -273,3 +274,49 @@ test("settings that may change do, and the layout until the first lease", async 
   const refused = await refusalOf(update({}, "snowflake.layout"));
   expect(refused.reason).toBe("FIELD_IMMUTABLE");
 });
+
+test.each(["changed", "made again"] as const)(
+  "nothing is made or leased by the old layout of a tag that was %s, before that is heard of",
+  async (how) => {
+    const { servers } = await startServers(2);
+    const [one, two] = servers;
+    if (one === undefined || two === undefined) throw new Error("two servers");
+    await createSnowflake(two, "t", {
+      layout: { timeBits: 41, workerBits: 10, sequenceBits: 12 },
+    });
+    // One knows the tag, and hears no more of it.
+    const allocate = AllocateSegmentRequest.fromPartial({ tag: "t", count: 1 });
+    await refusalOf(call(one.ids, IdServiceService.allocateSegment, allocate));
+    one.store.faults = {
+      before: (operation) => (operation === "changes" ? storeIsDown() : undefined),
+    };
+    const layout = { timeBits: 41, workerBits: 12, sequenceBits: 10 };
+    if (how === "changed") {
+      const tag = { name: "t", kind: { $case: "snowflake" as const, value: { layout } } };
+      const request = UpdateTagRequest.fromPartial({ tag, updateMask: ["snowflake.layout"] });
+      await call(two.tags, TagServiceService.updateTag, request);
+    } else {
+      await call(
+        two.tags,
+        TagServiceService.deleteTag,
+        DeleteTagRequest.fromPartial({ name: "t" }),
+      );
+      await createSnowflake(two, "t", { layout });
+    }
+    expect((await refusalOf(lease(one, { tag: "t", instance: "a" }))).code).toBe("UNAVAILABLE");
+    expect((await refusalOf(takeIds(one, "t", 1, 400))).code).toBe("UNAVAILABLE");
+    const ids = await takeIds(two, "t", 1_000);
+    one.store.faults = {};
+    await until(async () => {
+      const taken: bigint[] = await takeIds(one, "t", 4_000, 400).catch(() => []);
+      ids.push(...taken);
+      return taken.length > 0;
+    }, 5_000);
+    const leased = await lease(one, { tag: "t", instance: "a" });
+    expect(leased.snowflake?.layout).toMatchObject(layout);
+    for (let round = 0; round < 10; round++) {
+      ids.push(...(await Promise.all([takeIds(one, "t", 900), takeIds(two, "t", 900)])).flat());
+    }
+    expect(new Set(ids).size).toBe(ids.length);
+  },
+);

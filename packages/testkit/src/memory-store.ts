@@ -253,7 +253,10 @@ export class MemoryStore implements Store, AcceptStore {
         ...change.texts,
         description: change.description ?? row.description,
       };
-      return this.#change({ ...next, floor: isUnissued ? firstIdOf(next.kind) - 1n : row.floor });
+      const isOther = !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(next));
+      const epoch = row.epoch + (isOther && next.kind.kind === "snowflake" ? 1n : 0n);
+      const floor = isUnissued ? firstIdOf(next.kind) - 1n : row.floor;
+      return this.#change({ ...next, epoch, floor });
     });
   }
 

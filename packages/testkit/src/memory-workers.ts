@@ -28,6 +28,9 @@ const MAX_LOST_LEAD_MS = 370_000;
 export function leaseWorker(database: MemoryDatabase, request: WorkerLeaseRequest): WorkerLease {
   const { tag, instance } = request;
   const { row, kind, closedUntilMs } = poolOf(database, tag);
+  if ((request.epoch ?? row.epoch) !== row.epoch) {
+    throw new IdmintError("SEGMENT_NOT_READY", `tag "${tag}" is in epoch ${row.epoch}`);
+  }
   const dataCenter = dataCenterOf(kind, request.dataCenter);
   const nowMs = database.now();
   const rows = workersOf(database, tag).filter((worker) => worker.dataCenter === dataCenter);

@@ -378,6 +378,29 @@ function tagCases(suite: WorkerSuite): void {
     expect(await reasonOf(registry.updateTag("t", back, undefined))).toBe("FIELD_IMMUTABLE");
   });
 
+  suite(
+    "a change of the layout begins an epoch, and nothing is leased in another",
+    async (r, h) => {
+      const { epoch } = await r.createTag(snowflakeOf("t", h));
+      const { order, ceiling, kind } = snowflakeOf("t", h, { workerBits: 5 });
+      const settings = { order, ceiling, kind };
+      const changed = await r.updateTag("t", { settings, onlyIfUnissued: false }, undefined);
+      expect(changed.epoch).toBe(epoch + 1n);
+      const old = leaseOf("a", { epoch });
+      expect(await reasonOf(r.leaseWorker(old))).toBe("SEGMENT_NOT_READY");
+      const other = {
+        settings: { order, ceiling, kind: { ...kind, clockWaitMs: 9 } as typeof kind },
+      };
+      expect(await r.updateTag("t", { ...other, onlyIfUnissued: false }, undefined)).toMatchObject({
+        epoch: changed.epoch,
+        version: 0n,
+      });
+      const lease = await r.leaseWorker(leaseOf("a", { epoch: changed.epoch }));
+      expect(lease.epoch).toBe(changed.epoch);
+      expect(await reasonOf(r.leaseWorker(old))).toBe("SEGMENT_NOT_READY");
+    },
+  );
+
   suite("a tag made over a tombstone goes on above all that was reserved", async (registry, h) => {
     await registry.createTag(snowflakeOf("t", h));
     const lease = await registry.leaseWorker(leaseOf("a"));

@@ -3,12 +3,13 @@ import { type CountingPlace, IdmintError, type Tag, type TagKind } from "@idmint
 /** Where a tag counts and up to where it may, from one reading of its row. */
 export interface TagPlace extends CountingPlace {
   readonly floor: bigint;
+  readonly epoch: bigint;
 }
 
 /** WRONG_KIND for a tag that does not count in Redis. */
-export function placeOf({ name, kind, generation, floor }: Tag): TagPlace {
+export function placeOf({ name, kind, generation, floor, epoch }: Tag): TagPlace {
   const shard = shardOfKind(kind);
-  if (shard !== undefined) return { shard, generation, floor };
+  if (shard !== undefined) return { shard, generation, floor, epoch };
   throw new IdmintError("WRONG_KIND", `tag "${name}" does not count in Redis`, {
     metadata: { tag: name, kind: kind.kind },
   });

@@ -4,7 +4,7 @@ import { storeUnavailable } from "./call.ts";
 
 export interface RedisRaisePorts {
   readonly shard: (name: string) => RedisShard | undefined;
-  readonly raises: Raises;
+  readonly raises: Pick<Raises, "raise">;
   readonly readPlace: (
     tag: string,
   ) => Promise<{ readonly generation: bigint; readonly floor: bigint }>;

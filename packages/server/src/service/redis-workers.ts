@@ -7,6 +7,7 @@ import {
   type RedisWorkers,
   type RedisWorkersAnswer,
   type RenewedWorkerLease,
+  segmentNotReady,
   type SnowflakeKind,
   type SnowflakeLayout,
   type Tag,
@@ -37,6 +38,8 @@ const EXTEND_BELOW_MS = 1_000;
 const MAX_EXTENSIONS = 3;
 /** Calls that may wait for their turn. */
 const MAX_WAITING = 10_000;
+/** When a newer record of the tag can have been heard of. */
+const RETRY_AFTER_MS = 100;
 
 /** One question to Redis, under a generation, by a caller that has seen so many changes. */
 type Question = (
@@ -44,15 +47,19 @@ type Question = (
   under: { readonly generation: bigint; readonly seen: number },
 ) => Promise<RedisWorkersAnswer>;
 type Answer = Exclude<RedisWorkersAnswer, RedisDoubt>;
+type RaiseWish = Parameters<RedisCounterPorts["raises"]["raise"]>[0];
 type Done = Extract<Answer, { readonly status: "done" }>;
 
 /**
  * The worker ids of one tag whose registry is in Redis. Questions are asked one after the other.
  *
- * INVARIANT: Redis reserves no time past a limit, which it gets for one generation only, after the store has raised the
- * tag's floor to all ids of that time. A Redis that is empty, older, another one after a fail-over, or in doubt in any other
- * way is given a new generation first, in which all leases reserve times above that floor. So whatever it forgot, of two
- * leases no time of the same worker id is the same, and no clock needs to be right for that.
+ * INVARIANTS
+ * - Redis reserves no time past a limit, which it gets for one generation only, after the store has raised the
+ *   tag's floor to all ids of that time. A Redis that is empty, older, another one after a fail-over, or in doubt in any other
+ *   way is given a new generation first, in which all leases reserve times above that floor. So whatever it forgot, of two
+ *   leases no time of the same worker id is the same, and no clock needs to be right for that.
+ * - Times and floors are of the layout that the tag's row has. A tag is begun in Redis by a raise, which makes its layout
+ *   immutable; whoever has an older record is told by its epoch, since it knows no generation of Redis without asking the row.
  */
 export class RedisWorkerRegistry implements WorkerRegistry {
   readonly #name: string;
@@ -77,20 +84,23 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     this.#kind = kindOf(tag);
     this.#ceiling = ceiling;
     this.#epoch = epoch;
-    this.#raise = new RedisRaise(name, ports);
+    const raises = {
+      raise: async (wish: RaiseWish) => this.#present(await ports.raises.raise(wish)),
+    };
+    this.#raise = new RedisRaise(name, { ...ports, raises });
     this.#agreement = new RedisAgreement<Question, Answer>(name, placeOf(tag), {
       ...ports,
       ask: (shard, generation, question) => this.#asked(shard.workers, generation, question),
       // The limit is raised by the first question, when Redis has told its clock.
       raise: (_question, generationFrom) =>
-        ports.raises.raise({
+        raises.raise({
           tag: name,
           by: 0n,
           atLeast: 0n,
           newGeneration: true,
           generationFrom,
         }),
-      readPlace: () => ports.readPlace(name),
+      readPlace: async () => this.#present(await ports.readPlace(name)),
       seed: (shard, { generation, before, floor }, doubt) => {
         const { layout } = this.#kind;
         const afterMs = lastMsAtOrBelow(layout, before);
@@ -116,7 +126,8 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   }
 
   async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
-    const { tag, instance, reserveAheadMs } = request;
+    const { tag, instance, reserveAheadMs, epoch = this.#epoch } = request;
+    if (epoch !== this.#epoch) throw segmentNotReady(tag, RETRY_AFTER_MS);
     const dataCenter = dataCenterOf(this.#kind, request.dataCenter);
     const workerIds = 2 ** this.#kind.layout.workerBits;
     const wish = { tag, dataCenter, instance, reserveAheadMs, workerIds };
@@ -198,6 +209,12 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const atLeast = floor < this.#ceiling ? floor : this.#ceiling;
     const { shard } = this.#agreement.place;
     await this.#raise.reservation(shard, atLeast, (raised) => limitOf(layout, raised));
+  }
+
+  /** What the row says, unless it is of another epoch than the record that is known here. */
+  #present<Answer extends { readonly epoch: bigint }>(answer: Answer): Answer {
+    if (answer.epoch > this.#epoch) throw segmentNotReady(this.#name, RETRY_AFTER_MS);
+    return answer;
   }
 
   #renewed({

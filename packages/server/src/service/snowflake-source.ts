@@ -65,8 +65,8 @@ const RETRY_AFTER_MS = 100;
  * The ids of one snowflake tag on this server: made in memory, under a lease that begins with the first call.
  *
  * INVARIANTS
- * - Ids are made only while nothing fences the tag, under a lease that was asked for in the highest epoch seen: a higher
- *   epoch, and every fence, ends the lease at once.
+ * - Ids are made only while nothing fences the tag, by the newest record seen and under a lease of that record's epoch: a
+ *   higher epoch, and every fence, ends the lease at once; a registry in which the tag is in another epoch leases nothing.
  * - What is reserved for a lease that ended is never used again here: the next one starts above it.
  */
 export class SnowflakeTagSource implements TagSource {
@@ -80,7 +80,6 @@ export class SnowflakeTagSource implements TagSource {
   #refusal: IdmintError | undefined;
   #isDrained = false;
   #waiting = 0;
-  #hasLeased = false;
   #isRefusedForClock = false;
   /** Leases that are being released, which takes bounded time. */
   readonly #closing = new Set<Promise<void>>();
@@ -134,6 +133,11 @@ export class SnowflakeTagSource implements TagSource {
   /** For those who make ids of the tag themselves. */
   get registry(): WorkerRegistry {
     return this.#ports.registry;
+  }
+
+  /** Of the newest record seen. */
+  get epoch(): bigint {
+    return this.#epoch;
   }
 
   update(tag: Tag): void {
@@ -191,34 +195,35 @@ export class SnowflakeTagSource implements TagSource {
   #start(): SnowflakeSource {
     const { registry: inPlace, keeper, judge: _, ...ports } = this.#ports;
     const registry = keeper ?? inPlace;
-    this.#hasLeased = false;
+    const epoch = this.#epoch;
     const hasDataCenter = this.#kind.layout.dataCenterBits > 0;
     const dataCenter = hasDataCenter ? this.#options.dataCenter : undefined;
     const maker = new SnowflakeSource(
       { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter },
       {
         ...ports,
-        registry: { ...bound(registry), leaseWorker: (r) => this.#lease(maker, registry, r) },
+        registry: {
+          ...bound(registry),
+          leaseWorker: (r) => this.#lease(maker, registry, r, epoch),
+        },
       },
     );
     maker.start();
     return maker;
   }
 
-  /** An answer of a higher epoch than was seen says that all of before is over; one of a lower epoch comes too late. */
+  /** `epoch`: of the record that the maker was made by. A lease that was kept from an earlier life may be of another one. */
   async #lease(
     maker: SnowflakeSource,
     registry: LeaseRegistry,
     request: WorkerLeaseRequest,
+    epoch: bigint,
   ): Promise<WorkerLease> {
-    const lease = await registry.leaseWorker(request);
-    // Nobody takes it up any more.
-    if (this.#maker !== maker) return lease;
-    // The lease of another worker id would be of an older epoch.
-    if (this.#hasLeased) this.observeEpoch(lease.epoch);
-    else if (lease.epoch > this.#epoch) this.#epoch = lease.epoch;
-    if (lease.epoch < this.#epoch) throw segmentNotReady(this.#name, RETRY_AFTER_MS);
-    this.#hasLeased = true;
+    const lease = await registry.leaseWorker({ ...request, epoch });
+    // Otherwise nobody takes it up any more.
+    if (this.#maker === maker && lease.epoch !== epoch) {
+      throw segmentNotReady(this.#name, RETRY_AFTER_MS);
+    }
     return lease;
   }
 

@@ -67,8 +67,10 @@ export class WorkerService {
       instanceViolation("instance", wish.instance),
       reserveAheadViolation("reserve_ahead", reserveAheadMs),
     );
-    const { kind, registry } = await this.#registry(wish.tag, call);
-    const lease = await this.#gate.run(() => registry.leaseWorker({ ...rest, reserveAheadMs }));
+    // The settings are those of the epoch that the lease is asked for in.
+    const { kind, registry, epoch } = await this.#registry(wish.tag, call);
+    const request = { ...rest, reserveAheadMs, epoch };
+    const lease = await this.#gate.run(() => registry.leaseWorker(request));
     return { ...lease, kind };
   }
 
@@ -139,7 +141,11 @@ export class WorkerService {
     tag: string,
     call: Patience,
     what: "lease" | "list" = "lease",
-  ): Promise<{ readonly kind: SnowflakeKind; readonly registry: WorkerRegistry }> {
+  ): Promise<{
+    readonly kind: SnowflakeKind;
+    readonly registry: WorkerRegistry;
+    readonly epoch: bigint;
+  }> {
     const entry = this.#directory.get(tag) ?? (await this.#directory.find(tag, call));
     const { kind } = entry.rules;
     const { source } = entry.buffer === undefined ? entry : { source: undefined };
@@ -148,7 +154,7 @@ export class WorkerService {
     const refusal = this.#directory.refusalOf(entry);
     const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
     if (refusal !== undefined && !isListed) throw refusal;
-    return { kind, registry: source.registry };
+    return { kind, registry: source.registry, epoch: source.epoch };
   }
 }
 

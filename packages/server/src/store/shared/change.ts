@@ -120,9 +120,11 @@ function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
 }
 
 /**
- * INVARIANT: order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller
- * took for immutable: ids that were issued under them are out there. Of a ticket tag the store does not hear whether any
- * were, so they never change.
+ * INVARIANTS
+ * - Order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller took for
+ *   immutable: ids that were issued under them are out there. Of a ticket tag the store does not hear whether any were, so
+ *   they never change.
+ * - A change of a snowflake tag's layout begins an epoch: servers that have not heard of it lease no worker id by the old one.
  */
 export function updatedTag(
   name: string,
@@ -150,8 +152,10 @@ export function updatedTag(
   if (hasIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
   const floor = !hasIssued ? firstIdOf(settings.kind) - 1n : old.floor;
+  const isOtherLayout = isFundamental && settings.kind.kind === "snowflake";
+  const epoch = isOtherLayout ? old.epoch + 1n : old.epoch;
   const { format: _, unguessable: __, ...rest } = old;
-  return { tag: { ...rest, ...settings, floor, ...stampOf(stamp) }, changed: true };
+  return { tag: { ...rest, ...settings, floor, epoch, ...stampOf(stamp) }, changed: true };
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   releasedWorker,
   type RenewedWorker,
   renewedWorker,
+  segmentNotReady,
   type SnowflakeKind,
   type SnowflakeLayout,
   type Tag,
@@ -58,6 +59,9 @@ function closedUntil(layout: SnowflakeLayout, floor: bigint): number {
 /** Tokens of an epoch are above all of lower ones, as long as no worker id is renewed 2^31 times in one. */
 const TOKENS_OF_EPOCH = 2n ** 31n;
 
+/** When a caller whose record of the tag is an older one can have the present one. */
+const RETRY_AFTER_MS = 100;
+
 /** A lease, of rows that are locked. WORKER_IDS_EXHAUSTED when there is none. */
 export function leaseOf(
   pool: WorkerPool,
@@ -66,6 +70,9 @@ export function leaseOf(
   candidates: LeaseCandidates,
   nowMs: number,
 ): LeasedWorker {
+  if (request.epoch !== undefined && request.epoch !== pool.epoch) {
+    throw segmentNotReady(pool.tag, RETRY_AFTER_MS);
+  }
   const { layout } = pool.kind;
   const timeOriginMs = Math.max(layout.timeOriginMs, pool.closedUntilMs + 1);
   const { row, answer } = leasedWorker(

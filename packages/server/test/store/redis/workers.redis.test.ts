@@ -33,8 +33,8 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const PLACE = { registry: "REDIS", redisShard: "a" } as const;
 
-/** What one server makes of its tags, which it looks up anew for every call. */
-function openOn(store: MemoryStore, shard: RedisShard): OpenRegistry {
+/** What one server makes of its tags, which it looks up anew for every call; one that `isDeaf` hears of no change. */
+function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegistry {
   const registries = new Map<string, RedisWorkerRegistry>();
   const guard = new VersionGuard();
   const { clock, timers, random, wallClock } = realSystem;
@@ -64,7 +64,7 @@ function openOn(store: MemoryStore, shard: RedisShard): OpenRegistry {
     if (tag.state === "PAUSED") throw tagPaused(name);
     const known = registries.get(name) ?? new RedisWorkerRegistry(tag, ports);
     registries.set(name, known);
-    known.update(tag);
+    if (!isDeaf) known.update(tag);
     return known;
   };
   return {
@@ -105,6 +105,8 @@ interface Harness extends RegistryHarness {
   readonly store: MemoryStore;
   /** Opens a handle over a store of its own, which may fail on demand. */
   openOver(store: MemoryStore): Promise<OpenRegistry>;
+  /** Opens one that hears of no change of a tag it knows. */
+  openDeaf(): Promise<OpenRegistry>;
 }
 
 async function redisHarness(): Promise<Harness> {
@@ -119,6 +121,7 @@ async function redisHarness(): Promise<Harness> {
     store,
     openOver,
     open: () => openOver(new MemoryStore({ database })),
+    openDeaf: async () => openOn(store, await shardOf(redis.url, 2_000, "a"), true),
     pass: async (ms) => {
       for (const tag of database.rows.keys()) {
         await redis.command("EVAL", SHIFT, 1, `idmint:{${tag}}`, ms);
@@ -300,3 +303,24 @@ test("a layout in another unit of time is bounded by whole units", async () => {
   const { layout } = settings.kind as SnowflakeKind;
   expect(tickAt(layout, next.notBeforeMs)).toBeGreaterThan(tickAt(layout, bound));
 });
+
+test.each(["before", "after"])(
+  "a server that has not heard of another layout leases and raises nothing, %s one that has",
+  async (order) => {
+    const harness = await redisHarness();
+    const { redis } = harness;
+    const [deaf, registry] = [await harness.openDeaf(), await harness.open()];
+    await registry.createTag(snowflakeOf("t", harness));
+    expect(await deaf.listWorkers({ tag: "t", after: undefined, limit: 1 })).toEqual([]);
+    const { kind, ceiling } = snowflakeOf("t", harness, { workerBits: 4, sequenceBits: 10 });
+    const settings = { order: "UNORDERED", ceiling, kind } as const;
+    await registry.updateTag("t", { settings, onlyIfUnissued: false }, undefined);
+    if (order === "after") await registry.leaseWorker(leaseOf("a"));
+    expect(await reasonOf(deaf.leaseWorker(leaseOf("b")))).toBe("SEGMENT_NOT_READY");
+    const held = { dataCenter: 0, workerId: 0, token: 1n, extension: 0, nowMs: Date.now() };
+    expect(await reasonOf(deaf.renewWorker(renewalOf(held)))).toBe("SEGMENT_NOT_READY");
+    const lease = await soon(() => registry.leaseWorker(leaseOf("a")));
+    expect(lease.reservedUntilMs).toBeLessThanOrEqual(boundOf(harness));
+    expect(Object.keys(await hashOf(redis, "t"))).not.toContain("i:0:b");
+  },
+);
