@@ -524,8 +524,8 @@ export interface Tag {
   /** Rises with every grant and every give-back of the store. Output only. */
   version: bigint;
   /**
-   * Counts up when the tag is advanced, paused, resumed or deleted, or when a store that went back was accepted.
-   * Output only.
+   * Counts up when the tag is advanced, paused, resumed or deleted, when a store that went back was accepted, or when
+   * the layout of a snowflake tag is changed before its first lease. Output only.
    */
   epoch: bigint;
   /** Whether the tag issues ids. Output only; see PauseTag, ResumeTag and DeleteTag. */
