@@ -254,7 +254,9 @@ export class MemoryStore implements Store, AcceptStore {
         description: change.description ?? row.description,
       };
       const isOther = !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(next));
-      const epoch = row.epoch + (isOther && next.kind.kind === "snowflake" ? 1n : 0n);
+      const { kind } = next.kind;
+      const isLayout = kind === "snowflake" || kind === "redis_snowflake";
+      const epoch = row.epoch + (isOther && isLayout ? 1n : 0n);
       const floor = isUnissued ? firstIdOf(next.kind) - 1n : row.floor;
       return this.#change({ ...next, epoch, floor });
     });

@@ -1,9 +1,27 @@
-import { type CountingPlace, IdmintError, type Tag, type TagKind } from "@idmint/core";
+import {
+  type CountingPlace,
+  IdmintError,
+  segmentNotReady,
+  type Tag,
+  type TagKind,
+} from "@idmint/core";
 
 /** Where a tag counts and up to where it may, from one reading of its row. */
 export interface TagPlace extends CountingPlace {
   readonly floor: bigint;
   readonly epoch: bigint;
+}
+
+/** When a newer record of the tag can have been heard of, in milliseconds. */
+const RETRY_AFTER_MS = 100;
+
+/** What the tag's row says, unless it is of another epoch than the record that is known here. */
+export function presentRow<Row extends { readonly epoch: bigint }>(
+  row: Row,
+  known: { readonly name: string; readonly epoch: bigint },
+): Row {
+  if (row.epoch > known.epoch) throw segmentNotReady(known.name, RETRY_AFTER_MS);
+  return row;
 }
 
 /** WRONG_KIND for a tag that does not count in Redis. */

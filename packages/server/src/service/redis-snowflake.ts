@@ -21,7 +21,7 @@ import {
 } from "@idmint/core";
 import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
-import { placeOf } from "./redis-place.ts";
+import { placeOf, presentRow } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 import type { RedisCounterPorts } from "./redis-sequence.ts";
 
@@ -37,13 +37,17 @@ interface Settings {
 }
 
 type Answer = Exclude<SnowflakeIssued, TimedDoubt>;
+type RaiseWish = Parameters<RedisCounterPorts["raises"]["raise"]>[0];
 
 /**
  * Positions of one tag of kind redis_snowflake, counted by Redis and its clock. One `commit` at a time, from the group
  * commit above; callers make ids of positions.
  *
- * INVARIANT: a position is issued only within the reservation that the RDBMS has for the generation Redis counts under,
- * so a Redis that lost its state, or whose clock went back, repeats nothing: the next generation begins above it.
+ * INVARIANTS
+ * 1. A position is issued only within the reservation that the RDBMS has for the generation Redis counts under, so a Redis
+ *    that lost its state, or whose clock went back, repeats nothing: the next generation begins above it.
+ * 2. Ids are made by the layout that the tag's row has. A generation is learned only together with the row's epoch, and
+ *    another layout is of another epoch; the raise before a generation's start makes the layout immutable.
  */
 export class RedisSnowflakeCounter implements Counter {
   /** Most ids of one round trip. */
@@ -61,7 +65,10 @@ export class RedisSnowflakeCounter implements Counter {
     const { name } = tag;
     this.#name = name;
     this.#settings = settingsOf(tag);
-    this.#raise = new RedisRaise(name, ports);
+    const raises = {
+      raise: async (wish: RaiseWish) => this.#present(await ports.raises.raise(wish)),
+    };
+    this.#raise = new RedisRaise(name, { ...ports, raises });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       ask: async (shard, generation, count) => {
@@ -70,9 +77,11 @@ export class RedisSnowflakeCounter implements Counter {
         this.#nowMs = answer.nowMs;
         return answer;
       },
-      raise: (_count, generationFrom) => {
+      raise: async (_count, generationFrom) => {
+        // A floor of another layout's ids may be one that is never reached.
+        this.#present(await ports.readPlace(name));
         const atLeast = this.#floorToReserve();
-        return ports.raises.raise({
+        return raises.raise({
           tag: name,
           by: 0n,
           atLeast,
@@ -80,7 +89,7 @@ export class RedisSnowflakeCounter implements Counter {
           generationFrom,
         });
       },
-      readPlace: () => ports.readPlace(name),
+      readPlace: async () => this.#present(await ports.readPlace(name)),
       seed: (shard, { generation, before, floor }, doubt) => {
         const { layout } = this.#settings;
         const first = firstAbove(layout, before);
@@ -129,6 +138,11 @@ export class RedisSnowflakeCounter implements Counter {
         throw error.retryable ? this.#notReserved(error) : error;
       }
     }
+  }
+
+  /** What the row says, unless it is of another epoch than the record that is known here. */
+  #present<Row extends { readonly epoch: bigint }>(row: Row): Row {
+    return presentRow(row, { name: this.#name, epoch: this.#settings.epoch });
   }
 
   async #extend(): Promise<void> {

@@ -23,7 +23,7 @@ import {
 } from "@idmint/core";
 import { storeUnavailable } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
-import { placeOf } from "./redis-place.ts";
+import { placeOf, presentRow } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 import type { RedisCounterPorts } from "./redis-sequence.ts";
 
@@ -213,8 +213,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
 
   /** What the row says, unless it is of another epoch than the record that is known here. */
   #present<Answer extends { readonly epoch: bigint }>(answer: Answer): Answer {
-    if (answer.epoch > this.#epoch) throw segmentNotReady(this.#name, RETRY_AFTER_MS);
-    return answer;
+    return presentRow(answer, { name: this.#name, epoch: this.#epoch });
   }
 
   #renewed({

@@ -83,6 +83,27 @@ async function commitSoon(counter: Counter, count: number, withinMs = 5_000): Pr
   }
 }
 
+test.each(["before", "after"])(
+  "a server that has not heard of another time_origin makes no snowflakes by the old one, %s one that has",
+  async (order) => {
+    const redis = await ownRedis();
+    const store = new MemoryStore();
+    await store.createTag(events);
+    const deaf = (await serverOn(store, { a: redis })).snowflake(events);
+    const kind = { ...events.kind, timeOriginMs: origin - 86_400_000 } as typeof events.kind;
+    const settings = { order: events.order, ceiling: events.ceiling, kind };
+    const tag = await store.updateTag("events", { settings, onlyIfUnissued: false }, undefined);
+    const server = (await serverOn(store, { a: redis })).snowflake(events);
+    server.update(tag);
+    if (order === "after") await commitSoon(server, 1);
+    const refused = await deaf.commit(1).catch((thrown: unknown) => thrown);
+    expect(refused).toMatchObject({ reason: "SEGMENT_NOT_READY" });
+    const before = await commitSoon(server, 1);
+    deaf.update(tag);
+    expect(await commitSoon(deaf, 1)).toBeGreaterThan(before);
+  },
+);
+
 test("two servers share one sequence, and one that starts later goes on with it", async () => {
   const redis = await ownRedis();
   const store = new MemoryStore();

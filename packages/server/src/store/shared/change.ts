@@ -124,7 +124,8 @@ function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
  * - Order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller took for
  *   immutable: ids that were issued under them are out there. Of a ticket tag the store does not hear whether any were, so
  *   they never change.
- * - A change of a snowflake tag's layout begins an epoch: servers that have not heard of it lease no worker id by the old one.
+ * - A change of a snowflake's layout begins an epoch: servers that have not heard of it lease no worker id by the old one,
+ *   and begin no generation in Redis.
  */
 export function updatedTag(
   name: string,
@@ -152,7 +153,8 @@ export function updatedTag(
   if (hasIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
   const floor = !hasIssued ? firstIdOf(settings.kind) - 1n : old.floor;
-  const isOtherLayout = isFundamental && settings.kind.kind === "snowflake";
+  const { kind } = settings.kind;
+  const isOtherLayout = isFundamental && (kind === "snowflake" || kind === "redis_snowflake");
   const epoch = isOtherLayout ? old.epoch + 1n : old.epoch;
   const { format: _, unguessable: __, ...rest } = old;
   return { tag: { ...rest, ...settings, floor, epoch, ...stampOf(stamp) }, changed: true };
