@@ -131,9 +131,19 @@ test("grants of periods touch no index", async () => {
   await store.close();
   const counts =
     "SELECT n_tup_upd AS all, n_tup_hot_upd AS hot FROM pg_stat_all_tables WHERE relname = 'tag'";
+  const seen = { all: 0, hot: 0 };
   await expect
-    .poll(async () => (await harness.database.query(counts))[0], { timeout: 10_000 })
-    .toEqual({ all: "100", hot: "100" });
+    .poll(
+      async () => {
+        const [row] = await harness.database.query(counts);
+        Object.assign(seen, { all: Number(row?.["all"]), hot: Number(row?.["hot"]) });
+        return seen.all;
+      },
+      { timeout: 10_000 },
+    )
+    .toBe(100);
+  // None would be where an index has a column that changed; a page that is full for a moment costs a few.
+  expect(seen.hot).toBeGreaterThan(80);
   await harness.remove();
 });
 
