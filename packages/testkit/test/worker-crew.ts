@@ -59,9 +59,14 @@ export class Crew {
   /** Waits until each client has made an id after a mark; answers how long that took, in milliseconds. */
   async resumed(since: number, withinMs = 30_000): Promise<number> {
     const start = performance.now();
-    const all = this.instances.length;
-    const every = `every client of ${this.instances[0]} issues`;
-    await until(every, () => this.workers(since).size === all, { withinMs });
+    const { child, instances } = this;
+    const every = `every client of ${instances[0]} issues`;
+    try {
+      await until(every, () => this.workers(since).size === instances.length, { withinMs });
+    } catch (cause) {
+      const issuing = [...this.workers(since).keys()].join(" ");
+      throw new Error(`only of ${issuing} there are ids\n${child.describe()}`, { cause });
+    }
     return performance.now() - start;
   }
 

@@ -13,7 +13,6 @@ import {
 } from "@idmint/proto";
 import { expect, onTestFinished } from "vitest";
 import { FakeWallClock } from "../src/faketime.ts";
-import type { Child } from "../src/fleet/child.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { Recorder } from "../src/fleet/record.ts";
 import { judge } from "../src/fleet/uniqueness.ts";
@@ -29,6 +28,8 @@ export interface WorkerStage {
   readonly registry: WorkerRegistry;
   /** The registry's clock is that of its servers: they have one, as on one machine. */
   readonly hasOneClock: boolean;
+  /** Whether nobody can write to the registry at this moment, because a frozen process has it locked. */
+  isLocked?(): boolean;
   /** Makes leases end now, as if their whole ttl had gone by since they were renewed. */
   endLeases(instances: readonly string[]): Promise<void>;
 }
@@ -172,15 +173,16 @@ function instanceOf(server: number): string {
 
 type Disturbance = "frozen" | "killed" | "killed, and an hour behind";
 
-/** What is done in a loop: mostly the first, and each of the others now and then. */
-function howIn(loop: number): Disturbance {
-  if (loop % 5 === 1) return "killed, and an hour behind";
-  return loop % 10 === 8 ? "frozen" : "killed";
+/** What is done in which turn. */
+function howIn(turn: number): Disturbance {
+  if (turn % 5 === 1) return "killed, and an hour behind";
+  return turn % 10 === 8 ? "frozen" : "killed";
 }
 
 async function disturbCrew(scene: Scene, crew: Crew, how: Disturbance): Promise<void> {
   if (how === "frozen") {
-    await freeze(crew.child);
+    crew.child.signal("SIGSTOP");
+    await pause(SHORT_FREEZE_MS);
     const { mark } = crew;
     crew.child.signal("SIGCONT");
     scene.note(`SDK ${how}`, await crew.resumed(mark));
@@ -201,17 +203,24 @@ async function disturbCrew(scene: Scene, crew: Crew, how: Disturbance): Promise<
   scene.note(`SDK ${how}`, await crew.resumed(crew.mark));
 }
 
-/** Freezes it for longer than time is reserved, and less than a lease lasts. */
-async function freeze(child: Child): Promise<void> {
-  child.signal("SIGSTOP");
-  await pause(SHORT_FREEZE_MS);
+/** Stops a server where it is, but not in the middle of what all others would have to wait for. */
+async function freeze(scene: Scene, { name, process }: FleetServer): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    process.signal("SIGSTOP");
+    await pause(20);
+    if (scene.stage.isLocked?.() !== true) return;
+    process.signal("SIGCONT");
+    await pause(20);
+  }
+  throw new Error(`${name} keeps the registry locked`);
 }
 
 async function disturbServer(scene: Scene, server: FleetServer, how: Disturbance): Promise<void> {
   const clock = scene.clockOf(server);
   const skewMs = scene.serverSkewMs();
   if (how === "frozen") {
-    await freeze(server.process);
+    await freeze(scene, server);
+    await pause(SHORT_FREEZE_MS);
     server.process.signal("SIGCONT");
     scene.note(`server ${how}`, await scene.resumed(server));
     return;
@@ -244,7 +253,7 @@ async function takeOver(scene: Scene, server: FleetServer, crew: Crew): Promise<
   const before = new Set([own, ...crew.workers(0).values()]);
   expect(before.size).toBe(crew.instances.length + 1);
   const frozenAt = performance.now();
-  server.process.signal("SIGSTOP");
+  await freeze(scene, server);
   crew.child.signal("SIGSTOP");
   const others = new Crew(fleet, "newcomers", before.size, scene.skewMs());
   await others.start();
@@ -292,24 +301,27 @@ export async function holdWorkerIds(stage: WorkerStage): Promise<void> {
   const freezing = takeOver(scene, asleep.server, asleep.crew).finally(() => (isAsleep = false));
   freezing.catch(() => undefined);
   const done = { servers: 0, crews: 0 };
-  for (let loop = 0; done.servers < LOOPS || done.crews < LOOPS; loop++) {
-    const how = howIn(loop);
-    const work: (() => Promise<void>)[] = [];
+  for (let loop = 1; done.servers < LOOPS || done.crews < LOOPS; loop++) {
+    const work: { readonly how: Disturbance; readonly run: () => Promise<void> }[] = [];
     // One server answers the SDK's processes; the other one is asleep at first.
     if (!isAsleep && done.servers < LOOPS) {
-      done.servers++;
+      const how = howIn(done.servers++);
       const server = fleet.servers[below(SERVERS)]!;
-      work.push(() => disturbServer(scene, server, how));
+      work.push({ how, run: () => disturbServer(scene, server, how) });
     }
     if (done.crews < LOOPS) {
-      done.crews++;
+      const how = howIn(done.crews++);
       const crew = crews[below(isAsleep ? 2 : 3)]!;
-      work.push(() => disturbCrew(scene, crew, how));
+      work.push({ how, run: () => disturbCrew(scene, crew, how) });
     }
-    if (how === "killed, and an hour behind") for (const run of work) await run();
-    else await Promise.all(work.map((run) => run()));
+    // A registry may have the clock of a server that is behind: nobody else is looked at meanwhile.
+    if (work.some(({ how }) => how === "killed, and an hour behind")) {
+      for (const { run } of work) await run();
+    } else {
+      await Promise.all(work.map(({ run }) => run()));
+    }
     if (work.length === 0) await pause(200);
-    if (!isAsleep && loop % 5 === 3) await scene.expectFull();
+    else if (!isAsleep && loop % 5 === 0) await scene.expectFull();
   }
   await freezing;
   await scene.expectFull();
