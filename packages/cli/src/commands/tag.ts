@@ -7,14 +7,14 @@ import { kindMeant } from "../kind-flags.ts";
 import type { KindName } from "../kind.ts";
 import { addConnectionOptions } from "../options.ts";
 import { printAnswer } from "../output.ts";
-import { id, smallNumber } from "../parse.ts";
+import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
+import { id } from "../parse.ts";
 import { planJson, planText } from "../plan-text.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
 import { tagJson, tagTable } from "../tag-text.ts";
 import { addMove, addPeriods } from "./tag-kinds.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 
-const PAGE_SIZE = 1_000;
 const MAX_LISTED = 100_000;
 
 /** `idmint tag …`: the calls of TagService. */
@@ -79,11 +79,9 @@ async function printPlan(command: Command, io: Io, wanted: Tag): Promise<void> {
   io.err("idmint: dry run, no server was asked and nothing was made\n");
 }
 
-interface ListFlags {
+interface ListFlags extends PageFlags {
   readonly prefix?: string;
   readonly showDeleted?: boolean;
-  readonly limit?: number;
-  readonly pageToken?: string;
 }
 
 function addList(group: Command, io: Io): void {
@@ -93,44 +91,26 @@ function addList(group: Command, io: Io): void {
     "idmint tag list --json | jq -r '.tags[].name'",
   ])
     .addOption(new Option("--prefix <text>", "only names that start with this"))
-    .addOption(new Option("--show-deleted", "deleted tags too"))
-    .addOption(
-      new Option("--limit <count>", "most tags to list, 1 to 100000 (default 1000)").argParser(
-        smallNumber("--limit", { min: 1, max: MAX_LISTED }),
-      ),
-    )
-    .addOption(new Option("--page-token <token>", "go on where a list ended, with the same flags"));
-  command.action(async (flags: ListFlags) => {
+    .addOption(new Option("--show-deleted", "deleted tags too"));
+  const goOn = "go on where a list ended, with the same flags";
+  addPageOptions(command, "tags", { max: MAX_LISTED, goOn });
+  command.action(async ({ prefix = "", showDeleted = false, ...flags }: ListFlags) => {
     await withServer(command, io, async (send) => {
-      const { tags, nextPageToken } = await listTags(send, flags);
+      const { items: tags, nextPageToken } = await listPages(flags, async (page) => {
+        const request = { ...page, prefix, showDeleted };
+        const answer = await send(
+          (services) => services.tags.listTags.bind(services.tags),
+          request,
+        );
+        return { items: answer.tags, nextPageToken: answer.nextPageToken };
+      });
       await printAnswer(command, io, {
         json: () => ({ tags: tags.map(tagJson), nextPageToken }),
         text: () => tagTable(tags),
       });
-      if (nextPageToken !== "") {
-        io.err(`idmint: there are more tags: --page-token ${nextPageToken}\n`);
-      }
+      tellOfMore(io, "tags", nextPageToken);
     });
   });
-}
-
-/** Pages until the limit or the end. */
-async function listTags(
-  send: Send,
-  { prefix = "", showDeleted = false, limit = PAGE_SIZE, pageToken = "" }: ListFlags,
-): Promise<{ tags: Tag[]; nextPageToken: string }> {
-  const tags: Tag[] = [];
-  let token = pageToken;
-  do {
-    const pageSize = Math.min(PAGE_SIZE, limit - tags.length);
-    const request = { pageSize, pageToken: token, prefix, showDeleted };
-    const page = await send((services) => services.tags.listTags.bind(services.tags), request);
-    // An empty page with a token would go on for ever.
-    if (page.tags.length === 0) return { tags, nextPageToken: "" };
-    tags.push(...page.tags);
-    token = page.nextPageToken;
-  } while (token !== "" && tags.length < limit);
-  return { tags, nextPageToken: token };
 }
 
 function addGet(group: Command, io: Io): void {

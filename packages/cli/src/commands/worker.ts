@@ -6,10 +6,10 @@ import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { addConnectionOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
+import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
 import { smallNumber } from "../parse.ts";
 import { columns, plain } from "../table.ts";
 
-const PAGE_SIZE = 1_000;
 const MAX_LISTED = 100_000;
 /** Most worker ids that are looked through for one. */
 const MAX_SEARCHED = 1_000_000;
@@ -27,22 +27,11 @@ export function addWorkerCommands(program: Command, io: Io): void {
   addConnectionOptions(group);
 }
 
-interface ListFlags {
-  readonly limit?: number;
-  readonly pageToken?: string;
-}
-
 function addList(group: Command, io: Io): void {
   const command = group
     .command("list")
     .description("list the worker ids of a tag that were ever leased, and who has them")
     .argument("<tag>", "name of the tag")
-    .addOption(
-      new Option("--limit <count>", "most workers to list, 1 to 100000 (default 1000)").argParser(
-        smallNumber("--limit", { min: 1, max: MAX_LISTED }),
-      ),
-    )
-    .addOption(new Option("--page-token <token>", "go on where a list ended"))
     .addHelpText(
       "after",
       examplesText([
@@ -50,39 +39,29 @@ function addList(group: Command, io: Io): void {
         "idmint worker list trace --json | jq '.workers[] | select(.leased)'",
       ]),
     );
-  command.action(async (tag: string, { limit = PAGE_SIZE, pageToken = "" }: ListFlags) => {
+  addPageOptions(command, "workers", { max: MAX_LISTED });
+  command.action(async (tag: string, flags: PageFlags) => {
     await withServer(command, io, async (send) => {
-      const { workers, nextPageToken } = await listWorkers(send, tag, limit, pageToken);
+      const { items: workers, nextPageToken } = await listWorkers(send, tag, flags);
       await printAnswer(command, io, {
         json: () => ({ workers: workers.map(workerJson), nextPageToken }),
         text: () => workerTable(workers),
       });
-      if (nextPageToken !== "") {
-        io.err(`idmint: there are more workers: --page-token ${nextPageToken}\n`);
-      }
+      tellOfMore(io, "workers", nextPageToken);
     });
   });
 }
 
-/** Pages until the limit or the end. */
-async function listWorkers(
+function listWorkers(
   send: Send,
   tag: string,
-  limit: number,
-  pageToken = "",
-): Promise<{ workers: Worker[]; nextPageToken: string }> {
-  const workers: Worker[] = [];
-  let token = pageToken;
-  do {
-    const pageSize = Math.min(PAGE_SIZE, limit - workers.length);
-    const request = { tag, pageSize, pageToken: token };
-    const page = await send(({ workers: service }) => service.listWorkers.bind(service), request);
-    // An empty page with a token would go on for ever.
-    if (page.workers.length === 0) return { workers, nextPageToken: "" };
-    workers.push(...page.workers);
-    token = page.nextPageToken;
-  } while (token !== "" && workers.length < limit);
-  return { workers, nextPageToken: token };
+  flags: PageFlags,
+): ReturnType<typeof listPages<Worker>> {
+  return listPages(flags, async (page) => {
+    const request = { tag, ...page };
+    const answer = await send(({ workers }) => workers.listWorkers.bind(workers), request);
+    return { items: answer.workers, nextPageToken: answer.nextPageToken };
+  });
 }
 
 function workerTable(workers: readonly Worker[]): string {
@@ -138,7 +117,9 @@ ${examplesText(["idmint worker release trace 3 --yes"])}`,
       throw invalidField("--yes", why);
     }
     await withServer(command, io, async (send) => {
-      const { workers, nextPageToken } = await listWorkers(send, tag, MAX_SEARCHED);
+      const { items: workers, nextPageToken } = await listWorkers(send, tag, {
+        limit: MAX_SEARCHED,
+      });
       if (nextPageToken !== "")
         throw invalidField("TAG", `has more than ${MAX_SEARCHED} worker ids`);
       const worker = chosen(tag, workers, workerId, flags.dataCenter);
