@@ -5,6 +5,7 @@ import {
   type Tag,
   type TagKind,
 } from "@idmint/core";
+import type { Raises } from "./raises.ts";
 
 /** Where a tag counts and up to where it may, from one reading of its row. */
 export interface TagPlace extends CountingPlace {
@@ -15,13 +16,27 @@ export interface TagPlace extends CountingPlace {
 /** When a newer record of the tag can have been heard of, in milliseconds. */
 const RETRY_AFTER_MS = 100;
 
-/** What the tag's row says, unless it is of another epoch than the record that is known here. */
-export function presentRow<Row extends { readonly epoch: bigint }>(
-  row: Row,
-  known: { readonly name: string; readonly epoch: bigint },
-): Row {
-  if (row.epoch > known.epoch) throw segmentNotReady(known.name, RETRY_AFTER_MS);
-  return row;
+/** The refusal of who has another record of the tag than it takes. */
+export function otherEpoch(tag: string): IdmintError {
+  return segmentNotReady(tag, RETRY_AFTER_MS);
+}
+
+/** The ways to learn of a tag's row. */
+interface RowPorts {
+  readonly raises: Pick<Raises, "raise">;
+  readonly readPlace: (tag: string) => Promise<TagPlace>;
+}
+
+/** The same, for who makes ids by a record of this epoch: they refuse when the row is of a later one. */
+export function inEpoch({ raises, readPlace }: RowPorts, epoch: () => bigint): RowPorts {
+  const present = <Row extends { readonly epoch: bigint }>(tag: string, row: Row): Row => {
+    if (row.epoch > epoch()) throw otherEpoch(tag);
+    return row;
+  };
+  return {
+    raises: { raise: async (wish) => present(wish.tag, await raises.raise(wish)) },
+    readPlace: async (tag) => present(tag, await readPlace(tag)),
+  };
 }
 
 /** WRONG_KIND for a tag that does not count in Redis. */

@@ -21,7 +21,7 @@ import {
 } from "@idmint/core";
 import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
-import { placeOf, presentRow } from "./redis-place.ts";
+import { inEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 import type { RedisCounterPorts } from "./redis-sequence.ts";
 
@@ -37,7 +37,6 @@ interface Settings {
 }
 
 type Answer = Exclude<SnowflakeIssued, TimedDoubt>;
-type RaiseWish = Parameters<RedisCounterPorts["raises"]["raise"]>[0];
 
 /**
  * Positions of one tag of kind redis_snowflake, counted by Redis and its clock. One `commit` at a time, from the group
@@ -65,10 +64,8 @@ export class RedisSnowflakeCounter implements Counter {
     const { name } = tag;
     this.#name = name;
     this.#settings = settingsOf(tag);
-    const raises = {
-      raise: async (wish: RaiseWish) => this.#present(await ports.raises.raise(wish)),
-    };
-    this.#raise = new RedisRaise(name, { ...ports, raises });
+    const { raises, readPlace } = inEpoch(ports, () => this.#settings.epoch);
+    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       ask: async (shard, generation, count) => {
@@ -79,7 +76,7 @@ export class RedisSnowflakeCounter implements Counter {
       },
       raise: async (_count, generationFrom) => {
         // A floor of another layout's ids may be one that is never reached.
-        this.#present(await ports.readPlace(name));
+        await readPlace(name);
         const atLeast = this.#floorToReserve();
         return raises.raise({
           tag: name,
@@ -89,7 +86,7 @@ export class RedisSnowflakeCounter implements Counter {
           generationFrom,
         });
       },
-      readPlace: async () => this.#present(await ports.readPlace(name)),
+      readPlace: () => readPlace(name),
       seed: (shard, { generation, before, floor }, doubt) => {
         const { layout } = this.#settings;
         const first = firstAbove(layout, before);
@@ -138,11 +135,6 @@ export class RedisSnowflakeCounter implements Counter {
         throw error.retryable ? this.#notReserved(error) : error;
       }
     }
-  }
-
-  /** What the row says, unless it is of another epoch than the record that is known here. */
-  #present<Row extends { readonly epoch: bigint }>(row: Row): Row {
-    return presentRow(row, { name: this.#name, epoch: this.#settings.epoch });
   }
 
   async #extend(): Promise<void> {

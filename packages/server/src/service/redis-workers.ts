@@ -7,7 +7,6 @@ import {
   type RedisWorkers,
   type RedisWorkersAnswer,
   type RenewedWorkerLease,
-  segmentNotReady,
   type SnowflakeKind,
   type SnowflakeLayout,
   type Tag,
@@ -23,7 +22,7 @@ import {
 } from "@idmint/core";
 import { storeUnavailable } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
-import { placeOf, presentRow } from "./redis-place.ts";
+import { inEpoch, otherEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 import type { RedisCounterPorts } from "./redis-sequence.ts";
 
@@ -38,8 +37,6 @@ const EXTEND_BELOW_MS = 1_000;
 const MAX_EXTENSIONS = 3;
 /** Calls that may wait for their turn. */
 const MAX_WAITING = 10_000;
-/** When a newer record of the tag can have been heard of. */
-const RETRY_AFTER_MS = 100;
 
 /** One question to Redis, under a generation, by a caller that has seen so many changes. */
 type Question = (
@@ -47,7 +44,6 @@ type Question = (
   under: { readonly generation: bigint; readonly seen: number },
 ) => Promise<RedisWorkersAnswer>;
 type Answer = Exclude<RedisWorkersAnswer, RedisDoubt>;
-type RaiseWish = Parameters<RedisCounterPorts["raises"]["raise"]>[0];
 type Done = Extract<Answer, { readonly status: "done" }>;
 
 /**
@@ -84,10 +80,8 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     this.#kind = kindOf(tag);
     this.#ceiling = ceiling;
     this.#epoch = epoch;
-    const raises = {
-      raise: async (wish: RaiseWish) => this.#present(await ports.raises.raise(wish)),
-    };
-    this.#raise = new RedisRaise(name, { ...ports, raises });
+    const { raises, readPlace } = inEpoch(ports, () => this.#epoch);
+    this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
     this.#agreement = new RedisAgreement<Question, Answer>(name, placeOf(tag), {
       ...ports,
       ask: (shard, generation, question) => this.#asked(shard.workers, generation, question),
@@ -100,7 +94,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
           newGeneration: true,
           generationFrom,
         }),
-      readPlace: async () => this.#present(await ports.readPlace(name)),
+      readPlace: () => readPlace(name),
       seed: (shard, { generation, before, floor }, doubt) => {
         const { layout } = this.#kind;
         const afterMs = lastMsAtOrBelow(layout, before);
@@ -127,7 +121,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
 
   async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
     const { tag, instance, reserveAheadMs, epoch = this.#epoch } = request;
-    if (epoch !== this.#epoch) throw segmentNotReady(tag, RETRY_AFTER_MS);
+    if (epoch !== this.#epoch) throw otherEpoch(tag);
     const dataCenter = dataCenterOf(this.#kind, request.dataCenter);
     const workerIds = 2 ** this.#kind.layout.workerBits;
     const wish = { tag, dataCenter, instance, reserveAheadMs, workerIds };
@@ -209,11 +203,6 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const atLeast = floor < this.#ceiling ? floor : this.#ceiling;
     const { shard } = this.#agreement.place;
     await this.#raise.reservation(shard, atLeast, (raised) => limitOf(layout, raised));
-  }
-
-  /** What the row says, unless it is of another epoch than the record that is known here. */
-  #present<Answer extends { readonly epoch: bigint }>(answer: Answer): Answer {
-    return presentRow(answer, { name: this.#name, epoch: this.#epoch });
   }
 
   #renewed({
