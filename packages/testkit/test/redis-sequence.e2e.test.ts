@@ -6,13 +6,14 @@ import { RedisSnowflakeKind, SequenceBackend, SequenceKind, Tag } from "@idmint/
 import { expect, test } from "vitest";
 import type { Api } from "../src/fleet/api.ts";
 import type { Child } from "../src/fleet/child.ts";
-import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
+import type { Fleet } from "../src/fleet/fleet.ts";
 import { type Answer, faultsOf, readHistory } from "../src/fleet/history.ts";
 import type { LoadReport } from "../src/fleet/load-config.ts";
 import { judge as judgeRecords } from "../src/fleet/uniqueness.ts";
 import { until } from "../src/fleet/until.ts";
 import type { TestPostgres } from "../src/postgres.ts";
 import { EXPECTED } from "./chaos.ts";
+import { disturbServers } from "./disturb.ts";
 import { isLong, ownPostgres, seededRandom, startFleet } from "./fleet-support.ts";
 import { RedisStage } from "./redis-stage.ts";
 
@@ -218,18 +219,6 @@ async function reasonOf(api: Api): Promise<string> {
   }
 }
 
-/** Kills a server and starts it again, or freezes it for a while. */
-async function disturb(server: FleetServer, isKill: boolean, frozenMs: number): Promise<void> {
-  if (isKill) {
-    await server.kill();
-    await server.start();
-    return;
-  }
-  server.process.signal("SIGSTOP");
-  await pause(frozenMs);
-  server.process.signal("SIGCONT");
-}
-
 test(
   "servers on Redis are killed and frozen, and Redis is emptied meanwhile: no id twice, none out of order",
   { timeout: (ROUNDS * 60 + 120) * 1_000 },
@@ -237,25 +226,16 @@ test(
     const { fleet, redis } = await startScene({});
     const { seed, below } = seededRandom();
     const callers = await startCallers(fleet);
-    const steps: string[] = [];
-    const busy = new Map<FleetServer, Promise<void>>();
-    const end = performance.now() + (isLong ? 60_000 : 10_000);
-    while (performance.now() < end) {
-      await pause(400);
-      if (below(6) === 0) {
-        steps.push("FLUSHALL");
+    const steps = await disturbServers(fleet, {
+      forMs: isLong ? 60_000 : 10_000,
+      frozenMs: [300, 1_500],
+      below,
+      between: async () => {
+        if (below(6) !== 0) return undefined;
         await redis.empty();
-      }
-      const server = fleet.servers[below(fleet.servers.length)];
-      if (server === undefined || busy.has(server) || busy.size > 1) continue;
-      const isKill = below(2) === 0;
-      const frozenMs = below(2) === 0 ? 300 : 1_500;
-      steps.push(`${isKill ? "SIGKILL" : `SIGSTOP for ${frozenMs} ms`} ${server.name}`);
-      const work = disturb(server, isKill, frozenMs).finally(() => busy.delete(server));
-      busy.set(server, work);
-      work.catch(() => undefined);
-    }
-    await Promise.all(busy.values());
+        return "FLUSHALL";
+      },
+    });
     const { history, errors } = await judge(fleet, callers);
     console.log(`seed ${seed}: ${steps.join("; ")}; ${history.length} answers`, errors);
     expect(steps.length).toBeGreaterThan(5);

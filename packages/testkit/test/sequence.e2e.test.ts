@@ -1,26 +1,13 @@
 // Strict order in real time, over servers that are killed and frozen while callers ask all of them.
-import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { FleetServer } from "../src/fleet/fleet.ts";
 import { faultsOf, readHistory } from "../src/fleet/history.ts";
 import { until } from "../src/fleet/until.ts";
 import { EXPECTED } from "./chaos.ts";
+import { disturbServers } from "./disturb.ts";
 import { isLong, ownPostgres, seededRandom, startFleet } from "./fleet-support.ts";
 
 const SECONDS = isLong ? 60 : 10;
 const TAG = "bills";
-
-/** Kills a server and starts it again, or freezes it for a while: shorter and longer than callers wait. */
-async function disturb(server: FleetServer, isKill: boolean, frozenMs: number): Promise<void> {
-  if (isKill) {
-    await server.kill();
-    await server.start();
-    return;
-  }
-  server.process.signal("SIGSTOP");
-  await pause(frozenMs);
-  server.process.signal("SIGCONT");
-}
 
 test(
   "an id asked for after another was answered is larger, whichever servers are killed or frozen",
@@ -48,22 +35,9 @@ test(
       ),
     );
     await Promise.all(callers.map((child) => child.waitForOutput("first answer")));
-    const steps: string[] = [];
-    const busy = new Map<FleetServer, Promise<void>>();
-    const end = performance.now() + SECONDS * 1_000;
-    while (performance.now() < end) {
-      await pause(400);
-      const server = fleet.servers[below(fleet.servers.length)];
-      // One server is left alone, so that there is something to be in order.
-      if (server === undefined || busy.has(server) || busy.size > 1) continue;
-      const isKill = below(2) === 0;
-      const frozenMs = below(2) === 0 ? 300 : 1_500;
-      steps.push(`${isKill ? "SIGKILL" : `SIGSTOP for ${frozenMs} ms`} ${server.name}`);
-      const work = disturb(server, isKill, frozenMs).finally(() => busy.delete(server));
-      busy.set(server, work);
-      work.catch(() => undefined);
-    }
-    await Promise.all(busy.values());
+    // Shorter and longer than callers wait.
+    const frozenMs = [300, 1_500] as const;
+    const steps = await disturbServers(fleet, { forMs: SECONDS * 1_000, frozenMs, below });
     await until("all servers issue", () =>
       Promise.all(fleet.servers.map(({ api }) => api.id(TAG))),
     );

@@ -3,27 +3,15 @@ import { setTimeout as pause } from "node:timers/promises";
 import { decode, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
 import { IdmintError } from "@idmint/client";
 import { expect, test } from "vitest";
-import type { FleetServer } from "../src/fleet/fleet.ts";
 import { judge } from "../src/fleet/uniqueness.ts";
 import { until } from "../src/fleet/until.ts";
 import { EXPECTED } from "./chaos.ts";
+import { disturbServers } from "./disturb.ts";
 import { isLong, ownPostgres, seededRandom, sqliteFile, startFleet } from "./fleet-support.ts";
 
 const SECONDS = isLong ? 60 : 10;
 const TAG = "events";
 const TTL_MS = 30_000;
-
-/** Kills a server and starts it again, or freezes it for longer than its time is reserved. */
-async function disturb(server: FleetServer, isKill: boolean, frozenMs: number): Promise<void> {
-  if (isKill) {
-    await server.kill();
-    await server.start();
-    return;
-  }
-  server.process.signal("SIGSTOP");
-  await pause(frozenMs);
-  server.process.signal("SIGCONT");
-}
 
 test(
   "no snowflake is made twice, whichever servers are killed or frozen",
@@ -48,21 +36,9 @@ test(
       ),
     );
     await Promise.all(callers.map((child) => child.waitForOutput("first answer")));
-    const steps: string[] = [];
-    const busy = new Map<FleetServer, Promise<void>>();
-    const end = performance.now() + SECONDS * 1_000;
-    while (performance.now() < end) {
-      await pause(400);
-      const server = fleet.servers[below(fleet.servers.length)];
-      if (server === undefined || busy.has(server) || busy.size > 1) continue;
-      const isKill = below(2) === 0;
-      const frozenMs = below(2) === 0 ? 500 : 4_000;
-      steps.push(`${isKill ? "SIGKILL" : `SIGSTOP for ${frozenMs} ms`} ${server.name}`);
-      const work = disturb(server, isKill, frozenMs).finally(() => busy.delete(server));
-      busy.set(server, work);
-      work.catch(() => undefined);
-    }
-    await Promise.all(busy.values());
+    // Longer than time is reserved, and not.
+    const frozenMs = [500, 4_000] as const;
+    const steps = await disturbServers(fleet, { forMs: SECONDS * 1_000, frozenMs, below });
     await until("all servers issue", () =>
       Promise.all(fleet.servers.map(({ api }) => api.id(TAG))),
     );
