@@ -1,30 +1,10 @@
 import { once } from "node:events";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { cli, type Served, serve, start, temporaryFolder, untilEnd } from "./process.ts";
-import type { Ran } from "./support.ts";
+import { expect, test } from "vitest";
+import { devServer } from "./dev-server.ts";
+import { cli, start, untilEnd } from "./process.ts";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
-  server = await serve(["start-dev"], { cwd: folder });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
-
-function idmint(...args: string[]): Promise<Ran> {
-  return cli(args, { env: { IDMINT_ADDRESS: server.grpcAddress } });
-}
-
-/** The JSON that a command prints; the command must succeed and say nothing else. */
-async function json(...args: string[]): Promise<unknown> {
-  const { exitCode, out, err } = await idmint(...args, "--json");
-  expect([exitCode, err]).toEqual([0, ""]);
-  return JSON.parse(out) as unknown;
-}
+const server = devServer();
+const { idmint, json } = server;
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/) as string;
 
@@ -52,7 +32,7 @@ test("a tag lives its whole life from a shell", async () => {
 
   const settings = "--hold-for 30m --max-age 90s --start 5 --order per-client --description life";
   const update = ["tag", "update", "life", ...settings.split(" ")];
-  const { tag: updated } = (await json(...update)) as { tag: { etag: string } };
+  const { tag: updated } = await json<{ tag: { etag: string } }>(...update);
   expect(updated).toEqual({
     ...made,
     description: "life",
@@ -83,9 +63,13 @@ test("a tag lives its whole life from a shell", async () => {
     tag: { state: "TAG_STATE_DELETED" },
     effectiveTime: TIME,
   });
-  const listed = (await json("tag", "list", "--prefix", "li", "--show-deleted")) as {
-    tags: { name: string; state: string }[];
-  };
+  const listed = await json<{ tags: { name: string; state: string }[] }>(
+    "tag",
+    "list",
+    "--prefix",
+    "li",
+    "--show-deleted",
+  );
   expect(listed.tags).toMatchObject([{ name: "life", state: "TAG_STATE_DELETED" }]);
   expect(await json("tag", "list", "--prefix", "li")).toEqual({ tags: [], nextPageToken: "" });
 });
@@ -106,9 +90,12 @@ test("the text of a tag is rows, and of many tags a table", async () => {
 
 test("a sequence of days is made, drawn from, looked at and updated from a shell", async () => {
   const settings = "--kind sequence --period day --time-zone Asia/Shanghai --keep-for 400d";
-  const { tag: made } = (await json("tag", "create", "daily", ...settings.split(" "))) as {
-    tag: Record<string, unknown>;
-  };
+  const { tag: made } = await json<{ tag: Record<string, unknown> }>(
+    "tag",
+    "create",
+    "daily",
+    ...settings.split(" "),
+  );
   expect(made).toMatchObject({
     order: "ORDER_STRICT",
     period: "",
@@ -124,13 +111,17 @@ test("a sequence of days is made, drawn from, looked at and updated from a shell
   });
   const { out } = await idmint("id", "next", "daily");
   expect(out).toMatch(/^20\d{6}-\d+\n$/);
-  const { periodIds } = (await json("id", "next", "daily", "-n", "3")) as {
-    periodIds: { period: string; id: string; text: string }[];
-  };
+  const { periodIds } = await json<{ periodIds: { period: string; id: string; text: string }[] }>(
+    "id",
+    "next",
+    "daily",
+    "-n",
+    "3",
+  );
   for (const { period, id, text } of periodIds) {
     expect(text).toBe(`${period.replaceAll("-", "")}-${id}`);
   }
-  const { tag } = (await json("tag", "get", "daily")) as { tag: { period: string } };
+  const { tag } = await json<{ tag: { period: string } }>("tag", "get", "daily");
   expect(tag.period).toBe(periodIds.at(-1)?.period);
   const updated = await idmint("tag", "update", "daily", "--keep-for", "800d");
   expect(updated.out).toMatch(/^keep for +800d$/m);
@@ -156,7 +147,7 @@ test.each([
   const tag = `edge-${name.slice(2)}`;
   await json("tag", "create", tag, "--start", String(floor + 1n), "--ceiling", String(ceiling));
   const count = Number(ceiling - floor);
-  const { ids } = (await json("id", "next", tag, "-n", String(count - 1))) as { ids: string[] };
+  const { ids } = await json<{ ids: string[] }>("id", "next", tag, "-n", String(count - 1));
   const { out } = await idmint("id", "next", tag);
   const wanted = Array.from({ length: count }, (_, offset) => String(floor + 1n + BigInt(offset)));
   expect([...ids, out.trimEnd()].toSorted()).toEqual(wanted.toSorted());

@@ -1,21 +1,11 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { grpcurl } from "./grpcurl.ts";
-import { type Served, serve, temporaryFolder } from "./process.ts";
+import { devServer } from "./dev-server.ts";
 import { root, shell, snippet, snippets, words } from "./snippets.ts";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
-  server = await serve(["start-dev"], { cwd: folder });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
+const server = devServer();
 
 /** A snippet as printed, but for the port: the one of the README may be taken on this machine. */
 function here(code: string): string {

@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Served, serve, temporaryFolder } from "./process.ts";
+import { expect, test } from "vitest";
+import { devServer } from "./dev-server.ts";
 import { shell, snippet } from "./snippets.ts";
 
 const FILE = "docs/sequences.md";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
-  server = await serve(["start-dev"], { cwd: folder });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
+const server = devServer();
 
 test("the command lines of docs/sequences.md run as printed, and so does its program", async () => {
   const env = { IDMINT_ADDRESS: server.grpcAddress };

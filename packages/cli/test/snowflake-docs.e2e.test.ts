@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { grpcurl } from "./grpcurl.ts";
-import { type Served, serve, temporaryFolder } from "./process.ts";
+import { devServer } from "./dev-server.ts";
 import { shell, snippet, words } from "./snippets.ts";
 
 const FILE = "docs/snowflake.md";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
-  server = await serve(["start-dev"], { cwd: folder });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
+const server = devServer();
 
 async function run(lines: string): Promise<string> {
   const env = { IDMINT_ADDRESS: server.grpcAddress };

@@ -1,33 +1,9 @@
 // Snowflakes from the command line of a real server.
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { cli, type Served, serve, temporaryFolder } from "./process.ts";
+import { expect, test } from "vitest";
+import { devServer } from "./dev-server.ts";
 import type { Ran } from "./support.ts";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
-  server = await serve(["start-dev"], { cwd: folder });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
-
-function idmint(...args: string[]): Promise<Ran> {
-  return cli(args, { env: { IDMINT_ADDRESS: server.grpcAddress } });
-}
-
-async function out(...args: string[]): Promise<string> {
-  const { exitCode, out: printed, err } = await idmint(...args);
-  expect([exitCode, err]).toEqual([0, ""]);
-  return printed;
-}
-
-async function json<T = object>(...args: string[]): Promise<T> {
-  return JSON.parse(await out(...args, "--json")) as T;
-}
+const { idmint, out, json } = devServer();
 
 interface Decoded {
   readonly time: string;

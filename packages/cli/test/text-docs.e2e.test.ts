@@ -1,28 +1,17 @@
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Served, serve, temporaryFolder } from "./process.ts";
+import { expect, test } from "vitest";
+import { devServer } from "./dev-server.ts";
 import { root, shell, snippet } from "./snippets.ts";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
+const server = devServer((folder) => {
   const keys = [1, 2].map((number) => {
     const file = path.join(folder, `key-${number}`);
     writeFileSync(file, `${String(number).repeat(64)}\n`);
     chmodSync(file, 0o400);
     return `${number}=${file}`;
   });
-  server = await serve(["start-dev"], {
-    cwd: folder,
-    env: { IDMINT_UNGUESSABLE_KEYS: keys.join(",") },
-  });
-});
-
-afterAll(async () => {
-  await server.stop();
-  remove();
+  return { IDMINT_UNGUESSABLE_KEYS: keys.join(",") };
 });
 
 async function run(lines: string): Promise<string> {

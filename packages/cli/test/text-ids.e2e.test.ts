@@ -1,39 +1,17 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { cli, type Served, serve, temporaryFolder } from "./process.ts";
+import { expect, test } from "vitest";
+import { devServer } from "./dev-server.ts";
 import { shell, snippet } from "./snippets.ts";
-import type { Ran } from "./support.ts";
 
 const UUIDS = "7 2ed6657d-e927-568b-95e1-2665a8aea6a2 24\n";
 
-let server: Served;
-const { folder, remove } = temporaryFolder();
-
-beforeAll(async () => {
+const { idmint, out } = devServer((folder) => {
   const key = path.join(folder, "key-1");
   writeFileSync(key, "5a".repeat(16));
   chmodSync(key, 0o400);
-  server = await serve(["start-dev"], {
-    cwd: folder,
-    env: { IDMINT_UNGUESSABLE_KEYS: `1=${key}` },
-  });
+  return { IDMINT_UNGUESSABLE_KEYS: `1=${key}` };
 });
-
-afterAll(async () => {
-  await server.stop();
-  remove();
-});
-
-function idmint(...args: string[]): Promise<Ran> {
-  return cli(args, { env: { IDMINT_ADDRESS: server.grpcAddress } });
-}
-
-async function out(...args: string[]): Promise<string> {
-  const { exitCode, out: printed, err } = await idmint(...args);
-  expect([exitCode, err]).toEqual([0, ""]);
-  return printed;
-}
 
 test("ids with a format are printed, many at a time, and taken apart", async () => {
   const format = "INV{id:8}{luhn}";
