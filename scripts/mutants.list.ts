@@ -1,4 +1,5 @@
 import type { Mutant } from "./mutant.ts";
+import { cliMutants } from "./mutants.cli.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -29,6 +30,7 @@ const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
 export const mutants: readonly Mutant[] = [
+  ...cliMutants,
   ...snowflakeMutants,
   {
     name: "check-then-increment across an await",

@@ -2,21 +2,21 @@ import type { Config, ConfigFlag, ConfigSources } from "@idmint/server";
 import { type Command, Option } from "commander";
 import type { Io } from "./io.ts";
 
-/** Variables with the server's prefix that are this command's own. */
+/** Variables with the server's prefix that only the command line reads. */
 const OWN_VARIABLES = ["IDMINT_ADDRESS"];
 
-/** Flags that tell where the store is and how to reach it; the rest is about serving. */
+/** Flags that say where the store is and how to reach it. The others are about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;
 
 /** The same for ticket databases. */
 const TICKET_FLAGS = /^(?:config|ticket-.*|allow-unsafe-store)$/;
 
-/** The flags of the server's table of options, on the commands that were given them. */
+/** Which flags of the server's table each command was given. */
 const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
 
 /**
- * Adds the flags of the server's one table of options. The server is loaded only for the commands that are about it:
- * it would double the time that a command like `id next` takes to start.
+ * Adds flags from the server's table of options. The server package is imported only for the commands that need it:
+ * it would double the start-up time of a command like `id next`.
  */
 export async function addConfigFlags(
   command: Command,
@@ -30,7 +30,7 @@ export async function addConfigFlags(
   ADDED.set(command, flags);
 }
 
-/** Where the configuration comes from: this command's flags and the environment. */
+/** The sources of the configuration: this command's flags, and the environment. */
 export function configSources(command: Command, io: Io): ConfigSources {
   const flags: Record<string, string | boolean> = {};
   for (const { flags: usage, name } of ADDED.get(command) ?? []) {
@@ -41,7 +41,7 @@ export function configSources(command: Command, io: Io): ConfigSources {
   return { env: io.env, flags, otherEnv: OWN_VARIABLES };
 }
 
-/** The server's configuration out of this command's flags, the environment, the file and the defaults. */
+/** Loads the server's configuration from this command's flags, the environment, the file and the defaults. */
 export async function loadServerConfig(command: Command, io: Io): Promise<Config> {
   const { loadConfig } = await import("@idmint/server");
   return loadConfig(configSources(command, io));

@@ -39,8 +39,9 @@ function addServe(program: Command, io: Io): void {
     .addHelpText(
       "after",
       `
-Every flag is also a variable (--store-url is IDMINT_STORE_URL, which wins) and a place in the YAML file of --config;
-docs/configuration.md has the table. SIGTERM drains it and ends it with 0; a second signal ends it at once.
+Every flag is also an environment variable (--store-url is IDMINT_STORE_URL) and a key in the YAML file of --config.
+A flag wins over its variable, and the variable wins over the file. docs/configuration.md lists all of them.
+SIGTERM drains the server, which then exits with 0. A second signal ends it at once.
 ${examplesText([
   "idmint serve --store-url sqlite:/var/lib/idmint/idmint.db",
   "idmint serve --config /etc/idmint.yaml",

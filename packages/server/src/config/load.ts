@@ -13,27 +13,28 @@ import { isLoopback } from "./types.ts";
 export interface ConfigSources {
   /** Environment variables, e.g. process.env. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Flags by name without dashes; a command line parser has taken them apart. */
+  /** Parsed flags, by name without dashes. */
   readonly flags?: Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
-  /** Variables that begin with IDMINT_ and are not the server's. */
+  /** Variables that begin with IDMINT_ but do not configure the server. */
   readonly otherEnv?: readonly string[];
-  /** Defaults other than the table's, by key. */
+  /** Defaults that replace the table's, by key. */
   readonly defaults?: Readonly<Record<string, string>>;
 }
 
 const EMPTY: SourceReading = { values: new Map(), faults: [] };
 
 /**
- * The configuration out of environment, flags, the YAML file that one of them names, and defaults, in that precedence.
- * Throws INVALID_ARGUMENT that names everything that is wrong, each with its source; no secret is shown.
+ * Loads the configuration. Flags win over the environment, the environment over the YAML file that one of them names,
+ * and the file over the defaults: what somebody typed for this run is what they mean.
+ * Throws an INVALID_ARGUMENT that lists every fault with its source and shows no secret.
  */
 export function loadConfig(sources: ConfigSources): Config {
   const options = Object.values(OPTIONS);
   const env = readEnvironment(sources.env ?? {}, options, sources.otherEnv ?? []);
   const flags = readFlags(sources.flags ?? {}, options);
-  const path = (env.values.get("config") ?? flags.values.get("config"))?.text;
+  const path = (flags.values.get("config") ?? env.values.get("config"))?.text;
   const file = path === undefined || path === "" ? EMPTY : readYaml(path, options);
-  const readings = [env, flags, file];
+  const readings = [flags, env, file];
   const violations: FieldViolation[] = readings
     .flatMap((reading) => reading.faults)
     .map(({ source, fault }) => ({ field: source, description: fault }));
@@ -41,7 +42,7 @@ export function loadConfig(sources: ConfigSources): Config {
   for (const [name, option] of Object.entries(OPTIONS)) {
     values[name] = valueOf(option, readings, sources.defaults ?? {}, violations);
   }
-  // Every name of the table was given a value of its type, or there is a violation.
+  // Each name of the table now has a value of its type, unless there is a violation.
   const config = values as unknown as Config;
   if (violations.length === 0) violations.push(...contradictions(config));
   if (violations.length === 0) return config;
@@ -69,7 +70,7 @@ function valueOf(
   return value;
 }
 
-/** What is wrong with options together. */
+/** Faults of options that are each fine but contradict one another. */
 function contradictions(config: Config): readonly FieldViolation[] {
   const found: FieldViolation[] = [];
   const { tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsPeerCaFile, insecure, grpcAddress } = config;
@@ -94,7 +95,7 @@ function contradictions(config: Config): readonly FieldViolation[] {
     found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
   }
   if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {
-    // One look at many rows raises the bounds of all tags of a Redis shard: a database that is away would keep it back.
+    // One query reads the rows of all tags of a Redis shard. A database that is down would hold up all of them.
     found.push({
       field: "store.more_urls",
       description:

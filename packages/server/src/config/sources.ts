@@ -4,14 +4,14 @@ import type * as Yaml from "yaml";
 import { closest, distance } from "fastest-levenshtein";
 import { envOf, flagOf, type Option } from "./table.ts";
 
-/** A value as somebody wrote it, and where. */
+/** A value as it was written, and where it was written. */
 export interface Written {
   readonly text: string;
   /** Named in errors: a variable, a flag, or a place in the file. */
   readonly source: string;
 }
 
-/** What one source says, by key, and what is wrong with the source itself. */
+/** The values of one source, by key, and the faults of the source itself. */
 export interface SourceReading {
   readonly values: ReadonlyMap<string, Written>;
   readonly faults: readonly { readonly source: string; readonly fault: string }[];
@@ -19,14 +19,14 @@ export interface SourceReading {
 
 type AnyOption = Pick<Option<unknown>, "key" | "isSecret" | "isNotInFile">;
 
-// The reader of YAML takes megabytes; most servers have no file to read.
+// The YAML parser takes megabytes, and most servers have no file to parse.
 const require = createRequire(import.meta.url);
 
-/** What Kubernetes sets for a Service that is called idmint: not ours, and no mistake. */
+/** Kubernetes sets these for a Service called idmint. They are not options, and not mistakes either. */
 const KUBERNETES = /^IDMINT_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/;
 const MAX_FILE_BYTES = 1_024 * 1_024;
 
-/** Reads IDMINT_… variables. `others` are variables with the prefix that belong to somebody else. */
+/** Reads IDMINT_… variables. `others` have the same prefix but are not options of the server. */
 export function readEnvironment(
   env: Readonly<Record<string, string | undefined>>,
   options: readonly AnyOption[],
@@ -44,16 +44,19 @@ export function readEnvironment(
     if (KUBERNETES.test(name) || others.includes(name)) continue;
     const known = keys.get(name);
     if (known === undefined) {
-      faults.push({ source: name, fault: `is no option${suggestion(name, [...keys.keys()])}` });
+      faults.push({ source: name, fault: `is not an option${suggestion(name, [...keys.keys()])}` });
       continue;
     }
     const { key } = known.option;
     if (values.has(key)) {
-      faults.push({ source: name, fault: `and ${values.get(key)?.source} are both set` });
+      faults.push({
+        source: name,
+        fault: `and ${values.get(key)?.source} are both set; set one of them`,
+      });
     } else if (known.isFile) {
       const read = readText(value);
       if (read.text === undefined) faults.push({ source: name, fault: read.fault });
-      // A newline at the end is the editor's, not the secret's.
+      // Editors add a newline at the end of a file; it is not part of the secret.
       else values.set(key, { text: read.text.replace(/\r?\n$/, ""), source: name });
     } else {
       values.set(key, { text: value, source: name });
@@ -62,7 +65,7 @@ export function readEnvironment(
   return { values, faults };
 }
 
-/** Reads flags: by name without dashes, as a command line parser has them. */
+/** Reads parsed flags, by name without dashes. */
 export function readFlags(
   flags: Readonly<Record<string, string | boolean | readonly string[] | undefined>>,
   options: readonly AnyOption[],
@@ -80,7 +83,7 @@ export function readFlags(
     const source = `--${name}`;
     if (key === undefined) {
       const known = [...keys.keys()].map((each) => `--${each}`);
-      faults.push({ source, fault: `is no option${suggestion(source, known)}` });
+      faults.push({ source, fault: `is not an option${suggestion(source, known)}` });
     } else {
       values.set(key, { text: String(value), source });
     }
@@ -88,18 +91,18 @@ export function readFlags(
   return { values, faults };
 }
 
-/** Reads a YAML file: maps down to the key's last word, then a scalar or a list of scalars. */
+/** Reads a YAML file: one map for each level of a key, then a scalar or a list of scalars. */
 export function readYaml(path: string, options: readonly AnyOption[]): SourceReading {
   const values = new Map<string, Written>();
   const faults: { source: string; fault: string }[] = [];
   const read = readText(path);
   if (read.text === undefined) return { values, faults: [{ source: path, fault: read.fault }] };
-  // Integers as bigint, so that one past 2^53 is what was written.
+  // As bigint, an integer past 2^53 keeps the value that was written.
   const { parseDocument } = require("yaml") as typeof Yaml;
   const document = parseDocument(read.text, { uniqueKeys: true, intAsBigInt: true });
   const [error] = document.errors;
   if (error !== undefined) {
-    return { values, faults: [{ source: path, fault: `is no YAML: ${error.message}` }] };
+    return { values, faults: [{ source: path, fault: `is not YAML: ${error.message}` }] };
   }
   const keys = options.filter((option) => option.isNotInFile !== true).map((option) => option.key);
   const walk = (node: unknown, at: string): void => {
@@ -112,7 +115,7 @@ export function readYaml(path: string, options: readonly AnyOption[]): SourceRea
       for (const [name, child] of Object.entries(node))
         walk(child, at === "" ? name : `${at}.${name}`);
     } else if (at !== "" || node !== null) {
-      faults.push({ source, fault: `is no option${suggestion(at, keys)}` });
+      faults.push({ source, fault: `is not an option${suggestion(at, keys)}` });
     }
   };
   walk(document.toJS({ maxAliasCount: 0 }), "");

@@ -49,18 +49,30 @@ test("without any source there are defaults", () => {
   });
 });
 
-test("the environment wins over flags, flags over the file, the file over defaults", () => {
+test("flags win over the environment, the environment over the file, the file over defaults", () => {
   const config = file("drain_time: 1s\nlog:\n  level: warn\nlimits:\n  waiters: 7\n");
-  const flags = { config, "drain-time": "2s", "log-level": "error" };
-  const env = { IDMINT_DRAIN_TIME: "3s" };
+  const flags = { config, "drain-time": "2s" };
+  const env = { IDMINT_DRAIN_TIME: "3s", IDMINT_LOG_LEVEL: "error" };
   expect(loadConfig({ env, flags })).toMatchObject({
-    drainTimeMs: 3_000,
+    drainTimeMs: 2_000,
     logLevel: "error",
     limitWaiters: 7,
     limitTags: 100_000,
   });
   expect(loadConfig({ flags: { config } }).drainTimeMs).toBe(1_000);
   expect(loadConfig({ env: { IDMINT_CONFIG: config } }).logLevel).toBe("warn");
+  // The file is chosen in the same order.
+  const other = file("log:\n  level: debug\n");
+  expect(loadConfig({ env: { IDMINT_CONFIG: config }, flags: { config: other } }).logLevel).toBe(
+    "debug",
+  );
+});
+
+test("a secret in a file of the environment wins over the YAML file", () => {
+  const config = file("store:\n  password: from-yaml\n");
+  const env = { IDMINT_STORE_PASSWORD_FILE: file("from-secret-file\n") };
+  expect(loadConfig({ env, flags: { config } }).storePassword).toBe("from-secret-file");
+  expect(loadConfig({ flags: { config } }).storePassword).toBe("from-yaml");
 });
 
 test("an unknown name is an error wherever it stands, with what was meant", () => {
@@ -70,10 +82,10 @@ test("an unknown name is an error wherever it stands, with what was meant", () =
     flags: { config, "drain-tim": "1s" },
   });
   expect(faults).toEqual([
-    ["IDMINT_GRPC_ADRESS", "is no option; did you mean IDMINT_GRPC_ADDRESS?"],
-    ["--drain-tim", "is no option; did you mean --drain-time?"],
-    [`${config}: grpc.adress`, "is no option; did you mean grpc.address?"],
-    [`${config}: storage`, expect.stringContaining("is no option") as string],
+    ["--drain-tim", "is not an option; did you mean --drain-time?"],
+    ["IDMINT_GRPC_ADRESS", "is not an option; did you mean IDMINT_GRPC_ADDRESS?"],
+    [`${config}: grpc.adress`, "is not an option; did you mean grpc.address?"],
+    [`${config}: storage`, expect.stringContaining("is not an option") as string],
   ]);
 });
 
