@@ -1,5 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 import { cliMutants } from "./mutants.cli.ts";
+import { fileMutants } from "./mutants.files.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -32,6 +33,7 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 export const mutants: readonly Mutant[] = [
   ...cliMutants,
   ...snowflakeMutants,
+  ...fileMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",

@@ -24,6 +24,7 @@ import {
 import {
   overloaded,
   type Patience,
+  storeUnavailable,
   storeWentBack,
   tagNotFound,
   tagPaused,
@@ -49,7 +50,7 @@ import { TagText, type TextPorts } from "./tag-text.ts";
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
 
-/** Lookups of one call. Each may be overtaken by a change of the tag, which this server may hear of twice: here and by the poll. */
+/** Lookups of one call. Each may be overtaken by a change of the tag, which is heard of twice: here and by the poll. */
 const MAX_LOOKUPS = 5;
 
 export interface DirectoryOptions {
@@ -124,8 +125,7 @@ export class Directory {
   /** The entry of a tag, asked of the store when it is not known here. Rejects with TAG_NOT_FOUND and its kin. */
   async find(name: string, call: Patience): Promise<Entry> {
     assertNoViolations(tagNameViolation("tag", name));
-    // A tag that appeared while it was looked up (made here, or shown by the poll) may have been missed by that very
-    // lookup, so it is looked up again.
+    // What a lookup brings is from before a change that was seen meanwhile, so the tag is looked up again.
     for (let tries = 0; tries < MAX_LOOKUPS; tries++) {
       this.#assertIssuing();
       await this.#ports.lookup.find(name, call);
@@ -138,7 +138,7 @@ export class Directory {
         });
       }
     }
-    throw tagNotFound(name);
+    throw storeUnavailable(`tag "${name}" was changed during each of ${MAX_LOOKUPS} lookups`);
   }
 
   /** Which history of the store records belong to; to be read before they are asked for. */
@@ -152,14 +152,14 @@ export class Directory {
     await new Promise<void>((resolve) => this.#ports.afterTurn(resolve));
     if (history !== this.#history) return;
     for (const tag of tags) {
+      // Invariant 2: what was asked earlier and is answered later may be from before this record.
+      this.#ports.lookup.overtaken(tag.name);
       const entry = this.#entries.get(tag.name);
       if (entry !== undefined) this.#update(entry, tag);
-      else if (tag.state === "DELETED") this.#ports.lookup.disappeared(tag.name);
-      else this.#ports.lookup.appeared(tag.name);
     }
   }
 
-  /** Takes the records that a lookup brought. */
+  /** Takes the records that a lookup brought, and that nothing newer has overtaken. */
   admit(tags: readonly Tag[]): void {
     for (const tag of tags) {
       this.#ports.guard.observe(tag.name, tag.version);
@@ -413,9 +413,8 @@ export class Directory {
       }
       // Ids that callers put back are held too, though they belong to no grant any more and can only be a gap.
       held += entry.buffer.ready;
+      // Fenced buffers hold nothing: what a store that went back would take back may be somebody else's.
       const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);
-      // What a store that went back would take back may be somebody else's.
-      if (entry.fencedAs !== "") continue;
       const request = rangeToGiveBack(entry.name, unused);
       if (request !== undefined) requests.push(request);
     }

@@ -1,3 +1,5 @@
+import type { Tag } from "@idmint/core";
+
 /**
  * Which unknown tag names are asked of the store, and when. Pure: the shell `lookup.ts` has the promises and the store.
  *
@@ -6,8 +8,8 @@
  *    brings, the store sees 1000 / pauseMs statements a second.
  * 2. A name is in `queued` or in `inFlight`, never in both and never twice.
  * 3. `queued` holds at most `maxQueued` names, `absent` at most `maxAbsent`.
- * 4. A name that appeared (was made here, or was shown by the poll) is not called absent by an answer that was under
- *    way: it leaves the batch.
+ * 4. A name whose record was seen meanwhile (a change made here, or shown by the poll) leaves the batch: the answer
+ *    under way may be from before that change, so it says nothing about this name, neither a record nor an absence.
  */
 export interface LookupState {
   readonly options: LookupOptions;
@@ -70,20 +72,19 @@ export function nextBatch(
   return { names };
 }
 
-/** The store answered; `found` are the names it has. Answers the names that are absent. */
-export function answered(
+/** The store answered. Tells its records of the names that are still in flight, and which of those names are absent. */
+export function answered<T extends Pick<Tag, "name" | "state">>(
   state: LookupState,
-  found: ReadonlySet<string>,
+  records: readonly T[],
   now: number,
-): readonly string[] {
-  const absent: string[] = [];
-  for (const name of state.inFlight ?? []) {
-    if (found.has(name)) continue;
-    absent.push(name);
-    believeAbsent(state, name, now);
-  }
+): { readonly admitted: readonly T[]; readonly absent: readonly string[] } {
+  const inFlight = state.inFlight ?? new Set<string>();
+  const admitted = records.filter(({ name }) => inFlight.has(name));
+  const alive = new Set(admitted.filter((tag) => tag.state !== "DELETED").map((tag) => tag.name));
+  const absent = [...inFlight].filter((name) => !alive.has(name));
+  for (const name of absent) believeAbsent(state, name, now);
   state.inFlight = undefined;
-  return absent;
+  return { admitted, absent };
 }
 
 /** The store did not answer: nothing is known. Answers the names that were asked for. */
@@ -98,8 +99,8 @@ export function unwish(state: LookupState, name: string): void {
   state.queued.delete(name);
 }
 
-/** The tag exists for sure. */
-export function appeared(state: LookupState, name: string): void {
+/** A record of the tag was seen elsewhere: nothing holds that was believed or asked before. */
+export function overtaken(state: LookupState, name: string): void {
   state.absent.delete(name);
   state.queued.delete(name);
   state.inFlight?.delete(name);

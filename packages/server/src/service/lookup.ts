@@ -12,7 +12,6 @@ import {
 import type { Counters } from "./counters.ts";
 import {
   answered,
-  appeared,
   batchFailed,
   believeAbsent,
   createLookupState,
@@ -20,6 +19,7 @@ import {
   LOOKUP_OPTIONS,
   type LookupOptions,
   nextBatch,
+  overtaken,
   unwish,
   wish,
 } from "./lookup-state.ts";
@@ -39,7 +39,7 @@ export interface LookupPorts {
   readonly afterTurn: (run: () => void) => void;
   readonly storeTimeoutMs: number;
   readonly counters: Counters;
-  /** Takes every record the store answered; runs before the calls that wait for it go on. */
+  /** Takes the records that no newer one has overtaken; runs before the calls that wait for them go on. */
   readonly onTags: (tags: readonly Tag[]) => void;
 }
 
@@ -59,7 +59,7 @@ export class Lookup {
     this.#state = createLookupState(options);
   }
 
-  /** Fulfils when the tag's record was given to `onTags`; rejects with TAG_NOT_FOUND, OVERLOADED, STORE_UNAVAILABLE. */
+  /** Fulfils when the tag's record was given to `onTags`, or was seen elsewhere meanwhile; rejects with TAG_NOT_FOUND, OVERLOADED, STORE_UNAVAILABLE. */
   async find(name: string, call: Patience): Promise<void> {
     if (this.#waiting >= MAX_LOOKUP_WAITERS) {
       throw overloaded("too many calls wait for tags that are not known here yet", { tag: name });
@@ -74,13 +74,13 @@ export class Lookup {
     }
   }
 
-  /** The tag exists: an absence that was believed is dropped, and whoever waits for it goes on. */
-  appeared(name: string): void {
-    appeared(this.#state, name);
+  /** A record of the tag was seen elsewhere: whoever waits for it goes on, to find it here or to ask again. */
+  overtaken(name: string): void {
+    overtaken(this.#state, name);
     this.#settle(name, (waiter) => waiter.resolve());
   }
 
-  /** The tag was deleted: asking the store again would find the tombstone. */
+  /** The newest record of the tag says that it was deleted: asking the store again would find the tombstone. */
   disappeared(name: string): void {
     believeAbsent(this.#state, name, this.#ports.clock.now());
   }
@@ -147,13 +147,12 @@ export class Lookup {
       const tags = await within(() => store.getTags(names), storeTimeoutMs, timers);
       if (history !== this.#history)
         throw storeUnavailable("the store was accepted anew meanwhile");
-      const alive = tags.filter((tag) => tag.state !== "DELETED");
-      this.#ports.onTags(tags);
-      const found = new Set(alive.map((tag) => tag.name));
-      for (const name of answered(this.#state, found, this.#ports.clock.now())) {
+      const { admitted, absent } = answered(this.#state, tags, this.#ports.clock.now());
+      this.#ports.onTags(admitted);
+      for (const name of absent) {
         this.#settle(name, (waiter) => waiter.reject(tagNotFound(name)));
       }
-      for (const name of found) this.appeared(name);
+      for (const { name } of admitted) this.#settle(name, (waiter) => waiter.resolve());
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       for (const name of batchFailed(this.#state)) {

@@ -3,7 +3,10 @@ import type { Patience } from "./call.ts";
 import { Lookup, type LookupPorts } from "./lookup.ts";
 
 /** What the directory needs of lookups. */
-export type Lookups = Pick<Lookup, "find" | "appeared" | "disappeared" | "forgetAll" | "refuseAll">;
+export type Lookups = Pick<
+  Lookup,
+  "find" | "overtaken" | "disappeared" | "forgetAll" | "refuseAll"
+>;
 
 /**
  * Lookups of a store in several parts: each part has its own, so that names of one that does not answer keep no others
@@ -30,8 +33,8 @@ export class GroupedLookups implements Lookups {
   }
 
   /** All are told: a tag may have been asked for where it was before. */
-  appeared(name: string): void {
-    for (const lookup of this.#byGroup.values()) lookup.appeared(name);
+  overtaken(name: string): void {
+    for (const lookup of this.#byGroup.values()) lookup.overtaken(name);
   }
 
   disappeared(name: string): void {

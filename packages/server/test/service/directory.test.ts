@@ -1,58 +1,6 @@
-import { IdmintError, MAX_ID, type TagSettings, VersionGuard } from "@idmint/core";
-import { FakeTime, MemoryStore } from "@idmint/testkit";
+import { IdmintError } from "@idmint/core";
 import { expect, test } from "vitest";
-import { realSystem } from "../../src/main/system.ts";
-import { createTextMakers } from "../../src/main/text-ids.ts";
-import { createCounters } from "../../src/service/counters.ts";
-import { Directory } from "../../src/service/directory.ts";
-import { Grants } from "../../src/service/grants.ts";
-import { sourceMaker } from "../../src/service/sources.ts";
-import { Lookup } from "../../src/service/lookup.ts";
-
-const SETTINGS: TagSettings = {
-  name: "orders",
-  description: "",
-  order: "UNORDERED",
-  ceiling: MAX_ID,
-  kind: { kind: "segment", start: 1n, min: 10, max: 10, holdForMs: 1_000, maxAgeMs: 1_000 },
-};
-
-function snowflake(): never {
-  throw new Error("there is no snowflake tag");
-}
-
-/** A directory on a store in memory, whose answers to lookups the test may hold back. */
-function setUp() {
-  const time = new FakeTime();
-  const store = new MemoryStore();
-  const guard = new VersionGuard();
-  const counters = createCounters();
-  const common = { store, guard, clock: time, timers: time, counters };
-  const shared = {
-    ...common,
-    storeTimeoutMs: 1_000,
-    afterTurn: queueMicrotask,
-    emit: () => undefined,
-  };
-  const grants = new Grants({ ...shared, onWentBack: () => undefined });
-  const lookup = new Lookup({ ...shared, onTags: (tags) => directory.admit(tags) });
-  const makers = createTextMakers(realSystem);
-  const makeSource = sourceMaker(
-    { ...shared, grants, makers, snowflake, elsewhere: () => undefined },
-    { maxWaiters: 10, maxCount: 100 },
-  );
-  const texts = { keys: new Map(), offsetAt: () => undefined };
-  const directory = new Directory(
-    { ...shared, grants, lookup, random: () => 0.5, makeSource, texts },
-    { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
-  );
-  const call = { deadline: 10_000, signal: new AbortController().signal };
-  return { time, store, directory, call };
-}
-
-const settled = async (): Promise<void> => {
-  for (let i = 0; i < 100; i++) await Promise.resolve();
-};
+import { SEQUENCE, SETTINGS, settled, setUp } from "./directory-world.ts";
 
 test("a call that looks a tag up while the poll shows that it exists gets it, also from an answer of before", async () => {
   const { time, store, directory, call } = setUp();
@@ -91,12 +39,6 @@ test("a tag that appears and is gone again before it is looked up is not found",
   expect(await found).toBeInstanceOf(IdmintError);
   expect(await found).toMatchObject({ reason: "TAG_NOT_FOUND" });
 });
-
-const SEQUENCE: TagSettings = {
-  ...SETTINGS,
-  order: "STRICT",
-  kind: { kind: "sequence", start: 1n, periods: undefined, redis: undefined },
-};
 
 test("a name that is deleted and made again as another kind is served by what that kind needs", async () => {
   const { store, directory, call } = setUp();
@@ -151,4 +93,29 @@ test("a sequence that nobody asks for makes room like any other tag", async () =
   await directory.sample();
   expect(directory.size).toBe(9);
   expect(directory.get("t5")).toBe(used);
+});
+
+test("what a fenced tag held is not given back: the store may have granted it again", async () => {
+  const { time, store, directory, call } = setUp();
+  await store.createTag(SETTINGS);
+  await store.createTag({ ...SETTINGS, name: "bills" });
+  for (const name of ["orders", "bills"]) {
+    const found = directory.find(name, call);
+    await settled();
+    time.advance(100);
+    await settled();
+    await (await found).buffer?.next(call);
+  }
+  // The next load of each is there too.
+  await settled();
+  directory.fenceTag("orders", "its version is lower than was seen");
+  // What the other tag held goes back.
+  expect(await directory.drain(new IdmintError("DRAINING", "over"))).toMatchObject({
+    givenBack: 19,
+  });
+  const rows = await store.getTags(["orders", "bills"]);
+  expect(rows.map(({ name, floor }) => [name, floor])).toEqual([
+    ["orders", 20n],
+    ["bills", 1n],
+  ]);
 });
