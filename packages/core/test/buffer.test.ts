@@ -262,6 +262,32 @@ test("`after` within what is held is served from memory, above it straight from 
   expect(buffer.next()).toBe(7n);
 });
 
+test("a direct load of an epoch below the highest seen is refused, and never answered as if it were new", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant(100, 2n);
+  const late = track(buffer.take(5, undefined, 100n));
+  const asking = asked.length;
+  // While it is under way the epoch rises, and its answer is of the one before.
+  buffer.observeEpoch(3n);
+  await asked[asking - 1]?.grant(5, 2n);
+  expect(late.error).toMatchObject({ reason: "SEGMENT_NOT_READY", retryable: true });
+  expect(buffer.issued).toBe(1);
+  const present = track(buffer.take(5, undefined, 105n));
+  await asked.at(-1)?.grant(5, 3n);
+  expect(present.value).toEqual([segmentOf(106n, 5)]);
+});
+
+test("a direct load of a later epoch ends what is held of the earlier ones", async () => {
+  const { buffer, asked } = setUp();
+  void buffer.next();
+  await asked[0]?.grant(100, 2n);
+  const direct = track(buffer.take(5, undefined, 100n));
+  await asked.at(-1)?.grant(5, 3n);
+  expect(direct.value).toEqual([segmentOf(101n, 5)]);
+  expect([buffer.epoch, buffer.ready]).toEqual([3n, 0]);
+});
+
 test("ids past 2^53 − 1 are refused as numbers, and not lost", async () => {
   const time = new FakeTime();
   const base = 2n ** 53n - 3n;

@@ -3,6 +3,7 @@ import { FakeTime, MemoryStore, MemoryTicketDatabase } from "@idmint/testkit";
 import { realSystem } from "../../src/main/system.ts";
 import { createTextMakers } from "../../src/main/text-ids.ts";
 import { createTickets } from "../../src/main/tickets.ts";
+import type { Patience } from "../../src/service/call.ts";
 import { createCounters } from "../../src/service/counters.ts";
 import { Directory } from "../../src/service/directory.ts";
 import { Grants } from "../../src/service/grants.ts";
@@ -52,7 +53,7 @@ export function setUp() {
     { prefetchShare: 0.1, maxWaiters: 10, timeoutMs: 1_000 },
   );
   const makeSource = sourceMaker(
-    { ...shared, grants, makers, snowflake, elsewhere: tickets.sourceOf },
+    { ...shared, grants, makers, snowflake, elsewhere: (tag) => tickets.sourceOf(tag) },
     { maxWaiters: 10, maxCount: 100 },
   );
   const texts = { keys: new Map(), offsetAt: () => undefined };
@@ -63,7 +64,7 @@ export function setUp() {
   const tokens = new ReleaseTokens(10, realSystem.randomToken);
   const limits = { countAsList: 100, countAsSegments: 1_000 };
   const ids = new IdService({ directory, tokens, limits, counters });
-  const call = { deadline: 10_000, signal: new AbortController().signal };
+  const call: Patience = { deadline: 10_000, signal: new AbortController().signal };
   return { time, store, directory, ids, tickets, call };
 }
 

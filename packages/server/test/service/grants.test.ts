@@ -10,6 +10,7 @@ function setUp() {
   const guard = new VersionGuard();
   const wentBack: string[] = [];
   const counters = createCounters();
+  const time = new FakeTime();
   const grants = new Grants({
     store: {
       maxBatch: 10,
@@ -20,14 +21,14 @@ function setUp() {
       },
     },
     guard,
-    timers: new FakeTime(),
+    timers: time,
     storeTimeoutMs: 1_000,
     counters,
     emit: () => undefined,
     afterTurn: (run) => queueMicrotask(run),
     onWentBack: (tag) => wentBack.push(tag),
   });
-  return { grants, guard, calls, wentBack, counters };
+  return { grants, guard, calls, wentBack, counters, time };
 }
 
 const settled = async (): Promise<void> => {
@@ -90,4 +91,34 @@ test("an answer that does not fit its request is not used", async () => {
   await settled();
   calls[0]?.answer([{ ...granted("orders", 1n), count: 11 } as Grant]);
   expect(await answer).toBe("STORE_UNAVAILABLE");
+});
+
+test("a grant that comes too late is waste, and what it says of the store counts all the same", async () => {
+  const { grants, calls, wentBack, counters, time } = setUp();
+  const given = reasonOf(grants.request(wish("orders")));
+  await settled();
+  time.advance(1_000);
+  expect(await given).toBe("STORE_UNAVAILABLE");
+  calls[0]?.answer([granted("orders", 5n)]);
+  await settled();
+  expect(counters.wastedIds).toBe(10);
+  const next = reasonOf(grants.request(wish("orders")));
+  await settled();
+  // A store that went back behind the grant nobody got is found out by the next request.
+  expect(calls[1]?.requests[0]?.seenVersion).toBe(5n);
+  calls[1]?.answer([granted("orders", 5n)]);
+  expect(await next).toBe("STORE_EPOCH_CHANGED");
+  expect(wentBack).toEqual(["orders"]);
+});
+
+test("a late grant that is not above what was seen shows that the store went back", async () => {
+  const { grants, guard, calls, wentBack, time } = setUp();
+  guard.observe("orders", 7n);
+  const given = reasonOf(grants.request(wish("orders")));
+  await settled();
+  time.advance(1_000);
+  expect(await given).toBe("STORE_UNAVAILABLE");
+  calls[0]?.answer([granted("orders", 7n)]);
+  await settled();
+  expect(wentBack).toEqual(["orders"]);
 });
