@@ -42,10 +42,14 @@ test(
     const atKill = recordsSize(fleet, callers);
     await pause(OUTAGE_MS);
     // The outage lasts until the SDK has missed its servers: until its prefetch has failed.
-    await until("a load was tried in vain", () => judge([fleet.recordsOf(callers)]).callsInVain > 0, {
-      withinMs: 60_000,
-      everyMs: 200,
-    });
+    await until(
+      "a load was tried in vain",
+      () => judge([fleet.recordsOf(callers)]).callsInVain > 0,
+      {
+        withinMs: 60_000,
+        everyMs: 200,
+      },
+    );
     const outageSeconds = (performance.now() - killedAt) / 1_000;
     const duringOutage = (recordsSize(fleet, callers) - atKill) / RECORD_BYTES;
     await Promise.all(fleet.servers.map((server) => server.start()));

@@ -1,5 +1,6 @@
 // What is published is JavaScript: everything that is measured runs built, so that neither start nor memory holds a
 // compiler.
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { buildSync } from "esbuild";
@@ -18,6 +19,16 @@ export async function buildPackages(): Promise<void> {
   await using building = new Subject("the build", build);
   await building.toEnd(BUILD_TIMEOUT_MS);
   if (!existsSync(BUILT_CLI)) throw new Error(`the build made no ${BUILT_CLI}`);
+}
+
+/** The floor on grpc-go, built; undefined on a machine without Go. Fails when Go is there and cannot build it. */
+export function builtGoFloor(): string | undefined {
+  if (spawnSync("go", ["version"]).status !== 0) return undefined;
+  const outfile = path.join(bench, "../node_modules/.cache/bench/grpc-go");
+  const args = ["build", "-C", path.join(bench, "floors/go"), "-o", outfile, "."];
+  const { status, stderr } = spawnSync("go", args, { timeout: BUILD_TIMEOUT_MS, encoding: "utf8" });
+  if (status !== 0) throw new Error(`Go could not build its floor:\n${stderr}`);
+  return outfile;
 }
 
 const built = new Map<string, string>();

@@ -15,7 +15,9 @@ const COLOURS = { idmint: "#1668b8", peer: "#b8bec6" } as const;
 
 /** Charts of whatever was measured. */
 export function chartsOf(summaries: readonly Summary[]): readonly Chart[] {
-  const calls = summaries.filter(({ figure }) => /^generate-id\..*\.(?:calls|stock)$/.test(figure));
+  const calls = summaries.filter(({ figure }) =>
+    /^generate-id\..*\.(?:calls|stock|go)$/.test(figure),
+  );
   const npm = summaries.filter(({ figure }) => /^sdk-npm\..*(?<!\.string)$/.test(figure));
   const warm = summaries.filter(({ figure }) => figure.startsWith("sdk-warm."));
   return [
@@ -29,7 +31,7 @@ function callsChart(summaries: readonly Summary[]): Chart {
   const values = summaries.flatMap(({ figure, ours, peer = "", peerValue = 0 }) => {
     const [, shape = "", kind] = figure.split(".");
     const floor = { shape: shape.replace("x", " × "), server: peer, value: peerValue };
-    return kind === "stock" ? [floor] : [{ ...floor, server: "idmint", value: ours }, floor];
+    return kind === "calls" ? [{ ...floor, server: "idmint", value: ours }, floor] : [floor];
   });
   const title = "One id a call, calls a second by connections × streams";
   return {
@@ -47,7 +49,7 @@ function callsChart(summaries: readonly Summary[]): Chart {
           type: "nominal",
           title: null,
           sort: null,
-          scale: { range: [COLOURS.idmint, "#7d8794", COLOURS.peer] },
+          scale: { range: [COLOURS.idmint, "#7d8794", COLOURS.peer, "#5aa6a0"] },
         },
       },
     },

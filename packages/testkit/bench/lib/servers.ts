@@ -6,7 +6,7 @@ import { GenerateIdRequest, type GetNodeStatusResponse, type SequenceKind } from
 import { Api, type TagWish } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
-import { BUILT_CLI, builtScript } from "./build.ts";
+import { BUILT_CLI, builtGoFloor, builtScript } from "./build.ts";
 import { cores } from "./cpus.ts";
 import { type Load, type LoadResult, runLoad } from "./h2load.ts";
 import { Subject } from "./process.ts";
@@ -63,8 +63,17 @@ const MIN_ANSWER_BYTES = 7;
 
 /** A bare grpc-js server with the same messages: as it comes, or with both cures of its garbage collections. */
 export async function startFloor(kind: "stock" | "cured"): Promise<Server> {
-  const command = [...cores.server, ...script("floors/grpc-js.ts", kind)];
-  const subject = new Subject(`the ${kind} floor`, command);
+  return startBareServer(`the ${kind} floor`, script("floors/grpc-js.ts", kind));
+}
+
+/** A bare grpc-go server that answers GenerateId only; undefined on a machine without Go. */
+export async function startGoFloor(): Promise<Server | undefined> {
+  const program = builtGoFloor();
+  return program === undefined ? undefined : startBareServer("grpc-go", [program]);
+}
+
+async function startBareServer(name: string, command: readonly string[]): Promise<Server> {
+  const subject = new Subject(name, [...cores.server, ...command]);
   const [, address = ""] = await subject.saying(/listening on ([\d.]+:\d+)\./);
   return new Server(subject, address);
 }

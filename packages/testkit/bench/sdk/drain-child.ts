@@ -1,5 +1,5 @@
 // Takes ids from a live server as fast as it goes, and looks at every one of them.
-// Usage: drain-child.ts number|bigint|awaited address tag seconds segment|default. Writes one line of JSON.
+// Usage: drain-child.ts number|bigint|awaited address tag seconds. Writes one line of JSON.
 import { setImmediate as turn } from "node:timers/promises";
 import { createIdClient, IdmintError, type IdTag } from "@idmint/client";
 import { Stretches, TURN, TurnOfIds } from "./stretches.ts";
@@ -59,15 +59,8 @@ const TAKES: Readonly<Record<string, Take>> = {
   awaited: async (tag, ids) => ids.unpack(await takeAwaited(tag, ids)),
 };
 
-async function drain(
-  take: Take,
-  address: string,
-  name: string,
-  seconds: number,
-  segment: number | undefined,
-): Promise<Drained> {
-  const sizes = segment === undefined ? {} : { min: segment, max: segment };
-  await using client = createIdClient({ address, ...sizes });
+async function drain(take: Take, address: string, name: string, seconds: number): Promise<Drained> {
+  await using client = createIdClient({ address });
   const tag = client.tag(name);
   const turnOfIds = new TurnOfIds();
   const stretches = new Stretches();
@@ -108,9 +101,8 @@ async function drain(
 }
 
 if (import.meta.main) {
-  const [, , kind = "", address = "", tag = "", seconds = "1", segment = "default"] = process.argv;
+  const [, , kind = "", address = "", tag = "", seconds = "1"] = process.argv;
   const take = TAKES[kind];
   if (take === undefined) throw new Error(`no kind ${kind}`);
-  const size = segment === "default" ? undefined : Number(segment);
-  console.log(JSON.stringify(await drain(take, address, tag, Number(seconds), size)));
+  console.log(JSON.stringify(await drain(take, address, tag, Number(seconds))));
 }

@@ -1,4 +1,4 @@
-// The least that draining can cost here: values made by nothing but a counter, and for every 100,000 of them one call of
+// The least that draining can cost here: values made by nothing but a counter, and for every segment of them one call of
 // bare grpc-js to the same server, on its way while they are made. They are looked at as the SDK's are.
 // Usage: drain-floor.ts number|bigint|awaited address tag seconds segment. Writes one line of JSON.
 import { setImmediate as turn } from "node:timers/promises";
@@ -90,7 +90,7 @@ async function floor(
   };
 }
 
-const [, , kind = "", address = "", tag = "", seconds = "1", segment = "100000"] = process.argv;
+const [, , kind = "", address = "", tag = "", seconds = "1", segment = ""] = process.argv;
 const make = MAKES[kind];
 if (make === undefined) throw new Error(`no kind ${kind}`);
 console.log(JSON.stringify(await floor(make, address, tag, Number(seconds), Number(segment))));

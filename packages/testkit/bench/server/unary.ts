@@ -17,6 +17,7 @@ import {
   type Idmint,
   type Server,
   startFloor,
+  startGoFloor,
   startIdmint,
 } from "../lib/servers.ts";
 
@@ -39,6 +40,7 @@ const SHAPE: Shape = { connections: 8, streams: 16 };
 const BLOCK = 1_000;
 const CURED = "bare grpc-js, both cures";
 const STOCK = "bare grpc-js as it comes";
+const GO = "bare grpc-go";
 
 const nameOf = ({ connections, streams }: Shape): string => `${connections}x${streams}`;
 /** `8 × 16` */
@@ -47,30 +49,35 @@ const callsPerSecond = (result: Unary): number => result.callsPerSecond;
 const p99 = (result: Unary): number => result.p99;
 const cpuUs = (result: Unary): number => result.cpuUs;
 
-/** One call, one id, against a server that does nothing else. */
+/** One call, one id, against servers that do nothing else. */
 export const generateId: Benchmark = {
   name: "generate-id",
   title: "One id a call",
   run: async (effort) => {
     await using cured = await startFloor("cured");
     await using stock = await startFloor("stock");
+    await using go = await startGoFloor();
+    if (go === undefined) effort.say("  bare grpc-go is left out: there is no Go on this machine");
     await using idmint = await startIdmint();
     const message = generateIdMessage(await idmint.makeTag());
     const figures: Figure[] = [];
     for (const shape of SHAPES) {
       const load = { path: GENERATE_ID, message, ...shape };
-      await warmUp(effort, load, [idmint, cured, stock]);
+      const floors = { cured, stock, ...(go === undefined ? {} : { go }) };
+      await warmUp(effort, load, [idmint, ...Object.values(floors)]);
       const issuedBefore = await idmint.issuedIds();
-      const results = await interleaved(effort, {
-        ours: () => idmint.load({ ...load, ...amountOf(effort) }),
-        cured: () => cured.load({ ...load, ...amountOf(effort) }),
-        stock: () => stock.load({ ...load, ...amountOf(effort) }),
-      });
+      const measures = Object.entries<Server>({ ours: idmint, ...floors }).map(
+        ([name, server]) => [name, () => server.load({ ...load, ...amountOf(effort) })] as const,
+      );
+      const { ours = [], ...peers } = await interleaved<string, Unary>(
+        effort,
+        Object.fromEntries(measures),
+      );
       // h2load does not see gRPC's status, but an id that was not issued was not answered.
       const issued = (await idmint.issuedIds()) - issuedBefore;
-      const answered = results.ours.reduce((sum, result) => sum + result.answered, 0);
+      const answered = ours.reduce((sum, result) => sum + result.answered, 0);
       if (issued < answered) throw new Error(`${answered - issued} of ${answered} calls failed`);
-      figures.push(...generateIdFigures(shape, results));
+      figures.push(...generateIdFigures(shape, ours, peers));
     }
     return figures;
   },
@@ -78,18 +85,18 @@ export const generateId: Benchmark = {
 
 function generateIdFigures(
   shape: Shape,
-  { ours, cured, stock }: Readonly<Record<"ours" | "cured" | "stock", readonly Unary[]>>,
+  ours: readonly Unary[],
+  { cured = [], stock = [], go }: Readonly<Record<string, readonly Unary[]>>,
 ): readonly Figure[] {
   const id = `generate-id.${nameOf(shape)}`;
   const text = `GenerateId, ${textOf(shape)}`;
-  const samples = samplesOf(ours, cured, callsPerSecond);
   return [
     {
       id: `${id}.calls`,
       text,
       unit: "calls/s",
       peer: CURED,
-      samples,
+      samples: samplesOf(ours, cured, callsPerSecond),
       bar: ratioAtLeast(0.88),
     },
     {
@@ -116,11 +123,44 @@ function generateIdFigures(
       samples: samplesOf(ours, cured, cpuUs),
       bar: atMost(27),
     },
+    ...(go === undefined ? [] : goFigures(id, text, ours, go)),
     {
       id: `${id}.generator`,
       text: `${text}: generator's processor time`,
       unit: "µs a call",
       samples: ownSamples(ours, (result) => result.generatorCpuUs),
+    },
+  ];
+}
+
+/** What the same call costs on another platform: shown, since no server on Node.js reaches it. */
+function goFigures(
+  id: string,
+  text: string,
+  ours: readonly Unary[],
+  go: readonly Unary[],
+): readonly Figure[] {
+  return [
+    {
+      id: `${id}.go`,
+      text: `${text}: against grpc-go`,
+      unit: "calls/s",
+      peer: GO,
+      samples: samplesOf(ours, go, callsPerSecond),
+    },
+    {
+      id: `${id}.go-p99`,
+      text: `${text}: 99th percentile, against grpc-go`,
+      unit: "ms",
+      peer: GO,
+      samples: samplesOf(ours, go, p99),
+    },
+    {
+      id: `${id}.go-cpu`,
+      text: `${text}: server's processor time, against grpc-go`,
+      unit: "µs a call",
+      peer: GO,
+      samples: samplesOf(ours, go, cpuUs),
     },
   ];
 }
