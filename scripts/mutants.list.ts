@@ -1,6 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
+import { sdkMutants } from "./mutants.sdk.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -32,18 +33,19 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 
 export const mutants: readonly Mutant[] = [
   ...cliMutants,
+  ...sdkMutants,
   ...snowflakeMutants,
   ...fileMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",
-    find: `    const id = this.#issueOne();
+    find: `    const id = this.#issueOne(now);
     if (id !== undefined) return id;
     const segments`,
     replace: `    const seen = peekId(this.#state);
     if (seen !== undefined) {
       return Promise.resolve().then(() => {
-        this.#issueOne();
+        this.#issueOne(now);
         return seen;
       });
     }

@@ -359,12 +359,13 @@ export class BufferedTag implements IdTag {
     this.#buffer.observeEpoch(epoch);
     // Counted from the sending, so that it ends no later than the server reckons, however slow the way back was.
     const ageMs = this.#context.clock.now() - sentAtMs;
-    const maxAgeMs =
-      Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity) - ageMs;
-    if (maxAgeMs <= 0) throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
+    const maxAgeMs = Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity);
+    if (ageMs >= maxAgeMs)
+      throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
     const segments = segmentsOfAnswer(this.name, answer.segments);
     this.#learn(answer);
-    return { segments, epoch, receipt: { releaseToken, endpoint }, maxAgeMs };
+    const expiresAt = sentAtMs + maxAgeMs;
+    return { segments, epoch, receipt: { releaseToken, endpoint }, expiresAt };
   }
 
   #unusable(from: string): IdmintError {

@@ -184,16 +184,17 @@ test("thousands of leftovers are released a few at a time, and not after the tim
 });
 
 test("an answer that comes too late for its ids still ends those of an older epoch", async () => {
-  const world = fakeWorld({ address: "a:1", maxAgeMs: 1_000 });
+  const world = fakeWorld({ address: "a:1" });
   const tag = world.client.tag("t");
   const first = tag.next();
   await settle();
   world.transport.pending.shift()!.answer(answerOf(1n, 100));
   expect(await first).toBe(1n);
-  // The prefetch is sent, and its answer takes longer than its ids may be kept.
+  // The prefetch is sent, and its answer takes longer than its ids may be kept; those in memory may be kept longer.
   await tag.take(20);
   world.time.advance(1_000);
-  world.transport.pending.shift()!.answer({ ...answerOf(101n, 100), epoch: 2n });
+  const maxAge = { seconds: 1n, nanos: 0 };
+  world.transport.pending.shift()!.answer({ ...answerOf(101n, 100), epoch: 2n, maxAge });
   await settle();
   expect(await reasonOf(tag.next({ deadlineMs: 40 }))).toBe("SEGMENT_NOT_READY");
 });

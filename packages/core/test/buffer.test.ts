@@ -45,7 +45,7 @@ function setUp(options: Partial<BufferOptions> = {}, maxAgeMs?: number) {
           segments,
           epoch,
           receipt: `r${asked.length}`,
-          ...(maxAgeMs === undefined ? {} : { maxAgeMs }),
+          ...(maxAgeMs === undefined ? {} : { expiresAt: time.now() + maxAgeMs }),
         });
         await settle();
       },
@@ -320,6 +320,92 @@ test("ids expire at max_age", async () => {
   buffer.sample();
   expect(buffer.ready).toBe(0);
   expect(asked).toHaveLength(1);
+});
+
+for (const [name, issue] of [
+  ["next", (buffer) => buffer.next()],
+  ["tryNext", (buffer) => buffer.tryNext()],
+  ["tryNextNumber", (buffer) => buffer.tryNextNumber()],
+  ["take", (buffer) => buffer.take(1)],
+] as const satisfies [string, (buffer: SegmentBuffer<string>) => unknown][]) {
+  test(`no ticker has to run for ${name} to issue nothing past max_age`, async () => {
+    const { buffer, asked, time, events } = setUp({}, 10_000);
+    void buffer.next();
+    await asked[0]?.grant();
+    time.advance(5_000);
+    for (let i = 0; i < 5; i++) {
+      track(issue(buffer) as Promise<unknown>);
+      time.advance(2);
+    }
+    expect(buffer.issued).toBe(6);
+    time.advance(5_000);
+    track(issue(buffer) as Promise<unknown>);
+    expect(buffer.issued).toBe(6);
+    expect(events).toContainEqual({ type: "wasted", tag: "orders", count: 94, cause: "expired" });
+  });
+}
+
+test("a burst looks at the clock at least every 1,024 ids, and a pause of 1 ms makes it every id", async () => {
+  const { buffer, asked, time } = setUp({ min: 100_000 }, 10_000);
+  const looks: number[] = [];
+  const now = time.now.bind(time);
+  time.now = () => {
+    looks.push(buffer.issued);
+    return now();
+  };
+  void buffer.next();
+  await asked[0]?.grant();
+  for (let i = 0; i < 9_000; i++) buffer.tryNext();
+  const gaps = looks.slice(1).map((at, i) => at - (looks[i] ?? 0));
+  expect(Math.max(...gaps)).toBe(1_024);
+  // Doubling gets there soon, so that a burst costs few looks.
+  expect(looks.length).toBeLessThan(40);
+  // Between ids that are 2 ms apart it looks each time, once the stride of the burst is used up.
+  const from = buffer.issued;
+  for (let i = 0; i < 1_100; i++) {
+    time.advance(2);
+    buffer.tryNext();
+  }
+  expect(looks.filter((at) => at > from + 1_024)).toHaveLength(75);
+  for (let i = 0; i < 9_000; i++) buffer.tryNext();
+  // What is left of the stride is the most that a process may issue that was stopped in the middle of a burst.
+  time.advance(20_000);
+  const before = buffer.issued;
+  while (buffer.tryNext() !== undefined) expect(buffer.issued - before).toBeLessThan(1_024);
+  expect(buffer.ready).toBe(0);
+});
+
+test("a burst that goes on past max_age without a turn of the event loop ends there", async () => {
+  const { buffer, asked, time } = setUp({ min: 1_000_000 }, 10_000);
+  void buffer.next();
+  await asked[0]?.grant();
+  // 10 µs an id: 1,024 of them take longer than the clock may stay unseen, so strides stay at about 100.
+  let lastAt = 0;
+  for (let i = 0; i < 2_000_000; i++) {
+    if (buffer.tryNext() === undefined) break;
+    lastAt = time.now();
+    time.advance(0.01);
+  }
+  expect(lastAt).toBeGreaterThan(10_990);
+  expect(lastAt).toBeLessThan(11_003);
+});
+
+test("a waiter gets no id that expired while it waited", async () => {
+  const { buffer, asked, time } = setUp({ min: 10 }, 10_000);
+  void buffer.next();
+  await asked[0]?.grant();
+  const call = track(buffer.take(12, { deadline: time.now() + 60_000 }));
+  time.advance(10_000);
+  await asked[1]?.grant(12);
+  expect(call.value).toEqual([segmentOf(11n, 12)]);
+});
+
+test("an answer that expired on its way is not used", async () => {
+  const { buffer, asked, events, time } = setUp({}, 0);
+  const call = track(buffer.next({ deadline: time.now() + 60_000 }));
+  await asked[0]?.grant();
+  expect(call).toEqual({});
+  expect(events).toContainEqual({ type: "wasted", tag: "orders", count: 100, cause: "rejected" });
 });
 
 test("for synchronous callers ids are renewed before they expire", async () => {

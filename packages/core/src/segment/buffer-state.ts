@@ -30,8 +30,29 @@ const VOIDS_WHAT_IS_HELD: ReadonlySet<Reason> = new Set([
   "WRONG_KIND",
 ]);
 
+/** Looks at the clock that are further apart than this, in milliseconds, are not merged into fewer. */
+const BUSY_MS = 1;
+/** Most ids from one look at the clock to the next. */
+const MAX_STRIDE = 1_024;
+const NOTHING: readonly Effect[] = [];
+
 /** Loads of ids that were put back are kept up to this many; more are waste. */
 const MAX_PUT_BACK_LOADS = 64;
+
+/** Invariant 6: every look at the clock comes here, before any id is issued. */
+export function look<R>(state: BufferState<R>, now: number): readonly Effect[] {
+  const isBusy = now - state.lookedAt < BUSY_MS;
+  state.stride = isBusy ? Math.min(MAX_STRIDE, state.stride * 2) : 1;
+  state.lookedAt = now;
+  state.lookedFrom = issuedTotal(state);
+  if (!state.loads.some((load) => load.expiresAt <= now)) {
+    setLimits(state);
+    return NOTHING;
+  }
+  const effects: Effect[] = [];
+  dropLoads(state, (load) => load.expiresAt <= now, "expired", effects);
+  return effects;
+}
 
 /** What follows every issue: the next load starts once the prefetch share of the current one is used. */
 export function afterIssue<R>(state: BufferState<R>, now: number): Effect[] {
@@ -111,18 +132,18 @@ export function loadArrived<R>(
     return [{ type: "wasted", count, cause: "rejected" }];
   }
   const { startedAt, failures } = state.loading;
-  const effects: Effect[] = [];
+  const { segments, receipt, expiresAt = Infinity } = load;
+  const effects: Effect[] = [...look(state, now)];
   state.loading = { phase: "idle" };
   if (load.epoch > state.epoch) raiseEpoch(state, load.epoch, effects);
-  // Invariants 3 and 4. The answer of a server that has not heard of the newer epoch yet is a failed load.
+  // Invariants 3, 4 and 6. The answer of a server that has not heard of the newer epoch yet is a failed load.
   const isUsable = count > 0 && load.epoch === state.epoch;
-  if (!isUsable || (state.options.ordered && !isAbove(load.segments, state.highest))) {
+  const isExpired = now >= expiresAt;
+  if (!isUsable || isExpired || (state.options.ordered && !isAbove(load.segments, state.highest))) {
     effects.push({ type: "wasted", count, cause: "rejected" });
     loadFailedWith(state, failures, segmentNotReady(state.tag, 0), now, () => 0, effects);
     return effects;
   }
-  const expiresAt = load.maxAgeMs === undefined ? Infinity : now + load.maxAgeMs;
-  const { segments, receipt } = load;
   // The equal number that is there already: a server has 100,000 buffers.
   const { epoch } = state;
   const held = { segments, count, epoch, grant: { receipt }, arrivedAt: now, expiresAt };
@@ -149,7 +170,7 @@ export function loadFailed<R>(
   random: Random,
 ): Effect[] {
   if (state.loading.phase !== "loading" || state.loading.token !== token) return [];
-  const effects: Effect[] = [];
+  const effects: Effect[] = [...look(state, now)];
   loadFailedWith(state, state.loading.failures, error, now, random, effects);
   return effects;
 }
@@ -232,10 +253,7 @@ function presentPeak<R>(state: BufferState<R>, now: number): number {
 
 /** About once a second: drops what is older than max_age, and renews it in time for those who cannot wait. */
 export function expire<R>(state: BufferState<R>, now: number): Effect[] {
-  const effects: Effect[] = [];
-  if (state.loads.some((load) => load.expiresAt <= now)) {
-    dropLoads(state, (load) => load.expiresAt <= now, "expired", effects);
-  }
+  const effects: Effect[] = [...look(state, now)];
   startLoadIfDue(state, now, effects);
   setLimits(state);
   return effects;

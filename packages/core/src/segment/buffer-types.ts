@@ -17,6 +17,10 @@ import type { SizingOptions } from "./sizing.ts";
  * 3. No id of an epoch below `epoch` is issued.
  * 4. With `ordered`, every accepted id is above `highest`.
  * 5. A waiter exists only while a load is in flight or due before its deadline.
+ * 6. Ids of a load are issued only while the last look at the clock was before its `expiresAt`. The clock is looked at
+ *    before every issue that takes the slow path, and on the warm path after every `stride` ids: no timer has to run for
+ *    it. `stride` is 1 unless looks follow each other within a millisecond, so a process that was busy or stopped
+ *    between two ids issues none that has expired, except for what is left of one stride, at most 1,023 ids.
  */
 export interface BufferState<R> {
   readonly tag: string;
@@ -32,13 +36,18 @@ export interface BufferState<R> {
   base: bigint;
   baseNumber: number;
   increment: number;
-  /** Ids may be issued without a further look while offset < limit: the nearer of the prefetch mark and the end. */
+  /** Ids may be issued on the warm path while offset < limit: the nearest of prefetch mark, end and next look. */
   limit: number;
   /** The same for ids that are exact as JavaScript numbers. */
   numberLimit: number;
   /** Ids issued before the current segment: over the tag's life here, and of the current load. */
   issuedBefore: number;
   usedBefore: number;
+  /** When the clock was last looked at, and how many ids had been issued by then. */
+  lookedAt: number;
+  lookedFrom: number;
+  /** After how many ids the clock is looked at again, where ids expire. */
+  stride: number;
   /** Highest last id of any load accepted. */
   highest: bigint;
   /** Ids of the next load. */
@@ -80,8 +89,8 @@ export interface Load<R> {
   readonly epoch: bigint;
   /** Whatever the loader wants to see again in `drain`. */
   readonly receipt: R;
-  /** How long the ids may be kept, in milliseconds. Default: for ever. */
-  readonly maxAgeMs?: number;
+  /** From when on the ids may not be issued any more, on the buffer's clock. Default: never. */
+  readonly expiresAt?: number;
 }
 
 export interface LoadRequest {

@@ -9,6 +9,7 @@ import {
   fence,
   loadArrived,
   loadFailed,
+  look,
   observeEpoch,
   putBack,
   removeWaiter,
@@ -94,7 +95,7 @@ export class SegmentBuffer<R> {
         ? state.base + BigInt(offset)
         : state.base + BigInt(offset) * BigInt(state.increment);
     }
-    return this.#tryNextSlowly();
+    return this.#tryNextSlowly(this.#look());
   }
 
   /**
@@ -108,10 +109,11 @@ export class SegmentBuffer<R> {
       state.offset = offset + 1;
       return state.baseNumber + offset * state.increment;
     }
+    const now = this.#look();
     const id = peekId(state);
     if (id !== undefined && id > MAX_SAFE_ID && state.fenced === undefined)
       throw unsafeInteger(state.tag);
-    const issued = this.#tryNextSlowly();
+    const issued = this.#tryNextSlowly(now);
     return issued === undefined ? -1 : Number(issued);
   }
 
@@ -125,9 +127,10 @@ export class SegmentBuffer<R> {
         ? state.base + BigInt(offset)
         : state.base + BigInt(offset) * BigInt(state.increment);
     }
-    const id = this.#issueOne();
+    const now = this.#look();
+    const id = this.#issueOne(now);
     if (id !== undefined) return id;
-    const segments = this.#request(1, call, false);
+    const segments = this.#request(1, call, false, now);
     return segments instanceof Promise ? segments.then(firstId) : firstId(segments);
   }
 
@@ -142,9 +145,10 @@ export class SegmentBuffer<R> {
     after = 0n,
     allowFewer = false,
   ): readonly Segment[] | Promise<readonly Segment[]> {
-    if (after === 0n) return this.#request(count, call, allowFewer);
-    const first = peekId(this.#state);
-    if (first !== undefined && first > after) return this.#request(count, call, allowFewer);
+    const now = this.#look();
+    const first = after === 0n ? undefined : peekId(this.#state);
+    if (after === 0n || (first !== undefined && first > after))
+      return this.#request(count, call, allowFewer, now);
     return this.#loadDirectly({ count, minCount: allowFewer ? 1 : count, after }, call);
   }
 
@@ -226,19 +230,33 @@ export class SegmentBuffer<R> {
     return unused;
   }
 
-  #tryNextSlowly(): bigint | undefined {
+  /** What every issue on the slow path begins with: ids that have expired are dropped. Answers the time. */
+  #look(): number {
+    const now = this.#ports.clock.now();
+    this.#run(look(this.#state, now));
+    return now;
+  }
+
+  #tryNextSlowly(now: number): bigint | undefined {
     if (this.#state.fenced !== undefined) throw this.#state.fenced;
     this.#state.keepReady = true;
-    const id = this.#issueOne();
-    if (id === undefined) this.#run(afterIssue(this.#state, this.#ports.clock.now()));
+    const id = this.#issueOne(now);
+    if (id === undefined) this.#run(afterIssue(this.#state, now));
     return id;
   }
 
   /** One id from memory, and the prefetch if it is due. Fenced buffers hold nothing. */
-  #issueOne(): bigint | undefined {
-    const segments = take(this.#state, 1);
+  #issueOne(now: number): bigint | undefined {
+    const state = this.#state;
+    const { offset } = state;
+    // Only the look was due.
+    if (offset < state.limit) {
+      state.offset = offset + 1;
+      return state.base + BigInt(offset) * BigInt(state.increment);
+    }
+    const segments = take(state, 1);
     if (segments === undefined) return undefined;
-    this.#run(afterIssue(this.#state, this.#ports.clock.now()));
+    this.#run(afterIssue(state, now));
     return firstId(segments);
   }
 
@@ -246,9 +264,9 @@ export class SegmentBuffer<R> {
     count: number,
     call: Call | undefined,
     allowFewer: boolean,
+    now: number,
   ): readonly Segment[] | Promise<readonly Segment[]> {
     const ready = count > 0 ? take(this.#state, count) : undefined;
-    const now = this.#ports.clock.now();
     if (ready !== undefined) {
       this.#run(afterIssue(this.#state, now));
       return ready;
@@ -316,7 +334,9 @@ export class SegmentBuffer<R> {
     try {
       const answer = await this.#ports.load(load, state.tag);
       if (answer.epoch > state.epoch) this.observeEpoch(answer.epoch);
-      if (answer.epoch < state.epoch || state.fenced !== undefined) {
+      const { expiresAt = Infinity } = answer;
+      const isExpired = this.#ports.clock.now() >= expiresAt;
+      if (answer.epoch < state.epoch || isExpired || state.fenced !== undefined) {
         throw state.fenced ?? segmentNotReady(state.tag, ANSWER_MARGIN_MS);
       }
       // Counted as issued, so that the rate sees these ids too.

@@ -20,6 +20,9 @@ export function createBufferState<R>(tag: string, options: BufferOptions): Buffe
     numberLimit: 0,
     issuedBefore: 0,
     usedBefore: 0,
+    lookedAt: 0,
+    lookedFrom: 0,
+    stride: 1,
     highest: 0n,
     size: options.min,
     rate: undefined,
@@ -100,7 +103,7 @@ export function dropLoads<R>(
   setLimits(state);
 }
 
-/** After the cursor moved: `limit` is where the warm path must look again. */
+/** After the cursor moved, or the clock was looked at: `limit` is where the warm path ends. */
 export function setLimits<R>(state: BufferState<R>): void {
   const segment = currentSegment(state);
   if (segment === undefined || state.fenced !== undefined) {
@@ -114,6 +117,10 @@ export function setLimits<R>(state: BufferState<R>): void {
     // The id that reaches the mark takes the slow path, and starts the prefetch there.
     const mark = prefetchMark(state) - state.usedBefore - 1;
     limit = Math.min(limit, Math.max(mark, 0));
+  }
+  // Invariant 6. What never expires needs no clock.
+  if (state.loads[0]?.expiresAt !== Infinity) {
+    limit = Math.min(limit, Math.max(state.lookedFrom + state.stride - state.issuedBefore, 0));
   }
   state.limit = limit;
   state.numberLimit = Math.min(limit, safeCount(segment));

@@ -46,6 +46,7 @@ export type TicketTag = Tag & { readonly kind: TicketKind };
 export class TicketSource implements TagSource {
   readonly #slots: TicketSlots;
   readonly #buffer: SegmentBuffer<undefined>;
+  readonly #clock: Clock;
   #tag: TicketTag;
 
   constructor(
@@ -57,6 +58,7 @@ export class TicketSource implements TagSource {
     const { slotsId, slots } = tag.kind;
     this.#slots = new TicketSlots(slotsId, slots, ports);
     const { clock, timers, random, onEvent } = ports;
+    this.#clock = clock;
     const sizes = { min: MIN_LOAD, max: MAX_LOAD, holdForMs: HOLD_FOR_MS, ordered: false };
     this.#buffer = new SegmentBuffer(
       tag.name,
@@ -118,6 +120,7 @@ export class TicketSource implements TagSource {
   async #load({ count }: LoadRequest): Promise<Load<undefined>> {
     const { epoch, floor, ceiling } = this.#tag;
     const segments: readonly Segment[] = await this.#slots.load({ count, above: floor, ceiling });
-    return { segments, epoch, receipt: undefined, maxAgeMs: IDLE_MS };
+    const expiresAt = this.#clock.now() + IDLE_MS;
+    return { segments, epoch, receipt: undefined, expiresAt };
   }
 }
