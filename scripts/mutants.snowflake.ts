@@ -1,4 +1,5 @@
 import type { Mutant } from "./mutant.ts";
+import { leaseMutants } from "./mutants.leases.ts";
 
 const service = "packages/server/src/service";
 const generator = "packages/core/src/snowflake/generator-state.ts";
@@ -19,6 +20,7 @@ const leaseKeeper = ["packages/server/test/service/lease-keeper.model.test.ts"];
 
 /** Faults of ids from time, of ids that are text, and of ids that tell nothing. */
 export const snowflakeMutants: readonly Mutant[] = [
+  ...leaseMutants,
   {
     name: "snowflake: a worker id is its holder's for the time of a lease, whatever was reserved",
     file: generator,
@@ -29,8 +31,8 @@ export const snowflakeMutants: readonly Mutant[] = [
   {
     name: "snowflake: who takes a worker id over does not start above what was reserved",
     file: workerRegistry,
-    find: `const notBeforeMs = old.reservedUntilMs + 1;`,
-    replace: `const notBeforeMs = pool.layout.timeOriginMs;`,
+    find: `const notBeforeMs = before + 1;`,
+    replace: `const notBeforeMs = rules.layout.timeOriginMs;`,
     tests: snowflakes,
   },
   {
@@ -67,8 +69,8 @@ export const snowflakeMutants: readonly Mutant[] = [
   {
     name: "snowflake: worker ids begin again at 0",
     file: workerRegistry,
-    find: `if (used >= 2 ** pool.layout.workerBits) return undefined;`,
-    replace: `used %= 2 ** pool.layout.workerBits;`,
+    find: `if (used >= 2 ** layout.workerBits) return undefined;`,
+    replace: `used %= 2 ** layout.workerBits;`,
     tests: snowflakes,
   },
   {
@@ -126,9 +128,9 @@ local before,`,
   {
     name: "snowflake: Redis reserves more than the store gave it",
     file: workerScripts,
-    find: `  if untilMs > limit then return {'limit', text(untilMs)} end
-  row.reserved`,
-    replace: `  row.reserved`,
+    find: `if untilMs > before and untilMs > limit then return {'limit', text(untilMs)} end
+`,
+    replace: ``,
     tests: redisWorkers,
   },
   {

@@ -114,7 +114,7 @@ export class FakeRegistry {
       .filter((row) => isFree(row, now))
       .toSorted((a, b) => a.expiresAtMs - b.expiresAtMs)[0];
     const wish = { ...request, dataCenter, reserveAheadMs: 3_000 };
-    const pool = { layout: kind.layout, dataCenter };
+    const pool = { layout: kind.layout, dataCenter, closedUntilMs: 0 };
     const candidates = { own, used: rows.length, free };
     const { row, answer } = leasedWorker(candidates, wish, pool, now);
     this.#save(row);
@@ -138,7 +138,8 @@ export class FakeRegistry {
       reserveUntilMs: Number(request.reserveUntilMs),
       reserveAheadMs: 3_000,
     };
-    const { row, answer } = renewedWorker(old, renewal, this.kind.layout, this.now());
+    const rules = { layout: this.kind.layout, closedUntilMs: 0 };
+    const { row, answer } = renewedWorker(old, renewal, rules, this.now());
     this.#save(row);
     return this.#answer(answer);
   }

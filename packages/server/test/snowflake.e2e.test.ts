@@ -89,6 +89,34 @@ test("streams and DecodeId know snowflakes, and nobody allocates segments of the
   expect(tooMany.fields[0]?.field).toBe("count");
 });
 
+test("after an accept snowflakes are made at once, ahead of the clock, and no clock is blamed", async () => {
+  const flags = { "poll-interval": "100ms" };
+  const it = await startTest({ flags });
+  await createSnowflake(it, "t");
+  const before = await generateId(it, "t");
+  await it.store.accept(0n);
+  const accepted = async () => {
+    const answer = await generateId(it, "t").catch(() => undefined);
+    return answer !== undefined && answer.epoch > before.epoch;
+  };
+  await until(accepted, 3_000);
+  const taken: bigint[] = [];
+  for (let round = 0; round < 20; round++) {
+    taken.push(...(await takeIds(it, "t", 1_000)));
+    await sleep(50);
+  }
+  expect(new Set(taken).size).toBe(20_000);
+  const ticks = taken.map((id) => decode(LAYOUT, id).tick);
+  const aheadMs = LAYOUT.timeOriginMs + Math.min(...ticks) - Date.now();
+  expect(aheadMs).toBeGreaterThan(350_000);
+  // They advanced by what their sequences hold, and not with the clock.
+  expect(Math.max(...ticks) - Math.min(...ticks)).toBeLessThan(100);
+  const blamed = it.events.filter(({ type }) => type.startsWith("clock-"));
+  expect(blamed).toEqual([]);
+  const ready = await fetch(`http://${it.server.httpAddress}/readyz`);
+  expect(ready.status).toBe(200);
+});
+
 test("a layout of 5 worker bits has 32 workers; the 33rd is refused, and its server too", async () => {
   const { servers } = await startServers(2);
   const [one, two] = servers;

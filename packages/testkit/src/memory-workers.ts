@@ -34,19 +34,14 @@ export function leaseWorker(database: MemoryDatabase, request: WorkerLeaseReques
   const dataCenter = dataCenterOf(kind, request.dataCenter);
   const nowMs = database.now();
   const rows = workersOf(database, tag).filter((worker) => worker.dataCenter === dataCenter);
-  const above = (worker: Worker | undefined): Worker | undefined =>
-    worker === undefined
-      ? undefined
-      : { ...worker, reservedUntilMs: Math.max(worker.reservedUntilMs, closedUntilMs) };
   const [free] = rows
     .filter((worker) => isFree(worker, nowMs))
     .toSorted((a, b) => a.expiresAtMs - b.expiresAtMs || a.workerId - b.workerId);
   const own = rows.find((worker) => worker.instance === instance);
-  const timeOriginMs = Math.max(kind.layout.timeOriginMs, closedUntilMs + 1);
   const decided = leasedWorker(
-    { own: above(own), used: rows.length, free: above(free) },
+    { own, used: rows.length, free },
     request,
-    { layout: { ...kind.layout, timeOriginMs }, dataCenter },
+    { layout: kind.layout, dataCenter, closedUntilMs },
     nowMs,
   );
   const first = row.epoch * TOKENS_OF_EPOCH;
@@ -58,9 +53,10 @@ export function leaseWorker(database: MemoryDatabase, request: WorkerLeaseReques
 }
 
 export function renewWorker(database: MemoryDatabase, renewal: WorkerRenewal): RenewedWorkerLease {
-  const { row, kind } = poolOf(database, renewal.tag);
+  const { row, kind, closedUntilMs } = poolOf(database, renewal.tag);
   const held = heldOf(database, row, renewal);
-  const decided = renewedWorker(held, renewal, kind.layout, database.now());
+  const rules = { layout: kind.layout, closedUntilMs };
+  const decided = renewedWorker(held, renewal, rules, database.now());
   put(database, renewal.tag, decided.row);
   return { ...decided.answer, epoch: row.epoch };
 }

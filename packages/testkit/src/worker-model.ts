@@ -216,8 +216,9 @@ class Walk {
     if (isAllowed && isNext) {
       row.extension = extension;
       row.reserved = renewal.reserveUntilMs;
-    } else if (isAllowed) {
-      row.reserved = Math.max(row.reserved, renewal.reserveUntilMs);
+    } else if (!isNext) {
+      const most = answer.nowMs + 3_000 + LEAD_MS;
+      row.reserved = Math.max(row.reserved, Math.min(renewal.reserveUntilMs, most));
     }
     row.token = answer.token;
     row.expires = answer.nowMs + TTL_MS;

@@ -272,10 +272,29 @@ function renewalCases(suite: WorkerSuite): void {
     const { nowMs, reservedUntilMs } = lease;
     expect(await renew(0)).toBe(reservedUntilMs);
     expect(await renew(nowMs - 50_000)).toBe(reservedUntilMs);
-    expect(await renew(nowMs + AHEAD_MS + LEAD_MS + SLACK_MS)).toBe(reservedUntilMs);
     expect(await renew(nowMs + AHEAD_MS + LEAD_MS)).toBe(nowMs + AHEAD_MS + LEAD_MS);
+    const most = await renew(nowMs + 3_600_000);
+    expect(most).toBeGreaterThanOrEqual(nowMs + AHEAD_MS + LEAD_MS);
+    expect(most).toBeLessThan(nowMs + AHEAD_MS + LEAD_MS + SLACK_MS);
+    expect(await renew(nowMs + 4_000)).toBe(most);
     expect(await renew(nowMs + 60_000, 60_000)).toBe(nowMs + 60_000);
     expect(await renew(nowMs + 4_000)).toBe(nowMs + 60_000);
+  });
+
+  suite("a registry whose clock went back lowers no reservation", async (registry, h) => {
+    await registry.createTag(snowflakeOf("t", h));
+    const lease = await registry.leaseWorker(leaseOf("a"));
+    await h.pass(-3_600_000);
+    const reserved = lease.reservedUntilMs + 3_600_000;
+    let renewed = await registry.renewWorker(renewalOf(lease));
+    for (const reserveUntilMs of [0, reserved - 1, reserved + 1, reserved + 3_600_000]) {
+      expect(renewed.reservedUntilMs).toBe(reserved);
+      renewed = await registry.renewWorker(renewalOf({ ...lease, ...renewed }, { reserveUntilMs }));
+    }
+    expect((await all(registry))[0]?.reservedUntilMs).toBe(reserved);
+    // Whoever has it next begins above, when its time has come.
+    const next = await registry.leaseWorker(leaseOf("a"));
+    expect([next.notBeforeMs, next.reservedUntilMs]).toEqual([reserved + 1, reserved]);
   });
 
   suite("the next extension begins anew; there is none after the last", async (registry, h) => {
@@ -434,17 +453,24 @@ function tagCases(suite: WorkerSuite): void {
     }
   });
 
-  suite("after an accept, leases begin above all that was lost", async (registry, harness) => {
-    await registry.createTag(snowflakeOf("t", harness));
-    const lease = await registry.leaseWorker(leaseOf("a"));
-    await registry.accept(0n);
-    expect(await reasonOf(registry.renewWorker(renewalOf(lease)))).toBe("WORKER_LEASE_LOST");
-    for (const instance of ["a", "b"]) {
-      const next = await registry.leaseWorker(leaseOf(instance));
-      expect(next.notBeforeMs).toBeGreaterThan(next.nowMs + 370_000 - SLACK_MS);
-      expect(next.reservedUntilMs).toBe(next.notBeforeMs - 1);
-    }
-  });
+  suite(
+    "after an accept, leases begin above all that was lost, and reserve from there",
+    async (registry, harness) => {
+      await registry.createTag(snowflakeOf("t", harness));
+      const lease = await registry.leaseWorker(leaseOf("a"));
+      await registry.accept(0n);
+      expect(await reasonOf(registry.renewWorker(renewalOf(lease)))).toBe("WORKER_LEASE_LOST");
+      for (const instance of ["a", "b"]) {
+        const next = await registry.leaseWorker(leaseOf(instance));
+        const floorMs = next.notBeforeMs - 1;
+        expect(floorMs).toBeGreaterThanOrEqual(next.nowMs + 370_000 - SLACK_MS);
+        expect(next.reservedUntilMs).toBe(floorMs + AHEAD_MS);
+        const reserveUntilMs = floorMs + 3_600_000;
+        const renewed = await registry.renewWorker(renewalOf(next, { reserveUntilMs }));
+        expect(renewed.reservedUntilMs).toBe(floorMs + AHEAD_MS + LEAD_MS);
+      }
+    },
+  );
 }
 
 function concurrencyCases(suite: WorkerSuite): void {

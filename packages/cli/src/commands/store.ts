@@ -12,6 +12,10 @@ import { plain } from "../table.ts";
 import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "../store-text.ts";
 
+/** Their floors lie above all that servers of the lost history can have reserved. */
+const SNOWFLAKES_AHEAD =
+  "; snowflakes carry times up to 6 min 10 s ahead until the clock has caught up";
+
 /** `idmint migrate` and `idmint store …`: work on the store itself, without a server. */
 export function addStoreCommands(program: Command, io: Io): void {
   addMigrate(program, io);
@@ -112,8 +116,8 @@ ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/
     });
     io.err(
       fenced === ""
-        ? "idmint: the store itself was not in doubt; servers that saw later grants issue again within a second\n"
-        : `idmint: it was in doubt (${plain(fenced)}); servers issue again within a second\n`,
+        ? `idmint: the store itself was not in doubt; servers that saw later grants issue again within a second${SNOWFLAKES_AHEAD}\n`
+        : `idmint: it was in doubt (${plain(fenced)}); servers issue again within a second${SNOWFLAKES_AHEAD}\n`,
     );
   });
 }

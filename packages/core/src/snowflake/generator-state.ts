@@ -109,9 +109,8 @@ export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: numbe
 }
 
 /**
- * Takes up a reservation of a new lease, or of the next extension. Time goes on above it, logically ahead of the wall clock
- * if need be: by up to `maxLeadMs`, what the registry may have reserved ahead of its own clock; further ahead the clock
- * counts as set back.
+ * Takes up a reservation of a new lease, or of the next extension. Its ids are ahead of the wall clock if need be, by up
+ * to `maxLeadMs`: what the registry may have reserved ahead of its own clock. Further ahead the clock counts as set back.
  *
  * INVARIANT: the state's own next id does not matter here. A new lease starts above all that was reserved for any lease
  * of its worker id, a new extension is one of which nothing was made.
@@ -159,10 +158,12 @@ export function giveUp(state: GeneratorState): void {
   state.limitTick = -1;
 }
 
-/** The time ids are made of at this moment: what a reservation must be ahead of. */
+/**
+ * The time of the next id: what a reservation must be ahead of. An id that is ahead of the clock keeps its time until the
+ * clock has reached it, so a lead is asked for once and not again and again.
+ */
 export function timeNow(state: GeneratorState, reading: ClockReading): number {
-  if (state.driftMs === 0) return Math.max(reading.wallMs, timeOf(state.layout, state.tick));
-  return Math.max(reading.wallMs, carriedOn(state, reading));
+  return Math.max(reading.wallMs, timeOf(state.layout, state.tick));
 }
 
 /** The time by the highest clock that was believed, carried on by the monotonic clock. */
@@ -189,26 +190,29 @@ export function look(state: GeneratorState, reading: ClockReading): Verdict {
 
 /**
  * The wall clock is behind the next id: because ids were borrowed from the next ticks, or the worker id was taken over
- * ahead of the clock, or the clock went back. Going back within what is left of the reservation is carried on from:
- * the monotonic clock takes over.
+ * ahead of the clock, or the clock went back. If it went back within what is left of the reservation, the monotonic clock
+ * takes over. Ticks then advance only as their sequences run out, so the clock catches up with them.
  */
 function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
   const { layout } = state;
   // What a clock showed before anything was made by it is nothing to go back from: it may have been set right since.
   if (state.isUntouched) begin(state, reading);
-  const timeMs = Math.max(reading.wallMs, carriedOn(state, reading));
-  const driftMs = timeMs - reading.wallMs;
-  const stepMs = driftMs - state.driftMs;
+  const carriedMs = carriedOn(state, reading);
+  // What the wall clock would show if nobody had set it back since the last look.
+  const expectedMs = carriedMs - state.driftMs;
+  const stepMs = expectedMs - reading.wallMs;
+  const nextMs = timeOf(layout, state.tick);
   if (stepMs > NOISE_MS) {
-    const leftMs =
-      timeOf(layout, state.lastTick + 1) - Math.max(timeMs, timeOf(layout, state.tick));
+    const leftMs = timeOf(layout, state.lastTick + 1) - Math.max(expectedMs, nextMs);
     if (stepMs > leftMs) {
+      const driftMs = carriedMs - reading.wallMs;
       if (driftMs <= state.clockWaitMs) return { type: "wait", ms: 2 * driftMs };
       return { type: "clock-back", driftMs };
     }
   }
   if (state.tick > state.lastTick) return outside(state, state.tick, reading);
-  state.driftMs = driftMs;
+  const timeMs = Math.max(reading.wallMs, Math.min(carriedMs, nextMs));
+  state.driftMs = timeMs - reading.wallMs;
   believe(state, timeMs, reading.monotonicMs);
   if (state.tick <= state.limitTick) return READY;
   return { type: "wait", ms: timeOf(layout, state.tick) - MAX_BORROW_MS - timeMs };

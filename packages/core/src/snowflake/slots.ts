@@ -13,6 +13,8 @@ export type SnowflakeEvent =
       readonly dataCenter: number;
       readonly workerId: number;
       readonly extension: number;
+      /** How far ahead of the registry's clock its ids begin, in milliseconds. */
+      readonly leadMs: number;
     }
   /** A lease ended before its time, or none was to be had. */
   | { readonly type: "worker-lost"; readonly tag: string; readonly error: IdmintError }
@@ -23,6 +25,13 @@ export type SnowflakeEvent =
       readonly driftMs: number;
       /** Whether the policy refuses; otherwise it goes on, or is about to. */
       readonly isRefused: boolean;
+    }
+  /** Another process has the same name: the two take worker id and time from each other. No id comes twice. */
+  | {
+      readonly type: "name-shared";
+      readonly tag: string;
+      readonly instance: string;
+      readonly workerId: number;
     }
   /** An alarm: the clock is past what the registry reserves by its own clock. At most once a second. */
   | { readonly type: "clock-ahead"; readonly tag: string; readonly aheadMs: number };
@@ -64,6 +73,7 @@ const RENEWALS_PER_RESERVATION = 3;
 
 /** One worker id: its lease, and the generator of its ids. */
 interface Slot {
+  readonly instance: string;
   readonly generator: SnowflakeGenerator;
   readonly holder: WorkerHolder;
   isHeld: boolean;
@@ -117,9 +127,9 @@ export class WorkerSlots {
       this.#alarm({ type: "clock-back", tag, driftMs, isRefused: way.type === "refuse" });
       return way;
     }
-    let why = "no time is reserved for its ids yet";
+    let why = this.#whyUnreserved(this.#active);
     // A registry that has not answered says nothing about the clock.
-    if (verdict.aheadMs > MAX_LEAD_MS && holder.missingMs > MAX_LEAD_MS) {
+    if (verdict.aheadMs > 0 && holder.missingMs > 0) {
       why = `the clock is ${Math.ceil(verdict.aheadMs)} ms ahead of what the registry reserves by its own`;
       this.#alarm({ type: "clock-ahead", tag, aheadMs: verdict.aheadMs });
     }
@@ -128,6 +138,12 @@ export class WorkerSlots {
     }
     holder.hurry();
     return { type: "wait", ms: LOOK_AGAIN_MS, why };
+  }
+
+  #whyUnreserved({ generator, isHeld }: Slot): string {
+    const aheadMs = Math.ceil(generator.timeNow() - this.#ports.wallClock());
+    if (!isHeld || aheadMs <= MAX_LEAD_MS) return "no time is reserved for its ids yet";
+    return `its ids are ${aheadMs} ms ahead of the clock, and no more time is reserved until the clock has caught up`;
   }
 
   /** Why a call that cannot wait is refused. */
@@ -194,6 +210,7 @@ export class WorkerSlots {
     const renewEveryMs = reserveAheadMs / RENEWALS_PER_RESERVATION;
     const lease = { tag, instance, dataCenter, reserveAheadMs, renewEveryMs };
     const slot: Slot = {
+      instance,
       generator: new SnowflakeGenerator(kind.layout, kind.clockWaitMs, this.#ports),
       holder: new WorkerHolder(lease, this.#ports, {
         demand: () => this.#demand(slot),
@@ -224,10 +241,19 @@ export class WorkerSlots {
         slot.isHeld = true;
         slot.extension = extension;
         const reservation = { ...change.lease, notBeforeMs: change.notBeforeMs };
-        slot.generator.takeUp(reservation, registryAheadMs + MAX_LEAD_MS);
-        this.#emit({ type: "worker-leased", tag, dataCenter, workerId, extension });
+        const { leadMs } = change;
+        slot.generator.takeUp(reservation, Math.max(registryAheadMs, leadMs) + MAX_LEAD_MS);
+        this.#emit({ type: "worker-leased", tag, dataCenter, workerId, extension, leadMs });
         break;
       }
+      case "name-shared":
+        this.#emit({
+          type: "name-shared",
+          tag,
+          instance: slot.instance,
+          workerId: change.workerId,
+        });
+        return;
       case "extend":
         slot.generator.extend(change.reservedUntilMs);
         break;

@@ -72,8 +72,8 @@ export class WorkerHolder {
   }
 
   /**
-   * By how many milliseconds the registry's last answer falls short of the time ids were made of when it was asked; 0 or
-   * less when all is well, and without a lease.
+   * By how many milliseconds the registry's last renewal falls short of the time ids were made of when it was asked; 0 or
+   * less when all is well, and before the first renewal.
    */
   get missingMs(): number {
     return this.#state.missingMs;

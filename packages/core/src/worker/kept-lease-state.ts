@@ -105,18 +105,17 @@ export function takenUp(
 export function raised(kept: KeptLease, renewal: WorkerRenewal, now: number): KeptLease {
   const { reserveUntilMs, reserveAheadMs } = renewal;
   const furthest = registryTime(kept, now) + kept.leadMs + reserveAheadMs + MAX_LEAD_MS;
-  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);
+  return used(kept, Math.min(reserveUntilMs, Math.floor(furthest)));
 }
 
 /** What to ask of the registry when the holder asks for `renewal`: the same, further ahead. */
-export function renewalAhead(kept: KeptLease, renewal: WorkerRenewal, now: number): WorkerRenewal {
-  const furthest = Math.floor(registryTime(kept, now)) + KEPT_RESERVE_AHEAD_MS + MAX_LEAD_MS;
+export function renewalAhead({ token }: KeptLease, renewal: WorkerRenewal): WorkerRenewal {
   const timeMs = renewal.reserveUntilMs - renewal.reserveAheadMs;
   return {
     ...renewal,
-    token: kept.token,
+    token,
     reserveAheadMs: KEPT_RESERVE_AHEAD_MS,
-    reserveUntilMs: Math.min(timeMs + KEPT_RESERVE_AHEAD_MS, furthest),
+    reserveUntilMs: timeMs + KEPT_RESERVE_AHEAD_MS,
   };
 }
 

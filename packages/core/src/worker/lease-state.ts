@@ -30,8 +30,9 @@ export interface LeaseState {
   sentAt: number;
   /** The time ids were made of then, milliseconds since 1970. */
   sentTimeMs: number;
-  /** By how much the last answer reserves less than that; 0 without a lease, and negative when all is well. */
+  /** By how much the last renewal reserves less than that; 0 before the first, and negative when all is well. */
   missingMs: number;
+  shared: SharedName;
   ended: boolean;
 }
 
@@ -64,14 +65,36 @@ export type LeaseEffect =
       readonly lease: HeldLease;
       /** First millisecond reserved. */
       readonly notBeforeMs: number;
+      /**
+       * How far ahead of its clock the registry lets the lease begin, in milliseconds. 0 where nothing could be reserved
+       * so far ahead: that is the registry's clock, or the holder's, which went back.
+       */
+      readonly leadMs: number;
     }
   /** More of the same reservation. */
   | { readonly type: "extend"; readonly reservedUntilMs: number }
   /** Nothing more may be made under the lease there was. */
-  | { readonly type: "give-up"; readonly error: IdmintError };
+  | { readonly type: "give-up"; readonly error: IdmintError }
+  /** Another holder with the same name runs: the two take the worker id from each other. */
+  | { readonly type: "name-shared"; readonly workerId: number };
+
+/** What tells two holders of one name: a lease that is taken before its end, and taken back, again and again. */
+interface SharedName {
+  /** When the registry last answered for the lease, and for how long that was good. */
+  answeredAt: number;
+  ttlMs: number;
+  /** The lease that was lost before its end. */
+  lost: (Pick<HeldLease, "dataCenter" | "workerId"> & { readonly epoch: bigint }) | undefined;
+  epoch: bigint;
+  /** When it was taken back, the last times. */
+  takenBackAt: readonly number[];
+}
 
 /** How often, at most, calls are sent in the time of a renewal while somebody waits. */
 const HURRIES_PER_RENEWAL = 10;
+/** Once may be a registry that lost its state, or an operator who released the lease. */
+const TIMES_TAKEN_BACK = 2;
+const SHARED_WITHIN_MS = 60_000;
 
 export function createLeaseState(options: LeaseOptions): LeaseState {
   return {
@@ -85,6 +108,7 @@ export function createLeaseState(options: LeaseOptions): LeaseState {
     sentAt: -Infinity,
     sentTimeMs: 0,
     missingMs: 0,
+    shared: { answeredAt: -Infinity, ttlMs: 0, lost: undefined, epoch: 0n, takenBackAt: [] },
     ended: false,
   };
 }
@@ -132,8 +156,32 @@ export function leased(
   if (!settle(state, call)) return [];
   const { dataCenter, workerId, token, extension, reservedUntilMs } = lease;
   const held = { dataCenter, workerId, token, extension, reservedUntilMs };
-  succeed(state, held, now);
-  return [{ type: "take-up", lease: held, notBeforeMs: lease.notBeforeMs }];
+  const isShared = isTakenBack(state, lease, now);
+  succeed(state, held, lease, now);
+  state.missingMs = 0;
+  const { notBeforeMs, nowMs } = lease;
+  const isReserved = reservedUntilMs >= notBeforeMs;
+  const leadMs = isReserved ? Math.max(0, notBeforeMs - nowMs) : 0;
+  const effects: LeaseEffect[] = [{ type: "take-up", lease: held, notBeforeMs, leadMs }];
+  if (isShared) effects.push({ type: "name-shared", workerId });
+  return effects;
+}
+
+/**
+ * Whether the lease was taken away before its end, and taken back under the same name, so often that somebody else must
+ * have that name. Nobody else can take a lease that has not ended. An epoch ends all leases, and says nothing.
+ */
+function isTakenBack({ shared }: LeaseState, lease: WorkerLease, now: number): boolean {
+  const { lost } = shared;
+  shared.lost = undefined;
+  const { dataCenter, workerId, epoch } = lease;
+  if (lost?.dataCenter !== dataCenter || lost.workerId !== workerId || lost.epoch !== epoch) {
+    return false;
+  }
+  const recent = shared.takenBackAt.filter((at) => now - at < SHARED_WITHIN_MS);
+  const isShared = recent.length + 1 >= TIMES_TAKEN_BACK;
+  shared.takenBackAt = isShared ? [] : [...recent, now];
+  return isShared;
 }
 
 /** The registry renewed the lease. */
@@ -147,10 +195,10 @@ export function renewed(
   if (!settle(state, call) || held === undefined) return [];
   const { token, extension, reservedUntilMs } = answer;
   const next = { ...held, token, extension, reservedUntilMs };
-  succeed(state, next, now);
+  succeed(state, next, answer, now);
   if (extension !== held.extension) {
     // Of a new extension nothing was ever made: it begins wherever the clock is.
-    return [{ type: "take-up", lease: next, notBeforeMs: 0 }];
+    return [{ type: "take-up", lease: next, notBeforeMs: 0, leadMs: 0 }];
   }
   return [{ type: "extend", reservedUntilMs }];
 }
@@ -174,6 +222,11 @@ export function callFailed(
     return [];
   // Told that the lease is lost: the next one is asked for at once, the first time.
   if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
+  const { shared, held } = state;
+  const isEarly = now - shared.answeredAt < shared.ttlMs;
+  if (error.reason === "WORKER_LEASE_LOST" && held !== undefined && isEarly) {
+    shared.lost = { ...held, epoch: shared.epoch };
+  }
   state.held = undefined;
   state.missingMs = 0;
   return [{ type: "give-up", error }];
@@ -206,8 +259,14 @@ function settle(state: LeaseState, call: number): boolean {
   return true;
 }
 
-function succeed(state: LeaseState, held: HeldLease, now: number): void {
+function succeed(
+  state: LeaseState,
+  held: HeldLease,
+  { ttlMs, epoch }: Pick<RenewedWorkerLease, "ttlMs" | "epoch">,
+  now: number,
+): void {
   state.held = held;
+  Object.assign(state.shared, { answeredAt: now, ttlMs, epoch });
   state.missingMs = state.sentTimeMs - held.reservedUntilMs;
   state.error = undefined;
   state.failures = 0;

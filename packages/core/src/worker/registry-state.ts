@@ -15,7 +15,7 @@ import type { SnowflakeKind } from "../tag.ts";
 
 /** How long a lease lasts without a renewal. It frees the worker ids of the dead; uniqueness does not rest on it. */
 export const WORKER_TTL_MS = 30_000;
-/** How far reservations may lead the registry's clock beyond what is reserved ahead of use. */
+/** How far reservations may lead the registry's clock, or the tag's floor, beyond what is reserved ahead of use. */
 export const MAX_LEAD_MS = 10_000;
 export const DEFAULT_RESERVE_AHEAD_MS = 3_000;
 export const MIN_RESERVE_AHEAD_MS = 1_000;
@@ -70,6 +70,26 @@ export function isFree(row: Worker, nowMs: number): boolean {
   return row.expiresAtMs <= nowMs && row.reservedUntilMs <= nowMs;
 }
 
+/** What a tag says about its workers. */
+export interface WorkerRules {
+  readonly layout: SnowflakeLayout;
+  /** The tag's floor as a time: its last millisecond. No lease reserves it or anything before it. */
+  readonly closedUntilMs: number;
+}
+
+/** The rules of a tag, for the workers of one data centre. */
+export interface DataCenterRules extends WorkerRules {
+  readonly dataCenter: number;
+}
+
+/**
+ * The furthest time that may be reserved. It counts from the floor where that is ahead of the clock, since no lease may
+ * begin below the floor: after an accept it lies minutes ahead, and ids shall be made all the same.
+ */
+function furthest({ closedUntilMs }: WorkerRules, reserveAheadMs: number, nowMs: number): number {
+  return Math.max(nowMs, closedUntilMs) + reserveAheadMs + MAX_LEAD_MS;
+}
+
 /** A row as it shall be written, and what is answered once it is. */
 export interface LeasedWorker {
   readonly row: Worker;
@@ -80,45 +100,44 @@ export interface LeasedWorker {
  * A lease.
  *
  * INVARIANTS
- * - It starts above everything that was ever reserved of the worker id and its extension, whoever it was reserved for and
- *   whatever any clock says; and its token is new, so whoever held the worker id reserves nothing more.
+ * - It starts above the floor and above everything that was ever reserved of the worker id and its extension, whoever it
+ *   was reserved for and whatever any clock says; and its token is new, so whoever held the worker id reserves nothing more.
  * - Worker ids are those of the layout: when all are taken, none is made up and none is begun with again.
  */
 export function leasedWorker(
   candidates: LeaseCandidates,
   request: WorkerLeaseRequest,
-  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
+  rules: DataCenterRules,
   nowMs: number,
 ): LeasedWorker {
-  const old = candidates.own ?? unusedWorker(candidates.used, pool) ?? candidates.free;
-  if (old === undefined) throw workerIdsExhausted(request.tag, pool);
-  const from = Math.max(nowMs, old.reservedUntilMs);
-  const limit = nowMs + request.reserveAheadMs + MAX_LEAD_MS;
-  const until = Math.min(from + request.reserveAheadMs, limit);
+  const old = candidates.own ?? unusedWorker(candidates.used, rules) ?? candidates.free;
+  if (old === undefined) throw workerIdsExhausted(request.tag, rules);
+  const before = Math.max(old.reservedUntilMs, rules.closedUntilMs);
+  const wanted = Math.max(nowMs, before) + request.reserveAheadMs;
   const row: Worker = {
     ...old,
     instance: request.instance,
     token: old.token + 1n,
-    reservedUntilMs: Math.max(old.reservedUntilMs, until),
+    reservedUntilMs: Math.max(
+      before,
+      Math.min(wanted, furthest(rules, request.reserveAheadMs, nowMs)),
+    ),
     expiresAtMs: nowMs + WORKER_TTL_MS,
   };
-  const notBeforeMs = old.reservedUntilMs + 1;
+  const notBeforeMs = before + 1;
   const { dataCenter, workerId } = row;
   return { row, answer: { ...renewalAnswer(row, nowMs), dataCenter, workerId, notBeforeMs } };
 }
 
-function unusedWorker(
-  used: number,
-  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
-): Worker | undefined {
-  if (used >= 2 ** pool.layout.workerBits) return undefined;
+function unusedWorker(used: number, { layout, dataCenter }: DataCenterRules): Worker | undefined {
+  if (used >= 2 ** layout.workerBits) return undefined;
   return {
-    dataCenter: pool.dataCenter,
+    dataCenter,
     workerId: used,
     instance: "",
     token: 0n,
     extension: 0,
-    reservedUntilMs: pool.layout.timeOriginMs - 1,
+    reservedUntilMs: layout.timeOriginMs - 1,
     expiresAtMs: 0,
   };
 }
@@ -134,20 +153,21 @@ export interface RenewedWorker {
  *
  * INVARIANTS
  * - Only who presents the row's token reserves anything, and gets another token for it.
- * - A reservation never falls. It begins anew with the next extension, of which nothing was ever reserved.
- * - Nothing is reserved further ahead of the registry's clock than is allowed: whoever asks for it has a wrong clock, or
- *   the registry has, and ids of a time that is yet to come would block their worker id once the clock is right again.
- *   The lease itself is kept, and the answer shows what is reserved.
+ * - A reservation never falls, even if the registry's clock went back. It begins anew with the next extension, of which
+ *   nothing was ever reserved.
+ * - Nothing is reserved further ahead than `furthest`: whoever asks for more has a wrong clock, or the registry has, and
+ *   ids of a time that is yet to come would block their worker id once the clock is right again. The holder gets what is
+ *   allowed, the answer shows how much that is, and the lease is kept. An extension is not begun by a clock so far ahead.
  */
 export function renewedWorker(
   row: Worker | undefined,
   renewal: WorkerRenewal,
-  layout: SnowflakeLayout,
+  rules: WorkerRules,
   nowMs: number,
 ): RenewedWorker {
   const held = heldRow(row, renewal);
   const { extension, reserveUntilMs, reserveAheadMs } = renewal;
-  const isNext = extension === held.extension + 1 && extension < 2 ** layout.extensionBits;
+  const isNext = extension === held.extension + 1 && extension < 2 ** rules.layout.extensionBits;
   if (extension !== held.extension && !isNext) {
     throw invalidField(
       "extension",
@@ -155,11 +175,12 @@ export function renewedWorker(
     );
   }
   let reserved: Pick<Worker, "extension" | "reservedUntilMs"> = held;
-  if (reserveUntilMs <= nowMs + reserveAheadMs + MAX_LEAD_MS) {
-    if (isNext) reserved = { extension, reservedUntilMs: reserveUntilMs };
-    else if (reserveUntilMs > held.reservedUntilMs) {
-      reserved = { extension, reservedUntilMs: reserveUntilMs };
-    }
+  const limit = furthest(rules, reserveAheadMs, nowMs);
+  if (!isNext) {
+    const allowed = Math.min(reserveUntilMs, limit);
+    reserved = { extension, reservedUntilMs: Math.max(held.reservedUntilMs, allowed) };
+  } else if (reserveUntilMs <= limit) {
+    reserved = { extension, reservedUntilMs: reserveUntilMs };
   }
   const next: Worker = {
     ...held,
@@ -191,13 +212,10 @@ function renewalAnswer(row: Worker, nowMs: number): Omit<RenewedWorkerLease, "ep
   return { token, ttlMs: WORKER_TTL_MS, extension, reservedUntilMs, nowMs };
 }
 
-function workerIdsExhausted(
-  tag: string,
-  pool: { readonly layout: SnowflakeLayout; readonly dataCenter: number },
-): IdmintError {
-  const count = 2 ** pool.layout.workerBits;
-  const text = `all ${count} worker ids of tag "${tag}" in data centre ${pool.dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
-  const metadata = { tag, data_center: String(pool.dataCenter) };
+function workerIdsExhausted(tag: string, { layout, dataCenter }: DataCenterRules): IdmintError {
+  const count = 2 ** layout.workerBits;
+  const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
+  const metadata = { tag, data_center: String(dataCenter) };
   return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
 }
 

@@ -31,6 +31,7 @@ import {
 } from "../../src/worker/lease-state.ts";
 
 const layout = { ...SNOWFLAKE_PRESETS["41-10-12"], workerBits: 2, sequenceBits: 2 };
+const rules = { layout, dataCenter: 0, closedUntilMs: 0 };
 const START_MS = 1_800_000_000_000;
 const AHEAD = 3_000;
 
@@ -80,13 +81,13 @@ class Fleet {
         const request = { tag, instance, dataCenter: 0, reserveAheadMs };
         const own = this.rows.find((row) => row.instance === instance);
         const candidates = { own, used: this.rows.length, free: undefined };
-        const { row, answer } = leasedWorker(candidates, request, { layout, dataCenter: 0 }, nowMs);
+        const { row, answer } = leasedWorker(candidates, request, rules, nowMs);
         this.rows[row.workerId] = row;
         return leased(lease, effect.call, { ...answer, epoch: 1n }, this.now);
       }
       if (effect.type !== "renew") return [];
       const before = this.rows[effect.renewal.workerId];
-      const { row, answer } = renewedWorker(before, effect.renewal, layout, nowMs);
+      const { row, answer } = renewedWorker(before, effect.renewal, rules, nowMs);
       this.rows[row.workerId] = row;
       return renewed(lease, effect.call, { ...answer, epoch: 1n }, this.now);
     } catch (error) {

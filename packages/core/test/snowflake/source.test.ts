@@ -114,7 +114,7 @@ test("a clock that has caught up is judged anew when it goes back again", async 
   host.make(1);
   await world.advance(10_000);
   expect(nextParts(host).tick).toBe(tickAt(SMALL, host.wall()));
-  // Within what is left would be 5 s: time was reserved ahead of ids that were 2 s ahead of the clock.
+  // More than the 3 s that are left of the reservation.
   host.stepClock(-6_000);
   expect(refusalOf(() => host.source.tryNext()).reason).toBe("CLOCK_MOVED_BACKWARDS");
 });
@@ -125,8 +125,8 @@ test("while carried on from, time goes on by the monotonic clock", async () => {
   host.stepClock(-2_000);
   expect(host.make(1_000)).toBe(50 * 8 + 7);
   for (let turn = 0; turn < 40; turn++) {
-    await world.advance(100);
-    expect(host.make(10_000)).toBe(800);
+    await world.advance(50);
+    expect(host.make(10_000)).toBe(400);
   }
 });
 
@@ -263,7 +263,7 @@ test("a clock that jumps ahead by an hour is held back, and all is well when it 
   await world.advance(5_000);
   expect(host.source.tryNext()).toBeUndefined();
   expect(host.source.refusal()?.reason).toBe("SEGMENT_NOT_READY");
-  expect(host.source.refusal()?.message).toMatch(/is 360\d{4} ms ahead/);
+  expect(host.source.refusal()?.message).toMatch(/is 35\d{5} ms ahead/);
   expect(host.events.some((event) => event.type === "clock-ahead")).toBe(true);
   host.stepClock(-3_600_000);
   host.take(1);

@@ -50,6 +50,9 @@ export class World {
   #calls = 0;
   /** Milliseconds since the beginning. */
   now = 0;
+  epoch = 1n;
+  /** Of the tag's floor. */
+  closedUntilMs = 0;
   /** By how much the registry's clock is ahead. */
   registryOffsetMs = 0;
   /** What the registry answers to every call. */
@@ -147,16 +150,17 @@ export class World {
       .toSorted((a, b) => a.expiresAtMs - b.expiresAtMs)[0];
     const own = rows.find((row) => row.instance === request.instance);
     const candidates = { own, used: rows.length, free };
-    const pool = { layout: this.layout, dataCenter };
+    const { closedUntilMs } = this;
+    const pool = { layout: this.layout, dataCenter, closedUntilMs };
     const { row, answer } = leasedWorker(candidates, request, pool, nowMs);
     this.#write(row);
     this.#reserve(host, row, answer.notBeforeMs, answer.reservedUntilMs);
-    return { ...answer, epoch: 1n };
+    return { ...answer, epoch: this.epoch };
   }
 
   #renew(host: Host, renewal: WorkerRenewal) {
     const before = this.rows.get(`${renewal.dataCenter}/${renewal.workerId}`);
-    const { row, answer } = renewedWorker(before, renewal, this.layout, this.registryNow());
+    const { row, answer } = renewedWorker(before, renewal, this, this.registryNow());
     this.#write(row);
     const isNew = before?.extension !== row.extension;
     if (isNew) this.#reserve(host, row, this.layout.timeOriginMs, row.reservedUntilMs);
@@ -165,7 +169,7 @@ export class World {
       if (last?.host !== host) this.faults.push(`renewed by ${host.name}, who does not hold it`);
       if (last !== undefined) last.untilMs = row.reservedUntilMs;
     }
-    return { ...answer, epoch: 1n };
+    return { ...answer, epoch: this.epoch };
   }
 
   #release(key: WorkerLeaseKey): void {

@@ -56,6 +56,7 @@ test("what is leased is what the answer says", () => {
       type: "take-up",
       lease: { dataCenter, workerId, token, extension, reservedUntilMs },
       notBeforeMs,
+      leadMs: 0,
     },
   ]);
 });
@@ -95,6 +96,7 @@ test("the next extension counts when the answer says so, with what it reserved",
       type: "take-up",
       lease: { dataCenter: 3, workerId: 7, token: 3n, extension: 2, reservedUntilMs: 11_000 },
       notBeforeMs: 0,
+      leadMs: 0,
     },
   ]);
 });

@@ -18,7 +18,7 @@ import { expect, test } from "vitest";
 const NOW = 1_800_000_000_000;
 const AHEAD = 3_000;
 const layout = { ...SNOWFLAKE_PRESETS["41-5-5-12"], workerBits: 1, extensionBits: 0 };
-const pool = { layout, dataCenter: 2 };
+const pool = { layout, dataCenter: 2, closedUntilMs: 0 };
 const request: WorkerLeaseRequest = {
   tag: "t",
   instance: "pod-1",
@@ -110,7 +110,7 @@ test("a lease reserves no further ahead than allowed, and never less than was re
 });
 
 test("a renewal raises the reservation and uses the token up", () => {
-  const { row, answer } = renewedWorker(rowOf(), renewalOf(), layout, NOW);
+  const { row, answer } = renewedWorker(rowOf(), renewalOf(), pool, NOW);
   expect(row).toEqual(
     rowOf({ token: 8n, reservedUntilMs: NOW + AHEAD, expiresAtMs: NOW + WORKER_TTL_MS }),
   );
@@ -121,9 +121,9 @@ test("a renewal raises the reservation and uses the token up", () => {
     reservedUntilMs: NOW + AHEAD,
     nowMs: NOW,
   });
-  expect(() => renewedWorker(row, renewalOf(), layout, NOW)).toThrow(/^WORKER_LEASE_LOST: worker/);
-  expect(() => renewedWorker(row, renewalOf({ token: 9n }), layout, NOW)).toThrow("LEASE_LOST");
-  expect(() => renewedWorker(undefined, renewalOf(), layout, NOW)).toThrow("LEASE_LOST");
+  expect(() => renewedWorker(row, renewalOf(), pool, NOW)).toThrow(/^WORKER_LEASE_LOST: worker/);
+  expect(() => renewedWorker(row, renewalOf({ token: 9n }), pool, NOW)).toThrow("LEASE_LOST");
+  expect(() => renewedWorker(undefined, renewalOf(), pool, NOW)).toThrow("LEASE_LOST");
 });
 
 test("a renewal never lowers a reservation, and does not raise it too far ahead", () => {
@@ -133,18 +133,45 @@ test("a renewal never lowers a reservation, and does not raise it too far ahead"
     [0, NOW + 500],
     [NOW + 499, NOW + 500],
     [limit, limit],
-    [limit + 1, NOW + 500],
-    [NOW + 3_600_000, NOW + 500],
+    [limit + 1, limit],
+    [NOW + 3_600_000, limit],
   ] as const) {
-    const { row, answer } = renewedWorker(held, renewalOf({ reserveUntilMs }), layout, NOW);
+    const { row, answer } = renewedWorker(held, renewalOf({ reserveUntilMs }), pool, NOW);
     expect(row.reservedUntilMs).toBe(expected);
     expect(answer.reservedUntilMs).toBe(expected);
     expect(row.token).toBe(8n);
   }
 });
 
+test("a registry whose clock went back lowers no reservation, and keeps the lease", () => {
+  const held = rowOf({ reservedUntilMs: NOW + 500 });
+  for (const reserveUntilMs of [NOW + 400, NOW + AHEAD, NOW + 3_600_000]) {
+    const renewal = renewalOf({ reserveUntilMs });
+    const { row } = renewedWorker(held, renewal, pool, NOW - 3_600_000);
+    expect(row).toMatchObject({ reservedUntilMs: NOW + 500, token: 8n });
+  }
+});
+
+test("leases begin above the floor, and what may be reserved counts from it", () => {
+  const closedUntilMs = NOW + 370_000;
+  const closed = { ...pool, closedUntilMs };
+  const used = { own: rowOf(), used: 2, free: undefined };
+  for (const candidates of [none, used]) {
+    const { row, answer } = leasedWorker(candidates, request, closed, NOW);
+    expect(answer).toMatchObject({ notBeforeMs: closedUntilMs + 1 });
+    expect(row.reservedUntilMs).toBe(closedUntilMs + AHEAD);
+    const limit = closedUntilMs + AHEAD + MAX_LEAD_MS;
+    const key = { workerId: row.workerId, token: row.token };
+    for (const asked of [limit - 1, limit, limit + 1]) {
+      const renewal = renewalOf({ ...key, reserveUntilMs: asked });
+      const renewed = renewedWorker(row, renewal, closed, NOW);
+      expect(renewed.row.reservedUntilMs).toBe(Math.min(asked, limit));
+    }
+  }
+});
+
 test("an extension is the same or the next, within the layout; the next begins anew", () => {
-  const wide = { ...layout, extensionBits: 1 };
+  const wide = { layout: { ...layout, extensionBits: 1 }, closedUntilMs: 0 };
   const ahead = rowOf({ reservedUntilMs: NOW + 3_600_000 });
   const { row } = renewedWorker(ahead, renewalOf({ extension: 1 }), wide, NOW);
   expect(row).toMatchObject({ extension: 1, reservedUntilMs: NOW + AHEAD });

@@ -133,6 +133,15 @@ const SIGNS: Signs = {
         "A server's clock is far ahead of the registry's, which reserves it no time for ids.",
       details: { tag, driftMs: String(Math.ceil(aheadMs)) },
     }),
+  "name-shared": ({ tag, instance, workerId }, server) =>
+    alarm({
+      alarm: "INSTANCE_SHARED",
+      key: `INSTANCE_SHARED:${server}`,
+      severity: "warning",
+      summary:
+        "Two processes lease worker ids under one name and take them from each other; no id comes twice.",
+      details: { tag, instance, workerId: String(workerId) },
+    }),
   "lease-file-failed": ({ error }, server) =>
     alarm({
       alarm: "LEASE_FILE_FAILED",

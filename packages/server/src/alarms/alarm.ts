@@ -3,6 +3,7 @@ type AlarmName =
   | "CLOCK_AHEAD"
   | "CLOCK_REFUSED"
   | "CLOCK_WENT_BACK"
+  | "INSTANCE_SHARED"
   | "LEASE_FILE_FAILED"
   | "MAX_NOT_RAISED"
   | "REDIS_LOST"

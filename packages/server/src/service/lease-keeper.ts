@@ -186,7 +186,7 @@ export class LeaseKeeper {
     if (renewal.extension !== held.kept.extension) {
       // The next extension has to be the registry's before anything is made of it.
       await held.inFlight;
-      await this.#ask(held, registry, renewalAhead(held.kept, renewal, clock.now()), renewal);
+      await this.#ask(held, registry, renewalAhead(held.kept, renewal), renewal);
     } else {
       if (clock.now() >= held.dueAt) this.#renewAhead(held, registry, renewal);
       held.kept = raised(held.kept, renewal, clock.now());
@@ -204,7 +204,7 @@ export class LeaseKeeper {
   /** Has the registry reserve more, in the background; one renewal at a time. */
   #renewAhead(held: Held, registry: LeaseRegistry, renewal: WorkerRenewal): void {
     if (held.inFlight !== undefined) return;
-    const asked = renewalAhead(held.kept, renewal, this.#ports.clock.now());
+    const asked = renewalAhead(held.kept, renewal);
     // Where it is not known whether the token is used up, it is presented again.
     held.inFlight = this.#ask(held, registry, asked, asked)
       .catch(() => undefined)

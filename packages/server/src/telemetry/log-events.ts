@@ -72,6 +72,7 @@ function logOne(logger: Logger, event: Loggable): void {
       break;
     case "worker-leased":
     case "worker-lost":
+    case "name-shared":
     case "clock-back":
     case "clock-ahead":
       logSnowflake(logger, event);
@@ -209,6 +210,9 @@ function logSnowflake(logger: Logger, event: SnowflakeEvent): void {
       break;
     case "worker-lost":
       logger.warn(plain(event), "has no worker id; ids of the tag are refused until it is leased");
+      break;
+    case "name-shared":
+      logger.warn(plain(event), "another process leases worker ids under the same name");
       break;
     case "clock-back":
       logger.error(plain(event), "the clock went back; the tag's clock_policy is at work");

@@ -62,6 +62,11 @@ test.each<[string, string, ServerEvent]>([
     { type: "clock-back", tag: "t", driftMs: 7.5, isRefused: false },
   ],
   ["alarm", "CLOCK_AHEAD:h:1", { type: "clock-ahead", tag: "t", aheadMs: 20_000 }],
+  [
+    "alarm",
+    "INSTANCE_SHARED:h:1",
+    { type: "name-shared", tag: "t", instance: "pod-1", workerId: 3 },
+  ],
   ["alarm", "LEASE_FILE_FAILED:h:1", { type: "lease-file-failed", error: DOWN }],
 ])("an event is a sign of type %s with key %s", (type, key, event) => {
   const sign = alarmOf(event, "h:1");

@@ -32,6 +32,8 @@ export type Network = "ok" | "lost" | "unanswered";
 /** One true time, one registry, and hosts. */
 export class KeptWorld {
   readonly kind: SnowflakeKind;
+  /** Of the tag's floor. */
+  closedUntilMs = 0;
   now = 0;
   network: Network = "ok";
   #happenings: { readonly at: number; readonly run: () => void }[] = [];
@@ -128,7 +130,8 @@ export class KeptWorld {
     const free = this.#rows
       .filter((row) => isFree(row, this.time))
       .toSorted((a, b) => a.expiresAtMs - b.expiresAtMs)[0];
-    const pool = { layout: this.kind.layout, dataCenter: 0 };
+    const { closedUntilMs } = this;
+    const pool = { layout: this.kind.layout, closedUntilMs, dataCenter: 0 };
     const candidates = { own, used: this.#rows.length, free };
     const { row, answer } = leasedWorker(candidates, request, pool, this.time);
     this.#write(row);
@@ -137,7 +140,9 @@ export class KeptWorld {
 
   #renew(renewal: WorkerRenewal) {
     const held = this.#row(renewal.workerId);
-    const { row, answer } = renewedWorker(held, renewal, this.kind.layout, this.time);
+    const { closedUntilMs } = this;
+    const rules = { layout: this.kind.layout, closedUntilMs };
+    const { row, answer } = renewedWorker(held, renewal, rules, this.time);
     this.#write(row);
     return { ...answer, epoch: 1n };
   }

@@ -65,8 +65,8 @@ elseif not old then
     return {'exhausted'}
   end
 end
-local lead = now + ahead + tonumber(ARGV[9])
-local untilMs = math.min(math.max(now, old.reserved) + ahead, lead)
+local furthest = math.max(now, start) + ahead + tonumber(ARGV[9])
+local untilMs = math.min(math.max(now, old.reserved) + ahead, furthest)
 if untilMs > old.reserved and untilMs > limit then return {'limit', text(untilMs)} end
 local row = {
   instance = instance, token = ARGV[6],
@@ -84,11 +84,11 @@ return done(id, row, old.reserved)
 export const WORKER_RENEW: Script = script(`${ROWS}
 local id, row = ARGV[4], unpacked(redis.call('HGET', KEYS[1], field(ARGV[4])))
 if not row or row.token ~= ARGV[5] then return {'lost'} end
-local before, untilMs = row.reserved, tonumber(ARGV[7])
-if untilMs > before and untilMs <= now + tonumber(ARGV[8]) + tonumber(ARGV[10]) then
-  if untilMs > limit then return {'limit', text(untilMs)} end
-  row.reserved = untilMs
-end
+local before = row.reserved
+local furthest = math.max(now, start) + tonumber(ARGV[8]) + tonumber(ARGV[10])
+local untilMs = math.max(before, math.min(tonumber(ARGV[7]), furthest))
+if untilMs > before and untilMs > limit then return {'limit', text(untilMs)} end
+row.reserved = untilMs
 row.token, row.expires = ARGV[6], now + tonumber(ARGV[9])
 redis.call('HSET', KEYS[1], field(id), packed(row), 'changes', text(changes + 1))
 return done(id, row, before)

@@ -74,26 +74,12 @@ export function leaseOf(
     throw segmentNotReady(pool.tag, RETRY_AFTER_MS);
   }
   const { layout } = pool.kind;
-  const timeOriginMs = Math.max(layout.timeOriginMs, pool.closedUntilMs + 1);
-  const { row, answer } = leasedWorker(
-    {
-      own: aboveFloor(pool, candidates.own),
-      used: candidates.used,
-      free: aboveFloor(pool, candidates.free),
-    },
-    request,
-    { layout: { ...layout, timeOriginMs }, dataCenter },
-    nowMs,
-  );
+  const rules = { layout, dataCenter, closedUntilMs: pool.closedUntilMs };
+  const { row, answer } = leasedWorker(candidates, request, rules, nowMs);
   const first = pool.epoch * TOKENS_OF_EPOCH;
   const token = row.token > first ? row.token : first;
   const extension = hasFloor(pool) ? lastExtension(layout) : row.extension;
   return { row: { ...row, token, extension }, answer: { ...answer, token, extension } };
-}
-
-function aboveFloor(pool: WorkerPool, row: Worker | undefined): Worker | undefined {
-  if (row === undefined) return undefined;
-  return { ...row, reservedUntilMs: Math.max(row.reservedUntilMs, pool.closedUntilMs) };
 }
 
 function hasFloor({ kind, closedUntilMs }: WorkerPool): boolean {
@@ -111,7 +97,8 @@ export function renewalOf(
   renewal: WorkerRenewal,
   nowMs: number,
 ): RenewedWorker {
-  return renewedWorker(ofEpoch(pool, row, renewal), renewal, pool.kind.layout, nowMs);
+  const rules = { layout: pool.kind.layout, closedUntilMs: pool.closedUntilMs };
+  return renewedWorker(ofEpoch(pool, row, renewal), renewal, rules, nowMs);
 }
 
 /** The end of a lease, of the row of its worker id, which is locked. */
