@@ -1,5 +1,5 @@
 import { invalidField } from "@idmint/core";
-import { Order, Tag } from "@idmint/proto";
+import { Order, Tag, type UpdateTagRequest } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import {
   assertOfKind,
@@ -89,7 +89,7 @@ export function tagUpdate(
   name: string,
   flags: TagFlags,
   { kind, etag }: { kind: KindName | undefined; etag: string | undefined },
-): { tag: Tag; updateMask: string[] } {
+): UpdateTagRequest & { readonly updateMask: string[] } {
   const common = (["description", "order", "ceiling"] as const).filter(
     (field) => flags[field] !== undefined,
   );
@@ -97,9 +97,9 @@ export function tagUpdate(
   const unguessable = keyId === undefined ? undefined : { keyId, keyDigits: 0 };
   const tag = { ...commonOf(name, flags), etag: etag ?? "", unguessable };
   const paths = [...common, ...(keyId === undefined ? [] : ["unguessable.key_id"])];
-  if (kind === undefined) return { tag, updateMask: paths };
+  if (kind === undefined) return { tag, updateMask: paths, validateOnly: false };
   const updateMask = [...paths, ...kindPaths(flags, kind)];
-  return { tag: { ...tag, kind: kindOf(kind, flags) }, updateMask };
+  return { tag: { ...tag, kind: kindOf(kind, flags) }, updateMask, validateOnly: false };
 }
 
 function commonOf(name: string, flags: TagFlags): Tag {

@@ -189,7 +189,12 @@ test("status says how the server is", async () => {
     health: "SERVING",
     node: {
       state: "NODE_STATE_SERVING",
-      store: { backend: "sqlite", reachable: true, schemaVersion: 1, fenced: "" },
+      store: {
+        backend: "STORE_BACKEND_SQLITE",
+        state: "STORE_STATE_GRANTING",
+        schemaVersion: 1,
+        fenceReason: "",
+      },
       issuedIds: expect.stringMatching(/^\d+$/) as string,
     },
   });

@@ -342,8 +342,8 @@ test("a move names the shard, and forces only when told to", async () => {
   expect([exitCode, out]).toEqual([0, expect.stringMatching(/^redis shard +a$/m)]);
   await against(play, "tag", "move", "a", "--to", "b", "--force", "--etag", "e");
   expect(requests).toEqual([
-    { name: "a", shard: "b", force: false, etag: "" },
-    { name: "a", shard: "b", force: true, etag: "e" },
+    { name: "a", shard: "b", force: false, etag: "", validateOnly: false },
+    { name: "a", shard: "b", force: true, etag: "e", validateOnly: false },
   ]);
 });
 
@@ -352,7 +352,7 @@ const HEALTHY = {
   version: "0.0.0",
   state: 1,
   startTime: new Date(0),
-  store: { backend: "sqlite", reachable: true, schemaVersion: 1, fenced: "" },
+  store: { backend: 1, state: 1, schemaVersion: 1, fenceReason: "" },
   bufferedTags: 2,
   issuedIds: 3n,
   wastedIds: 0n,
@@ -367,6 +367,11 @@ test("status of a healthy server is data and exit code 0", async () => {
     node: {
       ...HEALTHY,
       state: "NODE_STATE_SERVING",
+      store: {
+        ...HEALTHY.store,
+        backend: "STORE_BACKEND_SQLITE",
+        state: "STORE_STATE_GRANTING",
+      },
       startTime: "1970-01-01T00:00:00.000Z",
       issuedIds: "3",
       wastedIds: "0",
@@ -377,15 +382,11 @@ test("status of a healthy server is data and exit code 0", async () => {
 test.each([
   ["health is NOT_SERVING", { status: 2 }, HEALTHY],
   ["it is DRAINING", { status: 1 }, { ...HEALTHY, state: 2 }],
-  [
-    "store does not answer",
-    { status: 1 },
-    { ...HEALTHY, store: { ...HEALTHY.store, reachable: false } },
-  ],
+  ["store does not answer", { status: 1 }, { ...HEALTHY, store: { ...HEALTHY.store, state: 2 } }],
   [
     "store refuses: went back",
     { status: 1 },
-    { ...HEALTHY, store: { ...HEALTHY.store, fenced: "went back" } },
+    { ...HEALTHY, store: { ...HEALTHY.store, state: 3, fenceReason: "went back" } },
   ],
 ])("status answers 5 and shows the data when %s", async (illness, health, node) => {
   const play: Play = { check: () => health, getNodeStatus: () => node };

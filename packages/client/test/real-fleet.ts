@@ -56,11 +56,11 @@ export class RealFleet implements AsyncDisposable {
     const segment = { start, min: 0, max: 0, holdFor: undefined, maxAge: undefined };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), kind, order: Order.UNSPECIFIED, ...rest, name };
-    await this.#send((tags, done) => tags.createTag({ tag }, done));
+    await this.#send((tags, done) => tags.createTag({ tag, validateOnly: false }, done));
   }
 
   async deleteTag(name: string): Promise<void> {
-    await this.#send((tags, done) => tags.deleteTag({ name, etag: "" }, done));
+    await this.#send((tags, done) => tags.deleteTag({ name, etag: "", validateOnly: false }, done));
   }
 
   advance(name: string, floor: bigint): Promise<AdvanceTagResponse> {
@@ -69,11 +69,11 @@ export class RealFleet implements AsyncDisposable {
   }
 
   async pause(name: string): Promise<void> {
-    await this.#send((tags, done) => tags.pauseTag({ name, etag: "" }, done));
+    await this.#send((tags, done) => tags.pauseTag({ name, etag: "", validateOnly: false }, done));
   }
 
   async resume(name: string): Promise<void> {
-    await this.#send((tags, done) => tags.resumeTag({ name, etag: "" }, done));
+    await this.#send((tags, done) => tags.resumeTag({ name, etag: "", validateOnly: false }, done));
   }
 
   #send<T>(

@@ -34,6 +34,7 @@ export {
 export type {
   Abort,
   AcceptStore,
+  ChangeOptions,
   ChangeStore,
   Clock,
   EndedPeriod,

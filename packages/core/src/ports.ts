@@ -291,6 +291,12 @@ export interface TagChange {
   readonly onlyIfUnissued: boolean;
 }
 
+/** How a change is made. */
+export interface ChangeOptions {
+  /** Checks everything and answers what the change would answer, without making it. Default: false. */
+  readonly validateOnly?: boolean;
+}
+
 /**
  * Tags as operators see them. `expectedRevision` (from an etag): undefined, no check; another than the row's: ABORTED
  * ETAG_MISMATCH. Unknown or deleted names: NOT_FOUND TAG_NOT_FOUND. Each change takes the store's next revision, and
@@ -305,7 +311,7 @@ export interface TagStore {
    * the same unit is made, over a ticket tag only one with as many slots). Of tags that count in Redis the place that
    * servers chose makes no difference. INVALID_ARGUMENT for a time zone that the runtime or the store does not know.
    */
-  createTag(settings: TagSettings): Promise<Tag>;
+  createTag(settings: TagSettings, options?: ChangeOptions): Promise<Tag>;
   /** The tags of these names, tombstones included, in any order; unknown ones are left out. At most 1,000 names. */
   getTags(names: readonly string[]): Promise<readonly Tag[]>;
   /** Up to `limit` tags with name > `afterName`, by code point, whose name starts with `prefix`. */
@@ -315,7 +321,12 @@ export interface TagStore {
     showDeleted: boolean;
     limit: number;
   }): Promise<readonly Tag[]>;
-  updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag>;
+  updateTag(
+    name: string,
+    change: TagChange,
+    expectedRevision: bigint | undefined,
+    options?: ChangeOptions,
+  ): Promise<Tag>;
   /**
    * Raises the floor, with periods that of the row's period, to `floor` (version + 1, epoch + 1, generation + 1 where Redis
    * counts) if it is lower; otherwise changes nothing.
@@ -323,13 +334,14 @@ export interface TagStore {
   advanceTag(
     name: string,
     floor: bigint,
-    options: { maxRaise: bigint; validateOnly: boolean; expectedRevision: bigint | undefined },
+    options: ChangeOptions & { maxRaise: bigint; expectedRevision: bigint | undefined },
   ): Promise<{ tag: Tag; raised: boolean }>;
   /** Sets the state (epoch + 1) if it is another; otherwise changes nothing. DELETED makes a tombstone. */
   setTagState(
     name: string,
     state: "ACTIVE" | "PAUSED" | "DELETED",
     expectedRevision: bigint | undefined,
+    options?: ChangeOptions,
   ): Promise<Tag>;
 }
 

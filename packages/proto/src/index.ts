@@ -22,7 +22,6 @@ export {
   TextPart,
 } from "./gen/idmint/v1/id_service.ts";
 export {
-  GcCures,
   GetNodeStatusRequest,
   GetNodeStatusResponse,
   GetNodeTimeRequest,
@@ -31,9 +30,15 @@ export {
   type NodeServiceServer,
   NodeServiceService,
   NodeState,
+  StoreBackend,
+  StoreState,
   StoreStatus,
   nodeStateFromJSON,
   nodeStateToJSON,
+  storeBackendFromJSON,
+  storeBackendToJSON,
+  storeStateFromJSON,
+  storeStateToJSON,
 } from "./gen/idmint/v1/node_service.ts";
 export {
   Segment,

@@ -106,7 +106,6 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       store,
       emit,
       parts.authorise ?? allowAll,
-      activeCures,
       realSystem,
       { ticketDatabases, redisShards },
       { leaseFile, peerClocks: peerClocksOf(config) },
@@ -133,7 +132,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         : await listen(http, OPTIONS.httpAddress, config.httpAddress);
     const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
-    const doors = { grpc, http, grpcAddress, httpAddress };
+    const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
     return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
@@ -208,11 +207,6 @@ async function createGrpcDoor(
     { api, clock: realSystem.clock, counters, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
   );
-}
-
-function activeCures(): { pretenuring: boolean; streamRing: boolean } {
-  const { pretenuring, streamRing } = gcCures();
-  return { pretenuring: pretenuring === "active", streamRing: streamRing === "active" };
 }
 
 /** What the store needs to know of the configuration. The URL it gets holds the password, so it is never shown. */

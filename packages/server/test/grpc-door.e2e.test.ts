@@ -78,7 +78,11 @@ test("errors carry the details that belong to their code", async () => {
       call(it.ids, IdServiceService.generateIds, { tag: "orders", count: 9, asList: true }),
     ),
   ).toMatchObject({ code: "OUT_OF_RANGE", reason: "TAG_EXHAUSTED", metadata: { tag: "orders" } });
-  await call(it.tags, TagServiceService.pauseTag, { name: "orders", etag: "" });
+  await call(it.tags, TagServiceService.pauseTag, {
+    name: "orders",
+    etag: "",
+    validateOnly: false,
+  });
   const paused = await refusalOf(generateId(it, "orders"));
   expect(paused.details).toEqual(["ErrorInfo", "PreconditionFailure"]);
   await createTag(it, "busy");

@@ -139,7 +139,7 @@ async function streamed({ ids }: Pick<TestServer, "ids">, tag: string): Promise<
   stream.on("data", (answer: unknown) => answers.push(answer));
   stream.on("error", () => undefined);
   onTestFinished(() => stream.cancel());
-  stream.write({ call: 1, tag, count: 1 });
+  stream.write({ call: 1, tag, count: 1, name: "" });
   await until(() => answers.length === 1);
   return answers[0];
 }
@@ -213,7 +213,7 @@ function refusalTests(name: string, harness: () => Promise<SequenceHarness>): vo
     const { one, two } = await startTwo(harness);
     await createSequence(one, "bills");
     await generateId(two, "bills");
-    const named = { name: "bills", etag: "" };
+    const named = { name: "bills", etag: "", validateOnly: false };
     await call(one.tags, TagServiceService.pauseTag, named);
     // The store itself refuses, so there is nothing to wait for.
     for (const each of [one, two]) {
@@ -285,7 +285,11 @@ function refusalTests(name: string, harness: () => Promise<SequenceHarness>): vo
     const { one, two } = await startTwo(harness, { "poll-interval": "100ms" });
     await createSequence(one, "bills");
     await generateId(two, "bills");
-    await call(one.tags, TagServiceService.deleteTag, { name: "bills", etag: "" });
+    await call(one.tags, TagServiceService.deleteTag, {
+      name: "bills",
+      etag: "",
+      validateOnly: false,
+    });
     const kind = { $case: "segment" as const, value: { min: 10, max: 10 } };
     const request = CreateTagRequest.fromPartial({ tag: { name: "bills", kind } });
     await call(one.tags, TagServiceService.createTag, request);

@@ -95,6 +95,7 @@ test("a tag that counts where this server cannot reach is refused so that caller
   const { tag } = await call(it.tags, TagServiceService.updateTag, {
     tag: { ...Tag.create(), name: "bills", description: "counted in Redis" },
     updateMask: ["description"],
+    validateOnly: false,
   });
   expect(tag?.kind).toMatchObject({ $case: "sequence", value: { shard: "a", step: 10 } });
 });

@@ -1,4 +1,4 @@
-import { NodeServiceService, IdServiceService, TagServiceService } from "@idmint/proto";
+import { IdServiceService, NodeServiceService, StoreState, TagServiceService } from "@idmint/proto";
 import { MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import {
@@ -113,7 +113,11 @@ test("a paused tag is refused at once here and within a second elsewhere, and is
   await createTag(one, "orders");
   await generateId(one, "orders");
   await generateId(two, "orders");
-  await call(one.tags, TagServiceService.pauseTag, { name: "orders", etag: "" });
+  await call(one.tags, TagServiceService.pauseTag, {
+    name: "orders",
+    etag: "",
+    validateOnly: false,
+  });
   expect(await refusalOf(generateId(one, "orders"))).toMatchObject({
     code: "FAILED_PRECONDITION",
     reason: "TAG_PAUSED",
@@ -126,7 +130,11 @@ test("a paused tag is refused at once here and within a second elsewhere, and is
       ),
     1_000,
   );
-  const { tag } = await call(one.tags, TagServiceService.resumeTag, { name: "orders", etag: "" });
+  const { tag } = await call(one.tags, TagServiceService.resumeTag, {
+    name: "orders",
+    etag: "",
+    validateOnly: false,
+  });
   expect(tag?.epoch).toBe(3n);
   expect((await generateId(one, "orders")).epoch).toBe(3n);
   await until(
@@ -143,7 +151,11 @@ test("a deleted tag is gone, and one made again under its name continues above i
   const it = await startTest();
   await createTag(it, "orders");
   const { id } = await generateId(it, "orders");
-  await call(it.tags, TagServiceService.deleteTag, { name: "orders", etag: "" });
+  await call(it.tags, TagServiceService.deleteTag, {
+    name: "orders",
+    etag: "",
+    validateOnly: false,
+  });
   expect(await refusalOf(generateId(it, "orders"))).toMatchObject({ reason: "TAG_NOT_FOUND" });
   await createTag(it, "orders");
   const again = await generateId(it, "orders");
@@ -170,7 +182,7 @@ test("while ids are in memory a dead store is not noticed by callers", async () 
   for (let calls = 0; calls < 500; calls++) await generateId(it, "orders");
   await until(() => it.events.some((event) => event.type === "store-lost"));
   const status = await call(it.nodes, NodeServiceService.getNodeStatus, {});
-  expect(status).toMatchObject({ state: 3, store: { reachable: false } });
+  expect(status).toMatchObject({ state: 3, store: { state: StoreState.UNREACHABLE } });
 });
 
 test("with nothing left a call is refused 50 ms before its deadline, with RetryInfo", async () => {

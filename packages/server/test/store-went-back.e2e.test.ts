@@ -2,6 +2,7 @@ import {
   IdServiceService,
   NodeServiceService,
   RenewWorkerLeaseRequest,
+  StoreState,
   WorkerServiceService,
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
@@ -70,8 +71,8 @@ test("a store that is another one is refused by servers that ran and by fresh on
   const fresh = await startTest({ store: new MemoryStore({ database: it.store.database }) });
   expect(await isFenced(fresh, "orders")).toBe(true);
   const status = await call(fresh.nodes, NodeServiceService.getNodeStatus, {});
-  expect(status).toMatchObject({ state: 3, store: { reachable: true } });
-  expect(status.store?.fenced).not.toBe("");
+  expect(status).toMatchObject({ state: 3, store: { state: StoreState.FENCED } });
+  expect(status.store?.fenceReason).not.toBe("");
   expect((await fetch(`http://${fresh.server.httpAddress}/readyz`)).status).toBe(503);
   await it.store.accept(1_000n);
   for (const server of [it, fresh]) {

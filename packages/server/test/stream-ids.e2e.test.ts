@@ -1,5 +1,10 @@
 import { type ClientDuplexStream, status } from "@grpc/grpc-js";
-import type { StreamIdsRequest, StreamIdsResponse } from "@idmint/proto";
+import type {
+  GenerateIdResponse,
+  GenerateIdsResponse,
+  StreamIdsRequest,
+  StreamIdsResponse,
+} from "@idmint/proto";
 import { ErrorInfo } from "@idmint/proto/rpc";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
@@ -19,14 +24,23 @@ function open({ ids }: Pick<TestServer, "ids">) {
   let next = 0;
   const ask = (request: Partial<StreamIdsRequest>): number => {
     const call = ++next;
-    stream.write({ call, tag: "", count: 0, ...request });
+    stream.write({ call, tag: "", count: 0, name: "", ...request });
     return call;
   };
   return { stream, answers, end, ask };
 }
 
-function reasonOf({ error }: StreamIdsResponse): string | undefined {
-  const info = error?.details.find(({ typeUrl }) => typeUrl.endsWith("ErrorInfo"));
+function oneOf({ result }: StreamIdsResponse): GenerateIdResponse | undefined {
+  return result?.$case === "one" ? result.value : undefined;
+}
+
+function manyOf({ result }: StreamIdsResponse): GenerateIdsResponse | undefined {
+  return result?.$case === "many" ? result.value : undefined;
+}
+
+function reasonOf({ result }: StreamIdsResponse): string | undefined {
+  if (result?.$case !== "error") return undefined;
+  const info = result.value.details.find(({ typeUrl }) => typeUrl.endsWith("ErrorInfo"));
   return info === undefined ? undefined : ErrorInfo.decode(info.value).reason;
 }
 
@@ -42,8 +56,8 @@ test("every request is answered once, by its number, with ids of its own", async
   expect(answers.map(({ call }) => call).toSorted((a, b) => a - b)).toEqual(
     Array.from({ length: 5_000 }, (_, i) => i + 1),
   );
-  expect(new Set(answers.map(({ id }) => id)).size).toBe(5_000);
-  expect(answers.every(({ error, epoch }) => error === undefined && epoch === 1n)).toBe(true);
+  expect(new Set(answers.map((answer) => oneOf(answer)?.id)).size).toBe(5_000);
+  expect(answers.every((answer) => oneOf(answer)?.epoch === 1n)).toBe(true);
 });
 
 test("a count answers segments, and one stream may change its tag", async () => {
@@ -56,8 +70,8 @@ test("a count answers segments, and one stream may change its tag", async () => 
   ask({});
   await until(() => answers.length === 3);
   const byCall = answers.toSorted((a, b) => a.call - b.call);
-  expect(idsOf(byCall[0]?.segments ?? [])).toHaveLength(250);
-  expect(byCall.slice(1).map(({ id }) => id)).toEqual([1n, 2n]);
+  expect(idsOf(manyOf(byCall[0]!)?.segments ?? [])).toHaveLength(250);
+  expect(byCall.slice(1).map((answer) => oneOf(answer)?.id)).toEqual([1n, 2n]);
 });
 
 test("a refusal answers its own request only", async () => {
@@ -78,7 +92,7 @@ test("a refusal answers its own request only", async () => {
     "INVALID_ARGUMENT",
     undefined,
   ]);
-  expect(byCall[4]?.id).toBe(1n);
+  expect(oneOf(byCall[4]!)?.id).toBe(1n);
 });
 
 test("requests that wait are answered when the load comes, and do not hold up those that need not wait", async () => {
@@ -99,7 +113,7 @@ test("requests that wait are answered when the load comes, and do not hold up th
   expect(answers[1]?.call).toBe(quick);
   gate.resolve();
   await until(() => answers.length === 3);
-  expect(answers[2]).toMatchObject({ call: waiting, id: 1n });
+  expect(answers[2]).toMatchObject({ call: waiting, result: { value: { id: 1n } } });
 });
 
 test("more requests than may wait are read no further, and all are answered in the end", async () => {
@@ -117,7 +131,7 @@ test("more requests than may wait are read no further, and all are answered in t
   expect(it.server.counters.calls).toBeLessThan(1_500);
   gate.resolve();
   await until(() => answers.length === 4_000);
-  expect(new Set(answers.map(({ id }) => id)).size).toBe(4_000);
+  expect(new Set(answers.map((answer) => oneOf(answer)?.id)).size).toBe(4_000);
 });
 
 test("bytes that are no request end the stream", async () => {

@@ -34,7 +34,7 @@ async function listeners(redis: RedisServer): Promise<number> {
 
 async function setPaused({ tags }: TestServer, name: string, isPaused: boolean): Promise<void> {
   const method = isPaused ? TagServiceService.pauseTag : TagServiceService.resumeTag;
-  await call(tags, method, { name, etag: "" });
+  await call(tags, method, { name, etag: "", validateOnly: false });
 }
 
 async function isRefused(server: TestServer, tag: string): Promise<boolean> {

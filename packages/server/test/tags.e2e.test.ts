@@ -80,6 +80,19 @@ test("pages go through all tags once, in the order of their names", async () => 
   expect(seen).toEqual(names);
 });
 
+test("a page is never larger than the server's limit, whatever was asked for", async () => {
+  const it = await startTest();
+  const kind = { kind: "uuid", version: 4 } as const;
+  const settings = { description: "", order: "UNORDERED", ceiling: 1n, kind } as const;
+  for (let at = 0; at < 1_002; at++) await it.store.createTag({ ...settings, name: `t${at}` });
+  for (const pageSize of [1_000, 1_001, 2 ** 31 - 1]) {
+    const page = await list(it, { pageSize });
+    expect(page.tags).toHaveLength(1_000);
+    expect((await list(it, { pageSize, pageToken: page.nextPageToken })).tags).toHaveLength(2);
+  }
+  expect((await list(it, {})).tags).toHaveLength(50);
+});
+
 test("a page token belongs to its list", async () => {
   const it = await startTest();
   for (const name of ["a", "b", "c"]) await createTag(it, name);
@@ -94,7 +107,7 @@ test("deleted tags are listed only when asked for", async () => {
   const it = await startTest();
   await createTag(it, "a");
   await createTag(it, "b");
-  await call(it.tags, TagServiceService.deleteTag, { name: "a", etag: "" });
+  await call(it.tags, TagServiceService.deleteTag, { name: "a", etag: "", validateOnly: false });
   expect((await list(it, {})).tags.map((tag) => tag.name)).toEqual(["b"]);
   const all = await list(it, { showDeleted: true });
   expect(all.tags.map((tag) => [tag.name, tag.state])).toEqual([
@@ -114,6 +127,84 @@ test("an update changes what its mask names and nothing else", async () => {
   expect(tag).toMatchObject({ description: "", kind: { value: { min: 77, max: 99_999 } } });
   const reset = await update(it, { tag: { name: "orders" }, updateMask: ["segment.min"] });
   expect(reset).toMatchObject({ kind: { value: { min: 1_000, max: 99_999 } } });
+});
+
+test("a wide path stands for all those below it, and * for all that the tag has", async () => {
+  const it = await startTest();
+  const made = await createTag(it, "orders", { min: 10, maxAgeS: 60n });
+  const value = { min: 77, max: 99_999 };
+  const parent = await update(it, {
+    tag: { name: "orders", description: "ignored", kind: { $case: "segment", value } },
+    updateMask: ["segment"],
+  });
+  // What was left empty has its default again.
+  const whole = { ...value, start: 1n, maxAge: { seconds: 600n }, holdFor: { seconds: 900n } };
+  expect(parent).toMatchObject({ description: "", kind: { value: whole } });
+  const all = await update(it, {
+    tag: { ...made, description: "everything", ceiling: 5_000n, etag: "" },
+    updateMask: ["*"],
+  });
+  expect(all).toMatchObject({ description: "everything", ceiling: 5_000n, kind: made.kind! });
+  const withoutKind = update(it, { tag: { name: "orders" }, updateMask: ["*"] });
+  expect((await refusalOf(withoutKind)).fields).toMatchObject([{ field: "tag.kind" }]);
+  const otherParent = update(it, { tag: { name: "orders" }, updateMask: ["sequence"] });
+  expect((await refusalOf(otherParent)).fields).toMatchObject([{ field: "update_mask" }]);
+});
+
+test("a tag of any kind that is read and sent back as it was stays as it is", async () => {
+  const it = await startTest();
+  const kinds = [
+    { $case: "segment", value: {} },
+    { $case: "sequence", value: { period: 1, timeZone: "UTC" } },
+    { $case: "snowflake", value: { layout: { timeBits: 41, sequenceBits: 12, workerBits: 3 } } },
+    { $case: "uuid", value: { version: 5, namespace: "DNS" } },
+    { $case: "objectId", value: {} },
+  ] as const;
+  for (const kind of kinds) {
+    const request = CreateTagRequest.fromPartial({ tag: { name: kind.$case, kind } });
+    const { tag } = await call(it.tags, TagServiceService.createTag, request);
+    const { etag: _, updateTime: __, ...settings } = tag!;
+    expect(await update(it, { tag: tag!, updateMask: ["*"] })).toMatchObject(settings);
+    const described = { ...settings, description: "d" };
+    expect(await update(it, { tag: described, updateMask: ["*"] })).toMatchObject({
+      description: "d",
+      kind: tag!.kind!,
+    });
+  }
+});
+
+test("a wide path drops no value in silence: what never changes must be as it is", async () => {
+  const it = await startTest();
+  const create = (tag: object) =>
+    call(it.tags, TagServiceService.createTag, CreateTagRequest.fromPartial({ tag }));
+  await create({ name: "s", kind: { $case: "sequence", value: {} } });
+  await create({ name: "u", kind: { $case: "uuid", value: { version: 4 } } });
+  await create({ name: "f", kind: { $case: "segment", value: {} }, format: { template: "A{id}" } });
+  const cases = [
+    [{ name: "s", kind: { $case: "segment", value: {} } }, "*", "tag.kind"],
+    [
+      { name: "s", kind: { $case: "sequence", value: { backend: 2 } } },
+      "sequence",
+      "tag.sequence.backend",
+    ],
+    [{ name: "u", kind: { $case: "uuid", value: { version: 7 } } }, "*", "tag.uuid.version"],
+    [
+      { name: "f", kind: { $case: "segment", value: {} }, format: { template: "B{id}" } },
+      "*",
+      "tag.format.template",
+    ],
+    [
+      { name: "s", kind: { $case: "sequence", value: {} }, unguessable: { keyId: 1 } },
+      "*",
+      "tag.unguessable",
+    ],
+  ] as const;
+  for (const [tag, path, field] of cases) {
+    const refusal = await refusalOf(update(it, { tag, updateMask: [path] }));
+    expect(refusal).toMatchObject({ code: "FAILED_PRECONDITION", metadata: { field } });
+    expect(refusal.message).toContain(field);
+  }
+  expect(await get(it, "f")).toMatchObject({ format: { template: "A{id}" } });
 });
 
 test("what is immutable may change until the first id, and may be written as it is after", async () => {
@@ -198,8 +289,10 @@ test("a raise by more than 10^12 must be meant", async () => {
 test("pausing twice changes nothing the second time, nor does resuming", async () => {
   const it = await startTest();
   await createTag(it, "orders");
-  const pause = () => call(it.tags, TagServiceService.pauseTag, { name: "orders", etag: "" });
-  const resume = () => call(it.tags, TagServiceService.resumeTag, { name: "orders", etag: "" });
+  const pause = () =>
+    call(it.tags, TagServiceService.pauseTag, { name: "orders", etag: "", validateOnly: false });
+  const resume = () =>
+    call(it.tags, TagServiceService.resumeTag, { name: "orders", etag: "", validateOnly: false });
   expect((await pause()).tag).toMatchObject({ state: 2, epoch: 2n });
   expect((await pause()).tag).toMatchObject({ state: 2, epoch: 2n });
   expect((await resume()).tag).toMatchObject({ state: 1, epoch: 3n });

@@ -7,6 +7,7 @@ import {
   type DecodeIdRequest,
   GenerateIdsRequest,
   IdServiceService,
+  PeriodUnit,
   StreamIdsRequest,
   type StreamIdsResponse,
   Tag,
@@ -61,6 +62,34 @@ function streamed(it: TestServer, request: object): Promise<StreamIdsResponse> {
   });
 }
 
+test("a stream answers what a call of its own would, with names and ends of periods", async () => {
+  const it = await startTest();
+  const named = { version: 5, namespace: "DNS" };
+  await create(it, { name: "urls", kind: { $case: "uuid", value: named } });
+  const { text } = await call(it.ids, IdServiceService.generateId, { tag: "urls", name: "a.b" });
+  expect(await streamed(it, { tag: "urls", name: "a.b" })).toMatchObject({
+    result: { $case: "one", value: { text } },
+  });
+  for (const request of [{ name: "" }, { name: "a.b", count: 2 }]) {
+    const { result } = await streamed(it, { tag: "urls", ...request });
+    expect(result).toMatchObject({ $case: "error", value: { code: 3 } });
+  }
+  const daily = { period: PeriodUnit.DAY, timeZone: "Asia/Shanghai" };
+  await create(it, { name: "bills", kind: { $case: "sequence", value: daily } });
+  const first = await call(it.ids, IdServiceService.generateId, { tag: "bills", name: "" });
+  const { result } = await streamed(it, { tag: "bills" });
+  expect(result).toEqual({
+    $case: "one",
+    value: { ...first, id: 2n, text: first.text.replace(/1$/, "2") },
+  });
+  expect(first.periodEndTime).toBeInstanceOf(Date);
+  const many = (await streamed(it, { tag: "bills", count: 2 })).result;
+  expect(many).toMatchObject({
+    $case: "many",
+    value: { period: first.period, periodEndTime: first.periodEndTime },
+  });
+});
+
 test("a format makes texts of ids, in every way they are asked for", async () => {
   const it = await startTest();
   const format = { template: "INV{id:8}{luhn}" };
@@ -78,12 +107,10 @@ test("a format makes texts of ids, in every way they are asked for", async () =>
   });
   expect(await streamed(it, { call: 7, tag: "invoices" })).toMatchObject({
     call: 7,
-    id: 0n,
-    texts: ["INV000000042"],
+    result: { $case: "one", value: { id: 0n, text: "INV000000042" } },
   });
   expect(await streamed(it, { tag: "invoices", count: 2 })).toMatchObject({
-    segments: [],
-    texts: ["INV000000059", "INV000000067"],
+    result: { $case: "many", value: { segments: [], texts: ["INV000000059", "INV000000067"] } },
   });
   expect(await decode(it, "invoices", textOf("INV000000042"))).toMatchObject({
     id: 4n,

@@ -76,15 +76,15 @@ test("pause, resume, advance and a tag made again hold for ticket tags too", asy
   const it = await start(await urlsOf("a", "b"));
   await create(it);
   const before = await many(it, 500);
-  await call(it.tags, TagServiceService.pauseTag, { name: "t", etag: "" });
+  await call(it.tags, TagServiceService.pauseTag, { name: "t", etag: "", validateOnly: false });
   expect((await refusalOf(generateId(it, "t"))).reason).toBe("TAG_PAUSED");
-  await call(it.tags, TagServiceService.resumeTag, { name: "t", etag: "" });
+  await call(it.tags, TagServiceService.resumeTag, { name: "t", etag: "", validateOnly: false });
   const resumed = await many(it, 50);
   const advance = AdvanceTagRequest.fromPartial({ name: "t", floor: 1_000_000n });
   await call(it.tags, TagServiceService.advanceTag, advance);
   const advanced = await many(it, 50);
   for (const id of advanced) expect(id).toBeGreaterThan(1_000_000n);
-  await call(it.tags, TagServiceService.deleteTag, { name: "t", etag: "" });
+  await call(it.tags, TagServiceService.deleteTag, { name: "t", etag: "", validateOnly: false });
   expect((await refusalOf(generateId(it, "t"))).reason).toBe("TAG_NOT_FOUND");
   const other = await refusalOf(create(it, { kind: { $case: "segment", value: {} } }));
   expect(other.reason).toBe("INVALID_ARGUMENT");

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import {
   type AcceptStore,
   assertNoViolations,
+  type ChangeOptions,
   type EndedPeriod,
   firstIdOf,
   type GiveBackRequest,
@@ -176,7 +177,7 @@ export class MemoryStore implements Store, AcceptStore {
     );
   }
 
-  createTag(settings: TagSettings): Promise<Tag> {
+  createTag(settings: TagSettings, options?: ChangeOptions): Promise<Tag> {
     return this.#run("createTag", () => {
       this.#assertAccepted();
       assertTimeZone(settings.kind);
@@ -193,7 +194,7 @@ export class MemoryStore implements Store, AcceptStore {
       const floor = old !== undefined && old.floor > start ? old.floor : start;
       if (floor > settings.ceiling)
         throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
-      return this.#change({
+      const made: Tag = {
         ...settings,
         kind: slotsKept(old?.kind, settings.kind),
         state: "ACTIVE",
@@ -205,7 +206,8 @@ export class MemoryStore implements Store, AcceptStore {
         revision: 0n,
         createdAtMs: database.now(),
         updatedAtMs: 0,
-      });
+      };
+      return this.#change(made, options);
     });
   }
 
@@ -233,7 +235,12 @@ export class MemoryStore implements Store, AcceptStore {
     });
   }
 
-  updateTag(name: string, change: TagChange, expectedRevision: bigint | undefined): Promise<Tag> {
+  updateTag(
+    name: string,
+    change: TagChange,
+    expectedRevision: bigint | undefined,
+    options?: ChangeOptions,
+  ): Promise<Tag> {
     return this.#run("updateTag", () => {
       const row = this.#existing(name, expectedRevision);
       if (change.settings !== undefined) assertTimeZone(change.settings.kind);
@@ -258,14 +265,14 @@ export class MemoryStore implements Store, AcceptStore {
       const isLayout = kind === "snowflake" || kind === "redis_snowflake";
       const epoch = row.epoch + (isOther && isLayout ? 1n : 0n);
       const floor = isUnissued ? firstIdOf(next.kind) - 1n : row.floor;
-      return this.#change({ ...next, epoch, floor });
+      return this.#change({ ...next, epoch, floor }, options);
     });
   }
 
   advanceTag(
     name: string,
     floor: bigint,
-    options: { maxRaise: bigint; validateOnly: boolean; expectedRevision: bigint | undefined },
+    options: ChangeOptions & { maxRaise: bigint; expectedRevision: bigint | undefined },
   ): Promise<{ tag: Tag; raised: boolean }> {
     return this.#run("advanceTag", () => {
       const row = this.#existing(name, options.expectedRevision);
@@ -281,7 +288,7 @@ export class MemoryStore implements Store, AcceptStore {
       const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
       const [version, epoch] = [row.version + 1n, row.epoch + 1n];
       const raised = { ...row, floor, generation, version, epoch };
-      return { tag: options.validateOnly ? raised : this.#change(raised), raised: true };
+      return { tag: this.#change(raised, options), raised: true };
     });
   }
 
@@ -289,11 +296,12 @@ export class MemoryStore implements Store, AcceptStore {
     name: string,
     state: "ACTIVE" | "PAUSED" | "DELETED",
     expectedRevision: bigint | undefined,
+    options?: ChangeOptions,
   ): Promise<Tag> {
     return this.#run("setTagState", () => {
       const row = this.#existing(name, expectedRevision);
       if (row.state === state) return row;
-      return this.#change({ ...row, state, epoch: row.epoch + 1n });
+      return this.#change({ ...row, state, epoch: row.epoch + 1n }, options);
     });
   }
 
@@ -409,7 +417,8 @@ export class MemoryStore implements Store, AcceptStore {
     return row;
   }
 
-  #change(row: Tag): Tag {
+  #change(row: Tag, { validateOnly = false }: ChangeOptions = {}): Tag {
+    if (validateOnly) return row;
     this.database.revision++;
     return this.#put({
       ...row,

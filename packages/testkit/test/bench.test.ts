@@ -1,6 +1,6 @@
 import { createServer, connect, type AddressInfo } from "node:net";
 import { once } from "node:events";
-import { StreamIdsResponse } from "@idmint/proto";
+import { GenerateIdResponse, StreamIdsResponse } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { interleaved, samplesOf } from "../bench/lib/benchmark.ts";
 import { DelayProxy } from "../bench/lib/delay-proxy.ts";
@@ -129,14 +129,15 @@ test("frames of HTTP/2 are read wherever their bytes are cut", () => {
   }
 });
 
-const answer = (fields: Partial<StreamIdsResponse>): Buffer =>
-  framed(StreamIdsResponse.encode({ ...StreamIdsResponse.create(), ...fields }).finish());
+const answer = (call: number, result: StreamIdsResponse["result"]): Buffer =>
+  framed(StreamIdsResponse.encode({ call, result }).finish());
+const one = (id: bigint): StreamIdsResponse["result"] => ({
+  $case: "one",
+  value: GenerateIdResponse.fromPartial({ id, epoch: 1n }),
+});
 
 test("each request on a stream is answered once, wherever the bytes of the answers are cut", () => {
-  const bytes = Buffer.concat([
-    answer({ call: 300, id: 2n ** 62n, epoch: 1n }),
-    answer({ call: 1, id: 7n, epoch: 1n }),
-  ]);
+  const bytes = Buffer.concat([answer(300, one(2n ** 62n)), answer(1, one(7n))]);
   for (let cut = 0; cut <= bytes.length; cut++) {
     const answers = new StreamAnswers();
     answers.sent(1, 10);
@@ -152,24 +153,24 @@ test("an answer that comes twice, uncalled for, or as a refusal fails the measur
   const answers = new StreamAnswers();
   answers.sent(1, 0);
   expect(() => answers.sent(1 + 4_096, 0)).toThrow("request 1 is not answered");
-  expect(() => answers.read(answer({ call: 2, id: 1n }), 0)).toThrow("not in flight");
-  const error = { code: 5, message: "TAG_NOT_FOUND", details: [] };
-  expect(() => answersTo(1).read(answer({ call: 1, error }), 0)).toThrow("TAG_NOT_FOUND");
+  expect(() => answers.read(answer(2, one(1n)), 0)).toThrow("not in flight");
+  const value = { code: 5, message: "TAG_NOT_FOUND", details: [] };
+  expect(() => answersTo(1).read(answer(1, { $case: "error", value }), 0)).toThrow("TAG_NOT_FOUND");
   const once = answersTo(1);
-  once.read(answer({ call: 1, id: 1n }), 0);
-  expect(() => once.read(answer({ call: 1, id: 2n }), 0)).toThrow("not in flight");
-  expect(() => answersTo(1).read(answer({ id: 1n }), 0)).toThrow("request 0");
+  once.read(answer(1, one(1n)), 0);
+  expect(() => once.read(answer(1, one(2n)), 0)).toThrow("not in flight");
+  expect(() => answersTo(1).read(answer(0, one(1n)), 0)).toThrow("request 0");
 });
 
 test("one answer in a thousand on a stream is looked at, and an id that came before is seen", () => {
   const answers = new StreamAnswers();
   for (let call = 1; call < 2_000; call++) {
     answers.sent(call, 0);
-    answers.read(answer({ call, id: 5n }), 0);
+    answers.read(answer(call, one(5n)), 0);
   }
   expect([...answers.sample]).toEqual([5n]);
   answers.sent(2_000, 0);
-  expect(() => answers.read(answer({ call: 2_000, id: 5n }), 0)).toThrow("no id of its own");
+  expect(() => answers.read(answer(2_000, one(5n)), 0)).toThrow("no id of its own");
 });
 
 function answersTo(call: number): StreamAnswers {

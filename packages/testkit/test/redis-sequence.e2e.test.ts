@@ -60,7 +60,7 @@ async function startScene(env: Readonly<Record<string, string>>): Promise<Scene>
   const { api } = fleet.first;
   const value = { ...SequenceKind.create(), backend: SequenceBackend.REDIS, step: 2_000 };
   const tag = { ...Tag.create(), name: TAG, kind: { $case: "sequence", value } as const };
-  await api.send(api.tags.createTag.bind(api.tags), { tag });
+  await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
   return { fleet, postgres, redis };
 }
 
@@ -251,7 +251,7 @@ test(
     const { api } = fleet.first;
     const kind = { $case: "redisSnowflake", value: RedisSnowflakeKind.create() } as const;
     const tag = { ...Tag.create(), name: "events", kind };
-    await api.send(api.tags.createTag.bind(api.tags), { tag });
+    await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
     const callers = await fleet.startCallers("grpc", {
       tag: "events",
       activities: [

@@ -1,4 +1,13 @@
-import { type GetNodeStatusResponse, type NodeState, nodeStateToJSON } from "@idmint/proto";
+import {
+  type GetNodeStatusResponse,
+  type NodeState,
+  nodeStateToJSON,
+  type StoreBackend,
+  storeBackendToJSON,
+  StoreState,
+  storeStateToJSON,
+  type StoreStatus,
+} from "@idmint/proto";
 import {
   HealthCheckResponse_ServingStatus as ServingStatus,
   type HealthCheckResponse_ServingStatus,
@@ -48,9 +57,9 @@ function illnessOf(health: string, { state, store }: GetNodeStatusResponse): str
   const faults: string[] = [];
   if (health !== "SERVING") faults.push(`its health is ${health}`);
   if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
-  if (store?.reachable === false) faults.push("its store does not answer");
-  if (store !== undefined && store.fenced !== "")
-    faults.push(`its store refuses: ${plain(store.fenced)}`);
+  if (store?.state === StoreState.UNREACHABLE) faults.push("its store does not answer");
+  if (store?.state === StoreState.FENCED)
+    faults.push(`its store refuses: ${plain(store.fenceReason)}`);
   return faults.length === 0 ? undefined : faults.join("; ");
 }
 
@@ -63,6 +72,14 @@ function stateWord(state: NodeState): string {
   return nodeStateToJSON(state).replace("NODE_STATE_", "");
 }
 
+function backendWord(backend: StoreBackend): string {
+  return storeBackendToJSON(backend).replace("STORE_BACKEND_", "").toLowerCase();
+}
+
+function storeWord(state: StoreState): string {
+  return storeStateToJSON(state).replace("STORE_STATE_", "").toLowerCase();
+}
+
 function nodeText(health: string, node: GetNodeStatusResponse): string {
   const { store } = node;
   return columns([
@@ -71,14 +88,25 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
     ["node", plain(node.nodeId)],
     ["version", plain(node.version)],
     ["started", timeText(node.startTime)],
-    ["store", plain(store?.backend ?? "unknown")],
-    ["store answers", store?.reachable === true ? "yes" : "no"],
+    ["store", store === undefined ? "unknown" : backendWord(store.backend)],
+    ["store state", store === undefined ? "unknown" : storeWord(store.state)],
     ["schema version", String(store?.schemaVersion ?? "unknown")],
-    ...(store === undefined || store.fenced === "" ? [] : [["store refuses", plain(store.fenced)]]),
+    ...(store === undefined || store.fenceReason === ""
+      ? []
+      : [["store refuses", plain(store.fenceReason)]]),
     ["buffered tags", String(node.bufferedTags)],
     ["issued ids", String(node.issuedIds)],
     ["wasted ids", String(node.wastedIds)],
   ]);
+}
+
+function storeJson({ backend, state, schemaVersion, fenceReason }: StoreStatus): unknown {
+  return {
+    backend: storeBackendToJSON(backend),
+    state: storeStateToJSON(state),
+    schemaVersion,
+    fenceReason,
+  };
 }
 
 /** Proto3 JSON with every field present. */
@@ -88,7 +116,7 @@ function nodeJson(node: GetNodeStatusResponse): unknown {
     version: node.version,
     state: nodeStateToJSON(node.state),
     startTime: node.startTime?.toISOString() ?? null,
-    store: node.store === undefined ? null : { ...node.store },
+    store: node.store === undefined ? null : storeJson(node.store),
     bufferedTags: node.bufferedTags,
     issuedIds: String(node.issuedIds),
     wastedIds: String(node.wastedIds),

@@ -80,7 +80,7 @@ export function addMove(group: Command, io: Io): void {
     );
   command.action(async (name: string, { to, force = false, etag = "" }: MoveFlags) => {
     await withServer(command, io, async (send) => {
-      const request = { name, shard: to, force, etag };
+      const request = { name, shard: to, force, etag, validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.moveTag.bind(tags), request));
     });
   });

@@ -56,7 +56,7 @@ function addCreate(group: Command, io: Io): void {
     new Option("--dry-run", "ask no server and make nothing: show layout, life, room and examples"),
   );
   command.action(async (name: string, flags: TagFlags & { readonly dryRun?: boolean }) => {
-    const request = { tag: newTag(name, flags) };
+    const request = { tag: newTag(name, flags), validateOnly: false };
     if (flags.dryRun === true) {
       await printPlan(command, io, request.tag);
       return;
@@ -171,7 +171,7 @@ function addPause(group: Command, io: Io): void {
   );
   command.action(async (name: string, { etag = "" }: EtagFlag) => {
     await withServer(command, io, async (send) => {
-      const request = { name, etag };
+      const request = { name, etag, validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.pauseTag.bind(tags), request));
     });
   });
@@ -183,7 +183,7 @@ function addResume(group: Command, io: Io): void {
   );
   command.action(async (name: string, { etag = "" }: EtagFlag) => {
     await withServer(command, io, async (send) => {
-      const request = { name, etag };
+      const request = { name, etag, validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.resumeTag.bind(tags), request));
     });
   });
@@ -248,7 +248,7 @@ function addDelete(group: Command, io: Io): void {
       throw invalidField("--yes", `is required: every caller of "${name}" would be refused`);
     }
     await withServer(command, io, async (send) => {
-      const request = { name, etag: flags.etag ?? "" };
+      const request = { name, etag: flags.etag ?? "", validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.deleteTag.bind(tags), request));
     });
   });

@@ -1,4 +1,4 @@
-import { periodName, periodText } from "@idmint/core";
+import { invalidField, periodText } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -70,14 +70,9 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         request: StreamIdsRequest,
         response: StreamIdsResponse,
         open: (context) => streamOf(ids, context),
-        refusal: ({ call }, error) => ({
+        refusal: ({ call }, error): StreamIdsResponse => ({
           call,
-          id: 0n,
-          segments: [],
-          epoch: 0n,
-          error,
-          period: "",
-          texts: [],
+          result: { $case: "error", value: error },
         }),
       },
       ports,
@@ -91,33 +86,25 @@ function streamOf(
   patience: Patience,
 ): (request: StreamIdsRequest) => StreamIdsResponse | Promise<StreamIdsResponse> {
   let lastTag = "";
-  return ({ call, tag: named, count }) => {
+  return ({ call, tag: named, count, name }) => {
     const tag = named === "" ? lastTag : named;
     lastTag = tag;
     if (count === 0 || count === 1) {
-      return map(ids.generateId(tag, patience), ({ id, text, epoch, period }) => ({
+      return map(ids.generateId(tag, patience, name), (one): StreamIdsResponse => ({
         call,
-        id,
-        segments: NO_SEGMENTS,
-        epoch,
-        period: period === undefined ? "" : periodName(period),
-        texts: text === "" ? NO_TEXTS : [text],
+        result: { $case: "one", value: oneId(one) },
       }));
     }
+    if (name !== "") {
+      throw invalidField("name", "must be empty with a count above 1: one name makes one id");
+    }
     const many = ids.generateIds({ tag, count, asList: false, textsAnyway: true }, patience);
-    return map(many, ({ segments, texts, epoch, period }) => ({
+    return map(many, (several): StreamIdsResponse => ({
       call,
-      id: 0n,
-      segments: segmentsOf(segments),
-      epoch,
-      period: period === undefined ? "" : periodName(period),
-      texts: [...texts],
+      result: { $case: "many", value: manyIds(several) },
     }));
   };
 }
-
-const NO_SEGMENTS: StreamIdsResponse["segments"] = [];
-const NO_TEXTS: string[] = [];
 
 function oneId({ id, text, epoch, period }: OneId): GenerateIdResponse {
   if (period === undefined) return { id, epoch, period: "", text, periodEndTime: undefined };

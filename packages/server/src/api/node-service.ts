@@ -4,8 +4,10 @@ import {
   GetNodeTimeRequest,
   GetNodeTimeResponse,
   NodeState,
+  StoreBackend,
+  StoreState,
 } from "@idmint/proto";
-import type { NodeService } from "../service/node.ts";
+import type { NodeService, NodeStatus } from "../service/node.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.NodeService";
@@ -46,14 +48,18 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
     state: NodeState[status.state],
     startTime: new Date(status.startedAtMs),
     store: {
-      backend: status.backend,
-      reachable: status.reachable,
+      backend: status.backend === "sqlite" ? StoreBackend.SQLITE : StoreBackend.POSTGRES,
+      state: storeState(status),
       schemaVersion: status.schemaVersion,
-      fenced: status.fenced,
+      fenceReason: status.fenced,
     },
     bufferedTags: status.bufferedTags,
     issuedIds: BigInt(status.issuedIds),
     wastedIds: BigInt(status.wastedIds),
-    gcCures: status.gcCures,
   };
+}
+
+function storeState({ fenced, reachable }: NodeStatus): StoreState {
+  if (fenced !== "") return StoreState.FENCED;
+  return reachable ? StoreState.GRANTING : StoreState.UNREACHABLE;
 }

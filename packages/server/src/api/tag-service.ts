@@ -48,7 +48,8 @@ function settingsHandlers(tags: TagService, row: Row): readonly Handler[] {
       response: CreateTagResponse,
       call: async (request) => {
         const tag = required(request.tag);
-        return { tag: tagOf(await tags.create(draftOf(tag), outputOnlyViolations(tag))) };
+        const made = await tags.create(draftOf(tag), outputOnlyViolations(tag), request);
+        return { tag: tagOf(made) };
       },
     }),
     row({
@@ -73,7 +74,7 @@ function settingsHandlers(tags: TagService, row: Row): readonly Handler[] {
       call: async (request) => {
         const tag = required(request.tag);
         const paths = request.updateMask ?? [];
-        return { tag: tagOf(await tags.update(draftOf(tag), tag.etag, paths)) };
+        return { tag: tagOf(await tags.update(draftOf(tag), tag.etag, paths, request)) };
       },
     }),
   ];
@@ -85,7 +86,7 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
       name: "DeleteTag",
       request: DeleteTagRequest,
       response: DeleteTagResponse,
-      call: async ({ name, etag }) => changed(await tags.delete(name, etag)),
+      call: async (request) => changed(await tags.delete(request)),
     }),
     row({
       name: "AdvanceTag",
@@ -100,13 +101,13 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
       name: "PauseTag",
       request: PauseTagRequest,
       response: PauseTagResponse,
-      call: async ({ name, etag }) => changed(await tags.pause(name, etag)),
+      call: async (request) => changed(await tags.pause(request)),
     }),
     row({
       name: "ResumeTag",
       request: ResumeTagRequest,
       response: ResumeTagResponse,
-      call: async ({ name, etag }) => ({ tag: changed(await tags.resume(name, etag)).tag }),
+      call: async (request) => ({ tag: changed(await tags.resume(request)).tag }),
     }),
     row({
       name: "MoveTag",

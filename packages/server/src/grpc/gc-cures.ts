@@ -25,7 +25,7 @@ export interface GcCures {
 
 let streamRing: CureStatus = "not_applied";
 
-/** Which cures this process has, for NodeService.GetNodeStatus. */
+/** Which cures this process has, for the log. */
 export function gcCures(): GcCures {
   return { pretenuring: pretenuringCure(), streamRing };
 }

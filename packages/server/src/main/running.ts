@@ -2,7 +2,7 @@ import type { Store } from "@idmint/core";
 import { draining } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
-import type { Emit } from "../service/events.ts";
+import type { Emit, GcCures } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
@@ -60,6 +60,7 @@ export interface RunningParts {
   readonly grpcAddress: string;
   readonly httpAddress: string;
   readonly drainTimeMs: number;
+  readonly gcCures: GcCures;
 }
 
 /** A server that listens; its one ticker samples the buffers and keeps health in step. */
@@ -73,12 +74,12 @@ export class Running implements RunningServer {
 
   constructor(parts: RunningParts) {
     this.#parts = parts;
-    const { grpcAddress, httpAddress, grpc, services, emit } = parts;
+    const { grpcAddress, httpAddress, gcCures, grpc, services, emit } = parts;
     this.grpcAddress = grpcAddress;
     this.httpAddress = httpAddress;
     grpc.setServing(services.node.ready);
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
-    emit({ type: "serving", grpcAddress, httpAddress });
+    emit({ type: "serving", grpcAddress, httpAddress, gcCures });
   }
 
   get node(): NodeService {

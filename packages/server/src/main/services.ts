@@ -10,7 +10,7 @@ import type { Emit } from "../service/events.ts";
 import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { GroupedLookups } from "../service/lookups.ts";
-import { type GcCures, NodeService } from "../service/node.ts";
+import { NodeService } from "../service/node.ts";
 import { Poll, type PollPorts } from "../service/poll.ts";
 import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
@@ -56,7 +56,6 @@ export function createServices(
   store: Store & Partial<AcceptStore>,
   emit: Emit,
   authorise: Authorise,
-  gcCures: () => GcCures,
   system: System = realSystem,
   places: Elsewhere = NOWHERE_ELSE,
   clockParts: ClockParts = NO_CLOCK_PARTS,
@@ -103,7 +102,6 @@ export function createServices(
     directory,
     clocks,
     counters,
-    gcCures,
   });
   const ids = createIds(config, directory, counters, randomToken);
   const { redis, placement } = elsewhere;

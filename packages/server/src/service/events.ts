@@ -6,11 +6,22 @@ import type {
   SnowflakeEvent,
 } from "@idmint/core";
 
+/** The state of each measure that keeps this process's garbage collections short. */
+export type GcCures = Readonly<
+  Record<"pretenuring" | "streamRing", "active" | "not_applied" | "unavailable">
+>;
+
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
 export type ServerEvent =
   | BufferEvent
   | SnowflakeEvent
-  | { readonly type: "serving"; readonly grpcAddress: string; readonly httpAddress: string }
+  | {
+      readonly type: "serving";
+      readonly grpcAddress: string;
+      readonly httpAddress: string;
+      /** Undefined: other processes answer the calls, and each of them says its own. */
+      readonly gcCures?: GcCures;
+    }
   | { readonly type: "worker-serving"; readonly worker: number; readonly pid: number }
   | {
       readonly type: "worker-ended";

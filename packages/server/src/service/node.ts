@@ -15,13 +15,6 @@ export interface NodeStatus {
   readonly bufferedTags: number;
   readonly issuedIds: number;
   readonly wastedIds: number;
-  readonly gcCures: GcCures;
-}
-
-/** Whether each cure of slow garbage collections is at work in this process. */
-export interface GcCures {
-  readonly pretenuring: boolean;
-  readonly streamRing: boolean;
 }
 
 export interface NodePorts {
@@ -38,7 +31,6 @@ export interface NodePorts {
   };
   readonly directory: Directory;
   readonly counters: Counters;
-  readonly gcCures: () => GcCures;
 }
 
 /** Answers about this one server. */
@@ -84,7 +76,6 @@ export class NodeService {
       bufferedTags: directory.bufferedTags,
       issuedIds: counters.issuedIds,
       wastedIds: counters.wastedIds,
-      gcCures: this.#ports.gcCures(),
     };
   }
 

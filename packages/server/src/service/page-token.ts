@@ -1,3 +1,19 @@
+import type { FieldViolation } from "@idmint/core";
+
+const DEFAULT_PAGE_SIZE = 50;
+const MAX_PAGE_SIZE = 1_000;
+
+/** How many a page holds. More than the server's limit means the limit. */
+export function pageLimitOf(pageSize: number): number {
+  return pageSize === 0 ? DEFAULT_PAGE_SIZE : Math.min(pageSize, MAX_PAGE_SIZE);
+}
+
+/** What is wrong with a page size, or undefined. */
+export function pageSizeViolation(pageSize: number): FieldViolation | undefined {
+  if (pageSize >= 0) return undefined;
+  return { field: "page_size", description: `must not be negative, got ${pageSize}` };
+}
+
 const VERSION = "1";
 /** Longer than any token made here. */
 const MAX_LENGTH = 512;

@@ -4,6 +4,7 @@ import {
   invalidField,
   type RedisShard,
   type Tag,
+  type TagChange,
   tagNameViolation,
   type TagStore,
 } from "@idmint/core";
@@ -18,6 +19,8 @@ export interface RedisMovePorts {
 export interface MoveRequest {
   readonly shard: string;
   readonly force: boolean;
+  /** Nothing is changed, in the store or in Redis. */
+  readonly validateOnly: boolean;
 }
 
 /** What is wrong with a request to move, before anything is asked of the store. */
@@ -52,11 +55,17 @@ export function assertMovable(
 export async function moveTag(
   ports: RedisMovePorts,
   tag: Tag,
-  { shard, force }: MoveRequest,
+  { shard, force, validateOnly }: MoveRequest,
 ): Promise<Tag> {
   const { name, order, ceiling, kind, revision } = tag;
   const { shards, store } = ports;
   const { shard: from } = placeOf(tag);
+  const settings = { order, ceiling, kind: placedIn(kind, shard) };
+  const change: TagChange = { settings, onlyIfUnissued: false };
+  if (validateOnly) {
+    if (from !== shard && !force) known(shards.get(from), from);
+    return store.updateTag(name, change, revision, { validateOnly });
+  }
   if (from === shard) {
     // What an earlier move that failed may have left behind.
     await forget(shards.get(shard), name);
@@ -64,8 +73,7 @@ export async function moveTag(
   }
   if (!force) await retire(shards.get(from), from, name);
   try {
-    const settings = { order, ceiling, kind: placedIn(kind, shard) };
-    const moved = await store.updateTag(name, { settings, onlyIfUnissued: false }, revision);
+    const moved = await store.updateTag(name, change, revision);
     await forget(shards.get(shard), name);
     return moved;
   } catch (thrown) {
@@ -80,13 +88,16 @@ async function forget(shard: RedisShard | undefined, tag: string): Promise<void>
   await shard?.forget(tag).catch(() => undefined);
 }
 
+function known(old: RedisShard | undefined, from: string): RedisShard {
+  if (old !== undefined) return old;
+  throw invalidField("force", `must be set: this server does not know the shard "${from}"`);
+}
+
 async function retire(old: RedisShard | undefined, from: string, tag: string): Promise<void> {
+  const shard = known(old, from);
   const wayOut = "bring it back, or move with force when it is gone for good";
-  if (old === undefined) {
-    throw invalidField("force", `must be set: this server does not know the shard "${from}"`);
-  }
   try {
-    await old.retire(tag);
+    await shard.retire(tag);
   } catch (cause) {
     throw new IdmintError(
       "STORE_UNAVAILABLE",

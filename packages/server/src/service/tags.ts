@@ -1,5 +1,6 @@
 import {
   assertNoViolations,
+  type ChangeOptions,
   type EndedPeriod,
   type FieldViolation,
   IdmintError,
@@ -22,14 +23,13 @@ import type { AdminGate } from "./admin-gate.ts";
 import { tagNotFound } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import type { KindDraft } from "./kinds/draft.ts";
-import { decodePageToken, encodePageToken } from "./page-token.ts";
+import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./tag-settings.ts";
 import type { TextPorts } from "./tag-text.ts";
-import { changeOf, maskViolations } from "./tag-update.ts";
+import { changeOf } from "./tag-update.ts";
+import { maskViolations } from "./update-mask.ts";
 
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 1_000;
 /** Kinds that may count elsewhere than in the store. */
 const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = [
   "sequence",
@@ -47,6 +47,14 @@ const PROPAGATION_MS = 1_000;
 export interface Changed {
   readonly tag: Tag;
   readonly effectiveAtMs: number;
+}
+
+/** A change of a tag by its name. */
+export interface NamedChange {
+  readonly name: string;
+  /** Empty: no check. */
+  readonly etag: string;
+  readonly validateOnly: boolean;
 }
 
 /** A page of ended periods, newest first. */
@@ -91,7 +99,11 @@ export class TagService {
   }
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
-  async create(draft: TagDraft, extra: readonly FieldViolation[]): Promise<Tag> {
+  async create(
+    draft: TagDraft,
+    extra: readonly FieldViolation[],
+    options: ChangeOptions = {},
+  ): Promise<Tag> {
     const placed = await this.#inItsPlace(draft);
     const made = settingsOf(placed, {
       nowMs: this.#wallClock(),
@@ -101,8 +113,9 @@ export class TagService {
     });
     const violations = [...("violations" in made ? made.violations : []), ...extra];
     if (violations.length > 0 || !("settings" in made)) throw invalidFields(violations);
-    const settings = await this.#withSlots(made.settings);
-    return this.#change(() => this.#store.createTag(settings));
+    const settings =
+      options.validateOnly === true ? made.settings : await this.#withSlots(made.settings);
+    return this.#change(() => this.#store.createTag(settings, options), options);
   }
 
   async get(name: string): Promise<Tag> {
@@ -131,7 +144,7 @@ export class TagService {
         ? undefined
         : { field: "prefix", description: "must be the beginning of a tag's name" },
     );
-    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const limit = pageLimitOf(pageSize);
     const found = await this.#gate.run(() =>
       this.#store.listTags({
         afterName: afterName ?? "",
@@ -147,7 +160,12 @@ export class TagService {
     return { tags, nextPageToken: hasMore ? encodePageToken(last.name, list) : "" };
   }
 
-  async update(draft: TagDraft, etag: string, paths: readonly string[]): Promise<Tag> {
+  async update(
+    draft: TagDraft,
+    etag: string,
+    paths: readonly string[],
+    options: ChangeOptions = {},
+  ): Promise<Tag> {
     assertNoViolations(tagNameViolation("tag.name", draft.name), ...maskViolations(paths));
     for (let tries = 1; ; tries++) {
       // A later try depends on the outcome of the one before.
@@ -159,7 +177,10 @@ export class TagService {
       });
       try {
         // The settings are written as a whole, so they must be made of the newest.
-        return await this.#change(() => this.#store.updateTag(draft.name, change, old.revision));
+        return await this.#change(
+          () => this.#store.updateTag(draft.name, change, old.revision, options),
+          options,
+        );
       } catch (thrown) {
         const error = IdmintError.from(thrown);
         const isOvertaken = error.reason === "ETAG_MISMATCH" && etag === "";
@@ -168,25 +189,21 @@ export class TagService {
     }
   }
 
-  async delete(name: string, etag: string): Promise<Changed> {
-    return this.#setState(name, "DELETED", etag);
+  async delete(request: NamedChange): Promise<Changed> {
+    return this.#setState(request, "DELETED");
   }
 
-  async pause(name: string, etag: string): Promise<Changed> {
-    return this.#setState(name, "PAUSED", etag);
+  async pause(request: NamedChange): Promise<Changed> {
+    return this.#setState(request, "PAUSED");
   }
 
-  async resume(name: string, etag: string): Promise<Changed> {
-    return this.#setState(name, "ACTIVE", etag);
+  async resume(request: NamedChange): Promise<Changed> {
+    return this.#setState(request, "ACTIVE");
   }
 
-  async advance(request: {
-    readonly name: string;
-    readonly floor: bigint;
-    readonly validateOnly: boolean;
-    readonly allowLargeRaise: boolean;
-    readonly etag: string;
-  }): Promise<Changed & { readonly raised: boolean }> {
+  async advance(
+    request: NamedChange & { readonly floor: bigint; readonly allowLargeRaise: boolean },
+  ): Promise<Changed & { readonly raised: boolean }> {
     const { name, floor, validateOnly, allowLargeRaise, etag } = request;
     assertNoViolations(
       tagNameViolation("name", name),
@@ -210,17 +227,14 @@ export class TagService {
   }
 
   /** Moves a tag that counts in Redis to another shard of Redis. */
-  async move(request: {
-    readonly name: string;
-    readonly shard: string;
-    readonly force: boolean;
-    readonly etag: string;
-  }): Promise<Tag> {
-    const { name, shard, force, etag } = request;
+  async move(
+    request: NamedChange & { readonly shard: string; readonly force: boolean },
+  ): Promise<Tag> {
+    const { name, shard, force, etag, validateOnly } = request;
     this.#placement.assertMovable(name, shard);
     const old = await this.#read(name);
     expectedRevision(old, etag);
-    return this.#change(() => this.#placement.move(old, { shard, force }));
+    return this.#change(() => this.#placement.move(old, { shard, force, validateOnly }), request);
   }
 
   /** The ended periods of a sequence that restarts, newest first; WRONG_KIND for tags that have none. */
@@ -246,7 +260,7 @@ export class TagService {
     const { kind } = await this.#read(name);
     const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
     if (unit === undefined) throw withoutPeriods(name, kind.kind);
-    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const limit = pageLimitOf(pageSize);
     const found = await this.#gate.run(() =>
       this.#store.listPeriods({ tag: name, before: before ?? "", limit: limit + 1 }),
     );
@@ -288,11 +302,15 @@ export class TagService {
     return { ...settings, kind: made };
   }
 
-  async #setState(name: string, state: TagState, etag: string): Promise<Changed> {
+  async #setState(request: NamedChange, state: TagState): Promise<Changed> {
+    const { name, etag, validateOnly } = request;
     assertNoViolations(tagNameViolation("name", name));
     // An etag is of one revision; without one there is nothing to read first.
     const expected = etag === "" ? undefined : expectedRevision(await this.#read(name), etag);
-    const tag = await this.#change(() => this.#store.setTagState(name, state, expected));
+    const tag = await this.#change(
+      () => this.#store.setTagState(name, state, expected, { validateOnly }),
+      request,
+    );
     return this.#changed(tag);
   }
 
@@ -307,11 +325,11 @@ export class TagService {
     return tag;
   }
 
-  /** One change in the store, which this server obeys before it answers. */
-  async #change(work: () => Promise<Tag>): Promise<Tag> {
+  /** One change in the store, which this server obeys before it answers; what was only checked is no change. */
+  async #change(work: () => Promise<Tag>, { validateOnly = false }: ChangeOptions): Promise<Tag> {
     const { history } = this.#directory;
     const tag = await this.#gate.run(work);
-    await this.#obey(tag, history);
+    if (!validateOnly) await this.#obey(tag, history);
     return tag;
   }
 
@@ -339,12 +357,6 @@ function etagMismatch(tag: string): IdmintError {
     `tag "${tag}" was changed by somebody else since this etag; get it and try again`,
     { metadata: { tag } },
   );
-}
-
-function pageSizeViolation(pageSize: number): FieldViolation | undefined {
-  if (pageSize >= 0 && pageSize <= MAX_PAGE_SIZE) return undefined;
-  const description = `must be 1 to ${MAX_PAGE_SIZE}, or 0 for the default`;
-  return { field: "page_size", description };
 }
 
 function withoutPeriods(tag: string, kind: string): IdmintError {

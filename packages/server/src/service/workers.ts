@@ -18,11 +18,9 @@ import {
 import type { AdminGate } from "./admin-gate.ts";
 import type { Patience } from "./call.ts";
 import type { Directory } from "./directory.ts";
-import { decodePageToken, encodePageToken } from "./page-token.ts";
+import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import { SnowflakeTagSource } from "./snowflake-source.ts";
 
-const DEFAULT_PAGE_SIZE = 50;
-const MAX_PAGE_SIZE = 1_000;
 /** The end of the calendar of the API: no time is reserved beyond it. */
 const MAX_TIME_MS = 253_402_300_799_999;
 const MAX_DATA_CENTER = 65_535;
@@ -106,15 +104,9 @@ export class WorkerService {
     const { tag, pageSize, pageToken } = query;
     const list = ["workers", tag];
     const after = placeOf(decodePageToken(pageToken, list));
-    const isSize = pageSize >= 0 && pageSize <= MAX_PAGE_SIZE;
     assertNoViolations(
       tagNameViolation("tag", tag),
-      isSize
-        ? undefined
-        : {
-            field: "page_size",
-            description: `must be 1 to ${MAX_PAGE_SIZE}, or 0 for the default`,
-          },
+      pageSizeViolation(pageSize),
       after === "no place"
         ? {
             field: "page_token",
@@ -124,7 +116,7 @@ export class WorkerService {
     );
     if (after === "no place") throw new Error("a violation went missing");
     const { registry } = await this.#registry(tag, call, "list");
-    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const limit = pageLimitOf(pageSize);
     // One more than asked for tells whether there is a next page.
     const found = await this.#gate.run(() =>
       registry.listWorkers({ tag, after, limit: limit + 1 }),

@@ -112,6 +112,9 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
   switch (event.type) {
     case "serving":
       logger.info(plain(event), "serving");
+      if (Object.values(event.gcCures ?? {}).some((cure) => cure !== "active")) {
+        logger.warn({ gcCures: event.gcCures }, "garbage collections may be slow");
+      }
       break;
     case "worker-serving":
       logger.debug(plain(event), event.type);

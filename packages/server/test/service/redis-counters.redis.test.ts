@@ -295,7 +295,11 @@ test("a tag moves between shards at once, in order, and back", async () => {
   let last = 0n;
   for (const shard of ["b", "a", "a", "b", "a"]) {
     const [tag] = await store.getTags([TAG]);
-    await moveTag({ store, shards: mover.shards }, tag!, { shard, force: false });
+    await moveTag({ store, shards: mover.shards }, tag!, {
+      shard,
+      force: false,
+      validateOnly: false,
+    });
     const base = (await counter.commit(3)).base;
     expect(base).toBeGreaterThan(last);
     const [moved] = await store.getTags([TAG]);
@@ -316,10 +320,12 @@ test("an old shard that is gone holds up a move, unless it is forced", async () 
   await redis.a.kill();
   const ports = { store, shards: server.shards };
   const [tag] = await store.getTags([TAG]);
-  await expect(moveTag(ports, tag!, { shard: "b", force: false })).rejects.toMatchObject({
+  await expect(
+    moveTag(ports, tag!, { shard: "b", force: false, validateOnly: false }),
+  ).rejects.toMatchObject({
     reason: "STORE_UNAVAILABLE",
   });
-  const moved = await moveTag(ports, tag!, { shard: "b", force: true });
+  const moved = await moveTag(ports, tag!, { shard: "b", force: true, validateOnly: false });
   counter.update(moved);
   expect((await counter.commit(1)).base).toBeGreaterThan(base + 4n);
 });

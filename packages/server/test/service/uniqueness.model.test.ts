@@ -8,8 +8,6 @@ import { loadConfig } from "../../src/config/load.ts";
 import { createServices, type Services } from "../../src/main/services.ts";
 import type { Patience } from "../../src/service/call.ts";
 
-const noCures = () => ({ pretenuring: false, streamRing: false });
-
 /**
  * A store that grants whatever it is asked for: only the server's own guard can notice that it went back. It notices it
  * by the versions of answers, so with this store every answer is heard.
@@ -98,7 +96,7 @@ class World {
       },
     };
     const config = loadConfig({ defaults: { "store.timeout": "500ms" } });
-    const services = createServices(config, store, () => undefined, allowAll, noCures, {
+    const services = createServices(config, store, () => undefined, allowAll, {
       clock: time,
       timers: time,
       afterTurn: (run) => queueMicrotask(run),

@@ -170,7 +170,10 @@ function messages(load: ManyTagsLoad, isOver: () => boolean): () => Uint8Array |
 function createMessage(name: string): Uint8Array {
   const segment = { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined };
   const kind = { $case: "segment", value: segment } as const;
-  return CreateTagRequest.encode({ tag: { ...Tag.create(), name, kind } }).finish();
+  return CreateTagRequest.encode({
+    tag: { ...Tag.create(), name, kind },
+    validateOnly: false,
+  }).finish();
 }
 
 async function run(load: ManyTagsLoad): Promise<ManyTagsResult> {

@@ -8,9 +8,9 @@ const PLACES = 4_096;
 const SAMPLE = 1_000;
 /** gRPC's prefix: not compressed, and the length of the message. */
 const PREFIX = 5;
-/** Field numbers and wire types of StreamIdsResponse, as they begin a field: call, id. Both are numbers. */
+/** Field numbers and wire types of StreamIdsResponse, as they begin a field: call, a number, and one, a message. */
 const CALL = 0x08;
-const ID = 0x10;
+const ONE = 0x12;
 
 /**
  * Knows which requests are in flight. INVARIANT: each request that was sent is answered once, with an id; whatever else
@@ -73,7 +73,7 @@ export class StreamAnswers {
     if (call === 0 || this.#calls[place] !== call) {
       throw new Error(`an answer to request ${call}, which is not in flight`);
     }
-    if (at >= end || bytes[at] !== ID) {
+    if (at >= end || bytes[at] !== ONE) {
       throw new Error(`request ${call} was refused: ${textOf(bytes.subarray(begin, end))}`);
     }
     this.#calls[place] = 0;
@@ -84,9 +84,9 @@ export class StreamAnswers {
   }
 
   #look(message: Buffer): void {
-    const { id, segments, error } = StreamIdsResponse.decode(message);
-    const isOne = error === undefined && segments.length === 0 && id > 0n;
-    if (!isOne || this.sample.has(id)) throw new Error(`no id of its own: ${textOf(message)}`);
+    const { result } = StreamIdsResponse.decode(message);
+    const id = result?.$case === "one" ? result.value.id : 0n;
+    if (id <= 0n || this.sample.has(id)) throw new Error(`no id of its own: ${textOf(message)}`);
     this.sample.add(id);
   }
 }

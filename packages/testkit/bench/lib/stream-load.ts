@@ -121,7 +121,7 @@ class StreamCall {
     const settings = Buffer.concat([Buffer.from([0, INITIAL_WINDOW_SIZE]), uint32(OUR_WINDOW)]);
     const call = this.#nextCall++;
     const { tag } = this.#load;
-    const first = framed(StreamIdsRequest.encode({ call, tag, count: 0 }).finish());
+    const first = framed(StreamIdsRequest.encode({ call, tag, count: 0, name: "" }).finish());
     this.answers.sent(call, performance.now());
     this.#spend(first.length);
     this.#out.push(

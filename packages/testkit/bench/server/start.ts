@@ -60,7 +60,7 @@ async function startOnce(idleMs: number): Promise<{ seconds: number; rssBytes: n
     const id = await firstId(api, idmint);
     const seconds = (performance.now() - begin) / 1_000;
     if (id < 1n) throw new Error(`${id} is no id`);
-    await assertCured(api);
+    assertCured(idmint.output);
     await pause(idleMs);
     return { seconds, rssBytes: idmint.rssBytes };
   } finally {

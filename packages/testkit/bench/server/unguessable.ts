@@ -49,9 +49,10 @@ export const unguessable: Benchmark = {
 async function makeTags({ api }: Idmint): Promise<void> {
   const settings = { ceiling: CEILING, kind: { $case: "segment", value: {} } } as const;
   const create = api.tags.createTag.bind(api.tags);
-  await api.send(create, { tag: Tag.create({ name: "plain", ...settings }) });
+  const plain = Tag.create({ name: "plain", ...settings });
+  await api.send(create, { tag: plain, validateOnly: false });
   const hidden = Tag.create({ name: "hidden", ...settings, unguessable: { keyId: 1 } });
-  await api.send(create, { tag: hidden });
+  await api.send(create, { tag: hidden, validateOnly: false });
 }
 
 /** One call after the other. Answers how many ids came. */

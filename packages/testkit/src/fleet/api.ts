@@ -92,13 +92,13 @@ export class Api implements Disposable {
     const segment = { start, min, max, holdFor: undefined, maxAge: undefined };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
-    await this.send(this.tags.createTag.bind(this.tags), { tag });
+    await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });
   }
 
   async createSequence(name: string, settings: Partial<SequenceKind> = {}): Promise<void> {
     const kind = { $case: "sequence", value: { ...SequenceKind.create(), ...settings } } as const;
     const tag = { ...Tag.create(), name, kind };
-    await this.send(this.tags.createTag.bind(this.tags), { tag });
+    await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });
   }
 
   /** `layout`: by default, and where its unit or origin are left out, the server's. */
@@ -113,7 +113,7 @@ export class Api implements Disposable {
       layout: layout === undefined ? undefined : { ...SnowflakeLayout.create(), ...layout },
     };
     const tag = { ...Tag.create(), name, kind: { $case: "snowflake", value } as const };
-    await this.send(this.tags.createTag.bind(this.tags), { tag });
+    await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });
   }
 
   async getTag(name: string): Promise<Tag> {

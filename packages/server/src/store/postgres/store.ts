@@ -1,5 +1,6 @@
 import type {
   AcceptStore,
+  ChangeOptions,
   EndedPeriod,
   Grant,
   Raised,
@@ -138,8 +139,12 @@ export class PostgresStore implements Store, AcceptStore {
   }
 
   /** `isHome`: see createTag of tags.ts. */
-  async createTag(settings: Parameters<Store["createTag"]>[0], isHome = true): Promise<Tag> {
-    return createTag(this.#site, settings, isHome);
+  async createTag(
+    settings: Parameters<Store["createTag"]>[0],
+    options?: ChangeOptions,
+    isHome = true,
+  ): Promise<Tag> {
+    return createTag(this.#site, settings, options, isHome);
   }
 
   async getTags(names: readonly string[]): Promise<readonly Tag[]> {

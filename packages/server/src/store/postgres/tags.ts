@@ -1,6 +1,7 @@
-import type { Tag, TagChange, TagKind, TagSettings, TagStore } from "@idmint/core";
+import type { ChangeOptions, Tag, TagChange, TagKind, TagSettings, TagStore } from "@idmint/core";
 import {
   advancedTag,
+  asAsked,
   createdTag,
   type Decision,
   type Stamp,
@@ -146,14 +147,19 @@ async function lockStore(
 }
 
 /** `isHome` is false in a database that the tag was moved to: there it can only be made over the row it has. */
-export async function createTag(site: Site, settings: TagSettings, isHome = true): Promise<Tag> {
+export async function createTag(
+  site: Site,
+  settings: TagSettings,
+  options?: ChangeOptions,
+  isHome = true,
+): Promise<Tag> {
   const { name, kind } = settings;
   const decision = await change(
     site,
     name,
     (row, stamp) => {
       if (row === undefined && !isHome) throw new TagMovedError(name);
-      return createdTag(row, settings, stamp);
+      return asAsked(createdTag(row, settings, stamp), options);
     },
     kind,
   );
@@ -165,11 +171,12 @@ export async function updateTag(
   name: string,
   what: TagChange,
   expectedRevision: bigint | undefined,
+  options?: ChangeOptions,
 ): Promise<Tag> {
   const decision = await change(
     site,
     name,
-    (row, stamp) => updatedTag(name, row, what, expectedRevision, stamp),
+    (row, stamp) => asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
     what.settings?.kind,
   );
   return decision.tag;
@@ -180,9 +187,10 @@ export async function setTagState(
   name: string,
   state: Tag["state"],
   expectedRevision: bigint | undefined,
+  options?: ChangeOptions,
 ): Promise<Tag> {
   const decision = await change(site, name, (row, stamp) =>
-    tagInState(name, row, state, expectedRevision, stamp),
+    asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   );
   return decision.tag;
 }
@@ -197,7 +205,7 @@ export async function advanceTag(
   const decision = await change(site, name, (row, stamp) => {
     const would = advancedTag(name, row, floor, options, stamp);
     raised = would.changed;
-    return options.validateOnly ? { ...would, changed: false } : would;
+    return asAsked(would, options);
   });
   return { tag: decision.tag, raised };
 }

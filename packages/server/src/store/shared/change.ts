@@ -1,4 +1,5 @@
 import {
+  type ChangeOptions,
   firstIdOf,
   invalidField,
   type Tag,
@@ -31,6 +32,14 @@ export interface Stamp {
 export interface Decision {
   readonly tag: Tag;
   readonly changed: boolean;
+}
+
+/** A decision as it is to be written: nothing is, where it was only to be checked. */
+export function asAsked(
+  decision: Decision,
+  { validateOnly = false }: ChangeOptions = {},
+): Decision {
+  return validateOnly ? { ...decision, changed: false } : decision;
 }
 
 // The functions below are pure. Each is run on a row that is locked until the decision is written, in a transaction

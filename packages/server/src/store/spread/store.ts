@@ -135,9 +135,9 @@ export class SpreadStore implements Store, AcceptStore {
     return requests.map(({ tag }) => counts.get(tag) ?? 0);
   }
 
-  async createTag(settings: Parameters<Store["createTag"]>[0]): Promise<Tag> {
+  async createTag(...[settings, options]: Parameters<Store["createTag"]>): Promise<Tag> {
     const { name } = settings;
-    return this.#onTag(name, (store, isHome) => store.createTag(settings, isHome));
+    return this.#onTag(name, (store, isHome) => store.createTag(settings, options, isHome));
   }
 
   async getTags(names: readonly string[]): Promise<readonly Tag[]> {

@@ -1,6 +1,7 @@
-import type { Tag, TagChange, TagSettings, TagStore } from "@idmint/core";
+import type { ChangeOptions, Tag, TagChange, TagSettings, TagStore } from "@idmint/core";
 import {
   advancedTag,
+  asAsked,
   createdTag,
   type Decision,
   type Stamp,
@@ -52,10 +53,15 @@ function change(
   });
 }
 
-export function createTag(database: Database, settings: TagSettings, deadlineMs: number): Tag {
+export function createTag(
+  database: Database,
+  settings: TagSettings,
+  options: ChangeOptions | undefined,
+  deadlineMs: number,
+): Tag {
   knownTimeZone(settings.kind);
   return change(database, settings.name, deadlineMs, (row, stamp) =>
-    createdTag(row, settings, stamp),
+    asAsked(createdTag(row, settings, stamp), options),
   ).tag;
 }
 
@@ -64,11 +70,12 @@ export function updateTag(
   name: string,
   what: TagChange,
   expectedRevision: bigint | undefined,
+  options: ChangeOptions | undefined,
   deadlineMs: number,
 ): Tag {
   if (what.settings !== undefined) knownTimeZone(what.settings.kind);
   return change(database, name, deadlineMs, (row, stamp) =>
-    updatedTag(name, row, what, expectedRevision, stamp),
+    asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
   ).tag;
 }
 
@@ -77,10 +84,11 @@ export function setTagState(
   name: string,
   state: Tag["state"],
   expectedRevision: bigint | undefined,
+  options: ChangeOptions | undefined,
   deadlineMs: number,
 ): Tag {
   return change(database, name, deadlineMs, (row, stamp) =>
-    tagInState(name, row, state, expectedRevision, stamp),
+    asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   ).tag;
 }
 
@@ -94,7 +102,7 @@ export function advanceTag(
   let would: Decision | undefined;
   const decision = change(database, name, deadlineMs, (row, stamp) => {
     would = advancedTag(name, row, floor, options, stamp);
-    return options.validateOnly ? { ...would, changed: false } : would;
+    return asAsked(would, options);
   });
   return { tag: decision.tag, raised: would?.changed ?? false };
 }

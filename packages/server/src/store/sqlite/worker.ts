@@ -33,7 +33,8 @@ function workOn(database: Database): Work {
     advanceTag: (deadlineMs, name, floor, options) =>
       advanceTag(database, name, floor, options, deadlineMs),
     changes: (deadlineMs, query) => changes(database, query, deadlineMs),
-    createTag: (deadlineMs, settings) => createTag(database, settings, deadlineMs),
+    createTag: (deadlineMs, settings, options) =>
+      createTag(database, settings, options, deadlineMs),
     getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
     giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),
     grant: (deadlineMs, requests) => grant(database, requests, deadlineMs),
@@ -44,10 +45,10 @@ function workOn(database: Database): Work {
     raise: (deadlineMs, request) => raise(database, request, deadlineMs),
     releaseWorker: (deadlineMs, key) => releaseWorker(database, key, deadlineMs),
     renewWorker: (deadlineMs, renewal) => renewWorker(database, renewal, deadlineMs),
-    setTagState: (deadlineMs, name, state, revision) =>
-      setTagState(database, name, state, revision, deadlineMs),
-    updateTag: (deadlineMs, name, change, revision) =>
-      updateTag(database, name, change, revision, deadlineMs),
+    setTagState: (deadlineMs, name, state, revision, options) =>
+      setTagState(database, name, state, revision, options, deadlineMs),
+    updateTag: (deadlineMs, name, change, revision, options) =>
+      updateTag(database, name, change, revision, options, deadlineMs),
   };
 }
 

@@ -32,23 +32,26 @@ export const protobufFileName = "idmint/v1/id_service.proto";
 
 /** Request of GenerateId. */
 export interface GenerateIdRequest {
-  /** Name of the tag to mint from. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
+  /** Name of the tag to mint from: [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
   tag: string;
-  /** Kind uuid, versions 3 and 5: the name the id is made of. Required there, at most 4,096 bytes; empty for all others. */
+  /**
+   * The name that the id is made from, at most 4,096 bytes. Required for tags of kind uuid, versions 3 and 5. Must be
+   * empty for all other tags.
+   */
   name: string;
 }
 
 /** Answer of GenerateId. */
 export interface GenerateIdResponse {
-  /** The id. Range: 0 … the tag's ceiling, at most 2^63 − 1; a string in JSON. 0 for tags whose ids are text. */
+  /** The id. Range: 0 … the tag's ceiling, at most 2^63 − 1. JSON has it as a string. 0 for tags whose ids are text. */
   id: bigint;
-  /** Epoch of the tag under which the id was issued; rises when the tag is advanced, paused or resumed. */
+  /** Epoch of the tag under which the id was issued. It rises when the tag is advanced, paused or resumed. */
   epoch: bigint;
-  /** Period the id belongs to, e.g. 2026-11-21: it is unique together with the id. Empty for tags without periods. */
+  /** Period of the id, such as 2026-11-21. The id is unique together with its period. Empty for tags without periods. */
   period: string;
   /**
-   * The id as text, unique by itself: period and id (20261121-1) of tags with periods; for tags with a format, of kind
-   * uuid or object_id, what there is instead of a number. Empty for all others.
+   * The id as text, unique by itself. Tags with periods: period and id, such as 20261121-1. Tags with a format, or of kind
+   * uuid or object_id: the id itself, which is no number. Empty for all other tags.
    */
   text: string;
   /** When the period ends, by the store's clock. Absent for tags without periods. */
@@ -57,11 +60,11 @@ export interface GenerateIdResponse {
 
 /** Request of GenerateIds. */
 export interface GenerateIdsRequest {
-  /** Name of the tag to mint from. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
+  /** Name of the tag to mint from: [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
   tag: string;
-  /** How many ids. Required; 1 … 10,000,000, or 1 … 10,000 with as_list (both limits are the server's to configure). */
+  /** How many ids. Range: 1 … 10,000,000, or 1 … 10,000 with as_list. Servers may be configured with other limits. */
   count: number;
-  /** Answer the ids one by one in `ids` instead of as `segments`. Default: false. */
+  /** Answers the ids one by one in `ids` instead of as `segments`. Default: false. */
   asList: boolean;
 }
 
@@ -73,61 +76,64 @@ export interface GenerateIdsResponse {
   ids: bigint[];
   /** Epoch of the tag under which these ids were issued. */
   epoch: bigint;
-  /** Period all of these ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
+  /** Period of all these ids, such as 2026-11-21. Empty for tags without periods. */
   period: string;
   /** When the period ends, by the store's clock. Absent for tags without periods. */
   periodEndTime?:
     | Date
     | undefined;
   /**
-   * The ids of tags whose ids are text, exactly as many as asked for; these are asked for with as_list. Empty for all
-   * others.
+   * The ids of tags whose ids are text, exactly as many as asked for. GenerateIds needs as_list for such tags. Empty for
+   * all other tags.
    */
   texts: string[];
 }
 
 /**
- * One request on a stream of StreamIds. At most 1,024 may wait on one stream; the server reads no further until some
- * are answered.
+ * One request on a stream of StreamIds. At most 1,024 requests may wait on one stream. The server reads no further until
+ * some of them are answered.
  */
 export interface StreamIdsRequest {
-  /** Number of the request, which its answer carries: the caller's to choose, best counted up. Default: 0. */
+  /** Number that the answer to this request carries. The caller chooses it; counting up is best. Default: 0. */
   call: number;
-  /** Name of the tag to mint from. Default (empty): that of the request before on this stream; required in the first. */
+  /**
+   * Name of the tag to mint from. Required in the first request. Default (empty): the tag of the request before on this
+   * stream.
+   */
   tag: string;
-  /** How many ids. Default (0): 1. Range: 1 … 10,000,000 (the limit is the server's to configure). */
+  /** How many ids. Default (0): 1. Range: 1 … 10,000,000. Servers may be configured with another limit. */
   count: number;
+  /** The name that the id is made from, as in GenerateIdRequest. Must be empty with a count above 1. */
+  name: string;
 }
 
 /** The answer to one request on a stream of StreamIds. */
 export interface StreamIdsResponse {
   /** Number of the request. */
   call: number;
-  /** The id, when one was asked for. Absent with an error. */
-  id: bigint;
-  /** The ids as segments, when more than one was asked for. Empty with an error. */
-  segments: Segment[];
-  /** Epoch of the tag under which these ids were issued. 0 with an error. */
-  epoch: bigint;
-  /** Why this request was refused, as a call of its own would have been; the stream goes on. Absent with ids. */
-  error?:
-    | Status
+  /** What the request got. */
+  result?:
+    | //
+    /** The id, with a count of 0 or 1. */
+    { $case: "one"; value: GenerateIdResponse }
+    | //
+    /** The ids, with a higher count: as segments, or as texts for tags whose ids are text. */
+    { $case: "many"; value: GenerateIdsResponse }
+    | //
+    /** Why this request was refused. A call of its own would have failed with the same status. The stream goes on. */
+    { $case: "error"; value: Status }
     | undefined;
-  /** Period the ids belong to, e.g. 2026-11-21. Empty for tags without periods. */
-  period: string;
-  /** The ids of tags whose ids are text; id is absent then. Empty for all others, and with an error. */
-  texts: string[];
 }
 
 /** Request of AllocateSegment. */
 export interface AllocateSegmentRequest {
-  /** Name of the tag to mint from. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
+  /** Name of the tag to mint from: [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
   tag: string;
-  /** How many ids. Required; 1 … 10,000,000 (the limit is the server's to configure). */
+  /** How many ids. Range: 1 … 10,000,000. Servers may be configured with another limit. */
   count: number;
   /**
-   * For tags of order PER_CLIENT: the highest id of any segment this caller holds, awaits or has issued from; every
-   * id answered is larger. It never raises the floor, and a value above the floor is INVALID_ARGUMENT.
+   * For tags of order PER_CLIENT: the highest id of any segment that this caller holds, waits for or has issued from.
+   * Every id of the answer is larger. It never raises the floor; a value above the floor is INVALID_ARGUMENT.
    * Default: 0, no bound. Ignored for other orders.
    */
   after: bigint;
@@ -136,15 +142,15 @@ export interface AllocateSegmentRequest {
 /** Answer of AllocateSegment. */
 export interface AllocateSegmentResponse {
   /**
-   * The block, ascending, as one or more segments whose counts add up to the count asked for; fewer only when these
-   * are the tag's last ids.
+   * The block, ascending, as one or more segments whose counts add up to the count asked for. It is smaller only when
+   * these are the tag's last ids.
    */
   segments: Segment[];
-  /** Epoch of the tag. Whoever holds segments of a lower epoch drops them when seeing this one. */
+  /** Epoch of the tag. A caller that sees a higher epoch drops its segments of lower ones. */
   epoch: bigint;
   /** Allows one ReleaseSegment call for this answer. Empty when nothing of it can be given back. */
   releaseToken: string;
-  /** How long after this answer its ids may still be issued; after that they are dropped. Range: 1 s … 24 h. */
+  /** How long after this answer its ids may be issued. The caller drops them after that. Range: 1 s … 24 h. */
   maxAge?:
     | Duration
     | undefined;
@@ -156,28 +162,28 @@ export interface AllocateSegmentResponse {
 
 /** Request of ReleaseSegment. */
 export interface ReleaseSegmentRequest {
-  /** Name of the tag the segments came from. Required. */
+  /** Name of the tag the segments came from. */
   tag: string;
-  /** The release_token of the AllocateSegment answer. Required. */
+  /** The release_token of the AllocateSegment answer. */
   releaseToken: string;
-  /** How many ids, counted from the end of that answer, were never issued and never will be. Required; 1 … its count. */
+  /** How many ids, counted from the end of that answer, were never issued and never will be. Range: 1 … its count. */
   unusedCount: number;
 }
 
 /** Answer of ReleaseSegment. */
 export interface ReleaseSegmentResponse {
   /**
-   * How many ids were taken back: unused_count or, when the token is not known to this server (any more), was used
-   * before, or belongs to an older epoch, 0. Ids not taken back are a gap.
+   * How many ids were taken back: unused_count or 0. It is 0 when this server does not know the token, the token was used
+   * before, or the tag's epoch has risen. Ids that are not taken back are a gap.
    */
   reclaimedCount: number;
 }
 
 /** Request of DecodeId. */
 export interface DecodeIdRequest {
-  /** Name of the tag the id belongs to. Required. */
+  /** Name of the tag the id belongs to. */
   tag: string;
-  /** The id. Required. */
+  /** The id. Exactly one of them is required. */
   value?:
     | //
     /** As a number, for tags whose ids are numbers. Range: 0 … 2^63 − 1. */
@@ -191,23 +197,23 @@ export interface DecodeIdRequest {
 /** Answer of DecodeId. */
 export interface DecodeIdResponse {
   /**
-   * The number behind the id: itself, or what an unguessable id or a formatted text was made of. 0 for kinds uuid and
-   * object_id.
+   * The number behind the id: the id itself, or the number that an unguessable id or a formatted text was made from. 0 for
+   * kinds uuid and object_id.
    */
   id: bigint;
-  /** When it was made, as the id says. Absent for kinds whose ids hold no time. */
+  /** When the id was made, as the id itself says. Absent for kinds whose ids hold no time. */
   time?:
     | Date
     | undefined;
-  /** Kinds snowflake and redis_snowflake: what the number is composed of. Absent for all others. */
+  /** Kinds snowflake and redis_snowflake: the fields of the number. Absent for all other kinds. */
   snowflake?:
     | SnowflakeParts
     | undefined;
-  /** The parts of the text in their order, for tags with a format. Empty for all others. */
+  /** The parts of the text in their order, for tags with a format. Empty for all other tags. */
   parts: TextPart[];
-  /** Kind uuid: its version. 0 for all others. */
+  /** Kind uuid: version of the id. 0 for all other kinds. */
   uuidVersion: number;
-  /** Unguessable ids: number of the key it was made with. 0 for all others. */
+  /** Unguessable ids: number of the key the id was made with. 0 for all other ids. */
   keyId: number;
 }
 
@@ -227,9 +233,9 @@ export interface SnowflakeParts {
 
 /** One part of a formatted text. */
 export interface TextPart {
-  /** Name of the part in the template; empty for fixed text. */
+  /** Name of the part in the template. Empty for fixed text. */
   name: string;
-  /** What stands there. */
+  /** What the text has in its place. */
   value: string;
 }
 
@@ -740,7 +746,7 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
 };
 
 function createBaseStreamIdsRequest(): StreamIdsRequest {
-  return { call: 0, tag: "", count: 0 };
+  return { call: 0, tag: "", count: 0, name: "" };
 }
 
 export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
@@ -753,6 +759,9 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
     }
     if (message.count !== 0) {
       writer.uint32(24).int32(message.count);
+    }
+    if (message.name !== "") {
+      writer.uint32(34).string(message.name);
     }
     return writer;
   },
@@ -794,6 +803,14 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
             message.count = reader.int32();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -811,6 +828,7 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
       call: isSet(object.call) ? globalThis.Number(object.call) : 0,
       tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
       count: isSet(object.count) ? globalThis.Number(object.count) : 0,
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
     };
   },
 
@@ -825,6 +843,9 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
     if (message.count !== 0) {
       obj.count = Math.round(message.count);
     }
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
     return obj;
   },
 
@@ -836,12 +857,13 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
     message.call = object.call ?? 0;
     message.tag = object.tag ?? "";
     message.count = object.count ?? 0;
+    message.name = object.name ?? "";
     return message;
   },
 };
 
 function createBaseStreamIdsResponse(): StreamIdsResponse {
-  return { call: 0, id: 0n, segments: [], epoch: 0n, error: undefined, period: "", texts: [] };
+  return { call: 0, result: undefined };
 }
 
 export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
@@ -849,29 +871,16 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     if (message.call !== 0) {
       writer.uint32(8).uint32(message.call);
     }
-    if (message.id !== 0n) {
-      if (BigInt.asIntN(64, message.id) !== message.id) {
-        throw new globalThis.Error("value provided for field message.id of type int64 too large");
-      }
-      writer.uint32(16).int64(message.id);
-    }
-    for (const v of message.segments) {
-      Segment.encode(v!, writer.uint32(26).fork()).join();
-    }
-    if (message.epoch !== 0n) {
-      if (BigInt.asIntN(64, message.epoch) !== message.epoch) {
-        throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
-      }
-      writer.uint32(32).int64(message.epoch);
-    }
-    if (message.error !== undefined) {
-      Status.encode(message.error, writer.uint32(42).fork()).join();
-    }
-    if (message.period !== "") {
-      writer.uint32(50).string(message.period);
-    }
-    for (const v of message.texts) {
-      writer.uint32(58).string(v!);
+    switch (message.result?.$case) {
+      case "one":
+        GenerateIdResponse.encode(message.result.value, writer.uint32(18).fork()).join();
+        break;
+      case "many":
+        GenerateIdsResponse.encode(message.result.value, writer.uint32(26).fork()).join();
+        break;
+      case "error":
+        Status.encode(message.result.value, writer.uint32(34).fork()).join();
+        break;
     }
     return writer;
   },
@@ -898,11 +907,11 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
             continue;
           }
           case 2: {
-            if (tag !== 16) {
+            if (tag !== 18) {
               break;
             }
 
-            message.id = reader.int64() as bigint;
+            message.result = { $case: "one", value: GenerateIdResponse.decode(reader, reader.uint32()) };
             continue;
           }
           case 3: {
@@ -910,39 +919,15 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
               break;
             }
 
-            message.segments.push(Segment.decode(reader, reader.uint32()));
+            message.result = { $case: "many", value: GenerateIdsResponse.decode(reader, reader.uint32()) };
             continue;
           }
           case 4: {
-            if (tag !== 32) {
+            if (tag !== 34) {
               break;
             }
 
-            message.epoch = reader.int64() as bigint;
-            continue;
-          }
-          case 5: {
-            if (tag !== 42) {
-              break;
-            }
-
-            message.error = Status.decode(reader, reader.uint32());
-            continue;
-          }
-          case 6: {
-            if (tag !== 50) {
-              break;
-            }
-
-            message.period = reader.string();
-            continue;
-          }
-          case 7: {
-            if (tag !== 58) {
-              break;
-            }
-
-            message.texts.push(reader.string());
+            message.result = { $case: "error", value: Status.decode(reader, reader.uint32()) };
             continue;
           }
         }
@@ -960,12 +945,13 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
   fromJSON(object: any): StreamIdsResponse {
     return {
       call: isSet(object.call) ? globalThis.Number(object.call) : 0,
-      id: isSet(object.id) ? BigInt(object.id) : 0n,
-      segments: globalThis.Array.isArray(object?.segments) ? object.segments.map((e: any) => Segment.fromJSON(e)) : [],
-      epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
-      error: isSet(object.error) ? Status.fromJSON(object.error) : undefined,
-      period: isSet(object.period) ? globalThis.String(object.period) : "",
-      texts: globalThis.Array.isArray(object?.texts) ? object.texts.map((e: any) => globalThis.String(e)) : [],
+      result: isSet(object.one)
+        ? { $case: "one", value: GenerateIdResponse.fromJSON(object.one) }
+        : isSet(object.many)
+        ? { $case: "many", value: GenerateIdsResponse.fromJSON(object.many) }
+        : isSet(object.error)
+        ? { $case: "error", value: Status.fromJSON(object.error) }
+        : undefined,
     };
   },
 
@@ -974,23 +960,12 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
     if (message.call !== 0) {
       obj.call = Math.round(message.call);
     }
-    if (message.id !== 0n) {
-      obj.id = message.id.toString();
-    }
-    if (message.segments?.length) {
-      obj.segments = message.segments.map((e) => Segment.toJSON(e));
-    }
-    if (message.epoch !== 0n) {
-      obj.epoch = message.epoch.toString();
-    }
-    if (message.error !== undefined) {
-      obj.error = Status.toJSON(message.error);
-    }
-    if (message.period !== "") {
-      obj.period = message.period;
-    }
-    if (message.texts?.length) {
-      obj.texts = message.texts;
+    if (message.result?.$case === "one") {
+      obj.one = GenerateIdResponse.toJSON(message.result.value);
+    } else if (message.result?.$case === "many") {
+      obj.many = GenerateIdsResponse.toJSON(message.result.value);
+    } else if (message.result?.$case === "error") {
+      obj.error = Status.toJSON(message.result.value);
     }
     return obj;
   },
@@ -1001,14 +976,26 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
   fromPartial(object: DeepPartial<StreamIdsResponse>): StreamIdsResponse {
     const message = createBaseStreamIdsResponse();
     message.call = object.call ?? 0;
-    message.id = (object.id !== undefined && object.id !== null) ? BigInt(object.id) : 0n;
-    message.segments = object.segments?.map((e) => Segment.fromPartial(e)) || [];
-    message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
-    message.error = (object.error !== undefined && object.error !== null)
-      ? Status.fromPartial(object.error)
-      : undefined;
-    message.period = object.period ?? "";
-    message.texts = object.texts?.map((e) => e) || [];
+    switch (object.result?.$case) {
+      case "one": {
+        if (object.result?.value !== undefined && object.result?.value !== null) {
+          message.result = { $case: "one", value: GenerateIdResponse.fromPartial(object.result.value) };
+        }
+        break;
+      }
+      case "many": {
+        if (object.result?.value !== undefined && object.result?.value !== null) {
+          message.result = { $case: "many", value: GenerateIdsResponse.fromPartial(object.result.value) };
+        }
+        break;
+      }
+      case "error": {
+        if (object.result?.value !== undefined && object.result?.value !== null) {
+          message.result = { $case: "error", value: Status.fromPartial(object.result.value) };
+        }
+        break;
+      }
+    }
     return message;
   },
 };
@@ -1973,9 +1960,9 @@ export const TextPart: MessageFns<TextPart> = {
 };
 
 /**
- * Mints ids. No id of a tag is issued twice: not on a retry, not after a crash, not from another server.
- * Every call may be answered UNAVAILABLE (SEGMENT_NOT_READY, STORE_UNAVAILABLE, DRAINING) with RetryInfo: it may be
- * sent again, to any server, and then answers other ids. No other code should be retried.
+ * Mints ids. No id of a tag is issued twice: not on a retry, not after a crash, not by another server.
+ * Any call may be answered UNAVAILABLE (SEGMENT_NOT_READY, STORE_UNAVAILABLE, DRAINING) with RetryInfo. Such a call may
+ * be sent again, to any server; the new answer has other ids. Do not retry any other code.
  */
 export type IdServiceService = typeof IdServiceService;
 export const IdServiceService = {
@@ -1989,7 +1976,7 @@ export const IdServiceService = {
     responseSerialize: (value: GenerateIdResponse): Buffer => Buffer.from(GenerateIdResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GenerateIdResponse => GenerateIdResponse.decode(value),
   },
-  /** Mints several ids at once, answered as segments, or one by one with as_list. All of them or none. */
+  /** Mints several ids at once: as segments, or one by one with as_list. The caller gets all of them or none. */
   generateIds: {
     path: "/idmint.v1.IdService/GenerateIds" as const,
     requestStream: false as const,
@@ -2000,9 +1987,10 @@ export const IdServiceService = {
     responseDeserialize: (value: Buffer): GenerateIdsResponse => GenerateIdsResponse.decode(value),
   },
   /**
-   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
-   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
-   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   * Mints ids for many small requests on one stream, for callers without an SDK. A request on a stream costs a fraction
+   * of a call. Every request is answered exactly once and the answer carries its call number. Answers that do not have to
+   * wait come in the order of their requests. A server that stops ends the stream with UNAVAILABLE (DRAINING): open
+   * another one, to any server.
    */
   streamIds: {
     path: "/idmint.v1.IdService/StreamIds" as const,
@@ -2014,9 +2002,9 @@ export const IdServiceService = {
     responseDeserialize: (value: Buffer): StreamIdsResponse => StreamIdsResponse.decode(value),
   },
   /**
-   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
-   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
+   * Hands out a block of ids that the caller issues itself. SDKs cache such blocks, so most ids need no call. Only tags
+   * of kind segment have blocks. Tags of other kinds answer FAILED_PRECONDITION (WRONG_KIND) and name their kind in the
+   * metadata; for kind snowflake an SDK then makes the ids itself, under a lease of WorkerService.
    */
   allocateSegment: {
     path: "/idmint.v1.IdService/AllocateSegment" as const,
@@ -2030,8 +2018,8 @@ export const IdServiceService = {
     responseDeserialize: (value: Buffer): AllocateSegmentResponse => AllocateSegmentResponse.decode(value),
   },
   /**
-   * Gives back the unused end of what one AllocateSegment call answered. Never send it twice: ids are given back at
-   * most once, and whatever cannot be taken back safely becomes a gap, never a repeat.
+   * Gives back the unused end of one AllocateSegment answer. Never send it twice. Ids are given back at most once; what
+   * cannot be taken back safely becomes a gap, never a repeat.
    */
   releaseSegment: {
     path: "/idmint.v1.IdService/ReleaseSegment" as const,
@@ -2045,9 +2033,9 @@ export const IdServiceService = {
     responseDeserialize: (value: Buffer): ReleaseSegmentResponse => ReleaseSegmentResponse.decode(value),
   },
   /**
-   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
-   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
-   * INVALID_ARGUMENT; an id of an unknown key is too.
+   * Takes an id apart: the fields of a snowflake, the number behind an unguessable id, the parts of a formatted text, the
+   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is no id of the
+   * tag, or that was made with an unknown key, is INVALID_ARGUMENT (INVALID_ID).
    */
   decodeId: {
     path: "/idmint.v1.IdService/DecodeId" as const,
@@ -2063,29 +2051,30 @@ export const IdServiceService = {
 export interface IdServiceServer extends UntypedServiceImplementation {
   /** Mints one id. */
   generateId: handleUnaryCall<GenerateIdRequest, GenerateIdResponse>;
-  /** Mints several ids at once, answered as segments, or one by one with as_list. All of them or none. */
+  /** Mints several ids at once: as segments, or one by one with as_list. The caller gets all of them or none. */
   generateIds: handleUnaryCall<GenerateIdsRequest, GenerateIdsResponse>;
   /**
-   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
-   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
-   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   * Mints ids for many small requests on one stream, for callers without an SDK. A request on a stream costs a fraction
+   * of a call. Every request is answered exactly once and the answer carries its call number. Answers that do not have to
+   * wait come in the order of their requests. A server that stops ends the stream with UNAVAILABLE (DRAINING): open
+   * another one, to any server.
    */
   streamIds: handleBidiStreamingCall<StreamIdsRequest, StreamIdsResponse>;
   /**
-   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
-   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
+   * Hands out a block of ids that the caller issues itself. SDKs cache such blocks, so most ids need no call. Only tags
+   * of kind segment have blocks. Tags of other kinds answer FAILED_PRECONDITION (WRONG_KIND) and name their kind in the
+   * metadata; for kind snowflake an SDK then makes the ids itself, under a lease of WorkerService.
    */
   allocateSegment: handleUnaryCall<AllocateSegmentRequest, AllocateSegmentResponse>;
   /**
-   * Gives back the unused end of what one AllocateSegment call answered. Never send it twice: ids are given back at
-   * most once, and whatever cannot be taken back safely becomes a gap, never a repeat.
+   * Gives back the unused end of one AllocateSegment answer. Never send it twice. Ids are given back at most once; what
+   * cannot be taken back safely becomes a gap, never a repeat.
    */
   releaseSegment: handleUnaryCall<ReleaseSegmentRequest, ReleaseSegmentResponse>;
   /**
-   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
-   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
-   * INVALID_ARGUMENT; an id of an unknown key is too.
+   * Takes an id apart: the fields of a snowflake, the number behind an unguessable id, the parts of a formatted text, the
+   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is no id of the
+   * tag, or that was made with an unknown key, is INVALID_ARGUMENT (INVALID_ID).
    */
   decodeId: handleUnaryCall<DecodeIdRequest, DecodeIdResponse>;
 }
@@ -2107,7 +2096,7 @@ export interface IdServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GenerateIdResponse) => void,
   ): ClientUnaryCall;
-  /** Mints several ids at once, answered as segments, or one by one with as_list. All of them or none. */
+  /** Mints several ids at once: as segments, or one by one with as_list. The caller gets all of them or none. */
   generateIds(
     request: GenerateIdsRequest,
     callback: (error: ServiceError | null, response: GenerateIdsResponse) => void,
@@ -2124,9 +2113,10 @@ export interface IdServiceClient extends Client {
     callback: (error: ServiceError | null, response: GenerateIdsResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Mints ids for many small requests on one stream, for callers without an SDK: a request on it costs a fraction of a
-   * call. Every request is answered exactly once, by its call number; those that need not wait in their order. A server
-   * that stops ends the stream with UNAVAILABLE (DRAINING): open another one, to any server.
+   * Mints ids for many small requests on one stream, for callers without an SDK. A request on a stream costs a fraction
+   * of a call. Every request is answered exactly once and the answer carries its call number. Answers that do not have to
+   * wait come in the order of their requests. A server that stops ends the stream with UNAVAILABLE (DRAINING): open
+   * another one, to any server.
    */
   streamIds(): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
   streamIds(options: Partial<CallOptions>): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
@@ -2135,9 +2125,9 @@ export interface IdServiceClient extends Client {
     options?: Partial<CallOptions>,
   ): ClientDuplexStream<StreamIdsRequest, StreamIdsResponse>;
   /**
-   * Hands a block of ids to a caller that issues them itself: what an SDK caches, so that most ids need no call. Only
-   * for tags of kind segment; others answer FAILED_PRECONDITION (WRONG_KIND), with the kind in the metadata: an SDK then
-   * makes the ids of a snowflake tag itself, under a lease of WorkerService.
+   * Hands out a block of ids that the caller issues itself. SDKs cache such blocks, so most ids need no call. Only tags
+   * of kind segment have blocks. Tags of other kinds answer FAILED_PRECONDITION (WRONG_KIND) and name their kind in the
+   * metadata; for kind snowflake an SDK then makes the ids itself, under a lease of WorkerService.
    */
   allocateSegment(
     request: AllocateSegmentRequest,
@@ -2155,8 +2145,8 @@ export interface IdServiceClient extends Client {
     callback: (error: ServiceError | null, response: AllocateSegmentResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Gives back the unused end of what one AllocateSegment call answered. Never send it twice: ids are given back at
-   * most once, and whatever cannot be taken back safely becomes a gap, never a repeat.
+   * Gives back the unused end of one AllocateSegment answer. Never send it twice. Ids are given back at most once; what
+   * cannot be taken back safely becomes a gap, never a repeat.
    */
   releaseSegment(
     request: ReleaseSegmentRequest,
@@ -2174,9 +2164,9 @@ export interface IdServiceClient extends Client {
     callback: (error: ServiceError | null, response: ReleaseSegmentResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Takes an id apart, without asking whether it was ever issued: the fields of a snowflake, the number behind an
-   * unguessable id, the parts of a formatted text, version and time of a UUID or ObjectId. What is no id of the tag is
-   * INVALID_ARGUMENT; an id of an unknown key is too.
+   * Takes an id apart: the fields of a snowflake, the number behind an unguessable id, the parts of a formatted text, the
+   * version and time of a UUID or ObjectId. It does not say whether the id was ever issued. A value that is no id of the
+   * tag, or that was made with an unknown key, is INVALID_ARGUMENT (INVALID_ID).
    */
   decodeId(
     request: DecodeIdRequest,

@@ -28,11 +28,14 @@ export const protobufFileName = "idmint/v1/node_service.proto";
 export const NodeState = {
   /** UNSPECIFIED - Never answered. */
   UNSPECIFIED: 0,
-  /** SERVING - Takes calls. */
+  /** SERVING - The server takes calls. */
   SERVING: 1,
-  /** DRAINING - Was told to stop: finishes what it began and refuses the rest with UNAVAILABLE (DRAINING). */
+  /** DRAINING - The server was told to stop. It finishes what it began and refuses everything else with UNAVAILABLE (DRAINING). */
   DRAINING: 2,
-  /** DEGRADED - Cannot reach its store, or the store went back, or its clock is not to be used: serves what it can and refuses the rest. */
+  /**
+   * DEGRADED - The server cannot reach its store, or the store went back, or its clock is not trusted. It answers what it can and
+   * refuses the rest.
+   */
   DEGRADED: 3,
   UNRECOGNIZED: -1,
 } as const;
@@ -84,6 +87,118 @@ export function nodeStateToJSON(object: NodeState): string {
   }
 }
 
+/** Which program keeps the floors. */
+export const StoreBackend = {
+  /** UNSPECIFIED - Never answered. */
+  UNSPECIFIED: 0,
+  /** SQLITE - A SQLite file. */
+  SQLITE: 1,
+  /** POSTGRES - One PostgreSQL database, or several. */
+  POSTGRES: 2,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type StoreBackend = typeof StoreBackend[keyof typeof StoreBackend];
+
+export namespace StoreBackend {
+  export type UNSPECIFIED = typeof StoreBackend.UNSPECIFIED;
+  export type SQLITE = typeof StoreBackend.SQLITE;
+  export type POSTGRES = typeof StoreBackend.POSTGRES;
+  export type UNRECOGNIZED = typeof StoreBackend.UNRECOGNIZED;
+}
+
+export function storeBackendFromJSON(object: any): StoreBackend {
+  switch (object) {
+    case 0:
+    case "STORE_BACKEND_UNSPECIFIED":
+      return StoreBackend.UNSPECIFIED;
+    case 1:
+    case "STORE_BACKEND_SQLITE":
+      return StoreBackend.SQLITE;
+    case 2:
+    case "STORE_BACKEND_POSTGRES":
+      return StoreBackend.POSTGRES;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return StoreBackend.UNRECOGNIZED;
+  }
+}
+
+export function storeBackendToJSON(object: StoreBackend): string {
+  switch (object) {
+    case StoreBackend.UNSPECIFIED:
+      return "STORE_BACKEND_UNSPECIFIED";
+    case StoreBackend.SQLITE:
+      return "STORE_BACKEND_SQLITE";
+    case StoreBackend.POSTGRES:
+      return "STORE_BACKEND_POSTGRES";
+    case StoreBackend.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** Whether a store grants ids. */
+export const StoreState = {
+  /** UNSPECIFIED - Never answered. */
+  UNSPECIFIED: 0,
+  /** GRANTING - The store grants ids. */
+  GRANTING: 1,
+  /** UNREACHABLE - The store did not answer the last statement. */
+  UNREACHABLE: 2,
+  /** FENCED - The store went back, or is another one. It grants nothing (STORE_EPOCH_CHANGED) until an operator accepts it. */
+  FENCED: 3,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type StoreState = typeof StoreState[keyof typeof StoreState];
+
+export namespace StoreState {
+  export type UNSPECIFIED = typeof StoreState.UNSPECIFIED;
+  export type GRANTING = typeof StoreState.GRANTING;
+  export type UNREACHABLE = typeof StoreState.UNREACHABLE;
+  export type FENCED = typeof StoreState.FENCED;
+  export type UNRECOGNIZED = typeof StoreState.UNRECOGNIZED;
+}
+
+export function storeStateFromJSON(object: any): StoreState {
+  switch (object) {
+    case 0:
+    case "STORE_STATE_UNSPECIFIED":
+      return StoreState.UNSPECIFIED;
+    case 1:
+    case "STORE_STATE_GRANTING":
+      return StoreState.GRANTING;
+    case 2:
+    case "STORE_STATE_UNREACHABLE":
+      return StoreState.UNREACHABLE;
+    case 3:
+    case "STORE_STATE_FENCED":
+      return StoreState.FENCED;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return StoreState.UNRECOGNIZED;
+  }
+}
+
+export function storeStateToJSON(object: StoreState): string {
+  switch (object) {
+    case StoreState.UNSPECIFIED:
+      return "STORE_STATE_UNSPECIFIED";
+    case StoreState.GRANTING:
+      return "STORE_STATE_GRANTING";
+    case StoreState.UNREACHABLE:
+      return "STORE_STATE_UNREACHABLE";
+    case StoreState.FENCED:
+      return "STORE_STATE_FENCED";
+    case StoreState.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** Request of GetNodeStatus. */
 export interface GetNodeStatusRequest {
 }
@@ -108,30 +223,23 @@ export interface GetNodeStatusResponse {
   bufferedTags: number;
   /** Ids issued since the start, one by one or in segments. */
   issuedIds: bigint;
-  /** Ids granted by the store and lost to a gap since the start (unknown outcomes, dropped segments). */
+  /**
+   * Ids that the store granted since the start and that nobody will issue: the grant's outcome was unknown, or a segment
+   * was dropped.
+   */
   wastedIds: bigint;
-  /** What keeps this process's garbage collections short (docs/operations.md). */
-  gcCures?: GcCures | undefined;
-}
-
-/** Whether the two cures of slow garbage collections are at work in a server process. */
-export interface GcCures {
-  /** V8's allocation-site pretenuring is switched off. */
-  pretenuring: boolean;
-  /** The streams of each HTTP/2 session are kept in a ring. */
-  streamRing: boolean;
 }
 
 /** The store of a server. */
 export interface StoreStatus {
-  /** Which store: sqlite or postgres. */
-  backend: string;
-  /** Whether its last statement was answered. */
-  reachable: boolean;
-  /** Version of the schema it has. */
+  /** Which program it is. */
+  backend: StoreBackend;
+  /** Whether it grants ids. */
+  state: StoreState;
+  /** Version of its schema. */
   schemaVersion: number;
-  /** Why the store refuses to grant, in words; empty when it grants. */
-  fenced: string;
+  /** With STORE_STATE_FENCED: what went back, for people to read. Empty otherwise. */
+  fenceReason: string;
 }
 
 /** Request of GetNodeTime. */
@@ -144,7 +252,7 @@ export interface GetNodeTimeResponse {
   time?:
     | Date
     | undefined;
-  /** Random name of this server process, new at every start: by it a server that asks its peers knows its own answer. */
+  /** Random name of this server process, new at every start. A server that asks its peers recognizes its own answer by it. */
   nodeId: string;
 }
 
@@ -210,7 +318,6 @@ function createBaseGetNodeStatusResponse(): GetNodeStatusResponse {
     bufferedTags: 0,
     issuedIds: 0n,
     wastedIds: 0n,
-    gcCures: undefined,
   };
 }
 
@@ -245,9 +352,6 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         throw new globalThis.Error("value provided for field message.wastedIds of type int64 too large");
       }
       writer.uint32(64).int64(message.wastedIds);
-    }
-    if (message.gcCures !== undefined) {
-      GcCures.encode(message.gcCures, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -329,14 +433,6 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
             message.wastedIds = reader.int64() as bigint;
             continue;
           }
-          case 9: {
-            if (tag !== 74) {
-              break;
-            }
-
-            message.gcCures = GcCures.decode(reader, reader.uint32());
-            continue;
-          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -379,11 +475,6 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         : isSet(object.wasted_ids)
         ? BigInt(object.wasted_ids)
         : 0n,
-      gcCures: isSet(object.gcCures)
-        ? GcCures.fromJSON(object.gcCures)
-        : isSet(object.gc_cures)
-        ? GcCures.fromJSON(object.gc_cures)
-        : undefined,
     };
   },
 
@@ -413,9 +504,6 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.wastedIds !== 0n) {
       obj.wastedIds = message.wastedIds.toString();
     }
-    if (message.gcCures !== undefined) {
-      obj.gcCures = GcCures.toJSON(message.gcCures);
-    }
     return obj;
   },
 
@@ -434,119 +522,27 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     message.bufferedTags = object.bufferedTags ?? 0;
     message.issuedIds = (object.issuedIds !== undefined && object.issuedIds !== null) ? BigInt(object.issuedIds) : 0n;
     message.wastedIds = (object.wastedIds !== undefined && object.wastedIds !== null) ? BigInt(object.wastedIds) : 0n;
-    message.gcCures = (object.gcCures !== undefined && object.gcCures !== null)
-      ? GcCures.fromPartial(object.gcCures)
-      : undefined;
-    return message;
-  },
-};
-
-function createBaseGcCures(): GcCures {
-  return { pretenuring: false, streamRing: false };
-}
-
-export const GcCures: MessageFns<GcCures> = {
-  encode(message: GcCures, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.pretenuring !== false) {
-      writer.uint32(8).bool(message.pretenuring);
-    }
-    if (message.streamRing !== false) {
-      writer.uint32(16).bool(message.streamRing);
-    }
-    return writer;
-  },
-
-  decode(input: BinaryReader | Uint8Array, length?: number): GcCures {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseGcCures();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.pretenuring = reader.bool();
-            continue;
-          }
-          case 2: {
-            if (tag !== 16) {
-              break;
-            }
-
-            message.streamRing = reader.bool();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): GcCures {
-    return {
-      pretenuring: isSet(object.pretenuring) ? globalThis.Boolean(object.pretenuring) : false,
-      streamRing: isSet(object.streamRing)
-        ? globalThis.Boolean(object.streamRing)
-        : isSet(object.stream_ring)
-        ? globalThis.Boolean(object.stream_ring)
-        : false,
-    };
-  },
-
-  toJSON(message: GcCures): unknown {
-    const obj: any = {};
-    if (message.pretenuring !== false) {
-      obj.pretenuring = message.pretenuring;
-    }
-    if (message.streamRing !== false) {
-      obj.streamRing = message.streamRing;
-    }
-    return obj;
-  },
-
-  create(base?: DeepPartial<GcCures>): GcCures {
-    return GcCures.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<GcCures>): GcCures {
-    const message = createBaseGcCures();
-    message.pretenuring = object.pretenuring ?? false;
-    message.streamRing = object.streamRing ?? false;
     return message;
   },
 };
 
 function createBaseStoreStatus(): StoreStatus {
-  return { backend: "", reachable: false, schemaVersion: 0, fenced: "" };
+  return { backend: 0, state: 0, schemaVersion: 0, fenceReason: "" };
 }
 
 export const StoreStatus: MessageFns<StoreStatus> = {
   encode(message: StoreStatus, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.backend !== "") {
-      writer.uint32(10).string(message.backend);
+    if (message.backend !== 0) {
+      writer.uint32(8).int32(message.backend);
     }
-    if (message.reachable !== false) {
-      writer.uint32(16).bool(message.reachable);
+    if (message.state !== 0) {
+      writer.uint32(16).int32(message.state);
     }
     if (message.schemaVersion !== 0) {
       writer.uint32(24).int32(message.schemaVersion);
     }
-    if (message.fenced !== "") {
-      writer.uint32(34).string(message.fenced);
+    if (message.fenceReason !== "") {
+      writer.uint32(34).string(message.fenceReason);
     }
     return writer;
   },
@@ -565,11 +561,11 @@ export const StoreStatus: MessageFns<StoreStatus> = {
         const tag = reader.uint32();
         switch (tag >>> 3) {
           case 1: {
-            if (tag !== 10) {
+            if (tag !== 8) {
               break;
             }
 
-            message.backend = reader.string();
+            message.backend = reader.int32() as any;
             continue;
           }
           case 2: {
@@ -577,7 +573,7 @@ export const StoreStatus: MessageFns<StoreStatus> = {
               break;
             }
 
-            message.reachable = reader.bool();
+            message.state = reader.int32() as any;
             continue;
           }
           case 3: {
@@ -593,7 +589,7 @@ export const StoreStatus: MessageFns<StoreStatus> = {
               break;
             }
 
-            message.fenced = reader.string();
+            message.fenceReason = reader.string();
             continue;
           }
         }
@@ -610,30 +606,34 @@ export const StoreStatus: MessageFns<StoreStatus> = {
 
   fromJSON(object: any): StoreStatus {
     return {
-      backend: isSet(object.backend) ? globalThis.String(object.backend) : "",
-      reachable: isSet(object.reachable) ? globalThis.Boolean(object.reachable) : false,
+      backend: isSet(object.backend) ? storeBackendFromJSON(object.backend) : 0,
+      state: isSet(object.state) ? storeStateFromJSON(object.state) : 0,
       schemaVersion: isSet(object.schemaVersion)
         ? globalThis.Number(object.schemaVersion)
         : isSet(object.schema_version)
         ? globalThis.Number(object.schema_version)
         : 0,
-      fenced: isSet(object.fenced) ? globalThis.String(object.fenced) : "",
+      fenceReason: isSet(object.fenceReason)
+        ? globalThis.String(object.fenceReason)
+        : isSet(object.fence_reason)
+        ? globalThis.String(object.fence_reason)
+        : "",
     };
   },
 
   toJSON(message: StoreStatus): unknown {
     const obj: any = {};
-    if (message.backend !== "") {
-      obj.backend = message.backend;
+    if (message.backend !== 0) {
+      obj.backend = storeBackendToJSON(message.backend);
     }
-    if (message.reachable !== false) {
-      obj.reachable = message.reachable;
+    if (message.state !== 0) {
+      obj.state = storeStateToJSON(message.state);
     }
     if (message.schemaVersion !== 0) {
       obj.schemaVersion = Math.round(message.schemaVersion);
     }
-    if (message.fenced !== "") {
-      obj.fenced = message.fenced;
+    if (message.fenceReason !== "") {
+      obj.fenceReason = message.fenceReason;
     }
     return obj;
   },
@@ -643,10 +643,10 @@ export const StoreStatus: MessageFns<StoreStatus> = {
   },
   fromPartial(object: DeepPartial<StoreStatus>): StoreStatus {
     const message = createBaseStoreStatus();
-    message.backend = object.backend ?? "";
-    message.reachable = object.reachable ?? false;
+    message.backend = object.backend ?? 0;
+    message.state = object.state ?? 0;
     message.schemaVersion = object.schemaVersion ?? 0;
-    message.fenced = object.fenced ?? "";
+    message.fenceReason = object.fenceReason ?? "";
     return message;
   },
 };
@@ -795,7 +795,7 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
 /** Answers about this one server, never about the fleet. */
 export type NodeServiceService = typeof NodeServiceService;
 export const NodeServiceService = {
-  /** What this server is, what it is doing and how it is. */
+  /** Says what this server is, whether it takes calls and how its store is. */
   getNodeStatus: {
     path: "/idmint.v1.NodeService/GetNodeStatus" as const,
     requestStream: false as const,
@@ -806,7 +806,7 @@ export const NodeServiceService = {
       Buffer.from(GetNodeStatusResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetNodeStatusResponse => GetNodeStatusResponse.decode(value),
   },
-  /** This server's own clock, for peers that compare theirs. */
+  /** Answers this server's own clock. Peers compare theirs with it. */
   getNodeTime: {
     path: "/idmint.v1.NodeService/GetNodeTime" as const,
     requestStream: false as const,
@@ -819,14 +819,14 @@ export const NodeServiceService = {
 } as const;
 
 export interface NodeServiceServer extends UntypedServiceImplementation {
-  /** What this server is, what it is doing and how it is. */
+  /** Says what this server is, whether it takes calls and how its store is. */
   getNodeStatus: handleUnaryCall<GetNodeStatusRequest, GetNodeStatusResponse>;
-  /** This server's own clock, for peers that compare theirs. */
+  /** Answers this server's own clock. Peers compare theirs with it. */
   getNodeTime: handleUnaryCall<GetNodeTimeRequest, GetNodeTimeResponse>;
 }
 
 export interface NodeServiceClient extends Client {
-  /** What this server is, what it is doing and how it is. */
+  /** Says what this server is, whether it takes calls and how its store is. */
   getNodeStatus(
     request: GetNodeStatusRequest,
     callback: (error: ServiceError | null, response: GetNodeStatusResponse) => void,
@@ -842,7 +842,7 @@ export interface NodeServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetNodeStatusResponse) => void,
   ): ClientUnaryCall;
-  /** This server's own clock, for peers that compare theirs. */
+  /** Answers this server's own clock. Peers compare theirs with it. */
   getNodeTime(
     request: GetNodeTimeRequest,
     callback: (error: ServiceError | null, response: GetNodeTimeResponse) => void,

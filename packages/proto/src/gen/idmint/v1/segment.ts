@@ -12,8 +12,8 @@ export const protobufPackage = "idmint.v1";
 export const protobufFileName = "idmint/v1/segment.proto";
 
 /**
- * An arithmetic progression of ids, handed out whole: base, base + increment, …, base + (count − 1) × increment.
- * Every id of a segment belongs to the one caller that received it.
+ * An arithmetic progression of ids: base, base + increment, …, base + (count − 1) × increment. Every id of a segment
+ * belongs to the one caller that received it.
  */
 export interface Segment {
   /** First id of the segment. Range: 0 … 2^63 − 1. */

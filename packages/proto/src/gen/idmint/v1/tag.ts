@@ -17,13 +17,13 @@ export const protobufFileName = "idmint/v1/tag.proto";
 export const Order = {
   /** UNSPECIFIED - The default of the tag's kind. */
   UNSPECIFIED: 0,
-  /** UNORDERED - Trend increasing over all servers. The default of kind segment. */
+  /** UNORDERED - Ids tend to increase over all servers. The default of kind segment. */
   UNORDERED: 1,
-  /** PER_CLIENT - Increasing within one SDK instance. */
+  /** PER_CLIENT - Ids increase within one SDK instance. */
   PER_CLIENT: 2,
   /**
-   * STRICT - An id asked for after another was answered is larger, over all servers (in kind sequence, within a period). The
-   * default and the only order of kind sequence; no other kind has it.
+   * STRICT - An id that is asked for after another one was answered is larger, over all servers; with periods, within a period.
+   * Kind sequence has this order and no other. No other kind has it.
    */
   STRICT: 3,
   UNRECOGNIZED: -1,
@@ -82,9 +82,9 @@ export const TagState = {
   UNSPECIFIED: 0,
   /** ACTIVE - The tag issues ids. */
   ACTIVE: 1,
-  /** PAUSED - Paused by an operator: refuses with FAILED_PRECONDITION (TAG_PAUSED) until resumed. */
+  /** PAUSED - An operator paused the tag. It refuses with FAILED_PRECONDITION (TAG_PAUSED) until it is resumed. */
   PAUSED: 2,
-  /** DELETED - Deleted: a tombstone that keeps the floor, so that a tag made again under this name repeats nothing. */
+  /** DELETED - The tag was deleted. A tombstone keeps its floor, so that a new tag of this name repeats nothing. */
   DELETED: 3,
   UNRECOGNIZED: -1,
 } as const;
@@ -208,7 +208,7 @@ export function periodUnitToJSON(object: PeriodUnit): string {
 export const SequenceBackend = {
   /** UNSPECIFIED - The default: the store. */
   UNSPECIFIED: 0,
-  /** STORE - In the store: one row update for the calls that came in the meantime. */
+  /** STORE - In the store. One update of its row serves all calls that arrived in the meantime. */
   STORE: 1,
   /** REDIS - In Redis, below a maximum that the store keeps. */
   REDIS: 2,
@@ -256,15 +256,15 @@ export function sequenceBackendToJSON(object: SequenceBackend): string {
   }
 }
 
-/** What a worker does when its clock went back further than its reservation reaches and than is waited for. */
+/** What a worker does when its clock went back further than its reservation covers and clock_wait allows. */
 export const ClockPolicy = {
   /** UNSPECIFIED - The default: refuse. */
   UNSPECIFIED: 0,
   /** REFUSE - Refuse with UNAVAILABLE (CLOCK_MOVED_BACKWARDS) until the clock has caught up. */
   REFUSE: 1,
-  /** EXTENSION - Go on with the next extension once it is saved, so that times may be used again; refuse when extensions are used up. */
+  /** EXTENSION - Go on with the next extension once it is saved, so that times may be used again. Refuse when extensions are used up. */
   EXTENSION: 2,
-  /** BACKUP_WORKER - Go on with another worker id whose last time is not ahead of the clock, at most 3 of them; refuse when there is none. */
+  /** BACKUP_WORKER - Go on with another worker id whose last time is not ahead of the clock, at most 3 of them. Refuse when there is none. */
   BACKUP_WORKER: 3,
   UNRECOGNIZED: -1,
 } as const;
@@ -316,7 +316,7 @@ export function clockPolicyToJSON(object: ClockPolicy): string {
   }
 }
 
-/** Where the worker ids of a snowflake tag are leased, and nowhere else. */
+/** Where the worker ids of a snowflake tag are leased. They are leased nowhere else. */
 export const WorkerRegistry = {
   /** UNSPECIFIED - The default: the store. */
   UNSPECIFIED: 0,
@@ -482,114 +482,122 @@ export function objectIdVariantToJSON(object: ObjectIdVariant): string {
 
 /** A named id space. */
 export interface Tag {
-  /** Name, the key of the tag. Required; [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive; immutable. */
+  /** Name, the key of the tag: [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, case-sensitive. */
   name: string;
-  /** What the ids are for. Default: empty; at most 256 characters. */
+  /** What the ids are for. Default: empty. At most 256 characters. */
   description: string;
-  /** How ids are made. Required; immutable after the first id. */
+  /** How ids are made. Exactly one kind is required. It never changes; delete the tag and create it again instead. */
   kind?:
     | //
-    /** Blocks of ids held in memory, the next one loaded ahead of use. */
+    /** Blocks of ids held in memory. The next block is loaded before the present one is used up. */
     { $case: "segment"; value: SegmentKind }
     | //
-    /** Strictly increasing ids, each made durable before it is answered; from 1 again in every period if wished. */
+    /** Strictly increasing ids. Each one is durable before it is answered. They may start again from 1 in every period. */
     { $case: "sequence"; value: SequenceKind }
     | //
     /** Ids of time, shard and counter, made by Redis. */
     { $case: "redisSnowflake"; value: RedisSnowflakeKind }
     | //
-    /** Ids of several databases, each with residue classes of its own. */
+    /** Ids of several databases. Each database has residue classes of its own. */
     { $case: "ticket"; value: TicketKind }
     | //
     /** Ids of time, worker and sequence, made in a server or an SDK under a worker lease (WorkerService). */
     { $case: "snowflake"; value: SnowflakeKind }
     | //
-    /** UUIDs of RFC 9562, and those of DCE. Their ids are text; as unique as their version says. */
+    /** UUIDs of RFC 9562 and of DCE. Their ids are text, and as unique as their version says. */
     { $case: "uuid"; value: UuidKind }
     | //
-    /** ObjectIds of 24 hexadecimal digits. Their ids are text; as unique as their format says. */
+    /** ObjectIds of 24 hexadecimal digits. Their ids are text, and as unique as their format says. */
     { $case: "objectId"; value: ObjectIdKind }
     | undefined;
-  /** Order of the ids. Default: that of the kind; immutable after the first id. */
+  /** Order of the ids. Default: that of the kind. Immutable after the first id. */
   order: Order;
   /**
-   * Highest id the tag may issue; past it calls answer OUT_OF_RANGE (TAG_EXHAUSTED). Default (0): 2^63 − 1. Use
-   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id, and with
-   * format or unguessable from the start. Kind snowflake: leave it empty, it is the highest id of the layout. Kinds uuid
-   * and object_id have none.
+   * Highest id the tag may issue. Past it calls answer OUT_OF_RANGE (TAG_EXHAUSTED). Default (0): 2^63 − 1. Use
+   * 9007199254740991 for JavaScript numbers and 2147483647 for 32-bit columns. Immutable after the first id; with format or
+   * unguessable it never changes. Kind snowflake: leave it empty, it is the highest id of the layout. Kinds uuid and
+   * object_id have none.
    */
   ceiling: bigint;
-  /** Highest id that may have been issued. Output only; raise it with AdvanceTag. */
-  floor: bigint;
-  /** Rises with every grant and every give-back of the store. Output only. */
-  version: bigint;
   /**
-   * Counts up when the tag is advanced, paused, resumed or deleted, when a store that went back was accepted, or when
-   * the layout of a snowflake tag is changed before its first lease. Output only.
-   */
-  epoch: bigint;
-  /** Whether the tag issues ids. Output only; see PauseTag, ResumeTag and DeleteTag. */
-  state: TagState;
-  /** When the tag was made, by the store's clock. Output only. */
-  createTime?:
-    | Date
-    | undefined;
-  /** When its settings, state or floor were last changed by an operator, by the store's clock. Output only. */
-  updateTime?:
-    | Date
-    | undefined;
-  /**
-   * Changes with every change of the settings. Sent back in UpdateTag, DeleteTag, AdvanceTag, PauseTag or ResumeTag
-   * it makes that call fail with ABORTED (ETAG_MISMATCH) when somebody else was faster. Default: empty, no check.
-   */
-  etag: string;
-  /**
-   * Current period of a sequence that restarts, e.g. 2026-11-21; floor is that of this period. Empty before the first
-   * id, and for tags without periods. Output only.
-   */
-  period: string;
-  /**
-   * How ids are written as text. Default: not at all, ids are numbers. Any kind but uuid and object_id. Immutable, before
-   * the first id too; so are the order, the ceiling and the immutable fields of the kind of a tag that has it. Delete the
-   * tag and create it again to change what no id was issued under.
+   * How ids are written as text. Default: ids are numbers. Kinds uuid and object_id have none. It never changes, not even
+   * before the first id. The order, the ceiling and the immutable fields of the kind of a tag with a format never change
+   * either. To change what no id was issued under, delete the tag and create it again.
    */
   format?:
     | Format
     | undefined;
   /**
-   * Makes ids that tell neither their order nor how many there are. Default: ids are as they were minted. Any kind but
-   * uuid and object_id. Immutable but for key_id, as format is, with the same fields of the tag: the ceiling is the other
-   * half of what the key permutes.
+   * Makes ids that show neither their order nor how many there are. Default: ids are as they were minted. Kinds uuid and
+   * object_id have none. Only key_id may change. The same fields of the tag are fixed as with a format, since the ceiling is
+   * the other half of what the key permutes.
    */
-  unguessable?: Unguessable | undefined;
+  unguessable?:
+    | Unguessable
+    | undefined;
+  /** Highest id that may have been issued. AdvanceTag raises it. */
+  floor: bigint;
+  /** Rises with every grant and every give-back of the store. */
+  version: bigint;
+  /**
+   * Counts up when the tag is advanced, paused, resumed or deleted, when an operator accepts a store that went back, and when
+   * the layout of a snowflake tag is changed before its first lease.
+   */
+  epoch: bigint;
+  /** Whether the tag issues ids. PauseTag, ResumeTag and DeleteTag change it. */
+  state: TagState;
+  /** When the tag was made, by the store's clock. */
+  createTime?:
+    | Date
+    | undefined;
+  /** When an operator last changed its settings, state or floor, by the store's clock. */
+  updateTime?:
+    | Date
+    | undefined;
+  /**
+   * Changes with every change by an operator. Send it back in UpdateTag, DeleteTag, AdvanceTag, PauseTag, ResumeTag or MoveTag to
+   * make that call fail with ABORTED (ETAG_MISMATCH) when somebody else has changed the tag since. Default: empty, no check.
+   */
+  etag: string;
+  /**
+   * Current period of a sequence that restarts, such as 2026-11-21; floor is that of this period. Empty before the first
+   * id, and for tags without periods.
+   */
+  period: string;
 }
 
 /** Settings of a tag of kind sequence. Its order is STRICT. */
 export interface SequenceKind {
-  /** First id. Default (0): 1. Range: 1 … the tag's ceiling, 1 with a period; immutable after the first id. */
+  /** First id. Default (0): 1. Range: 1 … the tag's ceiling; 1 with a period. Immutable after the first id. */
   start: bigint;
   /**
-   * How often it starts again from 1, by the store's clock. Default: never. Not with backend Redis; immutable after
-   * the first id.
+   * How often it starts again from 1, by the store's clock. Default: never. Not possible with SEQUENCE_BACKEND_REDIS.
+   * Immutable after the first id.
    */
   period: PeriodUnit;
   /**
-   * Time zone of the periods, a name of the IANA database such as Asia/Shanghai. Required with a period, empty without
-   * one; immutable after the first id.
+   * Time zone of the periods: a name of the IANA database, such as Asia/Shanghai. Required with a period, empty without
+   * one. Immutable after the first id.
    */
   timeZone: string;
-  /** How long the last ids of ended periods are kept, for ListPeriods. Default: 400 days. Range: 1 day … 3,650 days. */
+  /**
+   * How long the last ids of ended periods are kept for ListPeriods. Default: 400 days. Range: 1 day … 3,650 days. Empty
+   * without a period.
+   */
   keepFor?:
     | Duration
     | undefined;
   /**
-   * Where it counts. Default: the store. Immutable after the first id. Redis needs servers that are configured with
-   * redis.urls, and ends at 2^53 − 1: its scripts count no further.
+   * Where it counts. Default: the store. It never changes. SEQUENCE_BACKEND_REDIS needs servers that are configured with
+   * redis.urls, and ends at 2^53 − 1, because its scripts count no further.
    */
   backend: SequenceBackend;
-  /** Backend Redis: fewest ids by which the maximum is raised. Default (0): 10,000. Range: 1 … 1,000,000,000. */
+  /**
+   * With SEQUENCE_BACKEND_REDIS: the smallest number of ids by which the maximum is raised. Default (0): 10,000.
+   * Range: 1 … 1,000,000,000. Empty otherwise.
+   */
   step: number;
-  /** Backend Redis: name of the Redis shard that counts. Output only; see MoveTag. */
+  /** With SEQUENCE_BACKEND_REDIS: name of the Redis shard that counts. MoveTag changes it. */
   shard: string;
 }
 
@@ -599,68 +607,65 @@ export interface SequenceKind {
  */
 export interface RedisSnowflakeKind {
   /**
-   * Shard within the ids, told apart from those of other tags or data centres. Default: 0. Range: 0 … 4,095; immutable
-   * after the first id.
+   * Number of the shard within the ids, which tells them from ids of other tags or data centres. Default: 0.
+   * Range: 0 … 4,095. It never changes.
    */
   shard: number;
-  /**
-   * Where time begins. Default: 2026-01-01T00:00:00Z. Range: 1970 … now, in whole milliseconds; immutable after the
-   * first id.
-   */
+  /** Where time begins. Default: 2026-01-01T00:00:00Z. Range: 1970 … now, in whole milliseconds. It never changes. */
   timeOrigin?:
     | Date
     | undefined;
-  /** When the bits of the time run out. Output only. */
+  /** When the bits of the time run out. */
   endTime?:
     | Date
     | undefined;
-  /** Name of the Redis shard that counts. Output only; see MoveTag. */
+  /** Name of the Redis shard that counts. MoveTag changes it. */
   redisShard: string;
 }
 
 /** Settings of a tag of kind ticket. Its order is UNORDERED. */
 export interface TicketKind {
-  /** First id. Default (0): 1. Range: 1 … the tag's ceiling; immutable after the first id. */
+  /** First id. Default (0): 1. Range: 1 … the tag's ceiling. It never changes. */
   start: bigint;
   /**
-   * How many residue classes the ids are divided into; each belongs to one database at a time. It bounds the number of
-   * databases there may ever be. Default (0): 60. Range: 1 … 1,024; immutable after the first id.
+   * How many residue classes the ids are divided into. Each class belongs to one database at a time, so there can never be
+   * more databases than this. Default (0): 60. Range: 1 … 1,024. It never changes.
    */
   slots: number;
 }
 
 /** Settings of a tag of kind segment. */
 export interface SegmentKind {
-  /** First id. Default (0): 1. Range: 1 … the tag's ceiling; immutable after the first id. */
+  /** First id. Default (0): 1. Range: 1 … the tag's ceiling. Immutable after the first id. */
   start: bigint;
   /** Fewest ids a server takes from the store at once. Default (0): 1,000. Range: 1 … max. */
   min: number;
   /** Most ids a server takes from the store at once. Default (0): 100,000,000. Range: min … 1,000,000,000. */
   max: number;
   /**
-   * How long a server's segment shall last at the peak rate; with it a store outage of that length goes unnoticed.
+   * How long a server's segment is to last at the peak rate. A store outage of that length goes unnoticed.
    * Default: 15 min. Range: 1 s … 24 h.
    */
   holdFor?:
     | Duration
     | undefined;
   /**
-   * How long an SDK may keep a segment it has not used up, hence the longest that AdvanceTag and PauseTag take to
+   * How long an SDK may keep a segment that it has not used up. It is also the longest that AdvanceTag and PauseTag take to
    * reach every caller. Default: 10 min. Range: 1 s … 24 h.
    */
   maxAge?: Duration | undefined;
 }
 
 /**
- * How the ids of a snowflake tag are composed: from the highest bit to the lowest a 0, the time since time_origin in units
- * of time_unit, extension, data centre, worker, sequence. Widths add up to at most 63 bits. Immutable after the first id.
+ * How the ids of a snowflake tag are composed. From the highest bit to the lowest: a 0, the time since time_origin in units
+ * of time_unit, extension, data centre, worker, sequence. The widths add up to at most 63 bits. Immutable after the first id.
  */
 export interface SnowflakeLayout {
   /** What the time is counted in. Default: 1 ms. Range: 1 ms … 1 s, in whole milliseconds. */
   timeUnit?:
     | Duration
     | undefined;
-  /** Bits of the time. Required; 1 … 47, and the time must end before the year 10000. */
+  /** Bits of the time. Range: 1 … 47. The time must end before the year 10000. */
   timeBits: number;
   /** Where time begins. Default: 2026-01-01T00:00:00Z. Range: 1970 … now, in whole milliseconds. */
   timeOrigin?:
@@ -669,22 +674,22 @@ export interface SnowflakeLayout {
   /** Bits of the data centre. Default: 0, none. Range: 0 … 16. */
   dataCenterBits: number;
   /**
-   * Bits of the worker: at most 2^worker_bits of them in each data centre make ids at a time. Default: 0, a single one.
-   * Range: 0 … 20.
+   * Bits of the worker. Up to 2^worker_bits workers make ids at the same time in each data centre. Default: 0, a single
+   * worker. Range: 0 … 20.
    */
   workerBits: number;
-  /** Bits of the sequence: a worker makes up to 2^sequence_bits ids in a time_unit. Required; 1 … 30. */
+  /** Bits of the sequence. A worker makes up to 2^sequence_bits ids in a time_unit. Range: 1 … 30. */
   sequenceBits: number;
   /**
-   * Bits of the extension, which counts how often a worker's clock went back too far to be waited for. Default: 0, none.
+   * Bits of the extension, which counts how often a worker's clock went back too far to wait for it. Default: 0, none.
    * Range: 0 … 8; at least 1 with CLOCK_POLICY_EXTENSION.
    */
   extensionBits: number;
 }
 
 /**
- * Settings of a tag of kind snowflake. Its order is UNORDERED; ids of one worker increase, except that after a new
- * extension or a change to a backup worker they may be smaller.
+ * Settings of a tag of kind snowflake. Its order is UNORDERED. Ids of one worker increase, except after a new extension or
+ * a change to a backup worker, when they may be smaller.
  */
 export interface SnowflakeKind {
   /** How ids are composed. Default: 41 bits of milliseconds, 10 of worker, 12 of sequence. Immutable after the first id. */
@@ -696,25 +701,25 @@ export interface SnowflakeKind {
   /** What to do when the clock of a worker went back. Default: refuse. */
   clockPolicy: ClockPolicy;
   /**
-   * Longest setting back of the clock that is waited for instead, when it is not within the reservation anyway. Default:
+   * The longest step back of the clock that a worker waits out, when its reservation does not cover it anyway. Default:
    * 5 ms. Range: 0 … 1 s, in whole milliseconds.
    */
   clockWait?:
     | Duration
     | undefined;
-  /** Where worker ids are leased. Default: in the store. Immutable after the first id. */
+  /** Where worker ids are leased. Default: in the store. It never changes. */
   registry: WorkerRegistry;
-  /** Allow a layout whose time ends in less than 365 days. Default: false. Input only, looked at when the layout is set. */
+  /** Allows a layout whose time ends in less than 365 days. Default: false. It is looked at when the layout is set. */
   allowShortLife: boolean;
-  /** When the bits of the time run out; then calls answer OUT_OF_RANGE (TIMESTAMP_EXHAUSTED). Output only. */
+  /** When the bits of the time run out. Calls answer OUT_OF_RANGE (TIMESTAMP_EXHAUSTED) then. */
   endTime?:
     | Date
     | undefined;
-  /** Most ids one worker makes in a second. Output only. */
+  /** Most ids one worker makes in a second. */
   idsPerSecond: bigint;
   /**
-   * Name of the Redis shard that has the registry, as the servers are configured with it; the server chooses it when the
-   * tag is made, and MoveTag changes it. Empty with the registry in the store. Output only.
+   * Name of the Redis shard that has the registry, as servers are configured with it. The server chooses it when the tag is
+   * made; MoveTag changes it. Empty with the registry in the store.
    */
   redisShard: string;
 }
@@ -722,46 +727,47 @@ export interface SnowflakeKind {
 /** Settings of a tag of kind uuid. Its ids are text of 36 characters. Its order is UNORDERED. */
 export interface UuidKind {
   /**
-   * Version. Required; 1 (time), 2 (DCE), 3 (name, MD5), 4 (random), 5 (name, SHA-1), 6 (time, sortable), 7 (milliseconds,
-   * sortable). Those of versions 3 and 5 are the same for the same name, by their definition. Immutable.
+   * Version: 1 (time), 2 (DCE), 3 (name, MD5), 4 (random), 5 (name, SHA-1), 6 (time, sortable), 7 (milliseconds, sortable).
+   * Versions 3 and 5 make the same id for the same name, by their definition. It never changes.
    */
   version: number;
   /**
-   * Versions 3 and 5: the namespace of the names, a UUID or one of DNS, URL, OID, X500. Required there, empty for the
-   * others; immutable.
+   * Versions 3 and 5: the namespace of the names, a UUID or one of DNS, URL, OID, X500. Required for these versions, empty
+   * for all others. It never changes.
    */
   namespace: string;
-  /** Version 2: what the number is. Default: PERSON. Unset for the others; immutable. */
+  /** Version 2: what the number is. Default: PERSON. Empty for all other versions. It never changes. */
   domain: DceDomain;
   /**
-   * Version 2: the number that takes the place of the low bits of the time. Default: 0; 0 for the others; immutable.
-   * Range: 0 … 2^32 − 1.
+   * Version 2: the number that replaces the low bits of the time. Default: 0. Empty for all other versions. It never
+   * changes. Range: 0 … 2^32 − 1.
    */
   number: number;
 }
 
 /** Settings of a tag of kind object_id. Its ids are text of 24 characters. Its order is UNORDERED. */
 export interface ObjectIdKind {
-  /** What they are made of. Default: CLASSIC. Immutable. */
+  /** What the ids are made of. Default: CLASSIC. It never changes. */
   variant: ObjectIdVariant;
 }
 
 /** How the ids of a tag are written as text. */
 export interface Format {
-  /** The text, with parts in braces in the place of what changes. Required; at most 256 characters; immutable. */
+  /** The text. Parts in braces stand for what changes. At most 256 characters. */
   template: string;
 }
 
-/** Permutes the numbers of a tag by a secret key, so that ids tell nothing; each number has exactly one such id. */
+/** Permutes the numbers of a tag by a secret key, so that ids tell nothing. Each number has exactly one such id. */
 export interface Unguessable {
   /**
-   * Number of the key; servers have the keys in their configuration, never in the tag. Required; 1 … 10^key_digits − 1.
-   * It may change at any time, to a key that no number of this tag's name had before; what a number once meant stays.
+   * Number of the key. Servers have the keys in their configuration, never in the tag. Range: 1 … 10^key_digits − 1.
+   * It may change at any time, to a key that no number of this tag's name had before. The ids made with earlier keys keep
+   * their meaning.
    */
   keyId: number;
   /**
    * How many of the highest decimal digits of an id hold the number of its key, so that ids of different keys never
-   * meet. Default (0): 1. Range: 1 … 3; immutable.
+   * meet. Default (0): 1. Range: 1 … 3. It never changes.
    */
   keyDigits: number;
 }
@@ -773,6 +779,8 @@ function createBaseTag(): Tag {
     kind: undefined,
     order: 0,
     ceiling: 0n,
+    format: undefined,
+    unguessable: undefined,
     floor: 0n,
     version: 0n,
     epoch: 0n,
@@ -781,8 +789,6 @@ function createBaseTag(): Tag {
     updateTime: undefined,
     etag: "",
     period: "",
-    format: undefined,
-    unguessable: undefined,
   };
 }
 
@@ -799,71 +805,71 @@ export const Tag: MessageFns<Tag> = {
         SegmentKind.encode(message.kind.value, writer.uint32(26).fork()).join();
         break;
       case "sequence":
-        SequenceKind.encode(message.kind.value, writer.uint32(106).fork()).join();
+        SequenceKind.encode(message.kind.value, writer.uint32(34).fork()).join();
         break;
       case "redisSnowflake":
-        RedisSnowflakeKind.encode(message.kind.value, writer.uint32(114).fork()).join();
+        RedisSnowflakeKind.encode(message.kind.value, writer.uint32(42).fork()).join();
         break;
       case "ticket":
-        TicketKind.encode(message.kind.value, writer.uint32(122).fork()).join();
+        TicketKind.encode(message.kind.value, writer.uint32(50).fork()).join();
         break;
       case "snowflake":
-        SnowflakeKind.encode(message.kind.value, writer.uint32(138).fork()).join();
+        SnowflakeKind.encode(message.kind.value, writer.uint32(58).fork()).join();
         break;
       case "uuid":
-        UuidKind.encode(message.kind.value, writer.uint32(146).fork()).join();
+        UuidKind.encode(message.kind.value, writer.uint32(66).fork()).join();
         break;
       case "objectId":
-        ObjectIdKind.encode(message.kind.value, writer.uint32(154).fork()).join();
+        ObjectIdKind.encode(message.kind.value, writer.uint32(74).fork()).join();
         break;
     }
     if (message.order !== 0) {
-      writer.uint32(32).int32(message.order);
+      writer.uint32(80).int32(message.order);
     }
     if (message.ceiling !== 0n) {
       if (BigInt.asIntN(64, message.ceiling) !== message.ceiling) {
         throw new globalThis.Error("value provided for field message.ceiling of type int64 too large");
       }
-      writer.uint32(40).int64(message.ceiling);
+      writer.uint32(88).int64(message.ceiling);
+    }
+    if (message.format !== undefined) {
+      Format.encode(message.format, writer.uint32(98).fork()).join();
+    }
+    if (message.unguessable !== undefined) {
+      Unguessable.encode(message.unguessable, writer.uint32(106).fork()).join();
     }
     if (message.floor !== 0n) {
       if (BigInt.asIntN(64, message.floor) !== message.floor) {
         throw new globalThis.Error("value provided for field message.floor of type int64 too large");
       }
-      writer.uint32(48).int64(message.floor);
+      writer.uint32(112).int64(message.floor);
     }
     if (message.version !== 0n) {
       if (BigInt.asIntN(64, message.version) !== message.version) {
         throw new globalThis.Error("value provided for field message.version of type int64 too large");
       }
-      writer.uint32(56).int64(message.version);
+      writer.uint32(120).int64(message.version);
     }
     if (message.epoch !== 0n) {
       if (BigInt.asIntN(64, message.epoch) !== message.epoch) {
         throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
       }
-      writer.uint32(64).int64(message.epoch);
+      writer.uint32(128).int64(message.epoch);
     }
     if (message.state !== 0) {
-      writer.uint32(72).int32(message.state);
+      writer.uint32(136).int32(message.state);
     }
     if (message.createTime !== undefined) {
-      Timestamp.encode(toTimestamp(message.createTime), writer.uint32(82).fork()).join();
+      Timestamp.encode(toTimestamp(message.createTime), writer.uint32(146).fork()).join();
     }
     if (message.updateTime !== undefined) {
-      Timestamp.encode(toTimestamp(message.updateTime), writer.uint32(90).fork()).join();
+      Timestamp.encode(toTimestamp(message.updateTime), writer.uint32(154).fork()).join();
     }
     if (message.etag !== "") {
-      writer.uint32(98).string(message.etag);
+      writer.uint32(162).string(message.etag);
     }
     if (message.period !== "") {
-      writer.uint32(130).string(message.period);
-    }
-    if (message.format !== undefined) {
-      Format.encode(message.format, writer.uint32(162).fork()).join();
-    }
-    if (message.unguessable !== undefined) {
-      Unguessable.encode(message.unguessable, writer.uint32(170).fork()).join();
+      writer.uint32(170).string(message.period);
     }
     return writer;
   },
@@ -905,116 +911,68 @@ export const Tag: MessageFns<Tag> = {
             message.kind = { $case: "segment", value: SegmentKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 13: {
-            if (tag !== 106) {
+          case 4: {
+            if (tag !== 34) {
               break;
             }
 
             message.kind = { $case: "sequence", value: SequenceKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 14: {
-            if (tag !== 114) {
+          case 5: {
+            if (tag !== 42) {
               break;
             }
 
             message.kind = { $case: "redisSnowflake", value: RedisSnowflakeKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 15: {
-            if (tag !== 122) {
+          case 6: {
+            if (tag !== 50) {
               break;
             }
 
             message.kind = { $case: "ticket", value: TicketKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 17: {
-            if (tag !== 138) {
+          case 7: {
+            if (tag !== 58) {
               break;
             }
 
             message.kind = { $case: "snowflake", value: SnowflakeKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 18: {
-            if (tag !== 146) {
+          case 8: {
+            if (tag !== 66) {
               break;
             }
 
             message.kind = { $case: "uuid", value: UuidKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 19: {
-            if (tag !== 154) {
+          case 9: {
+            if (tag !== 74) {
               break;
             }
 
             message.kind = { $case: "objectId", value: ObjectIdKind.decode(reader, reader.uint32()) };
             continue;
           }
-          case 4: {
-            if (tag !== 32) {
+          case 10: {
+            if (tag !== 80) {
               break;
             }
 
             message.order = reader.int32() as any;
             continue;
           }
-          case 5: {
-            if (tag !== 40) {
+          case 11: {
+            if (tag !== 88) {
               break;
             }
 
             message.ceiling = reader.int64() as bigint;
-            continue;
-          }
-          case 6: {
-            if (tag !== 48) {
-              break;
-            }
-
-            message.floor = reader.int64() as bigint;
-            continue;
-          }
-          case 7: {
-            if (tag !== 56) {
-              break;
-            }
-
-            message.version = reader.int64() as bigint;
-            continue;
-          }
-          case 8: {
-            if (tag !== 64) {
-              break;
-            }
-
-            message.epoch = reader.int64() as bigint;
-            continue;
-          }
-          case 9: {
-            if (tag !== 72) {
-              break;
-            }
-
-            message.state = reader.int32() as any;
-            continue;
-          }
-          case 10: {
-            if (tag !== 82) {
-              break;
-            }
-
-            message.createTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
-            continue;
-          }
-          case 11: {
-            if (tag !== 90) {
-              break;
-            }
-
-            message.updateTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
           case 12: {
@@ -1022,15 +980,63 @@ export const Tag: MessageFns<Tag> = {
               break;
             }
 
-            message.etag = reader.string();
+            message.format = Format.decode(reader, reader.uint32());
             continue;
           }
-          case 16: {
-            if (tag !== 130) {
+          case 13: {
+            if (tag !== 106) {
               break;
             }
 
-            message.period = reader.string();
+            message.unguessable = Unguessable.decode(reader, reader.uint32());
+            continue;
+          }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.floor = reader.int64() as bigint;
+            continue;
+          }
+          case 15: {
+            if (tag !== 120) {
+              break;
+            }
+
+            message.version = reader.int64() as bigint;
+            continue;
+          }
+          case 16: {
+            if (tag !== 128) {
+              break;
+            }
+
+            message.epoch = reader.int64() as bigint;
+            continue;
+          }
+          case 17: {
+            if (tag !== 136) {
+              break;
+            }
+
+            message.state = reader.int32() as any;
+            continue;
+          }
+          case 18: {
+            if (tag !== 146) {
+              break;
+            }
+
+            message.createTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.updateTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
           case 20: {
@@ -1038,7 +1044,7 @@ export const Tag: MessageFns<Tag> = {
               break;
             }
 
-            message.format = Format.decode(reader, reader.uint32());
+            message.etag = reader.string();
             continue;
           }
           case 21: {
@@ -1046,7 +1052,7 @@ export const Tag: MessageFns<Tag> = {
               break;
             }
 
-            message.unguessable = Unguessable.decode(reader, reader.uint32());
+            message.period = reader.string();
             continue;
           }
         }
@@ -1086,6 +1092,8 @@ export const Tag: MessageFns<Tag> = {
         : undefined,
       order: isSet(object.order) ? orderFromJSON(object.order) : 0,
       ceiling: isSet(object.ceiling) ? BigInt(object.ceiling) : 0n,
+      format: isSet(object.format) ? Format.fromJSON(object.format) : undefined,
+      unguessable: isSet(object.unguessable) ? Unguessable.fromJSON(object.unguessable) : undefined,
       floor: isSet(object.floor) ? BigInt(object.floor) : 0n,
       version: isSet(object.version) ? BigInt(object.version) : 0n,
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
@@ -1102,8 +1110,6 @@ export const Tag: MessageFns<Tag> = {
         : undefined,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
       period: isSet(object.period) ? globalThis.String(object.period) : "",
-      format: isSet(object.format) ? Format.fromJSON(object.format) : undefined,
-      unguessable: isSet(object.unguessable) ? Unguessable.fromJSON(object.unguessable) : undefined,
     };
   },
 
@@ -1136,6 +1142,12 @@ export const Tag: MessageFns<Tag> = {
     if (message.ceiling !== 0n) {
       obj.ceiling = message.ceiling.toString();
     }
+    if (message.format !== undefined) {
+      obj.format = Format.toJSON(message.format);
+    }
+    if (message.unguessable !== undefined) {
+      obj.unguessable = Unguessable.toJSON(message.unguessable);
+    }
     if (message.floor !== 0n) {
       obj.floor = message.floor.toString();
     }
@@ -1159,12 +1171,6 @@ export const Tag: MessageFns<Tag> = {
     }
     if (message.period !== "") {
       obj.period = message.period;
-    }
-    if (message.format !== undefined) {
-      obj.format = Format.toJSON(message.format);
-    }
-    if (message.unguessable !== undefined) {
-      obj.unguessable = Unguessable.toJSON(message.unguessable);
     }
     return obj;
   },
@@ -1222,6 +1228,12 @@ export const Tag: MessageFns<Tag> = {
     }
     message.order = object.order ?? 0;
     message.ceiling = (object.ceiling !== undefined && object.ceiling !== null) ? BigInt(object.ceiling) : 0n;
+    message.format = (object.format !== undefined && object.format !== null)
+      ? Format.fromPartial(object.format)
+      : undefined;
+    message.unguessable = (object.unguessable !== undefined && object.unguessable !== null)
+      ? Unguessable.fromPartial(object.unguessable)
+      : undefined;
     message.floor = (object.floor !== undefined && object.floor !== null) ? BigInt(object.floor) : 0n;
     message.version = (object.version !== undefined && object.version !== null) ? BigInt(object.version) : 0n;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
@@ -1230,12 +1242,6 @@ export const Tag: MessageFns<Tag> = {
     message.updateTime = object.updateTime ?? undefined;
     message.etag = object.etag ?? "";
     message.period = object.period ?? "";
-    message.format = (object.format !== undefined && object.format !== null)
-      ? Format.fromPartial(object.format)
-      : undefined;
-    message.unguessable = (object.unguessable !== undefined && object.unguessable !== null)
-      ? Unguessable.fromPartial(object.unguessable)
-      : undefined;
     return message;
   },
 };

@@ -28,19 +28,23 @@ export const protobufFileName = "idmint/v1/tag_service.proto";
 
 /** Request of CreateTag. */
 export interface CreateTagRequest {
-  /** The tag to make: name and kind are required; output-only fields must be empty. */
-  tag?: Tag | undefined;
+  /** The tag to make. Output-only fields must be empty. */
+  tag?:
+    | Tag
+    | undefined;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of CreateTag. */
 export interface CreateTagResponse {
-  /** The tag as it is now, defaults filled in. */
+  /** The tag as it is now, with defaults filled in. */
   tag?: Tag | undefined;
 }
 
 /** Request of GetTag. */
 export interface GetTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
 }
 
@@ -52,13 +56,13 @@ export interface GetTagResponse {
 
 /** Request of ListTags. */
 export interface ListTagsRequest {
-  /** Most tags to answer. Default (0): 50. Range: 1 … 1,000. */
+  /** Most tags to answer. Default (0): 50. More than 1,000 means 1,000. */
   pageSize: number;
-  /** The next_page_token of the page before, with the same prefix and show_deleted. Default: empty, the first page. */
+  /** The next_page_token of the page before, sent with the same prefix and show_deleted. Default: empty, the first page. */
   pageToken: string;
-  /** Only tags whose name starts with this. Default: empty, all. */
+  /** Lists only tags whose name starts with this. Default: empty, all tags. */
   prefix: string;
-  /** Answer deleted tags too. Default: false. */
+  /** Lists deleted tags too. Default: false. */
   showDeleted: boolean;
 }
 
@@ -66,7 +70,7 @@ export interface ListTagsRequest {
 export interface ListTagsResponse {
   /** Tags in the order of their names (by code point). */
   tags: Tag[];
-  /** Token of the next page; empty on the last. */
+  /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
 }
 
@@ -77,11 +81,22 @@ export interface UpdateTagRequest {
     | Tag
     | undefined;
   /**
-   * Which fields to change: description, order, ceiling, segment.start, segment.min, segment.max, segment.hold_for,
-   * segment.max_age, sequence.start, sequence.period, sequence.time_zone, sequence.keep_for, sequence.step. Required, at
-   * least one path.
+   * Which fields to change; at least one path. The paths are:
+   * description, order, ceiling, unguessable.key_id,
+   * segment.start, segment.min, segment.max, segment.hold_for, segment.max_age,
+   * sequence.start, sequence.period, sequence.time_zone, sequence.keep_for, sequence.step,
+   * snowflake.layout, snowflake.data_center, snowflake.clock_policy, snowflake.clock_wait.
+   * A field that is left empty gets its default.
+   *
+   * segment, sequence, snowflake and unguessable stand for all paths below them. * stands for all paths that the tag has,
+   * and needs the tag's kind. Fields that have no path never change: with a path that includes them they must be empty, or
+   * as they are. Output-only fields are ignored.
    */
-  updateMask?: string[] | undefined;
+  updateMask?:
+    | string[]
+    | undefined;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of UpdateTag. */
@@ -92,10 +107,12 @@ export interface UpdateTagResponse {
 
 /** Request of DeleteTag. */
 export interface DeleteTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of DeleteTag. */
@@ -110,25 +127,25 @@ export interface DeleteTagResponse {
 
 /** Request of AdvanceTag. */
 export interface AdvanceTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
-  /** The new floor: every id issued later is larger. Required; 1 … the tag's ceiling. */
+  /** The new floor: every id issued later is larger. Range: 1 … the tag's ceiling. */
   floor: bigint;
-  /** Check everything, change nothing. Default: false. */
-  validateOnly: boolean;
-  /** Allow a raise by more than 1,000,000,000,000 ids at once. Default: false, since a floor never goes down again. */
+  /** Allows a raise by more than 1,000,000,000,000 ids at once, since a floor never goes down again. Default: false. */
   allowLargeRaise: boolean;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of AdvanceTag. */
 export interface AdvanceTagResponse {
-  /** The tag as it is now (with validate_only: as it would be). */
+  /** The tag as it is now. */
   tag?:
     | Tag
     | undefined;
-  /** Whether the floor was raised (with validate_only: would be); false when it was there already. */
+  /** Whether the floor was raised. False when it was there already. */
   raised: boolean;
   /** When the last segment that was allocated below the new floor can be gone from callers' memory. */
   effectiveTime?: Date | undefined;
@@ -136,10 +153,12 @@ export interface AdvanceTagResponse {
 
 /** Request of PauseTag. */
 export interface PauseTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of PauseTag. */
@@ -154,10 +173,12 @@ export interface PauseTagResponse {
 
 /** Request of ResumeTag. */
 export interface ResumeTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of ResumeTag. */
@@ -168,17 +189,19 @@ export interface ResumeTagResponse {
 
 /** Request of MoveTag. */
 export interface MoveTagRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
-  /** Name of the Redis shard it shall count in. Required; one of those in the servers' configuration. */
+  /** Name of the Redis shard to count in: one of those in the servers' configuration. */
   shard: string;
   /**
-   * Go on although the old shard cannot be told to stop: for one that is gone for good. Ids are not repeated even if it
-   * is not, but callers of servers that still reach it may see smaller ids for up to a second. Default: false.
+   * Goes on even if the old shard cannot be told to stop: for one that is gone for good. Ids are not repeated even if it is
+   * still there, but callers of servers that still reach it may see smaller ids for up to a second. Default: false.
    */
   force: boolean;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
+  /** Checks everything and changes nothing; the old shard is not told to stop. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of MoveTag. */
@@ -189,9 +212,9 @@ export interface MoveTagResponse {
 
 /** Request of ListPeriods. */
 export interface ListPeriodsRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   name: string;
-  /** Most periods to answer. Default (0): 50. Range: 1 … 1,000. */
+  /** Most periods to answer. Default (0): 50. More than 1,000 means 1,000. */
   pageSize: number;
   /** The next_page_token of the page before. Default: empty, the first page. */
   pageToken: string;
@@ -199,15 +222,15 @@ export interface ListPeriodsRequest {
 
 /** Answer of ListPeriods. */
 export interface ListPeriodsResponse {
-  /** Ended periods, newest first; without those that issued nothing and those older than the tag's keep_for. */
+  /** Ended periods, newest first. Periods that issued nothing, and those older than the tag's keep_for, are left out. */
   periods: EndedPeriod[];
-  /** Token of the next page; empty on the last. */
+  /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
 }
 
 /** A period that has ended. */
 export interface EndedPeriod {
-  /** Name of the period, e.g. 2026-11-21. */
+  /** Name of the period, such as 2026-11-21. */
   period: string;
   /** Its last id. */
   lastId: bigint;
@@ -216,13 +239,16 @@ export interface EndedPeriod {
 }
 
 function createBaseCreateTagRequest(): CreateTagRequest {
-  return { tag: undefined };
+  return { tag: undefined, validateOnly: false };
 }
 
 export const CreateTagRequest: MessageFns<CreateTagRequest> = {
   encode(message: CreateTagRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.tag !== undefined) {
       Tag.encode(message.tag, writer.uint32(10).fork()).join();
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(16).bool(message.validateOnly);
     }
     return writer;
   },
@@ -248,6 +274,14 @@ export const CreateTagRequest: MessageFns<CreateTagRequest> = {
             message.tag = Tag.decode(reader, reader.uint32());
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -261,13 +295,23 @@ export const CreateTagRequest: MessageFns<CreateTagRequest> = {
   },
 
   fromJSON(object: any): CreateTagRequest {
-    return { tag: isSet(object.tag) ? Tag.fromJSON(object.tag) : undefined };
+    return {
+      tag: isSet(object.tag) ? Tag.fromJSON(object.tag) : undefined,
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
   },
 
   toJSON(message: CreateTagRequest): unknown {
     const obj: any = {};
     if (message.tag !== undefined) {
       obj.tag = Tag.toJSON(message.tag);
+    }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
     }
     return obj;
   },
@@ -278,6 +322,7 @@ export const CreateTagRequest: MessageFns<CreateTagRequest> = {
   fromPartial(object: DeepPartial<CreateTagRequest>): CreateTagRequest {
     const message = createBaseCreateTagRequest();
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -702,7 +747,7 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
 };
 
 function createBaseUpdateTagRequest(): UpdateTagRequest {
-  return { tag: undefined, updateMask: undefined };
+  return { tag: undefined, updateMask: undefined, validateOnly: false };
 }
 
 export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
@@ -712,6 +757,9 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
     }
     if (message.updateMask !== undefined) {
       FieldMask.encode(FieldMask.wrap(message.updateMask), writer.uint32(18).fork()).join();
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -745,6 +793,14 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
             message.updateMask = FieldMask.unwrap(FieldMask.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -765,6 +821,11 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
         : isSet(object.update_mask)
         ? FieldMask.unwrap(FieldMask.fromJSON(object.update_mask))
         : undefined,
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -776,6 +837,9 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
     if (message.updateMask !== undefined) {
       obj.updateMask = FieldMask.toJSON(FieldMask.wrap(message.updateMask));
     }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
     return obj;
   },
 
@@ -786,6 +850,7 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
     const message = createBaseUpdateTagRequest();
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
     message.updateMask = object.updateMask ?? undefined;
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -858,7 +923,7 @@ export const UpdateTagResponse: MessageFns<UpdateTagResponse> = {
 };
 
 function createBaseDeleteTagRequest(): DeleteTagRequest {
-  return { name: "", etag: "" };
+  return { name: "", etag: "", validateOnly: false };
 }
 
 export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
@@ -868,6 +933,9 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
     }
     if (message.etag !== "") {
       writer.uint32(18).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -901,6 +969,14 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
             message.etag = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -917,6 +993,11 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -928,6 +1009,9 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
     if (message.etag !== "") {
       obj.etag = message.etag;
     }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
     return obj;
   },
 
@@ -938,6 +1022,7 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
     const message = createBaseDeleteTagRequest();
     message.name = object.name ?? "";
     message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -1032,7 +1117,7 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
 };
 
 function createBaseAdvanceTagRequest(): AdvanceTagRequest {
-  return { name: "", floor: 0n, validateOnly: false, allowLargeRaise: false, etag: "" };
+  return { name: "", floor: 0n, allowLargeRaise: false, etag: "", validateOnly: false };
 }
 
 export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
@@ -1046,14 +1131,14 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
       }
       writer.uint32(16).int64(message.floor);
     }
-    if (message.validateOnly !== false) {
-      writer.uint32(24).bool(message.validateOnly);
-    }
     if (message.allowLargeRaise !== false) {
-      writer.uint32(32).bool(message.allowLargeRaise);
+      writer.uint32(24).bool(message.allowLargeRaise);
     }
     if (message.etag !== "") {
-      writer.uint32(42).string(message.etag);
+      writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
     }
     return writer;
   },
@@ -1092,23 +1177,23 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
               break;
             }
 
-            message.validateOnly = reader.bool();
-            continue;
-          }
-          case 4: {
-            if (tag !== 32) {
-              break;
-            }
-
             message.allowLargeRaise = reader.bool();
             continue;
           }
-          case 5: {
-            if (tag !== 42) {
+          case 4: {
+            if (tag !== 34) {
               break;
             }
 
             message.etag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
             continue;
           }
         }
@@ -1127,17 +1212,17 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       floor: isSet(object.floor) ? BigInt(object.floor) : 0n,
-      validateOnly: isSet(object.validateOnly)
-        ? globalThis.Boolean(object.validateOnly)
-        : isSet(object.validate_only)
-        ? globalThis.Boolean(object.validate_only)
-        : false,
       allowLargeRaise: isSet(object.allowLargeRaise)
         ? globalThis.Boolean(object.allowLargeRaise)
         : isSet(object.allow_large_raise)
         ? globalThis.Boolean(object.allow_large_raise)
         : false,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -1149,14 +1234,14 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
     if (message.floor !== 0n) {
       obj.floor = message.floor.toString();
     }
-    if (message.validateOnly !== false) {
-      obj.validateOnly = message.validateOnly;
-    }
     if (message.allowLargeRaise !== false) {
       obj.allowLargeRaise = message.allowLargeRaise;
     }
     if (message.etag !== "") {
       obj.etag = message.etag;
+    }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
     }
     return obj;
   },
@@ -1168,9 +1253,9 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
     const message = createBaseAdvanceTagRequest();
     message.name = object.name ?? "";
     message.floor = (object.floor !== undefined && object.floor !== null) ? BigInt(object.floor) : 0n;
-    message.validateOnly = object.validateOnly ?? false;
     message.allowLargeRaise = object.allowLargeRaise ?? false;
     message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -1281,7 +1366,7 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
 };
 
 function createBasePauseTagRequest(): PauseTagRequest {
-  return { name: "", etag: "" };
+  return { name: "", etag: "", validateOnly: false };
 }
 
 export const PauseTagRequest: MessageFns<PauseTagRequest> = {
@@ -1291,6 +1376,9 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
     }
     if (message.etag !== "") {
       writer.uint32(18).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -1324,6 +1412,14 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
             message.etag = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1340,6 +1436,11 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -1351,6 +1452,9 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
     if (message.etag !== "") {
       obj.etag = message.etag;
     }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
     return obj;
   },
 
@@ -1361,6 +1465,7 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
     const message = createBasePauseTagRequest();
     message.name = object.name ?? "";
     message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -1455,7 +1560,7 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
 };
 
 function createBaseResumeTagRequest(): ResumeTagRequest {
-  return { name: "", etag: "" };
+  return { name: "", etag: "", validateOnly: false };
 }
 
 export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
@@ -1465,6 +1570,9 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
     }
     if (message.etag !== "") {
       writer.uint32(18).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
     }
     return writer;
   },
@@ -1498,6 +1606,14 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
             message.etag = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1514,6 +1630,11 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -1525,6 +1646,9 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
     if (message.etag !== "") {
       obj.etag = message.etag;
     }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
     return obj;
   },
 
@@ -1535,6 +1659,7 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
     const message = createBaseResumeTagRequest();
     message.name = object.name ?? "";
     message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -1607,7 +1732,7 @@ export const ResumeTagResponse: MessageFns<ResumeTagResponse> = {
 };
 
 function createBaseMoveTagRequest(): MoveTagRequest {
-  return { name: "", shard: "", force: false, etag: "" };
+  return { name: "", shard: "", force: false, etag: "", validateOnly: false };
 }
 
 export const MoveTagRequest: MessageFns<MoveTagRequest> = {
@@ -1623,6 +1748,9 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
     }
     if (message.etag !== "") {
       writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
     }
     return writer;
   },
@@ -1672,6 +1800,14 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
             message.etag = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1690,6 +1826,11 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
       shard: isSet(object.shard) ? globalThis.String(object.shard) : "",
       force: isSet(object.force) ? globalThis.Boolean(object.force) : false,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -1707,6 +1848,9 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
     if (message.etag !== "") {
       obj.etag = message.etag;
     }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
     return obj;
   },
 
@@ -1719,6 +1863,7 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
     message.shard = object.shard ?? "";
     message.force = object.force ?? false;
     message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
@@ -2096,12 +2241,19 @@ export const EndedPeriod: MessageFns<EndedPeriod> = {
   },
 };
 
-/** Makes and manages tags. Other servers on the same store see every change within a second. */
+/**
+ * Makes and manages tags. Other servers on the same store see every change within a second.
+ *
+ * Every call that changes something takes validate_only: the call then checks everything, changes nothing, and answers
+ * what the change would answer. Times, version, epoch and etag of the tag in such an answer may differ from those of the
+ * change.
+ */
 export type TagServiceService = typeof TagServiceService;
 export const TagServiceService = {
   /**
-   * Makes a tag. Making it again with the same settings answers the tag that is there; with other settings it is
-   * ALREADY_EXISTS (TAG_EXISTS). A deleted name continues above its old floor.
+   * Makes a tag. Making it again with the same settings answers the tag that is there. With other settings it is
+   * ALREADY_EXISTS (TAG_EXISTS), and the metadata names the settings that differ. A deleted name continues above its old
+   * floor.
    */
   createTag: {
     path: "/idmint.v1.TagService/CreateTag" as const,
@@ -2132,7 +2284,7 @@ export const TagServiceService = {
     responseSerialize: (value: ListTagsResponse): Buffer => Buffer.from(ListTagsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListTagsResponse => ListTagsResponse.decode(value),
   },
-  /** Changes settings. Fields that are immutable after the first id answer FAILED_PRECONDITION (FIELD_IMMUTABLE). */
+  /** Changes settings. A field that is immutable after the first id is FAILED_PRECONDITION (FIELD_IMMUTABLE) then. */
   updateTag: {
     path: "/idmint.v1.TagService/UpdateTag" as const,
     requestStream: false as const,
@@ -2182,7 +2334,7 @@ export const TagServiceService = {
     responseSerialize: (value: ResumeTagResponse): Buffer => Buffer.from(ResumeTagResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ResumeTagResponse => ResumeTagResponse.decode(value),
   },
-  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag: {
     path: "/idmint.v1.TagService/MoveTag" as const,
     requestStream: false as const,
@@ -2206,15 +2358,16 @@ export const TagServiceService = {
 
 export interface TagServiceServer extends UntypedServiceImplementation {
   /**
-   * Makes a tag. Making it again with the same settings answers the tag that is there; with other settings it is
-   * ALREADY_EXISTS (TAG_EXISTS). A deleted name continues above its old floor.
+   * Makes a tag. Making it again with the same settings answers the tag that is there. With other settings it is
+   * ALREADY_EXISTS (TAG_EXISTS), and the metadata names the settings that differ. A deleted name continues above its old
+   * floor.
    */
   createTag: handleUnaryCall<CreateTagRequest, CreateTagResponse>;
   /** Answers one tag. */
   getTag: handleUnaryCall<GetTagRequest, GetTagResponse>;
   /** Lists tags by name. */
   listTags: handleUnaryCall<ListTagsRequest, ListTagsResponse>;
-  /** Changes settings. Fields that are immutable after the first id answer FAILED_PRECONDITION (FIELD_IMMUTABLE). */
+  /** Changes settings. A field that is immutable after the first id is FAILED_PRECONDITION (FIELD_IMMUTABLE) then. */
   updateTag: handleUnaryCall<UpdateTagRequest, UpdateTagResponse>;
   /** Deletes a tag. A tombstone keeps its floor. */
   deleteTag: handleUnaryCall<DeleteTagRequest, DeleteTagResponse>;
@@ -2224,7 +2377,7 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   pauseTag: handleUnaryCall<PauseTagRequest, PauseTagResponse>;
   /** Issues again after PauseTag. Resuming an active tag changes nothing. */
   resumeTag: handleUnaryCall<ResumeTagRequest, ResumeTagResponse>;
-  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag: handleUnaryCall<MoveTagRequest, MoveTagResponse>;
   /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
   listPeriods: handleUnaryCall<ListPeriodsRequest, ListPeriodsResponse>;
@@ -2232,8 +2385,9 @@ export interface TagServiceServer extends UntypedServiceImplementation {
 
 export interface TagServiceClient extends Client {
   /**
-   * Makes a tag. Making it again with the same settings answers the tag that is there; with other settings it is
-   * ALREADY_EXISTS (TAG_EXISTS). A deleted name continues above its old floor.
+   * Makes a tag. Making it again with the same settings answers the tag that is there. With other settings it is
+   * ALREADY_EXISTS (TAG_EXISTS), and the metadata names the settings that differ. A deleted name continues above its old
+   * floor.
    */
   createTag(
     request: CreateTagRequest,
@@ -2282,7 +2436,7 @@ export interface TagServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListTagsResponse) => void,
   ): ClientUnaryCall;
-  /** Changes settings. Fields that are immutable after the first id answer FAILED_PRECONDITION (FIELD_IMMUTABLE). */
+  /** Changes settings. A field that is immutable after the first id is FAILED_PRECONDITION (FIELD_IMMUTABLE) then. */
   updateTag(
     request: UpdateTagRequest,
     callback: (error: ServiceError | null, response: UpdateTagResponse) => void,
@@ -2362,7 +2516,7 @@ export interface TagServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ResumeTagResponse) => void,
   ): ClientUnaryCall;
-  /** Moves a tag that counts in Redis to another Redis shard. No id is repeated; ids go on above the maximum. */
+  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag(
     request: MoveTagRequest,
     callback: (error: ServiceError | null, response: MoveTagResponse) => void,

@@ -28,18 +28,18 @@ export const protobufFileName = "idmint/v1/worker_service.proto";
 
 /** Request of LeaseWorker. */
 export interface LeaseWorkerRequest {
-  /** Name of the tag. Required; of kind snowflake. */
+  /** Name of the tag, which is of kind snowflake. */
   tag: string;
   /**
-   * Stable name of who makes the ids, e.g. that of a pod: after a restart it gets its worker id back. Two that run at a
-   * time must have different ones. Required; [A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}.
+   * Stable name of the maker of the ids, such as that of a pod: after a restart it gets its worker id back. Two makers that
+   * run at the same time must have different names. [A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}.
    */
   instance: string;
   /** Data centre. Default: that of the tag. Range: 0 … 2^data_center_bits − 1. */
   dataCenter?:
     | number
     | undefined;
-  /** How far ahead of use time shall be reserved. Default: 3 s. Range: 1 s … 60 s. */
+  /** How far ahead of its use time is reserved. Default: 3 s. Range: 1 s … 60 s. */
   reserveAhead?: Duration | undefined;
 }
 
@@ -49,19 +49,19 @@ export interface LeaseWorkerResponse {
   dataCenter: number;
   /** Worker id. Range: 0 … 2^worker_bits − 1. */
   workerId: number;
-  /** Proves who holds the lease; good for one call. */
+  /** Proves who holds the lease. It is good for one call. */
   token: bigint;
-  /** After this time without a renewal others may lease the worker id. */
+  /** Others may lease the worker id when the lease is not renewed for this long. */
   ttl?:
     | Duration
     | undefined;
   /** Extension to make ids with. Range: 0 … 2^extension_bits − 1. */
   extension: number;
-  /** First millisecond of the reservation: one after all that was ever reserved of this worker id and extension. */
+  /** First millisecond of the reservation: one after everything that was ever reserved of this worker id and extension. */
   notBeforeMs: bigint;
   /**
-   * Last millisecond of the reservation. Before not_before_ms when nothing could be reserved, because what was reserved
-   * before lies too far ahead of the registry's clock: renew until it is raised.
+   * Last millisecond of the reservation. It is below not_before_ms when nothing could be reserved because the earlier
+   * reservation lies too far ahead of the registry's clock: renew until it is raised.
    */
   reservedUntilMs: bigint;
   /** The registry's clock. */
@@ -76,40 +76,41 @@ export interface LeaseWorkerResponse {
 
 /** Request of RenewWorkerLease. */
 export interface RenewWorkerLeaseRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   tag: string;
   /** Data centre, as LeaseWorker answered it. */
   dataCenter: number;
   /** Worker id, as LeaseWorker answered it. */
   workerId: number;
-  /** Token of the answer before. Required. */
+  /** Token of the answer before. */
   token: bigint;
   /**
-   * Up to where to reserve, its own clock's time and reserve_ahead. Not raised when it is more than reserve_ahead and
-   * 10 s ahead of the registry's clock: then the caller's clock, or the registry's, is wrong. Default (0): not raised.
+   * Up to where to reserve: the time of the caller's clock plus reserve_ahead. The reservation is not raised when this is
+   * more than reserve_ahead and 10 s ahead of the registry's clock, since one of the two clocks is wrong then.
+   * Default (0): not raised.
    */
   reserveUntilMs: bigint;
   /** As in LeaseWorker. */
   reserveAhead?:
     | Duration
     | undefined;
-  /** Extension the reservation is for: that of the answer before, or the next one, whose reservation begins anew. */
+  /** Extension of the reservation: that of the answer before, or the next one, whose reservation begins anew. */
   extension: number;
 }
 
 /** Answer of RenewWorkerLease. */
 export interface RenewWorkerLeaseResponse {
-  /** The next token; good for one call. */
+  /** The next token. It is good for one call. */
   token: bigint;
-  /** After this time without a renewal others may lease the worker id. */
+  /** Others may lease the worker id when the lease is not renewed for this long. */
   ttl?:
     | Duration
     | undefined;
   /** Extension of the reservation. */
   extension: number;
   /**
-   * Last millisecond of the reservation. It never falls within an extension; below what was asked for when it was not
-   * raised.
+   * Last millisecond of the reservation. It never falls within an extension. It is below what was asked for when the
+   * reservation was not raised.
    */
   reservedUntilMs: bigint;
   /** The registry's clock. */
@@ -120,13 +121,13 @@ export interface RenewWorkerLeaseResponse {
 
 /** Request of ReleaseWorkerLease. */
 export interface ReleaseWorkerLeaseRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   tag: string;
   /** Data centre, as LeaseWorker answered it. */
   dataCenter: number;
   /** Worker id, as LeaseWorker answered it. */
   workerId: number;
-  /** Token of the answer before. Required. */
+  /** Token of the answer before. */
   token: bigint;
 }
 
@@ -136,9 +137,9 @@ export interface ReleaseWorkerLeaseResponse {
 
 /** Request of ListWorkers. */
 export interface ListWorkersRequest {
-  /** Name of the tag. Required. */
+  /** Name of the tag. */
   tag: string;
-  /** Most workers to answer. Default (0): 50. Range: 1 … 1,000. */
+  /** Most workers to answer. Default (0): 50. More than 1,000 means 1,000. */
   pageSize: number;
   /** The next_page_token of the page before. Default: empty, the first page. */
   pageToken: string;
@@ -148,7 +149,7 @@ export interface ListWorkersRequest {
 export interface ListWorkersResponse {
   /** Workers by data centre and worker id. */
   workers: Worker[];
-  /** Token of the next page; empty on the last. */
+  /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
 }
 
@@ -158,7 +159,7 @@ export interface Worker {
   dataCenter: number;
   /** Worker id. */
   workerId: number;
-  /** Who leased it last. */
+  /** The instance that leased it last. */
   instance: string;
   /** Extension of its reservation. */
   extension: number;
@@ -1488,19 +1489,19 @@ export const Worker: MessageFns<Worker> = {
 };
 
 /**
- * Leases the worker ids of tags of kind snowflake, for those who make ids themselves: servers and SDKs.
+ * Leases the worker ids of tags of kind snowflake to servers and SDKs that make ids themselves.
  *
- * A holder makes an id only of a time that is wholly reserved for it: from not_before_ms on, up to reserved_until_ms,
- * both included. Reservations of one worker id and extension never overlap, so no clock needs to be right for ids to be
- * unique. Times are milliseconds since 1970. Tags of another kind answer FAILED_PRECONDITION (WRONG_KIND), paused ones
+ * A holder makes an id only of a time that is wholly reserved for it: from not_before_ms to reserved_until_ms, both
+ * included. Reservations of one worker id and extension never overlap, so ids are unique even when clocks are wrong. Times
+ * are milliseconds since 1970. Tags of another kind answer FAILED_PRECONDITION (WRONG_KIND), paused ones
  * FAILED_PRECONDITION (TAG_PAUSED).
  */
 export type WorkerServiceService = typeof WorkerServiceService;
 export const WorkerServiceService = {
   /**
    * Leases a worker id: the one this instance had, else one that was never used, else the one whose lease ended longest
-   * ago. When there is none: RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). Sent again it leases again, and the lease of the
-   * answer before is lost.
+   * ago. With none left it answers RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). A second call leases again, and the lease of
+   * the first one is lost.
    */
   leaseWorker: {
     path: "/idmint.v1.WorkerService/LeaseWorker" as const,
@@ -1512,9 +1513,9 @@ export const WorkerServiceService = {
     responseDeserialize: (value: Buffer): LeaseWorkerResponse => LeaseWorkerResponse.decode(value),
   },
   /**
-   * Keeps a lease and raises its reservation. Answers the next token; the one sent is used up. A used one, or one of a
-   * worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Whoever does not know
-   * what became of a call does so too, since its token may be used up.
+   * Keeps a lease and raises its reservation. The token sent is used up; the answer has the next one. A used token, or one
+   * of a worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Lease again too when
+   * the answer to a renewal never came, since its token may be used up.
    */
   renewWorkerLease: {
     path: "/idmint.v1.WorkerService/RenewWorkerLease" as const,
@@ -1528,8 +1529,8 @@ export const WorkerServiceService = {
     responseDeserialize: (value: Buffer): RenewWorkerLeaseResponse => RenewWorkerLeaseResponse.decode(value),
   },
   /**
-   * Ends a lease, so that its worker id can be leased by others at once when its reservation is over. The reservation is
-   * not undone. With a used token: ABORTED (WORKER_LEASE_LOST).
+   * Ends a lease. Others can lease the worker id as soon as its reservation has passed; the reservation itself is not
+   * undone. A used token is ABORTED (WORKER_LEASE_LOST).
    */
   releaseWorkerLease: {
     path: "/idmint.v1.WorkerService/ReleaseWorkerLease" as const,
@@ -1557,19 +1558,19 @@ export const WorkerServiceService = {
 export interface WorkerServiceServer extends UntypedServiceImplementation {
   /**
    * Leases a worker id: the one this instance had, else one that was never used, else the one whose lease ended longest
-   * ago. When there is none: RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). Sent again it leases again, and the lease of the
-   * answer before is lost.
+   * ago. With none left it answers RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). A second call leases again, and the lease of
+   * the first one is lost.
    */
   leaseWorker: handleUnaryCall<LeaseWorkerRequest, LeaseWorkerResponse>;
   /**
-   * Keeps a lease and raises its reservation. Answers the next token; the one sent is used up. A used one, or one of a
-   * worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Whoever does not know
-   * what became of a call does so too, since its token may be used up.
+   * Keeps a lease and raises its reservation. The token sent is used up; the answer has the next one. A used token, or one
+   * of a worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Lease again too when
+   * the answer to a renewal never came, since its token may be used up.
    */
   renewWorkerLease: handleUnaryCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
   /**
-   * Ends a lease, so that its worker id can be leased by others at once when its reservation is over. The reservation is
-   * not undone. With a used token: ABORTED (WORKER_LEASE_LOST).
+   * Ends a lease. Others can lease the worker id as soon as its reservation has passed; the reservation itself is not
+   * undone. A used token is ABORTED (WORKER_LEASE_LOST).
    */
   releaseWorkerLease: handleUnaryCall<ReleaseWorkerLeaseRequest, ReleaseWorkerLeaseResponse>;
   /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
@@ -1579,8 +1580,8 @@ export interface WorkerServiceServer extends UntypedServiceImplementation {
 export interface WorkerServiceClient extends Client {
   /**
    * Leases a worker id: the one this instance had, else one that was never used, else the one whose lease ended longest
-   * ago. When there is none: RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). Sent again it leases again, and the lease of the
-   * answer before is lost.
+   * ago. With none left it answers RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). A second call leases again, and the lease of
+   * the first one is lost.
    */
   leaseWorker(
     request: LeaseWorkerRequest,
@@ -1598,9 +1599,9 @@ export interface WorkerServiceClient extends Client {
     callback: (error: ServiceError | null, response: LeaseWorkerResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Keeps a lease and raises its reservation. Answers the next token; the one sent is used up. A used one, or one of a
-   * worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Whoever does not know
-   * what became of a call does so too, since its token may be used up.
+   * Keeps a lease and raises its reservation. The token sent is used up; the answer has the next one. A used token, or one
+   * of a worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Lease again too when
+   * the answer to a renewal never came, since its token may be used up.
    */
   renewWorkerLease(
     request: RenewWorkerLeaseRequest,
@@ -1618,8 +1619,8 @@ export interface WorkerServiceClient extends Client {
     callback: (error: ServiceError | null, response: RenewWorkerLeaseResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Ends a lease, so that its worker id can be leased by others at once when its reservation is over. The reservation is
-   * not undone. With a used token: ABORTED (WORKER_LEASE_LOST).
+   * Ends a lease. Others can lease the worker id as soon as its reservation has passed; the reservation itself is not
+   * undone. A used token is ABORTED (WORKER_LEASE_LOST).
    */
   releaseWorkerLease(
     request: ReleaseWorkerLeaseRequest,
