@@ -3,6 +3,7 @@ import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
+import { postgresMutants } from "./mutants.postgres.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
@@ -640,4 +641,5 @@ redis.call('DEL', KEYS[1])`,
     replace: `const everyMs = intervalMs;`,
     tests: ["packages/server/test/service/poll.test.ts"],
   },
+  ...postgresMutants,
 ];

@@ -12,11 +12,13 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
+import { freePort } from "./free-port.ts";
 import { copyCluster, madePostgresFiles, postgresFiles, runAs } from "./postgres-files.ts";
+
+export { TestPooler } from "./pgbouncer.ts";
 
 const SHARED_URL = "IDMINT_TEST_POSTGRES_URL";
 const START_TIMEOUT_MS = 30_000;
@@ -286,20 +288,6 @@ async function queryAt(url: string, sql: string): Promise<readonly Record<string
 
 function freshName(): string {
   return `t_${randomBytes(6).toString("hex")}`;
-}
-
-/** A free port below those the kernel gives to clients, so that a restart finds it free again. */
-async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt++) {
-    const port = 20_000 + Math.floor(Math.random() * 10_000);
-    const isFree = await new Promise<boolean>((resolve) => {
-      const probe = createServer();
-      probe.once("error", () => resolve(false));
-      probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
-    });
-    if (isFree) return port;
-  }
-  throw new Error("no free port between 20000 and 30000");
 }
 
 /** Linux only, like the tests that freeze. */

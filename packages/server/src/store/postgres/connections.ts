@@ -3,7 +3,7 @@ import { IdmintError } from "@idmint/core";
 import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
 import { storeClosed, storeUnavailable } from "../shared/failures.ts";
-import { prepareSession } from "./session.ts";
+import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 
 /** A statement; with a name PostgreSQL keeps its plan. */
 interface Statement {
@@ -23,6 +23,8 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;
 const DEFAULT_POOL_SIZE = 4;
 /** How long after its deadline work may take to notice, in milliseconds. */
 const LATE_MS = 100;
+/** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
+const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
 const IDLE_TIMEOUT_MS = 30_000;
 /** Most units of work at once, running and waiting for a connection. */
 const MAX_RUNNING = 1_000;
@@ -58,6 +60,7 @@ export class Connections {
   readonly #config: PostgresConfig;
   readonly #secret: string;
   readonly #timeoutMs: number;
+  readonly #begin: string;
   #pool: pg.Pool;
   /** Connections that may be begun; a wait for one is here and not in the pool, which may be replaced meanwhile. */
   #places: number;
@@ -70,6 +73,7 @@ export class Connections {
     this.#config = config;
     this.#secret = decodeURIComponent(new URL(config.url).password);
     this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    this.#begin = beginTransaction(config.allowUnsafe);
     this.#places = config.poolSize ?? DEFAULT_POOL_SIZE;
     this.#pool = this.#newPool();
   }
@@ -160,7 +164,7 @@ export class Connections {
     const timer = setTimeout(() => client.destroy(), leftMs);
     let isInDoubt = true;
     try {
-      const result = await work(sessionOn(client));
+      const result = await work(sessionOn(client, this.#begin));
       if (warnings.length > 0) {
         throw storeUnavailable(
           `PostgreSQL warned, the outcome is not known: ${warnings.join("; ")}`,
@@ -241,6 +245,7 @@ export class Connections {
   #failure(error: unknown): IdmintError {
     if (error instanceof IdmintError) return error;
     const { message, code } = error as { message?: string; code?: string };
+    if (code !== undefined && LOST_STATEMENT.has(code)) return sessionShared();
     const text = [code, message].filter((part) => part !== undefined && part !== "").join(" ");
     const scrubbed = this.#secret === "" ? text : text.replaceAll(this.#secret, "…");
     return storeUnavailable("PostgreSQL failed or did not answer", new Error(scrubbed));
@@ -265,14 +270,14 @@ async function inTime<T>(working: Promise<T>, deadlineMs: number): Promise<T> {
   }
 }
 
-function sessionOn(client: pg.ClientBase): Session {
+function sessionOn(client: pg.ClientBase, begin: string): Session {
   const query = async <Row>({ name, text, values }: Statement): Promise<readonly Row[]> => {
     const config = { text, values: [...(values ?? [])], ...(name === undefined ? {} : { name }) };
     const result = await client.query<Row & pg.QueryResultRow>(config);
     return result.rows;
   };
   const transaction = async <T>(work: () => Promise<T>): Promise<T> => {
-    await client.query("BEGIN");
+    await client.query(begin);
     let result: T;
     try {
       result = await work();

@@ -125,10 +125,15 @@ export async function grant(
   return rows.map((row, index) => grantOf(row, requests[index] as GrantRequest));
 }
 
-/** Settings that turned unsafe while the server runs. */
+/** Settings that are unsafe now, by the names that `proof` gives them. */
 export function refuseUnsafeSettings(names: string): void {
-  const found = names.split(",").map((name) => [name, `PostgreSQL runs with ${name}=off`] as const);
+  const found = names.split(",").map((name) => [name, wrongSetting(name)] as const);
   refuseUnsafe(new Map(found), []);
+}
+
+function wrongSetting(name: string): string {
+  if (name === "fsync" || name === "full_page_writes") return `PostgreSQL runs with ${name}=off`;
+  return `PostgreSQL's session has lost idmint's ${name}, as behind a connection pooler in transaction mode; put it into session mode`;
 }
 
 function grantOf(row: Row, request: GrantRequest): Grant {

@@ -27,14 +27,22 @@ const FENCED = `CASE
 export const TAG_IS_OURS = "t.xmin = t.written_by";
 
 /**
- * Settings of the server that are unsafe now, out of those that the operator (`allowed`, a text[]) does not take the risk
- * of. They may be changed while the server runs, so every grant looks.
+ * Settings that are unsafe now, out of those that the operator (`allowed`, a text[]) does not take the risk of. Those of
+ * the server may be changed while it runs, and those of the session vanish behind a connection pooler that lends sessions
+ * for one transaction. So every statement looks for itself.
+ *
+ * client_min_messages: above `warning` nobody hears that a commit did not reach its standby, which makes its outcome
+ * unknown (connections.ts). No operator is asked whether that may be: nobody needs it.
  */
 function unsafe(allowed: string): string {
   return `concat_ws(',',
   CASE WHEN current_setting('fsync') = 'off' AND 'fsync' <> ALL (${allowed}) THEN 'fsync' END,
   CASE WHEN current_setting('full_page_writes') = 'off' AND 'full_page_writes' <> ALL (${allowed})
-    THEN 'full_page_writes' END)`;
+    THEN 'full_page_writes' END,
+  CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+    AND 'synchronous_commit' <> ALL (${allowed}) THEN 'synchronous_commit' END,
+  CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic')
+    THEN 'client_min_messages' END)`;
 }
 
 /** A common table expression `proof (fenced, unsafe)` of one row; `allowed` is the place of a text[] parameter. */

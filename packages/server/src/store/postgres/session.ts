@@ -1,3 +1,4 @@
+import { IdmintError } from "@idmint/core";
 import type { ClientBase } from "pg";
 import { type PostgresConfig, refuseUnsafe } from "../shared/config.ts";
 import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
@@ -35,6 +36,29 @@ interface Row {
   readonly fsync: string;
   readonly full_page_writes: string;
   readonly synchronous_commit: string;
+}
+
+/**
+ * Begins a transaction that has what its commit rests on, whatever became of the session's settings.
+ *
+ * INVARIANT: the commit reaches the disk, and a synchronous standby, unless an operator takes that risk by name; and this
+ * side hears it when it does not.
+ */
+export function beginTransaction(allowUnsafe: readonly string[]): string {
+  const commit = `SELECT set_config('synchronous_commit', CASE
+    WHEN current_setting('synchronous_commit') IN ('on', 'remote_apply')
+      THEN current_setting('synchronous_commit') ELSE 'on' END, true)`;
+  const begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL client_min_messages = warning";
+  return allowUnsafe.includes("synchronous_commit") ? begin : `${begin}; ${commit}`;
+}
+
+/** Somebody else uses this session between our statements. */
+export function sessionShared(): IdmintError {
+  return new IdmintError(
+    "STORE_UNSAFE",
+    "PostgreSQL's session is shared with others, as behind a connection pooler in transaction mode; put it into session mode",
+    { metadata: { settings: "pooler" } },
+  );
 }
 
 const OLDEST_VERSION = 140_000;

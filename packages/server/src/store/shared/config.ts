@@ -122,9 +122,11 @@ export function refuseUnsafe(
   if (refused.length === 0) return;
   const names = refused.map(([name]) => name).join(",");
   const text = refused.map(([, description]) => description).join("; ");
-  throw new IdmintError(
-    "STORE_UNSAFE",
-    `${text}: ids may repeat after a crash${hint}; --allow-unsafe-store=${names} takes the risk`,
-    { metadata: { settings: names } },
+  const mayBeAllowed = refused.every(([name]) =>
+    (UNSAFE_SETTINGS as readonly string[]).includes(name),
   );
+  const risk = mayBeAllowed ? `; --allow-unsafe-store=${names} takes the risk` : "";
+  throw new IdmintError("STORE_UNSAFE", `${text}: ids may repeat after a crash${hint}${risk}`, {
+    metadata: { settings: names },
+  });
 }
