@@ -11,6 +11,7 @@ export {
   type Reason,
   segmentNotReady,
 } from "./errors.ts";
+export { elapsedClock, type TimeSources } from "./elapsed.ts";
 export type { BufferEvent, WasteCause } from "./events.ts";
 export { type CheckKind, CHECKS } from "./format/check-digit.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
@@ -108,6 +109,40 @@ export { type BufferPorts, type Loader, SegmentBuffer, type Unused } from "./seg
 export type { BufferOptions, Load, LoadRequest } from "./segment/buffer-types.ts";
 export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
+export { earlierMemory, memoryMsOf } from "./memory.ts";
+export {
+  DEFAULT_MAX_OFFLINE_MS,
+  lostNodes,
+  MAX_NODES,
+  type NodeInfo,
+  type NodeRenewal,
+  type NodeRow,
+  type NodeRowKey,
+  type NodeStore,
+  type StorePart,
+} from "./node/ports.ts";
+export {
+  type Acknowledged,
+  createPresenceState,
+  issueUntil,
+  pollObeyed,
+  type PresenceState,
+  renewalAcknowledged,
+  resumePresence,
+} from "./node/presence-state.ts";
+export {
+  createNodeWatchState,
+  type Laggard,
+  type NodeWatchState,
+  noteRevision,
+  type Obedience,
+  obedienceOf,
+  obedienceSince,
+  sawPart,
+  stoppedNodes,
+  watchedNodes,
+  withClockMargin,
+} from "./node/watch-state.ts";
 export { VersionGuard } from "./segment/version-guard.ts";
 export { GroupCommit, type GroupCommitPorts } from "./sequence/group-commit.ts";
 export type { Committed, GroupCommitOptions } from "./sequence/group-commit-state.ts";

@@ -1,3 +1,4 @@
+import type { NodeRenewal, NodeStore, StorePart } from "./node/ports.ts";
 import type { PeriodUnit, Tag, TagSettings } from "./tag.ts";
 
 /** Monotonic time in milliseconds, from any origin. Never goes back, never jumps with the wall clock. */
@@ -289,6 +290,8 @@ export interface TagChange {
   readonly texts?: Pick<TagSettings, "format" | "unguessable">;
   /** The change touches something that is immutable after the first id: refused (FIELD_IMMUTABLE) if version > 0. */
   readonly onlyIfUnissued: boolean;
+  /** Whoever was allowed to hold ids for longer by the row's `earlier` settings holds none any more. Default: false. */
+  readonly isEarlierOver?: boolean;
 }
 
 /** How a change is made. */
@@ -368,15 +371,23 @@ export interface StoreChanges {
   readonly fenced: string;
   /** The store's wall clock, milliseconds since 1970. */
   readonly nowMs: number;
+  /** The databases that answered; of a store that is one database exactly one. */
+  readonly parts: readonly StorePart[];
 }
 
 /** How servers learn of each other's changes, and of a store that went back, without a query per request. */
 export interface ChangeStore {
-  /** One round trip. At most 1,000 watched tags. */
+  /**
+   * One round trip. At most 1,000 watched tags. `renewal` is written into the server's row, which is made where there is
+   * none (unless there are MAX_NODES already); where that is not possible the poll is answered all the same. `nodes`: answer
+   * the rows of servers too.
+   */
   changes(query: {
     since: bigint;
     watched: readonly SeenVersion[];
     limit: number;
+    renewal?: NodeRenewal | undefined;
+    nodes?: boolean;
   }): Promise<StoreChanges>;
 }
 
@@ -389,6 +400,7 @@ export interface Store
     TagStore,
     PeriodStore,
     ChangeStore,
+    NodeStore,
     WorkerRegistry {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;
@@ -402,7 +414,9 @@ export interface AcceptStore {
   /**
    * Accepts the store as it is now: raises every tag's floor by `gap` (at most to its ceiling), its version by one and
    * its epoch above any it may have had, begins the present period of sequences that restart, takes the next generation
-   * of tags that count in Redis, records the present identity, and begins a new incarnation. One transaction.
+   * of tags that count in Redis, records the present identity, and begins a new incarnation. One transaction. The rows of
+   * servers may have been lost: a row that never moves stands for all of them (lostNodes), with the longest `maxOfflineMs`
+   * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none.
    */
-  accept(gap: bigint): Promise<{ tags: number }>;
+  accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }>;
 }

@@ -176,6 +176,13 @@ export interface TagSettings {
 /** Whether a tag issues ids. */
 export type TagState = "ACTIVE" | "PAUSED" | "DELETED";
 
+/** How long callers may hold ids by themselves that they were given before the tag was changed to allow less. */
+export interface EarlierMemory {
+  readonly memoryMs: number;
+  /** Since every server has obeyed this revision, nobody is given ids for so long any more. */
+  readonly revision: bigint;
+}
+
 /** A tag as its row in the store has it. */
 export interface Tag extends TagSettings {
   readonly state: TagState;
@@ -194,6 +201,8 @@ export interface Tag extends TagSettings {
   readonly epoch: bigint;
   /** The store's revision at the last change by an operator; the tag's etag is made of it. */
   readonly revision: bigint;
+  /** Absent: no callers hold ids for longer than the present settings say. */
+  readonly earlier?: EarlierMemory;
   /** By the store's clock, milliseconds since 1970. */
   readonly createdAtMs: number;
   readonly updatedAtMs: number;

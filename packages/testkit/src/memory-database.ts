@@ -1,4 +1,4 @@
-import type { EndedPeriod, Tag, Worker } from "@idmint/core";
+import type { EndedPeriod, NodeRow, Tag, Worker } from "@idmint/core";
 
 const DAY_MS = 86_400_000;
 
@@ -7,6 +7,7 @@ export interface MemorySnapshot {
   readonly rows: ReadonlyMap<string, Tag>;
   readonly periods: ReadonlyMap<string, readonly EndedPeriod[]>;
   readonly workers: ReadonlyMap<string, readonly Worker[]>;
+  readonly nodes: ReadonlyMap<string, NodeRow>;
   readonly revision: bigint;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
@@ -19,6 +20,8 @@ export class MemoryDatabase {
   periods: Map<string, readonly EndedPeriod[]> = new Map();
   /** The worker ids of each tag that were ever leased. */
   workers: Map<string, readonly Worker[]> = new Map();
+  /** The rows of servers. */
+  nodes: Map<string, NodeRow> = new Map();
   revision = 0n;
   incarnation = "history-1";
   /** What the store is; a fail-over or a restored file makes it another one. */
@@ -37,7 +40,8 @@ export class MemoryDatabase {
     const rows = new Map(this.rows);
     const periods = new Map(this.periods);
     const workers = new Map(this.workers);
-    return { rows, periods, workers, revision, incarnation, acceptedIdentity };
+    const nodes = new Map(this.nodes);
+    return { rows, periods, workers, nodes, revision, incarnation, acceptedIdentity };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -45,6 +49,7 @@ export class MemoryDatabase {
     this.rows = new Map(snapshot.rows);
     this.periods = new Map(snapshot.periods);
     this.workers = new Map(snapshot.workers);
+    this.nodes = new Map(snapshot.nodes);
     this.revision = snapshot.revision;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;

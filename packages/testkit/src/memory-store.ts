@@ -3,6 +3,8 @@ import {
   type AcceptStore,
   assertNoViolations,
   type ChangeOptions,
+  DEFAULT_MAX_OFFLINE_MS,
+  earlierMemory,
   type EndedPeriod,
   firstIdOf,
   type GiveBackRequest,
@@ -11,11 +13,11 @@ import {
   IdmintError,
   invalidField,
   MAX_ID,
+  type NodeRowKey,
   type Raised,
   type RaiseRequest,
   type Refused,
   type RenewedWorkerLease,
-  type SeenVersion,
   type Store,
   type StoreChanges,
   type Tag,
@@ -35,6 +37,7 @@ import {
   renewWorker,
 } from "./memory-workers.ts";
 import { MemoryDatabase } from "./memory-database.ts";
+import { addLostNodes, forgetNodes, renewNode } from "./memory-nodes.ts";
 import { countsInRedis, periodsOf } from "./memory-periods.ts";
 import {
   assertFloorHolds,
@@ -53,6 +56,7 @@ export type StoreOperation =
   | "advanceTag"
   | "changes"
   | "createTag"
+  | "forgetNodes"
   | "getTags"
   | "giveBack"
   | "grant"
@@ -196,6 +200,7 @@ export class MemoryStore implements Store, AcceptStore {
         throw invalidField("tag.ceiling", `is below the old floor ${floor}`);
       const made: Tag = {
         ...settings,
+        ...(old === undefined ? {} : this.#remembered(old, settings.kind, false)),
         kind: slotsKept(old?.kind, settings.kind),
         state: "ACTIVE",
         floor,
@@ -254,8 +259,9 @@ export class MemoryStore implements Store, AcceptStore {
           metadata: { tag: name },
         });
       }
+      const { earlier: _, ...rest } = row;
       const next = {
-        ...row,
+        ...rest,
         ...change.settings,
         ...change.texts,
         description: change.description ?? row.description,
@@ -265,7 +271,9 @@ export class MemoryStore implements Store, AcceptStore {
       const isLayout = kind === "snowflake" || kind === "redis_snowflake";
       const epoch = row.epoch + (isOther && isLayout ? 1n : 0n);
       const floor = isUnissued ? firstIdOf(next.kind) - 1n : row.floor;
-      return this.#change({ ...next, epoch, floor }, options);
+      const isOver = change.isEarlierOver === true;
+      const remembered = this.#remembered(row, next.kind, isOver);
+      return this.#change({ ...next, ...remembered, epoch, floor }, options);
     });
   }
 
@@ -305,14 +313,13 @@ export class MemoryStore implements Store, AcceptStore {
     });
   }
 
-  changes(query: {
-    since: bigint;
-    watched: readonly SeenVersion[];
-    limit: number;
-  }): Promise<StoreChanges> {
+  changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
     if (query.watched.length > 1_000) throw new RangeError(`${query.watched.length} watched tags`);
     return this.#run("changes", () => {
       const { database } = this;
+      const fenced = this.#fenced();
+      const { renewal } = query;
+      const isRenewed = renewal !== undefined && fenced === "" && renewNode(database, renewal);
       const changed = [...database.rows.values()]
         .filter((tag) => tag.revision > query.since)
         .toSorted((a, b) => (a.revision < b.revision ? -1 : 1));
@@ -324,17 +331,34 @@ export class MemoryStore implements Store, AcceptStore {
         behind: query.watched
           .filter(({ tag, version }) => (database.rows.get(tag)?.version ?? -1n) < version)
           .map(({ tag }) => tag),
-        fenced: this.#fenced(),
+        fenced,
         nowMs: database.now(),
+        parts: [
+          {
+            name: "",
+            incarnation: database.incarnation,
+            revision: database.revision,
+            isRenewed,
+            nodes: query.nodes === true ? [...database.nodes.values()] : undefined,
+          },
+        ],
       };
     });
   }
 
-  accept(gap: bigint): Promise<{ tags: number }> {
+  forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
+    return this.#run("forgetNodes", () => forgetNodes(this.database, keys));
+  }
+
+  accept(
+    gap: bigint,
+    maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
+  ): Promise<{ tags: number }> {
     return this.#run("accept", () => {
       const { database } = this;
       if (gap < 0n || gap > MAX_ID) throw invalidField("gap", `must be 0 to ${MAX_ID}`);
       database.newIncarnation();
+      addLostNodes(database, maxOfflineMs);
       database.acceptedIdentity = database.identity;
       for (const old of database.rows.values()) {
         // A period that the lost history may have begun starts above the gap too.
@@ -399,6 +423,11 @@ export class MemoryStore implements Store, AcceptStore {
     const oldest = endedAtMs - (periodsOf(kind)?.keepForMs ?? 0);
     const kept = (periods.get(name) ?? []).filter((period) => period.endedAtMs >= oldest);
     periods.set(name, lastId.lastId > 0n ? [{ ...lastId, endedAtMs }, ...kept] : kept);
+  }
+
+  #remembered(old: Tag, kind: Tag["kind"], isOver: boolean): Pick<Tag, "earlier"> {
+    const earlier = earlierMemory(old, kind, this.database.revision + 1n, isOver);
+    return earlier === undefined ? {} : { earlier };
   }
 
   #existing(name: string, expectedRevision: bigint | undefined): Tag {

@@ -2,6 +2,7 @@
 import { type Grant, type Granted, MAX_ID, type Tag } from "@idmint/core";
 import { expect, test } from "vitest";
 import { kindCases } from "./store-suite-kinds.ts";
+import { nodeCases } from "./store-suite-nodes.ts";
 import { noonZone, periodCases } from "./store-suite-periods.ts";
 import { raiseCases } from "./store-suite-raises.ts";
 import { sequenceCases } from "./store-suite-sequences.ts";
@@ -33,6 +34,7 @@ export {
   workerSuite,
 } from "./worker-suite.ts";
 export { noonZone };
+export { nodeOf, renewalOf as nodeRenewalOf } from "./store-suite-nodes.ts";
 
 /** Real stores write to a disk, and start threads and connections. */
 const TIMEOUT_MS = 30_000;
@@ -65,6 +67,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   tagCases(suite);
   operatorCases(suite);
   changeCases(suite);
+  nodeCases(suite);
   acceptCases(suite);
   concurrencyCases(suite);
   closeCases(suite);

@@ -18,6 +18,7 @@ export class LateStore implements FullStore {
   readonly backend: string;
   readonly maxBatch: number = MAX_BATCH;
   readonly groupOf = (tag: string): string => this.#opened?.groupOf?.(tag) ?? "";
+  readonly partsOf = (tag: string): readonly string[] => this.#opened?.partsOf?.(tag) ?? [""];
   readonly #open: () => Promise<FullStore>;
   #opened: FullStore | undefined;
   /** One attempt at a time; whoever comes meanwhile waits for it. */
@@ -93,6 +94,10 @@ export class LateStore implements FullStore {
 
   async changes(...args: Asked<"changes">): Answer<"changes"> {
     return (await this.#store()).changes(...args);
+  }
+
+  async forgetNodes(...args: Asked<"forgetNodes">): Answer<"forgetNodes"> {
+    return (await this.#store()).forgetNodes(...args);
   }
 
   async accept(...args: Asked<"accept">): Answer<"accept"> {

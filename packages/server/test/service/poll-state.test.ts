@@ -15,6 +15,7 @@ function changes(more: Partial<StoreChanges> = {}): StoreChanges {
     more: false,
     behind: [],
     fenced: "",
+    parts: [],
     nowMs: 0,
     ...more,
   };

@@ -13,6 +13,7 @@ const CHANGES: StoreChanges = {
   behind: [],
   fenced: "",
   nowMs: 0,
+  parts: [],
 };
 
 /** A poll every 800 ms of a store that answers when it is told to. */

@@ -1,7 +1,8 @@
 import { inspect } from "node:util";
-import { IdmintError } from "@idmint/core";
+import { IdmintError, MAX_NODES } from "@idmint/core";
 import {
   granted,
+  nodeRenewalOf,
   type OpenStore,
   reasonOf,
   refusal,
@@ -70,6 +71,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.tag TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.period TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.worker TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.node TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";
@@ -81,6 +83,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await store.setTagState("its", "PAUSED", undefined);
     await store.accept(1n);
     expect((await store.changes({ since: 0n, watched: [], limit: 9 })).changed).toHaveLength(2);
+    expect(await store.forgetNodes([{ part: "", id: "n", renewals: undefined }])).toBe(0);
     await store.close();
     await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
@@ -215,5 +218,18 @@ test("a tag of another kind is refused", async () => {
       "UPDATE idmint.tag SET kind = 'sequence', written_by = pg_current_xact_id()::xid",
     );
     expect(await refusal(store, "t")).toBe("WRONG_KIND");
+  });
+});
+
+test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`, async () => {
+  await withStore(async (store, { database }) => {
+    await database.query(`INSERT INTO idmint.node
+      SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0 FROM generate_series(1, ${MAX_NODES - 1}) AS i`);
+    const isRenewed = async (id: string): Promise<boolean | undefined> => {
+      const poll = { since: 0n, watched: [], limit: 1, renewal: nodeRenewalOf(id) };
+      return (await store.changes(poll)).parts[0]?.isRenewed;
+    };
+    expect([await isRenewed("last"), await isRenewed("one-more")]).toEqual([true, false]);
+    expect(await isRenewed("n1")).toBe(true);
   });
 });

@@ -1,9 +1,10 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Worker } from "node:worker_threads";
-import { IdmintError } from "@idmint/core";
+import { IdmintError, MAX_NODES } from "@idmint/core";
 import {
   granted,
+  nodeRenewalOf,
   reasonOf,
   refusal,
   settingsOf,
@@ -198,5 +199,23 @@ test("a folder that cannot hold a store is told so", async () => {
   const config = { ...harness.config, path: path.join(harness.folder, "folder") };
   mkdirSync(config.path);
   expect(await reasonOf(openStore(config))).toBe("STORE_UNAVAILABLE");
+  await harness.remove();
+});
+
+test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`, async () => {
+  const harness = await sqliteHarness();
+  const store = await harness.open();
+  sqlInAnotherProcess(
+    harness.config.path,
+    `WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < ${MAX_NODES - 1})
+     INSERT INTO node SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0 FROM r`,
+  );
+  const isRenewed = async (id: string): Promise<boolean | undefined> => {
+    const poll = { since: 0n, watched: [], limit: 1, renewal: nodeRenewalOf(id) };
+    return (await store.changes(poll)).parts[0]?.isRenewed;
+  };
+  expect([await isRenewed("last"), await isRenewed("one-more")]).toEqual([true, false]);
+  expect(await isRenewed("n1")).toBe(true);
+  await store.close();
   await harness.remove();
 });

@@ -5,6 +5,7 @@ import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Connections, Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
+import { addLostNodes } from "./nodes.ts";
 import { endPeriods, periodAt } from "./periods.ts";
 
 const LOCK_STORE = "SELECT revision FROM idmint.store FOR UPDATE";
@@ -51,9 +52,14 @@ const RECORD = `UPDATE idmint.store SET
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
-export async function accept(connections: Connections, gap: bigint): Promise<{ tags: number }> {
+export async function accept(
+  connections: Connections,
+  gap: bigint,
+  maxOfflineMs: number | null,
+): Promise<{ tags: number }> {
   return connections.run((session) =>
     session.transaction(async () => {
       const [store] = await session.query<{ revision: string }>({ text: LOCK_STORE });
@@ -64,7 +70,9 @@ export async function accept(connections: Connections, gap: bigint): Promise<{ t
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
       await closeSnowflakes(session);
       await session.query({ text: OWN_WORKERS });
-      await session.query({ text: RECORD, values: [randomUUID(), tags] });
+      const incarnation = randomUUID();
+      await addLostNodes(session, incarnation, maxOfflineMs);
+      await session.query({ text: RECORD, values: [incarnation, tags] });
       return { tags: Number(tags) };
     }),
   );

@@ -3,13 +3,18 @@ import { storeWentBack } from "../shared/failures.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";
+import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { NODE_TYPES, NODES_AS_JSON, renewalOf } from "./nodes.ts";
 import { hasTag } from "./tags.ts";
 
-/** The revision already known, watched names and versions, the page's size plus one, allowed unsafe settings. */
+/**
+ * The revision already known, watched names and versions, the page's size plus one, allowed unsafe settings, whether the rows
+ * of servers are wanted, and the renewal of this one's.
+ */
 const CHANGES = {
   name: "idmint-changes-1",
-  text: `WITH ${proof("$5::text[]")}, changed AS (
+  text: `WITH ${proof("$5::text[]")}, ${renewalOf(NODE_TYPES.map((type, at) => `$${at + 7}::${type}`))}, changed AS (
   SELECT * FROM idmint.tag WHERE revision > $1 AND (moved_to IS NULL OR moving)
   ORDER BY revision LIMIT $4
 )
@@ -18,6 +23,10 @@ SELECT ${STORE_ROW}, p.unsafe, ARRAY (
     LEFT JOIN idmint.tag AS t ON t.name = w.name
     WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version
   ) AS behind,
+  EXISTS (SELECT FROM renewal) AS is_renewed,
+  CASE WHEN $6::boolean THEN ${NODES_AS_JSON} END AS nodes,
+  ARRAY (SELECT d.name || '~' || d.moved_to FROM idmint.tag AS d
+    WHERE d.revision > $1 AND d.moved_to IS NOT NULL ORDER BY d.revision LIMIT $4) AS departed,
   c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
     .map((column) => `c.${column}`)
     .join(", ")}
@@ -31,22 +40,32 @@ type Row = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   readonly unsafe: string;
   readonly now_ms: string;
   readonly behind: readonly string[];
+  readonly is_renewed: boolean;
+  readonly nodes: readonly NodeTableRow[] | null;
+  readonly departed: readonly string[];
   readonly tag_revision: string | null;
 };
+
+/** A poll of one database, and which tags left it since the revision, or are leaving; more than `limit` are not told whole. */
+export interface DatabaseChanges extends StoreChanges {
+  readonly departed: readonly { readonly tag: string; readonly to: string }[];
+}
 
 /** What changed since a revision, in one statement and so from one snapshot. */
 export async function changes(
   connections: Connections,
   query: Parameters<ChangeStore["changes"]>[0],
   allowUnsafe: readonly string[],
-): Promise<StoreChanges> {
-  const { since, watched, limit } = query;
+): Promise<DatabaseChanges> {
+  const { since, watched, limit, renewal, nodes = false } = query;
   const values = [
     String(since),
     watched.map(({ tag }) => tag),
     watched.map(({ version }) => String(version)),
     limit + 1,
     allowUnsafe,
+    nodes,
+    ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
   ];
   const rows = await connections.run((session) => session.query<Row>({ ...CHANGES, values }));
   const [store] = rows;
@@ -56,13 +75,31 @@ export async function changes(
     .map((row) => ({ ...row, revision: row.tag_revision ?? "0" }))
     .filter(hasTag)
     .map(tagFromRow);
+  const { incarnation } = store;
+  const revision = BigInt(store.revision);
+  const part = {
+    name: "",
+    incarnation,
+    revision,
+    isRenewed: store.is_renewed,
+    nodes: store.nodes?.map(nodeFromRow),
+  };
   return {
-    incarnation: store.incarnation,
-    revision: BigInt(store.revision),
+    incarnation,
+    revision,
     changed: tags.slice(0, limit),
     more: tags.length > limit,
     behind: store.behind,
     fenced: store.fenced,
     nowMs: Number(store.now_ms),
+    parts: [part],
+    departed: store.departed.map((text) => {
+      const [tag = "", to = ""] = text.split("~");
+      return { tag, to };
+    }),
   };
+}
+
+function textOf(value: string | bigint | null): string | null {
+  return value === null ? null : String(value);
 }

@@ -1,20 +1,21 @@
-import type {
-  AcceptStore,
-  ChangeOptions,
-  EndedPeriod,
-  Grant,
-  Raised,
-  RaiseRequest,
-  Refused,
-  RenewedWorkerLease,
-  Store,
-  StoreChanges,
-  Tag,
-  Worker,
-  WorkerLease,
-  WorkerLeaseKey,
-  WorkerLeaseRequest,
-  WorkerRenewal,
+import {
+  type AcceptStore,
+  type ChangeOptions,
+  DEFAULT_MAX_OFFLINE_MS,
+  type EndedPeriod,
+  type Grant,
+  type NodeRowKey,
+  type Raised,
+  type RaiseRequest,
+  type Refused,
+  type RenewedWorkerLease,
+  type Store,
+  type Tag,
+  type Worker,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
 } from "@idmint/core";
 import type { PostgresConfig } from "../shared/config.ts";
 import {
@@ -31,7 +32,7 @@ import {
 import { workableVersion } from "../shared/migration.ts";
 import { ALONE, assertMembership, type PlacedTag } from "../shared/place.ts";
 import { accept } from "./accept.ts";
-import { changes } from "./changes.ts";
+import { changes, type DatabaseChanges } from "./changes.ts";
 import { Connections } from "./connections.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
@@ -43,6 +44,7 @@ import {
   readStanding,
   type Standing,
 } from "./membership.ts";
+import { forgetNodes } from "./nodes.ts";
 import { migrations } from "./migrations/index.ts";
 import { listPeriods } from "./periods.ts";
 import { raise } from "./raise.ts";
@@ -201,15 +203,23 @@ export class PostgresStore implements Store, AcceptStore {
     return setTagState(this.#site, ...args);
   }
 
-  async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
+  async changes(query: Parameters<Store["changes"]>[0]): Promise<DatabaseChanges> {
     assertNames(query.watched);
     assertPage(query.limit);
     return changes(this.#connections, query, this.#allowUnsafe);
   }
 
-  async accept(gap: bigint): Promise<{ tags: number }> {
+  async forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
+    assertNames(keys);
+    return keys.length === 0 ? 0 : forgetNodes(this.#connections, keys);
+  }
+
+  async accept(
+    gap: bigint,
+    maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
+  ): Promise<{ tags: number }> {
     assertGap(gap);
-    return accept(this.#connections, gap);
+    return accept(this.#connections, gap, maxOfflineMs);
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 import {
   type ChangeOptions,
+  earlierMemory,
   firstIdOf,
   invalidField,
   type Tag,
@@ -86,7 +87,8 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
     epoch: row.epoch + 1n,
   } as const;
   const kind = withSlotsOf(row.kind, settings.kind);
-  return { tag: { ...settings, kind, ...next, ...times }, changed: true };
+  const remembered = earlierOf(row, kind, stamp, false);
+  return { tag: { ...settings, kind, ...remembered, ...next, ...times }, changed: true };
 }
 
 /** INVARIANT: a name has one set of slots for ever, which go on where they are. Others would begin below them. */
@@ -165,8 +167,10 @@ export function updatedTag(
   const { kind } = settings.kind;
   const isOtherLayout = isFundamental && (kind === "snowflake" || kind === "redis_snowflake");
   const epoch = isOtherLayout ? old.epoch + 1n : old.epoch;
-  const { format: _, unguessable: __, ...rest } = old;
-  return { tag: { ...rest, ...settings, floor, epoch, ...stampOf(stamp) }, changed: true };
+  const { format: _, unguessable: __, earlier: ___, ...rest } = old;
+  const remembered = earlierOf(old, settings.kind, stamp, change.isEarlierOver === true);
+  const tag = { ...rest, ...settings, ...remembered, floor, epoch, ...stampOf(stamp) };
+  return { tag, changed: true };
 }
 
 /**
@@ -213,6 +217,12 @@ function present(name: string, row: Tag | undefined, expectedRevision: bigint | 
   if (row === undefined || row.state === "DELETED") throw tagNotFound(name);
   if (expectedRevision !== undefined && expectedRevision !== row.revision) throw etagMismatch(name);
   return row;
+}
+
+/** Callers go on for as long as the settings of before allow, also where those were of a tag that was deleted. */
+function earlierOf(old: Tag, kind: TagKind, stamp: Stamp, isOver: boolean): Pick<Tag, "earlier"> {
+  const earlier = earlierMemory(old, kind, stamp.revision, isOver);
+  return earlier === undefined ? {} : { earlier };
 }
 
 /** Of a ticket tag the store does not hear whether any ids were issued. */

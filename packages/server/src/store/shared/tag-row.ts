@@ -27,6 +27,8 @@ export interface TagRow {
   readonly keep_for_ms: Int | null;
   readonly period_start: string | null;
   readonly generation: Int;
+  readonly earlier_memory_ms: Int | null;
+  readonly earlier_revision: Int | null;
   readonly created_at_ms: Int;
   readonly updated_at_ms: Int;
 }
@@ -50,6 +52,8 @@ export const TAG_COLUMNS: readonly (keyof TagRow)[] = [
   "keep_for_ms",
   "period_start",
   "generation",
+  "earlier_memory_ms",
+  "earlier_revision",
   "created_at_ms",
   "updated_at_ms",
 ];
@@ -75,6 +79,8 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
     periods === undefined ? null : BigInt(periods.keepForMs),
     tag.periodStart === "" ? null : tag.periodStart,
     tag.generation,
+    tag.earlier === undefined ? null : BigInt(tag.earlier.memoryMs),
+    tag.earlier?.revision ?? null,
     BigInt(tag.createdAtMs),
     BigInt(tag.updatedAtMs),
   ];
@@ -108,10 +114,18 @@ export function tagFromRow(row: TagRow): Tag {
     floor: BigInt(row.floor),
     periodStart: row.period_start ?? "",
     generation: BigInt(row.generation),
+    ...earlierOf(row),
     version: BigInt(row.version),
     epoch: BigInt(row.epoch),
     revision: BigInt(row.revision),
     createdAtMs: Number(row.created_at_ms),
     updatedAtMs: Number(row.updated_at_ms),
+  };
+}
+
+function earlierOf({ earlier_memory_ms, earlier_revision }: TagRow): Pick<Tag, "earlier"> {
+  if (earlier_memory_ms === null || earlier_revision === null) return {};
+  return {
+    earlier: { memoryMs: Number(earlier_memory_ms), revision: BigInt(earlier_revision) },
   };
 }

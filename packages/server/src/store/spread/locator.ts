@@ -30,6 +30,8 @@ export class Locator {
   readonly #read: ReadRows;
   /** Tags that are not at home. */
   readonly #away = new Map<string, string>();
+  /** Whether tags may have left their homes that are not known here as away. */
+  #hasLostPlaces = false;
 
   constructor(members: readonly string[], read: ReadRows) {
     this.#members = members;
@@ -45,13 +47,29 @@ export class Locator {
     return this.#away.get(tag) ?? this.homeOf(tag);
   }
 
-  /** A tag was seen to be open there. */
+  /**
+   * The databases that have to be heard for a tag. One that is at home, and never was seen to leave, can leave only by that
+   * database's word; any other may be anywhere.
+   */
+  partsOf(tag: string): readonly string[] {
+    return this.#hasLostPlaces || this.#away.has(tag) ? this.#members : [this.homeOf(tag)];
+  }
+
+  /** More tags have moved than were told one by one. */
+  losePlaces(): void {
+    this.#hasLostPlaces = true;
+  }
+
+  /** A tag was seen to be open there, or on its way there. */
   note(tag: string, member: string): void {
-    this.#away.delete(tag);
-    if (member === this.homeOf(tag)) return;
+    const wasAway = this.#away.delete(tag);
+    // One that came home may leave again from where nobody listens: it counts as away.
+    if (member === this.homeOf(tag) && !wasAway) return;
     this.#away.set(tag, member);
     const [oldest] = this.#away.keys();
-    if (this.#away.size > MAX_AWAY && oldest !== undefined) this.#away.delete(oldest);
+    if (this.#away.size <= MAX_AWAY || oldest === undefined) return;
+    this.#away.delete(oldest);
+    this.losePlaces();
   }
 
   /** Finds tags; those that do not exist are left out. Rejects when a database on the way does not answer. */
@@ -102,7 +120,7 @@ export class Locator {
         this.note(name, member);
         found.set(name, { member, tag: last, isHere: false });
       } else if (member !== this.homeOf(name)) {
-        this.#away.delete(name);
+        this.#away.set(name, this.homeOf(name));
         return { member: this.homeOf(name), last: none() };
       }
       return undefined;

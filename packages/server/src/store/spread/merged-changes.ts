@@ -1,4 +1,5 @@
 import { type ChangeStore, MAX_ID, type StoreChanges } from "@idmint/core";
+import type { DatabaseChanges } from "../postgres/changes.ts";
 import type { Locator } from "./locator.ts";
 import { storeUnavailable } from "../shared/failures.ts";
 
@@ -21,7 +22,8 @@ interface History {
 }
 
 type Query = Parameters<ChangeStore["changes"]>[0];
-type Ask = (member: string, query: Query) => Promise<StoreChanges>;
+type Ask = (member: string, query: Query) => Promise<DatabaseChanges>;
+type Renewal = Query["renewal"];
 
 /**
  * Polls several databases as if they were one.
@@ -47,11 +49,17 @@ export class MergedChanges {
     this.#ask = ask;
   }
 
-  async changes({ since, watched, limit }: Query): Promise<StoreChanges> {
+  async changes({ since, watched, limit, renewal, nodes }: Query): Promise<StoreChanges> {
     const from = this.#marksAt(since);
     const places = Map.groupBy(watched, ({ tag }) => this.#locator.placeOf(tag));
     const asked = this.#members.map(async (member) => {
-      const query = { since: from.get(member) ?? 0n, watched: places.get(member) ?? [], limit };
+      const query = {
+        since: from.get(member) ?? 0n,
+        watched: places.get(member) ?? [],
+        limit,
+        renewal: this.#renewalIn(member, renewal),
+        nodes: nodes === true,
+      };
       return { member, answer: await this.#bounded(member, query) };
     });
     const settled = await Promise.allSettled(asked);
@@ -62,6 +70,7 @@ export class MergedChanges {
       throw failure?.reason instanceof Error ? failure.reason : storeUnavailable("no database");
     }
     const fences = answers.flatMap(({ member, answer }) => this.#judge(member, answer));
+    for (const { answer } of answers) this.#noteDeparted(answer, limit);
     // A database that is away has not been polled at all where the poll begins at the end.
     const marks = new Map(this.#members.map((name) => [name, startOf(from.get(name))]));
     const page = { changed: [] as StoreChanges["changed"][number][], more: false };
@@ -85,7 +94,27 @@ export class MergedChanges {
       behind: answers.flatMap(({ answer }) => answer.behind),
       fenced: fences.join("; "),
       nowMs: first.answer.nowMs,
+      parts: answers.flatMap(({ member, answer }) =>
+        answer.parts.map((part) => ({ ...part, name: member })),
+      ),
     };
+  }
+
+  /** How far a database was obeyed is what the answer of that revision said of it; of older answers nothing is known. */
+  #renewalIn(member: string, renewal: Renewal): Renewal {
+    if (renewal === undefined) return undefined;
+    const isOfNow = renewal.incarnation !== "" && renewal.incarnation === this.#incarnation;
+    const mark = isOfNow ? this.#marks.get(renewal.obeyed)?.get(member) : undefined;
+    const incarnation = this.#histories.get(member)?.present;
+    if (mark === undefined || incarnation === undefined) {
+      return { ...renewal, incarnation: "", obeyed: 0n };
+    }
+    return { ...renewal, incarnation, obeyed: mark };
+  }
+
+  #noteDeparted({ departed }: DatabaseChanges, limit: number): void {
+    if (departed.length > limit) this.#locator.losePlaces();
+    else for (const { tag, to } of departed) this.#locator.note(tag, to);
   }
 
   #marksAt(since: bigint): Marks {
@@ -104,7 +133,7 @@ export class MergedChanges {
   }
 
   /** One poll of a database at a time. An answer that comes late is not used. */
-  async #bounded(member: string, query: Query): Promise<StoreChanges> {
+  async #bounded(member: string, query: Query): Promise<DatabaseChanges> {
     if (this.#busy.has(member)) throw storeUnavailable(`database ${member} does not answer`);
     this.#busy.add(member);
     const answer = this.#ask(member, query).finally(() => this.#busy.delete(member));

@@ -55,7 +55,10 @@ export function arriving(
   if (row !== undefined && row.tag.version > tag.version) return undefined;
   // Revisions of a tag rise from database to database: servers take its records in their order.
   const revision = stamp.revision > tag.revision ? stamp.revision : tag.revision + 1n;
-  return { tag: stamped(tag, { ...stamp, revision }), movedTo: "", moving: true };
+  // That a server has obeyed a revision of the old database says nothing of one of the new.
+  const earlier = tag.earlier === undefined ? {} : { earlier: { ...tag.earlier, revision } };
+  const arrived = { ...stamped(tag, { ...stamp, revision }), ...earlier };
+  return { tag: arrived, movedTo: "", moving: true };
 }
 
 /** Says for good that the tag is in the other database. */

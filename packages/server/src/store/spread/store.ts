@@ -6,6 +6,7 @@ import {
   type GrantRequest,
   IdmintError,
   invalidField,
+  type NodeRowKey,
   type Raised,
   type RaiseRequest,
   type Refused,
@@ -99,6 +100,18 @@ export class SpreadStore implements Store, AcceptStore {
 
   /** The database a tag was in when it was last heard of. */
   readonly groupOf = (tag: string): string => this.#locator.placeOf(tag);
+
+  readonly partsOf = (tag: string): readonly string[] => this.#locator.partsOf(tag);
+
+  async forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
+    assertNames(keys);
+    const work = [...Map.groupBy(keys, ({ part }) => part)].map(([part, its]) =>
+      this.#in(part, (store) => store.forgetNodes(its)),
+    );
+    let forgotten = 0;
+    for (const count of await settledAll(work)) forgotten += count;
+    return forgotten;
+  }
 
   async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
     assertGrants(requests);
@@ -207,14 +220,14 @@ export class SpreadStore implements Store, AcceptStore {
    * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
    * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
-  async accept(gap: bigint): Promise<{ tags: number }> {
+  async accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }> {
     assertGap(gap);
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
     let tags = 0;
     for (const [name, store] of stores) {
       await pointEverywhere(stores, [name]);
-      tags += (await store.accept(gap)).tags;
+      tags += (await store.accept(gap, maxOfflineMs)).tags;
     }
     return { tags };
   }

@@ -7,6 +7,7 @@ import type { Database, Transaction } from "./database.ts";
 import { lookAtFiles } from "./files.ts";
 import { beginPeriod, cutOf, positionOf } from "./grant.ts";
 import { readStoreRow, SUM_OF_ROWS } from "./identity.ts";
+import { addLostNodes } from "./nodes.ts";
 
 const WITH_PERIODS = `SELECT name, floor, period_unit, time_zone, period_start FROM tag
   WHERE period_unit IS NOT NULL`;
@@ -30,17 +31,34 @@ const RECORD = `UPDATE store SET
  *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one.
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
-export function accept(database: Database, gap: bigint, deadlineMs: number): { tags: number } {
+export function accept(
+  database: Database,
+  gap: bigint,
+  maxOfflineMs: number | null,
+  deadlineMs: number,
+): { tags: number } {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
   database.reopen();
-  return database.write(deadlineMs, (transaction) => raise(database, transaction, gap), {
-    fenced: "allow",
-  });
+  return database.write(
+    deadlineMs,
+    (transaction) => {
+      const incarnation = randomUUID();
+      addLostNodes(transaction, incarnation, maxOfflineMs);
+      return raise(database, transaction, gap, incarnation);
+    },
+    { fenced: "allow" },
+  );
 }
 
-function raise(database: Database, transaction: Transaction, gap: bigint): { tags: number } {
+function raise(
+  database: Database,
+  transaction: Transaction,
+  gap: bigint,
+  incarnation: string,
+): { tags: number } {
   const verdict = transaction.get("PRAGMA integrity_check(1)")?.["integrity_check"];
   if (verdict !== "ok") {
     throw storeWentBack("the file of the store is damaged: stop the servers and restore it whole");
@@ -54,7 +72,7 @@ function raise(database: Database, transaction: Transaction, gap: bigint): { tag
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
-  transaction.run(RECORD, files.identity, randomUUID(), tags, seconds, progress);
+  transaction.run(RECORD, files.identity, incarnation, tags, seconds, progress);
   return { tags };
 }
 

@@ -2,17 +2,22 @@ import type { ChangeStore, StoreChanges } from "@idmint/core";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./database.ts";
 import { readStoreRow } from "./identity.ts";
+import { readNodes, renew } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
 
-/** What changed since a revision, read from one snapshot. */
+/** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export function changes(
   database: Database,
   query: Parameters<ChangeStore["changes"]>[0],
   deadlineMs: number,
 ): StoreChanges {
+  const { renewal } = query;
+  const isRenewed = renewal !== undefined && renew(database, renewal, deadlineMs);
   return database.read(deadlineMs, (transaction, fenced) => {
     const store = readStoreRow(transaction);
+    const incarnation = store?.incarnation ?? "";
+    const nodes = query.nodes === true ? readNodes(transaction) : undefined;
     const revision = store?.revision ?? 0n;
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
@@ -22,13 +27,14 @@ export function changes(
       return row === undefined || (row["version"] as bigint) < version;
     });
     return {
-      incarnation: store?.incarnation ?? "",
+      incarnation,
       revision,
       changed: rows.slice(0, query.limit).map((row) => tagFromRow(row as unknown as TagRow)),
       more: rows.length > query.limit,
       behind: behind.map(({ tag }) => tag),
       fenced,
       nowMs: database.now(),
+      parts: [{ name: "", incarnation, revision, isRenewed, nodes }],
     };
   });
 }

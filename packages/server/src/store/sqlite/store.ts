@@ -136,6 +136,11 @@ export class SqliteStore implements Store, AcceptStore {
     return this.#call("changes", args);
   }
 
+  async forgetNodes(...args: Parameters<Calls["forgetNodes"]>): ReturnType<Calls["forgetNodes"]> {
+    assertNames(args[0]);
+    return args[0].length === 0 ? 0 : this.#call("forgetNodes", args);
+  }
+
   async accept(...args: Parameters<Calls["accept"]>): ReturnType<Calls["accept"]> {
     assertGap(args[0]);
     return this.#call("accept", args);

@@ -1,11 +1,13 @@
 // Runs in a thread of its own: SQLite's calls block, and so does the wait for another process's lock.
 import { parentPort, workerData } from "node:worker_threads";
+import { DEFAULT_MAX_OFFLINE_MS } from "@idmint/core";
 import { storeUnavailable } from "../shared/failures.ts";
 import { accept } from "./accept.ts";
 import { changes } from "./changes.ts";
 import { type Database, monotonicMs } from "./database.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
+import { forgetNodes } from "./nodes.ts";
 import { openDatabase } from "./open.ts";
 import { listPeriods } from "./periods.ts";
 import { type Answer, type Calls, type Request, toWire, type WorkerData } from "./protocol.ts";
@@ -29,12 +31,14 @@ type Work = {
 
 function workOn(database: Database): Work {
   return {
-    accept: (deadlineMs, gap) => accept(database, gap, deadlineMs),
+    accept: (deadlineMs, gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS) =>
+      accept(database, gap, maxOfflineMs, deadlineMs),
     advanceTag: (deadlineMs, name, floor, options) =>
       advanceTag(database, name, floor, options, deadlineMs),
     changes: (deadlineMs, query) => changes(database, query, deadlineMs),
     createTag: (deadlineMs, settings, options) =>
       createTag(database, settings, options, deadlineMs),
+    forgetNodes: (deadlineMs, keys) => forgetNodes(database, keys, deadlineMs),
     getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
     giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),
     grant: (deadlineMs, requests) => grant(database, requests, deadlineMs),

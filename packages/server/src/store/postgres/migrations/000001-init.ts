@@ -83,6 +83,9 @@ END $$;
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
  * `period` has the periods of sequences that have ended; what is granted does not rest on it. `worker` has the worker ids of
  * snowflake tags that were ever leased; its rows are never removed, and a renewal is HOT too.
+ *
+ * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
+ * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  */
 export const init: Migration = {
   number: 1,
@@ -125,6 +128,8 @@ CREATE TABLE idmint.tag (
   keep_for_ms bigint CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
   period_start text COLLATE "C" CHECK (period_start ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
   generation bigint NOT NULL CHECK (generation >= 0),
+  earlier_memory_ms bigint CHECK (earlier_memory_ms >= 1),
+  earlier_revision bigint CHECK ((earlier_revision IS NULL) = (earlier_memory_ms IS NULL)),
   moved_to text,
   moving boolean NOT NULL DEFAULT false,
   created_at_ms bigint NOT NULL,
@@ -153,6 +158,19 @@ CREATE TABLE idmint.worker (
   expires_at_ms bigint NOT NULL,
   written_by xid NOT NULL,
   PRIMARY KEY (tag, data_center, worker_id)
+) WITH (fillfactor = 50);
+
+CREATE TABLE idmint.node (
+  id text COLLATE "C" PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 128),
+  instance text NOT NULL,
+  address text NOT NULL,
+  version text NOT NULL,
+  zone text NOT NULL,
+  started_at_ms bigint NOT NULL,
+  max_offline_ms bigint CHECK (max_offline_ms >= 1),
+  renewals bigint NOT NULL CHECK (renewals >= 1),
+  incarnation text NOT NULL,
+  obeyed bigint NOT NULL CHECK (obeyed >= 0)
 ) WITH (fillfactor = 50);
 
 CREATE UNIQUE INDEX worker_by_instance ON idmint.worker (tag, data_center, instance);

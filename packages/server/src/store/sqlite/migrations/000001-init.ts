@@ -9,6 +9,9 @@ import type { Migration } from "../../shared/migration.ts";
  *
  * `worker` has the worker ids of snowflake tags that were ever leased; its rows are never removed.
  *
+ * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
+ * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ *
  * The poll reads `tag` only when the revision has changed, so it needs no index for that.
  */
 export const init: Migration = {
@@ -50,6 +53,8 @@ CREATE TABLE tag (
   keep_for_ms INTEGER CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
   period_start TEXT CHECK (period_start GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
   generation INTEGER NOT NULL CHECK (generation >= 0),
+  earlier_memory_ms INTEGER CHECK (earlier_memory_ms >= 1),
+  earlier_revision INTEGER CHECK ((earlier_revision IS NULL) = (earlier_memory_ms IS NULL)),
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -73,6 +78,19 @@ CREATE TABLE worker (
   expires_at_ms INTEGER NOT NULL,
   version INTEGER NOT NULL CHECK (version >= 1),
   PRIMARY KEY (tag, data_center, worker_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE node (
+  id TEXT COLLATE BINARY PRIMARY KEY CHECK (length(id) BETWEEN 1 AND 128),
+  instance TEXT NOT NULL,
+  address TEXT NOT NULL,
+  version TEXT NOT NULL,
+  zone TEXT NOT NULL,
+  started_at_ms INTEGER NOT NULL,
+  max_offline_ms INTEGER CHECK (max_offline_ms >= 1),
+  renewals INTEGER NOT NULL CHECK (renewals >= 1),
+  incarnation TEXT NOT NULL,
+  obeyed INTEGER NOT NULL CHECK (obeyed >= 0)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX worker_by_instance ON worker (tag, data_center, instance);

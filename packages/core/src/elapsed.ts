@@ -1,0 +1,43 @@
+import type { Clock } from "./ports.ts";
+
+/** Where a clock of elapsed time reads; all in milliseconds. */
+export interface TimeSources {
+  /** Never goes back, and may stand still while the machine is suspended. */
+  readonly monotonicMs: () => number;
+  /** Runs on while the machine is suspended, and jumps when somebody sets it. */
+  readonly wallMs: () => number;
+  /** Time since the machine was started, suspended or not. Reading it may cost thousands of times what the others do. */
+  readonly uptimeMs: () => number;
+}
+
+/** How far the wall clock may drift from the monotonic one before uptime is looked at. */
+const MAX_SKEW_MS = 20;
+/** Uptime is looked at this often, whatever the wall clock says. */
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * A monotonic clock that counts time in which the machine was suspended: the larger of the monotonic clock and of uptime.
+ *
+ * A suspend moves uptime and the wall clock on by the same time at once and leaves the monotonic clock, so uptime, which is
+ * read from a file, is looked at only when the other two disagree with what they said before, and once a second.
+ */
+export function elapsedClock({ monotonicMs, wallMs, uptimeMs }: TimeSources): Clock {
+  const ahead = uptimeMs() - monotonicMs();
+  let suspendedMs = 0;
+  let skewMs = wallMs() - monotonicMs();
+  let lookAt = -Infinity;
+  return {
+    now() {
+      const now = monotonicMs();
+      const skew = wallMs() - now;
+      if (now >= lookAt || skew - skewMs > MAX_SKEW_MS || skewMs - skew > MAX_SKEW_MS) {
+        skewMs = skew;
+        lookAt = now + LOOK_EVERY_MS;
+        const seenMs = uptimeMs() - ahead - monotonicMs();
+        // Uptime is told in steps of 10 ms, which are no suspends.
+        if (seenMs - suspendedMs > MAX_SKEW_MS) suspendedMs = seenMs;
+      }
+      return now + suspendedMs;
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/** What a server says of itself in its row of the store. */
+export interface NodeInfo {
+  /** Random name of the process; one that goes on with the leases of another goes on with its row too. */
+  readonly id: string;
+  /** Stable name, the same after a restart. */
+  readonly instance: string;
+  /** host:port under which other servers reach it; empty: it told none. */
+  readonly address: string;
+  readonly version: string;
+  /** Where it stands, as its operator names it; may be empty. */
+  readonly zone: string;
+  /** By its own wall clock, milliseconds since 1970. */
+  readonly startedAtMs: number;
+  /**
+   * How long after sending the last renewal that was acknowledged it stops issuing, in milliseconds; undefined: it never
+   * stops by itself.
+   */
+  readonly maxOfflineMs: number | undefined;
+}
+
+/** A server's word that it runs, sent along with each poll. */
+export interface NodeRenewal {
+  readonly node: NodeInfo;
+  /** Renewals that this process has sent; rises with every one. */
+  readonly count: bigint;
+  /**
+   * The history, and the revision within it, up to which everything that operators changed was applied to all that this
+   * server holds *before this was sent*. As `changes` answered them.
+   */
+  readonly incarnation: string;
+  readonly obeyed: bigint;
+}
+
+/** A server's row. */
+export interface NodeRow extends NodeInfo {
+  /** Another number after every renewal that was carried out; says nothing else. */
+  readonly renewals: bigint;
+  readonly incarnation: string;
+  readonly obeyed: bigint;
+}
+
+/** One database of a store, as a poll found it. */
+export interface StorePart {
+  /** Empty for a store that is one database. */
+  readonly name: string;
+  readonly incarnation: string;
+  readonly revision: bigint;
+  /** Whether the renewal that was sent along is in this server's row, durably. */
+  readonly isRenewed: boolean;
+  /** All rows of servers, one's own included or not; undefined when they were not asked for. */
+  readonly nodes: readonly NodeRow[] | undefined;
+}
+
+/** Which row of a server. */
+export interface NodeRowKey {
+  /** Database of the store that has the row. */
+  readonly part: string;
+  readonly id: string;
+  /** The row must still have this number, so that a server that came back is not forgotten; undefined: whichever. */
+  readonly renewals: bigint | undefined;
+}
+
+/** Removes rows of servers. They are written by `changes`, with the poll's renewal. */
+export interface NodeStore {
+  /** Answers how many rows were removed. At most 1,000 keys. */
+  forgetNodes(keys: readonly NodeRowKey[]): Promise<number>;
+  /** Of a store in several databases: those whose servers have to be heard for a tag. Not set: the store is one. */
+  readonly partsOf?: (tag: string) => readonly string[];
+}
+
+/** Most rows of servers that a database holds; a further server gets none, and so issues nothing. */
+export const MAX_NODES = 1_000;
+
+/** How long a server issues without its store unless it is configured otherwise. */
+export const DEFAULT_MAX_OFFLINE_MS = 1_800_000;
+
+/** Stands for all servers of a history that was lost when a store was accepted: their rows may have been lost with it. */
+export function lostNodes(incarnation: string, maxOfflineMs: number | undefined): NodeRow {
+  return {
+    id: `before-${incarnation}`.slice(0, 128),
+    instance: "servers-from-before-the-accept",
+    address: "",
+    version: "",
+    zone: "",
+    startedAtMs: 0,
+    maxOfflineMs,
+    renewals: 1n,
+    incarnation: "",
+    obeyed: 0n,
+  };
+}

@@ -1,0 +1,225 @@
+import type { NodeRow, StorePart } from "./ports.ts";
+
+/**
+ * What this server knows of all others on its store, and so by when nobody issues any more what a change has ended. Pure:
+ * polls bring rows, and every time is this server's own monotonic clock.
+ *
+ * INVARIANTS
+ * 1. A server has obeyed a revision when its row says so for the present history; the row was written by a renewal that was
+ *    sent after the server had obeyed it.
+ * 2. A silent server has stopped when a poll that was *sent* at least `maxOfflineMs` (and a hundredth more, for clocks that
+ *    run differently) after this server first saw the row's number still finds that number. Neither the store's clock nor
+ *    what a row says of time counts for anything.
+ * 3. No server goes on for longer than `maxOfflineMs` after a change was in the store without having obeyed it, whatever
+ *    its row says: a poll that does not show the change was sent before it.
+ * 4. What is said here of a moment never becomes untrue: a server whose row appears, or moves again, later than that issues
+ *    only after a poll that showed it everything changed before.
+ */
+export interface NodeWatchState {
+  readonly parts: Map<string, WatchedPart>;
+}
+
+interface WatchedPart {
+  incarnation: string;
+  /** When the last poll that answered the rows was sent. */
+  askedAt: number;
+  readonly nodes: Map<string, WatchedNode>;
+  /** When this server first knew of a revision. */
+  readonly known: Timeline;
+  /** When every server was known to have obeyed a revision, or to have stopped. */
+  readonly obeyed: Timeline;
+}
+
+interface WatchedNode {
+  readonly row: NodeRow;
+  /** When the row's number was first seen. */
+  readonly seenAt: number;
+  readonly isStopped: boolean;
+}
+
+/** A revision, and from when on something was so of it and of all below. */
+type Timeline = { readonly at: number; readonly revision: bigint }[];
+
+/** Entries of a timeline. What was before the oldest is taken to be as late as that: later than it was, never earlier. */
+const MAX_ENTRIES = 1_000;
+/** How much longer a silence is waited for, since clocks do not run alike. */
+const CLOCK_MARGIN = 1.01;
+
+/** A server that may still issue what a change has ended. */
+export interface Laggard {
+  readonly part: string;
+  readonly row: NodeRow;
+  readonly seenAt: number;
+  /** When it has stopped if it is not heard of before; undefined: it never stops by itself. */
+  readonly stopsAt: number | undefined;
+}
+
+/** By when every server has obeyed a change, or stopped. */
+export interface Obedience {
+  /** Undefined: not known. */
+  readonly at: number | undefined;
+  readonly laggards: readonly Laggard[];
+}
+
+export function createNodeWatchState(): NodeWatchState {
+  return { parts: new Map() };
+}
+
+/** Time on another machine's clock as it may be on this one's. */
+export function withClockMargin(ms: number): number {
+  return ms * CLOCK_MARGIN;
+}
+
+/**
+ * A poll was answered and obeyed. `obeyed` is how far this server itself has obeyed that database; its own row says less and
+ * is left out.
+ */
+export function sawPart(
+  state: NodeWatchState,
+  part: StorePart,
+  own: { readonly id: string; readonly obeyed: bigint },
+  times: { readonly sentAt: number; readonly now: number },
+): void {
+  const watched = partOf(state, part.name, part.incarnation);
+  const { sentAt, now } = times;
+  note(watched.known, part.revision, now);
+  if (part.nodes === undefined) return;
+  const before = new Map(watched.nodes);
+  watched.nodes.clear();
+  watched.askedAt = sentAt;
+  let least = own.obeyed < part.revision ? own.obeyed : part.revision;
+  for (const row of part.nodes) {
+    if (row.id === own.id) continue;
+    const node = seen(before.get(row.id), row, times);
+    watched.nodes.set(row.id, node);
+    if (node.isStopped) continue;
+    const obeyed = obeyedIn(row, part.incarnation);
+    if (obeyed < least) least = obeyed;
+  }
+  note(watched.obeyed, least, now);
+}
+
+/** A row of the store showed a change that no poll has shown yet. */
+export function noteRevision(
+  state: NodeWatchState,
+  part: string,
+  revision: bigint,
+  now: number,
+): void {
+  const watched = state.parts.get(part);
+  if (watched !== undefined) note(watched.known, revision, now);
+}
+
+/** By when all servers have obeyed a revision of a database, or stopped. */
+export function obedienceOf(
+  state: NodeWatchState,
+  part: string,
+  revision: bigint,
+  own: { readonly maxOfflineMs: number | undefined },
+): Obedience {
+  const watched = state.parts.get(part);
+  if (watched === undefined) return { at: undefined, laggards: [] };
+  const knownAt = timeOf(watched.known, revision);
+  const confirmedAt = timeOf(watched.obeyed, revision);
+  if (knownAt === undefined) return { at: undefined, laggards: [] };
+  const latest = longest([own, ...[...watched.nodes.values()].map(({ row }) => row)]);
+  // Rows that appeared since are not known yet.
+  const boundAt =
+    watched.askedAt < knownAt || latest === undefined
+      ? undefined
+      : knownAt + withClockMargin(latest);
+  if (confirmedAt !== undefined) {
+    return { at: Math.min(confirmedAt, boundAt ?? Infinity), laggards: [] };
+  }
+  const laggards = [...watched.nodes.values()]
+    .filter(({ row, isStopped }) => !isStopped && obeyedIn(row, watched.incarnation) < revision)
+    .map(({ row, seenAt }): Laggard => {
+      const { maxOfflineMs } = row;
+      // Invariant 3.
+      const stopsAt =
+        maxOfflineMs === undefined ? undefined : knownAt + withClockMargin(maxOfflineMs);
+      return { part, row, seenAt, stopsAt };
+    });
+  return { at: boundAt, laggards };
+}
+
+/** By when all servers have heard of whatever a database had seen changed when `moment` came, or stopped. */
+export function obedienceSince(
+  state: NodeWatchState,
+  part: string,
+  moment: number,
+  own: { readonly maxOfflineMs: number | undefined },
+): Obedience {
+  const watched = state.parts.get(part);
+  if (watched === undefined || watched.askedAt < moment) return { at: undefined, laggards: [] };
+  const after = watched.known.find(({ at }) => at >= moment) ?? watched.known.at(-1);
+  return obedienceOf(state, part, after?.revision ?? 0n, own);
+}
+
+/** Rows of servers that have stopped, which can be removed. */
+export function stoppedNodes(
+  state: NodeWatchState,
+): readonly { readonly part: string; readonly row: NodeRow }[] {
+  return [...state.parts].flatMap(([part, { nodes }]) =>
+    [...nodes.values()].filter(({ isStopped }) => isStopped).map(({ row }) => ({ part, row })),
+  );
+}
+
+/** All rows as they were seen last. */
+export function watchedNodes(
+  state: NodeWatchState,
+): readonly { readonly part: string; readonly row: NodeRow; readonly seenAt: number }[] {
+  return [...state.parts].flatMap(([part, { nodes }]) =>
+    [...nodes.values()].map(({ row, seenAt }) => ({ part, row, seenAt })),
+  );
+}
+
+function partOf(state: NodeWatchState, name: string, incarnation: string): WatchedPart {
+  const known = state.parts.get(name);
+  if (known?.incarnation === incarnation) return known;
+  // Revisions of another history mean nothing here; the rows go on, and how long each has been silent.
+  const nodes = known?.nodes ?? new Map<string, WatchedNode>();
+  const fresh = { incarnation, askedAt: -Infinity, nodes, known: [], obeyed: [] };
+  state.parts.set(name, fresh);
+  return fresh;
+}
+
+/** Invariant 2. */
+function seen(
+  before: WatchedNode | undefined,
+  row: NodeRow,
+  { sentAt, now }: { readonly sentAt: number; readonly now: number },
+): WatchedNode {
+  if (before?.row.renewals !== row.renewals) return { row, seenAt: now, isStopped: false };
+  const { maxOfflineMs } = row;
+  const isStopped =
+    maxOfflineMs !== undefined && sentAt - before.seenAt >= withClockMargin(maxOfflineMs);
+  return { row, seenAt: before.seenAt, isStopped };
+}
+
+function obeyedIn(row: NodeRow, incarnation: string): bigint {
+  return row.incarnation === incarnation ? row.obeyed : 0n;
+}
+
+function note(timeline: Timeline, revision: bigint, at: number): void {
+  const last = timeline.at(-1);
+  if (last !== undefined && revision <= last.revision) return;
+  timeline.push({ at, revision });
+  if (timeline.length > MAX_ENTRIES) timeline.shift();
+}
+
+/** Since when something is so of a revision; undefined: it is not yet. */
+function timeOf(timeline: Timeline, revision: bigint): number | undefined {
+  return timeline.find((entry) => entry.revision >= revision)?.at;
+}
+
+function longest(
+  nodes: readonly { readonly maxOfflineMs: number | undefined }[],
+): number | undefined {
+  let most = 0;
+  for (const { maxOfflineMs } of nodes) {
+    if (maxOfflineMs === undefined) return undefined;
+    most = Math.max(most, maxOfflineMs);
+  }
+  return most;
+}

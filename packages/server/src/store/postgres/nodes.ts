@@ -1,0 +1,80 @@
+import { lostNodes, MAX_NODES, type NodeRowKey } from "@idmint/core";
+import { NODE_COLUMNS, renewedColumns, valuesOfNode } from "../shared/node-row.ts";
+import type { Connections, Session } from "./connections.ts";
+
+const COLUMNS = NODE_COLUMNS.join(", ");
+
+/**
+ * SQL: the common table expression `renewal`, which writes the server's row and answers one row if it did. `places` are the
+ * parameters of its columns, the first of them null where there is nothing to renew.
+ *
+ * It is durable on this server only, without waiting for a standby: after a fail-over the store is accepted first, and
+ * `accept` reckons with servers whose rows were lost.
+ */
+export function renewalOf(places: readonly string[]): string {
+  const [id = ""] = places;
+  return `commit_level AS MATERIALIZED (
+  SELECT set_config('synchronous_commit', CASE
+    WHEN current_setting('synchronous_commit') = 'off' THEN 'off' ELSE 'local' END, true) AS level
+), renewal AS (
+  INSERT INTO idmint.node AS n (${COLUMNS})
+  SELECT ${places.join(", ")} FROM proof AS p CROSS JOIN commit_level AS c
+  WHERE ${id} IS NOT NULL AND p.fenced = '' AND c.level <> '' AND ((SELECT count(*) FROM idmint.node) < ${MAX_NODES}
+    OR EXISTS (SELECT FROM idmint.node AS o WHERE o.id = ${id}))
+  ON CONFLICT (id) DO UPDATE SET ${renewedColumns("n", "greatest")}
+  RETURNING n.id
+)`;
+}
+
+/** SQL types of the columns, in their order. */
+export const NODE_TYPES: readonly string[] = [
+  "text",
+  "text",
+  "text",
+  "text",
+  "text",
+  "bigint",
+  "bigint",
+  "bigint",
+  "text",
+  "bigint",
+];
+
+/** SQL: all rows as one JSON array; 64-bit integers as text. */
+export const NODES_AS_JSON: string = `(SELECT coalesce(json_agg(json_build_object(${NODE_COLUMNS.map(
+  (column, at) => `'${column}', o.${column}${NODE_TYPES[at] === "bigint" ? "::text" : ""}`,
+).join(", ")})), '[]') FROM idmint.node AS o)`;
+
+const FORGET = `DELETE FROM idmint.node AS n USING unnest($1::text[], $2::bigint[]) AS k (id, renewals)
+  WHERE n.id = k.id AND n.renewals = coalesce(k.renewals, n.renewals) RETURNING n.id`;
+
+export async function forgetNodes(
+  connections: Connections,
+  keys: readonly NodeRowKey[],
+): Promise<number> {
+  const values = [
+    keys.map(({ id }) => id),
+    keys.map(({ renewals }) => (renewals === undefined ? null : String(renewals))),
+  ];
+  const rows = await connections.run((session) => session.query({ text: FORGET, values }));
+  return rows.length;
+}
+
+const LONGEST = `SELECT coalesce(max(max_offline_ms), 0)::text AS longest,
+  coalesce(bool_or(max_offline_ms IS NULL), false) AS is_endless FROM idmint.node`;
+const ADD = `INSERT INTO idmint.node (${COLUMNS}) VALUES (${NODE_COLUMNS.map((_, at) => `$${at + 1}`).join(", ")})
+  ON CONFLICT (id) DO NOTHING`;
+
+/** See lostNodes. */
+export async function addLostNodes(
+  session: Session,
+  incarnation: string,
+  maxOfflineMs: number | null,
+): Promise<void> {
+  const [known] = await session.query<{ longest: string; is_endless: boolean }>({ text: LONGEST });
+  const isEndless = maxOfflineMs === null || known?.is_endless === true;
+  const longest = Math.max(maxOfflineMs ?? 0, Number(known?.longest ?? 0));
+  const row = lostNodes(incarnation, isEndless ? undefined : longest);
+  const values = valuesOfNode(row).map((value) => (value === null ? null : String(value)));
+  await session.query({ text: ADD, values });
+}

@@ -1,0 +1,83 @@
+import type { NodeRenewal, NodeRow } from "@idmint/core";
+
+/** 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
+type Int = bigint | string;
+
+/** A row of the table `node`; the same columns in every backend. */
+export interface NodeTableRow {
+  readonly id: string;
+  readonly instance: string;
+  readonly address: string;
+  readonly version: string;
+  readonly zone: string;
+  readonly started_at_ms: Int;
+  readonly max_offline_ms: Int | null;
+  readonly renewals: Int;
+  readonly incarnation: string;
+  readonly obeyed: Int;
+}
+
+/** The columns of NodeTableRow, in the order of `valuesOfRenewal`. */
+export const NODE_COLUMNS: readonly (keyof NodeTableRow)[] = [
+  "id",
+  "instance",
+  "address",
+  "version",
+  "zone",
+  "started_at_ms",
+  "max_offline_ms",
+  "renewals",
+  "incarnation",
+  "obeyed",
+];
+
+export function nodeFromRow(row: NodeTableRow): NodeRow {
+  const { id, instance, address, version, zone, incarnation } = row;
+  return {
+    id,
+    instance,
+    address,
+    version,
+    zone,
+    startedAtMs: Number(row.started_at_ms),
+    maxOfflineMs: row.max_offline_ms === null ? undefined : Number(row.max_offline_ms),
+    renewals: BigInt(row.renewals),
+    incarnation,
+    obeyed: BigInt(row.obeyed),
+  };
+}
+
+export function valuesOfNode(row: NodeRow): (string | bigint | null)[] {
+  const { id, instance, address, version, zone, startedAtMs, maxOfflineMs } = row;
+  return [
+    id,
+    instance,
+    address,
+    version,
+    zone,
+    BigInt(Math.round(startedAtMs)),
+    maxOfflineMs === undefined ? null : BigInt(maxOfflineMs),
+    row.renewals,
+    row.incarnation,
+    row.obeyed,
+  ];
+}
+
+export function valuesOfRenewal(renewal: NodeRenewal): (string | bigint | null)[] {
+  const { node, count, incarnation, obeyed } = renewal;
+  return valuesOfNode({ ...node, renewals: count, incarnation, obeyed });
+}
+
+/**
+ * SQL: what a renewal makes of the row that is there (`table`).
+ *
+ * INVARIANT: what the row says of obedience is never more than was so when some renewal was sent. A renewal that is carried
+ * out late, after a later one, lowers nothing within its history; one of another history says nothing of this one.
+ */
+export function renewedColumns(table: string, greatest: string): string {
+  return `instance = excluded.instance, address = excluded.address, version = excluded.version,
+    zone = excluded.zone, started_at_ms = excluded.started_at_ms, max_offline_ms = excluded.max_offline_ms,
+    renewals = ${greatest}(${table}.renewals + 1, excluded.renewals), incarnation = excluded.incarnation,
+    obeyed = CASE WHEN ${table}.incarnation = excluded.incarnation
+      THEN ${greatest}(${table}.obeyed, excluded.obeyed) ELSE excluded.obeyed END`;
+}

@@ -1,0 +1,75 @@
+import {
+  IdmintError,
+  lostNodes,
+  MAX_NODES,
+  type NodeRenewal,
+  type NodeRow,
+  type NodeRowKey,
+} from "@idmint/core";
+import {
+  NODE_COLUMNS,
+  nodeFromRow,
+  type NodeTableRow,
+  renewedColumns,
+  valuesOfNode,
+  valuesOfRenewal,
+} from "../shared/node-row.ts";
+import { type Database, monotonicMs, type Transaction } from "./database.ts";
+
+const COLUMNS = NODE_COLUMNS.join(", ");
+const PLACES = NODE_COLUMNS.map((_, index) => `?${index + 1}`).join(", ");
+const RENEW = `INSERT INTO node (${COLUMNS}) SELECT ${PLACES}
+  WHERE (SELECT count(*) FROM node) < ${MAX_NODES} OR EXISTS (SELECT 1 FROM node WHERE id = ?1)
+  ON CONFLICT (id) DO UPDATE SET ${renewedColumns("node", "max")}`;
+const ADD = `INSERT OR REPLACE INTO node (${COLUMNS}) VALUES (${PLACES})`;
+const READ = `SELECT ${COLUMNS} FROM node LIMIT ${MAX_NODES + 1}`;
+const FORGET = "DELETE FROM node WHERE id = ? AND renewals = coalesce(?, renewals)";
+const LONGEST =
+  "SELECT max(max_offline_ms) AS longest, count(*) - count(max_offline_ms) AS endless FROM node";
+
+/** How long a renewal waits for the lock of another process; the poll that it comes with does not need it. */
+const RENEWAL_WAIT_MS = 300;
+
+/** Writes the row of a server. False: it could not be written, or there are as many rows as may be. */
+export function renew(database: Database, renewal: NodeRenewal, deadlineMs: number): boolean {
+  const waitUntilMs = Math.min(deadlineMs, monotonicMs() + RENEWAL_WAIT_MS);
+  try {
+    return database.write(
+      waitUntilMs,
+      (transaction) => transaction.run(RENEW, ...valuesOfRenewal(renewal)) === 1,
+    );
+  } catch (error) {
+    // Reading goes on where writing does not: a full disk, say. The server learns that its row was not renewed.
+    if (error instanceof IdmintError) return false;
+    throw error;
+  }
+}
+
+export function readNodes(transaction: Transaction): readonly NodeRow[] {
+  return transaction.all(READ).map((row) => nodeFromRow(row as unknown as NodeTableRow));
+}
+
+export function forgetNodes(
+  database: Database,
+  keys: readonly NodeRowKey[],
+  deadlineMs: number,
+): number {
+  return database.write(deadlineMs, (transaction) => {
+    let forgotten = 0;
+    for (const { id, renewals } of keys) forgotten += transaction.run(FORGET, id, renewals ?? null);
+    return forgotten;
+  });
+}
+
+/** See lostNodes. */
+export function addLostNodes(
+  transaction: Transaction,
+  incarnation: string,
+  maxOfflineMs: number | null,
+): void {
+  const known = transaction.get(LONGEST);
+  const isEndless = maxOfflineMs === null || (known?.["endless"] as bigint) > 0n;
+  const longest = Math.max(maxOfflineMs ?? 0, Number(known?.["longest"] ?? 0n));
+  const row = lostNodes(incarnation, isEndless ? undefined : longest);
+  transaction.run(ADD, ...valuesOfNode(row));
+}

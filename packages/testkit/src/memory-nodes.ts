@@ -1,0 +1,34 @@
+import { lostNodes, MAX_NODES, type NodeRenewal, type NodeRowKey } from "@idmint/core";
+import type { MemoryDatabase } from "./memory-database.ts";
+
+/** False when there are as many rows as may be. */
+export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {
+  const { node, count, incarnation, obeyed } = renewal;
+  const old = nodes.get(node.id);
+  if (old === undefined && nodes.size >= MAX_NODES) return false;
+  const next = old === undefined || old.renewals < count ? count : old.renewals + 1n;
+  const isLate = old?.incarnation === incarnation && old.obeyed > obeyed;
+  const most = isLate ? old.obeyed : obeyed;
+  nodes.set(node.id, { ...node, renewals: next, incarnation, obeyed: most });
+  return true;
+}
+
+export function forgetNodes({ nodes }: MemoryDatabase, keys: readonly NodeRowKey[]): number {
+  let forgotten = 0;
+  for (const { id, renewals } of keys) {
+    const row = nodes.get(id);
+    if (row === undefined || (renewals !== undefined && row.renewals !== renewals)) continue;
+    nodes.delete(id);
+    forgotten++;
+  }
+  return forgotten;
+}
+
+export function addLostNodes(database: MemoryDatabase, maxOfflineMs: number | null): void {
+  let longest = maxOfflineMs ?? undefined;
+  for (const { maxOfflineMs: its } of database.nodes.values()) {
+    longest = longest === undefined || its === undefined ? undefined : Math.max(longest, its);
+  }
+  const row = lostNodes(database.incarnation, longest);
+  database.nodes.set(row.id, row);
+}

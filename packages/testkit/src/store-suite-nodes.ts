@@ -1,0 +1,147 @@
+import type { NodeInfo, NodeRenewal, NodeRow, Store, StoreChanges } from "@idmint/core";
+import { expect } from "vitest";
+import { NO_CHECK, settingsOf, type Suite } from "./store-suite-support.ts";
+
+/** What a server says of itself, defaults filled in. */
+export function nodeOf(id: string, more: Partial<NodeInfo> = {}): NodeInfo {
+  return {
+    id,
+    instance: `instance-of-${id}`,
+    address: "10.0.0.1:7600",
+    version: "1.2.3",
+    zone: "z",
+    startedAtMs: 1_750_000_000_000,
+    maxOfflineMs: 1_000,
+    ...more,
+  };
+}
+
+/** A renewal of that server, defaults filled in. */
+export function renewalOf(id: string, more: Partial<NodeRenewal> = {}): NodeRenewal {
+  return { node: nodeOf(id), count: 1n, incarnation: "", obeyed: 0n, ...more };
+}
+
+async function renewed(store: Store, renewal: NodeRenewal): Promise<StoreChanges> {
+  const answer = await store.changes({ since: 0n, watched: [], limit: 100, renewal, nodes: true });
+  expect(answer.parts.map(({ isRenewed }) => isRenewed)).toEqual(answer.parts.map(() => true));
+  return answer;
+}
+
+/** The rows of all databases, which are the same in each unless said otherwise. */
+async function rowsOf(store: Store): Promise<readonly NodeRow[]> {
+  const { parts } = await store.changes({ since: 0n, watched: [], limit: 1, nodes: true });
+  const [first, ...others] = parts.map(({ nodes }) =>
+    (nodes ?? []).toSorted((a, b) => (a.instance < b.instance ? -1 : 1)),
+  );
+  for (const other of others) {
+    expect(other.map(({ instance }) => instance)).toEqual(first?.map(({ instance }) => instance));
+  }
+  return first ?? [];
+}
+
+export function nodeCases(suite: Suite): void {
+  suite(
+    "a renewal makes a server's row, which others see with what it says",
+    async (store, open) => {
+      const other = await open();
+      await other.createTag(settingsOf("t"));
+      const node = nodeOf("n1", { maxOfflineMs: undefined, zone: "" });
+      await renewed(store, renewalOf("n1", { node }));
+      const [row, ...rest] = await rowsOf(other);
+      expect(rest).toEqual([]);
+      expect(row).toEqual({ ...node, renewals: 1n, incarnation: "", obeyed: 0n });
+    },
+  );
+
+  suite("a poll without a renewal writes no row, and answers none unasked", async (store) => {
+    const { parts } = await store.changes({ since: 0n, watched: [], limit: 1 });
+    expect(parts.length).toBeGreaterThan(0);
+    for (const part of parts) {
+      expect(part).toMatchObject({ isRenewed: false });
+      expect(part.nodes).toBe(undefined);
+    }
+    expect(await rowsOf(store)).toEqual([]);
+  });
+
+  suite("each renewal moves the row's number, also one that is carried out late", async (store) => {
+    const numbers: bigint[] = [];
+    for (const count of [7n, 8n, 3n]) {
+      await renewed(store, renewalOf("n1", { count }));
+      numbers.push((await rowsOf(store))[0]?.renewals ?? 0n);
+    }
+    expect(numbers).toEqual([7n, 8n, 9n]);
+  });
+
+  suite("what a row says was obeyed never falls within a history", async (store) => {
+    await store.createTag(settingsOf("a"));
+    const first = await renewed(store, renewalOf("n1"));
+    const { incarnation, revision } = first;
+    await store.setTagState("a", "PAUSED", NO_CHECK);
+    const second = await renewed(
+      store,
+      renewalOf("n1", { count: 2n, incarnation, obeyed: revision }),
+    );
+    const later = { incarnation, obeyed: second.revision };
+    await renewed(store, renewalOf("n1", { count: 3n, ...later }));
+    const [before] = await rowsOf(store);
+    await renewed(store, renewalOf("n1", { count: 2n, incarnation, obeyed: revision }));
+    const [after] = await rowsOf(store);
+    expect(before?.obeyed).toBeGreaterThan(0n);
+    expect(after?.obeyed).toBe(before?.obeyed);
+    expect(after?.incarnation).toBe(before?.incarnation);
+    // Of another history nothing is carried over.
+    await renewed(store, renewalOf("n1", { count: 4n }));
+    expect((await rowsOf(store))[0]).toMatchObject({ incarnation: "", obeyed: 0n });
+  });
+
+  suite("a row is forgotten under its number only, or whatever it is", async (store) => {
+    const { parts } = await renewed(store, renewalOf("n1", { count: 5n }));
+    await renewed(store, renewalOf("n2"));
+    const keys = (id: string, renewals: bigint | undefined) =>
+      parts.map(({ name: part }) => ({ part, id, renewals }));
+    expect(await store.forgetNodes(keys("n1", 4n))).toBe(0);
+    expect(await store.forgetNodes(keys("n0", undefined))).toBe(0);
+    expect((await rowsOf(store)).map(({ id }) => id)).toEqual(["n1", "n2"]);
+    expect(await store.forgetNodes(keys("n1", 5n))).toBe(parts.length);
+    expect(await store.forgetNodes(keys("n2", undefined))).toBe(parts.length);
+    expect(await rowsOf(store)).toEqual([]);
+    // Who was forgotten and renews again has a number that it never had.
+    await renewed(store, renewalOf("n1", { count: 6n }));
+    expect((await rowsOf(store))[0]?.renewals).toBe(6n);
+  });
+
+  suite("an accept leaves a row for the servers whose rows may be lost", async (store) => {
+    await renewed(store, renewalOf("n1", { node: nodeOf("n1", { maxOfflineMs: 5_000_000 }) }));
+    await store.accept(1n, 3_000);
+    const lost = (await rowsOf(store)).filter(({ id }) => id !== "n1");
+    expect(lost).toHaveLength(1);
+    expect(lost[0]).toMatchObject({ maxOfflineMs: 5_000_000, obeyed: 0n, incarnation: "" });
+    await store.accept(1n, null);
+    const all = await rowsOf(store);
+    expect(all).toHaveLength(3);
+    expect(all.filter(({ maxOfflineMs }) => maxOfflineMs === undefined)).toHaveLength(1);
+  });
+
+  suite("a row remembers for how long callers were allowed to hold ids", async (store) => {
+    const { kind, order, ceiling } = settingsOf("t", { maxAgeMs: 600_000 });
+    await store.createTag({ ...settingsOf("t"), kind });
+    const withAge = async (maxAgeMs: number, isEarlierOver = false) => {
+      const next = { ...settingsOf("t", { maxAgeMs }).kind };
+      const settings = { kind: next, order, ceiling };
+      return store.updateTag("t", { settings, onlyIfUnissued: false, isEarlierOver }, NO_CHECK);
+    };
+    const lowered = await withAge(5_000);
+    expect(lowered.earlier).toEqual({ memoryMs: 600_000, revision: lowered.revision });
+    const again = await withAge(1_000);
+    expect(again.earlier).toEqual({ memoryMs: 600_000, revision: again.revision });
+    expect((await store.getTags(["t"]))[0]?.earlier).toEqual(again.earlier);
+    const raised = await withAge(2_000);
+    expect(raised.earlier).toEqual(again.earlier);
+    const over = await withAge(1_500, true);
+    expect(over.earlier).toEqual({ memoryMs: 2_000, revision: over.revision });
+    expect((await withAge(600_000)).earlier).toBe(undefined);
+    await store.setTagState("t", "DELETED", NO_CHECK);
+    const made = await store.createTag(settingsOf("t", { maxAgeMs: 1_000 }));
+    expect(made.earlier).toEqual({ memoryMs: 600_000, revision: made.revision });
+  });
+}
