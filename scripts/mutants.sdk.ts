@@ -2,6 +2,10 @@ import type { Mutant } from "./mutant.ts";
 
 const segment = "packages/core/src/segment";
 const buffer = ["packages/core/test/buffer.test.ts"];
+const answers = "packages/client/src/answers.ts";
+const repeats = ["packages/client/test/repeats.test.ts"];
+const seenRanges = `${segment}/seen-ranges.ts`;
+const ranges = ["packages/core/test/seen-ranges.model.test.ts"];
 
 /** Faults of what the SDK believes, and of how long it keeps it. */
 export const sdkMutants: readonly Mutant[] = [
@@ -49,6 +53,78 @@ export const sdkMutants: readonly Mutant[] = [
     file: `${segment}/buffer-state.ts`,
     find: `const isExpired = now >= expiresAt;`,
     replace: `const isExpired = false;`,
+    tests: buffer,
+  },
+  {
+    name: "sdk: a direct answer that expired on its way is used",
+    file: `${segment}/buffer.ts`,
+    find: `if (isExpired) throw`,
+    replace: `if (isExpired && this.#directCalls < 0) throw`,
+    tests: buffer,
+  },
+  {
+    name: "sdk: segments of one answer may overlap, and come again",
+    file: answers,
+    find: `id ??= this.#seen.admit(segments);`,
+    replace: ``,
+    tests: repeats,
+  },
+  {
+    name: "sdk: segments of one answer may be in any order",
+    file: answers,
+    find: `base >= before.base) continue;`,
+    replace: `base >= 0n) continue;`,
+    tests: repeats,
+  },
+  {
+    name: "sdk: ids that servers mint one by one are believed",
+    file: "packages/client/src/uncached.ts",
+    find: `    else this.#answers.assertNew(segments, server);
+`,
+    replace: ``,
+    tests: repeats,
+  },
+  {
+    name: "sdk: what is held stays after an answer that is not to be believed",
+    file: `${segment}/buffer-state.ts`,
+    find: `  "SEGMENT_INVALID",
+`,
+    replace: ``,
+    tests: repeats,
+  },
+  {
+    name: "sdk: what is held and no longer remembered may come again",
+    file: answers,
+    find: `for (const segment of segments) id ??= this.#heldIdOf(segment);`,
+    replace: ``,
+    tests: repeats,
+  },
+  {
+    name: "sdk: ids of long ago are forgotten too soon",
+    file: seenRanges,
+    find: `seenAt > oldest || (`,
+    replace: `seenAt > oldest + 1 || (`,
+    tests: ranges,
+  },
+  {
+    name: "sdk: a range that grows at its start is remembered without what it grew by",
+    file: seenRanges,
+    find: `after.first = range.first;`,
+    replace: `after.first = range.last;`,
+    tests: ranges,
+  },
+  {
+    name: "sdk: segments that interleave are never compared",
+    file: seenRanges,
+    find: `if (apart % divisor !== 0n) return undefined;`,
+    replace: `return undefined;`,
+    tests: ranges,
+  },
+  {
+    name: "core: ids that were put back break the order of an answer",
+    file: `${segment}/cursor.ts`,
+    find: `return isAscending(taken) ? taken : taken.toSorted((a, b) => (a.base < b.base ? -1 : 1));`,
+    replace: `return taken;`,
     tests: buffer,
   },
 ];

@@ -7,10 +7,7 @@ import {
   invalidField,
   MAX_SAFE_ID,
   MAX_SEGMENT_COUNT,
-  type Segment,
-  segmentOf,
 } from "@idmint/core";
-import type { Segment as WireSegment } from "@idmint/proto";
 import type { CallOptions } from "./api.ts";
 import { MAX_DEADLINE_MS } from "./options.ts";
 
@@ -57,19 +54,4 @@ export function numberOf(tag: string, id: bigint): number {
   if (id <= MAX_SAFE_ID) return Number(id);
   const text = `id ${id} of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
   throw new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag, id: String(id) } });
-}
-
-/** The segments of an answer, checked. Throws INTERNAL for a malformed one: no guess is made at what was meant. */
-export function segmentsOfAnswer(
-  tag: string,
-  segments: readonly WireSegment[],
-): readonly Segment[] {
-  try {
-    return segments.map(({ base, count, increment }) => segmentOf(base, count, increment));
-  } catch (cause) {
-    throw new IdmintError("INTERNAL", "the server answered a malformed segment", {
-      metadata: { tag },
-      cause,
-    });
-  }
 }

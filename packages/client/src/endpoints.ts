@@ -59,6 +59,10 @@ export class Endpoints {
     return rendezvousOrder(this.#addresses, tag);
   }
 
+  addressOf(endpoint: number): string {
+    return this.#addresses[endpoint] ?? "";
+  }
+
   /** Asks for a segment; see `#ask`. */
   allocate<T>(
     preference: readonly number[],
@@ -164,7 +168,7 @@ export class Endpoints {
     const retryAfterMs = error.retryAfterMs ?? 0;
     this.#note({ type: "failed", endpoint, nowMs, jitter, retryAfterMs });
     const coolDownMs = (this.#state[endpoint]?.retryAtMs ?? nowMs) - nowMs;
-    const address = this.#addresses[endpoint] ?? "";
+    const address = this.addressOf(endpoint);
     this.#ports.emit({ type: "endpoint-failed", address, error, coolDownMs });
   }
 
@@ -182,7 +186,7 @@ export class Endpoints {
     if (before !== "well" && after === "well") {
       this.#ports.emit({
         type: "endpoint-well",
-        address: this.#addresses[event.endpoint] ?? "",
+        address: this.addressOf(event.endpoint),
       });
     }
   }

@@ -14,8 +14,9 @@ import {
   type Unused,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
+import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
-import { assertCount, callOf, numberOf, segmentsOfAnswer, StandardCall } from "./calls.ts";
+import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Answered, Endpoints } from "./endpoints.ts";
 import { millisecondsOf } from "./errors.ts";
 import type { IdClientEvent } from "./events.ts";
@@ -81,6 +82,7 @@ export class BufferedTag implements IdTag {
   readonly name: string;
   readonly #context: TagContext;
   readonly #buffer: SegmentBuffer<Receipt>;
+  readonly #answers: AnswerCheck;
   readonly #preference: readonly number[];
   readonly #standardCall: Call;
   #ordered = true;
@@ -107,6 +109,7 @@ export class BufferedTag implements IdTag {
     };
     const options = { ...context.buffer, ordered: this.#ordered };
     this.#buffer = new SegmentBuffer(name, options, { ...context.ports, load });
+    this.#answers = new AnswerCheck(name, (segment) => this.#buffer.heldIdOf(segment));
     markAsUncloneable(this);
   }
 
@@ -362,7 +365,10 @@ export class BufferedTag implements IdTag {
     const maxAgeMs = Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity);
     if (ageMs >= maxAgeMs)
       throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
-    const segments = segmentsOfAnswer(this.name, answer.segments);
+    const server = this.#context.endpoints.addressOf(endpoint);
+    const segments = segmentsOf(answer.segments, { tag: this.name, server });
+    this.#answers.assertAscending(segments, server);
+    this.#answers.assertNew(segments, server);
     this.#learn(answer);
     const expiresAt = sentAtMs + maxAgeMs;
     return { segments, epoch, receipt: { releaseToken, endpoint }, expiresAt };

@@ -14,7 +14,7 @@ import {
   tooManyWaiters,
 } from "@idmint/core";
 import type { GenerateIdsResponse } from "@idmint/proto";
-import { segmentsOfAnswer } from "./calls.ts";
+import { AnswerCheck, invalidAnswer, segmentsOf } from "./answers.ts";
 import type { Answered } from "./endpoints.ts";
 import type { TagContext } from "./tag.ts";
 
@@ -81,7 +81,8 @@ interface Mark {
  *    the call was made, hence after every id that had been answered by then: whichever server answers, and on however
  *    many tries.
  * 2. Of a sequence, an answer is used only if it is beyond the last one: of a later period, or of the same one with
- *    larger ids. Servers promise it; this holds it against a Redis or a store that went back unnoticed.
+ *    larger ids. Servers promise it; this holds it against a Redis or a store that went back unnoticed. Of other kinds,
+ *    an answer is used only if none of its ids came in before.
  * 3. No answer of an older epoch is used, and none of a newer one: between the two the tag may have become another one,
  *    so its kind is asked for first.
  */
@@ -97,6 +98,7 @@ export class UncachedIds {
   readonly #preference: readonly number[];
   readonly #onDoubt: () => void;
   readonly #commits: GroupCommit<Trip>;
+  readonly #answers: AnswerCheck;
   /** Highest epoch seen. */
   #epoch = 0n;
   /** Whether the tag is known to be of this kind in that epoch. */
@@ -119,6 +121,7 @@ export class UncachedIds {
     this.#context = context;
     this.#preference = preference;
     this.#onDoubt = onDoubt;
+    this.#answers = new AnswerCheck(tag);
     this.#usedAtMs = context.clock.now();
     const { maxWaiters } = context.buffer;
     const { clock, timers, onEvent } = context.ports;
@@ -254,14 +257,15 @@ export class UncachedIds {
   }
 
   /** An answer as a trip. Throws a retryable error for one that may not be used; another server may know better. */
-  #accept({ answer }: Answered<GenerateIdsResponse>, count: number): Trip {
+  #accept({ answer, endpoint }: Answered<GenerateIdsResponse>, count: number): Trip {
     const { epoch, period: name, periodEndTime } = answer;
     const { texts } = answer;
-    const segments = segmentsOfAnswer(this.#tag, answer.segments);
+    const server = this.#context.endpoints.addressOf(endpoint);
+    const origin = { tag: this.#tag, server };
+    const segments = segmentsOf(answer.segments, origin);
     const answered = this.#isText ? texts.length : countOf(segments);
     if (answered !== count) {
-      const text = `the server answered ${answered} ids for ${count}`;
-      throw new IdmintError("INTERNAL", text, { metadata: { tag: this.#tag } });
+      throw invalidAnswer(origin, `answered ${answered} ids of tag "${this.#tag}" for ${count}`);
     }
     // Invariant 3.
     if (epoch < this.#epoch) {
@@ -273,6 +277,7 @@ export class UncachedIds {
     }
     const endsAtMs = periodEndTime?.getTime() ?? 0;
     if (this.isStrict) this.#advance(segments, { epoch, endsAtMs, count });
+    else this.#answers.assertNew(segments, server);
     this.#epoch = epoch;
     this.#isCertain = true;
     this.hasPeriods = name !== "";

@@ -243,7 +243,7 @@ test("ids are issued from memory while the server is away, and fetched again whe
 });
 
 test("errors name the field, and carry the server's details", async () => {
-  const { store, server, client } = await oneServer({ deadlineMs: 100 });
+  const { store, server, client } = await oneServer();
   store.add("orders");
   const { IdmintError } = await import("../src/index.ts");
   server.verdict = () => ({

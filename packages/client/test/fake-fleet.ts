@@ -11,6 +11,8 @@ import { CODE_OF_REASON, IdmintError } from "@idmint/core";
 import {
   type AllocateSegmentRequest,
   type AllocateSegmentResponse,
+  type GenerateIdsRequest,
+  type GenerateIdsResponse,
   type IdServiceServer,
   IdServiceService,
   Order,
@@ -83,9 +85,13 @@ export class FakeServer {
   /** What to do with an allocation instead of answering it at once. */
   verdict: (request: AllocateSegmentRequest) => Verdict = () => undefined;
   releaseVerdict: () => Verdict = () => undefined;
-  /** Answers under this epoch, as a server that has not polled yet. */
+  /** Makes a bad answer of a good one. */
+  spoil: (answer: AllocateSegmentResponse) => AllocateSegmentResponse = (answer) => answer;
+  /** Answers GenerateIds; undefined: as one that has no such method. */
+  generate: ((request: GenerateIdsRequest) => GenerateIdsResponse) | undefined;
   /** Most ids it hands out in one answer. */
   maxCount = 10_000_000;
+  /** Answers under this epoch, as a server that has not polled yet. */
   staleEpoch: bigint | undefined;
   serving = true;
   readonly #blocks = new Map<string, { next: bigint; to: bigint; epoch: bigint }>();
@@ -123,7 +129,10 @@ export class FakeServer {
   #ids(): IdServiceServer {
     return {
       generateId: notHere,
-      generateIds: notHere,
+      generateIds: (call, done) => {
+        if (this.generate === undefined) notHere(call, done);
+        else done(null, this.generate(call.request));
+      },
       streamIds: (call) => {
         call.destroy(new Error("not here"));
       },
@@ -155,7 +164,7 @@ export class FakeServer {
     const verdict = this.verdict(call.request);
     const answer = (): void => {
       try {
-        done(null, this.allocate(call.request));
+        done(null, this.spoil(this.allocate(call.request)));
       } catch (error) {
         done(serviceError(IdmintError.from(error)));
       }

@@ -152,7 +152,7 @@ test("a malformed answer is refused as a whole", async () => {
     const refused = reasonOf(tag.next());
     await settle();
     world.transport.pending.shift()!.answer({ ...answerOf(1n, 1), segments: [segment] });
-    expect(await refused).toBe("INTERNAL");
+    expect(await refused).toBe("SEGMENT_INVALID");
   }
 });
 

@@ -115,7 +115,7 @@ test("an answer of the wrong size, or malformed, is used by nobody", async () =>
     const world = await worldOf("sequence");
     const call = reasonOf(world.client.tag("t").next());
     (await onlyOne(world)).answer({ ...idsFrom(2n, 1), segments });
-    expect(await call).toBe("INTERNAL");
+    expect(await call).toBe("SEGMENT_INVALID");
   }
 });
 

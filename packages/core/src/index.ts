@@ -105,8 +105,16 @@ export {
 } from "./redis-snowflake/layout.ts";
 export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis-snowflake/reservation.ts";
 export { BACKOFF_MAX_MS, BACKOFF_MIN_MS, backoffMs } from "./segment/backoff.ts";
-export { type BufferPorts, type Loader, SegmentBuffer, type Unused } from "./segment/buffer.ts";
-export type { BufferOptions, Load, LoadRequest } from "./segment/buffer-types.ts";
+export { SegmentBuffer } from "./segment/buffer.ts";
+export type {
+  BufferOptions,
+  BufferPorts,
+  Load,
+  Loader,
+  LoadRequest,
+  Unused,
+} from "./segment/buffer-types.ts";
+export { commonIdOf, SeenRanges } from "./segment/seen-ranges.ts";
 export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
 export { earlierMemory, memoryMsOf } from "./memory.ts";

@@ -406,6 +406,18 @@ test("an answer that expired on its way is not used", async () => {
   await asked[0]?.grant();
   expect(call).toEqual({});
   expect(events).toContainEqual({ type: "wasted", tag: "orders", count: 100, cause: "rejected" });
+  const direct = track(buffer.take(5, undefined, 50n));
+  await asked[1]?.grant();
+  expect(direct.error).toMatchObject({ reason: "SEGMENT_NOT_READY" });
+});
+
+test("ids that were put back stand in their order among the segments of an answer", async () => {
+  const { buffer, asked } = setUp();
+  const first = buffer.take(50);
+  await asked[0]?.grant();
+  await first;
+  expect(buffer.putBack([segmentOf(41n, 10)], 1n)).toBe(10);
+  expect(await buffer.take(60)).toEqual([segmentOf(41n, 10), segmentOf(51n, 50)]);
 });
 
 test("for synchronous callers ids are renewed before they expire", async () => {

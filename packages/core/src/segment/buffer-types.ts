@@ -1,5 +1,6 @@
 import type { IdmintError } from "../errors.ts";
-import type { WasteCause } from "../events.ts";
+import type { BufferEvent, WasteCause } from "../events.ts";
+import type { Clock, Random, Timers } from "../ports.ts";
 import type { RateMeter } from "./rate.ts";
 import type { Segment } from "./segment.ts";
 import type { SizingOptions } from "./sizing.ts";
@@ -97,6 +98,27 @@ export interface LoadRequest {
   readonly count: number;
   readonly minCount: number;
   readonly after: bigint;
+}
+
+/**
+ * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
+ * rejects is never used.
+ */
+export type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
+
+/** The outside world of a buffer; buffers of many tags may share one. */
+export interface BufferPorts<R> {
+  readonly load: Loader<R>;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly random: Random;
+  readonly onEvent?: (event: BufferEvent) => void;
+}
+
+/** The unused end of one load. */
+export interface Unused<R> {
+  readonly receipt: R;
+  readonly segments: readonly Segment[];
 }
 
 /**

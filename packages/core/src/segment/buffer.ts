@@ -2,7 +2,7 @@ import { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from
 import { IdmintError, segmentNotReady } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
-import type { Abort, Clock, Random, Timers } from "../ports.ts";
+import type { Abort } from "../ports.ts";
 import {
   afterIssue,
   expire,
@@ -20,14 +20,16 @@ import {
 } from "./buffer-state.ts";
 import type {
   BufferOptions,
+  BufferPorts,
   BufferState,
   Effect,
-  Load,
   LoadRequest,
+  Unused,
   Waiter,
 } from "./buffer-types.ts";
 import {
   createBufferState,
+  heldIdOf,
   issuedTotal,
   peekId,
   readyCount,
@@ -35,28 +37,7 @@ import {
   take,
   takeUnused,
 } from "./cursor.ts";
-import { idAt, type Segment } from "./segment.ts";
-
-/**
- * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
- * rejects is never used.
- */
-export type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
-
-/** The outside world of a buffer; buffers of many tags may share one. */
-export interface BufferPorts<R> {
-  readonly load: Loader<R>;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly random: Random;
-  readonly onEvent?: (event: BufferEvent) => void;
-}
-
-/** The unused end of one load. */
-export interface Unused<R> {
-  readonly receipt: R;
-  readonly segments: readonly Segment[];
-}
+import { firstIdOf, type Segment } from "./segment.ts";
 
 interface Pending {
   readonly resolve: (segments: readonly Segment[]) => void;
@@ -131,7 +112,7 @@ export class SegmentBuffer<R> {
     const id = this.#issueOne(now);
     if (id !== undefined) return id;
     const segments = this.#request(1, call, false, now);
-    return segments instanceof Promise ? segments.then(firstId) : firstId(segments);
+    return segments instanceof Promise ? segments.then(firstIdOf) : firstIdOf(segments);
   }
 
   /**
@@ -199,6 +180,11 @@ export class SegmentBuffer<R> {
     this.#run(expire(this.#state, now));
   }
 
+  /** An id of this segment that is in one of the loads held, issued from here or not; undefined: there is none. */
+  heldIdOf(segment: Segment): bigint | undefined {
+    return heldIdOf(this.#state, segment);
+  }
+
   /** Ids in memory. */
   get ready(): number {
     return readyCount(this.#state);
@@ -257,7 +243,7 @@ export class SegmentBuffer<R> {
     const segments = take(state, 1);
     if (segments === undefined) return undefined;
     this.#run(afterIssue(state, now));
-    return firstId(segments);
+    return firstIdOf(segments);
   }
 
   #request(
@@ -334,9 +320,9 @@ export class SegmentBuffer<R> {
     try {
       const answer = await this.#ports.load(load, state.tag);
       if (answer.epoch > state.epoch) this.observeEpoch(answer.epoch);
-      const { expiresAt = Infinity } = answer;
-      const isExpired = this.#ports.clock.now() >= expiresAt;
-      if (answer.epoch < state.epoch || isExpired || state.fenced !== undefined) {
+      const isExpired = this.#ports.clock.now() >= (answer.expiresAt ?? Infinity);
+      if (isExpired) throw segmentNotReady(state.tag, ANSWER_MARGIN_MS);
+      if (answer.epoch < state.epoch || state.fenced !== undefined) {
         throw state.fenced ?? segmentNotReady(state.tag, ANSWER_MARGIN_MS);
       }
       // Counted as issued, so that the rate sees these ids too.
@@ -406,12 +392,6 @@ export class SegmentBuffer<R> {
       // A listener that throws must not cost its caller an id.
     }
   }
-}
-
-function firstId(segments: readonly Segment[]): bigint {
-  const segment = segments[0];
-  if (segment === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
-  return idAt(segment, 0);
 }
 
 function unsafeInteger(tag: string): IdmintError {

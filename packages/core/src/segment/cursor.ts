@@ -1,6 +1,7 @@
 import type { WasteCause } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { BufferOptions, BufferState, Effect, HeldLoad } from "./buffer-types.ts";
+import { commonIdOf } from "./seen-ranges.ts";
 import { idAt, lastOf, type Segment, slice } from "./segment.ts";
 
 // What a buffer holds, and the cursor that issues it: the part of the state that keeps invariant 1.
@@ -53,8 +54,8 @@ export function peekId<R>(state: BufferState<R>): bigint | undefined {
 }
 
 /**
- * Moves the cursor over exactly `count` ids and answers them, or answers undefined and moves nothing. All ids of one
- * answer are ascending where the loads are. A count of 0 is answered (with no ids) once some are ready.
+ * Moves the cursor over exactly `count` ids and answers them, or answers undefined and moves nothing. The
+ * segments of one answer are ascending. A count of 0 is answered (with no ids) once some are ready.
  */
 export function take<R>(state: BufferState<R>, count: number): readonly Segment[] | undefined {
   if (readyCount(state) < Math.max(count, 1)) return undefined;
@@ -68,7 +69,26 @@ export function take<R>(state: BufferState<R>, count: number): readonly Segment[
     rest -= part;
     skipUsedUp(state);
   }
-  return taken;
+  return isAscending(taken) ? taken : taken.toSorted((a, b) => (a.base < b.base ? -1 : 1));
+}
+
+/** An id of this segment that is in one of the loads held, issued or not. */
+export function heldIdOf<R>(state: BufferState<R>, segment: Segment): bigint | undefined {
+  for (const load of state.loads) {
+    for (const held of load.segments) {
+      const id = commonIdOf(held, segment);
+      if (id !== undefined) return id;
+    }
+  }
+  return undefined;
+}
+
+/** Ids that were put back may be lower than those of the load that they stand behind. */
+function isAscending(segments: readonly Segment[]): boolean {
+  for (let at = 1; at < segments.length; at++) {
+    if ((segments[at]?.base ?? 0n) < (segments[at - 1]?.base ?? 0n)) return false;
+  }
+  return true;
 }
 
 /** The unused end of what each load brought, oldest first; afterwards the buffer holds nothing. */

@@ -1,3 +1,4 @@
+import { IdmintError } from "../errors.ts";
 import { MAX_ID, MAX_SEGMENT_COUNT } from "../limits.ts";
 
 /**
@@ -33,6 +34,13 @@ export function idAt(segment: Segment, offset: number): bigint {
 /** The largest id of a segment. */
 export function lastOf(segment: Segment): bigint {
   return idAt(segment, segment.count - 1);
+}
+
+/** The first id of an answer that has at least one. */
+export function firstIdOf(segments: readonly Segment[]): bigint {
+  const [first] = segments;
+  if (first === undefined) throw new IdmintError("INTERNAL", "an answer without an id");
+  return first.base;
 }
 
 /** The part of a segment from an offset on, `count` ids long. */
