@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
+import { redisMutants } from "./mutants.redis.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 
@@ -35,6 +36,7 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 export const mutants: readonly Mutant[] = [
   ...cliMutants,
   ...sdkMutants,
+  ...redisMutants,
   ...snowflakeMutants,
   ...fileMutants,
   {

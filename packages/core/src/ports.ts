@@ -143,6 +143,33 @@ export interface RaiseStore {
   raise(request: RaiseRequest): Promise<Raised | Refused>;
 }
 
+/** A tag that counts in Redis, under one generation. */
+export interface MarkedGeneration {
+  readonly tag: string;
+  readonly generation: bigint;
+}
+
+/**
+ * How far a tag had counted in Redis under a generation, as somebody was answered: the last id of a sequence, the position
+ * after the last of a redis_snowflake, the number of changes of a registry of workers.
+ */
+export interface RedisMark extends MarkedGeneration {
+  readonly mark: bigint;
+}
+
+/** Remembers marks for all servers, so that each knows what the others were answered. */
+export interface MarkStore {
+  /**
+   * Keeps each of `risen` where none of its generation is kept, or a lower one. Answers what is kept of those `asked` for
+   * and of higher generations of the same tags, with or without what is risen now. Of each tag the eight highest generations
+   * are kept. One round trip; neither revision nor version changes. At most 1,000 of each, and no tag twice.
+   */
+  exchangeMarks(
+    risen: readonly RedisMark[],
+    asked: readonly MarkedGeneration[],
+  ): Promise<readonly RedisMark[]>;
+}
+
 /** A wish for a worker id of a tag of kind snowflake. */
 export interface WorkerLeaseRequest {
   readonly tag: string;
@@ -396,6 +423,7 @@ export interface Store
   extends
     GrantStore,
     RaiseStore,
+    MarkStore,
     GiveBackStore,
     TagStore,
     PeriodStore,

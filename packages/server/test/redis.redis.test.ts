@@ -159,6 +159,30 @@ test("a server that starts makes Redis ready for its tags before anybody calls",
   await until(async () => (await redis.command("HGET", "idmint:{orders}", "cur")) !== null);
 });
 
+test("tags of shards that a server lacks, or that are down, keep none of the others from being made ready", async () => {
+  const [a, b, c] = [await ownRedis(), await ownRedis(), await ownRedis()];
+  const store = new MemoryStore();
+  const urls = `a=${a.url},b=${b.url},c=${c.url}`;
+  const first = await startTest({ flags: { "redis-urls": urls }, store });
+  const move = (name: string, shard: string) =>
+    call(first.tags, TagServiceService.moveTag, MoveTagRequest.fromPartial({ name, shard }));
+  // They are taken from the end of the list, several at a time.
+  for (const name of ["orders", ...Array.from({ length: 30 }, (_, at) => `x${at}`)]) {
+    await createTag(first, sequence(name));
+    await move(name, name === "orders" ? "b" : Number(name.slice(1)) % 2 === 0 ? "a" : "c");
+  }
+  await first.server.close();
+  await c.kill();
+  await b.command("FLUSHALL");
+  const next = new MemoryStore({ database: store.database });
+  const flags = { "redis-urls": `b=${b.url},c=${c.url}` };
+  const server = await startTest({ flags, parts: { store: next } });
+  await until(async () => (await b.command("HGET", "idmint:{orders}", "cur")) !== null);
+  const failed = () => server.events.filter(({ type }) => type === "redis-preload-failed");
+  await until(() => failed().length > 0);
+  expect(failed()).toHaveLength(1);
+});
+
 test("one of several servers is elected to watch, and raises ahead of use", async () => {
   const redis = await ownRedis();
   const flags = { "redis-urls": redis.url, "redis-raise-below": "60s", "redis-raise-by": "120s" };

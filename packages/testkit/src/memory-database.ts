@@ -1,4 +1,4 @@
-import type { EndedPeriod, NodeRow, Tag, Worker } from "@idmint/core";
+import type { EndedPeriod, NodeRow, RedisMark, Tag, Worker } from "@idmint/core";
 
 const DAY_MS = 86_400_000;
 
@@ -8,6 +8,7 @@ export interface MemorySnapshot {
   readonly periods: ReadonlyMap<string, readonly EndedPeriod[]>;
   readonly workers: ReadonlyMap<string, readonly Worker[]>;
   readonly nodes: ReadonlyMap<string, NodeRow>;
+  readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
   readonly revision: bigint;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
@@ -22,6 +23,8 @@ export class MemoryDatabase {
   workers: Map<string, readonly Worker[]> = new Map();
   /** The rows of servers. */
   nodes: Map<string, NodeRow> = new Map();
+  /** How far Redis had counted, by tag; the highest generation first. */
+  marks: Map<string, readonly RedisMark[]> = new Map();
   revision = 0n;
   incarnation = "history-1";
   /** What the store is; a fail-over or a restored file makes it another one. */
@@ -41,7 +44,8 @@ export class MemoryDatabase {
     const periods = new Map(this.periods);
     const workers = new Map(this.workers);
     const nodes = new Map(this.nodes);
-    return { rows, periods, workers, nodes, revision, incarnation, acceptedIdentity };
+    const marks = new Map(this.marks);
+    return { rows, periods, workers, nodes, marks, revision, incarnation, acceptedIdentity };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -50,6 +54,7 @@ export class MemoryDatabase {
     this.periods = new Map(snapshot.periods);
     this.workers = new Map(snapshot.workers);
     this.nodes = new Map(snapshot.nodes);
+    this.marks = new Map(snapshot.marks);
     this.revision = snapshot.revision;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
@@ -95,6 +100,16 @@ export class MemoryDatabase {
   move(): void {
     this.#named++;
     this.identity = `identity-${this.#named}`;
+  }
+
+  /** Keeps a mark where none of its generation is kept, or a lower one; of each tag the eight highest generations. */
+  keepMark(mark: RedisMark): void {
+    const all = this.marks.get(mark.tag) ?? [];
+    const same = all.find(({ generation }) => generation === mark.generation);
+    if (same !== undefined && same.mark >= mark.mark) return;
+    const kept = [mark, ...all.filter((one) => one !== same)];
+    kept.sort((a, b) => (a.generation < b.generation ? 1 : -1));
+    this.marks.set(mark.tag, kept.slice(0, 8));
   }
 
   newIncarnation(): void {

@@ -56,6 +56,7 @@ export type StoreOperation =
   | "advanceTag"
   | "changes"
   | "createTag"
+  | "exchangeMarks"
   | "forgetNodes"
   | "getTags"
   | "giveBack"
@@ -133,6 +134,17 @@ export class MemoryStore implements Store, AcceptStore {
       this.#put({ ...row, floor, generation, version });
       const { floor: before, epoch } = row;
       return { outcome: "raised", tag, before, floor, generation, version, epoch };
+    });
+  }
+
+  exchangeMarks(
+    ...[risen, asked]: Parameters<Store["exchangeMarks"]>
+  ): ReturnType<Store["exchangeMarks"]> {
+    return this.#run("exchangeMarks", () => {
+      for (const mark of risen) this.database.keepMark(mark);
+      return asked.flatMap(({ tag, generation }) =>
+        (this.database.marks.get(tag) ?? []).filter((one) => one.generation >= generation),
+      );
     });
   }
 

@@ -2,6 +2,7 @@
 import { type Grant, type Granted, MAX_ID, type Tag } from "@idmint/core";
 import { expect, test } from "vitest";
 import { kindCases } from "./store-suite-kinds.ts";
+import { markCases } from "./store-suite-marks.ts";
 import { nodeCases } from "./store-suite-nodes.ts";
 import { noonZone, periodCases } from "./store-suite-periods.ts";
 import { raiseCases } from "./store-suite-raises.ts";
@@ -63,6 +64,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   sequenceCases(suite);
   periodCases(suite);
   raiseCases(suite);
+  markCases(suite);
   kindCases(suite);
   tagCases(suite);
   operatorCases(suite);

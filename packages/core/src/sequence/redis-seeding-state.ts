@@ -5,6 +5,7 @@ const MAX_WAITS = 3;
 const WAIT_MS = 50;
 /** Doubts one round trip may clear up; more, and it is refused, since Redis does not come to rest. */
 const MAX_STEPS = 12;
+const RESTLESS = "Redis is given one new start after the other";
 /** A tag that was told to move, and did not for so long, may count here again: the move has failed. */
 export const MOVE_FAILED_AFTER_MS = 10_000;
 
@@ -64,7 +65,7 @@ interface Next {
 export function doubted(old: SeedingState, doubt: RedisDoubt): Next {
   const state = { ...old, steps: old.steps + 1, doubt };
   if (state.steps > MAX_STEPS) {
-    return { state, step: { type: "refuse", why: "Redis is given one new start after the other" } };
+    return { state, step: { type: "refuse", why: RESTLESS } };
   }
   switch (doubt.status) {
     case "missing":
@@ -81,6 +82,17 @@ export function doubted(old: SeedingState, doubt: RedisDoubt): Next {
   }
 }
 
+/**
+ * Somebody was answered under a higher generation than the one known here, so its ids are higher: what Redis may have of the
+ * lower one is not asked for, or order would be lost.
+ */
+export function outdated(old: SeedingState, newest: bigint): Next {
+  const doubt: RedisDoubt = { status: "behind", generation: old.generation };
+  const state = { ...old, generation: newest, steps: old.steps + 1, doubt };
+  if (state.steps > MAX_STEPS) return { state, step: { type: "refuse", why: RESTLESS } };
+  return { state, step: { type: "read-place" } };
+}
+
 /** The row was read, as `read-place` said. `shard`: the one that doubted. */
 export function placeRead(state: SeedingState, shard: string, place: CountingPlace): Next {
   if (place.shard !== shard) {
@@ -93,6 +105,12 @@ export function placeRead(state: SeedingState, shard: string, place: CountingPla
       return { state, step: { type: "refuse", why: "the tag is being moved" } };
     }
     return { state, step: { type: "re-seed", doubt } };
+  }
+  if (doubt?.status === "behind") {
+    // The row may have lost the generation that somebody was answered under.
+    if (place.generation < state.generation) return { state, step: { type: "re-seed", doubt } };
+    const present = { ...state, generation: place.generation };
+    return { state: present, step: { type: "ask-again", withinMs: 0 } };
   }
   if (doubt?.status !== "other-generation") {
     return { state, step: { type: "ask-again", withinMs: WAIT_MS } };

@@ -10,6 +10,7 @@ import { placeOf, shardOfKind, type TagPlace } from "../service/redis-place.ts";
 import { placeOnShard } from "../service/redis-placement.ts";
 import { type RedisCounterPorts, RedisSequenceCounter } from "../service/redis-sequence.ts";
 import { RedisSnowflakeCounter } from "../service/redis-snowflake.ts";
+import { RedisMarks } from "../service/redis-marks.ts";
 import { RedisWatch } from "../service/redis-watch.ts";
 import { RedisWorkerRegistry } from "../service/redis-workers.ts";
 import type { MakeGrouped } from "../service/sources.ts";
@@ -45,7 +46,7 @@ export function createRedisTags(
   options: { readonly raiseBelowMs: number; readonly raiseByMs: number },
 ): RedisTags {
   const { store, raises, system, emit, storeTimeoutMs } = ports;
-  const { clock, timers, random, wallClock } = system;
+  const { clock, timers, random, wallClock, afterTurn } = system;
   const shards = new Map(ports.shards.map((shard) => [shard.name, shard]));
   const getTags = (names: readonly string[]): Promise<readonly Tag[]> =>
     within(() => store.getTags(names), storeTimeoutMs, timers);
@@ -54,10 +55,12 @@ export function createRedisTags(
     if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
     return placeOf(tag);
   };
+  const marks = new RedisMarks({ store, storeTimeoutMs, clock, timers, afterTurn, emit });
   const counterPorts: RedisCounterPorts = {
     shard: (name) => shards.get(name),
     raises,
     readPlace,
+    marks,
     clock,
     timers,
     random,
@@ -71,12 +74,8 @@ export function createRedisTags(
         options,
       ),
   );
-  const preparedOf = (tag: Tag): { prepare(): Promise<void> } =>
-    tag.kind.kind === "snowflake" ? new RedisWorkerRegistry(tag, counterPorts) : counterOf(tag);
-  const counterOf = (tag: Tag) =>
-    tag.kind.kind === "redis_snowflake"
-      ? new RedisSnowflakeCounter(tag, counterPorts)
-      : new RedisSequenceCounter(tag, counterPorts);
+  const counterOf = (tag: Tag): PreparedCounter => counterOn(counterPorts, tag);
+  const registryOf = (tag: Tag): RedisWorkerRegistry => new RedisWorkerRegistry(tag, counterPorts);
   const stopping = new AbortController();
   return {
     redisShardFor: (tag) => placeOnShard(tag, shards.keys()),
@@ -88,14 +87,16 @@ export function createRedisTags(
       if (shards.size === 0 || !isCounted) return undefined;
       return grouped(counterOf(tag));
     },
-    registryInRedis: (tag) =>
-      shards.size === 0 ? undefined : new RedisWorkerRegistry(tag, counterPorts),
+    registryInRedis: (tag) => (shards.size === 0 ? undefined : registryOf(tag)),
     start: () => {
       if (shards.size === 0) return;
+      marks.start();
       for (const watch of watches) watch.start();
       void preload({
         store,
-        counterOf: preparedOf,
+        counterOf: (tag) => (tag.kind.kind === "snowflake" ? registryOf(tag) : counterOf(tag)),
+        marks,
+        hasShard: (name) => shards.has(name),
         timers,
         storeTimeoutMs,
         signal: stopping.signal,
@@ -104,7 +105,15 @@ export function createRedisTags(
     },
     stop: () => {
       stopping.abort();
+      marks.stop();
       for (const watch of watches) watch.stop();
     },
   };
+}
+
+type PreparedCounter = RedisSnowflakeCounter | RedisSequenceCounter;
+
+function counterOn(ports: RedisCounterPorts, tag: Tag): PreparedCounter {
+  if (tag.kind.kind === "redis_snowflake") return new RedisSnowflakeCounter(tag, ports);
+  return new RedisSequenceCounter(tag, ports);
 }

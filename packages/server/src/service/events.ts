@@ -81,6 +81,7 @@ export type ServerEvent =
       readonly error: IdmintError | undefined;
     }
   | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
+  | { readonly type: "redis-marks-failed"; readonly error: IdmintError }
   | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
   | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
   | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }

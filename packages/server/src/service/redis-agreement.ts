@@ -4,6 +4,7 @@ import {
   type CountingPlace,
   doubted,
   IdmintError,
+  outdated,
   placeRead,
   type Raised,
   type Random,
@@ -17,6 +18,7 @@ import {
 } from "@idmint/core";
 import { storeUnavailable } from "./call.ts";
 import type { Emit } from "./events.ts";
+import type { Marks } from "./redis-marks.ts";
 
 /** Longest time one round trip may take to come to an agreement. */
 const MAX_ROUND_TRIP_MS = 5_000;
@@ -25,11 +27,12 @@ const MAX_ROUND_TRIP_MS = 5_000;
 export interface AgreementPorts<Question, Answer extends { readonly status: string }> {
   /** The shard of this name; undefined when this server is not configured with it. */
   readonly shard: (name: string) => RedisShard | undefined;
-  /** One script call under a generation. */
+  /** One script call under a generation, of which Redis counted up to `mark` for somebody. */
   readonly ask: (
     shard: RedisShard,
     generation: bigint,
     question: Question,
+    mark: bigint,
   ) => Promise<Answer | RedisDoubt>;
   /** Raises the tag's bound in the RDBMS with a new generation, at least this one, by enough for the question. */
   readonly raise: (question: Question, generationFrom: bigint) => Promise<Raised>;
@@ -37,6 +40,10 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
   readonly readPlace: () => Promise<CountingPlace>;
   /** Seeds what was raised. Sent at most once. */
   readonly seed: (shard: RedisShard, raised: Raised, doubt: RedisDoubt) => Promise<RedisSeeded>;
+  /** How far Redis had counted for any server. */
+  readonly marks: Marks;
+  /** Whether ids of a lower generation are out of order once somebody has some of a higher one. */
+  readonly isOrdered: boolean;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -87,27 +94,48 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
 
   /** Asks Redis until it answers without a doubt. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */
   async ask(question: Question): Promise<Answer> {
-    const { clock } = this.#ports;
+    const { clock, marks, isOrdered } = this.#ports;
     const end = clock.now() + MAX_ROUND_TRIP_MS;
     let state = startSeeding(this.#place.generation);
     while (clock.now() < end) {
       // Each question depends on the answer before.
       const shard = this.#shard();
-      const answer = await this.#ports.ask(shard, state.generation, question);
+      const mark = await this.#mark(state.generation);
+      const newest = isOrdered ? marks.newest(this.#tag) : 0n;
+      if (newest > state.generation) {
+        const doubt: RedisDoubt = { status: "behind", generation: state.generation };
+        state = await this.#settle({ shard, question, doubt }, outdated(state, newest));
+        this.#place = { ...this.#place, generation: state.generation };
+        continue;
+      }
+      const answer = await this.#ports.ask(shard, state.generation, question, mark);
       if (!isDoubt(answer)) {
         this.#failures = 0;
         this.#answeredBy = shard.name;
         return answer;
       }
-      state = await this.#settle({ shard, question, doubt: answer }, state);
+      state = await this.#settle({ shard, question, doubt: answer }, doubted(state, answer));
       this.#place = { ...this.#place, generation: state.generation };
     }
     throw this.#refusal("Redis and the store do not come to an agreement");
   }
 
-  async #settle(asked: Asked<Question>, old: SeedingState): Promise<SeedingState> {
+  /**
+   * How far Redis counted under a generation for anybody. Known before Redis is asked under it: Redis may have been set back
+   * in the middle of its life, and then only those know who were answered.
+   */
+  async #mark(generation: bigint): Promise<bigint> {
+    const { marks } = this.#ports;
+    const which = { tag: this.#tag, generation };
+    const known = marks.of(which);
+    if (known !== undefined) return known;
+    await marks.learn([which]);
+    return marks.of(which) ?? 0n;
+  }
+
+  async #settle(asked: Asked<Question>, first: ReturnType<typeof doubted>): Promise<SeedingState> {
     const { shard } = asked;
-    let { state, step } = doubted(old, asked.doubt);
+    let { state, step } = first;
     for (;;) {
       switch (step.type) {
         case "ask-again":
@@ -138,7 +166,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     { shard, question, doubt }: Asked<Question>,
     state: SeedingState,
   ): Promise<ReturnType<typeof seedAnswered>> {
-    const { clock, random, emit, raise, readPlace, seed } = this.#ports;
+    const { clock, random, emit, marks, raise, readPlace, seed } = this.#ports;
     if (this.#failure !== undefined && clock.now() < this.#retryAt) throw this.#failure;
     try {
       const raised = await raise(question, this.#generationFrom(doubt));
@@ -148,6 +176,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
       this.#failure = undefined;
       if (answer.status === "seeded") {
         const { generation, before: from } = raised;
+        marks.note({ tag: this.#tag, generation, mark: 0n });
         const why = doubt.status;
         // Emptiness alone is what a new tag meets too, and one that was moved.
         const wasThere = this.#answeredBy === shard.name;
@@ -165,13 +194,16 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   }
 
   /**
-   * A new generation is above the one in Redis, and not below the present time in seconds: so none that Redis may have
-   * kept from a history of the store that was lost, or from another store, is taken for it.
+   * A new generation is above the one in Redis and all that somebody was answered under, and not below the present time in
+   * seconds: so none that Redis may have kept from a history of the store that was lost, or from another store, is taken
+   * for it.
    */
   #generationFrom(doubt: RedisDoubt): bigint {
-    const seconds = BigInt(Math.floor(this.#ports.wallClock() / 1_000));
+    const { wallClock, marks } = this.#ports;
+    const seconds = BigInt(Math.floor(wallClock() / 1_000));
     const above = "generation" in doubt ? doubt.generation + 1n : 0n;
-    return above > seconds ? above : seconds;
+    const newest = marks.newest(this.#tag) + 1n;
+    return [above, newest].reduce((most, one) => (one > most ? one : most), seconds);
   }
 
   #shard(): RedisShard {

@@ -12,6 +12,7 @@ import type { Emit } from "./events.ts";
 import { type Raises, tagExhausted } from "./raises.ts";
 import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
+import type { Marks } from "./redis-marks.ts";
 import { placeOf, type TagPlace } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
 
@@ -27,6 +28,8 @@ export interface RedisCounterPorts {
   readonly raises: Raises;
   /** Where a tag counts, from its row; rejects with TAG_NOT_FOUND and its kin. */
   readonly readPlace: (tag: string) => Promise<TagPlace>;
+  /** How far Redis had counted for any server. */
+  readonly marks: Marks;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -76,8 +79,15 @@ export class RedisSequenceCounter implements Counter {
     this.#raise = new RedisRaise(name, ports);
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
-      ask: (shard, generation, count) =>
-        shard.sequences.issue({ tag: name, generation, count, seen: this.#seen }),
+      isOrdered: true,
+      ask: async (shard, generation, count, mark) => {
+        const seen = mark > this.#seen ? mark : this.#seen;
+        const answer = await shard.sequences.issue({ tag: name, generation, count, seen });
+        if (answer.status === "issued") {
+          ports.marks.note({ tag: name, generation, mark: answer.last });
+        }
+        return answer;
+      },
       raise: (count, generationFrom) => {
         const by = BigInt(Math.max(this.#settings.step, 2 * count));
         return ports.raises.raise({

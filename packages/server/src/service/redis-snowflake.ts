@@ -68,9 +68,13 @@ export class RedisSnowflakeCounter implements Counter {
     this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
-      ask: async (shard, generation, count) => {
-        const seen = this.#seen;
+      isOrdered: false,
+      ask: async (shard, generation, count, mark) => {
+        const seen = Math.max(this.#seen, Number(mark));
         const answer = await shard.snowflakes.issue({ tag: name, generation, count, seen });
+        if (answer.status === "issued" && count > 0) {
+          ports.marks.note({ tag: name, generation, mark: BigInt(answer.first + count) });
+        }
         this.#nowMs = answer.nowMs;
         return answer;
       },

@@ -65,11 +65,6 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   #kind: SnowflakeKind;
   #ceiling: bigint;
   #epoch: bigint;
-  /** Changes of workers seen, and the generation they were counted in. */
-  #seen: { readonly generation: bigint; readonly changes: number } = {
-    generation: -1n,
-    changes: 0,
-  };
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -84,7 +79,14 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     this.#raise = new RedisRaise(name, { ...ports, raises, readPlace });
     this.#agreement = new RedisAgreement<Question, Answer>(name, placeOf(tag), {
       ...ports,
-      ask: (shard, generation, question) => this.#asked(shard.workers, generation, question),
+      isOrdered: false,
+      ask: async ({ workers }, generation, question, mark) => {
+        const answer = await question(workers, { generation, seen: Number(mark) });
+        if (answer.status === "done") {
+          ports.marks.note({ tag: name, generation, mark: BigInt(answer.changes) });
+        }
+        return answer;
+      },
       // The limit is raised by the first question, when Redis has told its clock.
       raise: (_question, generationFrom) =>
         raises.raise({
@@ -183,17 +185,6 @@ export class RedisWorkerRegistry implements WorkerRegistry {
       if (extensions >= MAX_EXTENSIONS) throw this.#notReserved();
       await this.#extend(answer.untilMs);
     }
-  }
-
-  async #asked(
-    workers: RedisWorkers,
-    generation: bigint,
-    question: Question,
-  ): Promise<RedisWorkersAnswer> {
-    const seen = this.#seen.generation === generation ? this.#seen.changes : 0;
-    const answer = await question(workers, { generation, seen });
-    if (answer.status === "done") this.#seen = { generation, changes: answer.changes };
-    return answer;
   }
 
   /** The store first, then Redis. */

@@ -44,6 +44,10 @@ export class LateStore implements FullStore {
     return (await this.#store()).raise(...args);
   }
 
+  async exchangeMarks(...args: Asked<"exchangeMarks">): Answer<"exchangeMarks"> {
+    return (await this.#store()).exchangeMarks(...args);
+  }
+
   async giveBack(...args: Asked<"giveBack">): Answer<"giveBack"> {
     return (await this.#store()).giveBack(...args);
   }

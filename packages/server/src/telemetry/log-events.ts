@@ -64,6 +64,7 @@ function logOne(logger: Logger, event: Loggable): void {
     case "redis-seeded":
     case "redis-raised":
     case "redis-preload-failed":
+    case "redis-marks-failed":
     case "redis-watch-failed":
     case "redis-lost":
     case "redis-back":
@@ -190,6 +191,9 @@ function logElsewhere(logger: Logger, event: OfElsewhere): void {
       break;
     case "redis-preload-failed":
       logger.warn(plain(event), "not all tags in Redis were made ready; their first calls will");
+      break;
+    case "redis-marks-failed":
+      logger.warn(plain(event), "how far Redis had counted could not be told to the other servers");
       break;
     case "redis-watch-failed":
       logger.warn(plain(event), "the use of sequences in Redis could not be looked at");

@@ -51,6 +51,12 @@ export class FakeRedis {
     this.#hashes = copyOf(this.#snapshot);
   }
 
+  /** The same process with the state of the last `save`: a reload, a restored key, a virtual machine set back. */
+  setBack(): void {
+    this.#vacancies.clear();
+    this.#hashes = copyOf(this.#snapshot);
+  }
+
   retire(tag: string): void {
     const hash = this.#hashes.get(tag) ?? { generation: 0n, run: 0, cur: 0n, max: 0n };
     this.#hashes.set(tag, { ...hash, movedAtMs: this.nowMs });

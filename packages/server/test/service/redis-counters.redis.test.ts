@@ -16,6 +16,7 @@ import type { ServerEvent } from "../../src/service/events.ts";
 import type { Counter } from "../../src/service/grouped-source.ts";
 import { Raises } from "../../src/service/raises.ts";
 import { moveTag } from "../../src/service/redis-move.ts";
+import { RedisMarks } from "../../src/service/redis-marks.ts";
 import { placeOf } from "../../src/service/redis-place.ts";
 import { RedisSequenceCounter } from "../../src/service/redis-sequence.ts";
 import { RedisSnowflakeCounter } from "../../src/service/redis-snowflake.ts";
@@ -41,7 +42,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
   for (const [name, { url }] of Object.entries(redis))
     shards.set(name, await shardOf(url, 500, name));
   const heard: ServerEvent[] = [];
-  const { clock, timers, random, wallClock } = realSystem;
+  const { clock, timers, random, wallClock, afterTurn } = realSystem;
   const raises = new Raises({
     store,
     guard: new VersionGuard(),
@@ -50,11 +51,14 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     history: () => 0,
     onWentBack: (_, detail) => expect.fail(detail),
   });
+  const emit = (event: ServerEvent): void => void heard.push(event);
+  const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
   const ports = {
     shard: (name: string) => shards.get(name),
     raises,
     readPlace: async (name: string) => placeOf((await store.getTags([name]))[0]!),
-    emit: (event: ServerEvent) => heard.push(event),
+    marks,
+    emit,
     clock,
     timers,
     random,
@@ -64,6 +68,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     shards,
     heard,
     raises,
+    marks,
     sequence: (settings: TagSettings) => new RedisSequenceCounter(tagOf(settings), ports),
     snowflake: (settings: TagSettings) => new RedisSnowflakeCounter(tagOf(settings), ports),
   };

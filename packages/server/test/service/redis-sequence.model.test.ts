@@ -1,9 +1,11 @@
-// Servers that count one sequence in a Redis that is emptied, set back and restarted, over a store that fails.
+// Servers that count one sequence in a Redis that is emptied, set back in the middle of its life and restarted with older
+// data, over a store that fails.
 import { type Clock, GroupCommit, IdmintError, type Timers, VersionGuard } from "@idmint/core";
 import { MemoryStore } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Raises } from "../../src/service/raises.ts";
+import { RedisMarks } from "../../src/service/redis-marks.ts";
 import { placeOf } from "../../src/service/redis-place.ts";
 import { RedisSequenceCounter } from "../../src/service/redis-sequence.ts";
 import { FakeRedis, fakeShard } from "./fake-redis.ts";
@@ -30,6 +32,7 @@ class World {
   #nowMs = 0;
   readonly #scheduler: fc.Scheduler;
   readonly #servers: GroupCommit[];
+  readonly #marks: RedisMarks[] = [];
   readonly #pending: Promise<void>[] = [];
 
   constructor(scheduler: fc.Scheduler) {
@@ -46,7 +49,7 @@ class World {
         },
       },
     });
-    this.#servers = [1, 2, 3].map(() => this.#server());
+    this.#servers = [0, 1, 2].map(() => this.#server());
   }
 
   async begin(): Promise<void> {
@@ -97,6 +100,18 @@ class World {
     await this.#scheduler.waitIdle();
   }
 
+  /**
+   * Redis is set back after all servers were answered, told the store how far, and learned it of each other. Those that were
+   * killed have told it too: what a server was answered in the second before it was killed, nobody knows.
+   */
+  async setBack(): Promise<void> {
+    await this.end();
+    for (const marks of [...this.#marks, ...this.#marks]) {
+      await this.#scheduler.waitFor(marks.turn());
+    }
+    this.redis.setBack();
+  }
+
   #received(id: bigint, above: bigint): void {
     if (this.issued.has(id)) this.repeated.push(id);
     this.issued.add(id);
@@ -142,10 +157,20 @@ class World {
         return loses;
       },
     );
+    const marks = new RedisMarks({
+      store,
+      storeTimeoutMs: 10_000,
+      clock,
+      timers,
+      afterTurn: (run) => void Promise.resolve().then(run),
+      emit: () => undefined,
+    });
+    this.#marks.push(marks);
     const counter = new RedisSequenceCounter(tagOf(SETTINGS), {
       shard: () => shard,
       raises,
       readPlace: async (name) => placeOf((await store.getTags([name]))[0]!),
+      marks,
       clock,
       timers,
       random: () => 0.5,
@@ -186,6 +211,8 @@ const commands = fc.oneof(
         "flush",
         "restart",
         "restart",
+        "set-back",
+        "set-back",
         "lose",
         "down",
         "unheard",
@@ -208,6 +235,7 @@ async function run(world: World, plan: readonly Command[]): Promise<void> {
     if ("take" in command) world.take(command.take, command.count);
     else if ("steps" in command) await world.some(command.steps);
     else if ("replace" in command) world.replace(command.replace);
+    else if (command.fault === "set-back") await world.setBack();
     else disturb(world, command.fault);
   }
   await world.end();

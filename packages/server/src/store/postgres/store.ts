@@ -23,6 +23,7 @@ import {
   assertGap,
   assertGrants,
   assertLease,
+  assertMarks,
   assertNames,
   assertPage,
   assertRaise,
@@ -44,6 +45,7 @@ import {
   readStanding,
   type Standing,
 } from "./membership.ts";
+import { exchangeMarks } from "./marks.ts";
 import { forgetNodes } from "./nodes.ts";
 import { migrations } from "./migrations/index.ts";
 import { listPeriods } from "./periods.ts";
@@ -114,6 +116,13 @@ export class PostgresStore implements Store, AcceptStore {
   async raise(request: RaiseRequest): Promise<Raised | Refused> {
     assertRaise(request);
     return raise(this.#connections, request, this.#allowUnsafe);
+  }
+
+  async exchangeMarks(
+    ...args: Parameters<Store["exchangeMarks"]>
+  ): ReturnType<Store["exchangeMarks"]> {
+    assertMarks(...args);
+    return exchangeMarks(this.#connections, ...args);
   }
 
   async giveBack(requests: Parameters<Store["giveBack"]>[0]): Promise<readonly number[]> {

@@ -2,8 +2,10 @@ import {
   type GrantRequest,
   instanceViolation,
   invalidField,
+  type MarkedGeneration,
   MAX_ID,
   type RaiseRequest,
+  type RedisMark,
   reserveAheadViolation,
   type WorkerLeaseRequest,
   type WorkerRenewal,
@@ -11,6 +13,8 @@ import {
 
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;
+/** Generations of a tag whose marks are kept. Only a server that was not told of newer ones asks for those before. */
+export const KEPT_GENERATIONS = 8;
 /** Most names of one `getTags`, and most watched tags of one `changes`. */
 const MAX_NAMES = 1_000;
 
@@ -44,6 +48,15 @@ export function assertRaise(request: RaiseRequest): void {
     [by, atLeast, generationFrom].every((value) => value >= 0n && value <= MAX_ID) &&
     seenVersion >= 0n;
   if (!isGood) throw new RangeError(`a raise of "${tag}" by ${by} to at least ${atLeast}`);
+}
+
+export function assertMarks(risen: readonly RedisMark[], asked: readonly MarkedGeneration[]): void {
+  assertBatch(risen);
+  assertBatch(asked);
+  for (const { tag, generation, mark } of risen) {
+    const isGood = [generation, mark].every((value) => value >= 0n && value <= MAX_ID);
+    if (!isGood) throw new RangeError(`a mark of "${tag}" at ${mark} of ${generation}`);
+  }
 }
 
 export function assertLease({ instance, reserveAheadMs }: WorkerLeaseRequest): void {

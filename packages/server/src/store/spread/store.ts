@@ -27,6 +27,7 @@ import {
   assertBatch,
   assertGap,
   assertGrants,
+  assertMarks,
   assertNames,
   assertPage,
   MAX_BATCH,
@@ -131,6 +132,20 @@ export class SpreadStore implements Store, AcceptStore {
     if (answer.outcome !== "refused" || answer.reason !== "TAG_MOVED") return answer;
     await this.#locator.find([request.tag]);
     return raise();
+  }
+
+  /** Rejects when one of the databases does, as with grants. A tag that moves takes no mark along: servers keep them anew. */
+  async exchangeMarks(
+    ...[risen, asked]: Parameters<Store["exchangeMarks"]>
+  ): ReturnType<Store["exchangeMarks"]> {
+    assertMarks(risen, asked);
+    const raised = Map.groupBy(risen, ({ tag }) => this.#locator.placeOf(tag));
+    const read = Map.groupBy(asked, ({ tag }) => this.#locator.placeOf(tag));
+    const members = [...new Set([...raised.keys(), ...read.keys()])];
+    const work = members.map((name) =>
+      this.#in(name, (store) => store.exchangeMarks(raised.get(name) ?? [], read.get(name) ?? [])),
+    );
+    return (await settledAll(work)).flat();
   }
 
   async giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {

@@ -9,6 +9,7 @@ export type Calls = Pick<
   | "advanceTag"
   | "changes"
   | "createTag"
+  | "exchangeMarks"
   | "forgetNodes"
   | "getTags"
   | "giveBack"

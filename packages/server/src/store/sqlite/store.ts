@@ -7,6 +7,7 @@ import {
   assertGap,
   assertGrants,
   assertLease,
+  assertMarks,
   assertNames,
   assertPage,
   assertRaise,
@@ -71,6 +72,13 @@ export class SqliteStore implements Store, AcceptStore {
   async raise(...args: Parameters<Calls["raise"]>): ReturnType<Calls["raise"]> {
     assertRaise(args[0]);
     return this.#call("raise", args);
+  }
+
+  async exchangeMarks(
+    ...args: Parameters<Calls["exchangeMarks"]>
+  ): ReturnType<Calls["exchangeMarks"]> {
+    assertMarks(...args);
+    return this.#call("exchangeMarks", args);
   }
 
   async giveBack(...args: Parameters<Calls["giveBack"]>): ReturnType<Calls["giveBack"]> {

@@ -7,6 +7,7 @@ import { changes } from "./changes.ts";
 import { type Database, monotonicMs } from "./database.ts";
 import { giveBack } from "./give-back.ts";
 import { grant } from "./grant.ts";
+import { exchangeMarks } from "./marks.ts";
 import { forgetNodes } from "./nodes.ts";
 import { openDatabase } from "./open.ts";
 import { listPeriods } from "./periods.ts";
@@ -38,6 +39,7 @@ function workOn(database: Database): Work {
     changes: (deadlineMs, query) => changes(database, query, deadlineMs),
     createTag: (deadlineMs, settings, options) =>
       createTag(database, settings, options, deadlineMs),
+    exchangeMarks: (deadlineMs, risen, asked) => exchangeMarks(database, risen, asked, deadlineMs),
     forgetNodes: (deadlineMs, keys) => forgetNodes(database, keys, deadlineMs),
     getTags: (deadlineMs, names) => getTags(database, names, deadlineMs),
     giveBack: (deadlineMs, requests) => giveBack(database, requests, deadlineMs),

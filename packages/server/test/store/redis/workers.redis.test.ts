@@ -25,19 +25,21 @@ import { expect, test, vi } from "vitest";
 import { realSystem } from "../../../src/main/system.ts";
 import { tagNotFound, tagPaused } from "../../../src/service/call.ts";
 import { Raises } from "../../../src/service/raises.ts";
+import { RedisMarks } from "../../../src/service/redis-marks.ts";
 import { placeOf } from "../../../src/service/redis-place.ts";
 import { RedisWorkerRegistry } from "../../../src/service/redis-workers.ts";
 import { hashOf, ownRedis, shardOf } from "./support.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
+const emit = (): undefined => undefined;
 const PLACE = { registry: "REDIS", redisShard: "a" } as const;
 
 /** What one server makes of its tags, which it looks up anew for every call; one that `isDeaf` hears of no change. */
 function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegistry {
   const registries = new Map<string, RedisWorkerRegistry>();
   const guard = new VersionGuard();
-  const { clock, timers, random, wallClock } = realSystem;
+  const { clock, timers, random, wallClock, afterTurn } = realSystem;
   const raises = new Raises({
     store,
     guard,
@@ -46,11 +48,13 @@ function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegi
     history: () => 0,
     onWentBack: (_, detail) => expect.fail(detail),
   });
+  const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
   const ports = {
     shard: (name: string) => (name === "a" ? shard : undefined),
     raises,
     readPlace: async (name: string) => placeOf((await store.getTags([name]))[0] as Tag),
-    emit: () => undefined,
+    marks,
+    emit,
     clock,
     timers,
     random,

@@ -86,6 +86,8 @@ END $$;
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ *
+ * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it.
  */
 export const init: Migration = {
   number: 1,
@@ -174,6 +176,13 @@ CREATE TABLE idmint.node (
 ) WITH (fillfactor = 50);
 
 CREATE UNIQUE INDEX worker_by_instance ON idmint.worker (tag, data_center, instance);
+
+CREATE TABLE idmint.redis_mark (
+  tag text COLLATE "C" NOT NULL,
+  generation bigint NOT NULL CHECK (generation >= 0),
+  mark bigint NOT NULL CHECK (mark >= 0),
+  PRIMARY KEY (tag, generation)
+) WITH (fillfactor = 50);
 
 CREATE VIEW idmint.normal_sequence AS
 SELECT t.name, t.floor AS current_max_id,

@@ -12,6 +12,8 @@ import type { Migration } from "../../shared/migration.ts";
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  *
+ * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it, so it is no part of `progress`.
+ *
  * The poll reads `tag` only when the revision has changed, so it needs no index for that.
  */
 export const init: Migration = {
@@ -94,5 +96,12 @@ CREATE TABLE node (
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX worker_by_instance ON worker (tag, data_center, instance);
+
+CREATE TABLE redis_mark (
+  tag TEXT COLLATE BINARY NOT NULL,
+  generation INTEGER NOT NULL CHECK (generation >= 0),
+  mark INTEGER NOT NULL CHECK (mark >= 0),
+  PRIMARY KEY (tag, generation)
+) STRICT, WITHOUT ROWID;
 `,
 };
