@@ -8,6 +8,9 @@ const lead = ["packages/core/test/snowflake/lead.test.ts"];
 const judged = ["packages/core/test/worker/registry-state.test.ts"];
 const redisWorkers = ["packages/server/test/store/redis/workers.redis.test.ts"];
 
+const source = "packages/server/src/service/snowflake-source.ts";
+const sources = ["packages/server/test/service/snowflake-source.test.ts"];
+
 /** Faults of leases that begin ahead of the clock, and of what ends with a lease. */
 export const leaseMutants: readonly Mutant[] = [
   {
@@ -95,5 +98,27 @@ row.token`,
     find: `if (isShared) effects.push({ type: "name-shared", workerId });`,
     replace: ``,
     tests: lead,
+  },
+  {
+    name: "leases: ids of a lease that ended are answered after an epoch change",
+    file: source,
+    find: `if (maker === this.#maker) return segments;`,
+    replace: `if (maker !== undefined) return segments;`,
+    tests: sources,
+  },
+  {
+    name: "leases: a lease of another epoch is taken up",
+    file: source,
+    find: `if (this.#maker === maker && lease.epoch !== epoch) {`,
+    replace: `if (this.#maker === maker && lease.epoch < epoch) {`,
+    tests: sources,
+  },
+  {
+    name: "leases: a lease goes on in the next epoch",
+    file: source,
+    find: `    this.#epoch = epoch;
+    this.#end(segmentNotReady(this.#name, RETRY_AFTER_MS));`,
+    replace: `    this.#epoch = epoch;`,
+    tests: sources,
   },
 ];
