@@ -56,6 +56,17 @@ export class Crew {
     return found;
   }
 
+  /** What each client has received after a mark. */
+  ids(since: number): readonly { readonly client: number; readonly id: bigint }[] {
+    const records = [...readRecords(this.#fleet.recordsOf(this.child), since)];
+    return records
+      .filter(({ kind }) => kind === "received")
+      .flatMap(({ stream: client, base, count }) => [
+        { client, id: base },
+        { client, id: base + BigInt(count - 1) },
+      ]);
+  }
+
   /** Waits until each client has made an id after a mark; answers how long that took, in milliseconds. */
   async resumed(since: number, withinMs = 30_000): Promise<number> {
     const start = performance.now();

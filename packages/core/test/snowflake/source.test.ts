@@ -389,6 +389,31 @@ test("a paused tag stops its makers at their next renewal, and resumes with the 
   expect(world.faults).toEqual([]);
 });
 
+test("who was frozen past its lease issues what it had passed over, of its own reservation, and no more", async () => {
+  const layout = { ...SMALL, workerBits: 0, sequenceBits: 12 };
+  const { world, host } = await hostOf(kindOf({ layout }));
+  // At full speed ids are passed over in blocks; the last one is not used up.
+  expect(host.make(100)).toBe(100);
+  const frozenAt = tickAt(layout, world.trueTime());
+  host.pause();
+  const other = new Host(world, "pod-2");
+  await world.advance(40_000);
+  expect(other.make(100)).toBe(100);
+  const took = Math.min(...[...world.ids.keys()].slice(100).map((id) => decode(layout, id).tick));
+  host.resume(false);
+  const left = host.make(1_000);
+  expect(left).toBeGreaterThan(0);
+  expect(left).toBeLessThan(64);
+  const ticks = [...world.ids.keys()].slice(200).map((id) => decode(layout, id).tick);
+  expect(Math.max(...ticks)).toBeLessThanOrEqual(frozenAt + 3_000);
+  expect(Math.max(...ticks)).toBeLessThan(took);
+  await world.advance(2_000);
+  expect(host.make(1)).toBe(0);
+  expect(other.make(1)).toBe(1);
+  // Each id is of a time that was reserved for who made it, and none was made twice.
+  expect(world.faults).toEqual([]);
+});
+
 test("of two under one name the second has the worker id, and the first learns it", async () => {
   const { world, host } = await hostOf();
   const other = new Host(world, "pod-1");

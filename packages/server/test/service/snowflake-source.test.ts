@@ -9,6 +9,7 @@ import {
   type Tag,
   tickAt,
   type WorkerLease,
+  type WorkerLeaseRequest,
 } from "@idmint/core";
 import { FakeTime, MemoryDatabase, MemoryStore } from "@idmint/testkit";
 import { snowflakeOf } from "@idmint/testkit/store-suite";
@@ -25,6 +26,8 @@ let source: SnowflakeTagSource;
 let events: SnowflakeEvent[];
 /** What the registry does to a lease before it answers it. */
 let onLease: (lease: WorkerLease) => WorkerLease | Promise<WorkerLease>;
+/** What is asked of the registry in the place of what the source asks. */
+let asked: Partial<WorkerLeaseRequest>;
 let onEvent: (event: SnowflakeEvent) => void;
 /** What the clock is refused for. */
 let clockRefusal: IdmintError | undefined;
@@ -45,6 +48,7 @@ beforeEach(async () => {
   events = [];
   noted = [];
   onLease = (lease) => lease;
+  asked = {};
   onEvent = () => {};
   clockRefusal = undefined;
   wallOffsetMs = 0;
@@ -52,7 +56,7 @@ beforeEach(async () => {
 
 function sourceOf(tag: Tag): SnowflakeTagSource {
   const registry: TagRegistry = {
-    leaseWorker: async (request) => onLease(await store.leaseWorker(request)),
+    leaseWorker: async (request) => onLease(await store.leaseWorker({ ...request, ...asked })),
     renewWorker: (renewal) => store.renewWorker(renewal),
     releaseWorker: (key) => store.releaseWorker(key),
     listWorkers: (query) => store.listWorkers(query),
@@ -153,10 +157,7 @@ test("a lease of another epoch than the record's is not taken up", async () => {
   expect(next.epoch).toBeGreaterThan(old.epoch);
   // As a registry answers that has a lease of another epoch at hand, and looks at none.
   onLease = (lease) => ({ ...lease, epoch: next.epoch });
-  store.leaseWorker = (
-    (inner) => (request) =>
-      inner.call(store, { ...request, epoch: next.epoch })
-  )(store.leaseWorker);
+  asked = { epoch: next.epoch };
   const outcome = take(1).catch((error: unknown) => (error as IdmintError).reason);
   await settle();
   expect(events.map(({ type }) => type)).not.toContain("worker-leased");
