@@ -2,13 +2,14 @@
 import { EXIT } from "./exit-code.ts";
 import { writeTo } from "./io.ts";
 import { run } from "./program.ts";
+import { askerOn } from "./terminal.ts";
 
-// A reader that has seen enough (`| head`) is no failure; what it did not read was asked for, and is a gap.
+// A reader that stops early (`| head`) is not a failure. The ids that it did not read were issued, and become a gap.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(error.code === "EPIPE" ? EXIT.ok : EXIT.failure);
 });
 process.stderr.on("error", () => {
-  // Nobody reads the words any more; the exit code still stands.
+  // Nobody reads the words any more. The exit code still counts.
 });
 
 const interrupt = new AbortController();
@@ -21,5 +22,6 @@ process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   out: (text) => writeTo(process.stdout, text),
   err: (text) => void process.stderr.write(text),
+  ask: askerOn(process.stdin, process.stderr, interrupt.signal),
   signal: interrupt.signal,
 });

@@ -1,17 +1,19 @@
 import type { Writable } from "node:stream";
 
-/** The world as a command sees it; tests pass their own. */
+/** The world of a command. Tests pass their own. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Data. The promise is the reader's pace: wait for it before writing more. */
+  /** Writes data. Wait for the promise before writing more: it keeps pace with the reader. */
   out(text: string): Promise<void>;
-  /** Words. */
+  /** Writes words for people. */
   err(text: string): void;
+  /** Asks on the terminal for one line; undefined when there is no terminal. Answers undefined when it gets no line. */
+  readonly ask?: ((question: string) => Promise<string | undefined>) | undefined;
   /** Aborted by the first Ctrl-C. */
   readonly signal: AbortSignal;
 }
 
-/** Writes, and waits while the reader is slower than we are. */
+/** Writes, and waits until a slow reader has caught up. */
 export async function writeTo(stream: Writable, text: string): Promise<void> {
   if (stream.write(text)) return;
   await new Promise<void>((resolve) => {

@@ -4,16 +4,17 @@ import { type Command, Option } from "commander";
 import type { Io } from "./io.ts";
 import { address, duration } from "./parse.ts";
 
-/** What every command line may say, flags as they were typed. */
+/** The flags that every command accepts, as they were typed. */
 interface GlobalFlags {
   readonly json?: boolean;
+  readonly yes?: boolean;
   readonly address?: string;
   readonly timeout?: string;
   readonly tls?: boolean;
   readonly caFile?: string;
 }
 
-/** Where the server is and how to speak with it. */
+/** Where the server is, and how to call it. */
 export interface ConnectionSettings {
   readonly address: string;
   /** For each call, in milliseconds. */
@@ -27,22 +28,25 @@ export const DEFAULT_ADDRESS = "127.0.0.1:7600";
 
 const GLOBAL_GROUP = "Global options:";
 
-/** --json, for every command. */
+/** --json and --yes, which every command accepts. */
 export function addOutputOptions(command: Command): void {
-  command.addOption(
-    new Option("--json", "data as JSON on stdout, failures as JSON on stderr").helpGroup(
-      GLOBAL_GROUP,
-    ),
-  );
+  const options = [
+    new Option("--json", "print data as JSON on stdout, and failures as JSON on stderr"),
+    new Option("--yes", "answer yes when a command that cannot be undone asks"),
+  ];
+  for (const option of options) command.addOption(option.helpGroup(GLOBAL_GROUP));
 }
 
-/** How to reach a server, and --json, for a command and its subcommands. Called last, so that help shows them last. */
+/**
+ * The options that say how to reach a server, --json and --yes, for a command and its subcommands. Call it last, so that
+ * help shows them last.
+ */
 export function addConnectionOptions(command: Command): void {
   for (const subcommand of command.commands) addConnectionOptions(subcommand);
   addRootOptions(command);
 }
 
-/** The same for one command alone: before the command's name they mean what they mean behind it. */
+/** The same for one command only. Options mean the same before and after the name of a subcommand. */
 export function addRootOptions(command: Command): void {
   const options = [
     new Option(
@@ -50,8 +54,8 @@ export function addRootOptions(command: Command): void {
       `server to call (env IDMINT_ADDRESS; default ${DEFAULT_ADDRESS})`,
     ),
     new Option("--timeout <time>", "longest wait for each call, 1ms to 1h (default 5s)"),
-    new Option("--tls", "speak TLS"),
-    new Option("--ca-file <file>", "trust these certificate authorities, PEM; means --tls"),
+    new Option("--tls", "use TLS"),
+    new Option("--ca-file <file>", "trust these certificate authorities (PEM); implies --tls"),
   ];
   for (const option of options) command.addOption(option.helpGroup(GLOBAL_GROUP));
   addOutputOptions(command);
@@ -78,7 +82,12 @@ export function isJson(command: Command): boolean {
   return typedFlags(command).json === true;
 }
 
-/** Flags before environment before defaults; throws INVALID_ARGUMENT with the name that was used. */
+/** Whether --yes was typed. */
+export function isConfirmed(command: Command): boolean {
+  return typedFlags(command).yes === true;
+}
+
+/** Flags win over the environment, the environment over defaults. Throws INVALID_ARGUMENT that names the source. */
 export function connectionSettings(command: Command, env: Io["env"]): ConnectionSettings {
   return resolveConnection(typedFlags(command), env, (file) => readFileSync(file));
 }
@@ -90,7 +99,7 @@ export function resolveConnection(
   read: (file: string) => Buffer,
 ): ConnectionSettings {
   const variable = env["IDMINT_ADDRESS"];
-  // An empty variable says nothing.
+  // An empty variable counts as unset.
   const isFromEnv = flags.address === undefined && variable !== undefined && variable !== "";
   const parseAddress = address(isFromEnv ? "IDMINT_ADDRESS" : "--address");
   return {

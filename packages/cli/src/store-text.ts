@@ -13,7 +13,10 @@ export function migrationText(report: MigrationReport, isDryRun: boolean): strin
 }
 
 /** What `idmint migrate` did, or would do, for scripts. */
-export function migrationJson(report: MigrationReport, isDryRun: boolean): unknown {
+export function migrationJson(
+  report: MigrationReport,
+  isDryRun: boolean,
+): Readonly<Record<string, unknown>> {
   const { from, to, steps, created } = report;
   return {
     from,

@@ -45,13 +45,15 @@ test("a tag lives its whole life from a shell", async () => {
   expect(JSON.parse(dry.out)).toMatchObject({ raised: true, tag: { floor: "500" } });
   expect(dry.err).toContain("nothing was changed");
   expect(await json("tag", "get", "life")).toMatchObject({ tag: { floor: "4" } });
-  const advance = ["tag", "advance", "life", "--floor", "500", "--etag", updated.etag];
+  const advance = ["tag", "advance", "life", "--floor", "500", "--yes", "--etag", updated.etag];
   expect(await json(...advance)).toMatchObject({
     raised: true,
     effectiveTime: TIME,
     tag: { floor: "500", epoch: "2" },
   });
-  expect(await json("tag", "advance", "life", "--floor", "500")).toMatchObject({ raised: false });
+  expect(await json("tag", "advance", "life", "--floor", "500", "--yes")).toMatchObject({
+    raised: false,
+  });
   expect(await json("id", "next", "life")).toEqual({ tag: "life", ids: ["501"] });
 
   expect(await json("tag", "pause", "life")).toMatchObject({

@@ -54,9 +54,9 @@ async function useAll(env: Record<string, string>): Promise<void> {
   await run("tag", "create", "orders");
   expect(await run("id", "next", "orders")).toBe("1\n");
   await run("tag", "update", "orders", "--hold-for", "1m");
-  await run("tag", "advance", "orders", "--floor", "5000");
+  await run("tag", "advance", "orders", "--floor", "5000", "--yes", "--json");
   expect(await run("id", "next", "orders")).toBe("5001\n");
-  await run("tag", "delete", "orders", "--yes");
+  await run("tag", "delete", "orders", "--yes", "--json");
   await run("status");
   expect(await server.stop()).toBe(0);
   expect(server.words()).toContain('"givenBack":');
@@ -84,8 +84,8 @@ test("a role that only serves needs no more than docs/operations.md grants it", 
   const { env, lines } = parse(run);
   expect(lines).toEqual(["idmint serve"]);
   await useAll(env);
-  const accepted = await cli(["store", "accept", "--gap", "10", "--json"], { env });
-  expect(JSON.parse(accepted.out)).toEqual({ tags: 1, gap: "10", fenced: "" });
+  const accepted = await cli(["store", "accept", "--gap", "10", "--yes", "--json"], { env });
+  expect(JSON.parse(accepted.out)).toMatchObject({ tags: 1, gap: "10", fenced: "" });
   const forbidden = await cli(["migrate"], { env });
   expect(forbidden.out).toMatch(/up to date/);
 });

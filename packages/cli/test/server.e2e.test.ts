@@ -114,7 +114,12 @@ test("migrate says what it would do, does it, and does it once", async () => {
     /^the schema went from 0 to \d+, in a store made for it\n +1 .* applied\n/,
   );
   const second = await cli([...args, "--json"]);
-  expect(JSON.parse(second.out)).toMatchObject({ created: false, dryRun: false, steps: [] });
+  expect(JSON.parse(second.out)).toMatchObject({
+    store: `sqlite:${file}`,
+    created: false,
+    dryRun: false,
+    steps: [],
+  });
 });
 
 test("store status shows a store, and says with 5 when no server may use it", async () => {
@@ -158,7 +163,7 @@ test("a store that was set back grants nothing until it is accepted with a gap",
 
   const withoutGap = await cli(["store", "accept", ...flags]);
   expect([withoutGap.exitCode, withoutGap.out]).toEqual([2, ""]);
-  const accepted = await cli(["store", "accept", "--gap", "10000", ...flags]);
+  const accepted = await cli(["store", "accept", "--gap", "10000", "--yes", ...flags]);
   expect(accepted.out).toBe("accepted: the floors of 1 tags were raised by 10000\n");
   await expect
     .poll(async () => (await cli(["id", "next", "a"], on(after))).out, { timeout: 5_000 })

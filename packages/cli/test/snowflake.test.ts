@@ -452,7 +452,7 @@ test("a worker id that somebody else leased meanwhile is left alone, and what wa
   const { play, releases } = registry([worker(0)], { workerId: 5 });
   const { exitCode, out, err } = await against(play, "worker", "release", "trace", "0", "--yes");
   expect([exitCode, out]).toEqual([1, ""]);
-  expect(err).toContain("WORKER_LEASE_LOST: worker id 0 was leased by somebody else meanwhile");
+  expect(err).toContain("WORKER_LEASE_LOST: somebody else leased worker id 0 in the meantime");
   expect(releases).toMatchObject([{ workerId: 5, token: 77n }]);
 });
 
@@ -462,7 +462,7 @@ test("which worker is meant is not guessed", async () => {
   const open = await against(registry(both).play, ...args);
   expect([open.exitCode, open.err]).toEqual([
     2,
-    expect.stringContaining("--data-center is required: worker 3 is there in 1, 2"),
+    expect.stringContaining("--data-center is required: worker 3 exists in data centres 1, 2"),
   ]);
   const { play, leases } = registry(both);
   expect((await against(play, ...args, "--data-center", "2")).exitCode).toBe(0);
@@ -470,7 +470,9 @@ test("which worker is meant is not guessed", async () => {
   const none = await against(registry(both).play, "worker", "release", "trace", "4", "--yes");
   expect([none.exitCode, none.err]).toEqual([
     2,
-    expect.stringContaining("WORKER must be one that was leased; idmint worker list trace"),
+    expect.stringContaining(
+      "WORKER must be a worker id that was leased, got 4; idmint worker list trace",
+    ),
   ]);
 });
 

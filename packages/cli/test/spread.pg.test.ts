@@ -28,14 +28,14 @@ test("databases are migrated, made one store and looked at", async () => {
   const before = await run("store", "spread", "status");
   expect(before.exitCode).toBe(5);
   expect(before.err).toContain("idmint store spread add");
-  const added = await run("store", "spread", "add");
+  const added = await run("store", "spread", "add", "--yes");
   expect([added.exitCode, added.out]).toEqual([0, "added b; restart the servers\n"]);
-  expect((await run("store", "spread", "add")).out).toBe("nothing to add\n");
+  expect((await run("store", "spread", "add", "--yes")).out).toBe("nothing to add\n");
   const after = await run("store", "spread", "status");
   expect([after.exitCode, after.err]).toEqual([0, ""]);
   expect(after.out).toMatch(/^b +0 +0 +ok$/m);
   expect((await run("store", "status")).exitCode).toBe(0);
-  const accepted = await run("store", "accept", "--gap", "5");
+  const accepted = await run("store", "accept", "--gap", "5", "--yes");
   expect([accepted.exitCode, accepted.out]).toEqual([
     0,
     "accepted: the floors of 0 tags were raised by 5\n",
@@ -45,7 +45,7 @@ test("databases are migrated, made one store and looked at", async () => {
 test("a move of what is not there, or to nowhere, is refused", async () => {
   const run = await twoDatabases();
   await run("migrate");
-  await run("store", "spread", "add");
+  await run("store", "spread", "add", "--yes");
   const nowhere = await run("store", "spread", "move", "orders", "--to", "c");
   expect(nowhere.err).toContain("must be one of default, b");
   const nothing = await run("store", "spread", "move", "orders", "--to", "b");

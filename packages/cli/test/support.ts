@@ -22,6 +22,7 @@ import {
 import { HealthService } from "@idmint/proto/health";
 import { type Any, BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { onTestFinished } from "vitest";
+import type { Io } from "../src/io.ts";
 import { run } from "../src/program.ts";
 
 /** What one command line did. */
@@ -37,13 +38,15 @@ export async function idmint(
   {
     env = {},
     signal = new AbortController().signal,
-  }: { env?: Record<string, string>; signal?: AbortSignal } = {},
+    ask,
+  }: { env?: Record<string, string>; signal?: AbortSignal; ask?: Io["ask"] } = {},
 ): Promise<Ran> {
   let out = "";
   let err = "";
   const exitCode = await run(args, {
     env,
     signal,
+    ask,
     out: async (text) => {
       out += text;
     },

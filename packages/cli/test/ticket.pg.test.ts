@@ -94,12 +94,14 @@ test("a database is accepted only by its name, with a gap, while all others answ
   const { urls, run } = await sceneOf();
   const all = ["a", "b", "c"];
   expect((await run(all, "accept", "a")).exitCode).toBe(2);
-  expect((await run(all, "accept", "d", "--gap", "5")).err).toContain("must be one of ticket.urls");
-  const accepted = await run(all, "accept", "a", "--gap", "500");
-  expect(accepted.out).toBe("accepted: 3 slots of a go on 500 ids above everything known\n");
+  expect((await run(all, "accept", "d", "--gap", "5", "--yes")).err).toContain(
+    "must be one of ticket.urls",
+  );
+  const accepted = await run(all, "accept", "a", "--gap", "500", "--yes");
+  expect(accepted.out).toBe("accepted: 3 slots of a continue 500 ids above the highest known id\n");
   expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 +0 +0 +500$/m);
   Object.assign(urls, { c: NOWHERE });
-  const refused = await run(all, "accept", "a", "--gap", "5");
+  const refused = await run(all, "accept", "a", "--gap", "5", "--yes");
   expect([refused.exitCode, refused.out]).toEqual([4, ""]);
   expect(refused.err).toContain("ticket database c did not answer");
 });

@@ -7,8 +7,9 @@ export type { Address } from "./config/types.ts";
 export { type DevServer, startDev } from "./dev.ts";
 export type { RunningServer, Serving } from "./main/running.ts";
 export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
-// For command lines: the flags that follow from the table of options.
+// For command lines: the flags of the table of options, and the names of stores.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
+export { storePlace, ticketPlace } from "./config/place.ts";
 // What servers would make of a tag, and where time zones are, without a server.
 export { zoneOffsets } from "./main/zone-offsets.ts";
 export { type PlannedTag, plannedTag } from "./planned.ts";

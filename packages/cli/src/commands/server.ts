@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { bannerText } from "../banner.ts";
 import { addConfigFlags, configSources, loadServerConfig } from "../config-flags.ts";
 import type { Io } from "../io.ts";
+import { confirmDevStore } from "../migration.ts";
 import { addOutputOptions, isJson } from "../options.ts";
 import { examplesText } from "../output.ts";
 
@@ -26,6 +27,7 @@ function addStartDev(program: Command, io: Io): void {
   addOutputOptions(command);
   command.action(async () => {
     const { startDev } = await import("@idmint/server");
+    await confirmDevStore(command, io);
     const { server, banner } = await startDev(configSources(command, io));
     if (!isJson(command)) io.err(bannerText(banner, server.grpcAddress, io.env));
     await runToTheEnd(command, io, server);

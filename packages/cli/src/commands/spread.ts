@@ -2,6 +2,7 @@ import { invalidField } from "@idmint/core";
 import type { SpreadConfig } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../config-flags.ts";
+import { confirm } from "../confirm.ts";
 import { EXIT } from "../exit-code.ts";
 import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
@@ -9,11 +10,11 @@ import { addOutputOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { spreadIllness, spreadJson, spreadText } from "../spread-text.ts";
 
-/** `idmint store spread …`: looks after a store in several databases, without a server. */
+/** `idmint store spread …`: manages a store in several databases, without a server. */
 export function addSpreadCommands(store: Command, io: Io): void {
   const group = store
     .command("spread")
-    .description("look after a store in several databases, and move tags between them")
+    .description("manage a store in several databases, and move tags between them")
     .helpCommand(false);
   group.hook("preSubcommand", (_group, command) => addConfigFlags(command, "store"));
   addStatus(group, io);
@@ -22,21 +23,28 @@ export function addSpreadCommands(store: Command, io: Io): void {
   for (const command of group.commands) addOutputOptions(command);
 }
 
-async function configOf(command: Command, io: Io): Promise<SpreadConfig> {
-  const { storeConfigOf } = await import("@idmint/server");
-  const config = storeConfigOf(await loadServerConfig(command, io));
-  if (config.backend === "spread") return config;
+async function configOf(
+  command: Command,
+  io: Io,
+): Promise<{ readonly config: SpreadConfig; readonly place: string }> {
+  const { storeConfigOf, storePlace } = await import("@idmint/server");
+  const loaded = await loadServerConfig(command, io);
+  const config = storeConfigOf(loaded);
+  if (config.backend === "spread") return { config, place: storePlace(loaded) };
   throw invalidField("store.more_urls", "is required: the further databases, as name=url");
 }
 
 function addStatus(group: Command, io: Io): void {
   const command = group
     .command("status")
-    .description("show the databases and what moves; exit code 5 when one is away or in doubt")
+    .description(
+      "show the databases and unfinished moves; exit code 5 when one is away or in doubt",
+    )
     .addHelpText("after", examplesText(["idmint store spread status --config /etc/idmint.yaml"]));
   command.action(async () => {
     const { spreadStatus } = await import("@idmint/server");
-    const databases = await spreadStatus(await configOf(command, io));
+    const { config } = await configOf(command, io);
+    const databases = await spreadStatus(config);
     await printAnswer(command, io, {
       json: () => spreadJson(databases),
       text: () => spreadText(databases),
@@ -51,19 +59,23 @@ function addStatus(group: Command, io: Io): void {
 function addAdd(group: Command, io: Io): void {
   const command = group
     .command("add")
-    .description("make the databases of the configuration one store, or add further ones to it")
+    .description("join the databases of the configuration into one store, or add databases to it")
     .addHelpText(
       "after",
       `
-Migrate first, then run this, then restart every server with the new configuration: those with the old one go on
-issuing ids and refuse to make and change tags. Tags stay where they are. Run it again if it was interrupted.
-${examplesText(["idmint store spread add --config /etc/idmint.yaml"])}`,
+Run idmint migrate first, then this command. Then restart every server with the new configuration. Servers with the old
+one keep issuing ids, but refuse to create and change tags. Existing tags stay where they are. The names are recorded for
+good, so the command needs --yes or your answer on a terminal. If it was interrupted, run it again.
+${examplesText(["idmint store spread add --config /etc/idmint.yaml --yes"])}`,
     );
   command.action(async () => {
     const { addToSpread } = await import("@idmint/server");
-    const { added } = await addToSpread(await configOf(command, io));
+    const { config, place } = await configOf(command, io);
+    const effect = "records the names of these databases for good";
+    await confirm(command, io, { place: `store: ${place}`, effect });
+    const { added } = await addToSpread(config);
     await printAnswer(command, io, {
-      json: () => ({ added }),
+      json: () => ({ store: place, added }),
       text: () =>
         added.length === 0
           ? "nothing to add\n"
@@ -77,17 +89,18 @@ function addMove(group: Command, io: Io): void {
     .command("move")
     .description("move a tag to another database; run it again if it was interrupted")
     .argument("<tag>", "name of the tag")
-    .addOption(new Option("--to <name>", "the database that shall have it").makeOptionMandatory())
+    .addOption(new Option("--to <name>", "the database that gets the tag").makeOptionMandatory())
     .addHelpText(
       "after",
       `
-Servers go on: the tag gets no new ids for the moment in which it moves, and no id is repeated wherever this ends. All
-databases have to answer.
+Servers keep running. The tag gets no new ids for the few milliseconds in which it moves. No id is repeated, even if the
+command is interrupted. All databases must answer.
 ${examplesText(["idmint store spread move orders --to b --config /etc/idmint.yaml"])}`,
     );
   command.action(async (tag: string, { to }: { to: string }) => {
     const { moveTagTo } = await import("@idmint/server");
-    const { moved } = await moveTagTo(await configOf(command, io), tag, to);
+    const { config } = await configOf(command, io);
+    const { moved } = await moveTagTo(config, tag, to);
     await printAnswer(command, io, {
       json: () => ({ tag, to, moved }),
       text: () => (moved ? `moved ${tag} to ${to}\n` : `${tag} is in ${to} already\n`),

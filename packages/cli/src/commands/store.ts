@@ -2,6 +2,7 @@ import { MAX_ID } from "@idmint/core";
 import type { StoreConfig } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../config-flags.ts";
+import { confirm } from "../confirm.ts";
 import { EXIT } from "../exit-code.ts";
 import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
@@ -9,6 +10,7 @@ import { addOutputOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { wholeNumber } from "../parse.ts";
 import { plain } from "../table.ts";
+import { confirmMigration } from "../migration.ts";
 import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "../store-text.ts";
 
@@ -16,15 +18,15 @@ import { migrationJson, migrationText, storeIllness, storeStatusText } from "../
 const SNOWFLAKES_AHEAD =
   "; snowflakes carry times up to 6 min 10 s ahead until the clock has caught up";
 
-/** `idmint migrate` and `idmint store …`: work on the store itself, without a server. */
+/** `idmint migrate` and `idmint store …`: they work on the store itself, without a server. */
 export function addStoreCommands(program: Command, io: Io): void {
   addMigrate(program, io);
   const group = program
     .command("store")
-    .description("look at the store itself, and accept one that went back")
+    .description("inspect the store itself, and accept one that went back")
     .helpCommand(false);
   group.hook("preSubcommand", async (_group, command) => {
-    // A group would take the flags away from its own commands, which have them.
+    // Flags of a group would hide the same flags of its commands.
     if (command.commands.length === 0) await addConfigFlags(command, "store");
   });
   addStatus(group, io);
@@ -33,33 +35,44 @@ export function addStoreCommands(program: Command, io: Io): void {
   for (const command of [group, ...group.commands]) addOutputOptions(command);
 }
 
-async function storeConfig(command: Command, io: Io): Promise<StoreConfig> {
-  const { storeConfigOf } = await import("@idmint/server");
-  return storeConfigOf(await loadServerConfig(command, io));
+/** The store that a command line means, and its name for people. */
+interface MeantStore {
+  readonly config: StoreConfig;
+  readonly place: string;
+}
+
+async function meantStore(command: Command, io: Io): Promise<MeantStore> {
+  const { storeConfigOf, storePlace } = await import("@idmint/server");
+  const config = await loadServerConfig(command, io);
+  return { config: storeConfigOf(config), place: storePlace(config) };
 }
 
 function addMigrate(program: Command, io: Io): void {
   const command = program
     .command("migrate")
-    .description("bring the store's schema to this release; makes a SQLite file that is not there")
-    .addOption(new Option("--dry-run", "say what would be done, and do nothing"))
+    .description("bring the store's schema up to this release; creates a missing SQLite file")
+    .addOption(new Option("--dry-run", "show what would be done, and change nothing"))
     .addHelpText(
       "after",
-      examplesText([
-        "idmint migrate --store-url sqlite:/var/lib/idmint/idmint.db",
-        "idmint migrate --store-url postgres://idmint@db.internal/idmint --dry-run",
-      ]),
+      `
+A schema that exists already is changed only with --yes, or after you answer yes on a terminal.
+${examplesText([
+  "idmint migrate --store-url sqlite:/var/lib/idmint/idmint.db",
+  "idmint migrate --store-url postgres://idmint@db.internal/idmint --dry-run",
+  "idmint migrate --store-url postgres://idmint@db.internal/idmint --yes",
+])}`,
     );
   addOutputOptions(command);
   command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
     const { migrateStore } = await import("@idmint/server");
-    const config = await storeConfig(command, io);
-    // Only this command ever makes a file: a server that did would issue ids from 1 again after a mistyped path.
+    const { config, place } = await meantStore(command, io);
+    // No other command creates a file: a server that did would issue ids from 1 again after a mistyped path.
     const target = config.backend === "sqlite" ? { ...config, create: true } : config;
+    if (!dryRun) await confirmMigration(command, io, target, place);
     const report = await migrateStore(target, { dryRun });
     await printAnswer(command, io, {
-      json: () => migrationJson(report, dryRun),
-      text: () => migrationText(report, dryRun),
+      json: () => ({ store: place, ...migrationJson(report, dryRun) }),
+      text: () => `${migrationText(report, dryRun)}store: ${plain(place)}\n`,
     });
   });
 }
@@ -67,14 +80,15 @@ function addMigrate(program: Command, io: Io): void {
 function addStatus(group: Command, io: Io): void {
   const command = group
     .command("status")
-    .description("show a store and whether it grants; exit code 5 when it does not")
+    .description("show a store and whether it grants ids; exit code 5 when it does not")
     .addHelpText(
       "after",
       examplesText(["idmint store status --store-url sqlite:/var/lib/idmint/idmint.db"]),
     );
   command.action(async () => {
     const { storeStatus } = await import("@idmint/server");
-    const status = await storeStatus(await storeConfig(command, io));
+    const { config } = await meantStore(command, io);
+    const status = await storeStatus(config);
     await printAnswer(command, io, {
       json: () => ({ ...status, revision: String(status.revision) }),
       text: () => storeStatusText(status),
@@ -89,11 +103,11 @@ function addStatus(group: Command, io: Io): void {
 function addAccept(group: Command, io: Io): void {
   const command = group
     .command("accept")
-    .description("accept a store as it is now, with every tag's floor raised by a gap")
+    .description("accept a store as it is now, and raise every tag's floor by a gap")
     .addOption(
       new Option(
         "--gap <ids>",
-        "more ids than any tag can have been granted since the store's state; floors never go down",
+        "more ids than any tag can have been granted since the state that the store went back to",
       )
         .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
         .makeOptionMandatory(),
@@ -101,17 +115,20 @@ function addAccept(group: Command, io: Io): void {
     .addHelpText(
       "after",
       `
-A store went back when a backup was restored or a replica was promoted that lacked the last grants. Ids that it does
-not know of are out, so its servers refuse until you accept it with a gap that covers them (docs/operations.md).
-${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db"])}`,
+A store goes back when a backup is restored, or when a promoted replica lacks the last grants. Ids are then in use that
+the store does not know. Servers refuse until you accept the store with a gap that covers those ids. An accept cannot be
+undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
+${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
   command.action(async ({ gap }: { gap: bigint }) => {
     const { acceptStore, storeStatus } = await import("@idmint/server");
-    const config = await storeConfig(command, io);
+    const { config, place } = await meantStore(command, io);
+    const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
+    await confirm(command, io, { place: `store: ${place}`, effect });
     const { fenced } = await storeStatus(config);
     const { tags } = await acceptStore(config, gap);
     await printAnswer(command, io, {
-      json: () => ({ tags, gap: String(gap), fenced }),
+      json: () => ({ store: place, tags, gap: String(gap), fenced }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,
     });
     io.err(

@@ -1,6 +1,7 @@
 import { invalidField } from "@idmint/core";
 import type { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
+import { confirm, serverPlace } from "../confirm.ts";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { kindMeant } from "../kind-flags.ts";
@@ -204,7 +205,7 @@ function addAdvance(group: Command, io: Io): void {
         "raise the floor of a tag: every later id is larger; it never goes down",
         [
           "idmint tag advance orders --floor 5000000 --dry-run",
-          "idmint tag advance orders --floor 5000000",
+          "idmint tag advance orders --floor 5000000 --yes",
         ],
       ),
     ),
@@ -224,6 +225,10 @@ function addAdvance(group: Command, io: Io): void {
       allowLargeRaise: flags.allowLargeRaise ?? false,
       etag: flags.etag ?? "",
     };
+    if (!request.validateOnly) {
+      const effect = `raises the floor of tag "${name}" to ${flags.floor}`;
+      await confirm(command, io, { place: serverPlace(command, io), effect });
+    }
     await withServer(command, io, async (send) => {
       const answer = await send(({ tags }) => tags.advanceTag.bind(tags), request);
       await printTag(command, io, answer, { raised: answer.raised });
@@ -242,11 +247,10 @@ function addDelete(group: Command, io: Io): void {
         ["idmint tag delete orders --yes"],
       ),
     ),
-  ).addOption(new Option("--yes", "mean it: every caller of the tag is refused from now on"));
-  command.action(async (name: string, flags: EtagFlag & { yes?: boolean }) => {
-    if (flags.yes !== true) {
-      throw invalidField("--yes", `is required: every caller of "${name}" would be refused`);
-    }
+  );
+  command.action(async (name: string, flags: EtagFlag) => {
+    const effect = `deletes tag "${name}", so that every caller of it is refused`;
+    await confirm(command, io, { place: serverPlace(command, io), effect });
     await withServer(command, io, async (send) => {
       const request = { name, etag: flags.etag ?? "", validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.deleteTag.bind(tags), request));

@@ -6,12 +6,14 @@ import {
   planTag,
   type TagPlan,
 } from "@idmint/core";
-import type { PostgresTicketDatabase, TicketConfig } from "@idmint/server";
+import type { MigrationReport, PostgresTicketDatabase, TicketConfig } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../config-flags.ts";
+import { confirm } from "../confirm.ts";
 import { EXIT } from "../exit-code.ts";
 import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
+import { confirmSteps } from "../migration.ts";
 import { addOutputOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { wholeNumber } from "../parse.ts";
@@ -27,11 +29,11 @@ import {
 
 const URLS = "a=postgres://idmint@db-a.internal/ids,b=postgres://idmint@db-b.internal/ids";
 
-/** `idmint ticket …`: looks after the databases of ticket tags, without a server. */
+/** `idmint ticket …`: manages the databases of ticket tags, without a server. */
 export function addTicketCommands(program: Command, io: Io): void {
   const group = program
     .command("ticket")
-    .description("look after the databases that tags of kind ticket count in")
+    .description("manage the databases of tags of kind ticket")
     .helpCommand(false);
   group.hook("preSubcommand", (_group, command) => addConfigFlags(command, "ticket"));
   addMigrate(group, io);
@@ -42,11 +44,18 @@ export function addTicketCommands(program: Command, io: Io): void {
   for (const command of [group, ...group.commands]) addOutputOptions(command);
 }
 
-async function configsOf(command: Command, io: Io): Promise<readonly TicketConfig[]> {
-  const { ticketConfigsOf } = await import("@idmint/server");
-  const configs = ticketConfigsOf(await loadServerConfig(command, io));
-  if (configs.length > 0) return configs;
-  const description = "is required: the ticket databases, as name=url with commas between them";
+/** The ticket databases that a command line means, and their names for people. */
+interface MeantDatabases {
+  readonly configs: readonly TicketConfig[];
+  readonly place: string;
+}
+
+async function meantDatabases(command: Command, io: Io): Promise<MeantDatabases> {
+  const { ticketConfigsOf, ticketPlace } = await import("@idmint/server");
+  const config = await loadServerConfig(command, io);
+  const configs = ticketConfigsOf(config);
+  if (configs.length > 0) return { configs, place: ticketPlace(config) };
+  const description = "is required: the ticket databases, as name=url, separated by commas";
   throw invalid("ticket.urls", description);
 }
 
@@ -56,7 +65,8 @@ async function withDatabases(
   work: (databases: readonly PostgresTicketDatabase[]) => Promise<void>,
 ): Promise<void> {
   const { openTicketDatabases } = await import("@idmint/server");
-  const databases = await openTicketDatabases(await configsOf(command, io));
+  const { configs } = await meantDatabases(command, io);
+  const databases = await openTicketDatabases(configs);
   try {
     await work(databases);
   } finally {
@@ -67,13 +77,29 @@ async function withDatabases(
 function addMigrate(group: Command, io: Io): void {
   const command = group
     .command("migrate")
-    .description("bring the schema of every ticket database to this release")
-    .addOption(new Option("--dry-run", "say what would be done, and do nothing"))
-    .addHelpText("after", examplesText([`idmint ticket migrate --ticket-urls ${URLS}`]));
+    .description("bring the schema of every ticket database up to this release")
+    .addOption(new Option("--dry-run", "show what would be done, and change nothing"))
+    .addHelpText(
+      "after",
+      `
+A schema that exists already is changed only with --yes, or after you answer yes on a terminal.
+${examplesText([`idmint ticket migrate --ticket-urls ${URLS}`])}`,
+    );
   command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
     const { migrateTicketDatabase } = await import("@idmint/server");
-    const reports = new Map<string, Awaited<ReturnType<typeof migrateTicketDatabase>>>();
-    for (const config of await configsOf(command, io)) {
+    const { configs, place } = await meantDatabases(command, io);
+    if (!dryRun) {
+      const plan = (config: TicketConfig): Promise<MigrationReport> =>
+        migrateTicketDatabase(config, { dryRun: true });
+      await confirmSteps(
+        command,
+        io,
+        `ticket databases: ${place}`,
+        configs.map((config) => () => plan(config)),
+      );
+    }
+    const reports = new Map<string, MigrationReport>();
+    for (const config of configs) {
       reports.set(config.name, await migrateTicketDatabase(config, { dryRun }));
     }
     await printAnswer(command, io, {
@@ -86,7 +112,7 @@ function addMigrate(group: Command, io: Io): void {
 function addStatus(group: Command, io: Io): void {
   const command = group
     .command("status")
-    .description("show who has which slots; exit code 5 when a database is away or went back")
+    .description("show which database has which slots; exit code 5 when one is away or went back")
     .addHelpText("after", examplesText(["idmint ticket status --config /etc/idmint.yaml"]));
   command.action(async () => {
     await withDatabases(command, io, async (databases) => {
@@ -105,14 +131,14 @@ function addStatus(group: Command, io: Io): void {
 }
 
 const toOption = (): Option =>
-  new Option("--to <names>", "databases that shall have the slots, with commas between them")
+  new Option("--to <names>", "databases that get the slots, separated by commas")
     .argParser((text) => text.split(",").map((name) => name.trim()))
     .makeOptionMandatory();
 
 function addPlan(group: Command, io: Io): void {
   const command = group
     .command("plan")
-    .description("show the fewest moves that spread all slots evenly, and move nothing")
+    .description("show the fewest moves that spread all slots evenly; moves nothing")
     .addOption(toOption())
     .addHelpText(
       "after",
@@ -132,12 +158,12 @@ function addPlan(group: Command, io: Io): void {
 function addApply(group: Command, io: Io): void {
   const command = group
     .command("apply")
-    .description("move slots until they are spread evenly; run it again if it was interrupted")
+    .description("move slots until they are spread evenly; if it was interrupted, run it again")
     .addOption(toOption())
     .addHelpText(
       "after",
       `
-Servers go on issuing: a slot is idle for the moment in which it moves, and no id is repeated wherever this ends.
+Servers keep issuing ids. A slot is idle only while it moves. No id is repeated, even if the command is interrupted.
 ${examplesText(["idmint ticket apply --to a,b,c --config /etc/idmint.yaml"])}`,
     );
   command.action(async ({ to }: { to: readonly string[] }) => {
@@ -157,7 +183,7 @@ ${examplesText(["idmint ticket apply --to a,b,c --config /etc/idmint.yaml"])}`,
         text: () => `moved ${moved} slots\n`,
       });
       if (waiting === 0) return;
-      const text = `${waiting} slots wait for databases that did not answer: ${[...away].join(", ")}; run it again when they are back`;
+      const text = `${waiting} slots wait for databases that did not answer: ${[...away].join(", ")}; run the command again when they are back`;
       throw new CommandFailure(failureOf("UNAVAILABLE", "STORE_UNAVAILABLE", text));
     });
   });
@@ -166,12 +192,12 @@ ${examplesText(["idmint ticket apply --to a,b,c --config /etc/idmint.yaml"])}`,
 function addAccept(group: Command, io: Io): void {
   const command = group
     .command("accept")
-    .description("accept a ticket database that went back, above everything issued")
+    .description("accept a ticket database that went back, with its slots above everything issued")
     .argument("<name>", "its name in ticket.urls")
     .addOption(
       new Option(
         "--gap <ids>",
-        "more ids than any tag can have been granted since the database's state",
+        "more ids than any tag can have been granted since the state that it went back to",
       )
         .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
         .makeOptionMandatory(),
@@ -179,15 +205,20 @@ function addAccept(group: Command, io: Io): void {
     .addHelpText(
       "after",
       `
-All other databases have to answer: they know which slots the database gave away or was given since.
-${examplesText(["idmint ticket accept b --gap 10000000 --config /etc/idmint.yaml"])}`,
+All other databases must answer, because they know which slots this one gave away or took since then. An accept cannot
+be undone, so it needs --yes or your answer on a terminal.
+${examplesText(["idmint ticket accept b --gap 10000000 --config /etc/idmint.yaml --yes"])}`,
     );
   command.action(async (name: string, { gap }: { gap: bigint }) => {
     const { acceptTicketDatabase } = await import("@idmint/server");
-    const { slots } = await acceptTicketDatabase(await configsOf(command, io), name, gap);
+    const { configs, place } = await meantDatabases(command, io);
+    const effect = `accepts ticket database ${name} as it is and raises its slots by ${gap}`;
+    await confirm(command, io, { place: `ticket databases: ${place}`, effect });
+    const { slots } = await acceptTicketDatabase(configs, name, gap);
     await printAnswer(command, io, {
       json: () => ({ database: name, slots, gap: String(gap) }),
-      text: () => `accepted: ${slots} slots of ${name} go on ${gap} ids above everything known\n`,
+      text: () =>
+        `accepted: ${slots} slots of ${name} continue ${gap} ids above the highest known id\n`,
     });
   });
 }
@@ -206,7 +237,7 @@ async function plansOf(
 function interrupted(moved: number): IdmintError {
   return new IdmintError(
     "CALL_CANCELLED",
-    `interrupted after ${moved} slots; run it again to go on`,
+    `interrupted after ${moved} slots; run the command again to continue`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { IdmintError, invalidField } from "@idmint/core";
 import type { Worker } from "@idmint/proto";
 import { type Command, Option } from "commander";
+import { confirm, serverPlace } from "../confirm.ts";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
@@ -11,16 +12,16 @@ import { smallNumber } from "../parse.ts";
 import { columns, plain } from "../table.ts";
 
 const MAX_LISTED = 100_000;
-/** Most worker ids that are looked through for one. */
+/** Most worker ids that are searched for the one that is wanted. */
 const MAX_SEARCHED = 1_000_000;
 const MAX_WORKER_ID = 2 ** 20 - 1;
 const MAX_DATA_CENTER = 65_535;
 
-/** `idmint worker …`: the worker ids of snowflake tags. */
+/** `idmint worker …`: manages the worker ids of snowflake tags. */
 export function addWorkerCommands(program: Command, io: Io): void {
   const group = program
     .command("worker")
-    .description("look after the worker ids of tags of kind snowflake")
+    .description("manage the worker ids of tags of kind snowflake")
     .helpCommand(false);
   addList(group, io);
   addRelease(group, io);
@@ -30,7 +31,7 @@ export function addWorkerCommands(program: Command, io: Io): void {
 function addList(group: Command, io: Io): void {
   const command = group
     .command("list")
-    .description("list the worker ids of a tag that were ever leased, and who has them")
+    .description("list all worker ids of a tag that were ever leased, and their holders")
     .argument("<tag>", "name of the tag")
     .addHelpText(
       "after",
@@ -88,13 +89,12 @@ function workerJson({ reservedUntilTime, expireTime, ...worker }: Worker): unkno
 
 interface ReleaseFlags {
   readonly dataCenter?: number;
-  readonly yes?: boolean;
 }
 
 function addRelease(group: Command, io: Io): void {
   const command = group
     .command("release")
-    .description("end the lease of a worker id whose holder is gone, before it ends by itself")
+    .description("end the lease of a worker id whose holder is gone, before it expires")
     .argument("<tag>", "name of the tag")
     .argument("<worker>", "the worker id", smallNumber("WORKER", { min: 0, max: MAX_WORKER_ID }))
     .addOption(
@@ -103,19 +103,16 @@ function addRelease(group: Command, io: Io): void {
         "data centre, where several have this worker id",
       ).argParser(smallNumber("--data-center", { min: 0, max: MAX_DATA_CENTER })),
     )
-    .addOption(new Option("--yes", "mean it: a holder that still runs has to lease anew"))
     .addHelpText(
       "after",
       `
-Leases end 30 s after their last renewal; this is for those who cannot wait. No id is repeated by it: the time that is
-reserved stays reserved, and whoever leases the worker id next begins above it.
+A lease ends on its own 30 s after its last renewal. Use this command if you cannot wait. It repeats no id: reserved time
+stays reserved, and whoever leases the worker id next begins above it.
 ${examplesText(["idmint worker release trace 3 --yes"])}`,
     );
   command.action(async (tag: string, workerId: number, flags: ReleaseFlags) => {
-    if (flags.yes !== true) {
-      const why = "is required: a holder that still runs makes no ids until it has leased anew";
-      throw invalidField("--yes", why);
-    }
+    const effect = `ends the lease of worker ${workerId} of tag "${tag}", so that a holder that still runs makes no ids until it has leased anew`;
+    await confirm(command, io, { place: serverPlace(command, io), effect });
     await withServer(command, io, async (send) => {
       const { items: workers, nextPageToken } = await listWorkers(send, tag, {
         limit: MAX_SEARCHED,
@@ -138,7 +135,7 @@ ${examplesText(["idmint worker release trace 3 --yes"])}`,
   });
 }
 
-/** The one worker that is meant. */
+/** The one worker that the command line means. */
 function chosen(
   tag: string,
   workers: readonly Worker[],
@@ -155,17 +152,20 @@ function chosen(
     const where = dataCenter === undefined ? "" : ` in data centre ${dataCenter}`;
     throw invalidField(
       "WORKER",
-      `must be one that was leased${where}; idmint worker list ${tag} shows them, got ${workerId}`,
+      `must be a worker id that was leased${where}, got ${workerId}; idmint worker list ${tag} shows them`,
     );
   }
   if (others.length === 0) return first;
   const places = found.map((worker) => worker.dataCenter).join(", ");
-  throw invalidField("--data-center", `is required: worker ${workerId} is there in ${places}`);
+  throw invalidField(
+    "--data-center",
+    `is required: worker ${workerId} exists in data centres ${places}`,
+  );
 }
 
 /**
- * Ends a lease without its token, which only its holder has: leases the worker id for the same instance, which answers a
- * token and makes the holder's useless, and ends that lease. The shortest reservation that there is.
+ * Ends a lease without its token, which only the holder has. It leases the worker id again for the same instance, which
+ * makes the holder's token useless, and then releases that new lease. It reserves the shortest possible time.
  */
 async function release(send: Send, tag: string, worker: Worker): Promise<boolean> {
   const { instance, dataCenter, workerId } = worker;
@@ -180,8 +180,8 @@ async function release(send: Send, tag: string, worker: Worker): Promise<boolean
   const key = { tag, dataCenter: lease.dataCenter, workerId: lease.workerId, token };
   await send(({ workers }) => workers.releaseWorkerLease.bind(workers), key);
   if (lease.workerId === workerId && lease.dataCenter === dataCenter) return true;
-  // Between the list and the lease somebody else leased it; what this leased instead is released again.
+  // Somebody else leased it between the list and the lease. What was leased here instead is released again.
   const metadata = { tag, data_center: String(dataCenter), worker_id: String(workerId) };
-  const text = `worker id ${workerId} was leased by somebody else meanwhile, and was left alone`;
+  const text = `somebody else leased worker id ${workerId} in the meantime, so it was not released`;
   throw new IdmintError("WORKER_LEASE_LOST", text, { metadata });
 }

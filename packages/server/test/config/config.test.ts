@@ -5,6 +5,7 @@ import { IdmintError } from "@idmint/core";
 import { expect, onTestFinished, test } from "vitest";
 import { configFlags } from "../../src/config/docs.ts";
 import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
+import { storePlace, ticketPlace } from "../../src/config/place.ts";
 import { envOf, flagOf, OPTIONS } from "../../src/config/table.ts";
 import { UNSAFE_SETTINGS } from "../../src/store/open-store.ts";
 
@@ -140,6 +141,20 @@ test("a password in a store's URL is refused and not repeated", () => {
   ).toMatchObject({
     storeUrl: "postgres://me@db:5433/ids?sslmode=require",
   });
+});
+
+function named(storeUrl: string, more: readonly [string, string][] = []): string {
+  return storePlace({ storeUrl, storeMoreUrls: new Map(more) });
+}
+
+test("a store is named without passwords and without whatever else its URL carries", () => {
+  expect(named("sqlite:./a/../idmint.db")).toBe(`sqlite:${path.resolve("idmint.db")}`);
+  const url = "postgresql://me:hunter2@db:5433/ids?password=hunter2&sslkey=hunter2&sslmode=require";
+  expect(named(url)).toBe("postgres://me@db:5433/ids");
+  expect(named("postgres:///ids?host=/run/pg")).toBe("postgres:///ids?host=%2Frun%2Fpg");
+  const both = "default=postgres://me@db:5433/ids, b=postgres://b/ids";
+  expect(named(url, [["b", "postgres://:hunter2@b/ids"]])).toBe(both);
+  expect(ticketPlace({ ticketUrls: new Map([["a", url]]) })).toBe("a=postgres://me@db:5433/ids");
 });
 
 test("an address that others reach needs TLS or --insecure", () => {

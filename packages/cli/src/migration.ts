@@ -1,0 +1,44 @@
+import type { MigrationReport, StoreConfig } from "@idmint/server";
+import type { Command } from "commander";
+import { loadServerConfig } from "./config-flags.ts";
+import { confirm } from "./confirm.ts";
+import type { Io } from "./io.ts";
+
+/** Asks before the schema of a store changes that has one already. A store without a schema has nothing to lose. */
+export async function confirmMigration(
+  command: Command,
+  io: Io,
+  config: StoreConfig,
+  place: string,
+): Promise<void> {
+  const { migrateStore } = await import("@idmint/server");
+  // Each database by itself: the report of several together would hide one that has a schema behind one that has none.
+  const each = config.backend === "spread" ? [...config.databases.values()] : [config];
+  const plans = each.map((one) => () => migrateStore(one, { dryRun: true }));
+  await confirmSteps(command, io, `store: ${place}`, plans);
+}
+
+/** The same for any databases; each plan reports what would be done to one of them. */
+export async function confirmSteps(
+  command: Command,
+  io: Io,
+  place: string,
+  plans: readonly (() => Promise<MigrationReport>)[],
+): Promise<void> {
+  for (const plan of plans) {
+    // oxlint-disable-next-line no-await-in-loop
+    const { from, to, steps } = await plan();
+    if (from === 0 || steps.length === 0) continue;
+    await confirm(command, io, { place, effect: `changes the schema from ${from} to ${to}` });
+    return;
+  }
+}
+
+/** `start-dev` migrates the store that it is given, so it asks like `migrate` does. */
+export async function confirmDevStore(command: Command, io: Io): Promise<void> {
+  const { storeConfigOf, storePlace } = await import("@idmint/server");
+  const config = await loadServerConfig(command, io);
+  const store = storeConfigOf(config);
+  const target = store.backend === "sqlite" ? { ...store, create: true } : store;
+  await confirmMigration(command, io, target, storePlace(config));
+}
