@@ -1,5 +1,3 @@
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
 import { type AcceptStore, IdmintError, invalidField, type Store } from "@idmint/core";
 import { Alarms } from "./alarms/alarms.ts";
 import { webhook } from "./alarms/webhook.ts";
@@ -286,7 +284,6 @@ async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefine
 export async function makeStore(config: Config): Promise<void> {
   const store = storeConfigOf(config);
   if (store.backend === "sqlite") {
-    await mkdir(dirname(store.path), { recursive: true });
     await migrateStore({ ...store, create: true }, { dryRun: false });
   } else {
     await migrateStore(store, { dryRun: false });

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, linkSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -78,6 +78,32 @@ test.each(["grpc", "http"])(
     expect(existsSync(store)).toBe(false);
   },
 );
+
+test("start-dev refuses a store whose file has a second name", async () => {
+  const store = path.join(folder(), "idmint.db");
+  const flags = {
+    "store-url": `sqlite:${store}`,
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "log-level": "silent",
+  };
+  const first = await startDev({ flags });
+  const clients = clientsOf(first.server.grpcAddress);
+  expect(await generateId(clients, "demo")).toMatchObject({ id: 1n });
+  linkSync(store, `${store}.link`);
+  for (const name of [store, `${store}.link`]) {
+    const error = await errorOf(startDev({ flags: { ...flags, "store-url": `sqlite:${name}` } }));
+    expect(error).toMatchObject({ reason: "STORE_UNAVAILABLE" });
+    expect(error.message).toContain("2 names (hard links)");
+  }
+  // What is in memory is issued on; it was granted under the one name.
+  expect(await generateId(clients, "demo")).toMatchObject({ id: 2n });
+  await first.server.close();
+  rmSync(`${store}.link`);
+  const second = await startDev({ flags });
+  onTestFinished(() => second.server.close());
+  expect((await generateId(clientsOf(second.server.grpcAddress), "demo")).id).toBeGreaterThan(2n);
+});
 
 test("a server that cannot listen leaves nothing behind", async () => {
   const store = new MemoryStore();

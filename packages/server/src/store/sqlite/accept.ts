@@ -21,7 +21,7 @@ const RAISE = `UPDATE tag SET
   WHERE place.name = tag.name`;
 const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
 const RECORD = `UPDATE store SET
-  identity = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
+  identity = ?, path = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
 
 /**
  * Accepts the store as it lies there, with every floor raised by `gap`.
@@ -72,7 +72,8 @@ function raise(
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
-  transaction.run(RECORD, files.identity, incarnation, tags, seconds, progress);
+  const { path } = database;
+  transaction.run(RECORD, files.identity, path, incarnation, tags, seconds, progress);
   return { tags };
 }
 

@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 import { IdmintError } from "@idmint/core";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
 import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
 import { Fence } from "./identity.ts";
+import { assertOneName, missingStore } from "./location.ts";
 import { type Mark, Witness } from "./witness.ts";
 
 /** Statements of one transaction. 64-bit integers come as bigint. */
@@ -42,11 +42,12 @@ export class Database {
   readonly #witness: Witness;
   #handle: Handle | undefined;
 
+  /** `path` is the real one; see `locate`. */
   constructor(path: string, now: () => number = Date.now) {
     this.path = path;
     this.now = now;
     this.#witness = new Witness(path);
-    this.fence = new Fence();
+    this.fence = new Fence(path);
   }
 
   /**
@@ -174,6 +175,8 @@ export class Database {
       now.wal === files.wal &&
       now.shm === files.shm
     ) {
+      if (now.links > 1n) this.fence.distrustContents();
+      assertOneName(now.links);
       return now;
     }
     this.fence.filesReplaced();
@@ -184,14 +187,13 @@ export class Database {
 
   #opened(deadlineMs: number): Handle {
     if (this.#handle !== undefined) return this.#handle;
-    if (!existsSync(this.path)) {
+    const there = lookAtFiles(this.path);
+    if (there === undefined) {
       if (this.fence.hasSeenStore) throw storeWentBack("the file of the store is gone");
-      throw new IdmintError(
-        "SCHEMA_MISMATCH",
-        `there is no store at ${this.path}; run: idmint migrate`,
-      );
+      throw missingStore(this.path);
     }
     this.fence.distrustContents();
+    assertOneName(there.links);
     let sqlite: DatabaseSync | undefined;
     try {
       sqlite = new DatabaseSync(this.path);

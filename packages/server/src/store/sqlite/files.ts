@@ -16,6 +16,8 @@ import path from "node:path";
 export interface Files {
   /** Names the database file itself, not its contents: another one after a copy, a restore by rename, a move. */
   readonly identity: string;
+  /** Names that the database file has. */
+  readonly links: bigint;
   /** Device and inode of -wal and -shm; empty where missing. */
   readonly wal: string;
   readonly shm: string;
@@ -42,6 +44,7 @@ export function lookAtFiles(databasePath: string): Files | undefined {
   const shm = statSync(`${databasePath}-shm`, options);
   return {
     identity: `${database.ino}/${database.birthtimeNs}`,
+    links: database.nlink,
     wal: nameOf(wal),
     shm: nameOf(shm),
     contents: `${database.mtimeNs}/${database.size}`,

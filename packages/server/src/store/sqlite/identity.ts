@@ -7,6 +7,8 @@ export interface StoreRow {
   readonly incarnation: string;
   /** Identity of the file that was accepted. */
   readonly identity: string;
+  /** Where it lay then. */
+  readonly path: string;
   readonly revision: bigint;
   readonly generation: bigint;
   readonly progress: bigint;
@@ -15,13 +17,14 @@ export interface StoreRow {
 /** Reads the row `store`, or undefined in a file without it. */
 export function readStoreRow(transaction: Transaction): StoreRow | undefined {
   const row = transaction.get(
-    "SELECT store_id, incarnation, identity, revision, generation, progress FROM store",
+    "SELECT store_id, incarnation, identity, path, revision, generation, progress FROM store",
   );
   if (row === undefined) return undefined;
   return {
     storeId: String(row["store_id"]),
     incarnation: String(row["incarnation"]),
     identity: String(row["identity"]),
+    path: String(row["path"]),
     revision: row["revision"] as bigint,
     generation: row["generation"] as bigint,
     progress: row["progress"] as bigint,
@@ -29,21 +32,29 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
 }
 
 /**
- * Tells whether the store is what was accepted, or went back. Five things are compared, before every grant:
+ * Tells whether the store is what was accepted, or went back. Six things are compared, before every grant:
  *
  * 1. The database file's identity with the one recorded when it was made or accepted: a copy, a renamed copy.
- * 2. Its progress with the highest this process saw: an older copy written into the same file.
- * 3. Its progress with the witness: the same, for a process that never saw the store before.
- * 4. Its progress with the sum of its rows: an older file under a newer -wal, where only some rows went back. Costs a
+ * 2. Whether its witness came with it, where it lies elsewhere than it was accepted: one that was moved alone has left its
+ *    -wal behind too, and the last grants in it.
+ * 3. Its progress with the highest this process saw: an older copy written into the same file.
+ * 4. Its progress with the witness: the same, for a process that never saw the store before.
+ * 5. Its progress with the sum of its rows: an older file under a newer -wal, where only some rows went back. Costs a
  *    read of all tags, so it is done only when the database file was written to: by a checkpoint, every few hundred
  *    commits, or by somebody else.
- * 5. Whether files were replaced under this process's connection. That stays until an operator accepts.
+ * 6. Whether files were replaced under this process's connection. That stays until an operator accepts.
  */
 export class Fence {
+  readonly #path: string;
   #highest: Mark | undefined;
   #incarnation: string | undefined;
   #replacedIn: string | undefined;
   #trustedContents: string | undefined;
+
+  /** `path`: where the file lies. */
+  constructor(path: string) {
+    this.#path = path;
+  }
 
   /** Whether this process has ever read the store's row. */
   get hasSeenStore(): boolean {
@@ -91,6 +102,9 @@ export class Fence {
     }
     if (row.identity !== files.identity) {
       return "the file of the store is a copy, not the file that was accepted";
+    }
+    if (witnessed === undefined && row.path !== this.#path && row.progress > 0n) {
+      return "the file of the store was moved here without the files beside it";
     }
     if (witnessed !== undefined && isBehind(row, witnessed)) {
       return witnessed.storeId === row.storeId

@@ -1,32 +1,31 @@
 import { randomUUID } from "node:crypto";
-import { existsSync, mkdirSync } from "node:fs";
-import path from "node:path";
 import type { SqliteConfig } from "../shared/config.ts";
 import { storeWentBack } from "../shared/failures.ts";
 import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
 import { Database, monotonicMs, type Transaction } from "./database.ts";
 import { createFile, lookAtFiles } from "./files.ts";
+import { isThere, locate, locateNew, missingStore } from "./location.ts";
 import { migrations } from "./migrations/index.ts";
-import { deadlineOf, missingStore, refuseNetworkFileSystem } from "./open.ts";
+import { deadlineOf, refuseNetworkFileSystem } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
 import { Witness } from "./witness.ts";
 
 const RECORD = "INSERT INTO migration (number, name, checksum, applied_at_ms) VALUES (?, ?, ?, ?)";
-const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, revision, generation, progress)
-  VALUES (1, ?, ?, ?, 0, 0, 0)`;
+const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, path, revision, generation, progress)
+  VALUES (1, ?, ?, ?, ?, 0, 0, 0)`;
 
 /** Makes or migrates the file, one step a transaction; the write lock keeps two of these apart. */
-export function migrate(config: SqliteConfig, options: { dryRun: boolean }): MigrationReport {
-  const created = !existsSync(config.path);
+export function migrate(given: SqliteConfig, options: { dryRun: boolean }): MigrationReport {
+  const created = !isThere(given.path);
+  if (created && given.create !== true) throw missingStore(given.path);
+  if (created && options.dryRun) {
+    return { from: 0, to: migrations.length, steps: migrations, created };
+  }
+  const config = created ? locateNew(given) : locate(given);
+  refuseNetworkFileSystem(config);
   if (created) {
-    if (config.create !== true) throw missingStore(config.path);
-    if (options.dryRun) return { from: 0, to: migrations.length, steps: migrations, created };
     refuseToReplace(config.path);
-    mkdirSync(path.dirname(config.path), { recursive: true, mode: 0o700 });
-    refuseNetworkFileSystem(config);
     createFile(config.path);
-  } else {
-    refuseNetworkFileSystem(config);
   }
   const database = new Database(config.path);
   try {
@@ -61,7 +60,7 @@ function applyAll(
 function seed(databasePath: string, transaction: Transaction): void {
   const files = lookAtFiles(databasePath);
   if (files === undefined) throw storeWentBack("the file of the store is gone");
-  transaction.run(SEED, randomUUID(), randomUUID(), files.identity);
+  transaction.run(SEED, randomUUID(), randomUUID(), files.identity, databasePath);
 }
 
 /**

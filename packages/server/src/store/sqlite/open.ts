@@ -1,20 +1,16 @@
-import { existsSync } from "node:fs";
 import path from "node:path";
-import type { IdmintError } from "@idmint/core";
 import { DEFAULT_TIMEOUT_MS, refuseUnsafe, type SqliteConfig } from "../shared/config.ts";
-import { schemaMismatch } from "../shared/failures.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { Database, monotonicMs } from "./database.ts";
 import { networkFileSystem } from "./files.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
-/** Opens a file that has a schema this release can work with; never makes one. */
+/** Opens a file that was located and has a schema this release can work with; never makes one. */
 export function openDatabase(
   config: SqliteConfig,
   now?: () => number,
 ): { database: Database; schemaVersion: number } {
-  if (!existsSync(config.path)) throw missingStore(config.path);
   refuseNetworkFileSystem(config);
   const database = new Database(config.path, now);
   try {
@@ -29,17 +25,13 @@ export function openDatabase(
   }
 }
 
-export function missingStore(databasePath: string): IdmintError {
-  return schemaMismatch(`there is no store at ${databasePath}; make one with: idmint migrate`);
-}
-
 export function deadlineOf(config: SqliteConfig): number {
   return config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
 }
 
 /** On a network file system locks may not be seen by others, or be lost: two processes would grant the same ids. */
 export function refuseNetworkFileSystem(config: SqliteConfig): void {
-  const name = networkFileSystem(path.dirname(path.resolve(config.path)));
+  const name = networkFileSystem(path.dirname(config.path));
   if (name === undefined) return;
   const text = `the store's file lies on ${name}, whose locks cannot be relied on`;
   refuseUnsafe(new Map([["network_filesystem", text]]), config.allowUnsafe);

@@ -1,20 +1,23 @@
-import { existsSync } from "node:fs";
 import path from "node:path";
 import type { SqliteConfig } from "../shared/config.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Database, monotonicMs } from "./database.ts";
 import { lookAtFiles, networkFileSystem } from "./files.ts";
 import { readStoreRow } from "./identity.ts";
+import { locate } from "./location.ts";
 import { migrations } from "./migrations/index.ts";
-import { deadlineOf, missingStore } from "./open.ts";
+import { deadlineOf } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
 
-/** Looks at a file without changing it, also one that a server would refuse. */
-export function status(config: SqliteConfig): StoreStatus {
-  if (!existsSync(config.path)) throw missingStore(config.path);
+/**
+ * Looks at a file without changing it, also one that a server would refuse. One with several names is not looked at: what
+ * was written last may lie beside another of them.
+ */
+export function status(given: SqliteConfig): StoreStatus {
+  const config = locate(given);
   const database = new Database(config.path);
   const deadlineMs = monotonicMs() + deadlineOf(config);
-  const isRemote = networkFileSystem(path.dirname(path.resolve(config.path))) !== undefined;
+  const isRemote = networkFileSystem(path.dirname(config.path)) !== undefined;
   const common = {
     backend: config.backend,
     knownSchemaVersion: migrations.length,

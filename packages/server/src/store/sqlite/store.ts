@@ -15,6 +15,7 @@ import {
   MAX_BATCH,
 } from "../shared/limits.ts";
 import { monotonicMs } from "./database.ts";
+import { locate } from "./location.ts";
 import { deadlineOf } from "./open.ts";
 import { type Answer, type Calls, fromWire, type Request, type WorkerData } from "./protocol.ts";
 
@@ -58,7 +59,8 @@ export class SqliteStore implements Store, AcceptStore {
 
   /** `clockOffset` is for tests; see WorkerData. */
   static async open(config: SqliteConfig, clockOffset?: SharedArrayBuffer): Promise<SqliteStore> {
-    const data: WorkerData = { config, clockOffset };
+    // Once: a thread that takes over later opens the same file, wherever links lead by then.
+    const data: WorkerData = { config: locate(config), clockOffset };
     const worker = startWorker(data);
     const schemaVersion = await opened(worker, deadlineOf(config));
     return new SqliteStore(data, worker, schemaVersion);

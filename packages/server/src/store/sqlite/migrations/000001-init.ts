@@ -32,6 +32,7 @@ CREATE TABLE store (
   store_id TEXT NOT NULL,
   incarnation TEXT NOT NULL,
   identity TEXT NOT NULL,
+  path TEXT NOT NULL,
   revision INTEGER NOT NULL CHECK (revision >= 0),
   generation INTEGER NOT NULL CHECK (generation >= 0),
   progress INTEGER NOT NULL CHECK (progress >= 0)
