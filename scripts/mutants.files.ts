@@ -5,6 +5,7 @@ const sqlite = "packages/server/src/store/sqlite";
 const sqliteFiles = "packages/server/test/store/sqlite-files.test.ts";
 const lateLookup = "packages/server/test/service/late-lookup.test.ts";
 const directory = "packages/server/test/service/directory.test.ts";
+const leaseFile = "packages/server/test/store/lease-file.test.ts";
 const grants = "packages/server/test/service/grants.test.ts";
 const buffer = "packages/core/test/buffer.test.ts";
 
@@ -112,5 +113,24 @@ export const fileMutants: readonly Mutant[] = [
     find: `row.path !== this.#path && row.progress > 0n`,
     replace: `row.path === "" && row.progress > 0n`,
     tests: [sqliteFiles],
+  },
+  {
+    name: "lease file: one that is replaced can be believed again",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: `    await held.file?.truncate();
+`,
+    replace: ``,
+    tests: [leaseFile],
+  },
+  {
+    name: "lease file: one that is replaced is emptied too late",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: `    await held.file?.truncate();
+    await rename(next, name);
+`,
+    replace: `    await rename(next, name);
+    await held.file?.truncate();
+`,
+    tests: [leaseFile],
   },
 ];

@@ -1,8 +1,11 @@
 import {
   copyFileSync,
+  linkSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -134,6 +137,43 @@ test("an older file that was put back in its place says nothing", async () => {
   await second.close();
   renameSync(`${file}.backup`, file);
   expect(await opened(file)).toMatchObject({ found: undefined, ignored: "it is a copy" });
+});
+
+test("an older file that a hard link kept says nothing in its place", async () => {
+  const file = path.join(folder(), "leases");
+  const [kept, found] = [`${file}.kept`, `${file}.found`];
+  const first = await opened(file);
+  await first.write({ ...contents, leases: [{ ...lease, usedUntilMs: lease.usedUntilMs - 1 }] });
+  linkSync(file, kept);
+  await first.write(contents);
+  await first.close();
+  // The same for a file that was found and not written here.
+  linkSync(file, found);
+  const second = await opened(file);
+  expect(second.found?.leases).toHaveLength(1);
+  await second.write(contents);
+  await second.close();
+  for (const older of [kept, found]) {
+    renameSync(older, file);
+    const next = await opened(file);
+    expect(next).toMatchObject({ found: undefined, ignored: "it is spoiled" });
+    await next.close();
+  }
+});
+
+test("a file is void before another takes its place: who is killed in between leaves none", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  await first.write(contents);
+  linkSync(file, `${file}.kept`);
+  // Nothing can be renamed onto a folder, so the write ends where a kill might have ended it.
+  renameSync(file, `${file}.away`);
+  mkdirSync(file);
+  await expect(first.write(contents)).rejects.toThrow(/EISDIR/);
+  await first.close();
+  rmdirSync(file);
+  renameSync(`${file}.kept`, file);
+  expect(await opened(file)).toMatchObject({ found: undefined, ignored: "it is spoiled" });
 });
 
 test("a file from before the machine was started, of another place or release, or spoiled, says nothing", () => {

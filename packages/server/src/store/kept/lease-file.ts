@@ -36,7 +36,9 @@ export interface OpenLeaseFile extends LeaseFile {
  *    was copied to another place or machine, an older one that was put back in its place, or one from before the machine was
  *    started anew, says nothing: its time may have been used, by others or by a later life.
  * 3. The file is replaced by a whole one; `write` fulfils when that and its name are on the disk.
- * 4. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
+ * 4. There is at most one file that may be believed: the one that is replaced is emptied before another takes its place, so
+ *    that a hard link to it holds nothing either. Whoever is killed in between leaves none, which only costs the time in it.
+ * 5. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
  */
 export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLeaseFile> {
   const name = path.resolve(file);
@@ -47,13 +49,15 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
   let writing = Promise.resolve();
   // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
   const offsetMs = monotonicMs() - clock.now();
-  const read = await readContents(name, origin, offsetMs);
+  const { file: found, ...read } = await readContents(name, origin, offsetMs);
+  const held: Held = { file: found };
   return {
     found: "found" in read ? read.found : undefined,
     ignored: "ignored" in read ? read.ignored : undefined,
     write: async (contents) => {
       if (!isOpen) throw new Error("the file is closed");
-      const written = replace(name, (at) => textOf(contents, { ...origin, file: at }, offsetMs));
+      const textFor = (at: string): string => textOf(contents, { ...origin, file: at }, offsetMs);
+      const written = replace(name, held, textFor);
       writing = written.catch(() => undefined);
       await written;
     },
@@ -61,6 +65,7 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
       if (!isOpen) return;
       isOpen = false;
       await writing;
+      await held.file?.close();
       lock.close();
     },
   };
@@ -100,22 +105,30 @@ function locked(name: string): Lock {
   );
 }
 
+type Read = ({ readonly found: KeptContents | undefined } | { readonly ignored: string }) & {
+  /** The file itself, where it may be believed. */
+  readonly file: FileHandle | undefined;
+};
+
 async function readContents(
   name: string,
   origin: Omit<Origin, "file">,
   offsetMs: number,
-): Promise<{ readonly found: KeptContents | undefined } | { readonly ignored: string }> {
+): Promise<Read> {
   let file: FileHandle | undefined;
   try {
-    file = await open(name, "r");
+    file = await open(name, "r+");
     // Of the opened file, so that what is read is what is named.
     const its = { ...origin, file: await identityOf(file) };
-    return contentsFrom(await file.readFile("utf8"), its, offsetMs);
+    const read = contentsFrom(await file.readFile("utf8"), its, offsetMs);
+    if ("found" in read) return { ...read, file };
+    await file.close();
+    return { ...read, file: undefined };
   } catch (error) {
-    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
-    return isAbsent ? { found: undefined } : { ignored: "it cannot be read" };
-  } finally {
     await file?.close();
+    const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
+    const nothing = isAbsent ? { found: undefined } : { ignored: "it cannot be read" };
+    return { ...nothing, file: undefined };
   }
 }
 
@@ -125,17 +138,28 @@ async function identityOf(file: FileHandle): Promise<string> {
   return `${dev}/${ino}/${birthtimeNs}`;
 }
 
-/** Invariant 3. */
-async function replace(name: string, textFor: (file: string) => string): Promise<void> {
+/** The one file that may be believed, open; undefined when there is none. */
+interface Held {
+  file: FileHandle | undefined;
+}
+
+/** Invariants 3 and 4. */
+async function replace(name: string, held: Held, textFor: (file: string) => string): Promise<void> {
   const next = `${name}.next`;
   const file = await open(next, "w", 0o600);
   try {
     await file.writeFile(textFor(await identityOf(file)));
     await file.datasync();
-  } finally {
+    // Not synced: whoever could believe it reads what the kernel has, since no file outlives the run of the machine.
+    await held.file?.truncate();
+    await rename(next, name);
+  } catch (error) {
     await file.close();
+    throw error;
   }
-  await rename(next, name);
+  const old = held.file;
+  held.file = file;
+  await old?.close();
   const folder = await open(path.dirname(name), "r");
   try {
     await folder.sync();
