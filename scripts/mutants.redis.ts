@@ -4,6 +4,8 @@ const service = "packages/server/src/service";
 const postgres = "packages/server/src/store/postgres";
 const sqlite = "packages/server/src/store/sqlite";
 const setBack = ["packages/server/test/redis-set-back.redis.test.ts"];
+const counters = "packages/server/test/service/redis-counters.redis.test.ts";
+const coordination = "packages/coordination";
 const marks = "packages/core/src/sequence/redis-mark-state.ts";
 
 /** Faults around what is counted, locked, elected and queued in Redis. */
@@ -86,5 +88,70 @@ export const redisMutants: readonly Mutant[] = [
     find: `if (place.generation < state.generation) return { state, step: { type: "re-seed", doubt } };`,
     replace: ``,
     tests: ["packages/core/test/redis-marks.test.ts"],
+  },
+  {
+    name: "a sequence in Redis counts below what this server was answered",
+    file: `${service}/redis-sequence.ts`,
+    find: `issue({ tag: name, generation, count, seen });`,
+    replace: `issue({ tag: name, generation, count, seen: seen * 0n });`,
+    tests: [counters],
+  },
+  {
+    name: "a tag that moved after the raise is started in its old shard",
+    file: `${service}/redis-agreement.ts`,
+    find: `if (place.shard !== shard.name) return placeRead(state, shard.name, place);`,
+    replace: ``,
+    tests: [counters],
+  },
+  {
+    name: "positions in Redis are compared by their milliseconds alone",
+    file: "packages/server/src/store/redis/scripts.ts",
+    find: `if at < tonumber(ARGV[3]) then return {'behind', has[1], '', text(now)} end`,
+    replace: `if tonumber(has[5]) < math.floor(tonumber(ARGV[3]) / 1024) then return {'behind', has[1], '', text(now)} end`,
+    tests: ["packages/server/test/store/redis/snowflakes.redis.test.ts"],
+  },
+  {
+    name: "a lock is extended for whoever asks",
+    file: `${coordination}/src/lock/lock-node.ts`,
+    find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
+redis.call('PEXPIRE'`,
+    replace: `redis.call('PEXPIRE'`,
+    tests: [`${coordination}/test/lock/lock.redis.test.ts`],
+  },
+  {
+    name: "a lock whose time was over before it was taken is held",
+    file: `${coordination}/src/lock/acquire.ts`,
+    find: `if (elapsedMs(askedAt, runtime.now()) < attempt.ttlMs - driftMs(attempt.ttlMs)) {`,
+    replace: `if (elapsedMs(askedAt, runtime.now()) < Infinity - driftMs(attempt.ttlMs)) {`,
+    tests: [`${coordination}/test/lock/acquire.test.ts`],
+  },
+  {
+    name: "an election takes the words of another Redis for its own",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `if seen_here ~= here or (`,
+    replace: `if not seen_here or (`,
+    tests: [`${coordination}/test/election/election.redis.test.ts`],
+  },
+  {
+    name: "an election takes a candidate from another Redis for one of its own",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: ` or (ARGV[2] ~= '' and ARGV[2] ~= here) then`,
+    replace: ` then`,
+    tests: [`${coordination}/test/election/election.redis.test.ts`],
+  },
+  {
+    name: "a consumer that lives again is looked at as one that left",
+    file: `${coordination}/src/queue/scripts.ts`,
+    find: `redis.call('ZREM', KEYS[2], ARGV[1])
+local wasAlive`,
+    replace: `local wasAlive`,
+    tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "a tag of an unconfigured shard ends the preloading",
+    file: `${service}/redis-preload.ts`,
+    find: `failures.add(shard, IdmintError.from(thrown));`,
+    replace: `throw thrown;`,
+    tests: ["packages/server/test/redis.redis.test.ts"],
   },
 ];

@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { RedisServer, sharedRedisUrl } from "@idmint/testkit/redis";
 import { expect, test } from "vitest";
+import { redisBallot } from "../../src/election/ballot.ts";
+import { CAMPAIGN } from "../../src/election/scripts.ts";
 import { createElection, type ElectionEvent, type ElectionOptions } from "../../src/index.ts";
+import { RedisNode } from "../../src/redis/node.ts";
 import { failure, sleep, until } from "../support.ts";
 
 const url = await sharedRedisUrl();
@@ -124,4 +127,39 @@ test("standing ends when it is cancelled or closed", async () => {
   await two.close();
   expect(await campaign).toMatchObject({ reason: "CLOSED" });
   leader.assert();
+});
+
+test("a Redis that has the words of another one elects nobody for a whole ttl", async () => {
+  await using node = new RedisNode(url);
+  const name = `test-${randomUUID()}`;
+  // As replication or a snapshot left it: another Redis was asked a moment ago, and may have elected somebody.
+  const seen = `idmint:election:{${name}}:seen`;
+  const limits = { timeoutMs: 1_000 };
+  const words = `another run ${ttlMs}`;
+  await node.run("setting", (redis) => redis.set(seen, words, "PX", ttlMs), limits);
+  const ballot = redisBallot(node, { name, prefix: "idmint", ttlMs });
+  const wish = { floor: 0n, isMinting: true };
+  const stand = async (): Promise<string> => (await ballot.campaign("one", wish, limits)).type;
+  const start = performance.now();
+  expect(await stand()).toBe("settling");
+  await expect.poll(stand, { timeout: 10_000 }).toBe("elected");
+  expect(performance.now() - start).toBeGreaterThanOrEqual(ttlMs);
+});
+
+test("a candidate that comes from another Redis is a reason to elect nobody for a whole ttl", async () => {
+  await using node = new RedisNode(url);
+  const name = `test-${randomUUID()}`;
+  const leader = `idmint:election:{${name}}`;
+  const keys = [leader, `${leader}:term`, `${leader}:seen`, `${leader}:settling`];
+  const stand = async (last: string): Promise<readonly string[]> => {
+    const args = [String(ttlMs), last, "owner", "0", "1"];
+    const answer = await node.script("standing", CAMPAIGN, { keys, args }, { timeoutMs: 1_000 });
+    return answer as readonly string[];
+  };
+  const [here = ""] = await stand("");
+  // Words keep Redis from forgetting; then the settling is over.
+  await expect.poll(async () => (await stand(here))[1], { timeout: 5_000 }).toBe("elected");
+  await node.redis.del(leader);
+  expect((await stand("another run"))[1]).toBe("settling");
+  expect((await stand(here))[1]).toBe("settling");
 });

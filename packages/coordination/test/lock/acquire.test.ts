@@ -3,7 +3,7 @@ import { CoordinationError } from "../../src/errors.ts";
 import { takeOnce } from "../../src/lock/acquire.ts";
 import type { TokenSource } from "../../src/lock/options.ts";
 import { nodeRuntime } from "../../src/time.ts";
-import { settle } from "../fake-runtime.ts";
+import { FakeRuntime, settle } from "../fake-runtime.ts";
 import { FakeNode } from "./fake-nodes.ts";
 
 const now = async (): Promise<void> => undefined;
@@ -77,3 +77,37 @@ test("an outside token is given out only above the last one", async () => {
   for (const node of nodes) node.owner = undefined;
   expect(await take(nodes, async () => 0n)).toMatchObject({ reason: "TOKEN_WENT_BACK" });
 });
+
+test.each([1, 5])(
+  "a lock whose time was over before it was taken on %s nodes is nobody's, and is freed",
+  async (count) => {
+    const runtime = new FakeRuntime();
+    const ttlMs = 1_000;
+    // Every answer comes in its time, and the last one too late: 0.99 of the ttl is what a lock is surely held for.
+    for (const [answerMs, isTaken] of [
+      [400, true],
+      [1_000, false],
+    ] as const) {
+      let isFirst = true;
+      const slow = async (what: string): Promise<void> => {
+        if (!what.startsWith("n0") || !isFirst) return;
+        isFirst = false;
+        runtime.time.advance(answerMs);
+      };
+      const nodes = Array.from({ length: count }, (_, i) => new FakeNode(`n${i}`, slow));
+      const claim = { lock: "l", owner: "me" };
+      const limits = { timeoutMs: 500 };
+      const attempt = { nodes, claim, ttlMs, limits, tokenSource: undefined, runtime };
+      const answer = await takeOnce(attempt).catch((thrown: unknown) => thrown);
+      await settle();
+      const owners = new Set(nodes.map(({ owner }) => owner));
+      if (isTaken) {
+        expect(answer).toMatchObject({ token: 1n });
+        expect(owners).toEqual(new Set(["me"]));
+      } else {
+        expect(answer).toMatchObject({ reason: "NO_MAJORITY", metadata: { lock: "l" } });
+        expect(owners).toEqual(new Set([undefined]));
+      }
+    }
+  },
+);

@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { RedisServer, sharedRedisUrl } from "@idmint/testkit/redis";
 import { expect, test } from "vitest";
 import { CoordinationError, createLocks, type LockEvent } from "../../src/index.ts";
+import { redisLockNode } from "../../src/lock/lock-node.ts";
+import { RedisNode } from "../../src/redis/node.ts";
 import { failure, sleep, until } from "../support.ts";
 
 const url = await sharedRedisUrl();
@@ -50,6 +52,23 @@ test("a lock that is held is refused within the wait, and is not freed by others
   expect(grant.signal.aborted).toBe(false);
   await using next = await others.lock(name).acquire({ waitMs: 0 });
   expect(next.token > grant.token).toBe(true);
+});
+
+test("who lost a lock neither keeps it alive for the next holder nor frees it", async () => {
+  await using connection = new RedisNode(url);
+  const node = redisLockNode(connection, "idmint");
+  const limits = { timeoutMs: 1_000 };
+  const [mine, theirs] = ["mine", "theirs"].map((owner) => ({ lock: freshName(), owner }));
+  const next = { ...theirs!, lock: mine!.lock };
+  await node.take(mine!, { ttlMs: 20, isMinting: true }, limits);
+  await expect.poll(() => node.holds(mine!, limits)).toBe(false);
+  await node.take(next, { ttlMs: 5_000, isMinting: true }, limits);
+  expect(await node.extend(mine!, 3_600_000, limits)).toBe(false);
+  const leftMs = Number(await connection.redis.call("PTTL", `idmint:lock:{${mine!.lock}}`));
+  expect(leftMs).toBeLessThanOrEqual(5_000);
+  expect(await node.release(mine!, limits)).toBe(false);
+  expect(await node.holds(next, limits)).toBe(true);
+  expect(await node.extend(next, 10_000, limits)).toBe(true);
 });
 
 test("a lock is extended by itself; without that it is over in time and says so", async () => {

@@ -181,6 +181,30 @@ test("a message that Redis moved to a consumer after its time was over is found 
   expect(await there.redis.exists(there.keys.lingering)).toBe(0);
 });
 
+test("a consumer that was recovered and lives on keeps what it takes afterwards", async () => {
+  const there = await TestQueue.shared();
+  const paused = there.open({ consumerTtlMs: 1_000 });
+  await paused.push("first");
+  await mustTake(paused);
+  const [id = ""] = await there.redis.zrange(there.keys.consumers, 0, "-1");
+  const other = there.open();
+  // A heartbeat may come between the two.
+  const isRecovered = async (): Promise<boolean> => {
+    await there.silenceAll();
+    await other.recover();
+    return (await there.redis.zscore(there.keys.lingering, id)) !== null;
+  };
+  await expect.poll(isRecovered, { timeout: 5_000 }).toBe(true);
+  const isAlive = async (): Promise<boolean> =>
+    (await there.redis.zscore(there.keys.consumers, id)) !== null;
+  await expect.poll(isAlive, { timeout: 5_000 }).toBe(true);
+  const message = await mustTake(paused);
+  // The second look would come by now, if it is still to come.
+  await there.redis.zadd(there.keys.lingering, "XX", 1, id);
+  expect(await other.recover()).toBe(0);
+  expect(await message.ack()).toBe(true);
+});
+
 test("a message that was given to a consumer in an answer that never came is found", async () => {
   const there = await TestQueue.shared();
   const queue = there.open({ consumerTtlMs: 1_000 });

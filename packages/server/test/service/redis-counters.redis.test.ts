@@ -164,6 +164,44 @@ test("an older snapshot is left behind: the next id is above every one that was 
   expect(await commitSoon(fresh, 1)).toBe(after + 1n);
 });
 
+test("a server notices at once that Redis has less than it was answered, whatever others were told", async () => {
+  const redis = await ownRedis({ settings: { "enable-debug-command": "yes" } });
+  const store = new MemoryStore();
+  await store.createTag(orders);
+  const server = await serverOn(store, { a: redis });
+  const counter = server.sequence(orders);
+  await counter.commit(10);
+  await redis.command("SAVE");
+  const { base } = await counter.commit(20);
+  await redis.command("DEBUG", "RELOAD", "NOSAVE");
+  expect((await counter.commit(1)).base).toBeGreaterThan(base + 19n);
+  expect(server.heard).toContainEqual(
+    expect.objectContaining({ type: "redis-seeded", why: "behind", isLoss: true }),
+  );
+});
+
+test("a tag that moves between a raise and the new start is not started in its old shard", async () => {
+  const redis = { a: await ownRedis(), b: await ownRedis() };
+  const store = new MemoryStore();
+  await store.createTag(orders);
+  const counter = (await serverOn(store, redis)).sequence(orders);
+  const { base } = await counter.commit(10);
+  await redis.a.command("FLUSHALL");
+  const moved = sequenceSettings(TAG, { step: 100, ceiling: CEILING, shard: "b" });
+  // The row says the new shard from the moment on in which the raise is durable.
+  const operator = new MemoryStore({ database: store.database });
+  store.faults = {
+    after: async (operation) => {
+      if (operation !== "raise") return;
+      store.faults = {};
+      await operator.updateTag(TAG, { settings: moved, onlyIfUnissued: false }, undefined);
+    },
+  };
+  expect((await counter.commit(1)).base).toBeGreaterThan(base + 9n);
+  const startedIn = (server: RedisServer) => server.command("HEXISTS", `idmint:{${TAG}}`, "cur");
+  expect([await startedIn(redis.a), await startedIn(redis.b)].map(Number)).toEqual([0, 1]);
+});
+
 test("what an earlier store left in Redis is not believed, even with a higher or the same generation", async () => {
   for (const left of [1n, 5n, 2n ** 40n]) {
     const redis = await ownRedis();

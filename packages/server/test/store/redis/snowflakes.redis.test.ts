@@ -107,7 +107,15 @@ test("refuses an older snapshot, another generation, and a position below what w
     status: "other-generation",
     generation: 1n,
   });
-  const seen = first.first + 1_000_000;
+  // A millisecond that is not over holds positions that were answered and positions that were not.
+  const aheadMs = first.nowMs + 1_000;
+  await redis.command("HSET", `idmint:{${tag}}`, "last_ms", aheadMs, "seq", 5);
+  const within = { ...ask, count: 0, seen: positionOf(aheadMs, 6) };
+  expect(await snowflakes.issue(within)).toMatchObject({ status: "behind" });
+  expect(await snowflakes.issue({ ...within, seen: positionOf(aheadMs, 5) })).toMatchObject({
+    status: "issued",
+  });
+  const seen = first.first + 1_000_000_000;
   expect(await snowflakes.issue({ ...ask, seen })).toMatchObject({ status: "behind" });
   await redis.command("SAVE");
   await snowflakes.issue(ask);
