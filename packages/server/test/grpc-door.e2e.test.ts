@@ -28,6 +28,7 @@ import {
   refusalOf,
   sleep,
   startTest,
+  type TestServer,
   until,
   holdBack,
 } from "./support.ts";
@@ -106,11 +107,11 @@ test("a deadline that is over already is DEADLINE_EXCEEDED", async () => {
   expect(refusal.code).toBe("DEADLINE_EXCEEDED");
 });
 
-test("256 calls of 10,000 listed ids at once fit one connection", async () => {
+test("1,000 calls of 10,000 listed ids at once fit one connection", async () => {
   const it = await startTest();
-  await createTag(it, "orders", { min: 3_000_000 });
+  await createTag(it, "orders", { min: 11_000_000 });
   const answers = await Promise.all(
-    Array.from({ length: 256 }, () =>
+    Array.from({ length: 1_000 }, () =>
       call(
         it.ids,
         IdServiceService.generateIds,
@@ -120,6 +121,59 @@ test("256 calls of 10,000 listed ids at once fit one connection", async () => {
     ),
   );
   expect(answers.every((answer) => answer.ids.length === 10_000)).toBe(true);
+});
+
+/** Calls for a tag that wait on the connection, how each of them ended so far, and their end by the caller. */
+function waitingCalls({ ids }: Pick<TestServer, "ids">, tag: string, count: number) {
+  const ended: string[] = [];
+  const calls = Array.from({ length: count }, () =>
+    ids.generateId({ tag, name: "" }, new Metadata(), { deadline: Date.now() + 60_000 }, (error) =>
+      ended.push(error === null ? "OK" : status[error.code]!),
+    ),
+  );
+  // One after the other, as deadlines end calls: what waits in the client goes out in between.
+  const cancel = async (): Promise<void> => {
+    for (const each of calls) {
+      each.cancel();
+      await sleep(1);
+    }
+  };
+  return { ended, cancel };
+}
+
+test("more calls than gRPC's usual hundred wait on one connection, and their end makes room at once", async () => {
+  const store = new MemoryStore();
+  const it = await startTest({ store });
+  await createTag(it, "cold");
+  const letGo = holdBack(store, "grant");
+  for (let round = 0; round < 2; round++) {
+    const before = it.server.counters.calls;
+    const { ended, cancel } = waitingCalls(it, "cold", 300);
+    // All of them are with the server, which can say why when it cannot answer.
+    await until(() => it.server.counters.calls - before === 300, 10_000);
+    await cancel();
+    await until(() => ended.length === 300, 10_000);
+    expect(new Set(ended)).toEqual(new Set(["CANCELLED"]));
+  }
+  const { ended } = waitingCalls(it, "cold", 300);
+  await sleep(20);
+  letGo();
+  await until(() => ended.length === 300, 10_000);
+  expect(new Set(ended)).toEqual(new Set(["OK"]));
+});
+
+test("calls past the limit of a connection that are cancelled do not cost the others their connection", async () => {
+  const store = new MemoryStore();
+  const it = await startTest({ store });
+  await createTag(it, "warm");
+  await createTag(it, "cold");
+  holdBack(store, "grant");
+  const healthy = waitingCalls(it, "cold", 1);
+  const { ended, cancel } = waitingCalls(it, "cold", 1_600);
+  await until(() => it.server.counters.calls > 1_000, 10_000);
+  await cancel();
+  await until(() => ended.length === 1_600, 10_000);
+  expect(healthy.ended).toEqual([]);
 });
 
 test("1,600 cancelled calls do not cost the others their connection", async () => {

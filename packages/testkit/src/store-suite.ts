@@ -499,6 +499,30 @@ function operatorCases(suite: Suite): void {
     expect(await store.getTags(["t"])).toEqual([old]);
   });
 
+  suite("a change that is only to be validated is answered, and changes nothing", async (store) => {
+    const only = { validateOnly: true };
+    const made = await store.createTag(settingsOf("t"), only);
+    expect(made).toMatchObject({ name: "t", state: "ACTIVE", epoch: 1n });
+    expect(await store.getTags(["t"])).toEqual([]);
+    const old = await store.createTag(settingsOf("t"));
+    const seen = { since: 0n, watched: [], limit: 10 };
+    const { revision } = await store.changes(seen);
+    const change = { description: "other", onlyIfUnissued: false };
+    expect(await store.updateTag("t", change, NO_CHECK, only)).toMatchObject({
+      description: "other",
+    });
+    for (const state of ["PAUSED", "DELETED"] as const) {
+      expect(await store.setTagState("t", state, NO_CHECK, only)).toMatchObject({ state });
+    }
+    const stale = store.setTagState("t", "PAUSED", old.revision - 1n, only);
+    expect(await reasonOf(stale)).toBe("ETAG_MISMATCH");
+    expect(await reasonOf(store.createTag(settingsOf("t", { ceiling: 9n }), only))).toBe(
+      "TAG_EXISTS",
+    );
+    expect(await store.getTags(["t"])).toEqual([old]);
+    expect((await store.changes(seen)).revision).toBe(revision);
+  });
+
   suite("a state that is there already changes nothing", async (store) => {
     const old = await store.createTag(settingsOf("t"));
     expect(await store.setTagState("t", "ACTIVE", NO_CHECK)).toEqual(old);

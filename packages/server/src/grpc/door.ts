@@ -26,13 +26,17 @@ import { type ConnectionSource, Listener } from "./listener.ts";
 import { addReflection } from "./reflection.ts";
 
 /**
- * Bounds of one connection. Requests are small, so a message of 64 KiB is generous; together with the memory of a
- * session they keep a hostile connection at a few megabytes. The age sends callers to new servers now and then, and
- * pings find connections whose other end is gone without a word.
+ * Bounds of one connection. Requests are small: the largest that is valid has some 5 KiB. The size of a message times the
+ * streams, and the memory of a session, bound what a hostile connection takes. The age sends callers to new servers now
+ * and then, and pings find connections whose other end is gone without a word.
+ *
+ * Calls past the limit of streams wait in the client, where no server can tell them why. And when the client gives up
+ * calls that it has sent, it sends others at once; Node still counts the old ones for a moment, and resets the new ones
+ * ("Bandwidth exhausted"). So the limit is far above what waits on one connection in practice.
  */
 const SERVER_OPTIONS = {
-  "grpc.max_receive_message_length": 64 * 1_024,
-  "grpc.max_concurrent_streams": 256,
+  "grpc.max_receive_message_length": 16 * 1_024,
+  "grpc.max_concurrent_streams": 1_024,
   "grpc-node.max_session_memory": 8,
   "grpc.max_connection_age_ms": 30 * 60_000,
   "grpc.max_connection_age_grace_ms": 30_000,
@@ -241,7 +245,7 @@ function bufferOf(bytes: Uint8Array): Buffer {
 
 /**
  * HTTP/2 bounds that grpc-js has no options for. The field is private, so it is only touched when it is as expected;
- * otherwise Node's own bounds hold (64 KiB of headers, a burst of 1,000 cancels).
+ * otherwise Node's own bounds hold (64 KiB of headers, a burst of 1,000 cancels, 100 streams past the limit).
  */
 function boundHttp2(server: Server): void {
   const { commonServerOptions } = server as unknown as {
@@ -249,6 +253,7 @@ function boundHttp2(server: Server): void {
   };
   if (typeof commonServerOptions?.settings !== "object") return;
   commonServerOptions.settings["maxHeaderListSize"] = MAX_METADATA_BYTES;
+  commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;
   commonServerOptions["streamResetBurst"] = CANCEL_BURST;
   commonServerOptions["streamResetRate"] = CANCEL_RATE;
 }
