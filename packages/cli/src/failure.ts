@@ -152,6 +152,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 
 /** What descriptions call settings by the API's names. */
 const FLAG_OF_WORD: Readonly<Record<string, string>> = {
+  allow_large_raise: "--allow-large-raise",
   allow_short_life: "--allow-short-life",
   extension_bits: "--extension-bits",
   time_origin: "--time-origin",

@@ -2,6 +2,7 @@ import {
   AllocateSegmentRequest,
   ReleaseSegmentRequest,
   IdServiceService,
+  NodeServiceService,
   TagServiceService,
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
@@ -119,6 +120,29 @@ test("a token is worth nothing for another tag, another server, or an older epoc
     validateOnly: false,
   });
   expect(await release(one, { tag: "orders", releaseToken: old, unusedCount: 10 })).toBe(0);
+});
+
+test("a made-up token is no waste, and one of an older epoch is", async () => {
+  const it = await startTest();
+  await createTag(it, "orders");
+  const { releaseToken } = await allocate(it, { tag: "orders", count: 10 });
+  const wasted = async () => (await call(it.nodes, NodeServiceService.getNodeStatus, {})).wastedIds;
+  for (const made of ["0.made-up", "made-up", `${releaseToken}x`]) {
+    const request = { tag: "orders", releaseToken: made, unusedCount: 10_000_000 };
+    expect(await release(it, request)).toBe(0);
+  }
+  expect(await wasted()).toBe(0n);
+  expect(await release(it, { tag: "orders", releaseToken, unusedCount: 4 })).toBe(4);
+  // Used tokens are forgotten.
+  expect(await release(it, { tag: "orders", releaseToken, unusedCount: 4 })).toBe(0);
+  expect(await wasted()).toBe(0n);
+  const old = (await allocate(it, { tag: "orders", count: 10 })).releaseToken;
+  const named = { name: "orders", etag: "", validateOnly: false };
+  await call(it.tags, TagServiceService.pauseTag, named);
+  await call(it.tags, TagServiceService.resumeTag, named);
+  const before = await wasted();
+  expect(await release(it, { tag: "orders", releaseToken: old, unusedCount: 3 })).toBe(0);
+  expect((await wasted()) - before).toBe(3n);
 });
 
 test("more than was allocated cannot come back, and the token stays good", async () => {

@@ -56,9 +56,12 @@ interface Change {
   readonly tag?: string;
   /** What it refuses, whether it is only tried or not. */
   readonly refused: (place: Place, validateOnly: boolean) => Promise<unknown>;
+  /** What the refusal says of the way out. */
+  readonly says: string;
 }
 
 const S = TagServiceService;
+const MISSING = "idmint tag create nobody";
 const named = (name: string, validateOnly: boolean) => ({ name, etag: "", validateOnly });
 
 const CHANGES: Readonly<Record<string, Change>> = {
@@ -67,26 +70,31 @@ const CHANGES: Readonly<Record<string, Change>> = {
     make: ({ tags }, validateOnly) => create(tags, { name: "fresh", kind: SEGMENT }, validateOnly),
     refused: ({ tags }, validateOnly) =>
       create(tags, { name: "orders", kind: SEGMENT, ceiling: 5n }, validateOnly),
+    says: "ceiling is 9223372036854775807, not 5",
   },
   updateTag: {
     make: ({ tags }, validateOnly) => update(tags, "orders", validateOnly),
     refused: ({ tags }, validateOnly) => update(tags, "nobody", validateOnly),
+    says: MISSING,
   },
   deleteTag: {
     make: ({ tags }, validateOnly) =>
       call(tags, S.deleteTag, DeleteTagRequest.fromPartial(named("orders", validateOnly))),
     refused: ({ tags }, validateOnly) =>
       call(tags, S.deleteTag, DeleteTagRequest.fromPartial(named("nobody", validateOnly))),
+    says: MISSING,
   },
   advanceTag: {
     make: ({ tags }, validateOnly) => advance(tags, 5_000n, validateOnly),
     refused: ({ tags }, validateOnly) => advance(tags, 10n ** 15n, validateOnly),
+    says: "set allow_large_raise",
   },
   pauseTag: {
     make: ({ tags }, validateOnly) =>
       call(tags, S.pauseTag, PauseTagRequest.fromPartial(named("orders", validateOnly))),
     refused: ({ tags }, validateOnly) =>
       call(tags, S.pauseTag, PauseTagRequest.fromPartial(named("nobody", validateOnly))),
+    says: MISSING,
   },
   resumeTag: {
     before: ({ tags }) =>
@@ -95,11 +103,13 @@ const CHANGES: Readonly<Record<string, Change>> = {
       call(tags, S.resumeTag, ResumeTagRequest.fromPartial(named("orders", validateOnly))),
     refused: ({ tags }, validateOnly) =>
       call(tags, S.resumeTag, ResumeTagRequest.fromPartial(named("nobody", validateOnly))),
+    says: MISSING,
   },
   moveTag: {
     tag: "bills",
     make: async (place, validateOnly) => move(place, await otherShard(place), validateOnly),
     refused: (place, validateOnly) => move(place, "c", validateOnly),
+    says: "which are a, b",
   },
 };
 
@@ -148,7 +158,7 @@ test("there is a case of every method that changes tags", () => {
 
 test.each(Object.entries(CHANGES))(
   "%s with validate_only changes nothing, and answers what the change then answers",
-  async (_, { before, make, tag = "orders", refused }) => {
+  async (_, { before, make, tag = "orders", refused, says }) => {
     const place = await startPlace();
     await create(place.tags, { name: "orders", kind: SEGMENT }, false);
     await create(place.tags, { name: "bills", kind: IN_REDIS }, false);
@@ -165,6 +175,7 @@ test.each(Object.entries(CHANGES))(
       await refusalOf(refused(place, false)),
     ];
     expect(asTried).toEqual(asDone);
+    expect(asTried.message).toContain(says);
     const done = await make(place, false);
     expect(withoutTimes(done)).toEqual(withoutTimes(tried));
     const present = await allTags(place);

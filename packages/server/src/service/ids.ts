@@ -198,7 +198,8 @@ export class IdService {
         ? 0
         : entry.buffer.putBack(released.segments, released.epoch);
     this.#counters.issuedIds -= accepted;
-    this.#counters.wastedIds += unusedCount - accepted;
+    // A token that is not known stands for nothing: its ids were never lost here.
+    if (released !== undefined) this.#counters.wastedIds += unusedCount - accepted;
     return accepted;
   }
 

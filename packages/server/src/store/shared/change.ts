@@ -8,6 +8,7 @@ import {
   type TagKind,
   type TagSettings,
 } from "@idmint/core";
+import { differencesOf } from "./differences.ts";
 import {
   etagMismatch,
   fieldImmutable,
@@ -65,7 +66,7 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
   if (row.state !== "DELETED") {
     const asked = { ...settings, kind: withoutPlace(settings.kind) };
     if (!haveSameSettings({ ...row, kind: withoutPlace(row.kind) }, asked)) {
-      throw tagExists(settings.name);
+      throw tagExists(settings.name, differencesOf(row, settings));
     }
     return { tag: row, changed: false };
   }
@@ -192,7 +193,7 @@ export function advancedTag(
   if (floor - old.floor > options.maxRaise) {
     throw invalidField(
       "floor",
-      `would raise the floor by ${floor - old.floor}, more than ${options.maxRaise}; a floor never goes down again`,
+      `would rise by ${floor - old.floor}, which is more than ${options.maxRaise} at once; a floor never goes down again, so set allow_large_raise if you mean it`,
     );
   }
   const generation = old.generation + (countsInRedis(old.kind) ? 1n : 0n);

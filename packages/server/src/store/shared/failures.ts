@@ -1,4 +1,5 @@
 import { IdmintError } from "@idmint/core";
+import type { Difference } from "./differences.ts";
 
 /** When a caller may try again after the store could not be asked, in milliseconds. */
 const RETRY_AFTER_MS = 200;
@@ -32,10 +33,15 @@ export function tagNotFound(name: string): IdmintError {
   );
 }
 
-export function tagExists(name: string): IdmintError {
-  return new IdmintError("TAG_EXISTS", `tag "${name}" exists with other settings`, {
-    metadata: { tag: name },
-  });
+export function tagExists(name: string, differences: readonly Difference[]): IdmintError {
+  const told = differences.map(
+    ({ field, present, wanted }) => `${field} is ${present}, not ${wanted}`,
+  );
+  return new IdmintError(
+    "TAG_EXISTS",
+    `tag "${name}" exists with other settings: ${told.join("; ")}`,
+    { metadata: { tag: name, fields: differences.map(({ field }) => field).join(",") } },
+  );
 }
 
 export function etagMismatch(name: string): IdmintError {
