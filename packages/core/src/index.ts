@@ -43,6 +43,7 @@ export type {
   GiveBackStore,
   Grant,
   Granted,
+  GrantOptions,
   GrantRequest,
   GrantStore,
   MarkedGeneration,

@@ -79,8 +79,23 @@ export interface Refused {
   readonly detail?: string;
 }
 
+/** Nothing was granted, since another session of the store works on the tag's row at this moment. */
+interface Locked {
+  readonly outcome: "locked";
+  readonly tag: string;
+}
+
 /** The answer of the store to one GrantRequest. */
-export type Grant = Granted | Refused;
+export type Grant = Granted | Locked | Refused;
+
+/** What `grant` does about a tag whose row another session has locked. */
+export interface GrantOptions {
+  /**
+   * Answers `locked` after a moment, so that one such tag does not keep the others of a batch waiting. Default: false, the
+   * call waits until the row is free or its time is up. Stores that lock as a whole answer no `locked`.
+   */
+  readonly skipLocked?: boolean;
+}
 
 /**
  * Where floors are durable. Every method rejects with IdmintError STORE_UNAVAILABLE when its outcome is not known or
@@ -91,7 +106,7 @@ export interface GrantStore {
    * Grants ids of several tags in one round trip and one transaction; the answers are in the order of the requests.
    * No tag occurs twice. At most `maxBatch` requests.
    */
-  grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]>;
+  grant(requests: readonly GrantRequest[], options?: GrantOptions): Promise<readonly Grant[]>;
   /** Most requests one `grant` takes. */
   readonly maxBatch: number;
   /**

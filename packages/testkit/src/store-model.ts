@@ -452,7 +452,7 @@ class Walk {
   }
 
   #text(grant: Grant): string {
-    if (grant.outcome === "refused") return grant.reason;
+    if (grant.outcome !== "granted") return grant.outcome === "refused" ? grant.reason : "locked";
     const day = grant.period === undefined ? "" : ` day ${this.#dayOf(grant.period.start)}`;
     return `${grant.base} + ${grant.count} v${grant.version}${day}`;
   }

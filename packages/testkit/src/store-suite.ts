@@ -214,7 +214,8 @@ function grantCases(suite: Suite): void {
 }
 
 function describe(grant: Grant): string {
-  return grant.outcome === "granted" ? `${grant.base} + ${grant.count}` : grant.reason;
+  if (grant.outcome === "granted") return `${grant.base} + ${grant.count}`;
+  return grant.outcome === "refused" ? grant.reason : "locked";
 }
 
 function endOf({ base, count }: Granted): bigint {
@@ -701,7 +702,7 @@ function concurrencyCases(suite: Suite): void {
               const asked = tags.map((tag) => wish(tag, { count: 1 + ((round + at) % 7) }));
               for (const grant of await handle.grant(asked)) {
                 if (grant.outcome === "granted") grants.push(grant);
-                else throw new Error(`${grant.tag}: ${grant.reason}`);
+                else throw new Error(describe(grant));
               }
             }
           }),

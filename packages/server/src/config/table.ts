@@ -157,9 +157,9 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   ),
   storePoolSize: option(
     "store.pool_size",
-    integer(1, 100),
+    integer(2, 100),
     "4",
-    "Most connections to PostgreSQL, of each process.",
+    "Most connections to PostgreSQL, of each process. At most half of them wait for rows that others have locked.",
   ),
   allowUnsafeStore: option(
     "allow_unsafe_store",

@@ -70,7 +70,7 @@ export function createServices(
     poll.noteWentBack();
     directory.fenceTag(tag, detail);
   };
-  const grants = new Grants({ ...common, onWentBack });
+  const grants = new Grants({ ...common, onWentBack, storeConnections: config.storePoolSize });
   const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
   const lookup = new GroupedLookups(
     { ...common, onTags: (tags) => directory.admit(tags) },

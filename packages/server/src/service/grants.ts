@@ -34,6 +34,8 @@ import {
 
 /** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
+/** Connections to each part of a store that does not say how many it has. */
+const DEFAULT_CONNECTIONS = MAX_CALLS;
 /** Loads that wait to be sent. A tag has one load in flight, so only large direct ones come on top. */
 const MAX_QUEUED = 100_000;
 
@@ -42,6 +44,8 @@ export interface GrantsPorts {
   readonly guard: VersionGuard;
   readonly timers: Timers;
   readonly storeTimeoutMs: number;
+  /** Most connections to each part of the store; calls that wait for locks take at most half of them. Default: 4. */
+  readonly storeConnections?: number;
   readonly counters: Counters;
   readonly emit: Emit;
   /** Runs a function after the current turn, so that loads which begin together are sent together. */
@@ -73,7 +77,9 @@ export class Grants {
   constructor(ports: GrantsPorts) {
     this.#ports = ports;
     const { maxBatch, groupOf } = ports.store;
-    const limits = { maxBatch, maxCalls: MAX_CALLS, maxQueued: MAX_QUEUED };
+    const connections = Math.min(MAX_CALLS, ports.storeConnections ?? DEFAULT_CONNECTIONS);
+    const maxWaiting = Math.max(1, Math.floor(connections / 2));
+    const limits = { maxBatch, maxCalls: MAX_CALLS, maxWaiting, maxQueued: MAX_QUEUED };
     this.#state = createGrantsState({ ...limits, groupOf });
   }
 
@@ -114,7 +120,7 @@ export class Grants {
   }
 
   async #send(call: Call): Promise<void> {
-    const { batch } = call;
+    const { batch, skipLocked } = call;
     const { store, guard, storeTimeoutMs, timers, counters } = this.#ports;
     const history = this.#history;
     counters.grantCalls++;
@@ -122,34 +128,41 @@ export class Grants {
       ...request,
       seenVersion: guard.seen(request.tag),
     }));
+    let locked: readonly Wanted[] = [];
     try {
       const grants = await within(
-        () => store.grant(requests),
+        () => store.grant(requests, { skipLocked }),
         storeTimeoutMs,
         timers,
         (late) => this.#comeLate(requests, late, history),
       );
-      if (history === this.#history) this.#accept(batch, requests, grants);
+      if (history === this.#history) locked = this.#accept(call, requests, grants);
       else this.#discard(batch, grants);
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       for (const { id } of batch) this.#settle(id)?.reject(error);
     }
-    callEnded(this.#state, call);
+    callEnded(this.#state, call, locked);
     this.#flush();
   }
 
+  /** Answers those that were locked: they go on waiting. */
   #accept(
-    batch: readonly Wanted[],
+    { batch, skipLocked }: Call,
     requests: readonly GrantRequest[],
     grants: readonly Grant[],
-  ): void {
-    for (const [at, { id }] of batch.entries()) {
+  ): readonly Wanted[] {
+    const locked: Wanted[] = [];
+    for (const [at, wanted] of batch.entries()) {
       const request = requests[at];
       const grant = grants[at];
-      const pending = this.#settle(id);
+      if (grant?.outcome === "locked" && grant.tag === request?.tag && skipLocked) {
+        locked.push(wanted);
+        continue;
+      }
+      const pending = this.#settle(wanted.id);
       if (request === undefined || pending === undefined) continue;
-      if (grant === undefined || !isAnswerTo(request, grant)) {
+      if (grant === undefined || grant.outcome === "locked" || !isAnswerTo(request, grant)) {
         const { tag } = request;
         const cause = new Error(`an answer of the store that does not fit the request for ${tag}`);
         pending.reject(storeUnavailable("the store answered nonsense", cause));
@@ -159,6 +172,7 @@ export class Grants {
         this.#admit(request, grant, pending);
       }
     }
+    return locked;
   }
 
   #admit(request: GrantRequest, grant: Granted, pending: Pending): void {

@@ -4,6 +4,7 @@ import {
   createGrantsState,
   isAnswerTo,
   nextCall,
+  takeQueued,
   want,
 } from "../../src/service/grants-state.ts";
 
@@ -11,7 +12,14 @@ import {
 const groupOf = (tag: string): string => (tag.includes("/") ? (tag.split("/")[0] ?? "") : "");
 
 function stateWith(tags: readonly string[], options = {}) {
-  const state = createGrantsState({ maxBatch: 3, maxCalls: 2, maxQueued: 10, groupOf, ...options });
+  const state = createGrantsState({
+    maxBatch: 3,
+    maxCalls: 2,
+    maxWaiting: 1,
+    maxQueued: 10,
+    groupOf,
+    ...options,
+  });
   for (const [id, tag] of tags.entries()) {
     want(state, { id, request: { tag, kind: "segment", count: 1, minCount: 1, after: 0n } });
   }
@@ -114,4 +122,68 @@ test("only an answer that fits its request is one", () => {
   expect(isAnswerTo(request, { ...granted, base: 100n })).toBe(false);
   expect(isAnswerTo(request, { outcome: "refused", tag: "a", reason: "TAG_PAUSED" })).toBe(true);
   expect(isAnswerTo(request, { outcome: "refused", tag: "b", reason: "TAG_PAUSED" })).toBe(false);
+});
+
+/** The next call, which finds the rows of some of its tags locked. */
+function skipped(state: ReturnType<typeof stateWith>, locked: readonly number[]) {
+  const call = nextCall(state);
+  if (call !== undefined) {
+    callEnded(
+      state,
+      call,
+      call.batch.filter(({ id }) => locked.includes(id)),
+    );
+  }
+  return call;
+}
+
+test("only a call with one tag waits for a lock, and those that were skipped follow alone", () => {
+  const state = stateWith(["a", "b", "c"]);
+  expect(skipped(state, [0, 2])?.skipLocked).toBe(true);
+  const alone = nextCall(state);
+  expect(alone).toMatchObject({ skipLocked: false });
+  expect(idsOf(alone)).toEqual([0]);
+  // One waits, which is as many as may.
+  expect(nextCall(state)).toBeUndefined();
+  if (alone !== undefined) callEnded(state, alone);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+});
+
+test("a call with one tag waits while so many may, and skips otherwise", () => {
+  const state = stateWith(["a"], { maxCalls: 3 });
+  expect(nextCall(state)?.skipLocked).toBe(false);
+  want(state, { id: 7, request: { tag: "b", kind: "segment", count: 1, minCount: 1, after: 0n } });
+  expect(nextCall(state)?.skipLocked).toBe(true);
+});
+
+test("while none may wait, those that were skipped go along with calls that skip", () => {
+  const state = stateWith(["a", "b", "c"], { maxCalls: 3 });
+  skipped(state, [0, 1]);
+  expect(idsOf(nextCall(state))).toEqual([0]);
+  expect(nextCall(state)).toBeUndefined();
+  want(state, { id: 8, request: { tag: "d", kind: "segment", count: 1, minCount: 1, after: 0n } });
+  const both = nextCall(state);
+  expect(both?.skipLocked).toBe(true);
+  expect(idsOf(both)).toEqual([8, 1]);
+});
+
+test("a tag that was skipped keeps its place before later requests, and is given up with the queue", () => {
+  const state = stateWith(["a", "b", "a"]);
+  skipped(state, [0]);
+  expect(idsOf(nextCall(state))).toEqual([0]);
+  expect(nextCall(state)).toBeUndefined();
+  const other = stateWith(["a", "b", "a"]);
+  skipped(other, [0]);
+  expect(takeQueued(other).map(({ id }) => id)).toEqual([0, 2]);
+  want(other, { id: 9, request: { tag: "a", kind: "segment", count: 1, minCount: 1, after: 0n } });
+  expect(idsOf(nextCall(other))).toEqual([9]);
+});
+
+test("calls of a part whose rows are locked take nothing from the other parts", () => {
+  const state = stateWith(["a/1", "a/2", "b/1", "b/2"]);
+  const calls = [nextCall(state), nextCall(state)];
+  for (const call of calls) if (call !== undefined) callEnded(state, call, call.batch);
+  expect(idsOf(nextCall(state))).toEqual([0]);
+  expect(idsOf(nextCall(state))).toEqual([2]);
+  expect(nextCall(state)).toBeUndefined();
 });

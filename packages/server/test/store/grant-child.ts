@@ -21,8 +21,8 @@ for (;;) {
     if (grant?.outcome === "granted") {
       seenVersion = grant.version;
       writeSync(1, `granted ${grant.base} ${grant.count}\n`);
-    } else {
-      writeSync(1, `refused ${grant?.reason}\n`);
+    } else if (grant?.outcome === "refused") {
+      writeSync(1, `refused ${grant.reason}\n`);
     }
   } catch (error) {
     writeSync(1, `failed ${error instanceof IdmintError ? error.reason : String(error)}\n`);

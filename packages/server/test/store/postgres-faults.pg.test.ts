@@ -53,7 +53,7 @@ async function firstGrant(store: OpenStore): Promise<{ base: bigint; tookMs: num
     if (grant?.outcome === "granted") {
       return { base: grant.base, tookMs: performance.now() - startedAt };
     }
-    if (grant !== undefined) throw new Error(`refused: ${grant.reason}`);
+    if (grant !== undefined) throw new Error(`not granted: ${JSON.stringify(grant)}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
@@ -281,5 +281,5 @@ async function refusalOrNone(store: OpenStore): Promise<string> {
   const grants = await store.grant([wish("t")]).catch(() => []);
   const [grant] = grants;
   if (grant?.outcome === "granted") throw new Error("granted on another timeline");
-  return grant?.reason ?? "";
+  return grant?.outcome === "refused" ? grant.reason : "";
 }

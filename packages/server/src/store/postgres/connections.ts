@@ -25,6 +25,7 @@ const DEFAULT_POOL_SIZE = 4;
 const LATE_MS = 100;
 /** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
 const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
+const LOCK_NOT_AVAILABLE = "55P03";
 const IDLE_TIMEOUT_MS = 30_000;
 /** Most units of work at once, running and waiting for a connection. */
 const MAX_RUNNING = 1_000;
@@ -178,6 +179,8 @@ export class Connections {
         isInDoubt = error.code === "UNAVAILABLE";
         throw error;
       }
+      // So is it when only a lock was not had in time: nothing was done, and the server answers.
+      isInDoubt = !isLockTimeout(error) || warnings.length > 0;
       throw this.#failure(error);
     } finally {
       clearTimeout(timer);
@@ -244,12 +247,25 @@ export class Connections {
   /** Whatever went wrong below, without the password that drivers may put into their errors. */
   #failure(error: unknown): IdmintError {
     if (error instanceof IdmintError) return error;
-    const { message, code } = error as { message?: string; code?: string };
+    const code = codeOf(error);
     if (code !== undefined && LOST_STATEMENT.has(code)) return sessionShared();
+    if (isLockTimeout(error)) {
+      return storeUnavailable("another session of the database holds a lock for too long");
+    }
+    const { message } = error as { message?: string };
     const text = [code, message].filter((part) => part !== undefined && part !== "").join(" ");
     const scrubbed = this.#secret === "" ? text : text.replaceAll(this.#secret, "…");
     return storeUnavailable("PostgreSQL failed or did not answer", new Error(scrubbed));
   }
+}
+
+/** Whether a statement failed only since a lock was not had in time. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === LOCK_NOT_AVAILABLE;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as { code?: string }).code;
 }
 
 /** The socket is destroyed at the deadline, which ends the work; only the making of a connection may take longer. */

@@ -7,9 +7,9 @@ import { proof, TAG_IS_OURS } from "./identity.ts";
  *
  * INVARIANT: the floor is lowered only while it still ends at the grant *and* the row still has the grant's version: an
  * equal floor alone may be that of a later grant, after another give-back. Both are read from the locked row, in its
- * newest version. The version rises here too, so a give-back that is sent twice finds another one and does nothing. Only
- * segments go back: ids of a sequence were passed on in their order, and those of a tag that counts in Redis are Redis'
- * until it has a new start.
+ * newest version. The version rises here too, so a give-back that is sent twice finds another one and does nothing. A row
+ * that another session has locked is left alone: most likely ids are being granted above. Only segments go back: ids of a
+ * sequence were passed on in their order, and those of a tag that counts in Redis are Redis' until it has a new start.
  */
 const GIVE_BACK = {
   name: "idmint-give-back-1",
@@ -19,7 +19,7 @@ const GIVE_BACK = {
 ), ${proof("$5::text[]")}, locked AS MATERIALIZED (
   SELECT t.name, t.kind, t.state, t.floor, t.version,
     ${TAG_IS_OURS} AND t.moved_to IS NULL AND NOT t.moving AS is_ours
-  FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
+  FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE SKIP LOCKED
 ), judged AS MATERIALIZED (
   SELECT r.name, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count
   FROM request AS r JOIN locked AS l ON l.name = r.name CROSS JOIN proof AS p

@@ -1,9 +1,15 @@
-import type { Grant, GrantRequest, Period, PeriodUnit, Refused } from "@idmint/core";
+import type { Grant, GrantOptions, GrantRequest, Period, PeriodUnit, Refused } from "@idmint/core";
 import { refuseUnsafe } from "../shared/config.ts";
 import { storeUnavailable } from "../shared/failures.ts";
-import type { Connections } from "./connections.ts";
+import { type Connections, isLockTimeout, type Session } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 import { endPeriods, periodAt, periodEnd } from "./periods.ts";
+
+/**
+ * How long a batch waits for each row before it skips those that are locked, in milliseconds. Other servers lock a row for
+ * the time of a commit; to skip it at once would cost two servers with the same tags most of their batches.
+ */
+const BRIEF_MS = 100;
 
 /**
  * One statement for all tags of a batch: names, kinds, counts, least counts, `after`s, seen versions, allowed unsafe
@@ -15,6 +21,8 @@ import { endPeriods, periodAt, periodEnd } from "./periods.ts";
  *   made on these. The UPDATE finds the row by the snapshot, meets the newer version, fetches it again too, and computes
  *   from that. The row lock, held from `locked` to the commit, makes both the same version.
  * - Rows are locked in the order of their names, as by every statement of several tags: no deadlock.
+ * - A row that is skipped since it is locked is not taken for one that is missing: it is in `visible`, which is read
+ *   without locks by the statement's snapshot. A row that this server knows was there when the statement began.
  * - `ceiling − floor` cannot overflow; `floor + count` could.
  * - A tag that was moved, is being moved or has not arrived is granted nothing, whatever its version: the row of before
  *   stays behind.
@@ -24,9 +32,12 @@ import { endPeriods, periodAt, periodEnd } from "./periods.ts";
  *   never comes back; `greatest` leaves out what is null, and compares dates as texts, which is their order. The first
  *   period of a tag begins above the floor it finds, which is 0 unless an operator raised it.
  */
-const GRANT = {
-  name: "idmint-grant-1",
-  text: `WITH request AS MATERIALIZED (
+function grantText(lock: "wait" | "wait briefly" | "skip"): string {
+  const patience =
+    lock === "wait briefly"
+      ? `patience AS MATERIALIZED (SELECT set_config('lock_timeout', '${BRIEF_MS}ms', true)), `
+      : "";
+  return `WITH ${patience}request AS MATERIALIZED (
   SELECT *
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[])
     WITH ORDINALITY AS r (name, kind, count, min_count, after_id, seen_version, position)
@@ -34,7 +45,10 @@ const GRANT = {
   SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, t.period_unit,
     t.time_zone, t.keep_for_ms, t.period_start, ${TAG_IS_OURS} AS is_ours,
     t.moved_to IS NULL AND NOT t.moving AS is_here
-  FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE
+  FROM idmint.tag AS t${patience === "" ? "" : " CROSS JOIN patience"} WHERE t.name = ANY ($1::text[])
+  ORDER BY t.name FOR UPDATE OF t${lock === "skip" ? " SKIP LOCKED" : ""}
+), visible AS MATERIALIZED (
+  SELECT t.name FROM idmint.tag AS t WHERE t.name = ANY ($1::text[])
 ), moment AS MATERIALIZED (
   SELECT clock_timestamp() AS now, count(*) FROM locked
 ), present AS MATERIALIZED (
@@ -47,6 +61,7 @@ const GRANT = {
   SELECT r.name, r.position, l.version, least(r.count, l.ceiling - l.present_floor) AS count, CASE
     WHEN p.unsafe <> '' THEN 'STORE_UNSAFE'
     WHEN p.fenced <> '' OR NOT l.is_ours THEN 'STORE_EPOCH_CHANGED'
+    WHEN l.name IS NULL AND v.name IS NOT NULL THEN 'LOCKED'
     WHEN NOT l.is_here THEN 'TAG_MOVED'
     WHEN l.version < r.seen_version THEN 'STORE_EPOCH_CHANGED'
     WHEN l.name IS NULL AND r.seen_version > 0 THEN 'STORE_EPOCH_CHANGED'
@@ -59,6 +74,7 @@ const GRANT = {
     p.unsafe, p.fenced, l.is_ours, l.period_unit, l.time_zone, l.keep_for_ms, l.period_start,
     l.floor, l.now, l.start, l.has_ended
   FROM request AS r CROSS JOIN proof AS p LEFT JOIN present AS l ON l.name = r.name
+    LEFT JOIN visible AS v ON v.name = r.name
 ), over AS MATERIALIZED (
   SELECT * FROM judged WHERE refused = '' AND has_ended
 ), ${endPeriods("over")}, granted AS (
@@ -72,8 +88,12 @@ SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.co
   g.floor, g.version, g.epoch, j.period_unit, j.start,
   CASE WHEN g.name IS NOT NULL AND j.period_unit IS NOT NULL
     THEN ${periodEnd("j.period_unit", "j.time_zone", "j.start")} END AS ends_at_ms
-FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`,
-};
+FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`;
+}
+
+const GRANT = { name: "idmint-grant-1", text: grantText("wait") };
+const GRANT_BRIEFLY = { name: "idmint-grant-brief-1", text: grantText("wait briefly") };
+const GRANT_FREE = { name: "idmint-grant-free-1", text: grantText("skip") };
 
 /** What a statement answers of every tag it was asked to change. */
 export interface Judged {
@@ -86,7 +106,8 @@ export interface Judged {
   readonly seen: string | null;
 }
 
-interface Row extends Judged {
+interface Row extends Omit<Judged, "refused"> {
+  readonly refused: Judged["refused"] | "LOCKED";
   readonly count: string;
   readonly floor: string | null;
   readonly version: string;
@@ -100,6 +121,7 @@ export async function grant(
   connections: Connections,
   requests: readonly GrantRequest[],
   allowUnsafe: readonly string[],
+  { skipLocked = false }: GrantOptions = {},
 ): Promise<readonly Grant[]> {
   const values = [
     requests.map(({ tag }) => tag),
@@ -110,7 +132,9 @@ export async function grant(
     requests.map(({ seenVersion }) => String(seenVersion)),
     allowUnsafe,
   ];
-  const rows = await connections.run((session) => session.query<Row>({ ...GRANT, values }));
+  const rows = await connections.run((session) =>
+    skipLocked ? grantFree(session, values) : session.query<Row>({ ...GRANT, values }),
+  );
   if (rows.length === 0) {
     const detail = "the store has lost its identity";
     return requests.map(({ tag }) => ({
@@ -123,6 +147,16 @@ export async function grant(
   const unsafe = rows[0]?.unsafe ?? "";
   if (unsafe !== "") refuseUnsafeSettings(unsafe);
   return rows.map((row, index) => grantOf(row, requests[index] as GrantRequest));
+}
+
+/** Skips rows that stay locked. Of a statement that failed for a lock nothing was done, so it is followed by another. */
+async function grantFree(session: Session, values: readonly unknown[]): Promise<readonly Row[]> {
+  try {
+    return await session.query<Row>({ ...GRANT_BRIEFLY, values });
+  } catch (error) {
+    if (!isLockTimeout(error)) throw error;
+    return session.query<Row>({ ...GRANT_FREE, values });
+  }
 }
 
 /** Settings that are unsafe now, by the names that `proof` gives them. */
@@ -138,6 +172,7 @@ function wrongSetting(name: string): string {
 
 function grantOf(row: Row, request: GrantRequest): Grant {
   const tag = row.name;
+  if (row.refused === "LOCKED") return { outcome: "locked", tag };
   if (row.refused === "STORE_EPOCH_CHANGED") {
     return { outcome: "refused", tag, reason: row.refused, detail: detailOf(row, request) };
   }
@@ -165,7 +200,7 @@ function periodOf({ start, period_unit, ends_at_ms }: Row): Period | undefined {
 
 /** What went back, in words, of a row that was judged with `proof`. */
 export function detailOf(
-  row: Judged,
+  row: Omit<Judged, "refused">,
   { tag, seenVersion }: { readonly tag: string; readonly seenVersion: bigint },
 ): string {
   if (row.fenced !== "") return row.fenced;

@@ -22,7 +22,7 @@ const PREPARE = `SELECT
       THEN current_setting('synchronous_commit')
     ELSE 'on' END, false) AS synchronous_commit,
   set_config('statement_timeout', $2, false),
-  set_config('lock_timeout', $2, false),
+  set_config('lock_timeout', $3, false),
   set_config('idle_in_transaction_session_timeout', $2, false),
   set_config('default_transaction_isolation', 'read committed', false),
   set_config('client_min_messages', 'warning', false),
@@ -70,9 +70,12 @@ export async function prepareSession(
   timeoutMs: number,
 ): Promise<void> {
   const keepsCommit = config.allowUnsafe.includes("synchronous_commit");
-  // The server gives up before this side destroys the socket, so that locks do not stay with a lost connection.
-  const serverTimeout = `${Math.floor((timeoutMs * 5) / 6)}ms`;
-  const result = await client.query<Row>(PREPARE, [keepsCommit, serverTimeout]);
+  // The server gives up before this side destroys the socket, so that locks do not stay with a lost connection; and a wait
+  // for a lock before that, which leaves the connection as good as before.
+  const statementTimeout = `${Math.floor((timeoutMs * 5) / 6)}ms`;
+  const lockTimeout = `${Math.floor((timeoutMs * 4) / 6)}ms`;
+  const values = [keepsCommit, statementTimeout, lockTimeout];
+  const result = await client.query<Row>(PREPARE, values);
   const [row] = result.rows;
   if (row === undefined) throw storeUnavailable("PostgreSQL did not answer its settings");
   if (row.version < OLDEST_VERSION) {

@@ -108,9 +108,10 @@ export class PostgresStore implements Store, AcceptStore {
     }
   }
 
-  async grant(requests: Parameters<Store["grant"]>[0]): Promise<readonly Grant[]> {
+  async grant(...[requests, options]: Parameters<Store["grant"]>): Promise<readonly Grant[]> {
     assertGrants(requests);
-    return requests.length === 0 ? [] : grant(this.#connections, requests, this.#allowUnsafe);
+    if (requests.length === 0) return [];
+    return grant(this.#connections, requests, this.#allowUnsafe, options);
   }
 
   async raise(request: RaiseRequest): Promise<Raised | Refused> {

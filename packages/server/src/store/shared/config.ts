@@ -35,7 +35,7 @@ export interface PostgresConfig {
   readonly url: string;
   /**
    * Longest wait for one answer, in milliseconds; then the socket is destroyed and the outcome is unknown. 100 … 60,000.
-   * Default: 3,000. The server's own time-outs are set to five sixths of it, so that they come first.
+   * Default: 3,000. The server's own time-outs are set to five sixths of it, for locks to four sixths, so that they come first.
    */
   readonly timeoutMs?: number;
   /** Longest wait for a new connection, in milliseconds; 100 … 60,000. Default: 1,500. */

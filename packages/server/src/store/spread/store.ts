@@ -3,6 +3,7 @@ import {
   type EndedPeriod,
   type GiveBackRequest,
   type Grant,
+  type GrantOptions,
   type GrantRequest,
   IdmintError,
   invalidField,
@@ -114,12 +115,15 @@ export class SpreadStore implements Store, AcceptStore {
     return forgotten;
   }
 
-  async grant(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+  async grant(
+    requests: readonly GrantRequest[],
+    options: GrantOptions = {},
+  ): Promise<readonly Grant[]> {
     assertGrants(requests);
-    const answers = await this.#grant(requests);
+    const answers = await this.#grant(requests, options);
     const moved = requests.filter(({ tag }) => isMoved(answers.get(tag)));
     if (moved.length > 0) {
-      const followed = await soon(this.#follow(moved));
+      const followed = await soon(this.#follow(moved, options));
       for (const grant of followed ?? []) answers.set(grant.tag, grant);
     }
     return requests.map(({ tag }) => answers.get(tag) ?? refusedAsMoved(tag));
@@ -263,18 +267,26 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   /** Rejects when one of the databases does: callers send the tags of different ones apart, by groupOf. */
-  async #grant(requests: readonly GrantRequest[]): Promise<Map<string, Grant>> {
+  async #grant(
+    requests: readonly GrantRequest[],
+    options: GrantOptions,
+  ): Promise<Map<string, Grant>> {
     const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
-    const work = [...groups].map(([member, its]) => this.#in(member, (store) => store.grant(its)));
+    const work = [...groups].map(([member, its]) =>
+      this.#in(member, (store) => store.grant(its, options)),
+    );
     return new Map((await settledAll(work)).flat().map((grant) => [grant.tag, grant]));
   }
 
   /** Grants of tags that were not where they had been. */
-  async #follow(requests: readonly GrantRequest[]): Promise<readonly Grant[]> {
+  async #follow(
+    requests: readonly GrantRequest[],
+    options: GrantOptions,
+  ): Promise<readonly Grant[]> {
     const found = await this.#locator.find(requests.map(({ tag }) => tag));
     const arrived = requests.filter(({ tag }) => found.get(tag)?.isHere === true);
     if (arrived.length === 0) return [];
-    return [...(await this.#grant(arrived)).values()];
+    return [...(await this.#grant(arrived, options)).values()];
   }
 
   /** A change of one tag or of its workers, where it is. */

@@ -66,9 +66,9 @@ export class SqliteStore implements Store, AcceptStore {
     return new SqliteStore(data, worker, schemaVersion);
   }
 
-  async grant(...args: Parameters<Calls["grant"]>): ReturnType<Calls["grant"]> {
-    assertGrants(args[0]);
-    return args[0].length === 0 ? [] : this.#call("grant", args);
+  async grant(requests: Parameters<Calls["grant"]>[0]): ReturnType<Calls["grant"]> {
+    assertGrants(requests);
+    return requests.length === 0 ? [] : this.#call("grant", [requests]);
   }
 
   async raise(...args: Parameters<Calls["raise"]>): ReturnType<Calls["raise"]> {
