@@ -133,4 +133,11 @@ export const fileMutants: readonly Mutant[] = [
 `,
     tests: [leaseFile],
   },
+  {
+    name: "neighbours: an idmint server that has the port is taken for another program",
+    file: "packages/server/src/neighbours.ts",
+    find: `answer?.["service"] !== "idmint"`,
+    replace: `answer?.["service"] !== ""`,
+    tests: ["packages/server/test/dev.e2e.test.ts"],
+  },
 ];

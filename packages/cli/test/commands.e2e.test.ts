@@ -196,6 +196,7 @@ test("status says how the server is", async () => {
         state: "STORE_STATE_GRANTING",
         schemaVersion: 1,
         fenceReason: "",
+        place: expect.stringMatching(/^sqlite:\//) as string,
       },
       issuedIds: expect.stringMatching(/^\d+$/) as string,
     },

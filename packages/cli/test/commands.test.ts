@@ -352,7 +352,7 @@ const HEALTHY = {
   version: "0.0.0",
   state: 1,
   startTime: new Date(0),
-  store: { backend: 1, state: 1, schemaVersion: 1, fenceReason: "" },
+  store: { backend: 1, state: 1, schemaVersion: 1, fenceReason: "", place: "sqlite:/x.db" },
   bufferedTags: 2,
   issuedIds: 3n,
   wastedIds: 0n,

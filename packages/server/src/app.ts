@@ -3,21 +3,20 @@ import { Alarms } from "./alarms/alarms.ts";
 import { webhook } from "./alarms/webhook.ts";
 import { allowAll } from "./api/api.ts";
 import type { Authorise } from "./api/method.ts";
-import { type Config, type Option, OPTIONS } from "./config/table.ts";
-import type { Address } from "./config/types.ts";
+import { type Config, OPTIONS } from "./config/table.ts";
 import { tlsCredentials, type TlsFiles } from "./grpc/credentials.ts";
 import { GrpcDoor } from "./grpc/door.ts";
 import { gcCures } from "./grpc/gc-cures.ts";
 import type { ConnectionSource } from "./grpc/listener.ts";
 import { GrpcPeerClocks } from "./grpc/peer-clocks.ts";
 import { HttpDoor } from "./http/door.ts";
-import { addressError, hostPort } from "./main/address.ts";
 import { instanceName } from "./main/instance.ts";
 import { type ClockParts, knownHistory, NO_CLOCK_PARTS } from "./main/clocks.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
 import { realSystem } from "./main/system.ts";
+import { listen } from "./neighbours.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import type { KnownHistory } from "./service/poll-state.ts";
 import type { OpenLeaseFile } from "./store/kept/lease-file.ts";
@@ -122,13 +121,15 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       ready: node.ready,
       state: node.status().state,
     });
-    const http = worker === undefined ? new HttpDoor({ ready }, config.httpAddress) : undefined;
+    let grpcAddress = "";
+    const probes = { ready, grpcAddress: () => grpcAddress };
+    const http = worker === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
     undo.unshift(() => http?.close());
     const httpAddress =
       http === undefined
         ? (worker?.httpAddress ?? "")
         : await listen(http, OPTIONS.httpAddress, config.httpAddress);
-    const grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
+    grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     const { drainTimeMs } = config;
     const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
     return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
@@ -294,19 +295,6 @@ function tlsOf(config: Config): TlsFiles | undefined {
   const { tlsCertFile: certFile, tlsKeyFile: keyFile, tlsClientCaFile: clientCaFile } = config;
   if (certFile === undefined || keyFile === undefined) return undefined;
   return { certFile, keyFile, clientCaFile };
-}
-
-/** The address that was taken; rejects with the option that chooses another. */
-export async function listen(
-  door: { listen(): Promise<number> },
-  option: Option<Address>,
-  address: Address,
-): Promise<string> {
-  try {
-    return hostPort({ host: address.host, port: await door.listen() });
-  } catch (error) {
-    throw addressError(error, option.key, address);
-  }
 }
 
 /** Undoing goes on whatever one step says; the error that began it is the one to show. */

@@ -1,10 +1,10 @@
 import { invalidField } from "@idmint/core";
 import { makeStore, type ServerParts, startServer } from "./app.ts";
 import { type ConfigSources, loadConfig } from "./config/load.ts";
-import { type Config, OPTIONS } from "./config/table.ts";
-import { assertFree } from "./main/address.ts";
+import type { Config } from "./config/table.ts";
 import { DEMO_TAG, makeDemoTag } from "./main/demo-tag.ts";
 import type { Serving } from "./main/running.ts";
+import { assertFree } from "./neighbours.ts";
 import { startWorkers } from "./serving.ts";
 
 /** A server for trying things out, and what to tell whoever started it. */
@@ -24,8 +24,7 @@ export async function startDev(
 ): Promise<DevServer> {
   const defaults = { "log.format": "text", ...sources.defaults };
   const config = loadConfig({ ...sources, defaults });
-  await assertFree(config.grpcAddress, OPTIONS.grpcAddress.key);
-  await assertFree(config.httpAddress, OPTIONS.httpAddress.key);
+  await assertFree(config);
   await makeStore(config);
   const server = await startServed(config, parts);
   return { server, banner: bannerOf(server, config.storeUrl) };

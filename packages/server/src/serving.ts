@@ -1,8 +1,9 @@
-import { startServer, listen } from "./app.ts";
+import { startServer } from "./app.ts";
 import { type Config, OPTIONS } from "./config/table.ts";
 import { HttpDoor } from "./http/door.ts";
 import { longestStopMs, type Serving } from "./main/running.ts";
 import { realSystem } from "./main/system.ts";
+import { listen } from "./neighbours.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import { logEvents } from "./telemetry/log-events.ts";
 import { createLogger } from "./telemetry/logger.ts";
@@ -76,7 +77,9 @@ class Parent implements Serving {
       emit({ type: "connection-refused", peer, why });
     const limits = { maxConnections: config.limitConnections, onRefused };
     this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#workers);
-    this.#http = new HttpDoor({ ready: () => this.#workers.status() }, config.httpAddress);
+    const ready = () => this.#workers.status();
+    const probes = { ready, grpcAddress: () => this.#grpcAddress };
+    this.#http = new HttpDoor(probes, config.httpAddress);
   }
 
   get grpcAddress(): string {

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/dev.ts";
+import { migrateStore } from "../src/store/open-store.ts";
 import { MemoryStore } from "@idmint/testkit";
 import { clientsOf, generateId } from "./support.ts";
 
@@ -78,6 +79,40 @@ test.each(["grpc", "http"])(
     expect(existsSync(store)).toBe(false);
   },
 );
+
+test("a port that an idmint server has is told with the store it serves", async () => {
+  const store = path.join(folder(), "idmint.db");
+  const flags = {
+    "store-url": `sqlite:${store}`,
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "log-level": "silent",
+  };
+  const { server } = await startDev({ flags });
+  onTestFinished(() => server.close());
+  const other = path.join(folder(), "other.db");
+  await migrateStore(
+    { backend: "sqlite", path: other, create: true, allowUnsafe: [] },
+    { dryRun: false },
+  );
+  const taken = [
+    ["grpc", server.grpcAddress],
+    ["http", server.httpAddress],
+    // The same port, on all addresses of the machine.
+    ["http", server.httpAddress.replace("127.0.0.1", "0.0.0.0")],
+  ] as const;
+  for (const [door, address] of taken) {
+    const others = { ...flags, "store-url": `sqlite:${other}`, insecure: "true" };
+    const sources = { flags: { ...others, [`${door}-address`]: address } };
+    const starts = [() => startDev(sources), () => startServer(loadConfig(sources))];
+    for (const start of starts) {
+      const error = await errorOf(start());
+      expect(error.message).toBe(
+        `INVALID_ARGUMENT: ${door}.address: ${address} is taken by an idmint server that serves the store sqlite:${store}; use it, stop it, or choose another address with --${door}-address or IDMINT_${door.toUpperCase()}_ADDRESS`,
+      );
+    }
+  }
+});
 
 test("start-dev refuses a store whose file has a second name", async () => {
   const store = path.join(folder(), "idmint.db");

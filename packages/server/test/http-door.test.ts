@@ -3,7 +3,10 @@ import { expect, onTestFinished, test } from "vitest";
 import { HttpDoor } from "../src/http/door.ts";
 
 async function open(state: { ready: boolean; state: string }): Promise<number> {
-  const door = new HttpDoor({ ready: () => state }, { host: "127.0.0.1", port: 0 });
+  const door = new HttpDoor(
+    { ready: () => state, grpcAddress: () => "127.0.0.1:7600" },
+    { host: "127.0.0.1", port: 0 },
+  );
   const port = await door.listen();
   onTestFinished(() => door.close());
   return port;
@@ -14,7 +17,11 @@ test("the process is alive as long as it answers, whatever its state", async () 
   const response = await fetch(`http://127.0.0.1:${port}/healthz`);
   expect(response.status).toBe(200);
   expect(response.headers.get("content-type")).toContain("application/json");
-  expect(await response.json()).toEqual({ status: "alive" });
+  expect(await response.json()).toEqual({
+    status: "alive",
+    service: "idmint",
+    grpcAddress: "127.0.0.1:7600",
+  });
 });
 
 test("readiness follows the server's state", async () => {
@@ -52,7 +59,7 @@ test("headers of more than 8 KiB are refused", async () => {
 test("an address that is taken cannot be had", async () => {
   const port = await open({ ready: true, state: "SERVING" });
   const second = new HttpDoor(
-    { ready: () => ({ ready: true, state: "" }) },
+    { ready: () => ({ ready: true, state: "" }), grpcAddress: () => "" },
     { host: "127.0.0.1", port },
   );
   await expect(second.listen()).rejects.toMatchObject({ code: "EADDRINUSE" });

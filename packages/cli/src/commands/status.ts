@@ -89,6 +89,7 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
     ["version", plain(node.version)],
     ["started", timeText(node.startTime)],
     ["store", store === undefined ? "unknown" : backendWord(store.backend)],
+    ["store place", plain(store?.place ?? "unknown")],
     ["store state", store === undefined ? "unknown" : storeWord(store.state)],
     ["schema version", String(store?.schemaVersion ?? "unknown")],
     ...(store === undefined || store.fenceReason === ""
@@ -100,12 +101,13 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
   ]);
 }
 
-function storeJson({ backend, state, schemaVersion, fenceReason }: StoreStatus): unknown {
+function storeJson({ backend, state, schemaVersion, fenceReason, place }: StoreStatus): unknown {
   return {
     backend: storeBackendToJSON(backend),
     state: storeStateToJSON(state),
     schemaVersion,
     fenceReason,
+    place,
   };
 }
 

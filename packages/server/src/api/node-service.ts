@@ -52,6 +52,7 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
       state: storeState(status),
       schemaVersion: status.schemaVersion,
       fenceReason: status.fenced,
+      place: status.place,
     },
     bufferedTags: status.bufferedTags,
     issuedIds: BigInt(status.issuedIds),

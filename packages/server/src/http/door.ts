@@ -17,6 +17,8 @@ export interface HttpDoorOptions {
 
 /** What the probes ask. */
 export interface Probes {
+  /** Where this server listens for gRPC; empty before it does. */
+  readonly grpcAddress: () => string;
   /** Whether callers should be sent here, and why not. */
   readonly ready: () => {
     readonly ready: boolean;
@@ -72,7 +74,8 @@ function answer(probes: Probes, request: IncomingMessage, response: ServerRespon
     response.setHeader("allow", "GET, HEAD");
     send(response, 405, { error: "only GET and HEAD" });
   } else if (path === "/healthz") {
-    send(response, 200, { status: "alive" });
+    // Who finds the port taken sees by whom.
+    send(response, 200, { status: "alive", service: "idmint", grpcAddress: probes.grpcAddress() });
   } else {
     const status = probes.ready();
     send(response, status.ready ? 200 : 503, { ...status });

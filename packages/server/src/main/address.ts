@@ -7,31 +7,43 @@ export function hostPort({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Why an address cannot be listened on, and which option says otherwise. */
-export function addressError(error: unknown, key: string, address: Address): IdmintError {
+/** The idmint server that has an address. */
+export interface Taker {
+  /** Where its store is; empty when it does not say. */
+  readonly store: string;
+}
+
+/** Why an address cannot be listened on, and which option says otherwise. `taker`: who has it, when it is one of us. */
+export function addressError(
+  error: unknown,
+  key: string,
+  address: Address,
+  taker: Taker | undefined,
+): IdmintError {
   const code = error instanceof Error && "code" in error ? String(error.code) : "unknown fault";
-  const why =
-    code === "EADDRINUSE" ? "is taken by another program" : `cannot be listened on (${code})`;
   const option = { key };
-  const description = `${hostPort(address)} ${why}; stop that, or choose another with --${flagOf(option)} or ${envOf(option)}`;
+  const other = `choose another address with --${flagOf(option)} or ${envOf(option)}`;
+  const description = `${hostPort(address)} ${reasonOf(code, taker)}, or ${other}`;
   return new IdmintError("INVALID_ARGUMENT", `${key}: ${description}`, {
     violations: [{ field: key, description }],
     cause: error,
   });
 }
 
+function reasonOf(code: string, taker: Taker | undefined): string {
+  if (code !== "EADDRINUSE") return `cannot be listened on (${code}); correct it`;
+  if (taker === undefined) return "is taken by another program; stop that";
+  const its = taker.store === "" ? "" : ` that serves the store ${taker.store}`;
+  return `is taken by an idmint server${its}; use it, stop it`;
+}
+
 /** Rejects when an address cannot be listened on now. */
-export async function assertFree(address: Address, key: string): Promise<void> {
-  if (address.port === 0) return;
+export async function tryAddress({ host, port }: Address): Promise<void> {
   const server = createServer();
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
-      server.listen({ host: address.host, port: address.port, exclusive: true }, resolve);
-    });
-  } catch (error) {
-    throw addressError(error, key, address);
-  }
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host, port, exclusive: true }, resolve);
+  });
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

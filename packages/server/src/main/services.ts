@@ -1,6 +1,7 @@
 import { type AcceptStore, type Store, type Timers, VersionGuard } from "@idmint/core";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
+import { storePlace } from "../config/place.ts";
 import type { Config } from "../config/table.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
@@ -98,6 +99,7 @@ export function createServices(
     startedAtMs: wallClock(),
     wallClock,
     store,
+    place: storePlace(config),
     poll,
     directory,
     clocks,

@@ -9,6 +9,8 @@ export interface NodeStatus {
   readonly state: NodeStateName;
   readonly startedAtMs: number;
   readonly backend: string;
+  /** Where the store is, to be shown to people. */
+  readonly place: string;
   readonly schemaVersion: number;
   readonly reachable: boolean;
   readonly fenced: string;
@@ -23,6 +25,7 @@ export interface NodePorts {
   readonly startedAtMs: number;
   readonly wallClock: () => number;
   readonly store: { readonly backend: string; readonly schemaVersion: number };
+  readonly place: string;
   readonly poll: { readonly reachable: boolean; readonly fenced: string };
   /** Whether this server refuses what callers ask of it for its clock, and whether it can make ids without the store. */
   readonly clocks: {
@@ -63,13 +66,14 @@ export class NodeService {
   }
 
   status(): NodeStatus {
-    const { nodeId, version, startedAtMs, store, poll, directory, counters } = this.#ports;
+    const { nodeId, version, startedAtMs, store, place, poll, directory, counters } = this.#ports;
     return {
       nodeId,
       version,
       state: this.#state(),
       startedAtMs,
       backend: store.backend,
+      place,
       schemaVersion: store.schemaVersion,
       reachable: poll.reachable,
       fenced: poll.fenced,

@@ -240,6 +240,8 @@ export interface StoreStatus {
   schemaVersion: number;
   /** With STORE_STATE_FENCED: what went back, for people to read. Empty otherwise. */
   fenceReason: string;
+  /** Where it is, for people to read: its address without a password, or the path of its file. */
+  place: string;
 }
 
 /** Request of GetNodeTime. */
@@ -527,7 +529,7 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
 };
 
 function createBaseStoreStatus(): StoreStatus {
-  return { backend: 0, state: 0, schemaVersion: 0, fenceReason: "" };
+  return { backend: 0, state: 0, schemaVersion: 0, fenceReason: "", place: "" };
 }
 
 export const StoreStatus: MessageFns<StoreStatus> = {
@@ -543,6 +545,9 @@ export const StoreStatus: MessageFns<StoreStatus> = {
     }
     if (message.fenceReason !== "") {
       writer.uint32(34).string(message.fenceReason);
+    }
+    if (message.place !== "") {
+      writer.uint32(42).string(message.place);
     }
     return writer;
   },
@@ -592,6 +597,14 @@ export const StoreStatus: MessageFns<StoreStatus> = {
             message.fenceReason = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.place = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -618,6 +631,7 @@ export const StoreStatus: MessageFns<StoreStatus> = {
         : isSet(object.fence_reason)
         ? globalThis.String(object.fence_reason)
         : "",
+      place: isSet(object.place) ? globalThis.String(object.place) : "",
     };
   },
 
@@ -635,6 +649,9 @@ export const StoreStatus: MessageFns<StoreStatus> = {
     if (message.fenceReason !== "") {
       obj.fenceReason = message.fenceReason;
     }
+    if (message.place !== "") {
+      obj.place = message.place;
+    }
     return obj;
   },
 
@@ -647,6 +664,7 @@ export const StoreStatus: MessageFns<StoreStatus> = {
     message.state = object.state ?? 0;
     message.schemaVersion = object.schemaVersion ?? 0;
     message.fenceReason = object.fenceReason ?? "";
+    message.place = object.place ?? "";
     return message;
   },
 };
