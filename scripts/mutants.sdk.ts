@@ -4,6 +4,7 @@ const segment = "packages/core/src/segment";
 const buffer = ["packages/core/test/buffer.test.ts"];
 const answers = "packages/client/src/answers.ts";
 const repeats = ["packages/client/test/repeats.test.ts"];
+const dead = ["packages/client/test/dead-address.test.ts"];
 const seenRanges = `${segment}/seen-ranges.ts`;
 const ranges = ["packages/core/test/seen-ranges.model.test.ts"];
 
@@ -119,6 +120,43 @@ export const sdkMutants: readonly Mutant[] = [
     find: `if (apart % divisor !== 0n) return undefined;`,
     replace: `return undefined;`,
     tests: ranges,
+  },
+  {
+    name: "sdk: calls wait for a server that was never reached",
+    file: "packages/client/src/endpoints.ts",
+    find: `return this.#ports.clock.now() - sinceMs >= FIRST_CONTACT_MS;`,
+    replace: `return sinceMs < 0;`,
+    tests: dead,
+  },
+  {
+    name: "sdk: calls are refused in an outage as if no server had been reached",
+    file: "packages/client/src/endpoints.ts",
+    find: `      this.#unreachableSinceMs = undefined;
+      this.#note(`,
+    replace: `      this.#note(`,
+    tests: dead,
+  },
+  {
+    name: "sdk: a refusal does not say why no segment came",
+    file: "packages/core/src/errors.ts",
+    find: `cause instanceof IdmintError ?`,
+    replace: `cause instanceof RangeError ?`,
+    tests: dead,
+  },
+  {
+    name: "sdk: a URL is taken for an address",
+    file: "packages/client/src/addresses.ts",
+    find: `if (scheme !== undefined) return schemeFault(scheme);`,
+    replace: `if (scheme !== undefined) return undefined;`,
+    tests: ["packages/client/test/options.test.ts"],
+  },
+  {
+    name: "sdk: an address without a port is taken for one with port 443",
+    file: "packages/client/src/addresses.ts",
+    find: `if (port === undefined || port === "") return`,
+    replace: `if (port === undefined) return undefined;
+  if (port === "") return`,
+    tests: ["packages/client/test/options.test.ts"],
   },
   {
     name: "core: ids that were put back break the order of an answer",

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { enableCompileCache } from "node:module";
+import "./node-version.ts";
+import * as modules from "node:module";
 import { applyPretenuringCure } from "@idmint/server/pretenuring";
 
 // First of all, since code that was compiled before keeps what it learned; and before the cache is on, since V8 keeps
@@ -7,5 +8,5 @@ import { applyPretenuringCure } from "@idmint/server/pretenuring";
 applyPretenuringCure();
 // Most of what a short command takes is reading and compiling; with Node's cache it takes a third. The cache must be on
 // before the modules are imported, so they are imported by a module of its own.
-enableCompileCache();
+modules.enableCompileCache();
 await import("./cli.ts");

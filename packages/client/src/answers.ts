@@ -46,8 +46,13 @@ export class AnswerCheck {
     throw invalidAnswer({ tag, server }, text, { metadata: { id: String(id) } });
   }
 
-  /** Throws SEGMENT_INVALID unless the segments are in ascending order, as AllocateSegment promises. */
-  assertAscending(segments: readonly Segment[], server: string): void {
+  /** The same for an answer of AllocateSegment, whose segments are ascending besides. */
+  assertBlock(segments: readonly Segment[], server: string): void {
+    this.#assertAscending(segments, server);
+    this.assertNew(segments, server);
+  }
+
+  #assertAscending(segments: readonly Segment[], server: string): void {
     const tag = this.#tag;
     for (const [at, { base }] of segments.entries()) {
       const before = segments[at - 1];

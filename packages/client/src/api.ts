@@ -3,8 +3,9 @@ import type { Segment } from "@idmint/core";
 /** Options of one call. */
 export interface CallOptions {
   /**
-   * How long to wait at most, in milliseconds; shortly before, the call is refused with SEGMENT_NOT_READY. Ids in
-   * memory never wait. Default: the client's `deadlineMs`. Range: 1 … 3,600,000.
+   * How long to wait at most, in milliseconds. Shortly before, the call is refused with SEGMENT_NOT_READY. Ids in memory
+   * never wait. Default: the client's `deadlineMs`, or about a second while no server has ever been reached: then the
+   * address is probably wrong. Range: 1 … 3,600,000.
    */
   readonly deadlineMs?: number;
   /** Ends the wait with CALL_CANCELLED when it is aborted. Default: none. */

@@ -13,6 +13,7 @@ import { MAX_DEADLINE_MS } from "./options.ts";
 
 /** The deadline of calls without options: computed only when a call has to wait, so that a warm one costs nothing. */
 export class StandardCall implements Call {
+  readonly isImpatient = true;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
 
@@ -29,6 +30,7 @@ export class StandardCall implements Call {
 /** Options of a call, checked. Throws INVALID_ARGUMENT, and CALL_CANCELLED when the signal is aborted already. */
 export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: number): Call {
   const { deadlineMs = standardDeadlineMs, signal } = options;
+  const isImpatient = options.deadlineMs === undefined;
   if (!(typeof deadlineMs === "number" && deadlineMs >= 1 && deadlineMs <= MAX_DEADLINE_MS)) {
     throw invalidField(
       "deadlineMs",
@@ -40,7 +42,7 @@ export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: n
       cause: signal.reason,
     });
   }
-  return { deadline: clock.now() + deadlineMs, signal };
+  return { deadline: clock.now() + deadlineMs, signal, isImpatient };
 }
 
 /** Throws INVALID_ARGUMENT for a count that no server could answer. */

@@ -28,7 +28,7 @@ import {
   type HealthCheckResponse,
   HealthCheckResponse_ServingStatus,
 } from "@idmint/proto/health";
-import { fromServiceError } from "./errors.ts";
+import { fromCallTo } from "./errors.ts";
 import type { TlsOptions } from "./options.ts";
 
 /** One try each, at one endpoint, with a deadline. All reject with IdmintError; nothing is retried here. */
@@ -221,10 +221,11 @@ export class GrpcTransport implements Transport {
   }
 
   #failure(endpoint: number, timeoutMs: number, error: ServiceError): IdmintError {
-    const failure = fromServiceError(error);
+    const address = this.#addresses[endpoint] ?? "";
+    const failure = fromCallTo(address, error);
     if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
     // The deadline was this try's, not the caller's: what the caller asked for may still be had in time.
-    const text = `${this.#addresses[endpoint] ?? ""} did not answer within ${timeoutMs} ms`;
+    const text = `${address} did not answer within ${timeoutMs} ms`;
     return new IdmintError("SERVER_UNAVAILABLE", text, { cause: error });
   }
 

@@ -1,5 +1,5 @@
 import { startupSnapshot } from "node:v8";
-import { markAsUncloneable } from "node:worker_threads";
+import * as threads from "node:worker_threads";
 import {
   assertNoViolations,
   countOf,
@@ -77,7 +77,7 @@ export class BufferedIdClient implements IdClient {
     this.#processId = this.#runtime.processId();
     this.#transport = ports.transport(this.#options);
     this.#context = this.#makeContext();
-    markAsUncloneable(this);
+    threads.markAsUncloneable(this);
   }
 
   tag(name: string): IdTag {

@@ -30,6 +30,9 @@ export interface EndpointsPorts {
   readonly assertUsable: () => void;
 }
 
+/** For how long servers that were never reached are tried before calls are refused, in milliseconds. */
+const FIRST_CONTACT_MS = 1_000;
+
 /** An answer, where it came from, and when its request was sent, on the clock. */
 export interface Answered<A> {
   readonly answer: A;
@@ -46,6 +49,8 @@ export class Endpoints {
   readonly #ports: EndpointsPorts;
   readonly #rpcDeadlineMs: number;
   #state: EndpointsState;
+  /** When the first try failed; undefined once any server has answered. */
+  #unreachableSinceMs: number | undefined = Infinity;
 
   constructor(addresses: readonly string[], rpcDeadlineMs: number, ports: EndpointsPorts) {
     this.#addresses = addresses;
@@ -57,6 +62,15 @@ export class Endpoints {
   /** The order in which a tag prefers the endpoints: constant, so tags compute it once. */
   preference(tag: string): readonly number[] {
     return rendezvousOrder(this.#addresses, tag);
+  }
+
+  /**
+   * Whether no server has been reached since this client was made, and they were tried for a while: most likely the
+   * address is wrong, which waiting does not cure.
+   */
+  get isUnreachable(): boolean {
+    const sinceMs = this.#unreachableSinceMs ?? Infinity;
+    return this.#ports.clock.now() - sinceMs >= FIRST_CONTACT_MS;
   }
 
   addressOf(endpoint: number): string {
@@ -133,7 +147,7 @@ export class Endpoints {
     const { clock, assertUsable } = this.#ports;
     const plan = planLoad(this.#state, preference, clock.now());
     if (plan.probe !== undefined) void this.#probe(plan.probe);
-    let failure: IdmintError | undefined;
+    const failures: IdmintError[] = [];
     for (const endpoint of plan.attempts) {
       assertUsable();
       const sentAtMs = clock.now();
@@ -143,23 +157,34 @@ export class Endpoints {
       } catch (thrown) {
         // A call that `close` cancelled says nothing about its endpoint.
         assertUsable();
-        failure = IdmintError.from(thrown);
+        const failure = IdmintError.from(thrown);
+        this.#noteContact(failure, sentAtMs);
         if (!isOfEndpoint(failure)) {
           if (failure.reason !== "CLIENT_CLOSED") this.#note({ type: "answered", endpoint });
           throw failure;
         }
+        failures.push(failure);
         this.#noteFailure(endpoint, failure);
         continue;
       }
+      this.#unreachableSinceMs = undefined;
       this.#note({ type: "answered", endpoint });
       try {
         return accept({ answer, endpoint, sentAtMs });
       } catch (thrown) {
-        failure = IdmintError.from(thrown);
+        const failure = IdmintError.from(thrown);
         if (!failure.retryable) throw failure;
+        failures.push(failure);
       }
     }
-    throw failure ?? new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
+    throw oneOf(failures);
+  }
+
+  /** A refusal that a server sent shows that it was reached. */
+  #noteContact({ reason }: IdmintError, sentAtMs: number): void {
+    if (this.#unreachableSinceMs === undefined) return;
+    if (reason !== "SERVER_UNAVAILABLE") this.#unreachableSinceMs = undefined;
+    else this.#unreachableSinceMs = Math.min(this.#unreachableSinceMs, sentAtMs);
   }
 
   #noteFailure(endpoint: number, error: IdmintError): void {
@@ -198,4 +223,18 @@ export class Endpoints {
  */
 function isOfEndpoint(error: IdmintError): boolean {
   return error.retryable && error.reason !== "MAX_NOT_RAISED";
+}
+
+/** The failures of several endpoints as one error: the last one, which names all that could not be reached. */
+function oneOf(failures: readonly IdmintError[]): IdmintError {
+  const last = failures.at(-1);
+  if (last === undefined) {
+    return new IdmintError("SERVER_UNAVAILABLE", "there is no endpoint to ask");
+  }
+  const { reason } = last;
+  if (failures.length === 1 || failures.some((failure) => failure.reason !== reason)) return last;
+  const texts = failures.map(({ message }) => message.slice(reason.length + ": ".length));
+  const retryAfterMs = last.retryAfterMs ?? 0;
+  const text = [...new Set(texts)].join("; ");
+  return new IdmintError(reason, text, { metadata: last.metadata, cause: last, retryAfterMs });
 }

@@ -38,15 +38,32 @@ const REASON_OF_STATUS: Readonly<Partial<Record<status, Reason>>> = {
  * are none. Message texts are shown, never matched on.
  */
 export function fromServiceError(error: ServiceError): IdmintError {
-  return fromDetails(error) ?? fromStatus(error);
+  return fromDetails(error) ?? fromStatus(error, "the server");
 }
 
-function fromStatus(error: ServiceError): IdmintError {
+/** The same, of a call to a known address. */
+export function fromCallTo(address: string, error: ServiceError): IdmintError {
+  return fromDetails(error) ?? fromStatus(error, address);
+}
+
+function fromStatus(error: ServiceError, server: string): IdmintError {
   const reason = REASON_OF_STATUS[error.code];
-  if (reason !== undefined) return new IdmintError(reason, error.details, { cause: error });
+  const details = plainly(error.details);
+  if (reason === "SERVER_UNAVAILABLE") {
+    const text = `${server} cannot be reached: ${details}; check the address and the option tls`;
+    return new IdmintError(reason, text, { cause: error });
+  }
   const name = status[error.code] ?? String(error.code);
-  const text = `the server answered ${name} without idmint's details; is it an idmint server? ${error.details}`;
-  return new IdmintError("INTERNAL", text, { cause: error });
+  const text = `${server} answered ${name} without idmint's details (${details}); is it an idmint server?`;
+  return new IdmintError(reason ?? "INTERNAL", text, { cause: error });
+}
+
+/** What gRPC says of a failure, without its words around the words of Node.js. */
+function plainly(details: string): string {
+  return details
+    .replace(/^No connection established\. Last error: (?:Error: )?/, "")
+    .replace(/\.?\s*Resolution note: .*$/s, "")
+    .replaceAll(/\s+/g, " ");
 }
 
 function fromDetails(error: ServiceError): IdmintError | undefined {

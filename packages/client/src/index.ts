@@ -1,3 +1,5 @@
+import "./node-version.ts";
+
 // For users.
 export {
   type Code,

@@ -4,11 +4,13 @@ import {
   DEFAULT_RESERVE_AHEAD_MS,
   type FieldViolation,
   instanceViolation,
+  invalidField,
   invalidFields,
   MAX_COUNT_AS_SEGMENTS,
   MAX_WAITERS,
   reserveAheadViolation,
 } from "@idmint/core";
+import { resolveAddresses } from "./addresses.ts";
 import type { IdClientEvent } from "./events.ts";
 
 /** How to reach servers by TLS. Everything is PEM text or its bytes, never a path: the SDK reads no files. */
@@ -44,7 +46,10 @@ export interface WorkerOptions {
 
 /** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; nothing is clamped. */
 export interface IdClientOptions {
-  /** The server: `host:port`, or any target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). */
+  /**
+   * The server: `host:port`, or a target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). It is no URL: leave
+   * out `http://`, and set `tls` for TLS.
+   */
   readonly address?: string;
   /**
    * Several servers of one fleet (one store), instead of `address`; 1 … 64. Each tag prefers one of them (rendezvous
@@ -75,8 +80,9 @@ export interface IdClientOptions {
   readonly maxAgeMs?: number;
 
   /**
-   * How long `next`, `take` and `warm` wait unless the call says otherwise, in milliseconds; they are refused with
-   * SEGMENT_NOT_READY shortly before. Default: 5,000. Range: 1 … 3,600,000.
+   * How long `next`, `take` and `warm` wait unless the call says otherwise, in milliseconds. Shortly before, they are
+   * refused with SEGMENT_NOT_READY. While no server has ever been reached they are refused after about a second, with
+   * SERVER_UNAVAILABLE. Default: 5,000. Range: 1 … 3,600,000.
    */
   readonly deadlineMs?: number;
   /**
@@ -121,7 +127,6 @@ export interface ResolvedWorkerOptions {
   readonly reserveAheadMs: number;
 }
 
-const MAX_ADDRESSES = 64;
 /** Longest wait that a call may ask for, in milliseconds. */
 export const MAX_DEADLINE_MS = 3_600_000;
 
@@ -156,7 +161,13 @@ const NAMES: ReadonlySet<string> = new Set([
 const TLS_NAMES: ReadonlySet<string> = new Set(["ca", "cert", "key", "serverName"]);
 
 /** Checks all options at once and fills in defaults. Throws INVALID_ARGUMENT that names every bad one. */
-export function resolveOptions(options: IdClientOptions): ResolvedOptions {
+export function resolveOptions(given: IdClientOptions): ResolvedOptions {
+  // Callers without types may give anything.
+  const anything: unknown = given;
+  if (typeof anything !== "object" || anything === null) {
+    throw invalidField("options", 'must be an object, as in { address: "ids.example:7600" }');
+  }
+  const options = given;
   const violations: FieldViolation[] = [];
   const refuse = (field: string, description: string): void => {
     violations.push({ field, description });
@@ -199,35 +210,6 @@ export function resolveOptions(options: IdClientOptions): ResolvedOptions {
 }
 
 type Refuse = (field: string, description: string) => void;
-
-function resolveAddresses(options: IdClientOptions, refuse: Refuse): readonly string[] {
-  const { address, addresses } = options;
-  if (address !== undefined && addresses !== undefined) {
-    refuse("addresses", "and address cannot both be given");
-  }
-  const all = addresses ?? (address === undefined ? [] : [address]);
-  const field = addresses === undefined ? "address" : "addresses";
-  // Callers without types may give anything.
-  if (!isList(all)) {
-    refuse(field, "must be a list of addresses");
-    return [];
-  }
-  const list: readonly unknown[] = all;
-  if (list.length === 0) refuse(field, "is required: host:port of a server");
-  if (list.length > MAX_ADDRESSES) {
-    refuse(field, `must be at most ${MAX_ADDRESSES}, got ${list.length}`);
-  }
-  if (list.some((entry) => typeof entry !== "string" || entry === "" || /\s/.test(entry))) {
-    refuse(field, "must be host:port, without spaces");
-  }
-  // The same server twice would be asked twice when it is down.
-  if (new Set(list).size !== list.length) refuse(field, "must not repeat an address");
-  return [...all];
-}
-
-function isList(value: unknown): boolean {
-  return Array.isArray(value);
-}
 
 function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): false | TlsOptions {
   if (tls === undefined || tls === false) return false;

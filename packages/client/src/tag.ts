@@ -1,4 +1,4 @@
-import { markAsUncloneable } from "node:worker_threads";
+import * as threads from "node:worker_threads";
 import {
   type BufferOptions,
   type BufferPorts,
@@ -108,9 +108,13 @@ export class BufferedTag implements IdTag {
       return this.#inFlight;
     };
     const options = { ...context.buffer, ordered: this.#ordered };
-    this.#buffer = new SegmentBuffer(name, options, { ...context.ports, load });
+    this.#buffer = new SegmentBuffer(name, options, {
+      ...context.ports,
+      load,
+      givesUp: () => context.endpoints.isUnreachable,
+    });
     this.#answers = new AnswerCheck(name, (segment) => this.#buffer.heldIdOf(segment));
-    markAsUncloneable(this);
+    threads.markAsUncloneable(this);
   }
 
   next(options?: CallOptions): Promise<bigint> {
@@ -264,11 +268,11 @@ export class BufferedTag implements IdTag {
 
   /** Answers a call from wherever the tag's kind says, all within the one deadline it came with. */
   async #answer<T>(
-    { deadline, signal }: Call,
+    { deadline, signal, isImpatient = false }: Call,
     fromMemory: (call: Call) => T | Promise<T>,
     fromOther: (other: KindIds, call: Call) => Promise<T>,
   ): Promise<T> {
-    const call: Call = { deadline, signal };
+    const call: Call = { deadline, signal, isImpatient };
     for (let turn = 1; ; turn++) {
       const other = this.#other;
       try {
@@ -367,8 +371,7 @@ export class BufferedTag implements IdTag {
       throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
     const server = this.#context.endpoints.addressOf(endpoint);
     const segments = segmentsOf(answer.segments, { tag: this.name, server });
-    this.#answers.assertAscending(segments, server);
-    this.#answers.assertNew(segments, server);
+    this.#answers.assertBlock(segments, server);
     this.#learn(answer);
     const expiresAt = sentAtMs + maxAgeMs;
     return { segments, epoch, receipt: { releaseToken, endpoint }, expiresAt };

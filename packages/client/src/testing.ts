@@ -1,3 +1,4 @@
+import "./node-version.ts";
 import {
   assertNoViolations,
   type Clock,

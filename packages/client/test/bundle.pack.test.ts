@@ -67,6 +67,22 @@ test("require() from CommonJS mints an id", async () => {
   expect([stdout, stderr]).toEqual(["1\n", ""]);
 });
 
+test("on an older Node.js an import says in one line which one is needed", async () => {
+  await installed;
+  const versions = '{ ...process.versions, node: "20.20.2" }';
+  const pretend = `Object.defineProperty(process, "versions", { value: ${versions} })`;
+  for (const [name, load] of [
+    ["old.mjs", 'import("@idmint/client").catch((error) => console.log(error.stack))'],
+    ["old.cjs", 'try { require("@idmint/client") } catch (error) { console.log(error.stack) }'],
+  ] as const) {
+    const file = path.join(home, name);
+    writeFileSync(file, load);
+    const args = ["--import", `data:text/javascript,${pretend}`, file];
+    const { stdout } = await execute(process.execPath, args);
+    expect(stdout).toBe("@idmint/client needs Node.js 22.13 or newer; this is Node.js 20.20.2\n");
+  }
+});
+
 for (const format of ["cjs", "esm"] as const) {
   test(`bundled into one ${format} file, it mints an id without anything beside it`, async () => {
     await installed;

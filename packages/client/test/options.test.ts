@@ -1,11 +1,30 @@
 import { expect, test } from "vitest";
-import { createIdClient } from "../src/index.ts";
+import { createIdClient, type IdClientOptions } from "../src/index.ts";
 import { resolveOptions } from "../src/options.ts";
 import { thrown } from "./support.ts";
 
-const bad: readonly (readonly [options: object, field: string])[] = [
+const bad: readonly (readonly [options: unknown, field: string])[] = [
   [{}, "address"],
+  [undefined, "options"],
+  [null, "options"],
+  ["ids.example:7600", "options"],
   [{ address: "" }, "address"],
+  [{ address: {} }, "address"],
+  [{ address: 7600 }, "address"],
+  [{ address: "http://127.0.0.1:7600" }, "address"],
+  [{ address: "HTTPS://ids.example:7600/" }, "address"],
+  [{ address: "grpc://ids.example:7600" }, "address"],
+  [{ address: "dns:///http://ids.example:7600" }, "address"],
+  [{ address: "localhost" }, "address"],
+  [{ address: "localhost:" }, "address"],
+  [{ address: "dns:///ids.example" }, "address"],
+  [{ address: "ids.example:0" }, "address"],
+  [{ address: "ids.example:65536" }, "address"],
+  [{ address: "ids.example:7600/" }, "address"],
+  [{ address: "::1:7600" }, "address"],
+  [{ address: "::1" }, "address"],
+  [{ address: "[::1]" }, "address"],
+  [{ address: "ids.example:http" }, "address"],
   [{ address: "a b:1" }, "address"],
   [{ addresses: [] }, "addresses"],
   [{ addresses: "localhost:1" }, "addresses"],
@@ -46,9 +65,32 @@ const bad: readonly (readonly [options: object, field: string])[] = [
 ];
 
 test.each(bad)("%j is refused, and names %s", (options, field) => {
-  const error = thrown(() => createIdClient(options));
+  const error = thrown(() => createIdClient(options as IdClientOptions));
   expect(error.reason).toBe("INVALID_ARGUMENT");
   expect(error.violations.map((violation) => violation.field)).toContain(field);
+});
+
+test.each([
+  "ids.example:7600",
+  "127.0.0.1:1",
+  "[::1]:65535",
+  "dns:ids.example:7600",
+  "dns:///ids.example:7600",
+  "dns://10.0.0.1/ids.example:7600",
+  "unix:/run/idmint.sock",
+  "unix:///run/idmint.sock",
+  "unix-abstract:idmint",
+  "ipv4:10.0.0.1:7600,10.0.0.2:7600",
+  "ipv6:[::1]:7600",
+])("%s is an address", (address) => {
+  expect(resolveOptions({ address }).addresses).toEqual([address]);
+});
+
+test("the refusal of a URL says what to write instead", () => {
+  const { message } = thrown(() => createIdClient({ address: "https://u:secret@ids.example" }));
+  expect(message).toBe(
+    'INVALID_ARGUMENT: address must be host:port without https://, as in "ids.example:7600"; for TLS set the option tls',
+  );
 });
 
 test("all bad options are named at once", () => {

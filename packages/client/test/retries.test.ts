@@ -48,8 +48,8 @@ test("one load asks three endpoints once each, and then waits for the buffer's b
 });
 
 test("one endpoint is asked once per load, at the buffer's pace, until the call's deadline", async () => {
-  const world = fakeWorld({ address: "a:1", deadlineMs: 10_000 });
-  const refused = reasonOf(world.client.tag("t").next());
+  const world = fakeWorld({ address: "a:1" });
+  const refused = reasonOf(world.client.tag("t").next({ deadlineMs: 10_000 }));
   const askedAt: number[] = [];
   for (let ms = 0; ms < 10_000; ms += 10) {
     await settle();

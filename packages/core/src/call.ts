@@ -5,6 +5,8 @@ import type { Abort } from "./ports.ts";
 export interface Call {
   /** When the caller stops waiting, on the clock of whoever is asked. Default: 10 s from now. */
   readonly deadline?: number | undefined;
+  /** Whether it need not wait for another try once the loader gives up. Default: false. */
+  readonly isImpatient?: boolean;
   readonly signal?: Abort | undefined;
 }
 

@@ -155,13 +155,20 @@ export function invalidFields(violations: readonly FieldViolation[]): IdmintErro
 
 /** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */
 export function segmentNotReady(tag: string, retryAfterMs: number, cause?: unknown): IdmintError {
+  const why = cause instanceof IdmintError ? `; the last try failed: ${cause.message}` : "";
   return new IdmintError(
     "SEGMENT_NOT_READY",
-    `no segment of tag "${tag}" is in memory and none came in time`,
+    `no segment of tag "${tag}" is in memory and none came in time${why}`,
     {
       metadata: { tag },
       retryAfterMs,
       ...(cause === undefined ? {} : { cause }),
     },
   );
+}
+
+/** For an id that no number holds; it is not issued. */
+export function unsafeInteger(tag: string): IdmintError {
+  const text = `the next id of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
+  return new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag } });
 }

@@ -98,7 +98,8 @@ function wait<R>(state: BufferState<R>, waiter: Waiter, now: number): Effect[] {
     return [{ type: "refuse", waiter: waiter.id, error }];
   }
   if (loading.phase === "backoff" && now < loading.retryAt) {
-    if (loading.final) return [{ type: "refuse", waiter: waiter.id, error: loading.error }];
+    if (loading.final || (loading.gaveUp && waiter.isImpatient))
+      return [{ type: "refuse", waiter: waiter.id, error: loading.error }];
     if (loading.retryAt >= waiter.answerBy) {
       const error = segmentNotReady(state.tag, loading.retryAt - now, loading.error);
       return [{ type: "refuse", waiter: waiter.id, error }];
@@ -169,10 +170,11 @@ export function loadFailed<R>(
   error: IdmintError,
   now: number,
   random: Random,
+  gaveUp: boolean,
 ): Effect[] {
   if (state.loading.phase !== "loading" || state.loading.token !== token) return [];
   const effects: Effect[] = [...look(state, now)];
-  loadFailedWith(state, state.loading.failures, error, now, random, effects);
+  loadFailedWith(state, state.loading.failures, error, now, random, effects, gaveUp);
   return effects;
 }
 
@@ -296,16 +298,17 @@ function loadFailedWith<R>(
   now: number,
   random: Random,
   effects: Effect[],
+  gaveUp = false,
 ): void {
   const failures = earlierFailures + 1;
   const retryInMs = backoffMs(failures, random);
   const retryAt = now + retryInMs;
   const final = !error.retryable;
-  state.loading = { phase: "backoff", failures, retryAt, error, final };
+  state.loading = { phase: "backoff", failures, retryAt, error, final, gaveUp };
   effects.push({ type: "load-failed", error, retryInMs });
   if (VOIDS_WHAT_IS_HELD.has(error.reason)) dropLoads(state, () => true, "dropped", effects);
   if (final) refuseOrServeRest(state, error, effects);
-  else refuseHopeless(state, retryAt, now, error, effects);
+  else refuseHopeless(state, retryAt, now, state.loading, effects);
   if (state.waiters.length > 0) effects.push({ type: "retry-at", at: retryAt });
   setLimits(state);
 }
@@ -329,18 +332,17 @@ function refuseHopeless<R>(
   state: BufferState<R>,
   retryAt: number,
   now: number,
-  cause: IdmintError,
+  { error, gaveUp }: { readonly error: IdmintError; readonly gaveUp: boolean },
   effects: Effect[],
 ): void {
-  const waiting = state.waiters.splice(0);
-  for (const waiter of waiting) {
-    if (waiter.answerBy > retryAt) state.waiters.push(waiter);
-    else
-      effects.push({
-        type: "refuse",
-        waiter: waiter.id,
-        error: segmentNotReady(state.tag, retryAt - now, cause),
-      });
+  for (const waiter of state.waiters.splice(0)) {
+    const isRefused = gaveUp && waiter.isImpatient;
+    if (!isRefused && waiter.answerBy > retryAt) {
+      state.waiters.push(waiter);
+      continue;
+    }
+    const refusal = isRefused ? error : segmentNotReady(state.tag, retryAt - now, error);
+    effects.push({ type: "refuse", waiter: waiter.id, error: refusal });
   }
 }
 
@@ -360,7 +362,8 @@ function startLoadIfDue<R>(state: BufferState<R>, now: number, effects: Effect[]
   );
   const token = state.nextToken++;
   const failures = loading.phase === "backoff" ? loading.failures : 0;
-  state.loading = { phase: "loading", token, startedAt: now, failures };
+  const error = loading.phase === "backoff" ? loading.error : undefined;
+  state.loading = { phase: "loading", token, startedAt: now, failures, error };
   effects.push({
     type: "load",
     token,

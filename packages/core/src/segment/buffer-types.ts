@@ -109,6 +109,8 @@ export type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
 /** The outside world of a buffer; buffers of many tags may share one. */
 export interface BufferPorts<R> {
   readonly load: Loader<R>;
+  /** Whether a load that failed for now has little hope, so that impatient calls are refused. Default: never. */
+  readonly givesUp?: () => boolean;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;
@@ -123,7 +125,8 @@ export interface Unused<R> {
 
 /**
  * idle: nothing is on its way. loading: one load is in flight. backoff: the last load failed with `error`; the next may
- * start at `retryAt`. A `final` error (not UNAVAILABLE) is answered to whoever asks until then; otherwise they wait.
+ * start at `retryAt`. A `final` error (not UNAVAILABLE) is answered to whoever asks until then; otherwise they wait,
+ * except for impatient calls once the loader gave up.
  */
 type Loading =
   | { readonly phase: "idle" }
@@ -132,6 +135,8 @@ type Loading =
       readonly token: number;
       readonly startedAt: number;
       readonly failures: number;
+      /** Why the one before it failed. */
+      readonly error: IdmintError | undefined;
     }
   | {
       readonly phase: "backoff";
@@ -139,12 +144,14 @@ type Loading =
       readonly retryAt: number;
       readonly error: IdmintError;
       readonly final: boolean;
+      readonly gaveUp: boolean;
     };
 
 export interface Waiter {
   readonly id: number;
   readonly count: number;
   readonly allowFewer: boolean;
+  readonly isImpatient: boolean;
   /** When it must have an answer; Infinity when it set no deadline. */
   readonly answerBy: number;
 }

@@ -1,5 +1,5 @@
 import { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
-import { IdmintError, segmentNotReady } from "../errors.ts";
+import { IdmintError, segmentNotReady, unsafeInteger } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
 import type { Abort } from "../ports.ts";
@@ -259,7 +259,8 @@ export class SegmentBuffer<R> {
     }
     if (call?.signal?.aborted === true) throw cancelled();
     const id = this.#nextWaiter++;
-    const waiter: Waiter = { id, count, allowFewer, answerBy: answerBy(now, call) };
+    const isImpatient = call?.isImpatient === true;
+    const waiter: Waiter = { id, count, allowFewer, isImpatient, answerBy: answerBy(now, call) };
     const effects = request(this.#state, waiter, now);
     for (const effect of effects) {
       if (effect.type === "refuse" && effect.waiter === id) {
@@ -285,7 +286,8 @@ export class SegmentBuffer<R> {
       const { loading } = this.#state;
       const retryAt = loading.phase === "backoff" ? loading.retryAt : 0;
       const retryAfterMs = Math.max(ANSWER_MARGIN_MS, retryAt - this.#ports.clock.now());
-      this.#give(waiter.id, segmentNotReady(this.#state.tag, retryAfterMs));
+      const cause = loading.phase === "idle" ? undefined : loading.error;
+      this.#give(waiter.id, segmentNotReady(this.#state.tag, retryAfterMs, cause));
     });
     const onAbort = (): void => this.#give(waiter.id, cancelled());
     signal?.addEventListener("abort", onAbort, { once: true });
@@ -370,8 +372,10 @@ export class SegmentBuffer<R> {
       const answer = await this.#ports.load(load, this.#state.tag);
       this.#run(loadArrived(this.#state, token, answer, this.#ports.clock.now()));
     } catch (thrown) {
+      const { clock, random, givesUp } = this.#ports;
       const error = IdmintError.from(thrown);
-      this.#run(loadFailed(this.#state, token, error, this.#ports.clock.now(), this.#ports.random));
+      const gaveUp = givesUp?.() ?? false;
+      this.#run(loadFailed(this.#state, token, error, clock.now(), random, gaveUp));
     }
   }
 
@@ -392,9 +396,4 @@ export class SegmentBuffer<R> {
       // A listener that throws must not cost its caller an id.
     }
   }
-}
-
-function unsafeInteger(tag: string): IdmintError {
-  const text = `the next id of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
-  return new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag } });
 }
