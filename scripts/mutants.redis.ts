@@ -5,6 +5,7 @@ const postgres = "packages/server/src/store/postgres";
 const sqlite = "packages/server/src/store/sqlite";
 const setBack = ["packages/server/test/redis-set-back.redis.test.ts"];
 const counters = "packages/server/test/service/redis-counters.redis.test.ts";
+const onServers = ["packages/server/test/redis.redis.test.ts"];
 const coordination = "packages/coordination";
 const marks = "packages/core/src/sequence/redis-mark-state.ts";
 
@@ -44,7 +45,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `    await marks.learn([which]);
     return`,
     replace: `    return`,
-    tests: setBack,
+    tests: [counters],
   },
   {
     name: "marks of other servers are not learned",
@@ -152,6 +153,34 @@ local wasAlive`,
     file: `${service}/redis-preload.ts`,
     find: `failures.add(shard, IdmintError.from(thrown));`,
     replace: `throw thrown;`,
-    tests: ["packages/server/test/redis.redis.test.ts"],
+    tests: onServers,
+  },
+  {
+    name: "a Redis Cluster is counted in",
+    file: "packages/server/src/store/redis/backend.ts",
+    find: `if ((await shard.fitness)?.isCluster !== true) continue;`,
+    replace: `if ((await shard.fitness)?.isCluster !== false) continue;`,
+    tests: onServers,
+  },
+  {
+    name: "a replica that may be written to counts",
+    file: "packages/server/src/store/redis/scripts.ts",
+    find: `if string.find(replication, 'role:slave', 1, true) then return nil, nil, 'READONLY a replica does not count' end`,
+    replace: ``,
+    tests: onServers,
+  },
+  {
+    name: "a Redis without a bound of memory is told of",
+    file: "packages/server/src/store/redis/fitness.ts",
+    find: `isBounded && policy !== "noeviction"`,
+    replace: `policy !== "noeviction"`,
+    tests: onServers,
+  },
+  {
+    name: "a shard that is not configured is worth another try",
+    file: `${service}/call.ts`,
+    find: `new IdmintError("NOT_CONFIGURED", `,
+    replace: `new IdmintError("STORE_UNAVAILABLE", `,
+    tests: onServers,
   },
 ];

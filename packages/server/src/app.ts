@@ -251,7 +251,8 @@ function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[]
   const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
   return [...redisUrls].map(([name, url]) => {
     const onChange = redisEvents(name, realSystem.clock, emit);
-    return { name, url, password, timeoutMs, onChange };
+    const onUnfit = (why: string): void => emit({ type: "redis-unfit", shard: name, why });
+    return { name, url, password, timeoutMs, onChange, onUnfit };
   });
 }
 

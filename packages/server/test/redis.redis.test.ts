@@ -250,3 +250,85 @@ test("a user with a password, who may touch only keys of idmint and run no dange
   // Signals and alarms would get along without, so only Redis tells that they were let in.
   expect(await redis.command("ACL", "LOG")).toEqual([]);
 }, 60_000);
+
+test("a Redis Cluster is refused at the start, and when it takes the place of a Redis later", async () => {
+  const settings = { "cluster-enabled": "yes" };
+  const cluster = await ownRedis({ settings });
+  const refused = startTest({ flags: { "redis-urls": `a=${cluster.url}` } });
+  await expect(refused).rejects.toMatchObject({
+    reason: "INVALID_ARGUMENT",
+    violations: [
+      { field: "redis.urls", description: expect.stringContaining("Redis Cluster") as string },
+    ],
+  });
+  const redis = await ownRedis();
+  const server = await startTest({ flags: { "redis-urls": redis.url } });
+  await createTag(server, sequence("orders"));
+  await generateId(server, "orders");
+  await redis.kill();
+  await redis.start(settings);
+  await until(() => server.events.some(({ type }) => type === "redis-unfit"), 10_000);
+  const later = await refusalOf(generateId(server, "orders"));
+  expect(later).toMatchObject({ code: "FAILED_PRECONDITION", reason: "NOT_CONFIGURED" });
+  expect(later.message).toContain("Redis Cluster");
+});
+
+test.each(["yes", "no"])(
+  "a replica (read-only: %s) counts nothing and says what it is",
+  async (readOnly) => {
+    const master = await ownRedis();
+    const replica = await ownRedis({ settings: { "replica-read-only": readOnly } });
+    await replica.follow(master);
+    const server = await startTest({ flags: { "redis-urls": replica.url } });
+    await createTag(server, sequence("orders"));
+    expect(server.events).toContainEqual(
+      expect.objectContaining({
+        type: "redis-unfit",
+        why: expect.stringContaining("replica") as string,
+      }),
+    );
+    const refused = await refusalOf(generateId(server, "orders"));
+    expect(refused).toMatchObject({ code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" });
+    expect(refused.message).toContain("it is a replica");
+  },
+);
+
+test("a Redis that may remove keys is told of, and one that has no bound or removes none is not", async () => {
+  const unbounded = { "maxmemory-policy": "allkeys-lru" };
+  const faithful = { maxmemory: "100mb" };
+  const evicting = { ...unbounded, ...faithful };
+  for (const [settings, isTold] of [
+    [unbounded, false],
+    [faithful, false],
+    [evicting, true],
+  ] as const) {
+    const redis = await ownRedis({ settings });
+    const { events } = await startTest({ flags: { "redis-urls": redis.url } });
+    const told = events.filter(({ type }) => type === "redis-unfit");
+    expect(told).toHaveLength(isTold ? 1 : 0);
+    if (isTold)
+      expect(told[0]).toMatchObject({ why: expect.stringContaining("allkeys-lru") as string });
+  }
+});
+
+test("a tag in a Redis that a server is not configured with is refused as such", async () => {
+  const [a, b] = [await ownRedis(), await ownRedis()];
+  const store = new MemoryStore();
+  const both = await startTest({ flags: { "redis-urls": `a=${a.url},b=${b.url}` }, store });
+  await createTag(both, sequence("orders"));
+  await createTag(both, { name: "flakes", kind: { $case: "snowflake", value: { registry: 2 } } });
+  for (const name of ["orders", "flakes"]) {
+    const move = MoveTagRequest.fromPartial({ name, shard: "a" });
+    await call(both.tags, TagServiceService.moveTag, move);
+  }
+  for (const flags of [{}, { "redis-urls": `b=${b.url}` }]) {
+    const other = new MemoryStore({ database: store.database });
+    const server = await startTest({ flags, store: other });
+    for (const name of ["orders", "flakes"]) {
+      const refused = await refusalOf(generateId(server, name));
+      expect(refused).toMatchObject({ code: "FAILED_PRECONDITION", reason: "NOT_CONFIGURED" });
+      expect(refused.message).toContain("redis.urls");
+      expect(refused.metadata).toMatchObject({ tag: name });
+    }
+  }
+});

@@ -74,6 +74,14 @@ const SIGNS: Signs = {
       details: { shard, ...(why === "" ? {} : { error: why }) },
     }),
   "redis-back": ({ shard }) => over(`REDIS_LOST:${shard}`),
+  "redis-unfit": ({ shard, why }) =>
+    alarm({
+      alarm: "REDIS_UNFIT",
+      key: `REDIS_UNFIT:${shard}`,
+      severity: "warning",
+      summary: "A Redis is not fit to count in; its configuration or redis.urls has to change.",
+      details: { shard, why },
+    }),
   "redis-seeded": ({ shard, tag, why, from, isLoss }) => {
     if (!isLoss) return undefined;
     return alarm({

@@ -8,6 +8,7 @@ type AlarmName =
   | "MAX_NOT_RAISED"
   | "REDIS_LOST"
   | "REDIS_RESEEDED"
+  | "REDIS_UNFIT"
   | "STORE_ACCEPTED"
   | "STORE_LOST"
   | "STORE_WENT_BACK"

@@ -106,6 +106,19 @@ export function storeUnavailable(text: string, cause?: unknown): IdmintError {
   });
 }
 
+/** This server is not configured with what a tag counts in. Trying again does not help; others may be. */
+export function notConfigured(tag: string, why: string): IdmintError {
+  return new IdmintError("NOT_CONFIGURED", `tag "${tag}" ${why}`, { metadata: { tag } });
+}
+
+/** The refusal of a tag in a Redis shard that this server is not configured with. */
+export function shardNotConfigured(tag: string, shard: string): IdmintError {
+  return notConfigured(
+    tag,
+    `counts in Redis "${shard}", which this server is not configured with: add it to redis.urls, the same on all servers`,
+  );
+}
+
 /** A bounded queue is full. */
 export function overloaded(text: string, metadata: Record<string, string> = {}): IdmintError {
   return new IdmintError("OVERLOADED", text, { metadata, retryAfterMs: 1_000 });

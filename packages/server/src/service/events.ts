@@ -83,6 +83,8 @@ export type ServerEvent =
   | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
   | { readonly type: "redis-marks-failed"; readonly error: IdmintError }
   | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
+  /** A Redis is not fit to count in as it is. `why` says how to mend it. */
+  | { readonly type: "redis-unfit"; readonly shard: string; readonly why: string }
   | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
   | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }
   /** `tag`: refused for the clock by its own policy; undefined: the server does not use its clock. */

@@ -16,7 +16,7 @@ import {
   startSeeding,
   type Timers,
 } from "@idmint/core";
-import { storeUnavailable } from "./call.ts";
+import { shardNotConfigured, storeUnavailable } from "./call.ts";
 import type { Emit } from "./events.ts";
 import type { Marks } from "./redis-marks.ts";
 
@@ -210,9 +210,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     const { shard } = this.#place;
     const found = this.#ports.shard(shard);
     if (found !== undefined) return found;
-    throw this.#refusal(
-      `it counts in Redis "${shard}", which this server is not configured with: see redis.urls`,
-    );
+    throw shardNotConfigured(this.#tag, shard);
   }
 
   async #pause(withinMs: number): Promise<void> {

@@ -1,6 +1,6 @@
 import { backoffMs, type Clock, IdmintError, type Random, type RedisShard } from "@idmint/core";
 import type { Raises } from "./raises.ts";
-import { storeUnavailable } from "./call.ts";
+import { shardNotConfigured } from "./call.ts";
 
 export interface RedisRaisePorts {
   readonly shard: (name: string) => RedisShard | undefined;
@@ -46,7 +46,7 @@ export class RedisRaise {
       const wish = { tag, by: 0n, atLeast, newGeneration: false };
       const { generation, floor } = await this.#ports.raises.raise(wish);
       const limitMs = limitOf(floor);
-      await shardOf(this.#ports, shard).snowflakes.raise({ tag, generation, limitMs });
+      await shardOf(this.#ports, tag, shard).snowflakes.raise({ tag, generation, limitMs });
     });
   }
 
@@ -84,7 +84,7 @@ export async function raiseSequence(
   by: bigint,
 ): Promise<bigint> {
   const { generation, floor } = await raisedOrEnd(ports, tag, by);
-  await shardOf(ports, shard).sequences.raise({ tag, generation, max: floor });
+  await shardOf(ports, tag, shard).sequences.raise({ tag, generation, max: floor });
   return floor;
 }
 
@@ -102,8 +102,8 @@ async function raisedOrEnd(
   }
 }
 
-function shardOf({ shard }: Pick<RedisRaisePorts, "shard">, name: string): RedisShard {
+function shardOf({ shard }: Pick<RedisRaisePorts, "shard">, tag: string, name: string): RedisShard {
   const found = shard(name);
-  if (found === undefined) throw storeUnavailable(`Redis "${name}" is not configured here`);
+  if (found === undefined) throw shardNotConfigured(tag, name);
   return found;
 }

@@ -20,7 +20,7 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { storeUnavailable } from "./call.ts";
+import { shardNotConfigured, storeUnavailable } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
@@ -153,7 +153,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const { shard } = this.#agreement.place;
     const found = this.#ports.shard(shard);
     if (found !== undefined) return found.workers.list(query);
-    throw storeUnavailable(`Redis "${shard}" is not configured here: see redis.urls`);
+    throw shardNotConfigured(this.#name, shard);
   }
 
   /** Asks until it is answered within the limit. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */

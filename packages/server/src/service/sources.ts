@@ -1,4 +1,5 @@
-import { type GroupCommitOptions, IdmintError, type Tag } from "@idmint/core";
+import type { GroupCommitOptions, Tag } from "@idmint/core";
+import { notConfigured } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { TagSource } from "./entries.ts";
 import type { Emit } from "./events.ts";
@@ -57,10 +58,7 @@ function storeCounter(tag: string, grants: Grants): Counter {
 /** Other servers may be configured with what this tag counts in. */
 function unreachable({ name, kind }: Tag): Counter {
   const where = kind.kind === "ticket" ? "ticket.urls" : "redis.urls";
-  const error = new IdmintError(
-    "STORE_UNAVAILABLE",
-    `this server is not configured with ${where}, where tag "${name}" counts; ask another server`,
-    { metadata: { tag: name }, retryAfterMs: 1_000 },
-  );
+  const why = `counts elsewhere, and this server is not configured with ${where}: set it, the same on all servers`;
+  const error = notConfigured(name, why);
   return { commit: () => Promise.reject(error) };
 }

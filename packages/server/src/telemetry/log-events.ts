@@ -66,6 +66,7 @@ function logOne(logger: Logger, event: Loggable): void {
     case "redis-preload-failed":
     case "redis-marks-failed":
     case "redis-watch-failed":
+    case "redis-unfit":
     case "redis-lost":
     case "redis-back":
     case "max-not-raised":
@@ -197,6 +198,9 @@ function logElsewhere(logger: Logger, event: OfElsewhere): void {
       break;
     case "redis-watch-failed":
       logger.warn(plain(event), "the use of sequences in Redis could not be looked at");
+      break;
+    case "redis-unfit":
+      logger.error(plain(event), "a Redis of redis.urls is not fit to count in");
       break;
     case "redis-lost":
       logger.error(plain(event), "Redis does not answer; its tags issue nothing");

@@ -180,6 +180,25 @@ test("a server notices at once that Redis has less than it was answered, whateve
   );
 });
 
+test("a server that never asked before knows what others were answered before it asks", async () => {
+  const redis = await ownRedis({ settings: { "enable-debug-command": "yes" } });
+  const store = new MemoryStore();
+  await store.createTag(orders);
+  const server = await serverOn(store, { a: redis });
+  const counter = server.sequence(orders);
+  await counter.commit(10);
+  await redis.command("SAVE");
+  const { base } = await counter.commit(20);
+  await server.marks.turn();
+  await redis.command("DEBUG", "RELOAD", "NOSAVE");
+  const fresh = await serverOn(store, { a: redis });
+  expect(await commitSoon(fresh.sequence(orders), 1)).toBeGreaterThan(base + 19n);
+  // Without the store nobody could tell, so nothing is asked.
+  store.faults = { before: () => Promise.reject(down()) };
+  const blind = (await serverOn(store, { a: redis })).sequence(orders);
+  await expect(blind.commit(1)).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
+});
+
 test("a tag that moves between a raise and the new start is not started in its old shard", async () => {
   const redis = { a: await ownRedis(), b: await ownRedis() };
   const store = new MemoryStore();

@@ -1,6 +1,8 @@
+import { invalidField } from "@idmint/core";
 import { RedisAlarmQueue } from "./alarm-queue.ts";
 import { Candidate } from "./candidate.ts";
 import type { ConnectionConfig } from "./connection.ts";
+import { CLUSTER_TEXT } from "./fitness.ts";
 import { RedisShardClient } from "./shard.ts";
 import { TagSignals } from "./tag-signals.ts";
 
@@ -31,6 +33,12 @@ export async function openRedisShards(
 ): Promise<readonly ElectedShardClient[]> {
   const shards = configs.map((config) => new ElectedShardClient(config));
   await Promise.all(shards.map((shard) => shard.connected(CONNECT_MS)));
+  for (const shard of shards) {
+    // One that is not connected yet refuses by itself, as soon as it is.
+    if ((await shard.fitness)?.isCluster !== true) continue;
+    await Promise.all(shards.map((each) => each.close()));
+    throw invalidField("redis.urls", `must not name Redis "${shard.name}": ${CLUSTER_TEXT}`);
+  }
   return shards;
 }
 

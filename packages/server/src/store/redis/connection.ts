@@ -1,6 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import { Redis, type RedisOptions } from "ioredis";
 import { storeUnavailable } from "../shared/failures.ts";
+import { CLUSTER_TEXT, type Fitness, fitnessOf, REPLICA_TEXT, unfitText } from "./fitness.ts";
 import type { Script } from "./scripts.ts";
 
 /** Commands that wait for an answer. Each tag has one in flight, and the loops a few. */
@@ -17,6 +18,8 @@ export interface ConnectionConfig {
   readonly timeoutMs: number;
   /** Hears of every connection that is made or breaks. */
   readonly onChange?: (change: ConnectionChange) => void;
+  /** Hears, after each connection, of what makes this Redis unfit to count in, and how to mend it. */
+  readonly onUnfit?: (why: string) => void;
 }
 
 type ConnectionChange =
@@ -41,8 +44,10 @@ export class Connection {
   #inFlight = 0;
   #fault = "";
   #isClosed = false;
+  /** What the Redis of the present connection says of itself. */
+  #fitness: Promise<Fitness | undefined> = Promise.resolve(undefined);
 
-  constructor({ name, url, password, timeoutMs, onChange }: ConnectionConfig) {
+  constructor({ name, url, password, timeoutMs, onChange, onUnfit }: ConnectionConfig) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
     const options: RedisOptions & { replyMapping: "legacy" } = {
@@ -69,6 +74,7 @@ export class Connection {
     this.#redis.on("ready", () => {
       this.#fault = "";
       onChange?.({ isConnected: true });
+      this.#fitness = this.#look(onUnfit);
     });
     this.#redis.on("close", () => {
       if (!this.#isClosed) onChange?.({ isConnected: false, why: this.#fault });
@@ -89,6 +95,11 @@ export class Connection {
     clearTimeout(timer);
     this.#redis.off("ready", resolve);
     return this.isReady;
+  }
+
+  /** What this Redis says of itself; undefined when it says nothing, or is not there. */
+  get fitness(): Promise<Fitness | undefined> {
+    return this.#fitness;
   }
 
   /** Runs a script. NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
@@ -125,10 +136,32 @@ export class Connection {
       return await Promise.race([this.#count(send), late.promise]);
     } catch (error) {
       if (error instanceof IdmintError) throw error;
-      // Not the error itself: ioredis hangs the arguments on it, and those of AUTH are the password.
-      throw storeUnavailable(`Redis "${this.#name}": ${messageOf(error)}`);
+      throw this.#failure(messageOf(error));
     } finally {
       clearTimeout(timer);
+    }
+  }
+
+  /** Not the error itself: ioredis hangs the arguments on it, and those of AUTH are the password. */
+  #failure(message: string): IdmintError {
+    const subject = `Redis "${this.#name}"`;
+    if (/^(?:CROSSSLOT|MOVED|ASK|CLUSTERDOWN) /.test(message)) {
+      return new IdmintError("NOT_CONFIGURED", `${subject}: ${CLUSTER_TEXT}`);
+    }
+    // A fail-over may be under way, so it is worth another try.
+    if (message.startsWith("READONLY ")) return storeUnavailable(`${subject}: ${REPLICA_TEXT}`);
+    return storeUnavailable(`${subject}: ${message}`);
+  }
+
+  async #look(onUnfit: ConnectionConfig["onUnfit"]): Promise<Fitness | undefined> {
+    try {
+      const fitness = await this.run(async (redis) => fitnessOf(await redis.info()));
+      const why = unfitText(fitness);
+      if (why !== undefined && !this.#isClosed) onUnfit?.(why);
+      return fitness;
+    } catch {
+      // It may not be allowed; then whatever is wrong shows when something is asked of it.
+      return undefined;
     }
   }
 

@@ -26,8 +26,9 @@ const PRESENT = `
 local function text(number) return string.format('%.0f', number) end
 local function present()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-  local history = string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')
-  return run, history
+  local replication = redis.call('INFO', 'replication')
+  if string.find(replication, 'role:slave', 1, true) then return nil, nil, 'READONLY a replica does not count' end
+  return run, string.match(replication, 'master_replid:(%w+)'), 'ERR INFO tells neither run_id nor master_replid'
 end
 local function clock()
   local time = redis.call('TIME')
@@ -53,8 +54,8 @@ local now = clock()
 local function check(has)
   if has[4] then return {'moved', has[1] or '0', text(now - tonumber(has[4]))} end
   if not has[1] or not has[5] or not has[6] then return missing() end
-  local run, history = present()
-  if not run or not history then return redis.error_reply('ERR INFO tells neither run_id nor master_replid') end
+  local run, history, why = present()
+  if not run or not history then return redis.error_reply(why) end
   if has[2] ~= run or has[3] ~= history then return {'restarted', has[1]} end
   if has[1] ~= ARGV[1] then return {'other-generation', has[1]} end
   return nil
@@ -115,8 +116,8 @@ if has[2] and clock() - tonumber(has[2]) < ${MOVE_FAILED_AFTER_MS} then
 end
 if has[1] and tonumber(ARGV[1]) <= tonumber(has[1]) then return {'other-generation', has[1]} end
 if not has[1] and not has[2] and has[4] ~= ARGV[2] then return missing() end
-local run, history = present()
-if not run or not history then return redis.error_reply('ERR INFO tells neither run_id nor master_replid') end
+local run, history, why = present()
+if not run or not history then return redis.error_reply(why) end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 4))
 `;

@@ -1,5 +1,6 @@
 import type { RedisSequences, RedisShard, RedisSnowflakes, RedisWorkers } from "@idmint/core";
 import { Connection, type ConnectionConfig } from "./connection.ts";
+import type { Fitness } from "./fitness.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
 import { FORGET, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
@@ -24,6 +25,11 @@ export class RedisShardClient implements RedisShard {
 
   get reachable(): boolean {
     return this.#connection.isReady;
+  }
+
+  /** What this Redis says of itself; undefined when it says nothing, or is not there. */
+  get fitness(): Promise<Fitness | undefined> {
+    return this.#connection.fitness;
   }
 
   /** Waits for the first connection, not longer than that. */

@@ -1,0 +1,37 @@
+/** What a Redis says of itself that matters to those who count in it. */
+export interface Fitness {
+  /** A Redis of a cluster: scripts that touch two keys fail there, and keys move away. */
+  readonly isCluster: boolean;
+  readonly isReplica: boolean;
+  /** The policy by which it removes keys when its memory is full; undefined: it removes none. */
+  readonly evictsBy: string | undefined;
+}
+
+/** Reads the answer of INFO. */
+export function fitnessOf(info: string): Fitness {
+  const fields = new Map<string, string>();
+  for (const line of info.split(/\r?\n/)) {
+    const at = line.indexOf(":");
+    if (at > 0) fields.set(line.slice(0, at), line.slice(at + 1));
+  }
+  const policy = fields.get("maxmemory_policy") ?? "noeviction";
+  const isBounded = (fields.get("maxmemory") ?? "0") !== "0";
+  return {
+    isCluster: fields.get("cluster_enabled") === "1",
+    isReplica: fields.get("role") === "slave",
+    evictsBy: isBounded && policy !== "noeviction" ? policy : undefined,
+  };
+}
+
+/** What is wrong with it and how to mend it; undefined: nothing. */
+export function unfitText({ isCluster, isReplica, evictsBy }: Fitness): string | undefined {
+  if (isCluster) return CLUSTER_TEXT;
+  if (isReplica) return REPLICA_TEXT;
+  if (evictsBy === undefined) return undefined;
+  return `it may remove keys, by maxmemory-policy ${evictsBy}: each removed key costs its tag a new start; set maxmemory-policy noeviction`;
+}
+
+export const CLUSTER_TEXT =
+  "it is a Redis Cluster, which is not supported: let redis.urls lead to a single master";
+export const REPLICA_TEXT =
+  "it is a replica, which cannot count: let redis.urls lead to its master";
