@@ -2,7 +2,7 @@ import { invalidField, MAX_SEGMENT_COUNT, MAX_SLOTS, MAX_SNOWFLAKE_SHARD } from 
 import { DceDomain, ObjectIdVariant, Order, PeriodUnit, SequenceBackend } from "@idmint/proto";
 import { Option } from "commander";
 import type { Kind, KindFlag, KindName } from "./kind.ts";
-import { duration, id, oneOf, smallNumber, time } from "./parse.ts";
+import { duration, id, oneOf, smallNumber, timeOrigin } from "./parse.ts";
 import { durationOf } from "./proto-duration.ts";
 import { SNOWFLAKE_FLAGS, type SnowflakeFlags, snowflakeOf } from "./snowflake-flags.ts";
 
@@ -177,8 +177,8 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--time-origin <time>",
-        "snowflakes: where time begins (default 2026-01-01)",
-      ).argParser(time("--time-origin")),
+        "snowflakes: where time begins, as a date, a time in UTC or milliseconds since 1970 (default 2026-01-01)",
+      ).argParser(timeOrigin("--time-origin")),
   },
   slots: {
     kinds: ["ticket"],

@@ -118,6 +118,20 @@ export function time(field: string): Parser<Date> {
   };
 }
 
+/**
+ * Where the time of a layout begins: a time in UTC, or milliseconds since 1970 as other generators have it. Shorter numbers
+ * are refused: they are years or seconds.
+ */
+export function timeOrigin(field: string): Parser<Date> {
+  const parse = time(field);
+  return (text) => {
+    if (/^(?:0|[1-9]\d{11,12})$/.test(text)) return new Date(Number(text));
+    if (!/^\d+$/.test(text)) return parse(text);
+    const examples = "2026-01-01, or milliseconds since 1970 such as 1767225600000";
+    throw invalidField(field, `must be a time in UTC such as ${examples}, got "${text}"`);
+  };
+}
+
 /** The address of a server: host:port, or what gRPC names with a scheme of its own (dns:, unix:). */
 export function address(field: string): Parser<string> {
   return (text) => {

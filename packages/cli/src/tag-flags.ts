@@ -1,4 +1,4 @@
-import { invalidField } from "@idmint/core";
+import { invalidField, paymentSerial } from "@idmint/core";
 import { Order, Tag, type UpdateTagRequest } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import {
@@ -13,6 +13,7 @@ import {
 } from "./kind-flags.ts";
 import type { KindName } from "./kind.ts";
 import { ceiling, oneOf, smallNumber } from "./parse.ts";
+import { domainLayout } from "./snowflake-layout.ts";
 
 /** The settings of a tag as the command line gives them; undefined: not given. */
 export interface TagFlags extends KindFlags {
@@ -21,6 +22,7 @@ export interface TagFlags extends KindFlags {
   readonly order?: Order;
   readonly description?: string;
   readonly format?: string;
+  readonly paymentSerial?: string;
   readonly keyId?: number;
   readonly keyDigits?: number;
 }
@@ -45,7 +47,7 @@ export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Co
       "highest id: a number, int32 (2^31−1), js (2^53−1) or int64 (2^63−1, the default)",
     ).argParser(ceiling("--ceiling")),
     ...kindOptions({ isNew }),
-    ...(isNew ? [formatOption(), keyDigitsOption()] : []),
+    ...(isNew ? [formatOption(), paymentSerialOption(), keyDigitsOption()] : []),
     new Option(
       "--key-id <number>",
       "make unguessable ids with the servers' key of this number",
@@ -59,12 +61,14 @@ export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Co
 export function newTag(name: string, flags: TagFlags): Tag {
   const kind = flags.kind ?? "segment";
   assertOfKind(flags, kind);
-  const { format: template, keyId, keyDigits } = flags;
+  const { keyId, keyDigits } = flags;
   if (keyId === undefined && keyDigits !== undefined)
     throw invalidField("--key-digits", "needs --key-id: without a key ids have no digits of it");
+  const settings = kindOf(kind, flags);
+  const template = templateOf(flags, settings);
   return {
     ...commonOf(name, flags),
-    kind: kindOf(kind, flags),
+    kind: settings,
     format: template === undefined ? undefined : { template },
     unguessable: keyId === undefined ? undefined : { keyId, keyDigits: keyDigits ?? 0 },
   };
@@ -72,6 +76,24 @@ export function newTag(name: string, flags: TagFlags): Tag {
 
 function formatOption(): Option {
   return new Option("--format <template>", "write ids as text, such as 'INV{id:8}{luhn}'");
+}
+
+function paymentSerialOption(): Option {
+  return new Option(
+    "--payment-serial <business>",
+    "snowflake: write ids as payment serials: business number, time to the millisecond, machine, counter",
+  ).conflicts("format");
+}
+
+/** The format that flags ask for: a template, or the one of payment serials for the layout. */
+function templateOf(flags: TagFlags, kind: Tag["kind"]): string | undefined {
+  const { format, paymentSerial: business } = flags;
+  if (business === undefined) return format;
+  if (kind?.$case !== "snowflake") {
+    const why = "only ids of kind snowflake hold time, machine and counter";
+    throw invalidField("--payment-serial", `needs --kind snowflake: ${why}`);
+  }
+  return paymentSerial(business, domainLayout(kind.value.layout), "--payment-serial");
 }
 
 function keyDigitsOption(): Option {

@@ -22,6 +22,12 @@ const ORIGIN = new Date("2026-01-01T00:00:00Z");
 
 /** What `tag create` asks for with these flags. */
 async function asked(...flags: string[]): Promise<SnowflakeKind> {
+  const { kind } = await askedTag(...flags);
+  if (kind?.$case !== "snowflake") throw new Error(`asked for ${kind?.$case}`);
+  return kind.value;
+}
+
+async function askedTag(...flags: string[]): Promise<Tag> {
   const requests: CreateTagRequest[] = [];
   const play: Play = {
     createTag: (request: CreateTagRequest) => {
@@ -31,9 +37,9 @@ async function asked(...flags: string[]): Promise<SnowflakeKind> {
   };
   const ran = await against(play, "tag", "create", "trace", "--kind", "snowflake", ...flags);
   expect([ran.exitCode, ran.err]).toEqual([0, ""]);
-  const kind = requests[0]?.tag?.kind;
-  if (kind?.$case !== "snowflake") throw new Error(`asked for ${kind?.$case}`);
-  return kind.value;
+  const tag = requests[0]?.tag;
+  if (tag === undefined) throw new Error("asked for no tag");
+  return tag;
 }
 
 test("without flags everything is the server's to choose", async () => {
@@ -87,6 +93,44 @@ test("every other setting has a flag", async () => {
 });
 
 test.each([
+  ["2026-06-01", "2026-06-01T00:00:00Z"],
+  ["2026-06-01T08:30:00.250Z", "2026-06-01T08:30:00.250Z"],
+  ["1288834974657", "2010-11-04T01:42:54.657Z"],
+  ["946684800000", "2000-01-01T00:00:00Z"],
+  ["0", "1970-01-01T00:00:00Z"],
+])("time begins at %s", async (text, time) => {
+  const { layout } = await asked("--time-origin", text);
+  expect(layout?.timeOrigin).toEqual(new Date(time));
+});
+
+async function templateOf(...flags: string[]): Promise<string | undefined> {
+  return (await askedTag(...flags)).format?.template;
+}
+
+test("payment serials are a format, as wide as the layout", async () => {
+  expect(await templateOf("--payment-serial", "101")).toBe(
+    "101{yyyyMMddHHmmssSSS}{machine:4}{seq:4}",
+  );
+  expect(await templateOf("--layout", "41-6-12", "--payment-serial", "101")).toBe(
+    "101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}",
+  );
+  expect(await templateOf("--layout", "41-5-5-12", "--payment-serial", "0042")).toBe(
+    "0042{yyyyMMddHHmmssSSS}{data_center:2}{machine:2}{seq:4}",
+  );
+  const both = ["--payment-serial", "101", "--format", "{id}"];
+  const ran = await idmint(["tag", "create", "t", "--kind", "snowflake", ...both]);
+  expect([ran.exitCode, ran.err]).toEqual([2, expect.stringContaining("--payment-serial")]);
+  const other = await idmint(["tag", "create", "t", "--payment-serial", "101"]);
+  expect([other.exitCode, other.err]).toEqual([
+    2,
+    expect.stringContaining("--payment-serial needs --kind snowflake"),
+  ]);
+});
+
+test.each([
+  [["--payment-serial", "1a"], '--payment-serial must be 1 to 16 digits, got "1a"'],
+  [["--time-origin", "1288834974"], "--time-origin must be a time in UTC such as 2026-01-01, or"],
+  [["--time-origin", "2026"], "or milliseconds since 1970 such as 1767225600000"],
   [["--layout", "41-10"], "--layout must be widths in bits"],
   [["--layout", "41-10-12-1-1"], "--layout must be widths in bits"],
   [["--layout", "leaf"], 'js53, got "leaf"'],
@@ -383,12 +427,13 @@ function registry(workers: readonly Worker[], answer: Partial<LeaseWorkerRespons
   const releases: ReleaseWorkerLeaseRequest[] = [];
   const sizes: number[] = [];
   const play: Play = {
-    listWorkers: ({ pageToken, pageSize }: ListWorkersRequest) => {
+    listWorkers: ({ pageToken, pageSize, workerId }: ListWorkersRequest) => {
       sizes.push(pageSize);
+      const meant = workers.filter((each) => (workerId ?? each.workerId) === each.workerId);
       const first = Number(pageToken === "" ? 0 : pageToken);
-      const page = workers.slice(first, first + Math.min(2, pageSize));
+      const page = meant.slice(first, first + Math.min(2, pageSize));
       const next = first + page.length;
-      return { workers: page, nextPageToken: next < workers.length ? String(next) : "" };
+      return { workers: page, nextPageToken: next < meant.length ? String(next) : "" };
     },
     leaseWorker: (request: LeaseWorkerRequest) => {
       leases.push(request);
@@ -478,7 +523,7 @@ test("which worker is meant is not guessed", async () => {
 
 test.each([
   [["worker", "release", "trace", "3"], "--yes is required"],
-  [["worker", "release", "trace", "x", "--yes"], "WORKER must be a whole number from 0 to 1048575"],
+  [["worker", "release", "trace", "x", "--yes"], "WORKER must be a whole number from 0 to 4194303"],
   [["worker", "release", "trace"], "worker"],
   [["worker", "list"], "tag"],
   [["worker", "list", "trace", "--limit", "0"], "--limit must be a whole number from 1 to 100000"],

@@ -7,7 +7,10 @@ export {
   IdmintError,
   idsOf,
   type Reason,
+  paymentSerial,
   type Segment,
+  SNOWFLAKE_PRESETS,
+  type SnowflakeLayout,
 } from "@idmint/core";
 export type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
 export { createIdClient } from "./client.ts";

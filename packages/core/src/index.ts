@@ -200,6 +200,7 @@ export {
   idsOfSpan,
   idsPerSecond,
   layoutViolations,
+  MAX_WORKER_BITS,
   maxIdOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
@@ -302,6 +303,7 @@ export {
 export {
   dataCenterOf,
   DEFAULT_RESERVE_AHEAD_MS,
+  FREE_CANDIDATES,
   instanceViolation,
   isFree,
   type LeaseCandidates,

@@ -117,6 +117,36 @@ test("after an accept snowflakes are made at once, ahead of the clock, and no cl
   expect(ready.status).toBe(200);
 });
 
+test("a layout of 22 worker bits has 4,194,304 workers, and a free one is found among them", async () => {
+  const { servers, database } = await startServers(1);
+  const [it] = servers;
+  if (it === undefined) throw new Error("a server");
+  const layout = {
+    timeBits: 28,
+    workerBits: 22,
+    sequenceBits: 13,
+    timeUnit: { seconds: 1n, nanos: 0 },
+  };
+  await createSnowflake(it, "t", { layout });
+  const first = await lease(it, { tag: "t", instance: "pod-0" });
+  expect(first.workerId).toBe(0);
+  const [row] = database.workers.get("t") ?? [];
+  const last = { ...row!, workerId: 2 ** 22 - 1, instance: "pod-4194303" };
+  database.workers.set("t", [row!, last]);
+  const again = await lease(it, { tag: "t", instance: "pod-4194303" });
+  expect(again.workerId).toBe(2 ** 22 - 1);
+  const key = { tag: "t", dataCenter: 0, workerId: again.workerId, token: again.token };
+  const renewal = RenewWorkerLeaseRequest.fromPartial({ ...key, reserveUntilMs: 0n });
+  const { token } = await call(it.workers, WorkerServiceService.renewWorkerLease, renewal);
+  const release = ReleaseWorkerLeaseRequest.fromPartial({ ...key, token });
+  await call(it.workers, WorkerServiceService.releaseWorkerLease, release);
+  const beyond = { ...renewal, workerId: 2 ** 22 };
+  const refused = await refusalOf(call(it.workers, WorkerServiceService.renewWorkerLease, beyond));
+  expect(refused.fields[0]?.description).toBe(
+    "must be 0 to 4194303, as it was answered, got 4194304",
+  );
+});
+
 test("a layout of 5 worker bits has 32 workers; the 33rd is refused, and its server too", async () => {
   const { servers } = await startServers(2);
   const [one, two] = servers;
@@ -279,6 +309,28 @@ test("leases are renewed, released and listed by those who make ids themselves",
       `${dataCenter}/${workerId} ${instance} ${leased}`,
   );
   expect(shown).toEqual(["0/0 pod-b true", "3/0 pod-a false"]);
+  await lease(it, { tag: "t", instance: "pod-c", dataCenter: 3 });
+  await lease(it, { tag: "t", instance: "pod-d", dataCenter: 5 });
+  for (const [workerId, places] of [
+    [0, [0, 3, 5]],
+    [1, [3]],
+    [2, []],
+  ] as const) {
+    const request = ListWorkersRequest.fromPartial({ tag: "t", workerId });
+    const found = await call(it.workers, WorkerServiceService.listWorkers, request);
+    expect(found.workers.map(({ dataCenter }) => dataCenter)).toEqual(places);
+    expect(found.workers.every((worker) => worker.workerId === workerId)).toBe(true);
+    expect(found.nextPageToken).toBe("");
+  }
+  const one = ListWorkersRequest.fromPartial({ tag: "t", workerId: 0, pageSize: 2 });
+  const begun = await call(it.workers, WorkerServiceService.listWorkers, one);
+  const rest = { ...one, pageToken: begun.nextPageToken };
+  const ended = await call(it.workers, WorkerServiceService.listWorkers, rest);
+  expect([...begun.workers, ...ended.workers].map(({ instance }) => instance)).toEqual([
+    "pod-b",
+    "pod-a",
+    "pod-d",
+  ]);
   await it.server.close();
   await harness.remove();
 });

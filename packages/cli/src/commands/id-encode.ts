@@ -4,6 +4,7 @@ import {
   IdmintError,
   invalidField,
   MAX_ID,
+  MAX_WORKER_BITS,
   parseTemplate,
   TextFormat,
   tickAt,
@@ -50,7 +51,11 @@ export function addEncode(group: Command, io: Io): void {
       new Option("--time <time>", "snowflakes: when, in UTC (required)").argParser(time("--time")),
     )
     .addOption(
-      field("--worker", "snowflakes: worker id, or shard (default that of the tag)", 2 ** 20 - 1),
+      field(
+        "--worker",
+        "snowflakes: worker id, or shard (default that of the tag)",
+        2 ** MAX_WORKER_BITS - 1,
+      ),
     )
     .addOption(field("--data-center", "snowflakes: data centre (default that of the tag)", 65_535))
     .addOption(field("--extension", "snowflakes: extension (default 0)", 255))

@@ -1,4 +1,4 @@
-import { IdmintError, invalidField } from "@idmint/core";
+import { IdmintError, invalidField, MAX_WORKER_BITS } from "@idmint/core";
 import type { Worker } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { confirm, serverPlace } from "../confirm.ts";
@@ -12,10 +12,8 @@ import { smallNumber } from "../parse.ts";
 import { columns, plain } from "../table.ts";
 
 const MAX_LISTED = 100_000;
-/** Most worker ids that are searched for the one that is wanted. */
-const MAX_SEARCHED = 1_000_000;
-const MAX_WORKER_ID = 2 ** 20 - 1;
-const MAX_DATA_CENTER = 65_535;
+const MAX_WORKER_ID = 2 ** MAX_WORKER_BITS - 1;
+const MAX_DATA_CENTERS = 65_536;
 
 /** `idmint worker …`: manages the worker ids of snowflake tags. */
 export function addWorkerCommands(program: Command, io: Io): void {
@@ -57,9 +55,10 @@ function listWorkers(
   send: Send,
   tag: string,
   flags: PageFlags,
+  workerId?: number,
 ): ReturnType<typeof listPages<Worker>> {
   return listPages(flags, async (page) => {
-    const request = { tag, ...page };
+    const request = { tag, workerId, ...page };
     const answer = await send(({ workers }) => workers.listWorkers.bind(workers), request);
     return { items: answer.workers, nextPageToken: answer.nextPageToken };
   });
@@ -101,7 +100,7 @@ function addRelease(group: Command, io: Io): void {
       new Option(
         "--data-center <number>",
         "data centre, where several have this worker id",
-      ).argParser(smallNumber("--data-center", { min: 0, max: MAX_DATA_CENTER })),
+      ).argParser(smallNumber("--data-center", { min: 0, max: MAX_DATA_CENTERS - 1 })),
     )
     .addHelpText(
       "after",
@@ -114,11 +113,12 @@ ${examplesText(["idmint worker release trace 3 --yes"])}`,
     const effect = `ends the lease of worker ${workerId} of tag "${tag}", so that a holder that still runs makes no ids until it has leased anew`;
     await confirm(command, io, { place: serverPlace(command, io), effect });
     await withServer(command, io, async (send) => {
-      const { items: workers, nextPageToken } = await listWorkers(send, tag, {
-        limit: MAX_SEARCHED,
-      });
-      if (nextPageToken !== "")
-        throw invalidField("TAG", `has more than ${MAX_SEARCHED} worker ids`);
+      const { items: workers } = await listWorkers(
+        send,
+        tag,
+        { limit: MAX_DATA_CENTERS },
+        workerId,
+      );
       const worker = chosen(tag, workers, workerId, flags.dataCenter);
       const released = worker.leased && (await release(send, tag, worker));
       await printAnswer(command, io, {

@@ -61,8 +61,8 @@ export class TextFormat {
   readonly longest: number;
   readonly #template: Template;
   readonly #subject: FormatSubject;
-  /** The offset of the template's named zone, kept for the quarter of an hour it was asked for. */
-  #offset = { quarter: Number.NaN, minutes: 0 };
+  /** The offset of the template's named zone, kept for the second it was asked for. */
+  #offset = { second: Number.NaN, minutes: 0 };
 
   /** Throws INVALID_ARGUMENT that names everything in which the template does not fit the tag. */
   constructor(template: Template, subject: FormatSubject, field = "tag.format.template") {
@@ -123,7 +123,10 @@ export class TextFormat {
     before: string,
   ): string {
     if (part.kind === "literal") return part.text;
-    if (part.kind === "check") return CHECKS[part.check].of(before);
+    if (part.kind === "check") {
+      const digits = CHECKS[part.check].of(before);
+      return part.isLowerCase ? digits.toLowerCase() : digits;
+    }
     if (part.kind === "period") return writePeriod(periodPattern(part, this.#subject), period);
     if (part.kind === "number")
       return numberText(
@@ -135,18 +138,19 @@ export class TextFormat {
     return writeTime(part.pattern, ms, this.#offsetAt(part, ms));
   }
 
-  /** Zones change their offset at quarters of an hour at the finest, so one answer holds that long. */
+  /**
+   * Zones change their offset at whole seconds, and not always at a full hour: St John's did so a minute past midnight, and
+   * Monrovia was 44 min 30 s behind UTC until 1972. A text shows offsets in minutes, so the local time is of the nearest
+   * one. It is the same moment, since the text shows the offset that it was written with.
+   */
   #offsetAt({ zone }: TimePart, ms: number): number {
     if ("offsetMinutes" in zone) return zone.offsetMinutes;
-    const quarter = Math.floor(ms / 900_000);
-    if (quarter !== this.#offset.quarter) {
+    const second = Math.floor(ms / 1_000);
+    if (second !== this.#offset.second) {
       const minutes = this.#subject.offsetAt?.(zone.name, ms);
-      if (!Number.isInteger(minutes))
-        throw new IdmintError(
-          "INTERNAL",
-          `the offset of zone ${zone.name} at ${ms} is no whole number of minutes`,
-        );
-      this.#offset = { quarter, minutes: minutes ?? 0 };
+      if (minutes === undefined)
+        throw new IdmintError("INTERNAL", `nobody here knows the time zone ${zone.name}`);
+      this.#offset = { second, minutes: Math.round(minutes) };
     }
     return this.#offset.minutes;
   }

@@ -7,9 +7,13 @@ import { FIELDS } from "./subject.ts";
  * millisecond at UTC, then extension, data centre, machine and counter, each as wide as the layout lets it grow, and those
  * without bits left out. With 6 bits of worker and 12 of sequence: `101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}`.
  */
-export function paymentSerial(business: string, layout: SnowflakeLayout): string {
+export function paymentSerial(
+  business: string,
+  layout: SnowflakeLayout,
+  field = "business",
+): string {
   if (!/^\d{1,16}$/.test(business))
-    throw invalidField("business", `must be 1 to 16 digits, got "${business}"`);
+    throw invalidField(field, `must be 1 to 16 digits, got "${business}"`);
   const fields = Object.entries(FIELDS)
     .filter(([, { bits }]) => layout[bits] > 0)
     .map(([name, { bits }]) => `{${name}:${String(2 ** layout[bits] - 1).length}}`);

@@ -46,8 +46,8 @@ export type Part =
   | TimePart
   /** The period of a sequence that restarts; without a pattern in the way its texts have it anyway. */
   | { readonly kind: "period"; readonly pattern: Pattern | undefined }
-  /** Computed over the whole text before it. */
-  | { readonly kind: "check"; readonly check: CheckKind };
+  /** Computed over the whole text before it; its letters have the case of the numbers before it. */
+  | { readonly kind: "check"; readonly check: CheckKind; readonly isLowerCase: boolean };
 
 /** A template, parsed. */
 export interface Template {
@@ -121,6 +121,11 @@ function checkFaults(parts: readonly Part[]): string[] {
     );
 }
 
+/** Whether a part is a number whose letters are small ones. */
+function isLowerCase(part: Part): boolean {
+  return part.kind === "number" && (part.radix === 16 || part.radix === 36);
+}
+
 /** Reads a template from left to right, and goes on after a fault so that all are found. */
 class TemplateReader {
   readonly faults: { readonly at: number; readonly fault: string }[] = [];
@@ -144,7 +149,8 @@ class TemplateReader {
         break;
       }
       const part = this.#part(opened + 1, this.#source.slice(opened + 1, closed));
-      if (part !== undefined) parts.push(part);
+      if (part?.kind === "check") parts.push({ ...part, isLowerCase: parts.some(isLowerCase) });
+      else if (part !== undefined) parts.push(part);
       at = closed + 1;
     }
     return parts;
@@ -168,7 +174,7 @@ class TemplateReader {
     const [name = "", ...options] = text.split(":");
     if (name === "period") return this.#period(at, text);
     if (Object.hasOwn(CHECKS, name) && options.length === 0)
-      return { kind: "check", check: name as CheckKind };
+      return { kind: "check", check: name as CheckKind, isLowerCase: false };
     const number = NUMBERS.find((each) => each === name);
     if (number !== undefined) return this.#number(at + name.length + 1, number, options);
     if (name === "biz")

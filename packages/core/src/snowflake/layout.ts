@@ -16,7 +16,7 @@ export interface SnowflakeLayout {
   readonly extensionBits: number;
   /** 0 … 16. */
   readonly dataCenterBits: number;
-  /** 0 … 20. */
+  /** 0 … 22. */
   readonly workerBits: number;
   /** 1 … 30. */
   readonly sequenceBits: number;
@@ -47,6 +47,8 @@ export const SNOWFLAKE_PRESETS: Readonly<
 };
 
 const MAX_BITS = 63;
+/** As many as uid-generator has in its 28-22-13. */
+export const MAX_WORKER_BITS = 22;
 /** The year 10000: timestamps of the API end there. */
 const END_OF_TIME_MS = 253_402_300_800_000;
 const SHORTEST_LIFE_MS = 365 * 86_400_000;
@@ -123,7 +125,7 @@ export function layoutViolations(
   range("time_bits", layout.timeBits, 1, 47);
   range("time_origin", layout.timeOriginMs, 0, options.nowMs, " in milliseconds since 1970");
   range("data_center_bits", layout.dataCenterBits, 0, 16);
-  range("worker_bits", layout.workerBits, 0, 20);
+  range("worker_bits", layout.workerBits, 0, MAX_WORKER_BITS);
   range("sequence_bits", layout.sequenceBits, 1, 30);
   range("extension_bits", layout.extensionBits, 0, 8);
   if (violations.length > 0) return violations;

@@ -1,7 +1,8 @@
 /** Who the number of a UUID of version 2 names. */
 export type DceDomain = "PERSON" | "GROUP" | "ORG";
 
-const DOMAINS: Readonly<Record<DceDomain, number>> = { PERSON: 0, GROUP: 1, ORG: 2 };
+/** The number of each domain within an id. */
+export const DCE_DOMAINS: Readonly<Record<DceDomain, number>> = { PERSON: 0, GROUP: 1, ORG: 2 };
 
 /** From 1582-10-15, where the time of UUIDs begins, to 1970, in milliseconds. */
 export const GREGORIAN_OFFSET_MS = 12_219_292_800_000;
@@ -60,7 +61,7 @@ export function nextDceUuid(
   view.setUint16(4, tick % 2 ** 16);
   view.setUint16(6, 0x2000 | Math.floor(tick / 2 ** 16));
   bytes[8] = 0x80 | state.sequence;
-  bytes[9] = DOMAINS[domain];
+  bytes[9] = DCE_DOMAINS[domain];
   bytes.set(state.node, 10);
   return bytes;
 }

@@ -29,10 +29,11 @@ export interface DecodedUuid {
   readonly timeMs: number | undefined;
 }
 
-/** What a UUID says; undefined when the text is none of RFC 9562, in lower case with its dashes. */
+/** What a UUID says, in letters of either case; undefined when the text is no UUID of RFC 9562 with its dashes. */
 export function decodeUuid(text: string): DecodedUuid | undefined {
-  if (!UUID.test(text)) return undefined;
-  const [low = "", middle = "", high = ""] = text.split("-");
+  const uuid = text.toLowerCase();
+  if (!UUID.test(uuid)) return undefined;
+  const [low = "", middle = "", high = ""] = uuid.split("-");
   const version = Number(high.charAt(0));
   const time = (): number | undefined => {
     if (version === 1) return gregorianMs(high.slice(1) + middle + low);
@@ -50,7 +51,9 @@ function gregorianMs(hex: string): number {
   return Number(BigInt(`0x${hex}`) / 10_000n) - GREGORIAN_OFFSET_MS;
 }
 
-/** The second that an ObjectId was made in, milliseconds since 1970; undefined when the text is none, in lower case. */
+/** The second in which an ObjectId was made, milliseconds since 1970; undefined when the text is no ObjectId. */
 export function decodeObjectId(text: string): number | undefined {
-  return OBJECT_ID.test(text) ? Number.parseInt(text.slice(0, 8), 16) * 1_000 : undefined;
+  return OBJECT_ID.test(text.toLowerCase())
+    ? Number.parseInt(text.slice(0, 8), 16) * 1_000
+    : undefined;
 }

@@ -1,7 +1,13 @@
 import { invalidField } from "../errors.ts";
 import type { ObjectIdKind, UuidKind } from "../tag.ts";
 import { namespaceOf } from "./decode.ts";
-import { createDceState, type DceDomain, type DceState, nextDceUuid } from "./dce-state.ts";
+import {
+  createDceState,
+  DCE_DOMAINS,
+  type DceDomain,
+  type DceState,
+  nextDceUuid,
+} from "./dce-state.ts";
 import { createGregorianState, nextGregorian } from "./gregorian-state.ts";
 import {
   createObjectIdState,
@@ -67,6 +73,10 @@ export class UuidMaker {
 
   /** DCE: about seven minutes of time, and the number of a person, group or organization, 0 … 2^32 − 1. */
   v2(domain: DceDomain, number: number): string {
+    if (!Object.hasOwn(DCE_DOMAINS, domain)) {
+      const names = Object.keys(DCE_DOMAINS).join(", ");
+      throw invalidField("domain", `must be one of ${names}, got "${domain}"`);
+    }
     if (!Number.isInteger(number) || number < 0 || number >= 2 ** 32)
       throw invalidField("number", `must be an integer, 0 to ${2 ** 32 - 1}, got ${number}`);
     const { random, now } = this.#ports;

@@ -17,6 +17,11 @@ import type { SnowflakeKind } from "../tag.ts";
 export const WORKER_TTL_MS = 30_000;
 /** How far reservations may lead the registry's clock, or the tag's floor, beyond what is reserved ahead of use. */
 export const MAX_LEAD_MS = 10_000;
+/**
+ * How many free rows a registry compares. With millions of worker ids, all of which were leased once, a lease must not read
+ * all of them.
+ */
+export const FREE_CANDIDATES = 1_000;
 export const DEFAULT_RESERVE_AHEAD_MS = 3_000;
 export const MIN_RESERVE_AHEAD_MS = 1_000;
 export const MAX_RESERVE_AHEAD_MS = 60_000;
@@ -61,7 +66,7 @@ export interface LeaseCandidates {
   readonly own: Worker | undefined;
   /** How many worker ids have a row. They are 0 … used − 1, since new ones are taken in order and rows stay. */
   readonly used: number;
-  /** Of the rows that `isFree`, the one with the lowest `expiresAtMs`. */
+  /** Of the first FREE_CANDIDATES rows that `isFree`, by worker id, the one with the lowest `expiresAtMs`. */
   readonly free: Worker | undefined;
 }
 

@@ -238,3 +238,18 @@ test("a tag's template is checked against its kind, ceiling and key", () => {
     "tag.format must be empty for kind uuid: its ids are text",
   ]);
 });
+
+test("a check digit's letters have the case of the numbers before it", () => {
+  for (const [template, form] of [
+    ["{id:radix36:13}{mod37_36}", /^[0-9a-z]{14}$/],
+    ["{id:radix16:16}{mod37_36}", /^[0-9a-z]{17}$/],
+    ["{id:radix32:13}{mod37_36}", /^[0-9A-Z]{14}$/],
+    ["INV{id:19}{mod37_36}", /^INV\d{19}[0-9A-Z]$/],
+  ] as const) {
+    const codes = format(template, numbers(MAX_ID));
+    const texts = Array.from({ length: 200 }, (_, at) => codes.render(BigInt(at + 1) * 7_919n));
+    for (const text of texts) expect(text).toMatch(form);
+    expect(texts.some((text) => /[A-Za-z]$/.test(text))).toBe(true);
+    for (const text of texts) expect(codes.render(codes.parse(text).id)).toBe(text);
+  }
+});

@@ -17,7 +17,7 @@ test("a template is its parts", () => {
   expect(parseTemplate("INV-{id:radix36:13}{mod37_36}").parts).toEqual([
     { kind: "literal", text: "INV-" },
     { kind: "number", name: "id", radix: 36, width: 13 },
-    { kind: "check", check: "mod37_36" },
+    { kind: "check", check: "mod37_36", isLowerCase: true },
   ]);
 });
 

@@ -28,7 +28,7 @@ const layouts: fc.Arbitrary<SnowflakeLayout> = fc
     timeBits: fc.integer({ min: 1, max: 47 }),
     extensionBits: fc.nat(8),
     dataCenterBits: fc.nat(16),
-    workerBits: fc.nat(20),
+    workerBits: fc.nat(22),
     sequenceBits: fc.integer({ min: 1, max: 30 }),
   })
   .filter((layout) => bitsOf(layout) <= 63 && endOf(layout) <= Date.UTC(10_000, 0, 1));
@@ -145,7 +145,7 @@ test.each<[Partial<SnowflakeLayout>, string, RegExp]>([
   [{ timeBits: 48 }, ".time_bits", /1 to 47, got 48/],
   [{ timeOriginMs: NOW_MS + 1 }, ".time_origin", /must be 0 to/],
   [{ dataCenterBits: 17 }, ".data_center_bits", /0 to 16/],
-  [{ workerBits: 21 }, ".worker_bits", /0 to 20/],
+  [{ workerBits: 23 }, ".worker_bits", /0 to 22/],
   [{ sequenceBits: 0 }, ".sequence_bits", /1 to 30/],
   [{ extensionBits: 9 }, ".extension_bits", /0 to 8/],
   [{ extensionBits: 1 }, "", /has 64 bits, more than the 63/],

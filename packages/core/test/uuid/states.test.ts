@@ -141,6 +141,10 @@ test("a tag's version decides, and nodes have the multicast bit", () => {
   );
   expect(() => maker.v2("PERSON", 2 ** 32)).toThrow("number must be an integer, 0 to 4294967295");
   expect(() => maker.v2("PERSON", -1)).toThrow("INVALID_ARGUMENT");
+  for (const domain of ["X", "person", "constructor", undefined]) {
+    const made = (): string => maker.v2(domain as "PERSON", 1);
+    expect(made).toThrow("domain must be one of PERSON, GROUP, ORG, got");
+  }
   expect(maker.v5("a", "DNS")).toBe("v5 a 6ba7b810-9dad-11d1-80b4-00c04fd430c8");
   expect(maker.v5("", "00000000-0000-0000-0000-000000000000")).toBe(
     "v5  00000000-0000-0000-0000-000000000000",
@@ -166,10 +170,13 @@ test.each([
   ["5df41881-3aed-3515-88a7-2f4a814cf09e", 3, undefined],
   ["2ed6657d-e927-568b-95e1-2665a8aea6a2", 5, undefined],
 ])("%s is of version %i", (text, version, timeMs) => {
-  expect(decodeUuid(text.toLowerCase())).toEqual({ version, timeMs });
+  // RFC 9562: either case is read.
+  for (const each of [text, text.toLowerCase(), text.toUpperCase()]) {
+    expect(decodeUuid(each)).toEqual({ version, timeMs });
+  }
 });
 
-test.each(["", "C232AB00-9414-11EC-B3C8-9F6BDECED846", "c232ab00941411ecb3c89f6bdeced846", "x"])(
+test.each(["", "G232AB00-9414-11EC-B3C8-9F6BDECED846", "c232ab00941411ecb3c89f6bdeced846", "x"])(
   "%j is no UUID of ours",
   (text) => {
     expect(decodeUuid(text)).toBeUndefined();
@@ -179,4 +186,5 @@ test.each(["", "C232AB00-9414-11EC-B3C8-9F6BDECED846", "c232ab00941411ecb3c89f6b
 
 test("an ObjectId says its second", () => {
   expect(decodeObjectId("507f1f77bcf86cd799439011")).toBe(1_350_508_407_000);
+  expect(decodeObjectId("507F1F77BCF86CD799439011")).toBe(1_350_508_407_000);
 });

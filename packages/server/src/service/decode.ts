@@ -112,12 +112,11 @@ function fieldsOf({ kind }: Tag, number: bigint): Partial<Decoded> {
 function uuid(text: string, version: number): Decoded {
   const found = decodeUuid(text);
   if (found?.version === version) return { ...NOTHING, uuidVersion: version, timeMs: found.timeMs };
-  const form = "in lower case with its dashes";
-  throw invalidField("text", `must be a UUID of version ${version}, ${form}`);
+  throw invalidField("text", `must be a UUID of version ${version}, with its dashes`);
 }
 
 function objectId(text: string): Decoded {
   const timeMs = decodeObjectId(text);
   if (timeMs !== undefined) return { ...NOTHING, timeMs };
-  throw invalidField("text", "must be an ObjectId: 24 hexadecimal digits in lower case");
+  throw invalidField("text", "must be an ObjectId: 24 hexadecimal digits");
 }

@@ -4,6 +4,7 @@ import {
   type FieldViolation,
   IdmintError,
   instanceViolation,
+  MAX_WORKER_BITS,
   type RenewedWorkerLease,
   reserveAheadViolation,
   type SnowflakeKind,
@@ -24,8 +25,10 @@ import { SnowflakeTagSource } from "./snowflake-source.ts";
 /** The end of the calendar of the API: no time is reserved beyond it. */
 const MAX_TIME_MS = 253_402_300_799_999;
 const MAX_DATA_CENTER = 65_535;
-const MAX_WORKER_ID = 1_048_575;
+const MAX_WORKER_ID = 2 ** MAX_WORKER_BITS - 1;
 const MAX_EXTENSION = 255;
+/** Most reads of the registry for one page. */
+const MAX_READS = 1_000;
 
 /** Fields of a request as they came: `undefined` for those that were left out. */
 export interface LeaseWish extends Omit<WorkerLeaseRequest, "reserveAheadMs"> {
@@ -36,6 +39,22 @@ export interface LeaseWish extends Omit<WorkerLeaseRequest, "reserveAheadMs"> {
 export interface RenewalWish extends Omit<WorkerRenewal, "reserveUntilMs" | "reserveAheadMs"> {
   readonly reserveUntilMs: bigint;
   readonly reserveAheadMs: number | undefined;
+}
+
+/** Which workers are to be listed. */
+export interface WorkerQuery {
+  readonly tag: string;
+  readonly pageSize: number;
+  readonly pageToken: string;
+  /** Undefined: of all worker ids. */
+  readonly workerId?: number | undefined;
+}
+
+interface IdQuery {
+  readonly tag: string;
+  readonly after: { readonly dataCenter: number } | undefined;
+  readonly workerId: number;
+  readonly limit: number;
 }
 
 /** A page of workers, by data centre and worker id. */
@@ -97,26 +116,29 @@ export class WorkerService {
     await this.#gate.run(() => registry.releaseWorker(key));
   }
 
-  async list(
-    query: { readonly tag: string; readonly pageSize: number; readonly pageToken: string },
-    call: Patience,
-  ): Promise<WorkerPage> {
-    const { tag, pageSize, pageToken } = query;
-    const list = ["workers", tag];
+  async list(query: WorkerQuery, call: Patience): Promise<WorkerPage> {
+    const { tag, pageSize, pageToken, workerId } = query;
+    const list = ["workers", tag, String(workerId ?? "all")];
     const after = placeOf(decodePageToken(pageToken, list));
     assertNoViolations(
       tagNameViolation("tag", tag),
+      workerId === undefined ? undefined : rangeViolation("worker_id", workerId, MAX_WORKER_ID),
       pageSizeViolation(pageSize),
       after === "no place"
         ? {
             field: "page_token",
-            description: "is not one of this list: send it with the same tag",
+            description: "is not one of this list: send it with the same tag and worker_id",
           }
         : undefined,
     );
     if (after === "no place") throw new Error("a violation went missing");
     const { registry } = await this.#registry(tag, call, "list");
     const limit = pageLimitOf(pageSize);
+    if (workerId !== undefined) {
+      const { workers, next } = await this.#withId(registry, { tag, after, workerId, limit });
+      const nextPageToken = next === undefined ? "" : encodePageToken(`${next}:${workerId}`, list);
+      return { workers, nextPageToken };
+    }
     // One more than asked for tells whether there is a next page.
     const found = await this.#gate.run(() =>
       registry.listWorkers({ tag, after, limit: limit + 1 }),
@@ -126,6 +148,30 @@ export class WorkerService {
     if (found.length <= limit || last === undefined) return { workers, nextPageToken: "" };
     const nextPageToken = encodePageToken(`${last.dataCenter}:${last.workerId}`, list);
     return { workers, nextPageToken };
+  }
+
+  /**
+   * The workers with one worker id, from data centre to data centre, without a look at all others. `next`: the data centre
+   * after which the next page begins.
+   */
+  async #withId(
+    registry: WorkerRegistry,
+    { tag, after, workerId, limit }: IdQuery,
+  ): Promise<{ readonly workers: readonly Worker[]; readonly next: number | undefined }> {
+    const workers: Worker[] = [];
+    let dataCenter = after === undefined ? 0 : after.dataCenter + 1;
+    for (let reads = 0; reads < MAX_READS && workers.length < limit; reads++) {
+      const before = { dataCenter, workerId: workerId - 1 };
+      // Each depends on the one before.
+      const [found] = await this.#gate.run(() =>
+        registry.listWorkers({ tag, after: before, limit: 1 }),
+      );
+      if (found === undefined) return { workers, next: undefined };
+      const isIt = found.workerId === workerId;
+      if (isIt) workers.push(found);
+      dataCenter = found.dataCenter + (isIt || found.workerId > workerId ? 1 : 0);
+    }
+    return { workers, next: dataCenter - 1 };
   }
 
   /** The registry of a tag that may issue; those of paused tags are only listed. */

@@ -1,5 +1,6 @@
 import {
   dataCenterOf,
+  FREE_CANDIDATES,
   type RenewedWorkerLease,
   type Worker,
   type WorkerLease,
@@ -68,9 +69,14 @@ const COUNT = {
 };
 // One that is locked is being renewed or released at this moment: it is not the one whose lease ended longest ago.
 const LOCK_FREE = {
-  name: "idmint-worker-free-1",
+  name: "idmint-worker-free-2",
   text: `SELECT ${W_COLUMNS}, ${IS_OURS} FROM idmint.worker AS w
   WHERE w.tag = $1 AND w.data_center = $2 AND w.expires_at_ms <= $3 AND w.reserved_until_ms <= $3
+    AND w.worker_id IN (
+      SELECT f.worker_id FROM idmint.worker AS f
+      WHERE f.tag = $1 AND f.data_center = $2 AND f.expires_at_ms <= $3 AND f.reserved_until_ms <= $3
+      ORDER BY f.worker_id LIMIT ${FREE_CANDIDATES}
+    )
   ORDER BY w.expires_at_ms, w.worker_id LIMIT 1 FOR UPDATE SKIP LOCKED`,
 };
 const WRITE = {

@@ -1,5 +1,6 @@
 import {
   dataCenterOf,
+  FREE_CANDIDATES,
   type RenewedWorkerLease,
   type Worker,
   type WorkerLease,
@@ -25,9 +26,11 @@ import { readTag } from "./tags.ts";
 
 const READ = `SELECT ${WORKER_COLUMNS} FROM worker WHERE tag = ? AND data_center = ? AND worker_id = ?`;
 const READ_OWN = `SELECT ${WORKER_COLUMNS} FROM worker WHERE tag = ? AND data_center = ? AND instance = ?`;
-const READ_FREE = `SELECT ${WORKER_COLUMNS} FROM worker
+const READ_FREE = `SELECT * FROM (
+  SELECT ${WORKER_COLUMNS} FROM worker
   WHERE tag = ?1 AND data_center = ?2 AND expires_at_ms <= ?3 AND reserved_until_ms <= ?3
-  ORDER BY expires_at_ms, worker_id LIMIT 1`;
+  ORDER BY worker_id LIMIT ${FREE_CANDIDATES}
+) ORDER BY expires_at_ms, worker_id LIMIT 1`;
 // Worker ids are taken in order and rows stay, so the highest says how many there are.
 const COUNT =
   "SELECT coalesce(max(worker_id) + 1, 0) AS used FROM worker WHERE tag = ? AND data_center = ?";

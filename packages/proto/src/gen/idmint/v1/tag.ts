@@ -675,7 +675,7 @@ export interface SnowflakeLayout {
   dataCenterBits: number;
   /**
    * Bits of the worker. Up to 2^worker_bits workers make ids at the same time in each data centre. Default: 0, a single
-   * worker. Range: 0 … 20.
+   * worker. Range: 0 … 22.
    */
   workerBits: number;
   /** Bits of the sequence. A worker makes up to 2^sequence_bits ids in a time_unit. Range: 1 … 30. */

@@ -143,6 +143,8 @@ export interface ListWorkersRequest {
   pageSize: number;
   /** The next_page_token of the page before. Default: empty, the first page. */
   pageToken: string;
+  /** Lists only workers with this worker id: at most one in each data centre. Default: all of them. */
+  workerId?: number | undefined;
 }
 
 /** Answer of ListWorkers. */
@@ -1102,7 +1104,7 @@ export const ReleaseWorkerLeaseResponse: MessageFns<ReleaseWorkerLeaseResponse> 
 };
 
 function createBaseListWorkersRequest(): ListWorkersRequest {
-  return { tag: "", pageSize: 0, pageToken: "" };
+  return { tag: "", pageSize: 0, pageToken: "", workerId: undefined };
 }
 
 export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
@@ -1115,6 +1117,9 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
     }
     if (message.pageToken !== "") {
       writer.uint32(26).string(message.pageToken);
+    }
+    if (message.workerId !== undefined) {
+      writer.uint32(32).int32(message.workerId);
     }
     return writer;
   },
@@ -1156,6 +1161,14 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
             message.pageToken = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.workerId = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1181,6 +1194,11 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
         : isSet(object.page_token)
         ? globalThis.String(object.page_token)
         : "",
+      workerId: isSet(object.workerId)
+        ? globalThis.Number(object.workerId)
+        : isSet(object.worker_id)
+        ? globalThis.Number(object.worker_id)
+        : undefined,
     };
   },
 
@@ -1195,6 +1213,9 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
     if (message.pageToken !== "") {
       obj.pageToken = message.pageToken;
     }
+    if (message.workerId !== undefined) {
+      obj.workerId = Math.round(message.workerId);
+    }
     return obj;
   },
 
@@ -1206,6 +1227,7 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
     message.tag = object.tag ?? "";
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    message.workerId = object.workerId ?? undefined;
     return message;
   },
 };
