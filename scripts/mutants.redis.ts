@@ -183,4 +183,11 @@ local wasAlive`,
     replace: `new IdmintError("STORE_UNAVAILABLE", `,
     tests: onServers,
   },
+  {
+    name: "locks are kept by a Redis that removes keys",
+    file: `${coordination}/src/redis/node.ts`,
+    find: `if (!this.#mayEvict) await this.#assertKeeps(`,
+    replace: `if (!this.#mayEvict && this.#isClosed) await this.#assertKeeps(`,
+    tests: [`${coordination}/test/redis/node.redis.test.ts`],
+  },
 ];

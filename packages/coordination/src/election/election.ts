@@ -33,7 +33,7 @@ export interface Election extends AsyncDisposable {
 /** Makes a candidate. */
 export function createElection(options: ElectionOptions): Election {
   const settings = resolveOptions(options, randomUUID());
-  const node = new RedisNode(options.node);
+  const node = new RedisNode(options.node, {}, settings);
   const candidate = new Candidate(redisBallot(node, settings), settings, nodeRuntime);
   const close = async (): Promise<void> => {
     candidate.close();

@@ -44,6 +44,11 @@ export interface ElectionOptions {
   readonly nodeTimeoutMs?: number;
   /** Where terms come from: each is above all earlier ones. Default: Redis. */
   readonly termSource?: TokenSource;
+  /**
+   * Whether to use a Redis that removes keys when its memory is full (`maxmemory-policy` other than noeviction): a removed leader may have a second one beside it.
+   * Default: false, it is refused with NODE_REFUSED.
+   */
+  readonly mayEvict?: boolean;
   readonly onEvent?: (event: ElectionEvent) => void;
 }
 
@@ -55,6 +60,7 @@ export interface ElectionSettings {
   readonly ttlMs: number;
   readonly nodeTimeoutMs: number;
   readonly termSource: TokenSource | undefined;
+  readonly mayEvict: boolean;
   readonly onEvent: (event: ElectionEvent) => void;
 }
 
@@ -66,6 +72,7 @@ const KNOWN = [
   "ttlMs",
   "nodeTimeoutMs",
   "termSource",
+  "mayEvict",
   "onEvent",
 ] as const satisfies readonly (keyof ElectionOptions)[];
 
@@ -88,6 +95,7 @@ export function resolveOptions(options: ElectionOptions, randomName: string): El
       fallback: Math.min(1_000, Math.floor(ttlMs / 4)),
     }),
     termSource: options.termSource,
+    mayEvict: options.mayEvict ?? false,
     onEvent: safely(options.onEvent),
   };
 }

@@ -26,7 +26,7 @@ export interface Locks extends AsyncDisposable {
 /** Makes locks. Share it: it holds one connection to each node. */
 export function createLocks(options: LocksOptions): Locks {
   const settings = resolveOptions(options);
-  const connections = settings.sources.map((source) => new RedisNode(source));
+  const connections = settings.sources.map((source) => new RedisNode(source, {}, settings));
   const nodes = connections.map((node) => redisLockNode(node, settings.prefix));
   const close = async (): Promise<void> => {
     await Promise.all(connections.map((node) => node.close()));

@@ -26,6 +26,11 @@ export interface LocksOptions {
   readonly retryMaxMs?: number;
   /** Where fencing tokens come from. Default: the Redis nodes. */
   readonly tokenSource?: TokenSource;
+  /**
+   * Whether to use a Redis that removes keys when its memory is full (`maxmemory-policy` other than noeviction): a removed lock has two holders.
+   * Default: false, it is refused with NODE_REFUSED.
+   */
+  readonly mayEvict?: boolean;
   readonly onEvent?: (event: LockEvent) => void;
 }
 
@@ -39,6 +44,7 @@ export interface LockSettings {
   readonly retryMinMs: number;
   readonly retryMaxMs: number;
   readonly tokenSource: TokenSource | undefined;
+  readonly mayEvict: boolean;
   readonly onEvent: (event: LockEvent) => void;
 }
 
@@ -52,6 +58,7 @@ const KNOWN = [
   "retryMinMs",
   "retryMaxMs",
   "tokenSource",
+  "mayEvict",
   "onEvent",
 ] as const satisfies readonly (keyof LocksOptions)[];
 
@@ -83,6 +90,7 @@ export function resolveOptions(options: LocksOptions): LockSettings {
     retryMinMs,
     retryMaxMs,
     tokenSource: options.tokenSource,
+    mayEvict: options.mayEvict ?? false,
     onEvent: safely(options.onEvent),
   };
 }

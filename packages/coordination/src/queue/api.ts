@@ -34,6 +34,11 @@ export interface QueueOptions {
   readonly consumerTtlMs?: number;
   /** How long Redis may take to answer, in milliseconds. Default: 2,000. Range: 10 … 60,000. */
   readonly commandTimeoutMs?: number;
+  /**
+   * Whether to use a Redis that removes keys when its memory is full (`maxmemory-policy` other than noeviction): messages
+   * may vanish with them. Default: false, it is refused with NODE_REFUSED.
+   */
+  readonly mayEvict?: boolean;
   /** Told what happens inside, for logs and metrics. It must be quick; what it throws is ignored. Default: none. */
   readonly onEvent?: (event: QueueEvent) => void;
 }

@@ -12,6 +12,7 @@ export interface ResolvedQueueOptions {
   readonly maxHeld: number;
   readonly consumerTtlMs: number;
   readonly commandTimeoutMs: number;
+  readonly mayEvict: boolean;
 }
 
 const KNOWN = [
@@ -20,6 +21,7 @@ const KNOWN = [
   "maxBytes",
   "maxHeld",
   "maxLength",
+  "mayEvict",
   "name",
   "onEvent",
   "order",
@@ -46,6 +48,7 @@ export function resolveQueueOptions(options: QueueOptions): ResolvedQueueOptions
     maxBytes: whole("maxBytes", 1, 16_777_216, 65_536),
     maxHeld: whole("maxHeld", 1, 100_000, 1_000),
     consumerTtlMs: whole("consumerTtlMs", 1_000, 3_600_000, 30_000),
+    mayEvict: options.mayEvict ?? false,
     commandTimeoutMs: whole("commandTimeoutMs", 10, 60_000, 2_000),
   };
 }

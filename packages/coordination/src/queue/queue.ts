@@ -36,7 +36,7 @@ class RedisQueue implements Queue {
     this.#options = resolveQueueOptions(options);
     const { prefix, name } = this.#options;
     this.#emit = safely(options.onEvent);
-    this.#node = new RedisNode(options.redis);
+    this.#node = new RedisNode(options.redis, {}, this.#options);
     this.#keys = queueKeys(prefix, name);
     this.#consumer = new Consumer(randomUUID(), this.#options, {
       node: this.#node,

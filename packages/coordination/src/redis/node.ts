@@ -42,17 +42,26 @@ export class RedisNode implements AsyncDisposable {
   readonly redis: Redis;
   readonly #isOwn: boolean;
   readonly #waiting = new Set<() => void>();
+  readonly #mayEvict: boolean;
+  /** The policy by which the Redis of the present connection removes keys, once it was looked at. */
+  #evictsBy: Promise<string | undefined> | undefined;
   #inFlight = 0;
   #fault: Error | undefined;
   #isClosed = false;
 
-  constructor(source: RedisSource, override: Partial<RedisOptions> = {}) {
+  /** With `mayEvict: false` a Redis that may remove keys when its memory is full is asked for nothing. */
+  constructor(
+    source: RedisSource,
+    override: Partial<RedisOptions> = {},
+    { mayEvict = true }: { readonly mayEvict?: boolean } = {},
+  ) {
+    this.#mayEvict = mayEvict;
     this.#isOwn = !(source instanceof Redis);
     this.redis = source instanceof Redis ? checked(source) : connect(source, override);
     this.name = nameOf(this.redis.options);
     this.redis.on("error", this.#onError);
     this.redis.on("ready", this.#onReady);
-    this.redis.on("close", this.#wake);
+    this.redis.on("close", this.#onClose);
     this.redis.on("end", this.#wake);
   }
 
@@ -87,6 +96,7 @@ export class RedisNode implements AsyncDisposable {
     const start = performance.now();
     try {
       if (!this.isReady) await this.#ready(what, { timeoutMs, signal });
+      if (!this.#mayEvict) await this.#assertKeeps(what, { timeoutMs, signal });
     } catch (error) {
       this.#inFlight--;
       throw error;
@@ -127,7 +137,7 @@ export class RedisNode implements AsyncDisposable {
     this.#isClosed = true;
     this.#wake();
     this.redis.off("ready", this.#onReady);
-    this.redis.off("close", this.#wake);
+    this.redis.off("close", this.#onClose);
     this.redis.off("end", this.#wake);
     if (this.#isOwn) this.redis.disconnect();
     // The listener of errors stays on a connection of our own: a late one would end the process.
@@ -161,6 +171,15 @@ export class RedisNode implements AsyncDisposable {
     throw new CoordinationError("NODE_UNAVAILABLE", text, { cause: this.#fault });
   }
 
+  /** Refuses a Redis that may remove keys. It is looked at once a connection. */
+  async #assertKeeps(what: string, limits: CallLimits): Promise<void> {
+    this.#evictsBy ??= evictionPolicy(this.redis);
+    const policy = await bounded(`looking at ${this.name}`, this.#evictsBy, limits);
+    if (policy === undefined) return;
+    const text = `${what} at ${this.name}: it may remove keys when its memory is full, by maxmemory-policy ${policy}; set maxmemory-policy noeviction, or the option mayEvict`;
+    throw new CoordinationError("NODE_REFUSED", text);
+  }
+
   #failure(what: string, error: unknown): CoordinationError {
     if (error instanceof CoordinationError) return error;
     const cause = withoutArguments(error);
@@ -176,6 +195,11 @@ export class RedisNode implements AsyncDisposable {
 
   readonly #onReady = (): void => {
     this.#fault = undefined;
+    this.#wake();
+  };
+
+  readonly #onClose = (): void => {
+    this.#evictsBy = undefined;
     this.#wake();
   };
 
@@ -212,6 +236,19 @@ function connect(source: string | RedisOptions, override: Partial<RedisOptions>)
     throw invalidField("url", "must be redis://host:port or rediss://host:port");
   }
   return new Redis(source, options);
+}
+
+/** Undefined: it removes no keys, or does not say. */
+async function evictionPolicy(redis: Redis): Promise<string | undefined> {
+  try {
+    const info = await redis.info("memory");
+    const limit = /^maxmemory:(\d+)/m.exec(info)?.[1] ?? "0";
+    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? "noeviction";
+    return limit === "0" || policy === "noeviction" ? undefined : policy;
+  } catch {
+    // It may not be allowed to ask.
+    return undefined;
+  }
 }
 
 function checked(redis: Redis): Redis {

@@ -2,6 +2,8 @@ import { inspect } from "node:util";
 import { RedisServer, sharedRedisUrl } from "@idmint/testkit/redis";
 import { Redis } from "ioredis";
 import { expect, test } from "vitest";
+import { createElection, createLocks } from "../../src/index.ts";
+import { createQueue } from "../../src/queue/queue.ts";
 import { RedisNode } from "../../src/redis/node.ts";
 import { defineScript } from "../../src/redis/script.ts";
 import { failure, sleep, until } from "../support.ts";
@@ -119,4 +121,41 @@ test("numbers past 2^53 come whole, and an error answer of Redis is told apart",
   expect(error).toMatchObject({ reason: "NODE_REFUSED", code: "FAILED_PRECONDITION" });
   await using other = node.duplicate();
   expect(await ping(other)).toBe("PONG");
+});
+
+test("locks, elections and queues refuse a Redis that may remove keys, unless that is allowed", async () => {
+  const evicting = { maxmemory: "100mb", "maxmemory-policy": "volatile-lru" };
+  await using server = await RedisServer.start({ settings: evicting });
+  for (const isAllowed of [false, true]) {
+    const may = isAllowed ? { mayEvict: true } : {};
+    await using locks = createLocks({ nodes: server.url, ...may });
+    await using election = createElection({ node: server.url, name: "e", ttlMs: 100, ...may });
+    await using queue = createQueue({ redis: server.url, name: "q", ...may });
+    const all = [
+      locks.lock("l").run(async () => undefined),
+      election.campaign(),
+      queue.push("message"),
+      queue.take({ timeoutMs: 1_000 }),
+    ];
+    if (isAllowed) {
+      await Promise.all(all);
+      continue;
+    }
+    for (const one of all) {
+      const error = await failure(one);
+      expect(error).toMatchObject({ reason: "NODE_REFUSED", code: "FAILED_PRECONDITION" });
+      expect(error.message).toContain("volatile-lru");
+    }
+  }
+  // Mended while the connection stays, it is looked at again with the next one.
+  await using locks = createLocks({ nodes: server.url });
+  await failure(locks.lock("l").acquire());
+  await server.command("CONFIG", "SET", "maxmemory-policy", "noeviction");
+  await server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  const isTaken = (): Promise<boolean> =>
+    locks
+      .lock("l")
+      .run(async () => true)
+      .catch(() => false);
+  await expect.poll(isTaken, { timeout: 10_000 }).toBe(true);
 });

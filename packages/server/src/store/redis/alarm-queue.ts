@@ -25,6 +25,8 @@ export class RedisAlarmQueue {
     this.#queue = createQueue({
       redis: url,
       name: "alarms",
+      // Its connection tells of a Redis that removes keys; alarms are better told by way of it than not.
+      mayEvict: true,
       maxLength: MAX_LENGTH,
       maxBytes: MAX_BYTES,
       consumerTtlMs: CONSUMER_TTL_MS,

@@ -14,9 +14,12 @@ export class Candidate {
   readonly #closing = new AbortController();
   #isLeader = false;
 
-  /** `url` may hold the password; it is not shown. */
+  /**
+   * `url` may hold the password; it is not shown. A second leader beside the first does no harm here, and of a Redis that
+   * removes keys its connection tells.
+   */
   constructor(url: string, office: Office) {
-    this.#election = createElection({ node: url, name: office, ttlMs: TTL_MS });
+    this.#election = createElection({ node: url, name: office, ttlMs: TTL_MS, mayEvict: true });
     void this.#stand();
   }
 
