@@ -9,7 +9,7 @@ import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/dev.ts";
 import { migrateStore } from "../src/store/open-store.ts";
 import { MemoryStore } from "@idmint/testkit";
-import { clientsOf, generateId } from "./support.ts";
+import { clientsOf, generateId, refusalOf, until } from "./support.ts";
 
 function folder(): string {
   const made = mkdtempSync(path.join(tmpdir(), "idmint-dev-"));
@@ -112,6 +112,33 @@ test("a port that an idmint server has is told with the store it serves", async 
       );
     }
   }
+});
+
+test("a running server whose file gets a second name is degraded until it is gone, and needs no accept", async () => {
+  const store = path.join(folder(), "idmint.db");
+  const flags = {
+    "store-url": `sqlite:${store}`,
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "log-level": "silent",
+  };
+  const { server } = await startDev({ flags });
+  onTestFinished(() => server.close());
+  const clients = clientsOf(server.grpcAddress);
+  expect(await generateId(clients, "demo")).toMatchObject({ id: 1n, epoch: 1n });
+  const isReady = async (): Promise<boolean> => {
+    const response = await fetch(`http://${server.httpAddress}/readyz`);
+    return ((await response.json()) as { state: string }).state === "SERVING";
+  };
+  linkSync(store, `${store}.backup`);
+  await until(async () => !(await isReady()), 20_000);
+  // Not in memory, so the store is asked.
+  const other = (): Promise<unknown> => generateId(clients, "other");
+  expect(await refusalOf(other())).toMatchObject({ reason: "STORE_UNAVAILABLE" });
+  rmSync(`${store}.backup`);
+  await until(isReady, 20_000);
+  expect(await refusalOf(other())).toMatchObject({ reason: "TAG_NOT_FOUND" });
+  expect(await generateId(clients, "demo")).toMatchObject({ id: 2n, epoch: 1n });
 });
 
 test("start-dev refuses a store whose file has a second name", async () => {
