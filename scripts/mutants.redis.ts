@@ -190,4 +190,18 @@ local wasAlive`,
     replace: `if (!this.#mayEvict && this.#isClosed) await this.#assertKeeps(`,
     tests: [`${coordination}/test/redis/node.redis.test.ts`],
   },
+  {
+    name: "a minute is reserved above what Redis forgot",
+    file: "packages/server/src/store/redis/worker-scripts.ts",
+    find: `start + math.min(ahead, \${DEFAULT_RESERVE_AHEAD_MS})`,
+    replace: `start + math.min(ahead, \${60 * DEFAULT_RESERVE_AHEAD_MS})`,
+    tests: ["packages/server/test/store/redis/workers.redis.test.ts"],
+  },
+  {
+    name: "a minute is reserved above a floor that is ahead of the clock",
+    file: "packages/core/src/worker/registry-state.ts",
+    find: `Math.min(reserveAheadMs, DEFAULT_RESERVE_AHEAD_MS)`,
+    replace: `reserveAheadMs`,
+    tests: ["packages/testkit/test/memory-store.test.ts"],
+  },
 ];

@@ -1,5 +1,8 @@
 // Whole servers whose snowflakes have their worker ids in Redis, over a store in memory.
-import { decode, SNOWFLAKE_PRESETS } from "@idmint/core";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { decode, SNOWFLAKE_PRESETS, timeOf } from "@idmint/core";
 import {
   AdvanceTagRequest,
   ListWorkersRequest,
@@ -9,7 +12,7 @@ import {
   WorkerServiceService,
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { createSnowflake, lease, takeIds } from "./snowflake-support.ts";
 import { ownRedis } from "./store/redis/support.ts";
 import { call, refusalOf, startTest, type TestServer, until } from "./support.ts";
@@ -88,3 +91,40 @@ test("an operator's floor holds for worker ids in Redis, and layouts too large a
   const refused = await refusalOf(createSnowflake(two, "extended", { ...IN_REDIS, ...extended }));
   expect(refused.fields[0]?.field).toBe("tag.snowflake.clock_policy");
 }, 60_000);
+
+/** How far ahead of the clock ids of now are, in milliseconds. */
+function leadOf(ids: readonly bigint[]): number {
+  return Math.max(...ids.map((id) => timeOf(LAYOUT, decode(LAYOUT, id).tick))) - Date.now();
+}
+
+test("a minute that one server keeps is no time that others lose when Redis is emptied", async () => {
+  const redis = await ownRedis();
+  const store = new MemoryStore();
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-kept-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const flags = { "redis-urls": redis.url };
+  const kept = { ...flags, "snowflake-cache-file": path.join(folder, "leases") };
+  const servers = [await startTest({ flags: kept, store })];
+  for (let other = 0; other < 2; other++) {
+    const handle = new MemoryStore({ database: store.database });
+    servers.push(await startTest({ flags, store: handle }));
+  }
+  await createSnowflake(servers[0]!, "t", IN_REDIS);
+  const ids = await takeFromBoth(servers, 5_000);
+  const leads: number[] = [];
+  for (let round = 0; round < 3; round++) {
+    await redis.command("FLUSHALL");
+    // Leases that Redis forgot are lost at their next renewal.
+    const end = Date.now() + 4_000;
+    while (Date.now() < end) {
+      const asked = performance.now();
+      ids.push(...(await takeFromBoth(servers, 15_000)));
+      // Nobody waits until the minute is over.
+      expect(performance.now() - asked).toBeLessThan(10_000);
+    }
+    leads.push(leadOf(ids.slice(-100)));
+  }
+  expect(new Set(ids).size).toBe(ids.length);
+  // The first loss puts ids ahead by what was kept, and the others add no minute to it.
+  expect(Math.max(...leads)).toBeLessThan(62_000 + 2 * 15_000);
+}, 90_000);

@@ -1,5 +1,6 @@
 // What every registry of worker ids must do, wherever it keeps them.
 import {
+  DEFAULT_RESERVE_AHEAD_MS,
   type AcceptStore,
   MAX_ID,
   maxIdOf,
@@ -469,6 +470,11 @@ function tagCases(suite: WorkerSuite): void {
         const renewed = await registry.renewWorker(renewalOf(next, { reserveUntilMs }));
         expect(renewed.reservedUntilMs).toBe(floorMs + AHEAD_MS + LEAD_MS);
       }
+      // Who asks for a minute ahead gets no more than others above a floor that is ahead of the clock.
+      const greedy = await registry.leaseWorker(leaseOf("c", { reserveAheadMs: 60_000 }));
+      expect(greedy.reservedUntilMs).toBeLessThanOrEqual(
+        greedy.notBeforeMs + DEFAULT_RESERVE_AHEAD_MS + LEAD_MS,
+      );
     },
   );
 }

@@ -89,10 +89,13 @@ export interface DataCenterRules extends WorkerRules {
 
 /**
  * The furthest time that may be reserved. It counts from the floor where that is ahead of the clock, since no lease may
- * begin below the floor: after an accept it lies minutes ahead, and ids shall be made all the same.
+ * begin below the floor: after an accept it lies minutes ahead, and ids shall be made all the same. Whoever reserves a long
+ * time ahead gets no more than others above such a floor: in Redis what it gets there moves the floor itself, and each loss
+ * of Redis would put everybody's ids ahead by as much again.
  */
 function furthest({ closedUntilMs }: WorkerRules, reserveAheadMs: number, nowMs: number): number {
-  return Math.max(nowMs, closedUntilMs) + reserveAheadMs + MAX_LEAD_MS;
+  const aboveFloor = closedUntilMs + Math.min(reserveAheadMs, DEFAULT_RESERVE_AHEAD_MS);
+  return Math.max(nowMs + reserveAheadMs, aboveFloor) + MAX_LEAD_MS;
 }
 
 /** A row as it shall be written, and what is answered once it is. */

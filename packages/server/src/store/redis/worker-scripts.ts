@@ -1,3 +1,4 @@
+import { DEFAULT_RESERVE_AHEAD_MS } from "@idmint/core";
 import { checked, type Script, script } from "./scripts.ts";
 
 /*
@@ -20,6 +21,9 @@ if doubt then return doubt end
 local start, limit, changes = tonumber(has[5]), tonumber(has[6]), tonumber(has[7] or '0')
 if changes < tonumber(ARGV[2]) then return {'behind', has[1]} end
 local dc = ARGV[3]
+local function furthest(ahead, lead)
+  return math.max(now + ahead, start + math.min(ahead, ${DEFAULT_RESERVE_AHEAD_MS})) + lead
+end
 local function field(id) return 'w:' .. dc .. ':' .. id end
 local function unpacked(packed)
   if not packed then return nil end
@@ -65,8 +69,7 @@ elseif not old then
     return {'exhausted'}
   end
 end
-local furthest = math.max(now, start) + ahead + tonumber(ARGV[9])
-local untilMs = math.min(math.max(now, old.reserved) + ahead, furthest)
+local untilMs = math.min(math.max(now, old.reserved) + ahead, furthest(ahead, tonumber(ARGV[9])))
 if untilMs > old.reserved and untilMs > limit then return {'limit', text(untilMs)} end
 local row = {
   instance = instance, token = ARGV[6],
@@ -85,8 +88,8 @@ export const WORKER_RENEW: Script = script(`${ROWS}
 local id, row = ARGV[4], unpacked(redis.call('HGET', KEYS[1], field(ARGV[4])))
 if not row or row.token ~= ARGV[5] then return {'lost'} end
 local before = row.reserved
-local furthest = math.max(now, start) + tonumber(ARGV[8]) + tonumber(ARGV[10])
-local untilMs = math.max(before, math.min(tonumber(ARGV[7]), furthest))
+local most = furthest(tonumber(ARGV[8]), tonumber(ARGV[10]))
+local untilMs = math.max(before, math.min(tonumber(ARGV[7]), most))
 if untilMs > before and untilMs > limit then return {'limit', text(untilMs)} end
 row.reserved = untilMs
 row.token, row.expires = ARGV[6], now + tonumber(ARGV[9])
