@@ -65,7 +65,7 @@ test("a life that is short is refused by the flag that helps, and shown in days 
   const { exitCode, out, err } = await idmint(args);
   expect([exitCode, out]).toEqual([2, ""]);
   expect(err).toMatch(
-    /^idmint: INVALID_ARGUMENT: --layout: bits of the time must be more: they run out in \d+ days; set --allow-short-life if that is meant$/m,
+    /^idmint: VALUE_OUT_OF_RANGE: --layout: bits of the time must be more: they run out in \d+ days; set --allow-short-life if that is meant$/m,
   );
   expect(await plan(...flags, origin, "--allow-short-life")).toMatch(/^life +\d+ days$/m);
 });

@@ -4,9 +4,16 @@ import {
   type ErrorDetails,
   type FieldViolation,
   IdmintError,
+  type InvalidReason,
   type Reason,
 } from "@idmint/core";
-import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
+import {
+  BadRequest,
+  type BadRequest_FieldViolation as WireViolation,
+  ErrorInfo,
+  RetryInfo,
+  Status,
+} from "@idmint/proto/rpc";
 
 const DOMAIN = "idmint";
 const DETAILS_KEY = "grpc-status-details-bin";
@@ -93,10 +100,7 @@ function readDetails(error: ServiceError): (ErrorDetails & { reason?: Reason }) 
         reason = knownReason(info.reason);
         metadata = info.metadata;
       } else if (typeUrl === `${TYPE_PREFIX}BadRequest`) {
-        violations = BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({
-          field,
-          description,
-        }));
+        violations = BadRequest.decode(value).fieldViolations.map(violationOf);
       } else if (typeUrl === `${TYPE_PREFIX}RetryInfo`) {
         retryAfterMs = millisecondsOf(RetryInfo.decode(value).retryDelay);
       }
@@ -111,6 +115,15 @@ function readDetails(error: ServiceError): (ErrorDetails & { reason?: Reason }) 
     ...(reason === undefined ? {} : { reason }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
+}
+
+/** What is wrong with a field; what a newer server says of it is left out. */
+function violationOf({ field, description, reason: text }: WireViolation): FieldViolation {
+  const reason = knownReason(text);
+  const isOfField = reason !== undefined && CODE_OF_REASON[reason] === "INVALID_ARGUMENT";
+  if (!isOfField || reason === "INVALID_ARGUMENT") return { field, description };
+  // The table has all reasons of fields under this one code.
+  return { field, description, reason: reason as InvalidReason };
 }
 
 /** A reason of a newer server is none of ours: its status code decides then. */

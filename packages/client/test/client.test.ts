@@ -33,7 +33,7 @@ test("a tag is one object per name, and a bad name is refused before anything is
   expect(client.tag("orders")).toBe(client.tag("orders"));
   for (const name of ["", "-x", "a b", "ä", "x".repeat(129)]) {
     const error = thrown(() => client.tag(name));
-    expect(error.reason).toBe("INVALID_ARGUMENT");
+    expect(error.reason).toBe(name === "" ? "FIELD_REQUIRED" : "INVALID_NAME");
     expect(error.violations[0]?.field).toBe("tag");
   }
   expect(server.allocated).toEqual([]);

@@ -66,7 +66,7 @@ const bad: readonly (readonly [options: unknown, field: string])[] = [
 
 test.each(bad)("%j is refused, and names %s", (options, field) => {
   const error = thrown(() => createIdClient(options as IdClientOptions));
-  expect(error.reason).toBe("INVALID_ARGUMENT");
+  expect(error.code).toBe("INVALID_ARGUMENT");
   expect(error.violations.map((violation) => violation.field)).toContain(field);
 });
 

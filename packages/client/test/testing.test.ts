@@ -74,8 +74,8 @@ test("it ends where it is told to, all or nothing", async () => {
 test("it refuses bad arguments, aborted signals and use after close as the real one does", async () => {
   const client = createTestIdClient();
   const tag = client.tag("orders");
-  expect(thrown(() => client.tag("-")).reason).toBe("INVALID_ARGUMENT");
-  expect(await reasonOf(tag.take(0))).toBe("INVALID_ARGUMENT");
+  expect(thrown(() => client.tag("-")).reason).toBe("INVALID_NAME");
+  expect(await reasonOf(tag.take(0))).toBe("COUNT_OUT_OF_RANGE");
   expect(await reasonOf(tag.next({ deadlineMs: 0 }))).toBe("INVALID_ARGUMENT");
   expect(await reasonOf(tag.next({ signal: AbortSignal.abort() }))).toBe("CALL_CANCELLED");
   expect(tag.issued).toBe(0);

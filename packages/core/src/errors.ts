@@ -18,8 +18,26 @@ export type Code =
   | "UNAVAILABLE"
   | "UNIMPLEMENTED";
 
+/** What is wrong with a request or one field of it. */
+export type InvalidReason =
+  | "INVALID_ARGUMENT"
+  | "COUNT_OUT_OF_RANGE"
+  | "FIELD_CONFLICT"
+  | "FIELD_OUTPUT_ONLY"
+  | "FIELD_REQUIRED"
+  | "INVALID_FORMAT"
+  | "INVALID_ID"
+  | "INVALID_NAME"
+  | "INVALID_PAGE_TOKEN"
+  | "INVALID_UPDATE_MASK"
+  | "MALFORMED_REQUEST"
+  | "RAISE_TOO_LARGE"
+  | "UNKNOWN_VALUE"
+  | "VALUE_OUT_OF_RANGE";
+
 /** Why a call failed; the machine-readable half of an error. */
 export type Reason =
+  | InvalidReason
   | "CALL_CANCELLED"
   | "CLIENT_CLOSED"
   | "CLOCK_MOVED_BACKWARDS"
@@ -29,7 +47,6 @@ export type Reason =
   | "ETAG_MISMATCH"
   | "FIELD_IMMUTABLE"
   | "INTERNAL"
-  | "INVALID_ARGUMENT"
   | "KEY_UNKNOWN"
   | "MAX_NOT_RAISED"
   | "METHOD_NOT_FOUND"
@@ -60,18 +77,29 @@ export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   CLIENT_CLOSED: "FAILED_PRECONDITION",
   CLOCK_MOVED_BACKWARDS: "UNAVAILABLE",
   CLOCK_NOT_CONFIRMED: "UNAVAILABLE",
+  COUNT_OUT_OF_RANGE: "INVALID_ARGUMENT",
   DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
   DRAINING: "UNAVAILABLE",
   ETAG_MISMATCH: "ABORTED",
+  FIELD_CONFLICT: "INVALID_ARGUMENT",
   FIELD_IMMUTABLE: "FAILED_PRECONDITION",
+  FIELD_OUTPUT_ONLY: "INVALID_ARGUMENT",
+  FIELD_REQUIRED: "INVALID_ARGUMENT",
   INTERNAL: "INTERNAL",
   INVALID_ARGUMENT: "INVALID_ARGUMENT",
+  INVALID_FORMAT: "INVALID_ARGUMENT",
+  INVALID_ID: "INVALID_ARGUMENT",
+  INVALID_NAME: "INVALID_ARGUMENT",
+  INVALID_PAGE_TOKEN: "INVALID_ARGUMENT",
+  INVALID_UPDATE_MASK: "INVALID_ARGUMENT",
   KEY_UNKNOWN: "FAILED_PRECONDITION",
+  MALFORMED_REQUEST: "INVALID_ARGUMENT",
   MAX_NOT_RAISED: "UNAVAILABLE",
   METHOD_NOT_FOUND: "UNIMPLEMENTED",
   NOT_CONFIGURED: "FAILED_PRECONDITION",
   OVERLOADED: "RESOURCE_EXHAUSTED",
   PERMISSION_DENIED: "PERMISSION_DENIED",
+  RAISE_TOO_LARGE: "INVALID_ARGUMENT",
   SCHEMA_MISMATCH: "FAILED_PRECONDITION",
   SEGMENT_INVALID: "FAILED_PRECONDITION",
   SEGMENT_NOT_READY: "UNAVAILABLE",
@@ -85,16 +113,20 @@ export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   TAG_PAUSED: "FAILED_PRECONDITION",
   TIMESTAMP_EXHAUSTED: "OUT_OF_RANGE",
   UNAUTHENTICATED: "UNAUTHENTICATED",
+  UNKNOWN_VALUE: "INVALID_ARGUMENT",
   UNSAFE_INTEGER: "OUT_OF_RANGE",
+  VALUE_OUT_OF_RANGE: "INVALID_ARGUMENT",
   WORKER_IDS_EXHAUSTED: "RESOURCE_EXHAUSTED",
   WORKER_LEASE_LOST: "ABORTED",
   WRONG_KIND: "FAILED_PRECONDITION",
 };
 
-/** One bad field of a request: its path in the proto, and what would be right. */
+/** One bad field of a request: its path in the proto, what would be right, and in one word what is wrong. */
 export interface FieldViolation {
   readonly field: string;
   readonly description: string;
+  /** Default: INVALID_ARGUMENT. */
+  readonly reason?: InvalidReason;
 }
 
 /** What an error may carry besides its reason and text. */
@@ -145,14 +177,19 @@ export class IdmintError extends Error {
 }
 
 /** An INVALID_ARGUMENT for one field. */
-export function invalidField(field: string, description: string): IdmintError {
-  return invalidFields([{ field, description }]);
+export function invalidField(
+  field: string,
+  description: string,
+  reason: InvalidReason = "INVALID_ARGUMENT",
+): IdmintError {
+  return invalidFields([{ field, description, reason }]);
 }
 
-/** An INVALID_ARGUMENT that names every bad field. */
+/** An INVALID_ARGUMENT that names every bad field. Its reason is what they have in common. */
 export function invalidFields(violations: readonly FieldViolation[]): IdmintError {
   const text = violations.map((v) => `${v.field} ${v.description}`).join("; ");
-  return new IdmintError("INVALID_ARGUMENT", text, { violations });
+  const [first = "INVALID_ARGUMENT", ...others] = new Set(violations.map((v) => v.reason));
+  return new IdmintError(others.length === 0 ? first : "INVALID_ARGUMENT", text, { violations });
 }
 
 /** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */

@@ -5,6 +5,7 @@ export {
   CODE_OF_REASON,
   type ErrorDetails,
   type FieldViolation,
+  type InvalidReason,
   IdmintError,
   invalidField,
   invalidFields,

@@ -22,11 +22,12 @@ const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 /** What is wrong with a tag's name, or undefined. */
 export function tagNameViolation(field: string, name: string): FieldViolation | undefined {
   if (TAG_NAME.test(name)) return undefined;
+  if (name === "") {
+    return { field, description: "is required: the name of a tag", reason: "FIELD_REQUIRED" };
+  }
   const description =
-    name === ""
-      ? "is required: the name of a tag"
-      : "must be 1 to 128 characters of A–Z a–z 0–9 . _ : - and start with a letter or digit";
-  return { field, description };
+    "must be 1 to 128 characters of A–Z a–z 0–9 . _ : - and start with a letter or digit";
+  return { field, description, reason: "INVALID_NAME" };
 }
 
 /** What is wrong with a count, or undefined. Counts are never clamped. */
@@ -41,7 +42,7 @@ export function countViolation(
     count > limit
       ? `must be at most ${limit}, got ${count}; ${wayOut}`
       : `must be at least 1, got ${count}`;
-  return { field, description };
+  return { field, description, reason: "COUNT_OUT_OF_RANGE" };
 }
 
 /** Throws one INVALID_ARGUMENT for all violations there are; does nothing when there are none. */

@@ -3,6 +3,7 @@ import {
   AdvanceTagRequest,
   AllocateSegmentRequest,
   CreateTagRequest,
+  DecodeIdRequest,
   type DeepPartial,
   DeleteTagRequest,
   GenerateIdRequest,
@@ -19,6 +20,7 @@ import {
   ResumeTagRequest,
   UpdateTagRequest,
 } from "@idmint/proto";
+import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -95,7 +97,8 @@ interface Case {
   readonly what: string;
   readonly send: () => Promise<Buffer>;
   readonly code: string;
-  readonly reason: string;
+  /** Undefined: what the fields' reasons have in common. */
+  readonly reason: string | undefined;
   /** Every field that must be named; none: no BadRequest at all. */
   readonly fields: readonly string[];
 }
@@ -105,7 +108,7 @@ const MAX = 2n ** 63n - 1n;
 const MIN = -(2n ** 63n);
 
 function bad(what: string, answer: () => Promise<Buffer>, ...fields: string[]): Case {
-  return { what, send: answer, code: "INVALID_ARGUMENT", reason: "INVALID_ARGUMENT", fields };
+  return { what, send: answer, code: "INVALID_ARGUMENT", reason: undefined, fields };
 }
 
 function refused(what: string, answer: () => Promise<Buffer>, code: string, reason: string): Case {
@@ -415,8 +418,11 @@ const cases: readonly Case[] = [
     "NodeService/GetNodeStatus",
     "NodeService/GetNodeTime",
   ].map((method) =>
-    bad(`${method}, bytes that are no message`, () =>
-      sendBytes(method, Buffer.from([0x0a, 0xff, 0x01])),
+    refused(
+      `${method}, bytes that are no message`,
+      () => sendBytes(method, Buffer.from([0x0a, 0xff, 0x01])),
+      "INVALID_ARGUMENT",
+      "MALFORMED_REQUEST",
     ),
   ),
 ];
@@ -638,10 +644,46 @@ function elsewhereCases(): readonly Case[] {
 
 test.each(cases)("$what → $code $reason", async ({ send: answer, code, reason, fields }) => {
   const refusal = await refusalOf(answer());
-  expect(refusal).toMatchObject({ code, reason, domain: "idmint" });
+  const reasons = [...new Set(refusal.fields.map((each) => each.reason))];
+  const common = reasons.length === 1 ? reasons[0] : "INVALID_ARGUMENT";
+  expect(refusal).toMatchObject({ code, reason: reason ?? common, domain: "idmint" });
+  expect(CODE_OF_REASON[refusal.reason as Reason]).toBe(code);
   expect(refusal.fields.map((each) => each.field)).toEqual(fields);
-  expect(refusal.message.startsWith(`${reason}: `)).toBe(true);
+  expect(refusal.message.startsWith(`${refusal.reason}: `)).toBe(true);
   for (const { description } of refusal.fields) expect(description.length).toBeGreaterThan(10);
+});
+
+test.each<[string, () => Promise<Buffer>]>([
+  ["FIELD_REQUIRED", get("")],
+  ["INVALID_NAME", get("a b")],
+  ["INVALID_NAME", list({ prefix: "?" })],
+  ["COUNT_OUT_OF_RANGE", generateIds({ tag: "orders", count: 0 })],
+  ["COUNT_OUT_OF_RANGE", generateIds({ tag: "orders", count: 2 ** 31 - 1 })],
+  ["VALUE_OUT_OF_RANGE", list({ pageSize: -1 })],
+  ["VALUE_OUT_OF_RANGE", createSegment({ min: -1 })],
+  ["INVALID_PAGE_TOKEN", list({ pageToken: "x" })],
+  ["INVALID_UPDATE_MASK", update({ tag: { name: "orders" }, updateMask: ["floor"] })],
+  ["FIELD_OUTPUT_ONLY", create({ name: "new", floor: 5n, kind: { $case: "segment", value: {} } })],
+  ["FIELD_CONFLICT", createSequence({ timeZone: "UTC" })],
+  ["UNKNOWN_VALUE", createSequence({ period: 1, timeZone: "Mars/Base" })],
+  [
+    "INVALID_FORMAT",
+    create({ name: "new", format: { template: "{" }, kind: { $case: "segment", value: {} } }),
+  ],
+  [
+    "INVALID_ID",
+    () =>
+      send("IdService/DecodeId", DecodeIdRequest, {
+        tag: "orders",
+        value: { $case: "id", value: -1n },
+      }),
+  ],
+  ["RAISE_TOO_LARGE", advance({ name: "orders", floor: 10n ** 13n })],
+  ["MALFORMED_REQUEST", () => sendBytes("IdService/GenerateId", Buffer.from([0xff, 0xff, 0xff]))],
+  // Two things are wrong, and neither is the whole of it.
+  ["INVALID_ARGUMENT", generateIds({ tag: "a b", count: 0 })],
+])("what is wrong has a reason of its own: %s", async (reason, answer) => {
+  expect(await refusalOf(answer())).toMatchObject({ code: "INVALID_ARGUMENT", reason });
 });
 
 test("a method nobody knows is UNIMPLEMENTED", async () => {

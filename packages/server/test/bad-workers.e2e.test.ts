@@ -10,6 +10,7 @@ import {
   TagServiceService,
   WorkerServiceService,
 } from "@idmint/proto";
+import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { beforeAll, expect, test } from "vitest";
 import { startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -196,7 +197,7 @@ test("every bad request is answered with the fields that are wrong, or its reaso
     const refusal = await refusalOf(send(clients));
     const found = refusal.fields.map(({ field }) => field).toSorted();
     const isRight =
-      refusal.reason === "INVALID_ARGUMENT" &&
+      CODE_OF_REASON[refusal.reason as Reason] === "INVALID_ARGUMENT" &&
       found.length === fields.length &&
       fields.every((field) => found.some((each) => each.endsWith(field))) &&
       refusal.fields.every(({ description }) => description.length > 10);

@@ -86,10 +86,10 @@ test("a refusal answers its own request only", async () => {
   await until(() => answers.length === 5);
   const byCall = answers.toSorted((a, b) => a.call - b.call);
   expect(byCall.map(reasonOf)).toEqual([
-    "INVALID_ARGUMENT",
+    "FIELD_REQUIRED",
     "TAG_NOT_FOUND",
-    "INVALID_ARGUMENT",
-    "INVALID_ARGUMENT",
+    "COUNT_OUT_OF_RANGE",
+    "COUNT_OUT_OF_RANGE",
     undefined,
   ]);
   expect(oneOf(byCall[4]!)?.id).toBe(1n);

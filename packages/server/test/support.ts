@@ -87,7 +87,7 @@ export class Refusal extends Error {
   readonly reason: string;
   readonly domain: string;
   readonly metadata: Record<string, string>;
-  readonly fields: readonly { field: string; description: string }[];
+  readonly fields: readonly { field: string; description: string; reason: string }[];
   readonly retryAfterMs: number | undefined;
   /** Names of the detail messages. */
   readonly details: readonly string[];

@@ -160,7 +160,7 @@ test.each([
 ])("a template that %s is refused when the tag is made", async (_, settings, field, what) => {
   const it = await startTest();
   const refusal = await refusalOf(create(it, { name: "t", kind: SEGMENT, ...settings }));
-  expect(refusal.reason).toBe("INVALID_ARGUMENT");
+  expect(refusal.reason).toBe("INVALID_FORMAT");
   expect(refusal.fields).toHaveLength(1);
   expect(refusal.fields[0]?.field).toBe(field);
   expect(refusal.fields[0]?.description).toContain(what);

@@ -301,7 +301,11 @@ export class MemoryStore implements Store, AcceptStore {
           ? { field: "floor", description: `is above the ceiling ${row.ceiling}` }
           : undefined,
         floor - row.floor > options.maxRaise
-          ? { field: "floor", description: `raises the floor by more than ${options.maxRaise}` }
+          ? {
+              field: "floor",
+              description: `raises the floor by more than ${options.maxRaise}`,
+              reason: "RAISE_TOO_LARGE",
+            }
           : undefined,
       );
       if (floor <= row.floor) return { tag: row, raised: false };

@@ -161,7 +161,7 @@ export class StoreModel {
     if (row === undefined || refused !== "") return refused;
     if (floor > row.settings.ceiling) return "INVALID_ARGUMENT";
     if (floor <= row.floor) return "false";
-    if (floor - row.floor > maxRaise) return "INVALID_ARGUMENT";
+    if (floor - row.floor > maxRaise) return "RAISE_TOO_LARGE";
     if (validateOnly) return "true";
     row.floor = floor;
     if (countsInRedis(row.settings)) row.generation += 1n;

@@ -1,6 +1,8 @@
 // What the cases of the suite share: settings, wishes, and what is expected of answers.
 import {
   type AcceptStore,
+  type Code,
+  CODE_OF_REASON,
   type Granted,
   type GrantRequest,
   IdmintError,
@@ -207,6 +209,11 @@ export async function reasonOf(work: Promise<unknown>): Promise<Reason> {
   );
   if (error instanceof IdmintError) return error.reason;
   throw new Error("expected an IdmintError", { cause: error });
+}
+
+/** The code of what a call was refused with. */
+export async function codeOf(work: Promise<unknown>): Promise<Code> {
+  return CODE_OF_REASON[await reasonOf(work)];
 }
 
 /** No revision is expected. */

@@ -487,7 +487,7 @@ function operatorCases(suite: Suite): void {
   suite("a raise by more than is meant is refused", async (store) => {
     await store.createTag(settingsOf("t"));
     const options = { ...FREE, maxRaise: 1_000n };
-    expect(await reasonOf(store.advanceTag("t", 1_001n, options))).toBe("INVALID_ARGUMENT");
+    expect(await reasonOf(store.advanceTag("t", 1_001n, options))).toBe("RAISE_TOO_LARGE");
     expect((await store.advanceTag("t", 1_000n, options)).raised).toBe(true);
   });
 

@@ -16,7 +16,7 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import { expect, test } from "vitest";
-import { reasonOf } from "./store-suite-support.ts";
+import { codeOf, reasonOf } from "./store-suite-support.ts";
 
 /** A registry with the tags its workers are of, as if in a server of its own. */
 export type OpenRegistry = WorkerRegistry &
@@ -220,7 +220,7 @@ function leaseCases(suite: WorkerSuite): void {
     await registry.createTag(snowflakeOf("t", harness));
     for (const dataCenter of [-1, 8, 0.5]) {
       const work = registry.leaseWorker(leaseOf("a", { dataCenter }));
-      expect(await reasonOf(work)).toBe("INVALID_ARGUMENT");
+      expect(await codeOf(work)).toBe("INVALID_ARGUMENT");
     }
     expect(await all(registry)).toEqual([]);
   });
@@ -311,7 +311,7 @@ function renewalCases(suite: WorkerSuite): void {
     const now = { ...lease, ...next };
     for (const extension of [0, 2, -1]) {
       const work = registry.renewWorker(renewalOf(now, { extension }));
-      expect(await reasonOf(work)).toBe("INVALID_ARGUMENT");
+      expect(await codeOf(work)).toBe("INVALID_ARGUMENT");
     }
     expect((await all(registry))[0]).toMatchObject({ extension: 1, token: next.token });
     // Whoever has it next goes on in the last extension.
@@ -426,7 +426,7 @@ function tagCases(suite: WorkerSuite): void {
     const lease = await registry.leaseWorker(leaseOf("a"));
     await registry.setTagState("t", "DELETED", undefined);
     const other = registry.createTag(snowflakeOf("t", h, { sequenceBits: 10 }));
-    expect(await reasonOf(other)).toBe("INVALID_ARGUMENT");
+    expect(await codeOf(other)).toBe("INVALID_ARGUMENT");
     await registry.createTag(snowflakeOf("t", h));
     const again = await registry.leaseWorker(leaseOf("z"));
     if (again.workerId === lease.workerId) {

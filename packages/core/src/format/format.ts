@@ -76,7 +76,9 @@ export class TextFormat {
     if (this.longest > MAX_TEXT_LENGTH)
       faults.push(`makes texts of ${this.longest} characters; ${MAX_TEXT_LENGTH} are the most`);
     if (faults.length > 0)
-      throw invalidFields(faults.map((description) => ({ field, description })));
+      throw invalidFields(
+        faults.map((description) => ({ field, description, reason: "INVALID_FORMAT" })),
+      );
   }
 
   /** The text of an id; `period` is the first day of its period, YYYY-MM-DD. Throws TAG_EXHAUSTED past the tag's ids. */
@@ -97,7 +99,7 @@ export class TextFormat {
     const id = this.#idOf(pieces, field);
     const { firstId, lastId } = this.#subject;
     if (id < firstId || id > lastId)
-      throw invalidField(field, `is of id ${id}, which is not within ${firstId} … ${lastId}`);
+      throw noId(field, `is of id ${id}, which is not within ${firstId} … ${lastId}`);
     // What was not needed to find the id (check digit, padding, dates beside {id}) is right if the id has this text.
     const right = this.render(id, period);
     if (right !== text) throw differs(field, pieces, text, right);
@@ -173,7 +175,7 @@ export class TextFormat {
       const value = valueOf(piece.value, piece.part.radix);
       const most = mostOf(name, this.#subject);
       if (value <= most) return Number(value);
-      throw invalidField(field, `at position ${piece.at + 1}: {${name}} must be at most ${most}`);
+      throw noId(field, `at position ${piece.at + 1}: {${name}} must be at most ${most}`);
     };
     return encode(layout, {
       tick: this.#tickOf(pieces, field, layout),
@@ -193,7 +195,7 @@ export class TextFormat {
     const shownMs = timeOf(found, offset) - layout.timeOriginMs;
     const tick = Math.ceil(shownMs / layout.timeUnitMs);
     if (tick >= 0 && tick < 2 ** layout.timeBits) return tick;
-    throw invalidField(field, `at position ${piece.at + 1}: the tag has no ids of this time`);
+    throw noId(field, `at position ${piece.at + 1}: the tag has no ids of this time`);
   }
 }
 
@@ -225,7 +227,7 @@ interface Piece {
 function split(template: Template, subject: FormatSubject, text: string, field: string): Piece[] {
   const { parts } = template;
   if (text.length > MAX_TEXT_LENGTH)
-    throw invalidField(field, `must be at most ${MAX_TEXT_LENGTH} characters, got ${text.length}`);
+    throw noId(field, `must be at most ${MAX_TEXT_LENGTH} characters, got ${text.length}`);
   const last = parts.findLastIndex(isVariable);
   const lengthBehind = parts
     .slice(last + 1)
@@ -242,11 +244,11 @@ function split(template: Template, subject: FormatSubject, text: string, field: 
     const value = text.slice(at, at + length);
     const fault = pieceFault(part, value, length);
     if (fault !== undefined)
-      throw invalidField(field, `at position ${at + fault.at + 1}: ${fault.expected}`);
+      throw noId(field, `at position ${at + fault.at + 1}: ${fault.expected}`);
     pieces.push({ part, at, value });
     at += length;
   }
-  if (at < text.length) throw invalidField(field, `at position ${at + 1}: must end here`);
+  if (at < text.length) throw noId(field, `at position ${at + 1}: must end here`);
   return pieces;
 }
 
@@ -270,7 +272,7 @@ function pieceFault(
 function digitsAt(pattern: Pattern, { at, value }: Piece, field: string): DateDigits {
   const found = readDigits(pattern, value);
   if (typeof found !== "number") return found;
-  throw invalidField(
+  throw noId(
     field,
     `at position ${at + found + 1}: "${value.charAt(found)}" does not fit the date's pattern`,
   );
@@ -290,5 +292,10 @@ function differs(
     part?.kind === "check"
       ? "the check digit does not fit the text before it"
       : `{${part === undefined ? "" : nameOf(part)}} does not fit the rest`;
-  return invalidField(field, `at position ${at + 1}: ${what}`);
+  return noId(field, `at position ${at + 1}: ${what}`);
+}
+
+/** A text that is none of the tag's. */
+function noId(field: string, why: string): IdmintError {
+  return invalidField(field, why, "INVALID_ID");
 }

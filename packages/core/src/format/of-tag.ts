@@ -20,7 +20,11 @@ export function textFormatOf(
 ): TextFormat | undefined {
   if (tag.format === undefined) return undefined;
   if (tag.kind.kind === "uuid" || tag.kind.kind === "object_id")
-    throw invalidField("tag.format", `must be empty for kind ${tag.kind.kind}: its ids are text`);
+    throw invalidField(
+      "tag.format",
+      `must be empty for kind ${tag.kind.kind}: its ids are text`,
+      "FIELD_CONFLICT",
+    );
   const subject = { ...subjectOf(tag), ...(offsetAt === undefined ? {} : { offsetAt }) };
   return new TextFormat(parseTemplate(tag.format.template), subject);
 }

@@ -78,6 +78,7 @@ export function parseTemplate(source: string, field = "tag.format.template"): Te
   const violations = reader.faults.map(({ at, fault }): FieldViolation => ({
     field,
     description: `at position ${at + 1}: ${fault}`,
+    reason: "INVALID_FORMAT",
   }));
   if (violations.length === 0) violations.push(...togetherFaults(source, parts, field));
   if (violations.length > 0) throw invalidFields(violations);
@@ -100,7 +101,7 @@ function togetherFaults(source: string, parts: readonly Part[], field: string): 
       found.push(`must show {${name}} once at most`);
   }
   found.push(...checkFaults(parts));
-  return found.map((description) => ({ field, description }));
+  return found.map((description) => ({ field, description, reason: "INVALID_FORMAT" }));
 }
 
 /** Check digits count what stands before them, so that must be of digits that they know. */

@@ -119,7 +119,7 @@ export function layoutViolations(
   const range = (name: string, value: number, min: number, max: number, unit = ""): void => {
     if (Number.isInteger(value) && value >= min && value <= max) return;
     const description = `must be ${min} to ${max}${unit}, got ${value}`;
-    violations.push({ field: `${field}.${name}`, description });
+    violations.push({ field: `${field}.${name}`, description, reason: "VALUE_OUT_OF_RANGE" });
   };
   range("time_unit", layout.timeUnitMs, 1, 1_000, " whole milliseconds");
   range("time_bits", layout.timeBits, 1, 47);
@@ -132,10 +132,11 @@ export function layoutViolations(
   const bits = bitsOf(layout);
   if (bits > MAX_BITS) {
     const description = `has ${bits} bits, more than the ${MAX_BITS} of a positive id; take fewer for one of its fields`;
-    return [{ field, description }];
+    return [{ field, description, reason: "FIELD_CONFLICT" }];
   }
   const description = lifeViolation(layout, options);
-  return description === undefined ? [] : [{ field: `${field}.time_bits`, description }];
+  if (description === undefined) return [];
+  return [{ field: `${field}.time_bits`, description, reason: "VALUE_OUT_OF_RANGE" }];
 }
 
 function lifeViolation(
@@ -214,7 +215,7 @@ export function encode(layout: SnowflakeLayout, parts: SnowflakeParts): bigint {
   const check = (name: keyof SnowflakeParts, width: number): void => {
     const value = parts[name];
     if (Number.isInteger(value) && value >= 0 && value < 2 ** width) return;
-    throw invalidField(name, `must be 0 to ${2 ** width - 1}, got ${value}`);
+    throw invalidField(name, `must be 0 to ${2 ** width - 1}, got ${value}`, "VALUE_OUT_OF_RANGE");
   };
   check("tick", layout.timeBits);
   check("extension", layout.extensionBits);
@@ -227,7 +228,8 @@ export function encode(layout: SnowflakeLayout, parts: SnowflakeParts): bigint {
 /** What an id is composed of. INVALID_ARGUMENT for what is no id of the layout. */
 export function decode(layout: SnowflakeLayout, id: bigint): SnowflakeParts {
   if (id < 0n || id > maxIdOf(layout)) {
-    throw invalidField("id", `must be 0 to ${maxIdOf(layout)}, the ids of the layout, got ${id}`);
+    const text = `must be 0 to ${maxIdOf(layout)}, the ids of the layout, got ${id}`;
+    throw invalidField("id", text, "INVALID_ID");
   }
   const { sequenceBits, workerBits, dataCenterBits, extensionBits, timeBits } = layout;
   const halves = { hi: Number(id >> 32n), lo: Number(id & 0xff_ff_ff_ffn) };

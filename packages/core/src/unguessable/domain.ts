@@ -61,30 +61,36 @@ export function unguessableViolations(
       "start" in kind
         ? "its ids are in order, and unguessable ids have none"
         : "its ids are no numbers counted from 1";
-    return [{ field, description: `must be empty for kind ${kind.kind}: ${why}` }];
+    return [
+      {
+        field,
+        description: `must be empty for kind ${kind.kind}: ${why}`,
+        reason: "FIELD_CONFLICT",
+      },
+    ];
   }
   if (order !== "UNORDERED") {
     const description = `must be empty for order ${order}: unguessable ids have no order`;
-    return [{ field, description }];
+    return [{ field, description, reason: "FIELD_CONFLICT" }];
   }
   const { keyId, keyDigits } = unguessable;
   if (!Number.isInteger(keyDigits) || keyDigits < 1 || keyDigits > MAX_KEY_DIGITS) {
     const description = `must be 1 to ${MAX_KEY_DIGITS}, got ${keyDigits}`;
-    return [{ field: `${field}.key_digits`, description }];
+    return [{ field: `${field}.key_digits`, description, reason: "VALUE_OUT_OF_RANGE" }];
   }
   const lastKey = 10 ** keyDigits - 1;
   if (!Number.isInteger(keyId) || keyId < 1 || keyId > lastKey) {
     const description = `must be 1 to ${lastKey}, got ${keyId}`;
-    return [{ field: `${field}.key_id`, description }];
+    return [{ field: `${field}.key_id`, description, reason: "VALUE_OUT_OF_RANGE" }];
   }
   if (ceiling < MIN_DOMAIN) {
     const description = `must be at least ${MIN_DOMAIN} for unguessable ids, got ${ceiling}: fewer numbers are soon all tried`;
-    return [{ field: "tag.ceiling", description }];
+    return [{ field: "tag.ceiling", description, reason: "VALUE_OUT_OF_RANGE" }];
   }
   const most = highestCeiling(keyDigits);
   if (ceiling <= most) return [];
   const description = `must be at most ${most} for unguessable ids, so that the number of the key has room above it, got ${ceiling}`;
-  return [{ field: "tag.ceiling", description }];
+  return [{ field: "tag.ceiling", description, reason: "VALUE_OUT_OF_RANGE" }];
 }
 
 /** The highest ceiling whose ids fit 2^63 − 1 with every key. */

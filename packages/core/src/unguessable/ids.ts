@@ -35,10 +35,14 @@ export class UnguessableIds {
   /** Number and key behind an id. INVALID_ARGUMENT for what is no id of the tag, and for one of a key that is not here. */
   reveal(id: bigint, field = "id"): { readonly number: bigint; readonly keyId: number } {
     const found = keyAndRest(this.#domain, id);
-    if (found === undefined) throw invalidField(field, `${id} is no id of this tag`);
+    if (found === undefined) throw invalidField(field, `${id} is no id of this tag`, "INVALID_ID");
     const permutation = this.#permutations.get(found.keyId);
     if (permutation === undefined)
-      throw invalidField(field, `is an id of key ${found.keyId}, which is not known here`);
+      throw invalidField(
+        field,
+        `is an id of key ${found.keyId}, which is not known here`,
+        "INVALID_ID",
+      );
     return { number: reveal(this.#domain, permutation, found.rest), keyId: found.keyId };
   }
 }

@@ -31,11 +31,13 @@ const INSTANCE = /^[A-Za-z0-9][A-Za-z0-9._:/#-]{0,127}$/;
 /** What is wrong with the name of a holder, or undefined. */
 export function instanceViolation(field: string, instance: string): FieldViolation | undefined {
   if (INSTANCE.test(instance)) return undefined;
+  if (instance === "") {
+    const missing = "is required: a stable name of the maker of the ids";
+    return { field, description: missing, reason: "FIELD_REQUIRED" };
+  }
   const description =
-    instance === ""
-      ? "is required: a stable name of who makes the ids"
-      : "must be 1 to 128 characters of A–Z a–z 0–9 . _ : / # - and start with a letter or digit";
-  return { field, description };
+    "must be 1 to 128 characters of A–Z a–z 0–9 . _ : / # - and start with a letter or digit";
+  return { field, description, reason: "INVALID_NAME" };
 }
 
 /** What is wrong with how far ahead time shall be reserved, or undefined. */
@@ -46,6 +48,7 @@ export function reserveAheadViolation(field: string, ms: number): FieldViolation
   return {
     field,
     description: `must be ${MIN_RESERVE_AHEAD_MS} to ${MAX_RESERVE_AHEAD_MS} whole milliseconds, got ${ms}`,
+    reason: "VALUE_OUT_OF_RANGE",
   };
 }
 
@@ -57,6 +60,7 @@ export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined
   throw invalidField(
     "data_center",
     `must be 0 to ${count - 1}, what the layout has bits for, got ${asked}`,
+    "VALUE_OUT_OF_RANGE",
   );
 }
 

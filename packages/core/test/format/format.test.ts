@@ -32,7 +32,7 @@ function violations(act: () => unknown): string[] {
     act();
   } catch (error) {
     expect(error).toBeInstanceOf(IdmintError);
-    expect((error as IdmintError).reason).toBe("INVALID_ARGUMENT");
+    expect((error as IdmintError).code).toBe("INVALID_ARGUMENT");
     return (error as IdmintError).violations.map((v) => `${v.field} ${v.description}`);
   }
   return [];

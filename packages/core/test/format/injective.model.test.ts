@@ -115,7 +115,7 @@ function formatOf(template: string, subject: FormatSubject): TextFormat | undefi
   try {
     return new TextFormat(parseTemplate(template), subject);
   } catch (error) {
-    if (error instanceof IdmintError && error.reason === "INVALID_ARGUMENT") return undefined;
+    if (error instanceof IdmintError && error.code === "INVALID_ARGUMENT") return undefined;
     throw error;
   }
 }
@@ -192,7 +192,7 @@ test("any text is read as an id that has this very text, or refused", () => {
       try {
         expect(format.render(format.parse(text).id)).toBe(text);
       } catch (error) {
-        expect(error).toMatchObject({ reason: "INVALID_ARGUMENT" });
+        expect(error).toMatchObject({ reason: "INVALID_ID" });
       }
     }),
     { numRuns: 20_000 },

@@ -7,7 +7,7 @@ function violations(template: string): string[] {
   } catch (error) {
     expect(error).toBeInstanceOf(IdmintError);
     const { reason, violations: found } = error as IdmintError;
-    expect(reason).toBe("INVALID_ARGUMENT");
+    expect(reason).toBe("INVALID_FORMAT");
     return found.map(({ field, description }) => `${field} ${description}`);
   }
   return [];

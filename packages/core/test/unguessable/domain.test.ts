@@ -158,6 +158,6 @@ test("ids of a key that is not here are told apart from what is no id", () => {
   expect(ids.hide(7n, 4)).toBe(40_000_009n);
   expect(ids.reveal(40_000_009n)).toEqual({ number: 7n, keyId: 4 });
   expect(() => ids.hide(7n, 3)).toThrow("KEY_UNKNOWN: key 3 ");
-  expect(() => ids.reveal(30_000_008n)).toThrow("INVALID_ARGUMENT: id is an id of key 3");
-  expect(() => ids.reveal(8n)).toThrow("INVALID_ARGUMENT: id 8 is no id of this tag");
+  expect(() => ids.reveal(30_000_008n)).toThrow("INVALID_ID: id is an id of key 3");
+  expect(() => ids.reveal(8n)).toThrow("INVALID_ID: id 8 is no id of this tag");
 });

@@ -213,7 +213,9 @@ test("data centres are those of the layout, by default that of the tag", () => {
   expect(dataCenterOf(kind, undefined)).toBe(3);
   expect(dataCenterOf(kind, 31)).toBe(31);
   for (const bad of [32, -1, 0.5]) {
-    expect(() => dataCenterOf(kind, bad)).toThrow(/INVALID_ARGUMENT: data_center must be 0 to 31/);
+    expect(() => dataCenterOf(kind, bad)).toThrow(
+      /VALUE_OUT_OF_RANGE: data_center must be 0 to 31/,
+    );
   }
 });
 

@@ -96,5 +96,6 @@ export function outputOnlyViolations(tag: Tag): readonly FieldViolation[] {
     .map(([field, , wayOut]) => ({
       field,
       description: `is output only, leave it empty${wayOut}`,
+      reason: "FIELD_OUTPUT_ONLY",
     }));
 }

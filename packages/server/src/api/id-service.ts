@@ -96,7 +96,8 @@ function streamOf(
       }));
     }
     if (name !== "") {
-      throw invalidField("name", "must be empty with a count above 1: one name makes one id");
+      const text = "must be empty with a count above 1: one name makes one id";
+      throw invalidField("name", text, "FIELD_CONFLICT");
     }
     const many = ids.generateIds({ tag, count, asList: false, textsAnyway: true }, patience);
     return map(many, (several): StreamIdsResponse => ({

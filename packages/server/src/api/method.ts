@@ -143,6 +143,7 @@ function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {
   try {
     return codec.decode(bytes);
   } catch (cause) {
-    throw new IdmintError("INVALID_ARGUMENT", `the bytes are no request of ${path}`, { cause });
+    const text = `the bytes do not decode as a request of ${path}`;
+    throw new IdmintError("MALFORMED_REQUEST", text, { cause });
   }
 }

@@ -60,12 +60,14 @@ function detailsOf(error: IdmintError): Any[] {
     details.push(any("RetryInfo", RetryInfo.encode({ retryDelay })));
   }
   if (violations.length > 0) {
-    const fieldViolations = violations.slice(0, MAX_VIOLATIONS).map(({ field, description }) => ({
-      field,
-      description: description.slice(0, MAX_MESSAGE_LENGTH),
-      reason: "",
-      localizedMessage: undefined,
-    }));
+    const fieldViolations = violations
+      .slice(0, MAX_VIOLATIONS)
+      .map(({ field, description, reason: why = "INVALID_ARGUMENT" }) => ({
+        field,
+        description: description.slice(0, MAX_MESSAGE_LENGTH),
+        reason: why,
+        localizedMessage: undefined,
+      }));
     details.push(any("BadRequest", BadRequest.encode({ fieldViolations })));
   }
   const subject = metadata["tag"] === undefined ? "server" : `tag/${metadata["tag"]}`;

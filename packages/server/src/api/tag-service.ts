@@ -144,6 +144,6 @@ function changed({ tag, effectiveAtMs }: Changed): { tag: Tag; effectiveTime: Da
 }
 
 function required(tag: Tag | undefined): Tag {
-  if (tag === undefined) throw invalidField("tag", "is required");
+  if (tag === undefined) throw invalidField("tag", "is required", "FIELD_REQUIRED");
   return tag;
 }

@@ -66,7 +66,9 @@ export class DecodeService {
   async decode(name: string, value: Value | undefined): Promise<Decoded> {
     assertNoViolations(
       tagNameViolation("tag", name),
-      value === undefined ? { field: "value", description: "is required: id or text" } : undefined,
+      value === undefined
+        ? { field: "value", description: "is required: id or text", reason: "FIELD_REQUIRED" }
+        : undefined,
     );
     const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
     if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
@@ -77,11 +79,12 @@ export class DecodeService {
 function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
   const { kind, format, unguessable } = tag;
   const isText = kind.kind === "uuid" || kind.kind === "object_id" || format !== undefined;
-  if (isText && "id" in value) throw invalidField("id", "must be text: the ids of this tag are");
+  if (isText && "id" in value)
+    throw invalidField("id", "must be text: the ids of this tag are", "INVALID_ID");
   if (!isText && "text" in value)
-    throw invalidField("text", "must be id: the ids of this tag are numbers");
+    throw invalidField("text", "must be id: the ids of this tag are numbers", "INVALID_ID");
   if ("text" in value && value.text.length > MAX_TEXT_LENGTH)
-    throw invalidField("text", `must be at most ${MAX_TEXT_LENGTH} characters`);
+    throw invalidField("text", `must be at most ${MAX_TEXT_LENGTH} characters`, "INVALID_ID");
   if (kind.kind === "uuid" && "text" in value) return uuid(value.text, kind.version);
   if (kind.kind === "object_id" && "text" in value) return objectId(value.text);
   const writer =
@@ -95,7 +98,11 @@ function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
 function assertNumber({ ceiling, kind }: Tag, number: bigint): void {
   const first = kind.kind === "snowflake" || kind.kind === "redis_snowflake" ? 0n : 1n;
   if (number < first || number > ceiling)
-    throw invalidField("id", `must be ${first} to ${ceiling}, the tag's ceiling, got ${number}`);
+    throw invalidField(
+      "id",
+      `must be ${first} to ${ceiling}, the tag's ceiling, got ${number}`,
+      "INVALID_ID",
+    );
 }
 
 function fieldsOf({ kind }: Tag, number: bigint): Partial<Decoded> {
@@ -112,11 +119,11 @@ function fieldsOf({ kind }: Tag, number: bigint): Partial<Decoded> {
 function uuid(text: string, version: number): Decoded {
   const found = decodeUuid(text);
   if (found?.version === version) return { ...NOTHING, uuidVersion: version, timeMs: found.timeMs };
-  throw invalidField("text", `must be a UUID of version ${version}, with its dashes`);
+  throw invalidField("text", `must be a UUID of version ${version}, with its dashes`, "INVALID_ID");
 }
 
 function objectId(text: string): Decoded {
   const timeMs = decodeObjectId(text);
   if (timeMs !== undefined) return { ...NOTHING, timeMs };
-  throw invalidField("text", "must be an ObjectId: 24 hexadecimal digits");
+  throw invalidField("text", "must be an ObjectId: 24 hexadecimal digits", "INVALID_ID");
 }

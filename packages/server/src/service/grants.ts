@@ -251,7 +251,11 @@ const REFUSALS: Record<
       { metadata: { tag } },
     ),
   AFTER_ABOVE_FLOOR: () =>
-    invalidField("after", "is above every id that was ever granted for this tag"),
+    invalidField(
+      "after",
+      "is above every id that was ever granted for this tag",
+      "VALUE_OUT_OF_RANGE",
+    ),
   // The kind that is asked for is that of the newest record seen.
   WRONG_KIND: (tag) =>
     new IdmintError(

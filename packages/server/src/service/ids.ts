@@ -123,7 +123,11 @@ export class IdService {
         countViolation("count", count, most, "ask several times for more"),
         asList || textsAnyway || !writesText(entry)
           ? undefined
-          : { field: "as_list", description: "must be true: the ids of this tag are text" },
+          : {
+              field: "as_list",
+              description: "must be true: the ids of this tag are text",
+              reason: "FIELD_CONFLICT",
+            },
       );
     };
     const answer = (entry: SegmentEntry, segments: readonly Segment[]): ManyIds =>
@@ -151,7 +155,9 @@ export class IdService {
     assertNoViolations(
       tagNameViolation("tag", tag),
       countViolation("count", count, this.#limits.countAsSegments, "ask several times for more"),
-      after < 0n ? { field: "after", description: "must be at least 0" } : undefined,
+      after < 0n
+        ? { field: "after", description: "must be at least 0", reason: "VALUE_OUT_OF_RANGE" }
+        : undefined,
     );
     const answer = (entry: SegmentEntry, segments: readonly Segment[]): Allocation => {
       const { order, kind } = entry.rules;
@@ -328,14 +334,16 @@ function manyIds(entry: Entry, asList: boolean, taken: TakenIds): ManyIds {
 }
 
 function withoutNames(): IdmintError {
-  return invalidField("name", "must be empty: the ids of this tag have no names");
+  return invalidField("name", "must be empty: the ids of this tag have no names", "FIELD_CONFLICT");
 }
 
 function tokenViolation(token: string): FieldViolation | undefined {
   const field = "release_token";
   if (token === "") {
-    return { field, description: "is required: the release_token of an AllocateSegment answer" };
+    const description = "is required: the release_token of an AllocateSegment answer";
+    return { field, description, reason: "FIELD_REQUIRED" };
   }
   if (token.length <= MAX_TOKEN_LENGTH) return undefined;
-  return { field, description: `must be at most ${MAX_TOKEN_LENGTH} characters` };
+  const description = `must be at most ${MAX_TOKEN_LENGTH} characters`;
+  return { field, description, reason: "VALUE_OUT_OF_RANGE" };
 }

@@ -11,7 +11,11 @@ export function pageLimitOf(pageSize: number): number {
 /** What is wrong with a page size, or undefined. */
 export function pageSizeViolation(pageSize: number): FieldViolation | undefined {
   if (pageSize >= 0) return undefined;
-  return { field: "page_size", description: `must not be negative, got ${pageSize}` };
+  return {
+    field: "page_size",
+    description: `must not be negative, got ${pageSize}`,
+    reason: "VALUE_OUT_OF_RANGE",
+  };
 }
 
 const VERSION = "1";

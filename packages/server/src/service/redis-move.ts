@@ -36,6 +36,7 @@ export function assertMovable(
       ? undefined
       : {
           field: "shard",
+          reason: shard === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
           description:
             known === ""
               ? "names a Redis shard, and this server has none: see redis.urls"
@@ -90,7 +91,11 @@ async function forget(shard: RedisShard | undefined, tag: string): Promise<void>
 
 function known(old: RedisShard | undefined, from: string): RedisShard {
   if (old !== undefined) return old;
-  throw invalidField("force", `must be set: this server does not know the shard "${from}"`);
+  throw invalidField(
+    "force",
+    `must be set: this server does not know the shard "${from}"`,
+    "FIELD_REQUIRED",
+  );
 }
 
 async function retire(old: RedisShard | undefined, from: string, tag: string): Promise<void> {

@@ -77,12 +77,12 @@ export function settingsOf(
   const badName = tagNameViolation("tag.name", name);
   if (badName !== undefined) violations.push(badName);
   const tooLong = `must be at most ${MAX_DESCRIPTION_LENGTH} characters`;
-  check({ violations }, isShort, "tag.description", tooLong);
+  check({ violations }, isShort, "tag.description", tooLong, "VALUE_OUT_OF_RANGE");
   const order = orderOf(draft, violations);
   const ceiling = ceilingOf(draft, violations);
   const kinds = Object.keys(ORDERS).join(", ");
   const missing = `is required: set one of the kinds, which are: ${kinds}`;
-  check({ violations }, draft.kind !== undefined, "tag.kind", missing);
+  check({ violations }, draft.kind !== undefined, "tag.kind", missing, "FIELD_REQUIRED");
   const { nowMs, placement } = ports;
   const context = { name, ceiling, violations, nowMs, placement };
   const kind = draft.kind === undefined ? undefined : kindOf(draft.kind, context);
@@ -115,6 +115,7 @@ function orderOf({ order, kind }: TagDraft, violations: FieldViolation[]): Order
     order !== "UNKNOWN",
     "tag.order",
     "must be one of ORDER_UNORDERED, ORDER_PER_CLIENT, ORDER_STRICT",
+    "UNKNOWN_VALUE",
   );
   if (kind === undefined || order === "UNKNOWN") return undefined;
   const { orders, why } = ORDERS[kind.kind];
@@ -124,6 +125,7 @@ function orderOf({ order, kind }: TagDraft, violations: FieldViolation[]): Order
     order === undefined || orders.includes(order),
     "tag.order",
     `must be ${known}, or empty, with kind ${kind.kind}: ${why}`,
+    "FIELD_CONFLICT",
   );
   return order ?? orders[0];
 }
@@ -138,6 +140,7 @@ function ceilingOf({ ceiling: wanted, kind }: TagDraft, violations: FieldViolati
     ceiling > 0n && ceiling <= max,
     "tag.ceiling",
     `must be 1 to ${max}, or 0 for the default${why}`,
+    "VALUE_OUT_OF_RANGE",
   );
   return ceiling;
 }

@@ -138,11 +138,16 @@ export class TagService {
         ? {
             field: "page_token",
             description: "is not one of this list: send it with the same prefix and show_deleted",
+            reason: "INVALID_PAGE_TOKEN",
           }
         : undefined,
       prefix === "" || tagNameViolation("prefix", prefix) === undefined
         ? undefined
-        : { field: "prefix", description: "must be the beginning of a tag's name" },
+        : {
+            field: "prefix",
+            description: "must be the beginning of a tag's name",
+            reason: "INVALID_NAME",
+          },
     );
     const limit = pageLimitOf(pageSize);
     const found = await this.#gate.run(() =>
@@ -208,12 +213,17 @@ export class TagService {
     assertNoViolations(
       tagNameViolation("name", name),
       floor < 1n
-        ? { field: "floor", description: "must be 1 to the tag's ceiling; it is required" }
+        ? {
+            field: "floor",
+            description: "is required: 1 to the tag's ceiling",
+            reason: floor === 0n ? "FIELD_REQUIRED" : "VALUE_OUT_OF_RANGE",
+          }
         : undefined,
     );
     const old = await this.#read(name);
     if (floor > old.ceiling) {
-      throw invalidField("floor", `must be at most the tag's ceiling, which is ${old.ceiling}`);
+      const text = `must be at most the tag's ceiling, which is ${old.ceiling}`;
+      throw invalidField("floor", text, "VALUE_OUT_OF_RANGE");
     }
     const options = {
       maxRaise: allowLargeRaise ? MAX_ID : MAX_RAISE,
@@ -255,6 +265,7 @@ export class TagService {
         : {
             field: "page_token",
             description: "is not one of this list: send it with the same name",
+            reason: "INVALID_PAGE_TOKEN",
           },
     );
     const { kind } = await this.#read(name);

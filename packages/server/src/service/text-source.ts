@@ -81,17 +81,20 @@ export class TextSource implements TagSource {
 function assertName(kind: UuidKind | ObjectIdKind, count: number, name: string): void {
   const isNamed = kind.kind === "uuid" && (kind.version === 3 || kind.version === 5);
   if (!isNamed) {
-    if (name !== "") throw invalidField("name", "must be empty: the ids of this tag have no names");
-    return;
+    if (name === "") return;
+    const text = "must be empty: the ids of this tag have no names";
+    throw invalidField("name", text, "FIELD_CONFLICT");
   }
   if (name === "") {
     const wayOut = count > 1 ? "; ask with GenerateId, once for each" : "";
     throw invalidField(
       "name",
       `is required: what the id of version ${kind.version} is made of${wayOut}`,
+      "FIELD_REQUIRED",
     );
   }
   const bytes = new TextEncoder().encode(name).length;
-  if (bytes > MAX_NAME_BYTES)
-    throw invalidField("name", `must be at most ${MAX_NAME_BYTES} bytes, got ${bytes}`);
+  if (bytes <= MAX_NAME_BYTES) return;
+  const tooLong = `must be at most ${MAX_NAME_BYTES} bytes, got ${bytes}`;
+  throw invalidField("name", tooLong, "VALUE_OUT_OF_RANGE");
 }

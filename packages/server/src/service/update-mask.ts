@@ -1,4 +1,10 @@
-import { type FieldViolation, IdmintError, invalidField, type Tag } from "@idmint/core";
+import {
+  type FieldViolation,
+  IdmintError,
+  invalidField,
+  type InvalidReason,
+  type Tag,
+} from "@idmint/core";
 import type { KindDraft } from "./kinds/draft.ts";
 import { DEFAULT_SEGMENT, type SegmentDraft } from "./kinds/segment.ts";
 import { DEFAULT_SEQUENCE, type SequenceDraft } from "./kinds/sequence.ts";
@@ -57,7 +63,8 @@ function top(field: "description" | "order" | "ceiling"): Path {
 /** A tag changes to another key; whether it has one at all never changes. */
 function withKeyId(old: TagDraft, draft: TagDraft): TagDraft {
   if (old.unguessable === undefined) {
-    throw invalidField("update_mask", "names unguessable.key_id, but the tag has no key");
+    const text = "names unguessable.key_id, but the tag has no key";
+    throw invalidField("update_mask", text, "INVALID_UPDATE_MASK");
   }
   const keyId = draft.unguessable?.keyId ?? 0;
   return { ...old, unguessable: { ...old.unguessable, keyId } };
@@ -96,28 +103,31 @@ function ofKind<Draft extends SegmentDraft | SequenceDraft | SnowflakeDraft>(
   return { kind, merge };
 }
 
+function bad(
+  description: string,
+  reason: InvalidReason = "INVALID_UPDATE_MASK",
+): readonly FieldViolation[] {
+  return [{ field: "update_mask", description, reason }];
+}
+
 /** What is wrong with a mask, whatever tag it is for. */
 export function maskViolations(paths: readonly string[]): readonly FieldViolation[] {
-  const field = "update_mask";
   const known = [ALL, ...PARENTS, ...PATHS.keys()].join(", ");
-  if (paths.length === 0) return [{ field, description: `is required: at least one of ${known}` }];
-  if (paths.length > MAX_MASK_PATHS) {
-    return [{ field, description: `must have at most ${MAX_MASK_PATHS} paths` }];
-  }
+  if (paths.length === 0) return bad(`is required: at least one of ${known}`, "FIELD_REQUIRED");
+  if (paths.length > MAX_MASK_PATHS) return bad(`must have at most ${MAX_MASK_PATHS} paths`);
   const unknown = [...new Set(paths)].filter(
     (path) => path !== ALL && !PARENTS.has(path) && !PATHS.has(path),
   );
   if (unknown.length === 0) return [];
   const shown = unknown.map((path) => JSON.stringify(path.slice(0, 64))).join(", ");
-  return [
-    { field, description: `names ${shown}, which cannot be changed; the paths are ${known}` },
-  ];
+  return bad(`names ${shown}, which cannot be changed; the paths are ${known}`);
 }
 
 /** What a tag becomes by a mask in which `maskViolations` found nothing. */
 export function merged(old: Tag, draft: TagDraft, mask: readonly string[]): TagDraft {
   if (mask.includes(ALL) && draft.kind === undefined) {
-    throw invalidField("tag.kind", `is required with the path *: the tag is a ${old.kind.kind}`);
+    const text = `is required with the path *: the tag is of kind ${old.kind.kind}`;
+    throw invalidField("tag.kind", text, "FIELD_REQUIRED");
   }
   const paths = mask.flatMap((path) => (PATHS.has(path) ? [path] : pathsBelow(path, old, draft)));
   for (const path of mask) assertFixed(path, old, draft);
@@ -160,11 +170,13 @@ function assertOfKind(
     const of = PATHS.get(path)?.kind;
     if (of === undefined) continue;
     if (of !== kind) {
-      throw invalidField("update_mask", `names ${path}, but the tag is of kind ${kind}`);
+      const text = `names ${path}, but the tag is of kind ${kind}`;
+      throw invalidField("update_mask", text, "INVALID_UPDATE_MASK");
     }
     if (draft !== undefined && draft.kind !== of) {
       const wayOut = `set tag.${of}, or leave the kind empty for the default`;
-      throw invalidField("tag.kind", `is ${draft.kind}, but update_mask names ${path}: ${wayOut}`);
+      const text = `is ${draft.kind}, but update_mask names ${path}: ${wayOut}`;
+      throw invalidField("tag.kind", text, "FIELD_CONFLICT");
     }
   }
 }

@@ -103,6 +103,7 @@ export class WorkerService {
         : {
             field: "reserve_until_ms",
             description: `must be 0 to ${MAX_TIME_MS}, in milliseconds since 1970, got ${reserveUntilMs}`,
+            reason: "VALUE_OUT_OF_RANGE",
           },
     );
     const renewal = { ...rest, reserveUntilMs: Number(reserveUntilMs), reserveAheadMs };
@@ -128,6 +129,7 @@ export class WorkerService {
         ? {
             field: "page_token",
             description: "is not one of this list: send it with the same tag and worker_id",
+            reason: "INVALID_PAGE_TOKEN",
           }
         : undefined,
     );
@@ -203,13 +205,18 @@ function keyViolations(key: WorkerLeaseKey): readonly (FieldViolation | undefine
     rangeViolation("worker_id", key.workerId, MAX_WORKER_ID),
     key.token >= 1n
       ? undefined
-      : { field: "token", description: "is required: the token of the answer before" },
+      : {
+          field: "token",
+          description: "is required: the token of the answer before",
+          reason: "FIELD_REQUIRED",
+        },
   ];
 }
 
 function rangeViolation(field: string, value: number, max: number): FieldViolation | undefined {
   if (value >= 0 && value <= max) return undefined;
-  return { field, description: `must be 0 to ${max}, as it was answered, got ${value}` };
+  const description = `must be 0 to ${max}, as it was answered, got ${value}`;
+  return { field, description, reason: "VALUE_OUT_OF_RANGE" };
 }
 
 /** What a page of the list begins after. */

@@ -232,8 +232,8 @@ test("a drain refuses for good, and releases the lease", async () => {
 });
 
 test("a call asks for what a worker makes in a second at most", async () => {
-  await expect(take(4_096_001)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
-  await expect(take(0)).rejects.toMatchObject({ reason: "INVALID_ARGUMENT" });
+  await expect(take(4_096_001)).rejects.toMatchObject({ reason: "COUNT_OUT_OF_RANGE" });
+  await expect(take(0)).rejects.toMatchObject({ reason: "COUNT_OUT_OF_RANGE" });
   expect(store.count("leaseWorker")).toBe(0);
 });
 

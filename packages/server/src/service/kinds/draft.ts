@@ -1,4 +1,4 @@
-import type { FieldViolation } from "@idmint/core";
+import type { FieldViolation, InvalidReason } from "@idmint/core";
 import type { Placement } from "../placement.ts";
 import type { RedisSnowflakeDraft } from "./redis-snowflake.ts";
 import type { SegmentDraft } from "./segment.ts";
@@ -34,13 +34,20 @@ export function check(
   isGood: boolean,
   field: string,
   description: string,
+  reason: InvalidReason,
 ): void {
-  if (!isGood) violations.push({ field, description });
+  if (!isGood) violations.push({ field, description, reason });
 }
 
 export function checkStart(context: KindContext, field: string, start: bigint): void {
   const { ceiling } = context;
   // A ceiling that is wrong itself has its own violation.
   const isGood = start >= 1n && (start <= ceiling || ceiling < 1n);
-  check(context, isGood, field, `must be 1 to the tag's ceiling, got ${start}`);
+  check(
+    context,
+    isGood,
+    field,
+    `must be 1 to the tag's ceiling, got ${start}`,
+    "VALUE_OUT_OF_RANGE",
+  );
 }

@@ -23,18 +23,21 @@ export function redisSnowflakeOf(
     Number.isInteger(shard) && shard >= 0 && shard <= MAX_SNOWFLAKE_SHARD,
     "tag.redis_snowflake.shard",
     `must be 0 to ${MAX_SNOWFLAKE_SHARD}, got ${shard}`,
+    "VALUE_OUT_OF_RANGE",
   );
   check(
     context,
     Number.isInteger(timeOriginMs) && timeOriginMs >= 0 && timeOriginMs <= context.nowMs,
     "tag.redis_snowflake.time_origin",
     "must be 1970-01-01T00:00:00Z to now, in whole milliseconds",
+    "VALUE_OUT_OF_RANGE",
   );
   check(
     context,
     context.ceiling === MAX_ID || context.ceiling < 1n,
     "tag.ceiling",
     "must be empty with kind redis_snowflake: its ids end with the bits of their time",
+    "FIELD_CONFLICT",
   );
   const redisShard = draft.redisShard ?? context.placement?.redisShardFor(context.name);
   check(
@@ -42,6 +45,7 @@ export function redisSnowflakeOf(
     redisShard !== undefined,
     "tag.redis_snowflake",
     "cannot be made here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
   );
   return { kind: "redis_snowflake", shard, timeOriginMs, redisShard: redisShard ?? "" };
 }

@@ -42,16 +42,18 @@ export function segmentOf(draft: SegmentDraft, context: KindContext): SegmentKin
     max >= 1 && max <= MAX_SEGMENT_COUNT,
     "tag.segment.max",
     `must be 1 to ${MAX_SEGMENT_COUNT}, got ${max}`,
+    "VALUE_OUT_OF_RANGE",
   );
   check(
     context,
     min >= 1 && (min <= max || max < 1),
     "tag.segment.min",
     `must be 1 to max, which is ${max}${defaulted(draft.max)}; got ${min}${defaulted(draft.min)}`,
+    "VALUE_OUT_OF_RANGE",
   );
   const duration = "must be 1 s to 24 h, in whole milliseconds";
-  check(context, isDuration(holdForMs), "tag.segment.hold_for", duration);
-  check(context, isDuration(maxAgeMs), "tag.segment.max_age", duration);
+  check(context, isDuration(holdForMs), "tag.segment.hold_for", duration, "VALUE_OUT_OF_RANGE");
+  check(context, isDuration(maxAgeMs), "tag.segment.max_age", duration, "VALUE_OUT_OF_RANGE");
   return { kind: "segment", start, min, max, holdForMs, maxAgeMs };
 }
 

@@ -72,8 +72,8 @@ function periodsOf(draft: SequenceDraft, start: bigint, context: KindContext): P
   const { period, timeZone, keepForMs: keepFor, backend } = draft;
   if (period === undefined) {
     const wayOut = "must be empty without a period: set tag.sequence.period too";
-    check(context, timeZone === "", "tag.sequence.time_zone", wayOut);
-    check(context, keepFor === undefined, "tag.sequence.keep_for", wayOut);
+    check(context, timeZone === "", "tag.sequence.time_zone", wayOut, "FIELD_CONFLICT");
+    check(context, keepFor === undefined, "tag.sequence.keep_for", wayOut, "FIELD_CONFLICT");
     return undefined;
   }
   const keepForMs = keepFor ?? DEFAULT_KEEP_FOR_MS;
@@ -82,25 +82,35 @@ function periodsOf(draft: SequenceDraft, start: bigint, context: KindContext): P
     period !== "UNKNOWN",
     "tag.sequence.period",
     "must be one of PERIOD_UNIT_DAY, PERIOD_UNIT_WEEK, PERIOD_UNIT_MONTH, PERIOD_UNIT_YEAR, or empty",
+    "UNKNOWN_VALUE",
   );
   check(
     context,
     backend !== "REDIS",
     "tag.sequence.period",
     "must be empty with SEQUENCE_BACKEND_REDIS: only the store begins periods",
+    "FIELD_CONFLICT",
   );
   check(
     context,
     start === 1n || start < 1n,
     "tag.sequence.start",
     `must be 1 with a period, since every period begins at 1; got ${start}`,
+    "FIELD_CONFLICT",
   );
-  check(context, isTimeZone(timeZone), "tag.sequence.time_zone", timeZoneText(timeZone));
+  check(
+    context,
+    isTimeZone(timeZone),
+    "tag.sequence.time_zone",
+    timeZoneText(timeZone),
+    timeZone === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
+  );
   check(
     context,
     Number.isInteger(keepForMs) && keepForMs >= DAY_MS && keepForMs <= MAX_KEEP_FOR_MS,
     "tag.sequence.keep_for",
     "must be 1 day (86400s) to 3,650 days (315360000s), in whole milliseconds",
+    "VALUE_OUT_OF_RANGE",
   );
   return period === "UNKNOWN" ? undefined : { unit: period, timeZone, keepForMs };
 }
@@ -113,12 +123,14 @@ function redisOf(draft: SequenceDraft, context: KindContext): RedisPlace | undef
       backend !== "UNKNOWN",
       "tag.sequence.backend",
       "must be one of SEQUENCE_BACKEND_STORE, SEQUENCE_BACKEND_REDIS, or empty",
+      "UNKNOWN_VALUE",
     );
     check(
       context,
       wanted === 0,
       "tag.sequence.step",
       "must be empty without SEQUENCE_BACKEND_REDIS: in the store there is no maximum to raise",
+      "FIELD_CONFLICT",
     );
     return undefined;
   }
@@ -128,6 +140,7 @@ function redisOf(draft: SequenceDraft, context: KindContext): RedisPlace | undef
     step >= 1 && step <= MAX_STEP,
     "tag.sequence.step",
     `must be 1 to ${MAX_STEP}, or 0 for the default, got ${step}`,
+    "VALUE_OUT_OF_RANGE",
   );
   const shard = draft.shard ?? context.placement?.redisShardFor(context.name);
   check(
@@ -135,6 +148,7 @@ function redisOf(draft: SequenceDraft, context: KindContext): RedisPlace | undef
     shard !== undefined,
     "tag.sequence.backend",
     "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
   );
   return { shard: shard ?? "", step };
 }

@@ -69,6 +69,7 @@ export function snowflakeOf(draft: SnowflakeDraft, context: KindContext): Snowfl
     ceiling === MAX_ID || ceiling < 1n,
     "tag.ceiling",
     "must be empty with kind snowflake: it is the highest id of the layout",
+    "FIELD_CONFLICT",
   );
   if (wrong.length === 0) {
     const max = 2 ** layout.dataCenterBits - 1;
@@ -77,6 +78,7 @@ export function snowflakeOf(draft: SnowflakeDraft, context: KindContext): Snowfl
       Number.isInteger(dataCenter) && dataCenter >= 0 && dataCenter <= max,
       "tag.snowflake.data_center",
       `must be 0 to ${max}, what data_center_bits have room for, got ${dataCenter}`,
+      "VALUE_OUT_OF_RANGE",
     );
   }
   const clockWaitMs = clockWaitFrom(draft, context);
@@ -102,6 +104,7 @@ function clockWaitFrom(
     Number.isInteger(clockWaitMs) && clockWaitMs >= 0 && clockWaitMs <= MAX_CLOCK_WAIT_MS,
     "tag.snowflake.clock_wait",
     "must be 0 s to 1 s, in whole milliseconds",
+    "VALUE_OUT_OF_RANGE",
   );
   return clockWaitMs;
 }
@@ -114,16 +117,17 @@ function clockPolicyFrom(
 ): ClockPolicy {
   const field = "tag.snowflake.clock_policy";
   const names = "CLOCK_POLICY_REFUSE, CLOCK_POLICY_EXTENSION, CLOCK_POLICY_BACKUP_WORKER";
-  check(context, clockPolicy !== "UNKNOWN", field, `must be one of ${names}`);
+  check(context, clockPolicy !== "UNKNOWN", field, `must be one of ${names}`, "UNKNOWN_VALUE");
   if (clockPolicy === "UNKNOWN") return "REFUSE";
   if (clockPolicy !== "EXTENSION") return clockPolicy;
   const withoutBits = "must not be CLOCK_POLICY_EXTENSION without extension_bits in the layout";
-  check(context, layout.extensionBits > 0, field, withoutBits);
+  check(context, layout.extensionBits > 0, field, withoutBits, "FIELD_CONFLICT");
   check(
     context,
     registry === "STORE",
     field,
     "must not be CLOCK_POLICY_EXTENSION with the registry in Redis: the bound that the store keeps for Redis knows no extensions",
+    "FIELD_CONFLICT",
   );
   return clockPolicy;
 }
@@ -138,7 +142,7 @@ function registryFrom(
   const { registry = "STORE" } = draft;
   const field = "tag.snowflake.registry";
   const names = "WORKER_REGISTRY_STORE, WORKER_REGISTRY_REDIS";
-  check(context, registry !== "UNKNOWN", field, `must be one of ${names}`);
+  check(context, registry !== "UNKNOWN", field, `must be one of ${names}`, "UNKNOWN_VALUE");
   if (registry !== "REDIS") return { registry: "STORE" };
   const redisShard = draft.redisShard ?? context.placement?.redisShardFor(context.name);
   check(
@@ -146,6 +150,7 @@ function registryFrom(
     redisShard !== undefined,
     field,
     "cannot be WORKER_REGISTRY_REDIS here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
   );
   const bits = draft.layout?.workerBits ?? DEFAULT_LAYOUT.workerBits;
   check(
@@ -153,6 +158,7 @@ function registryFrom(
     bits <= MAX_REDIS_WORKER_BITS,
     "tag.snowflake.layout.worker_bits",
     `must be at most ${MAX_REDIS_WORKER_BITS} with the registry in Redis, got ${bits}`,
+    "FIELD_CONFLICT",
   );
   return { registry, redisShard: redisShard ?? "" };
 }

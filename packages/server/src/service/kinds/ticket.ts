@@ -24,12 +24,14 @@ export function ticketOf(draft: TicketDraft, context: KindContext): TicketKind {
     slots >= 1 && slots <= MAX_SLOTS,
     "tag.ticket.slots",
     `must be 1 to ${MAX_SLOTS}, or 0 for the default, got ${slots}`,
+    "VALUE_OUT_OF_RANGE",
   );
   check(
     context,
     draft.slotsId !== undefined || context.placement?.hasTicketDatabases === true,
     "tag.ticket",
     "cannot be made here: this server is not configured with ticket.urls",
+    "INVALID_ARGUMENT",
   );
   return { kind: "ticket", start, slots, slotsId: draft.slotsId ?? "" };
 }

@@ -21,7 +21,13 @@ export interface UuidDraft {
 export function uuidOf(draft: UuidDraft, context: KindContext): UuidKind {
   const { version } = draft;
   const isKnown = Number.isInteger(version) && version >= 1 && version <= 7;
-  check(context, isKnown, "tag.uuid.version", `is required: 1 to 7, got ${version}`);
+  check(
+    context,
+    isKnown,
+    "tag.uuid.version",
+    `is required: 1 to 7, got ${version}`,
+    version === 0 ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
+  );
   checkNoCeiling(context, "uuid");
   const kind = "uuid";
   const namespace = namespaceFrom(draft, context);
@@ -44,13 +50,25 @@ export function uuidDraftOf(kind: UuidKind): UuidDraft {
 function namespaceFrom({ version, namespace }: UuidDraft, context: KindContext): string {
   const field = "tag.uuid.namespace";
   if (version !== 3 && version !== 5) {
-    check(context, namespace === "", field, "must be empty but for versions 3 and 5");
+    check(
+      context,
+      namespace === "",
+      field,
+      "must be empty but for versions 3 and 5",
+      "FIELD_CONFLICT",
+    );
     return "";
   }
   const uuid = namespaceOf(namespace);
   const what = "a UUID, or one of DNS, URL, OID, X500";
   const description = namespace === "" ? `is required: ${what}` : `must be ${what}`;
-  check(context, uuid !== undefined, field, description);
+  check(
+    context,
+    uuid !== undefined,
+    field,
+    description,
+    namespace === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
+  );
   return uuid ?? "";
 }
 
@@ -60,8 +78,8 @@ function dceFrom(
 ): { readonly domain: DceDomain; readonly number: number } {
   if (version !== 2) {
     const why = "must be empty but for version 2";
-    check(context, domain === undefined, "tag.uuid.domain", why);
-    check(context, number === 0, "tag.uuid.number", why);
+    check(context, domain === undefined, "tag.uuid.domain", why, "FIELD_CONFLICT");
+    check(context, number === 0, "tag.uuid.number", why, "FIELD_CONFLICT");
     return { domain: "PERSON", number: 0 };
   }
   check(
@@ -69,9 +87,16 @@ function dceFrom(
     domain !== "UNKNOWN",
     "tag.uuid.domain",
     "must be one of DCE_DOMAIN_PERSON, DCE_DOMAIN_GROUP, DCE_DOMAIN_ORG, or empty",
+    "UNKNOWN_VALUE",
   );
   const isNumber = Number.isInteger(number) && number >= 0 && number <= MAX_NUMBER;
-  check(context, isNumber, "tag.uuid.number", `must be 0 to ${MAX_NUMBER}, got ${number}`);
+  check(
+    context,
+    isNumber,
+    "tag.uuid.number",
+    `must be 0 to ${MAX_NUMBER}, got ${number}`,
+    "VALUE_OUT_OF_RANGE",
+  );
   return { domain: domain === "UNKNOWN" ? "PERSON" : (domain ?? "PERSON"), number };
 }
 
@@ -87,6 +112,7 @@ export function objectIdOf({ variant }: ObjectIdDraft, context: KindContext): Ob
     variant !== "UNKNOWN",
     "tag.object_id.variant",
     "must be one of OBJECT_ID_VARIANT_CLASSIC, OBJECT_ID_VARIANT_MACHINE_PROCESS, or empty",
+    "UNKNOWN_VALUE",
   );
   checkNoCeiling(context, "object_id");
   return { kind: "object_id", variant: variant === "MACHINE_PROCESS" ? variant : "CLASSIC" };
@@ -94,5 +120,11 @@ export function objectIdOf({ variant }: ObjectIdDraft, context: KindContext): Ob
 
 function checkNoCeiling(context: KindContext, kind: string): void {
   const isDefault = context.ceiling === MAX_ID || context.ceiling < 1n;
-  check(context, isDefault, "tag.ceiling", `must be empty with kind ${kind}: its ids are text`);
+  check(
+    context,
+    isDefault,
+    "tag.ceiling",
+    `must be empty with kind ${kind}: its ids are text`,
+    "FIELD_CONFLICT",
+  );
 }

@@ -194,6 +194,7 @@ export function advancedTag(
     throw invalidField(
       "floor",
       `would rise by ${floor - old.floor}, which is more than ${options.maxRaise} at once; a floor never goes down again, so set allow_large_raise if you mean it`,
+      "RAISE_TOO_LARGE",
     );
   }
   const generation = old.generation + (countsInRedis(old.kind) ? 1n : 0n);
