@@ -1,6 +1,7 @@
 // Builds the packages into packages/*/dist, and removes outputs whose source is gone.
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
+import { buildCommonJs } from "./cjs.ts";
 import { publishedPackages, root, run } from "./lib.ts";
 
 run("tsc", "-b", ...publishedPackages.map((name) => path.join("packages", name)));
@@ -14,3 +15,5 @@ for (const name of publishedPackages) {
     if (!existsSync(source)) rmSync(path.join(dist, file));
   }
 }
+
+await buildCommonJs("client", ["index", "testing", "unguessable", "uuid"]);

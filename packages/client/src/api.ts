@@ -15,13 +15,13 @@ export interface CallOptions {
 /** Options of `nextString`. */
 export interface TextOptions extends CallOptions {
   /**
-   * What the id is made of: required for tags of kind uuid, versions 3 and 5, and refused for all others. Range: 1 … 4,096
-   * bytes.
+   * The name that the id is made from. Tags of kind uuid, versions 3 and 5, require it; all others refuse it. Range:
+   * 1 … 4,096 bytes.
    */
   readonly name?: string;
 }
 
-/** An id of a sequence that starts again every period: unique together with the period, and as `text` by itself. */
+/** An id of a sequence that starts again every period. It is unique together with its period; `text` has both. */
 export interface PeriodId {
   /** As 2026-11-21, 2026-W47, 2026-11 or 2026. */
   readonly period: string;
@@ -34,45 +34,49 @@ export interface PeriodId {
 }
 
 /**
- * The ids of one tag. Every method that answers ids answers each id once, never the same twice, whoever else asks.
+ * The ids of one tag. No id is ever answered twice, whoever else asks.
  *
- * Of which kind a tag is, the servers say at its first use. Ids of kind segment are held in memory; those of kinds
- * snowflake (under a worker id that is leased, see `IdClientOptions.worker`), uuid and object_id are made here. Those of
- * all others (sequence, redis_snowflake, ticket), and ids that are written by a format or a key, come from the servers one
- * by one: calls for them that come together share one request, and what needs ids at once (`nextSync` and its like,
- * `warm`) is refused with WRONG_KIND. Ids that are text are had by `nextString` only; the rest is refused with WRONG_KIND.
+ * The servers tell the kind of a tag at its first use:
+ * - Ids of kind segment are held in memory.
+ * - Ids of kinds snowflake, uuid and object_id are made here. Snowflakes need a leased worker id, see
+ *   `IdClientOptions.worker`.
+ * - Ids of all other kinds (sequence, redis_snowflake, ticket), and ids with a format or a key, come from the servers.
+ *   Calls that come together share one request. Methods that need ids at once (`nextSync` and its like, `warm`) refuse
+ *   such a tag with WRONG_KIND.
+ * Use `nextString` for text ids; the other methods refuse them with WRONG_KIND.
  *
- * Errors are IdmintError: `retryable` ones (SEGMENT_NOT_READY, SERVER_UNAVAILABLE, CLOCK_MOVED_BACKWARDS) may be tried
- * again later, WORKER_IDS_EXHAUSTED, TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND and CLIENT_CLOSED say what must change first.
+ * Errors are IdmintError. Try again later after a `retryable` one (SEGMENT_NOT_READY, SERVER_UNAVAILABLE,
+ * CLOCK_MOVED_BACKWARDS). After any other (TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND, WORKER_IDS_EXHAUSTED,
+ * SEGMENT_INVALID, CLIENT_CLOSED) something must change first; the message says what.
  */
 export interface IdTag extends AsyncIterable<bigint> {
   /** The tag's name. */
   readonly name: string;
 
   /**
-   * The next id. From memory where one is ready, otherwise it waits for the servers until the deadline. An id of a sequence
-   * is larger than every one that was answered before this call, to whomever. Tags with periods refuse it with WRONG_KIND:
-   * their ids are unique with their period only, see `nextPeriodId`.
+   * The next id: from memory if one is ready, else from the servers, within the deadline. An id of a sequence is larger
+   * than every id that anyone received before this call. Tags with periods refuse this method with WRONG_KIND, since their
+   * ids are unique only together with the period: use `nextPeriodId`.
    */
   next(options?: CallOptions): Promise<bigint>;
-  /** The next id as text: as the tag's format writes it, a UUID, an ObjectId, or in decimal. */
+  /** The next id as text: in the tag's format, as a UUID or an ObjectId, or in decimal. */
   nextString(options?: TextOptions): Promise<string>;
   /**
-   * The next id as a number. Rejects with UNSAFE_INTEGER when it is past 2^53 − 1; that id is issued to nobody else,
-   * and stands in the error's `metadata.id`.
+   * The next id as a number. Rejects with UNSAFE_INTEGER when the id is past 2^53 − 1. Nobody else gets that id; it is in
+   * the error's `metadata.id`.
    */
   nextNumber(options?: CallOptions): Promise<number>;
 
   /**
-   * The next id of a sequence that starts again every period, with its period: at or after the period of every answer
-   * before this call, and larger within it. Rejects with WRONG_KIND for tags without periods.
+   * The next id of a sequence that starts again every period, with its period. No earlier answer is of a later period, and
+   * within a period ids rise. Tags without periods refuse this method with WRONG_KIND.
    */
   nextPeriodId(options?: CallOptions): Promise<PeriodId>;
 
   /**
-   * The next id, without waiting: what synchronous code needs, such as a default value of an ORM. Throws
-   * SEGMENT_NOT_READY when no id is in memory, and starts to fetch some; `await warm()` once before. From the first
-   * call on ids are kept ready, and renewed before they get too old.
+   * The next id, without waiting: for synchronous code, such as a default value of an ORM. When no id is in memory it
+   * throws SEGMENT_NOT_READY and starts to fetch some, so call `await warm()` once before. From the first call on, the
+   * SDK keeps ids ready and renews them before they get too old.
    */
   nextSync(): bigint;
   /** The next id as text, without waiting; see `nextSync`. */
@@ -81,29 +85,29 @@ export interface IdTag extends AsyncIterable<bigint> {
   nextNumberSync(): number;
 
   /**
-   * `count` ids as segments: `base`, `base + increment`, …, `count` of them each; `idsOf(segments)` lists them. All or
-   * nothing. Range: 1 … 1,000,000,000 and the server's own limit (10,000,000 by default, and never more for kinds that are
-   * not held in memory). Sequences refuse it with WRONG_KIND: an id used later than it was taken is out of order.
+   * `count` ids as segments, all or none. A segment is `base`, `base + increment`, … with `count` ids; `idsOf(segments)`
+   * lists them. Range: 1 … 1,000,000,000 for ids held in memory, else up to the server's limit (10,000,000 by default).
+   * Sequences refuse this method with WRONG_KIND, since an id that is used later than it was taken is out of order.
    */
   take(count: number, options?: CallOptions): Promise<readonly Segment[]>;
 
-  /** Waits until ids are in memory, and keeps them ready from now on: call it at start, before `nextSync`. */
+  /** Waits until ids are in memory, and keeps ids ready from now on. Call it at start, before `nextSync`. */
   warm(options?: CallOptions): Promise<void>;
 
-  /** All further ids, one by one. Never ends by itself; throws what `next` rejects with. */
+  /** All further ids, one by one. It never ends by itself, and throws what `next` rejects with. */
   [Symbol.asyncIterator](): AsyncIterableIterator<bigint>;
 }
 
 /**
- * Mints ids from segments held in memory, fetched ahead of use. Make one per process and share it: its ids in memory
- * belong to this process (and thread) alone. It cannot be posted to a worker; make one there.
+ * Mints ids from segments in memory, which it fetches before they are needed. Make one per process and share it. Its ids in
+ * memory belong to this process and thread alone, so it cannot be posted to a worker: make another one there.
  */
 export interface IdClient extends AsyncDisposable {
-  /** The tag of this name; the same object for the same name. Nothing is fetched before it is used. */
+  /** The tag of this name: the same object for the same name. Nothing is fetched before its first use. */
   tag(name: string): IdTag;
   /**
-   * Gives unused ids back to the servers, once and within 2 s, and closes the connections. What cannot be given back
-   * becomes a gap. Calls that wait, and all later ones, are refused with CLIENT_CLOSED. Never rejects.
+   * Gives unused ids back to the servers, once and within 2 s, and closes the connections. Ids that cannot be given back
+   * become a gap. Waiting calls and all later calls are refused with CLIENT_CLOSED. Never rejects.
    */
   close(): Promise<void>;
   /** The same as `close`, for `await using`. */

@@ -57,7 +57,7 @@ test("an id that was issued before the periods were known stands in the refusal"
   await answerFrom(other, 4n);
   const error = await periodic;
   expect([error.reason, error.metadata["id"]]).toEqual(["WRONG_KIND", "4"]);
-  expect(error.message).toContain("use next()");
+  expect(error.message).toContain("Use next()");
   expect(await reasonOf(other.client.tag("t").nextPeriodId())).toBe("WRONG_KIND");
 });
 
@@ -97,6 +97,6 @@ test("a segment tag has no periods, and nothing is used up to say so", async () 
     order: 1,
     maxCount: 10_000_000,
   });
-  expect((await refused).message).toContain("use next()");
+  expect((await refused).message).toContain("Use next()");
   expect(await tag.next()).toBe(1n);
 });

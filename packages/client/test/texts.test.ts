@@ -79,7 +79,7 @@ test("an answer with fewer texts than were asked for is used by nobody", async (
   const call = reasonOf(world.client.tag("t").nextString());
   await learn(world, "snowflake", { ...TEXT, max_count: "10000" });
   (await onlyOne(world)).answer({ ...idsFrom(1n, 0), segments: [], texts: [] });
-  expect(await call).toBe("INTERNAL");
+  expect(await call).toBe("SEGMENT_INVALID");
 });
 
 test("unguessable numbers come from the servers, as many at once as these allow", async () => {
