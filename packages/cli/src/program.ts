@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { addIdCommands } from "./commands/id.ts";
+import { addNodeCommands } from "./commands/node.ts";
 import { addServerCommands, addServerFlags } from "./commands/server.ts";
 import { addStatusCommand } from "./commands/status.ts";
 import { addStoreCommands } from "./commands/store.ts";
@@ -48,6 +49,7 @@ Examples:
   addIdCommands(program, io);
   addTagCommands(program, io);
   addWorkerCommands(program, io);
+  addNodeCommands(program, io);
   addStatusCommand(program, io);
   program.commandsGroup("About:");
   addVersion(program, io);

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { confirmSteps } from "../src/migration.ts";
 import { idmint, type Play, playServer, type Ran, someTag } from "./support.ts";
 
-const answer = { tag: someTag("a"), raised: true };
+const answer = { tag: someTag("a"), raised: true, laggingNodes: [], laggingNodeCount: 0 };
 
 /** Runs a command against a server that counts the changes it is asked for. */
 async function changing(

@@ -28,6 +28,8 @@ test("every command of the design is there", () => {
     "id next",
     "id range",
     "migrate",
+    "node forget",
+    "node list",
     "serve",
     "start-dev",
     "status",

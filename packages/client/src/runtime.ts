@@ -1,4 +1,5 @@
-import type { Clock, Random, Timers } from "@idmint/core";
+import { uptime } from "node:os";
+import { type Clock, elapsedClock, type Random, type Timers } from "@idmint/core";
 
 /** The outside world of a client, except for the servers. Tests bring their own. */
 export interface Runtime {
@@ -43,7 +44,12 @@ export function nodeRuntime(isBuildingSnapshot: () => boolean): Runtime {
     },
   });
   return {
-    clock: { now: () => performance.now() },
+    // A machine that was suspended with ids in memory finds them past their max_age.
+    clock: elapsedClock({
+      monotonicMs: () => performance.now(),
+      wallMs: Date.now,
+      uptimeMs: () => uptime() * 1_000,
+    }),
     timers: timersOf(false),
     quietTimers: timersOf(true),
     wallClock: Date.now,

@@ -294,6 +294,7 @@ export {
   KEPT_RESERVE_AHEAD_MS,
   type KeptContents,
   type KeptLease,
+  type KeptNode,
   keptLease,
   type LeaseFile,
   raised,

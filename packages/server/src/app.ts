@@ -10,8 +10,9 @@ import { gcCures } from "./grpc/gc-cures.ts";
 import type { ConnectionSource } from "./grpc/listener.ts";
 import { GrpcPeerClocks } from "./grpc/peer-clocks.ts";
 import { HttpDoor } from "./http/door.ts";
+import { hostPort } from "./main/address.ts";
 import { instanceName } from "./main/instance.ts";
-import { type ClockParts, knownHistory, NO_CLOCK_PARTS } from "./main/clocks.ts";
+import { type ClockParts, knownHistory } from "./main/clocks.ts";
 import { Running, type RunningServer } from "./main/running.ts";
 import { createServices, type Services } from "./main/services.ts";
 import { redisEvents } from "./main/redis-events.ts";
@@ -37,6 +38,8 @@ import {
 import { openTicketDatabases, type TicketConfig } from "./store/open-tickets.ts";
 import { logEvents } from "./telemetry/log-events.ts";
 import { createLogger, type LineSink } from "./telemetry/logger.ts";
+
+const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 
 /** What tests and embedders may replace. */
 export interface ServerParts {
@@ -117,10 +120,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     services.redis.start();
     alarms?.start();
     const { node } = services;
-    const ready = (): { ready: boolean; state: string } => ({
-      ready: node.ready,
-      state: node.status().state,
-    });
+    const ready = () => ({ ready: node.ready, state: node.status().state });
     let grpcAddress = "";
     const probes = { ready, grpcAddress: () => grpcAddress };
     const http = worker === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
@@ -130,9 +130,10 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         ? (worker?.httpAddress ?? "")
         : await listen(http, OPTIONS.httpAddress, config.httpAddress);
     grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
-    const { drainTimeMs } = config;
+    services.presence.advertise(advertised(config, grpcAddress));
     const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
-    return new Running({ services, stores, emit, flush, drainTimeMs, ...doors });
+    const times = { drainTimeMs: config.drainTimeMs };
+    return new Running({ services, stores, emit, flush, ...times, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -151,9 +152,11 @@ async function follow(
   await clocks.watch.start();
 }
 
-function stopFollowing({ poll, clocks }: Services): void {
+async function stopFollowing({ poll, clocks, nodes }: Services): Promise<void> {
   poll.stop();
   clocks.watch.stop();
+  // Kept leases are gone on with under the same row.
+  if (clocks.keeper?.hasTime !== true) await nodes.leave();
 }
 
 /** The file with this server's leases, if it keeps them; each process has its own. */
@@ -183,12 +186,17 @@ async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store
   }
 }
 
+/** Where others reach this server; empty when it listens on all addresses of its host and was told none. */
+function advertised({ nodeAdvertise, grpcAddress }: Config, listening: string): string {
+  if (nodeAdvertise !== undefined) return hostPort(nodeAdvertise);
+  return ALL_ADDRESSES.includes(grpcAddress.host) ? "" : listening;
+}
+
 function peerClocksOf(config: Config): ClockParts["peerClocks"] {
   const { nodePeers: peers, tlsPeerCaFile: caFile } = config;
-  if (peers.length === 0) return NO_CLOCK_PARTS.peerClocks;
   const own = tlsOf(config);
   const tls = own === undefined ? undefined : { ...own, caFile };
-  return (nodeId) => new GrpcPeerClocks({ peers, tls, nodeId }, realSystem.clock);
+  return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
 }
 
 async function createGrpcDoor(

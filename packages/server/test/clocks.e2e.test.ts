@@ -99,14 +99,25 @@ test("peers that do not answer keep no server from starting", async () => {
 test("peers are asked eight at a time, and a server's own answer says nothing", async () => {
   const it = await startTest();
   const peers = [it.server.grpcAddress];
+  const known = () => peers;
   const clock = { now: () => performance.now() };
   const { nodeId } = it.server.node.status();
-  expect(await new GrpcPeerClocks({ peers, tls: undefined, nodeId }, clock).ask()).toEqual([]);
-  const [seen] = await new GrpcPeerClocks({ peers, tls: undefined, nodeId: "b" }, clock).ask();
+  expect(await new GrpcPeerClocks({ peers, known, tls: undefined, nodeId }, clock).ask()).toEqual(
+    [],
+  );
+  const [seen] = await new GrpcPeerClocks(
+    { peers, known, tls: undefined, nodeId: "b" },
+    clock,
+  ).ask();
   const drift = (seen?.timeMs ?? 0) + clock.now() - (seen?.at ?? 0) - Date.now();
   expect(Math.abs(drift)).toBeLessThan(1_000);
   const many = await Promise.all(Array.from({ length: 10 }, () => Peer.start(0)));
-  const all = { peers: many.map(({ address }) => address), tls: undefined, nodeId };
+  const all = {
+    peers: [],
+    known: () => many.map(({ address }) => address),
+    tls: undefined,
+    nodeId,
+  };
   const clocks = new GrpcPeerClocks(all, clock);
   expect(await clocks.ask()).toHaveLength(8);
   expect(await clocks.ask()).toHaveLength(8);

@@ -39,12 +39,15 @@ export function addStoreCommands(program: Command, io: Io): void {
 interface MeantStore {
   readonly config: StoreConfig;
   readonly place: string;
+  /** null: servers never stop by themselves. */
+  readonly maxOfflineMs: number | null;
 }
 
 async function meantStore(command: Command, io: Io): Promise<MeantStore> {
   const { storeConfigOf, storePlace } = await import("@idmint/server");
   const config = await loadServerConfig(command, io);
-  return { config: storeConfigOf(config), place: storePlace(config) };
+  const maxOfflineMs = config.nodeMaxOffline.ms ?? null;
+  return { config: storeConfigOf(config), place: storePlace(config), maxOfflineMs };
 }
 
 function addMigrate(program: Command, io: Io): void {
@@ -122,11 +125,11 @@ ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/
     );
   command.action(async ({ gap }: { gap: bigint }) => {
     const { acceptStore, storeStatus } = await import("@idmint/server");
-    const { config, place } = await meantStore(command, io);
+    const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
     await confirm(command, io, { place: `store: ${place}`, effect });
     const { fenced } = await storeStatus(config);
-    const { tags } = await acceptStore(config, gap);
+    const { tags } = await acceptStore(config, gap, maxOfflineMs);
     await printAnswer(command, io, {
       json: () => ({ store: place, tags, gap: String(gap), fenced }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,

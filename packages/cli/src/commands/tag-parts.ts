@@ -1,10 +1,11 @@
 // What the commands about tags have in common.
-import type { Tag } from "@idmint/proto";
+import type { LaggingNode, Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import type { Send } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { examplesText, printAnswer } from "../output.ts";
+import { plain } from "../table.ts";
 import { tagJson, tagText } from "../tag-text.ts";
 
 /** --etag, as typed. */
@@ -44,23 +45,73 @@ function answered(tag: Tag | undefined): Tag {
   return tag;
 }
 
+/** What a server answers about a changed tag. */
+export interface TagAnswer {
+  readonly tag?: Tag | undefined;
+  readonly effectiveTime?: Date | undefined;
+  /** Absent for changes that end nothing. */
+  readonly laggingNodes?: readonly LaggingNode[];
+  readonly laggingNodeCount?: number;
+}
+
 /** Prints the tag that a server answered. */
 export async function printTag(
   command: Command,
   io: Io,
-  answer: { tag?: Tag | undefined; effectiveTime?: Date | undefined },
+  answer: TagAnswer,
   more: Readonly<Record<string, boolean>> = {},
 ): Promise<void> {
-  const { effectiveTime } = answer;
   const tag = answered(answer.tag);
-  const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
   const rows: [string, string][] = Object.entries(more).map(([name, value]) => [
     name,
     value ? "yes" : "no",
   ]);
-  if (effectiveTime !== undefined) rows.push(["in effect everywhere", timeText(effectiveTime)]);
   await printAnswer(command, io, {
-    json: () => ({ tag: tagJson(tag), ...more, ...time }),
-    text: () => tagText(tag, rows),
+    json: () => ({ tag: tagJson(tag), ...more, ...effectJson(answer) }),
+    text: () => tagText(tag, [...rows, ...effectRows(answer)]),
   });
+}
+
+function effectJson({
+  effectiveTime,
+  laggingNodes,
+  laggingNodeCount,
+}: TagAnswer): Readonly<Record<string, unknown>> {
+  const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
+  if (laggingNodes === undefined || laggingNodes.length === 0) return time;
+  const nodes = laggingNodes.map(({ heardTime, stopTime, ...node }) => ({
+    ...node,
+    heardTime: heardTime?.toISOString() ?? null,
+    stopTime: stopTime?.toISOString() ?? null,
+  }));
+  return { ...time, laggingNodes: nodes, laggingNodeCount };
+}
+
+function effectRows({
+  effectiveTime,
+  laggingNodes = [],
+  laggingNodeCount = 0,
+}: TagAnswer): [string, string][] {
+  const rows: [string, string][] = [];
+  const isKnown = effectiveTime !== undefined;
+  if (isKnown) {
+    const text = timeText(effectiveTime);
+    rows.push(["in effect everywhere", laggingNodeCount === 0 ? text : `${text} at the latest`]);
+  } else if (laggingNodeCount > 0) {
+    rows.push(["in effect everywhere", "nobody knows: see the servers that lag"]);
+  }
+  for (const node of laggingNodes) rows.push(["lagging server", laggardText(node)]);
+  const unnamed = laggingNodeCount - laggingNodes.length;
+  if (unnamed > 0) rows.push(["lagging server", `and ${unnamed} more`]);
+  return rows;
+}
+
+/** A server that has not confirmed a change, and until when it may ignore it. */
+export function laggardText({ nodeId, instance, database, stopTime }: LaggingNode): string {
+  const where = database === "" ? "" : ` in database ${plain(database)}`;
+  const until =
+    stopTime === undefined
+      ? "never stops by itself (node.max_offline is none)"
+      : `stops by ${timeText(stopTime)}`;
+  return `${plain(instance)} (${plain(nodeId)})${where}, ${until}`;
 }

@@ -15,6 +15,7 @@ import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
 import { tagJson, tagTable } from "../tag-text.ts";
 import { addMove, addPeriods } from "./tag-kinds.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
+import { awaited, type WaitFlag, withWait } from "./tag-wait.ts";
 
 const MAX_LISTED = 100_000;
 
@@ -163,17 +164,21 @@ async function kindOfTag(send: Send, name: string): Promise<KindName | undefined
 }
 
 function addPause(group: Command, io: Io): void {
-  const command = withEtag(
-    named(
-      leaf(group, "pause", "stop issuing ids of a tag until it is resumed", [
-        "idmint tag pause orders",
-      ]),
+  const command = withWait(
+    withEtag(
+      named(
+        leaf(group, "pause", "stop issuing ids of a tag until it is resumed", [
+          "idmint tag pause orders",
+          "idmint tag pause orders --wait",
+        ]),
+      ),
     ),
   );
-  command.action(async (name: string, { etag = "" }: EtagFlag) => {
+  command.action(async (name: string, { etag = "", ...flags }: EtagFlag & WaitFlag) => {
     await withServer(command, io, async (send) => {
       const request = { name, etag, validateOnly: false };
-      await printTag(command, io, await send(({ tags }) => tags.pauseTag.bind(tags), request));
+      const answer = await send(({ tags }) => tags.pauseTag.bind(tags), request);
+      await printTag(command, io, await awaited(io, send, answer, flags));
     });
   });
 }
@@ -190,7 +195,7 @@ function addResume(group: Command, io: Io): void {
   });
 }
 
-interface AdvanceFlags extends EtagFlag {
+interface AdvanceFlags extends EtagFlag, WaitFlag {
   readonly floor: bigint;
   readonly dryRun?: boolean;
   readonly allowLargeRaise?: boolean;
@@ -205,7 +210,7 @@ function addAdvance(group: Command, io: Io): void {
         "raise the floor of a tag: every later id is larger; it never goes down",
         [
           "idmint tag advance orders --floor 5000000 --dry-run",
-          "idmint tag advance orders --floor 5000000 --yes",
+          "idmint tag advance orders --floor 5000000 --yes --wait",
         ],
       ),
     ),
@@ -217,6 +222,7 @@ function addAdvance(group: Command, io: Io): void {
     )
     .addOption(new Option("--dry-run", "check everything, change nothing"))
     .addOption(new Option("--allow-large-raise", "raise by more than 1000000000000 at once"));
+  withWait(command);
   command.action(async (name: string, flags: AdvanceFlags) => {
     const request = {
       name,
@@ -231,7 +237,10 @@ function addAdvance(group: Command, io: Io): void {
     }
     await withServer(command, io, async (send) => {
       const answer = await send(({ tags }) => tags.advanceTag.bind(tags), request);
-      await printTag(command, io, answer, { raised: answer.raised });
+      const wait = flags.wait === true && !request.validateOnly;
+      await printTag(command, io, await awaited(io, send, answer, { wait }), {
+        raised: answer.raised,
+      });
       if (request.validateOnly) io.err("idmint: dry run, nothing was changed\n");
     });
   });
@@ -244,16 +253,18 @@ function addDelete(group: Command, io: Io): void {
         group,
         "delete",
         "delete a tag; a tombstone keeps its floor, so no id is ever repeated",
-        ["idmint tag delete orders --yes"],
+        ["idmint tag delete orders --yes", "idmint tag delete orders --yes --wait"],
       ),
     ),
   );
-  command.action(async (name: string, flags: EtagFlag) => {
+  withWait(command);
+  command.action(async (name: string, flags: EtagFlag & WaitFlag) => {
     const effect = `deletes tag "${name}", so that every caller of it is refused`;
     await confirm(command, io, { place: serverPlace(command, io), effect });
     await withServer(command, io, async (send) => {
       const request = { name, etag: flags.etag ?? "", validateOnly: false };
-      await printTag(command, io, await send(({ tags }) => tags.deleteTag.bind(tags), request));
+      const answer = await send(({ tags }) => tags.deleteTag.bind(tags), request);
+      await printTag(command, io, await awaited(io, send, answer, flags));
     });
   });
 }

@@ -21,8 +21,9 @@ export interface NodeWatchState {
 
 interface WatchedPart {
   incarnation: string;
-  /** When the last poll that answered the rows was sent. */
+  /** When the last poll that answered the rows was sent, and what revision it found. */
   askedAt: number;
+  askedRevision: bigint;
   readonly nodes: Map<string, WatchedNode>;
   /** When this server first knew of a revision. */
   readonly known: Timeline;
@@ -58,6 +59,8 @@ export interface Laggard {
 export interface Obedience {
   /** Undefined: not known. */
   readonly at: number | undefined;
+  /** When this server first knew of the change; undefined: it does not yet. */
+  readonly knownAt: number | undefined;
   readonly laggards: readonly Laggard[];
 }
 
@@ -87,6 +90,7 @@ export function sawPart(
   const before = new Map(watched.nodes);
   watched.nodes.clear();
   watched.askedAt = sentAt;
+  watched.askedRevision = part.revision;
   let least = own.obeyed < part.revision ? own.obeyed : part.revision;
   for (const row of part.nodes) {
     if (row.id === own.id) continue;
@@ -118,18 +122,18 @@ export function obedienceOf(
   own: { readonly maxOfflineMs: number | undefined },
 ): Obedience {
   const watched = state.parts.get(part);
-  if (watched === undefined) return { at: undefined, laggards: [] };
+  if (watched === undefined) return { at: undefined, knownAt: undefined, laggards: [] };
   const knownAt = timeOf(watched.known, revision);
   const confirmedAt = timeOf(watched.obeyed, revision);
-  if (knownAt === undefined) return { at: undefined, laggards: [] };
+  if (knownAt === undefined) return { at: undefined, knownAt: undefined, laggards: [] };
   const latest = longest([own, ...[...watched.nodes.values()].map(({ row }) => row)]);
-  // Rows that appeared since are not known yet.
+  // Whoever appeared since the rows were read, and before the change, is not known yet.
   const boundAt =
-    watched.askedAt < knownAt || latest === undefined
+    watched.askedRevision < revision || latest === undefined
       ? undefined
       : knownAt + withClockMargin(latest);
   if (confirmedAt !== undefined) {
-    return { at: Math.min(confirmedAt, boundAt ?? Infinity), laggards: [] };
+    return { at: Math.min(confirmedAt, boundAt ?? Infinity), knownAt, laggards: [] };
   }
   const laggards = [...watched.nodes.values()]
     .filter(({ row, isStopped }) => !isStopped && obeyedIn(row, watched.incarnation) < revision)
@@ -140,7 +144,7 @@ export function obedienceOf(
         maxOfflineMs === undefined ? undefined : knownAt + withClockMargin(maxOfflineMs);
       return { part, row, seenAt, stopsAt };
     });
-  return { at: boundAt, laggards };
+  return { at: boundAt, knownAt, laggards };
 }
 
 /** By when all servers have heard of whatever a database had seen changed when `moment` came, or stopped. */
@@ -151,7 +155,8 @@ export function obedienceSince(
   own: { readonly maxOfflineMs: number | undefined },
 ): Obedience {
   const watched = state.parts.get(part);
-  if (watched === undefined || watched.askedAt < moment) return { at: undefined, laggards: [] };
+  if (watched === undefined || watched.askedAt < moment)
+    return { at: undefined, knownAt: undefined, laggards: [] };
   const after = watched.known.find(({ at }) => at >= moment) ?? watched.known.at(-1);
   return obedienceOf(state, part, after?.revision ?? 0n, own);
 }
@@ -179,7 +184,14 @@ function partOf(state: NodeWatchState, name: string, incarnation: string): Watch
   if (known?.incarnation === incarnation) return known;
   // Revisions of another history mean nothing here; the rows go on, and how long each has been silent.
   const nodes = known?.nodes ?? new Map<string, WatchedNode>();
-  const fresh = { incarnation, askedAt: -Infinity, nodes, known: [], obeyed: [] };
+  const fresh = {
+    incarnation,
+    askedAt: -Infinity,
+    askedRevision: -1n,
+    nodes,
+    known: [],
+    obeyed: [],
+  };
   state.parts.set(name, fresh);
   return fresh;
 }

@@ -45,6 +45,15 @@ export interface KeptContents {
   readonly leases: readonly KeptLease[];
   /** Those that the leases are of. */
   readonly tags: readonly Tag[];
+  /** The server's row in the store, and until when it may issue; undefined when it has none yet. */
+  readonly node: KeptNode | undefined;
+}
+
+/** A row that a later life goes on with. */
+export interface KeptNode {
+  readonly id: string;
+  /** For each database of the store, on the holder's monotonic clock. */
+  readonly parts: readonly (readonly [part: string, issueUntil: number])[];
 }
 
 /** The file it is kept in. Whoever has it open is the only one. */

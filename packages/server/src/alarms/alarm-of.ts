@@ -45,6 +45,15 @@ const SIGNS: Signs = {
       details: { error: error.message },
     }),
   "store-back": () => over("STORE_LOST"),
+  "cut-off": ({ databases, maxOfflineMs }, server) =>
+    trouble({
+      alarm: "CUT_OFF",
+      key: `CUT_OFF:${server}`,
+      severity: "critical",
+      summary: "A server was cut off from the store for node.max_offline; it issues nothing.",
+      details: { databases: databases.join(","), maxOfflineMs: String(maxOfflineMs) },
+    }),
+  "cut-off-over": (_event, server) => over(`CUT_OFF:${server}`),
   "ticket-database-lost": ({ database, error }) => {
     const details = { database, error: error.message };
     if (error.retryable) {

@@ -13,7 +13,8 @@ type AlarmName =
   | "STORE_LOST"
   | "STORE_WENT_BACK"
   | "TICKET_DATABASE_LOST"
-  | "TICKET_DATABASE_REFUSED";
+  | "TICKET_DATABASE_REFUSED"
+  | "CUT_OFF";
 
 /** What there is to tell. */
 export interface Matter {

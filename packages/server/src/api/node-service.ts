@@ -1,13 +1,19 @@
 import {
+  ForgetNodeRequest,
+  ForgetNodeResponse,
   GetNodeStatusRequest,
   GetNodeStatusResponse,
   GetNodeTimeRequest,
   GetNodeTimeResponse,
+  ListNodesRequest,
+  ListNodesResponse,
+  type Node,
   NodeState,
   StoreBackend,
   StoreState,
 } from "@idmint/proto";
-import type { NodeService, NodeStatus } from "../service/node.ts";
+import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
+import { durationOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.NodeService";
@@ -37,7 +43,49 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
       },
       ports,
     ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "ListNodes",
+        request: ListNodesRequest,
+        response: ListNodesResponse,
+        call: (request) => {
+          const { nodes, nextPageToken } = node.list(request);
+          return { nodes: nodes.map(nodeOf), nextPageToken };
+        },
+        whileDraining: true,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "ForgetNode",
+        request: ForgetNodeRequest,
+        response: ForgetNodeResponse,
+        call: async ({ nodeId }) => {
+          await node.forget(nodeId);
+          return {};
+        },
+      },
+      ports,
+    ),
   ];
+}
+
+function nodeOf({ row, seenAtMs, isAlive }: ListedNode): Node {
+  const { id, instance, address, version, zone, startedAtMs, maxOfflineMs } = row;
+  return {
+    nodeId: id,
+    instance,
+    address,
+    version,
+    zone,
+    startTime: startedAtMs === 0 ? undefined : new Date(startedAtMs),
+    heardTime: new Date(seenAtMs),
+    alive: isAlive,
+    maxOffline: maxOfflineMs === undefined ? undefined : durationOf(maxOfflineMs),
+  };
 }
 
 function statusOf(node: NodeService): GetNodeStatusResponse {

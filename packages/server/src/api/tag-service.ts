@@ -6,6 +6,8 @@ import {
   CreateTagResponse,
   DeleteTagRequest,
   DeleteTagResponse,
+  GetTagEffectRequest,
+  GetTagEffectResponse,
   GetTagRequest,
   GetTagResponse,
   ListPeriodsRequest,
@@ -104,6 +106,15 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
       call: async (request) => changed(await tags.pause(request)),
     }),
     row({
+      name: "GetTagEffect",
+      request: GetTagEffectRequest,
+      response: GetTagEffectResponse,
+      call: async ({ name }) => {
+        const answer = await tags.effect(name);
+        return { ...changed(answer), inEffect: answer.effect.isInEffect };
+      },
+    }),
+    row({
       name: "ResumeTag",
       request: ResumeTagRequest,
       response: ResumeTagResponse,
@@ -139,8 +150,21 @@ function periodHandlers(tags: TagService, row: Row): readonly Handler[] {
   ];
 }
 
-function changed({ tag, effectiveAtMs }: Changed): { tag: Tag; effectiveTime: Date } {
-  return { tag: tagOf(tag), effectiveTime: new Date(effectiveAtMs) };
+function changed({ tag, effect }: Changed): PauseTagResponse {
+  const { effectiveAtMs, laggards, laggardCount } = effect;
+  return {
+    tag: tagOf(tag),
+    effectiveTime: effectiveAtMs === undefined ? undefined : new Date(effectiveAtMs),
+    laggingNodes: laggards.map(({ id, instance, address, database, seenAtMs, stopsAtMs }) => ({
+      nodeId: id,
+      instance,
+      address,
+      database,
+      heardTime: new Date(seenAtMs),
+      stopTime: stopsAtMs === undefined ? undefined : new Date(stopsAtMs),
+    })),
+    laggingNodeCount: laggardCount,
+  };
 }
 
 function required(tag: Tag | undefined): Tag {

@@ -5,12 +5,14 @@ import {
   addresses,
   bigInteger,
   duration,
+  durationOrNone,
   flag,
   headerToken,
   instanceText,
   integer,
   keyFiles,
   listOf,
+  type Offline,
   oneOf,
   type OptionType,
   redisUrls,
@@ -19,6 +21,7 @@ import {
   text,
   ticketUrls,
   webhookUrl,
+  zoneText,
 } from "./types.ts";
 
 /** Levels of the log, from everything to nothing. */
@@ -52,6 +55,9 @@ export interface Config {
   readonly snowflakeReserveAheadMs: number;
   readonly snowflakeCacheFile: string | undefined;
   readonly clockMaxOffsetMs: number;
+  readonly nodeMaxOffline: Offline;
+  readonly nodeAdvertise: Address | undefined;
+  readonly nodeZone: string;
   readonly nodePeers: readonly string[];
   readonly alarmWebhookUrl: string | undefined;
   readonly alarmWebhookToken: string | undefined;
@@ -249,6 +255,23 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     duration("100ms", "1h"),
     "5s",
     "How far the clock may be from the mean of the clocks of `node.peers` when this server begins to make ids by it.",
+  ),
+  nodeMaxOffline: option(
+    "node.max_offline",
+    durationOrNone("1s", "24h"),
+    "30min",
+    "How long this server issues ids without hearing from its store, from memory or from Redis. After it every call is refused until the store answers again. The longer it is, the longer `idmint tag pause` and `advance` have to wait for a server that is gone. With `none` it never stops, and while it is not heard of nobody can say when a change is in effect.",
+  ),
+  nodeAdvertise: optional(
+    "node.advertise",
+    address,
+    "The address under which other servers and operators reach this server by gRPC; it stands in the list of servers. Default: `grpc.address`, unless that is one of all addresses.",
+  ),
+  nodeZone: option(
+    "node.zone",
+    zoneText,
+    "",
+    "Where this server stands, such as the name of an availability zone; it stands in the list of servers.",
   ),
   nodePeers: option(
     "node.peers",

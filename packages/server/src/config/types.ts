@@ -133,6 +133,32 @@ export function duration(min: string, max: string): OptionType<number> {
   };
 }
 
+/** A duration, or `none`, which is undefined. */
+export function durationOrNone(min: string, max: string): OptionType<Offline> {
+  const of = duration(min, max);
+  return {
+    placeholder: "duration|none",
+    accepts: `none, or ${of.accepts}`,
+    parse: (value) => {
+      if (value === "none") return { ms: undefined };
+      const ms = of.parse(value);
+      return ms === undefined ? undefined : { ms };
+    },
+  };
+}
+
+/** How long; undefined: for ever. */
+export interface Offline {
+  readonly ms: number | undefined;
+}
+
+export const zoneText: OptionType<string> = {
+  placeholder: "name",
+  accepts:
+    "empty, or 1 to 64 characters of A–Z a–z 0–9 . _ : -, the first of them a letter or digit",
+  parse: (value) => (/^(?:[A-Za-z0-9][A-Za-z0-9._:-]{0,63})?$/.test(value) ? value : undefined),
+};
+
 export function oneOf<T extends string>(...values: readonly T[]): OptionType<T> {
   return {
     placeholder: values.join("|"),

@@ -12,6 +12,8 @@ const TIMEOUT_MS = 1_000;
 export interface PeerClocksOptions {
   /** host:port of each. */
   readonly peers: readonly string[];
+  /** Further ones, as they are known now. */
+  readonly known: () => readonly string[];
   /** Files of a server that has TLS; undefined: peers are asked without. */
   readonly tls: PeerTlsFiles | undefined;
   /** Of this server, whose own answer says nothing. */
@@ -39,8 +41,9 @@ export class GrpcPeerClocks implements PeerClocks {
   }
 
   async ask(): Promise<readonly PeerSighting[]> {
-    const { peers, tls } = this.#options;
-    const from = this.#turn;
+    const { tls, known } = this.#options;
+    const peers = [...new Set([...this.#options.peers, ...known()])];
+    const from = peers.length === 0 ? 0 : this.#turn % peers.length;
     this.#turn = (from + MAX_ASKED) % Math.max(1, peers.length);
     const turn = [...peers.slice(from), ...peers.slice(0, from)].slice(0, MAX_ASKED);
     let channel: ChannelCredentials;

@@ -5,6 +5,7 @@ import type { Directory } from "../service/directory.ts";
 import type { Emit } from "../service/events.ts";
 import { LeaseKeeper } from "../service/lease-keeper.ts";
 import type { Poll } from "../service/poll.ts";
+import type { Presence } from "../service/presence.ts";
 import type { KnownHistory } from "../service/poll-state.ts";
 import type { System } from "./system.ts";
 
@@ -12,8 +13,8 @@ import type { System } from "./system.ts";
 export interface ClockParts {
   /** Undefined: it keeps no leases. */
   readonly leaseFile: LeaseFile | undefined;
-  /** `nodeId`: of this server, whose own answer says nothing. */
-  readonly peerClocks: (nodeId: string) => PeerClocks;
+  /** `nodeId`: of this server, whose own answer says nothing. `known`: addresses of others, as the store has them. */
+  readonly peerClocks: (nodeId: string, known: () => readonly string[]) => PeerClocks;
 }
 
 /** For servers without a file and without peers. */
@@ -26,6 +27,9 @@ export const NO_CLOCK_PARTS: ClockParts = {
 export interface ClockSurroundings {
   readonly poll: () => Pick<Poll, "storeTime" | "incarnation">;
   readonly directory: () => Pick<Directory, "usesClock">;
+  readonly presence: () => Pick<Presence, "until">;
+  /** Addresses of the other servers on the store. */
+  readonly peers: () => readonly string[];
 }
 
 export interface Clocks {
@@ -46,11 +50,16 @@ export function createClocks(
   const keeper =
     leaseFile === undefined
       ? undefined
-      : new LeaseKeeper({ ...common, incarnation, file: leaseFile });
+      : new LeaseKeeper({
+          ...common,
+          incarnation,
+          node: () => around.presence().until,
+          file: leaseFile,
+        });
   const watch = new ClockWatch(
     {
       ...common,
-      peers: peerClocks(nodeId),
+      peers: peerClocks(nodeId, around.peers),
       storeTime: () => around.poll().storeTime,
       usesClock: () => around.directory().usesClock || keeper?.hasTime === true,
       report: async () => keeper?.report(),

@@ -37,7 +37,11 @@ export interface RunningServer extends Serving {
 /** Longest that `close` takes: the calls in flight, one give-back, and the closing. */
 export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeoutMs">): number {
   return (
-    config.drainTimeMs + config.storeTimeoutMs + STORE_GRACE_MS + CLOSE_GRACE_MS + STORE_CLOSE_MS
+    config.drainTimeMs +
+    config.storeTimeoutMs +
+    STORE_GRACE_MS +
+    CLOSE_GRACE_MS +
+    2 * STORE_CLOSE_MS
   );
 }
 
@@ -111,6 +115,9 @@ export class Running implements RunningServer {
     services.clocks.watch.stop();
     services.redis.stop();
     const { givenBack, wasted } = await directory.drain(draining());
+    // Kept leases are gone on with under the same row.
+    if (services.clocks.keeper?.hasTime !== true)
+      await atMost(STORE_CLOSE_MS, services.nodes.leave());
     await grpc.close(CLOSE_GRACE_MS);
     await http?.close();
     await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
@@ -120,7 +127,8 @@ export class Running implements RunningServer {
 
   async #tick(): Promise<void> {
     const { services, grpc, emit } = this.#parts;
-    const { directory, node, counters } = services;
+    const { directory, node, counters, presence } = services;
+    presence.check();
     grpc.setServing(node.ready);
     counters.connections = grpc.connections;
     if (this.#sampling) return;

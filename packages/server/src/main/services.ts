@@ -12,10 +12,13 @@ import { Grants } from "../service/grants.ts";
 import { IdService } from "../service/ids.ts";
 import { GroupedLookups } from "../service/lookups.ts";
 import { NodeService } from "../service/node.ts";
+import { NodeWatch } from "../service/node-watch.ts";
 import { Poll, type PollPorts } from "../service/poll.ts";
+import { Presence } from "../service/presence.ts";
 import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
 import { type MakeSource, sourceMaker, type SourcesPorts } from "../service/sources.ts";
+import { TagEffects } from "../service/tag-effects.ts";
 import { TagService } from "../service/tags.ts";
 import { WorkerService } from "../service/workers.ts";
 import {
@@ -47,7 +50,9 @@ export interface Services {
   readonly directory: Directory;
   readonly ids: IdService;
   readonly node: NodeService;
+  readonly nodes: NodeWatch;
   readonly poll: Poll;
+  readonly presence: Presence;
   readonly redis: RedisTags;
   readonly tags: TagService;
 }
@@ -81,18 +86,20 @@ export function createServices(
   const near = { system, store, raises, counters, emit };
   const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const texts = createTextPorts(config);
-  const nodeId = randomToken();
+  const { presence, nodes, seen } = createPresence(config, clockParts, { ...common, system });
+  const nodeId = presence.id;
   const { clocks, makeSource } = createSources(
     config,
     clockParts,
     { ...common, system, grants, elsewhere, nodeId, onWentBack },
-    { poll: () => poll, directory: () => directory },
+    { poll: () => poll, directory: () => directory, ...seen },
   );
   const directory = new Directory(
-    { ...common, grants, lookup, random, makeSource, texts },
+    { ...common, grants, lookup, random, makeSource, texts, presence },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
-  const poll = createPoll(config, { ...common, directory });
+  const saved = async (): Promise<void> => clocks.keeper?.saved();
+  const poll = createPoll(config, { ...common, directory, presence, nodes, saved });
   const node = new NodeService({
     nodeId,
     version: serverVersion(),
@@ -103,17 +110,54 @@ export function createServices(
     poll,
     directory,
     clocks,
+    presence,
+    nodes,
+    clock,
     counters,
   });
   const ids = createIds(config, directory, counters, randomToken);
   const { redis, placement } = elsewhere;
+  const effects = new TagEffects({ nodes, poll, clock, wallClock });
   const administration = createAdministration(
-    { ...common, placement, directory, texts, wallClock, announce },
+    { ...common, placement, directory, texts, wallClock, announce, effects },
     storeTimeoutMs,
   );
   const { tags } = administration;
   const api = createApi({ ids, ...administration, node, wallClock, authorise, emit });
-  return { api, clocks, counters, directory, ids, node, poll, redis, tags };
+  return { api, clocks, counters, directory, ids, node, nodes, poll, presence, redis, tags };
+}
+
+/** One that goes on with the leases of an earlier life goes on with its row too, so that others wait for one server only. */
+function createPresence(
+  config: Config,
+  { leaseFile }: ClockParts,
+  ports: {
+    readonly system: System;
+    readonly store: Store;
+    readonly emit: Emit;
+  },
+): {
+  readonly presence: Presence;
+  readonly nodes: NodeWatch;
+  readonly seen: Pick<ClockSurroundings, "peers" | "presence">;
+} {
+  const { clock, randomToken, wallClock } = ports.system;
+  const earlier = leaseFile?.found?.node;
+  const startedAtMs = wallClock();
+  const node = {
+    id: earlier?.id ?? randomToken(),
+    instance: config.instance ?? "",
+    version: serverVersion(),
+    zone: config.nodeZone,
+    startedAtMs,
+    maxOfflineMs: config.nodeMaxOffline.ms,
+  };
+  const firstCount = BigInt(Math.floor(startedAtMs));
+  const { partsOf } = ports.store;
+  const { emit, store } = ports;
+  const presence = new Presence({ node, firstCount, partsOf, clock, emit }, earlier);
+  const nodes = new NodeWatch({ store, presence, clock, emit });
+  return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };
 }
 
 /** How ids of every kind are made here, and what judges the clock that some of them are made by. */

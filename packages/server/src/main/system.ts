@@ -1,9 +1,10 @@
 import { randomFillSync } from "node:crypto";
-import type { Clock, Random, Timers } from "@idmint/core";
+import { uptime } from "node:os";
+import { type Clock, elapsedClock, type Random, type Timers } from "@idmint/core";
 
 /** What the services need of the machine; tests pass their own. */
 export interface System {
-  /** Monotonic. */
+  /** Monotonic, and counts time in which the machine was suspended. */
   readonly clock: Clock;
   readonly timers: Timers;
   /** Runs a function after the events of the present turn of the event loop were handled. */
@@ -34,7 +35,11 @@ function randomToken(): string {
 }
 
 export const realSystem: System = {
-  clock: { now: () => performance.now() },
+  clock: elapsedClock({
+    monotonicMs: () => performance.now(),
+    wallMs: Date.now,
+    uptimeMs: () => uptime() * 1_000,
+  }),
   timers: {
     after: (delayMs, run) => {
       const timer = setTimeout(run, delayMs);

@@ -43,6 +43,7 @@ import type { Emit } from "./events.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 import type { Grants } from "./grants.ts";
 import type { Lookups } from "./lookups.ts";
+import type { Presence } from "./presence.ts";
 import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
 import type { MakeSource } from "./sources.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
@@ -66,6 +67,7 @@ export interface DirectoryPorts {
   readonly lookup: Lookups;
   readonly makeSource: MakeSource;
   readonly texts: TextPorts;
+  readonly presence: Pick<Presence, "refusalOf" | "noteHoldFor">;
   readonly guard: VersionGuard;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -80,7 +82,8 @@ export interface DirectoryPorts {
  *
  * INVARIANTS
  * 1. A buffer or source issues only while its entry is in the map, the tag is ACTIVE in the newest record seen, and no fence stands
- *    for the tag or for the store.
+ *    for the tag or for the store. Whoever asks for an entry gets it only while this server may issue at all (presence.ts),
+ *    so every call looks at the clock once.
  * 2. Records of one tag are taken in the order of their revisions, and only from the present history.
  * 3. Epochs reach buffers by `apply` in a turn of its own. So a call that was just served from a buffer still reads the
  *    epoch it was served under when it goes on.
@@ -115,8 +118,14 @@ export class Directory {
     };
   }
 
-  /** The entry of a tag that is known here. */
+  /** The entry of a tag that is known here. Throws when this server may not issue ids of it, known or not. */
   get(name: string): Entry | undefined {
+    const refusal = this.#ports.presence.refusalOf(name);
+    if (refusal !== undefined) {
+      // Where the store went back too, waiting for it to be heard again would not help.
+      this.#assertIssuing();
+      throw refusal;
+    }
     const entry = this.#entries.get(name);
     if (entry !== undefined) entry.usedAt = this.#tick;
     return entry;
@@ -128,6 +137,8 @@ export class Directory {
     // What a lookup brings is from before a change that was seen meanwhile, so the tag is looked up again.
     for (let tries = 0; tries < MAX_LOOKUPS; tries++) {
       this.#assertIssuing();
+      const refusal = this.#ports.presence.refusalOf(name);
+      if (refusal !== undefined) throw refusal;
       await this.#ports.lookup.find(name, call);
       const entry = this.get(name);
       if (entry !== undefined) return entry;
@@ -281,6 +292,7 @@ export class Directory {
     const options = this.#bufferOptions(order, kind);
     const buffer = new SegmentBuffer<Receipt>(name, options, this.#bufferPorts);
     const rules = this.#rulesOf(tag, kind);
+    this.#ports.presence.noteHoldFor(name, kind.holdForMs);
     const text = this.#textOf(tag);
     return { name, revision, rules, buffer, usedAt: this.#tick, fencedAs: "", text };
   }
@@ -333,6 +345,7 @@ export class Directory {
     if (entry.buffer !== undefined) {
       if (kind.kind !== "segment") return false;
       entry.rules = this.#rulesOf(tag, kind);
+      this.#ports.presence.noteHoldFor(tag.name, kind.holdForMs);
       entry.buffer.update(this.#bufferOptions(order, kind));
       return true;
     }

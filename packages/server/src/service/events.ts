@@ -48,6 +48,20 @@ export type ServerEvent =
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
+  | {
+      readonly type: "cut-off";
+      /** Databases of the store that were not heard of; one without a name where the store is one. */
+      readonly databases: readonly string[];
+      readonly maxOfflineMs: number;
+    }
+  | { readonly type: "cut-off-over"; readonly afterMs: number }
+  | { readonly type: "node-forgotten"; readonly node: string }
+  | {
+      readonly type: "hold-for-too-long";
+      readonly tag: string;
+      readonly holdForMs: number;
+      readonly maxOfflineMs: number;
+    }
   | { readonly type: "incarnation-changed"; readonly incarnation: string }
   | { readonly type: "late-grant"; readonly tag: string; readonly count: number }
   | { readonly type: "give-back-failed"; readonly error: IdmintError }

@@ -7,6 +7,7 @@ import {
   KEPT_RESERVE_AHEAD_MS,
   type KeptContents,
   type KeptLease,
+  type KeptNode,
   keptLease,
   type LeaseFile,
   raised,
@@ -36,6 +37,8 @@ export interface LeaseKeeperPorts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly wallClock: () => number;
+  /** This server's row, and until when it may issue. */
+  readonly node: () => KeptNode;
   /** The store's history, as far as it is known. */
   readonly incarnation: () => string | undefined;
   readonly emit: Emit;
@@ -79,6 +82,8 @@ export class LeaseKeeper {
   #writing: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #isFailing = false;
+  /** Whether a record of a tag is newer than the file. */
+  #isBehind = false;
 
   constructor(ports: LeaseKeeperPorts) {
     this.#ports = ports;
@@ -110,6 +115,11 @@ export class LeaseKeeper {
     }
   }
 
+  /** Fulfils when the newest records of the tags are in the file. Rejects with STORE_UNAVAILABLE. */
+  async saved(): Promise<void> {
+    if (this.#isBehind) await this.#write();
+  }
+
   /** The registry of a tag's worker ids, as its holders shall see it. */
   registryOf(tag: Tag, registry: LeaseRegistry): KeptRegistry {
     return {
@@ -123,7 +133,9 @@ export class LeaseKeeper {
 
   #observe(tag: Tag): void {
     const known = this.#tags.get(tag.name);
-    if (known !== undefined && tag.revision >= known.revision) this.#tags.set(tag.name, tag);
+    if (known === undefined || tag.revision < known.revision) return;
+    if (tag.revision > known.revision) this.#isBehind = true;
+    this.#tags.set(tag.name, tag);
   }
 
   async #lease(
@@ -259,12 +271,15 @@ export class LeaseKeeper {
     this.#next = undefined;
     const { file, emit } = this.#ports;
     try {
-      await file.write(this.#contents());
+      const contents = this.#contents();
+      this.#isBehind = false;
+      await file.write(contents);
       this.#isFailing = false;
     } catch (cause) {
       const error = notWritten(cause);
       if (!this.#isFailing) emit({ type: "lease-file-failed", error });
       this.#isFailing = true;
+      this.#isBehind = true;
       throw error;
     }
   }
@@ -280,7 +295,8 @@ export class LeaseKeeper {
     const leases = this.#leases().filter((lease) => hasTimeLeft(lease, now));
     const named = new Set(leases.map(({ tag }) => tag));
     const tags = this.tags.filter(({ name }) => named.has(name));
-    return { reportedMs: this.#reportedMs, incarnation: this.#incarnation, leases, tags };
+    const node = this.#ports.node();
+    return { reportedMs: this.#reportedMs, incarnation: this.#incarnation, leases, tags, node };
   }
 }
 

@@ -1,5 +1,15 @@
+import {
+  assertNoViolations,
+  type Clock,
+  IdmintError,
+  invalidField,
+  type NodeRow,
+} from "@idmint/core";
 import type { Counters } from "./counters.ts";
 import type { Directory } from "./directory.ts";
+import { ALIVE_MS, type NodeWatch } from "./node-watch.ts";
+import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
+import type { Presence } from "./presence.ts";
 
 export type NodeStateName = "SERVING" | "DRAINING" | "DEGRADED";
 
@@ -33,10 +43,28 @@ export interface NodePorts {
     readonly keeper: { readonly hasTime: boolean } | undefined;
   };
   readonly directory: Directory;
+  readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
+  readonly nodes: Pick<NodeWatch, "nodes" | "forget">;
+  readonly clock: Clock;
   readonly counters: Counters;
 }
 
-/** Answers about this one server. */
+/** A server on the store. */
+export interface ListedNode {
+  readonly row: NodeRow;
+  /** By this server's wall clock: when the row was last seen to move. */
+  readonly seenAtMs: number;
+  readonly isAlive: boolean;
+}
+
+export interface NodePage {
+  readonly nodes: readonly ListedNode[];
+  readonly nextPageToken: string;
+}
+
+const NODE_LIST: readonly string[] = ["nodes"];
+
+/** Answers about this one server, and what it knows of the others. */
 export class NodeService {
   readonly #ports: NodePorts;
   #draining = false;
@@ -59,8 +87,8 @@ export class NodeService {
    * the clock is not refused, and the server is not draining.
    */
   get ready(): boolean {
-    const { poll, directory, clocks } = this.#ports;
-    if (this.#draining || clocks.watch.isOut) return false;
+    const { poll, directory, clocks, presence } = this.#ports;
+    if (this.#draining || clocks.watch.isOut || presence.isCutOff) return false;
     if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
   }
@@ -83,6 +111,45 @@ export class NodeService {
     };
   }
 
+  /** The servers on the store, by id; from this server's memory. */
+  list(query: { readonly pageSize: number; readonly pageToken: string }): NodePage {
+    const { pageSize, pageToken } = query;
+    const after = decodePageToken(pageToken, NODE_LIST);
+    assertNoViolations(
+      pageSizeViolation(pageSize),
+      after === undefined
+        ? { field: "page_token", description: "is not one of this list" }
+        : undefined,
+    );
+    const { nodes, clock, wallClock } = this.#ports;
+    const now = clock.now();
+    const limit = pageLimitOf(pageSize);
+    const left = nodes.nodes.filter(({ row }) => row.id > (after ?? ""));
+    const page = left.slice(0, limit);
+    const last = page.at(-1);
+    return {
+      nodes: page.map(({ row, seenAt, isOwn }) => ({
+        row,
+        seenAtMs: wallClock() + seenAt - now,
+        isAlive: isOwn || now - seenAt < ALIVE_MS,
+      })),
+      nextPageToken:
+        left.length > limit && last !== undefined ? encodePageToken(last.row.id, NODE_LIST) : "",
+    };
+  }
+
+  /** Removes the row of a server that is gone for good; nobody waits for it any more. */
+  async forget(id: string): Promise<void> {
+    if (id === "") throw invalidField("node_id", "is required; idmint node list shows them");
+    const { nodes, clock } = this.#ports;
+    const node = nodes.nodes.find(({ row }) => row.id === id);
+    if (node === undefined) {
+      throw invalidField("node_id", "must be one of the list; idmint node list shows them");
+    }
+    if (node.isOwn || clock.now() - node.seenAt < ALIVE_MS) throw stillRuns(id);
+    if ((await nodes.forget(id)) === 0) throw stillRuns(id);
+  }
+
   /** Random name of this process. */
   get id(): string {
     return this.#ports.nodeId;
@@ -95,7 +162,13 @@ export class NodeService {
 
   #state(): NodeStateName {
     if (this.#draining) return "DRAINING";
-    const { poll, clocks } = this.#ports;
+    const { poll, clocks, presence } = this.#ports;
+    if (presence.silentParts.length > 0) return "DEGRADED";
     return poll.reachable && poll.fenced === "" && !clocks.watch.isOut ? "SERVING" : "DEGRADED";
   }
+}
+
+function stillRuns(id: string): IdmintError {
+  const text = `server ${id} renewed its row a moment ago, so it runs; stop it first, then its row goes by itself`;
+  return new IdmintError("NODE_ALIVE", text, { metadata: { node_id: id } });
 }

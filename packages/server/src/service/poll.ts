@@ -1,5 +1,6 @@
 import {
   type AcceptStore,
+  type Acknowledged,
   type ChangeStore,
   type Clock,
   IdmintError,
@@ -13,6 +14,8 @@ import { within } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { Directory } from "./directory.ts";
 import type { Emit } from "./events.ts";
+import type { NodeWatch } from "./node-watch.ts";
+import type { Obeyed, Presence } from "./presence.ts";
 import {
   createPollState,
   fenceOf,
@@ -47,13 +50,31 @@ export interface PollPorts {
   readonly timers: Timers;
   readonly intervalMs: number;
   readonly timeoutMs: number;
+  readonly presence: Presence;
+  readonly nodes: Pick<NodeWatch, "saw" | "wantsNodes">;
+  /** Makes durable what a later life of this server would have to know of changes that were applied. */
+  readonly saved: () => Promise<void>;
   readonly counters: Counters;
   readonly emit: Emit;
 }
 
+/** An answer, and what it says of this server's row. */
+interface Asked {
+  readonly changes: StoreChanges;
+  readonly sentAt: number;
+  readonly acknowledged: readonly Acknowledged[];
+}
+
+/** Longest wait for a poll that shows a change that was just made. */
+const REFRESH_MS = 1_500;
+const NOTHING_OBEYED: Obeyed = { incarnation: "", revision: 0n };
+
 /**
  * Asks the store every second what changed, and whether it is still the store it was. One statement, one poll at a
- * time; a poll that is given up is never used.
+ * time; a poll that is given up is never used. Each carries a renewal of this server's row.
+ *
+ * INVARIANT: what a renewal says of obedience was applied to the directory before it is sent, and made durable where a
+ * later life of this server would go on from a record of its own.
  */
 export class Poll {
   readonly #ports: PollPorts;
@@ -71,6 +92,9 @@ export class Poll {
   #acceptedIn: string | undefined;
   #detected = false;
   #storeTime: Sighting | undefined;
+  #obeyed = NOTHING_OBEYED;
+  /** Those who wait for the end of a poll that has not begun yet. */
+  readonly #refreshing: (() => void)[] = [];
 
   constructor(ports: PollPorts) {
     this.#ports = ports;
@@ -83,10 +107,10 @@ export class Poll {
   async start(known?: KnownHistory): Promise<void> {
     const { clock, intervalMs, emit } = this.#ports;
     const startedAt = clock.now();
-    let changes: StoreChanges;
+    let asked: Asked;
     if (known !== undefined) resumeHistory(this.#state, known);
     try {
-      changes = await this.#ask();
+      asked = await this.#ask();
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       if (known === undefined || !error.retryable) throw error;
@@ -96,9 +120,21 @@ export class Poll {
       this.#later(Math.min(RETRY_MS, intervalMs));
       return;
     }
-    await this.#run(pollAnswered(this.#state, changes, clock.now()));
+    await this.#take(asked);
     this.#startedAt = startedAt;
-    this.#later(intervalMs);
+    // The row is there now; what was changed before it was is known by a poll that is sent after it.
+    await this.#once();
+  }
+
+  /** Fulfils when a poll that began after this call has ended, or soon anyway. */
+  async refresh(): Promise<void> {
+    if (this.#stopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#ports.timers.after(REFRESH_MS, resolve);
+    this.#refreshing.push(resolve);
+    this.hasten();
+    await promise;
+    cancel();
   }
 
   stop(): void {
@@ -150,6 +186,7 @@ export class Poll {
   async #once(): Promise<void> {
     const { clock, intervalMs, emit } = this.#ports;
     const startedAt = clock.now();
+    const refreshing = this.#refreshing.splice(0);
     let isAnswered = true;
     this.#startedAt = startedAt;
     this.#isPolling = true;
@@ -165,6 +202,7 @@ export class Poll {
       }
     }
     this.#isPolling = false;
+    for (const resolve of refreshing) resolve();
     const elapsed = clock.now() - startedAt;
     const everyMs = this.#isHastened ? HASTE_MS : intervalMs;
     this.#later((isAnswered ? everyMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
@@ -173,24 +211,44 @@ export class Poll {
   async #pages(): Promise<void> {
     for (let page = 0; page < MAX_PAGES && !this.#stopped; page++) {
       // A page depends on the one before.
-      const changes = await this.#ask();
+      const asked = await this.#ask();
       if (this.#stopped) return;
-      const effects = pollAnswered(this.#state, changes, this.#ports.clock.now());
-      await this.#run(effects);
-      if (!effects.some((effect) => effect.type === "poll-again")) return;
+      if (!(await this.#take(asked))) return;
     }
   }
 
-  async #ask(): Promise<StoreChanges> {
-    const { store, guard, clock, timers, timeoutMs, counters } = this.#ports;
+  /** Obeys an answer. True: there is more to ask for at once. */
+  async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
+    const { clock, presence, nodes, saved } = this.#ports;
+    const effects = pollAnswered(this.#state, changes, clock.now());
+    await this.#run(effects);
+    await saved();
+    const { present: incarnation = "", since } = this.#state;
+    this.#obeyed = { incarnation, revision: since };
+    if (effects.some((effect) => effect.type === "poll-again")) return true;
+    presence.obeyed(acknowledged);
+    // Somebody may wait to hear that this server has obeyed, which the next renewal says.
+    if (effects.some((effect) => effect.type === "changed")) this.#isHastened = true;
+    nodes.saw(changes.parts, sentAt);
+    return acknowledged.some(({ isContinuous }) => !isContinuous);
+  }
+
+  async #ask(): Promise<Asked> {
+    const { store, guard, clock, timers, timeoutMs, counters, presence, nodes } = this.#ports;
     if (this.#unsettled >= MAX_UNSETTLED) {
       throw new IdmintError("STORE_UNAVAILABLE", "earlier polls are not answered yet");
     }
     counters.polls++;
     const watched = [...guard.watch(MAX_WATCHED, this.#cursor)];
-    const query = { since: this.#state.since, watched, limit: MAX_CHANGED };
     this.#unsettled++;
     const sentAt = clock.now();
+    const query = {
+      since: this.#state.since,
+      watched,
+      limit: MAX_CHANGED,
+      renewal: presence.renewal(this.#obeyed),
+      nodes: nodes.wantsNodes,
+    };
     const changes = await within(
       async () => {
         try {
@@ -203,7 +261,7 @@ export class Poll {
       timers,
     );
     this.#storeTime = { timeMs: changes.nowMs, at: (sentAt + clock.now()) / 2 };
-    return changes;
+    return { changes, sentAt, acknowledged: presence.acknowledged(changes.parts, sentAt) };
   }
 
   async #run(effects: readonly PollEffect[]): Promise<void> {
@@ -250,7 +308,8 @@ export class Poll {
     this.#detected = false;
     if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
     this.#acceptedIn = present;
-    const { tags } = await accept.accept(epochGap);
+    const { maxOfflineMs = null } = this.#ports.presence;
+    const { tags } = await accept.accept(epochGap, maxOfflineMs);
     emit({ type: "store-accepted", gap: epochGap, tags });
     await this.#pages();
   }

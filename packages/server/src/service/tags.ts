@@ -7,13 +7,10 @@ import {
   invalidField,
   invalidFields,
   MAX_ID,
-  MAX_LEAD_MS,
   MAX_RAISE,
-  MAX_RESERVE_AHEAD_MS,
   type PeriodStore,
   type PeriodUnit,
   type Tag,
-  type TagKind,
   type TagSettings,
   type TagState,
   type TagStore,
@@ -27,6 +24,7 @@ import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./tag-settings.ts";
 import type { TextPorts } from "./tag-text.ts";
+import { NO_EFFECT, type TagEffect, type TagEffects } from "./tag-effects.ts";
 import { changeOf } from "./tag-update.ts";
 import { maskViolations } from "./update-mask.ts";
 
@@ -40,13 +38,11 @@ const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = [
 const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** How often an update without an etag is tried again when somebody else was faster. */
 const MAX_UPDATE_TRIES = 5;
-/** How long other servers on the store may take to notice a change. */
-const PROPAGATION_MS = 1_000;
 
-/** A tag after a change, and when the last segment that was allocated before it can be gone from callers' memory. */
+/** A tag after a change, and by when nobody issues any more what the change has ended. */
 export interface Changed {
   readonly tag: Tag;
-  readonly effectiveAtMs: number;
+  readonly effect: TagEffect;
 }
 
 /** A change of a tag by its name. */
@@ -78,6 +74,7 @@ export class TagService {
   readonly #texts: TextPorts;
   readonly #wallClock: () => number;
   readonly #announce: () => void;
+  readonly #effects: TagEffects;
 
   constructor(ports: {
     store: TagStore & PeriodStore;
@@ -88,6 +85,7 @@ export class TagService {
     wallClock: () => number;
     /** Tells other servers that a tag was changed; returns at once, and never fails. */
     announce: () => void;
+    effects: TagEffects;
   }) {
     this.#store = ports.store;
     this.#placement = ports.placement;
@@ -96,6 +94,7 @@ export class TagService {
     this.#texts = ports.texts;
     this.#wallClock = ports.wallClock;
     this.#announce = ports.announce;
+    this.#effects = ports.effects;
   }
 
   /** `extra`: what was found wrong with the request already; everything is answered at once. */
@@ -180,10 +179,12 @@ export class TagService {
         nowMs: this.#wallClock(),
         texts: this.#texts,
       });
+      const isEarlierOver = this.#effects.isEarlierOver(old);
       try {
         // The settings are written as a whole, so they must be made of the newest.
         return await this.#change(
-          () => this.#store.updateTag(draft.name, change, old.revision, options),
+          () =>
+            this.#store.updateTag(draft.name, { ...change, isEarlierOver }, old.revision, options),
           options,
         );
       } catch (thrown) {
@@ -233,7 +234,7 @@ export class TagService {
     const { history } = this.#directory;
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
     if (!validateOnly) await this.#obey(answer.tag, history);
-    return { ...this.#changed(answer.tag), raised: answer.raised };
+    return { ...(await this.#changed(answer.tag, validateOnly)), raised: answer.raised };
   }
 
   /** Moves a tag that counts in Redis to another shard of Redis. */
@@ -322,12 +323,20 @@ export class TagService {
       () => this.#store.setTagState(name, state, expected, { validateOnly }),
       request,
     );
-    return this.#changed(tag);
+    return this.#changed(tag, validateOnly || state === "ACTIVE");
   }
 
-  #changed(tag: Tag): Changed {
-    const effectiveAtMs = this.#wallClock() + PROPAGATION_MS + memoryMsOf(tag.kind);
-    return { tag, effectiveAtMs };
+  /** `endsNothing`: there is nothing to wait for. */
+  async #changed(tag: Tag, endsNothing = false): Promise<Changed> {
+    return { tag, effect: endsNothing ? NO_EFFECT : await this.#effects.of(tag) };
+  }
+
+  /** By when nobody issues what the last change of a tag has ended, also of one that was deleted. */
+  async effect(name: string): Promise<Changed> {
+    assertNoViolations(tagNameViolation("name", name));
+    const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
+    if (tag === undefined) throw tagNotFound(name);
+    return this.#changed(tag);
   }
 
   async #read(name: string): Promise<Tag> {
@@ -348,12 +357,6 @@ export class TagService {
     this.#announce();
     await this.#directory.apply([tag], history);
   }
-}
-
-/** How long callers may go on by themselves: with segments they hold, with time that is reserved for them. */
-function memoryMsOf(kind: TagKind): number {
-  if (kind.kind === "segment") return kind.maxAgeMs;
-  return kind.kind === "snowflake" ? MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS : 0;
 }
 
 function expectedRevision(tag: Tag, etag: string): bigint | undefined {

@@ -52,12 +52,19 @@ export async function migrateStore(
 /** An accept writes every tag, so it may take longer than what a server waits for. */
 const ACCEPT_TIMEOUT_MS = 60_000;
 
-/** Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling). */
-export async function acceptStore(config: StoreConfig, gap: bigint): Promise<{ tags: number }> {
+/**
+ * Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling).
+ * `maxOfflineMs`: how long servers whose rows may be lost go on without the store; null: for ever.
+ */
+export async function acceptStore(
+  config: StoreConfig,
+  gap: bigint,
+  maxOfflineMs?: number | null,
+): Promise<{ tags: number }> {
   assertGap(gap);
   const store = await openStore(patient(config));
   try {
-    return await store.accept(gap);
+    return await store.accept(gap, maxOfflineMs);
   } finally {
     await store.close();
   }

@@ -29,16 +29,11 @@ function logOne(logger: Logger, event: Loggable): void {
   switch (event.type) {
     case "load-started":
     case "loaded":
-      logger.debug(plain(event), event.type);
-      break;
     case "load-failed":
-      // Refusals of a tag are an answer to its callers; a store that fails is the operator's business.
-      if (event.error.retryable) logger.warn(plain(event), "a segment could not be loaded");
-      else logger.debug(plain(event), event.type);
-      break;
     case "wasted":
     case "late-grant":
-      logger.info(plain(event), "granted ids became a gap");
+    case "give-back-failed":
+      logIds(logger, event);
       break;
     case "serving":
     case "worker-serving":
@@ -56,8 +51,11 @@ function logOne(logger: Logger, event: Loggable): void {
     case "incarnation-changed":
       logStore(logger, event);
       break;
-    case "give-back-failed":
-      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+    case "cut-off":
+    case "cut-off-over":
+    case "node-forgotten":
+    case "hold-for-too-long":
+      logPresence(logger, event);
       break;
     case "ticket-database-lost":
     case "ticket-database-back":
@@ -93,6 +91,40 @@ function logOne(logger: Logger, event: Loggable): void {
       break;
     case "internal-error":
       logger.error(plain(event), "an unforeseen fault");
+      break;
+  }
+}
+
+type IdEvent = Extract<
+  Loggable,
+  {
+    readonly type:
+      | "load-started"
+      | "loaded"
+      | "load-failed"
+      | "wasted"
+      | "late-grant"
+      | "give-back-failed";
+  }
+>;
+
+function logIds(logger: Logger, event: IdEvent): void {
+  switch (event.type) {
+    case "load-started":
+    case "loaded":
+      logger.debug(plain(event), event.type);
+      break;
+    case "load-failed":
+      // Refusals of a tag are an answer to its callers; a store that fails is the operator's business.
+      if (event.error.retryable) logger.warn(plain(event), "a segment could not be loaded");
+      else logger.debug(plain(event), event.type);
+      break;
+    case "wasted":
+    case "late-grant":
+      logger.info(plain(event), "granted ids became a gap");
+      break;
+    case "give-back-failed":
+      logger.warn(plain(event), "unused ids could not be given back and are a gap");
       break;
   }
 }
@@ -230,6 +262,31 @@ function logSnowflake(logger: Logger, event: SnowflakeEvent): void {
       break;
     case "clock-ahead":
       logger.error(plain(event), "the clock is far ahead of the one of the registry");
+      break;
+  }
+}
+
+type PresenceEvent = Extract<
+  Loggable,
+  { readonly type: "cut-off" | "cut-off-over" | "node-forgotten" | "hold-for-too-long" }
+>;
+
+function logPresence(logger: Logger, event: PresenceEvent): void {
+  switch (event.type) {
+    case "cut-off":
+      logger.fatal(plain(event), "cut off from the store for node.max_offline; issuing nothing");
+      break;
+    case "cut-off-over":
+      logger.info(plain(event), "the store was heard again; issuing again");
+      break;
+    case "node-forgotten":
+      logger.info(plain(event), "removed the row of a server that has stopped issuing");
+      break;
+    case "hold-for-too-long":
+      logger.warn(
+        plain(event),
+        "hold_for is longer than node.max_offline, so not all of a segment can be used in an outage",
+      );
       break;
   }
 }

@@ -30,6 +30,9 @@ function snowflake(): never {
   throw new Error("there is no snowflake tag");
 }
 
+/** A server that was never cut off. */
+const PRESENT = { refusalOf: () => undefined, noteHoldFor: () => undefined };
+
 /** A directory on a store in memory, whose answers to lookups the test may hold back. */
 export function setUp() {
   const time = new FakeTime();
@@ -58,7 +61,7 @@ export function setUp() {
   );
   const texts = { keys: new Map(), offsetAt: () => undefined };
   const directory = new Directory(
-    { ...shared, grants, lookup, random: () => 0.5, makeSource, texts },
+    { ...shared, grants, lookup, random: () => 0.5, makeSource, texts, presence: PRESENT },
     { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
   );
   const tokens = new ReleaseTokens(10, realSystem.randomToken);

@@ -207,6 +207,7 @@ export class KeptHost {
       timers,
       wallClock,
       incarnation: () => "one",
+      node: () => ({ id: "n", parts: [] }),
       emit: (event) => this.events.push(event),
     });
     this.#source = new SnowflakeSource(

@@ -189,6 +189,7 @@ test("a holder is answered of its own lease only, though a backup leased its wor
     timers: { after: (ms, run) => world.after(ms, run) },
     wallClock: () => world.time,
     incarnation: () => "one",
+    node: () => ({ id: "n", parts: [] }),
     emit: () => undefined,
   });
   const registry = keeper.registryOf(world.tag, world.registry);

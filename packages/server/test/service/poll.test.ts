@@ -1,9 +1,17 @@
-import { type StoreChanges, VersionGuard } from "@idmint/core";
+import {
+  type ChangeStore,
+  type NodeRenewal,
+  type StoreChanges,
+  type StorePart,
+  type Tag,
+  VersionGuard,
+} from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
 import type { Directory } from "../../src/service/directory.ts";
 import { Poll } from "../../src/service/poll.ts";
+import { Presence } from "../../src/service/presence.ts";
 
 const CHANGES: StoreChanges = {
   incarnation: "one",
@@ -16,30 +24,68 @@ const CHANGES: StoreChanges = {
   parts: [],
 };
 
+const RENEWED: StorePart = {
+  name: "",
+  incarnation: "one",
+  revision: 1n,
+  isRenewed: true,
+  nodes: [],
+};
+
 /** A poll every 800 ms of a store that answers when it is told to. */
 async function started() {
   const time = new FakeTime();
-  const asked: { readonly at: number; answer(): Promise<void>; fail(): Promise<void> }[] = [];
-  const changes = () => {
+  const asked: {
+    readonly at: number;
+    readonly renewal: NodeRenewal | undefined;
+    answer(more?: Partial<StoreChanges>): Promise<void>;
+    fail(): Promise<void>;
+  }[] = [];
+  const changes = ({ renewal }: Parameters<ChangeStore["changes"]>[0]) => {
     const { promise, resolve, reject } = Promise.withResolvers<StoreChanges>();
-    const answer = async () => {
-      resolve(CHANGES);
+    const answer = async (more: Partial<StoreChanges> = {}) => {
+      const revision = more.revision ?? 1n;
+      resolve({ ...CHANGES, parts: [{ ...RENEWED, revision }], ...more });
       await settle();
     };
     const fail = async () => {
       reject(new Error("down"));
       await settle();
     };
-    asked.push({ at: time.now(), answer, fail });
+    asked.push({ at: time.now(), renewal, answer, fail });
     return promise;
   };
+  const node = { id: "own", instance: "own", version: "", zone: "", startedAtMs: 0 };
+  const presence = new Presence({
+    node: { ...node, maxOfflineMs: 3_000 },
+    firstCount: 0n,
+    partsOf: undefined,
+    clock: time,
+    emit: () => undefined,
+  });
+  const saw: number[] = [];
+  const applied: { readonly names: string; done(): Promise<void> }[] = [];
+  const apply = async (tags: readonly Tag[]) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const done = async () => {
+      resolve();
+      await settle();
+    };
+    applied.push({ names: tags.map(({ name }) => name).join(), done });
+    await promise;
+  };
+  const saving = { error: undefined as Error | undefined };
   const poll = new Poll({
     store: { changes },
     accept: undefined,
     epochGap: undefined,
-    // Nothing changes, so that nothing is asked of it.
-    directory: { retryAll: () => undefined } as Directory,
+    directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
     guard: new VersionGuard(),
+    presence,
+    nodes: { wantsNodes: true, saw: (_parts, sentAt) => saw.push(sentAt) },
+    saved: async () => {
+      if (saving.error !== undefined) throw saving.error;
+    },
     clock: time,
     timers: time,
     intervalMs: 800,
@@ -49,13 +95,118 @@ async function started() {
   });
   const start = poll.start();
   await asked[0]!.answer();
+  await asked[1]!.answer();
   await start;
-  return { time, asked, poll, at: () => asked.map((each) => each.at) };
+  // From here on: what is asked after the start.
+  asked.splice(0, 1);
+  const mayIssue = () => presence.refusalOf("t") === undefined;
+  const at = () => asked.map((each) => each.at);
+  return { time, asked, poll, at, mayIssue, saw, applied, saving, presence };
+}
+
+/** Lets time pass with all that happens in it. */
+async function pass(time: FakeTime, ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 50) {
+    time.advance(Math.min(50, left));
+    await settle();
+  }
 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+  for (let turn = 0; turn < 40; turn++) await Promise.resolve();
 }
+
+function tagAt(revision: bigint): Tag {
+  return { name: `t${revision}`, revision } as Tag;
+}
+
+test("a server issues until max_offline after the sending of its last renewal that was acknowledged", async () => {
+  const { time, asked, mayIssue } = await started();
+  time.advance(800);
+  time.advance(500);
+  // Sent at 800, answered at 1,300.
+  await asked[1]!.answer();
+  time.advance(300);
+  await asked[2]!.fail();
+  time.advance(3_799 - time.now());
+  expect(mayIssue()).toBe(true);
+  time.advance(1);
+  expect(mayIssue()).toBe(false);
+});
+
+test("a server that was cut off opens only after a poll that was sent after its row moved again", async () => {
+  const { time, asked, mayIssue } = await started();
+  await pass(time, 3_300);
+  expect(mayIssue()).toBe(false);
+  const returned = asked.at(-1)!;
+  await returned.answer();
+  expect(mayIssue()).toBe(false);
+  const second = asked.at(-1)!;
+  expect(second).not.toBe(returned);
+  await second.answer();
+  expect(mayIssue()).toBe(true);
+});
+
+test("an answer that comes later than max_offline opens nothing", async () => {
+  const { time, asked, mayIssue, presence } = await started();
+  expect(presence.isCutOff).toBe(false);
+  time.advance(800);
+  time.advance(2_300);
+  await asked[1]!.answer();
+  expect(mayIssue()).toBe(false);
+});
+
+test("what a renewal says was obeyed was applied before it was sent", async () => {
+  const { time, asked, applied } = await started();
+  time.advance(800);
+  expect(asked[1]!.renewal).toMatchObject({ incarnation: "one", obeyed: 1n });
+  await asked[1]!.answer({ revision: 7n, changed: [tagAt(7n)] });
+  expect(applied.map(({ names }) => names)).toEqual(["t7"]);
+  time.advance(2_000);
+  // The directory has not taken it yet, so nothing else is asked.
+  expect(asked).toHaveLength(2);
+  await applied[0]!.done();
+  time.advance(800);
+  expect(asked[2]!.renewal).toMatchObject({ obeyed: 7n });
+});
+
+test("of a page only what it had is obeyed, and a poll that is not whole keeps nobody issuing", async () => {
+  const { time, asked, applied, mayIssue, saw } = await started();
+  time.advance(800);
+  await asked[1]!.answer({ revision: 9n, changed: [tagAt(4n)], more: true });
+  await applied[0]!.done();
+  expect(asked[2]!.renewal).toMatchObject({ obeyed: 4n });
+  expect(saw).toEqual([0, 0]);
+  time.advance(2_200);
+  expect(mayIssue()).toBe(false);
+});
+
+test("what a later life would have to know is saved before it is said to be obeyed", async () => {
+  const { time, asked, applied, saving } = await started();
+  saving.error = new Error("the disk is full");
+  time.advance(800);
+  await asked[1]!.answer({ revision: 7n, changed: [tagAt(7n)] });
+  await applied[0]!.done();
+  time.advance(800);
+  expect(asked[2]!.renewal).toMatchObject({ obeyed: 1n });
+});
+
+test("whoever waits for a fresh poll waits for one that began after that", async () => {
+  const { time, asked, poll } = await started();
+  time.advance(800);
+  const done: string[] = [];
+  void poll.refresh().then(() => done.push("refreshed"));
+  await asked[1]!.answer();
+  expect(done).toEqual([]);
+  time.advance(50);
+  await asked[2]!.answer();
+  expect(done).toEqual(["refreshed"]);
+  // Nobody waits for long for a store that does not answer.
+  void poll.refresh().then(() => done.push("given up"));
+  time.advance(1_500);
+  await settle();
+  expect(done).toEqual(["refreshed", "given up"]);
+});
 
 test("what another server tells of is asked for at once, but not sooner than 50 ms after the last time", async () => {
   const { time, asked, poll, at } = await started();

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { KeptContents, KeptLease, Tag } from "@idmint/core";
+import type { KeptContents, KeptLease, KeptNode, Tag } from "@idmint/core";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 
 /** Which run of which machine wrote a file, under which lock, and as which file: by these a copy of it is known. */
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * ahead of the one that the leases have their times of.
  */
 export function textOf(contents: KeptContents, origin: Origin, offsetMs: number): string {
-  const { reportedMs, incarnation, leases, tags } = contents;
+  const { reportedMs, incarnation, leases, tags, node } = contents;
   const body = JSON.stringify({
     format: FORMAT,
     origin,
@@ -30,6 +30,11 @@ export function textOf(contents: KeptContents, origin: Origin, offsetMs: number)
       epoch: String(lease.epoch),
       at: lease.at + offsetMs,
     })),
+    node:
+      node === undefined
+        ? null
+        : // Infinity is not JSON.
+          { id: node.id, parts: node.parts.map(([part, at]) => [part, String(at + offsetMs)]) },
     tags: tags.map((tag) =>
       valuesOfTag(tag).map((value) => (typeof value === "bigint" ? String(value) : value)),
     ),
@@ -60,6 +65,7 @@ export function contentsFrom(
         incarnation: fields["incarnation"] as string | undefined,
         leases: (fields["leases"] as Fields[]).map((lease) => leaseFrom(lease, offsetMs)),
         tags: (fields["tags"] as (string | null)[][]).map(tagFrom),
+        node: nodeFrom(fields["node"] as NodeFields | null, offsetMs),
       },
     };
   } catch {
@@ -79,6 +85,17 @@ function leaseFrom(fields: Fields, offsetMs: number): KeptLease {
   };
   const [token, epoch] = [BigInt(lease.token), BigInt(lease.epoch)];
   return { ...lease, token, epoch, at: lease.at - offsetMs };
+}
+
+interface NodeFields {
+  readonly id: string;
+  readonly parts: readonly (readonly [string, string])[];
+}
+
+function nodeFrom(fields: NodeFields | null, offsetMs: number): KeptNode | undefined {
+  if (fields === null) return undefined;
+  const parts = fields.parts.map(([part, at]) => [part, Number(at) - offsetMs] as const);
+  return { id: fields.id, parts };
 }
 
 function tagFrom(values: readonly (string | null)[]): Tag {

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
+import { uptime } from "node:os";
 import path from "node:path";
 import {
   type Clock,
@@ -8,7 +9,6 @@ import {
   type KeptContents,
   type LeaseFile,
 } from "@idmint/core";
-import { monotonicMs } from "../sqlite/database.ts";
 import { networkFileSystem } from "../sqlite/files.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
 import { type Lock, takeLock } from "./lock.ts";
@@ -47,8 +47,9 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
   const origin = { boot, lock: lock.identity };
   let isOpen = true;
   let writing = Promise.resolve();
-  // Both clocks go on together, and one of them counts from the same origin in all processes of one boot.
-  const offsetMs = monotonicMs() - clock.now();
+  // Both clocks go on together, also while the machine is suspended, and one of them counts from the same origin in all
+  // processes of one boot.
+  const offsetMs = uptime() * 1_000 - clock.now();
   const { file: found, ...read } = await readContents(name, origin, offsetMs);
   const held: Held = { file: found };
   return {

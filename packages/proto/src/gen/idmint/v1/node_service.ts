@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Duration } from "../../google/protobuf/duration.ts";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
 
 export const protobufPackage = "idmint.v1";
@@ -256,6 +257,58 @@ export interface GetNodeTimeResponse {
     | undefined;
   /** Random name of this server process, new at every start. A server that asks its peers recognizes its own answer by it. */
   nodeId: string;
+}
+
+/** Request of ListNodes. */
+export interface ListNodesRequest {
+  /** Most servers to answer. Default (0): 50. More than 1,000 means 1,000. */
+  pageSize: number;
+  /** The next_page_token of the page before. Default: empty, the first page. */
+  pageToken: string;
+}
+
+/** Answer of ListNodes. */
+export interface ListNodesResponse {
+  /** Servers by their node_id. */
+  nodes: Node[];
+  /** Token of the next page. Empty on the last page. */
+  nextPageToken: string;
+}
+
+/** A server on the store, as its row there says. */
+export interface Node {
+  /** Random name of the server process. */
+  nodeId: string;
+  /** Name of the server, the same after a restart. */
+  instance: string;
+  /** host:port under which others reach it. Empty when it has told none. */
+  address: string;
+  /** Version of the idmint server. */
+  version: string;
+  /** Where it stands, as its operator named it. */
+  zone: string;
+  /** When the process started, by its own clock. */
+  startTime?:
+    | Date
+    | undefined;
+  /** When it was last heard of, by the clock of the server that answers. */
+  heardTime?:
+    | Date
+    | undefined;
+  /** Whether it was heard of in the last 10 s. */
+  alive: boolean;
+  /** How long it issues after it was cut off from the store. Absent: for ever. */
+  maxOffline?: Duration | undefined;
+}
+
+/** Request of ForgetNode. */
+export interface ForgetNodeRequest {
+  /** Name of the server process, as ListNodes answers it. */
+  nodeId: string;
+}
+
+/** Answer of ForgetNode. */
+export interface ForgetNodeResponse {
 }
 
 function createBaseGetNodeStatusRequest(): GetNodeStatusRequest {
@@ -810,7 +863,539 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
   },
 };
 
-/** Answers about this one server, never about the fleet. */
+function createBaseListNodesRequest(): ListNodesRequest {
+  return { pageSize: 0, pageToken: "" };
+}
+
+export const ListNodesRequest: MessageFns<ListNodesRequest> = {
+  encode(message: ListNodesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pageSize !== 0) {
+      writer.uint32(8).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(18).string(message.pageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListNodesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListNodesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListNodesRequest {
+    return {
+      pageSize: isSet(object.pageSize)
+        ? globalThis.Number(object.pageSize)
+        : isSet(object.page_size)
+        ? globalThis.Number(object.page_size)
+        : 0,
+      pageToken: isSet(object.pageToken)
+        ? globalThis.String(object.pageToken)
+        : isSet(object.page_token)
+        ? globalThis.String(object.page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListNodesRequest): unknown {
+    const obj: any = {};
+    if (message.pageSize !== 0) {
+      obj.pageSize = Math.round(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      obj.pageToken = message.pageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListNodesRequest>): ListNodesRequest {
+    return ListNodesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListNodesRequest>): ListNodesRequest {
+    const message = createBaseListNodesRequest();
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseListNodesResponse(): ListNodesResponse {
+  return { nodes: [], nextPageToken: "" };
+}
+
+export const ListNodesResponse: MessageFns<ListNodesResponse> = {
+  encode(message: ListNodesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.nodes) {
+      Node.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListNodesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListNodesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListNodesResponse {
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => Node.fromJSON(e)) : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListNodesResponse): unknown {
+    const obj: any = {};
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => Node.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListNodesResponse>): ListNodesResponse {
+    return ListNodesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListNodesResponse>): ListNodesResponse {
+    const message = createBaseListNodesResponse();
+    message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseNode(): Node {
+  return {
+    nodeId: "",
+    instance: "",
+    address: "",
+    version: "",
+    zone: "",
+    startTime: undefined,
+    heardTime: undefined,
+    alive: false,
+    maxOffline: undefined,
+  };
+}
+
+export const Node: MessageFns<Node> = {
+  encode(message: Node, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.nodeId !== "") {
+      writer.uint32(10).string(message.nodeId);
+    }
+    if (message.instance !== "") {
+      writer.uint32(18).string(message.instance);
+    }
+    if (message.address !== "") {
+      writer.uint32(26).string(message.address);
+    }
+    if (message.version !== "") {
+      writer.uint32(34).string(message.version);
+    }
+    if (message.zone !== "") {
+      writer.uint32(42).string(message.zone);
+    }
+    if (message.startTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.startTime), writer.uint32(50).fork()).join();
+    }
+    if (message.heardTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.heardTime), writer.uint32(58).fork()).join();
+    }
+    if (message.alive !== false) {
+      writer.uint32(64).bool(message.alive);
+    }
+    if (message.maxOffline !== undefined) {
+      Duration.encode(message.maxOffline, writer.uint32(74).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Node {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.version = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.zone = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.startTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.heardTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.alive = reader.bool();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.maxOffline = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Node {
+    return {
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
+      address: isSet(object.address) ? globalThis.String(object.address) : "",
+      version: isSet(object.version) ? globalThis.String(object.version) : "",
+      zone: isSet(object.zone) ? globalThis.String(object.zone) : "",
+      startTime: isSet(object.startTime)
+        ? fromJsonTimestamp(object.startTime)
+        : isSet(object.start_time)
+        ? fromJsonTimestamp(object.start_time)
+        : undefined,
+      heardTime: isSet(object.heardTime)
+        ? fromJsonTimestamp(object.heardTime)
+        : isSet(object.heard_time)
+        ? fromJsonTimestamp(object.heard_time)
+        : undefined,
+      alive: isSet(object.alive) ? globalThis.Boolean(object.alive) : false,
+      maxOffline: isSet(object.maxOffline)
+        ? Duration.fromJSON(object.maxOffline)
+        : isSet(object.max_offline)
+        ? Duration.fromJSON(object.max_offline)
+        : undefined,
+    };
+  },
+
+  toJSON(message: Node): unknown {
+    const obj: any = {};
+    if (message.nodeId !== "") {
+      obj.nodeId = message.nodeId;
+    }
+    if (message.instance !== "") {
+      obj.instance = message.instance;
+    }
+    if (message.address !== "") {
+      obj.address = message.address;
+    }
+    if (message.version !== "") {
+      obj.version = message.version;
+    }
+    if (message.zone !== "") {
+      obj.zone = message.zone;
+    }
+    if (message.startTime !== undefined) {
+      obj.startTime = message.startTime.toISOString();
+    }
+    if (message.heardTime !== undefined) {
+      obj.heardTime = message.heardTime.toISOString();
+    }
+    if (message.alive !== false) {
+      obj.alive = message.alive;
+    }
+    if (message.maxOffline !== undefined) {
+      obj.maxOffline = Duration.toJSON(message.maxOffline);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Node>): Node {
+    return Node.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Node>): Node {
+    const message = createBaseNode();
+    message.nodeId = object.nodeId ?? "";
+    message.instance = object.instance ?? "";
+    message.address = object.address ?? "";
+    message.version = object.version ?? "";
+    message.zone = object.zone ?? "";
+    message.startTime = object.startTime ?? undefined;
+    message.heardTime = object.heardTime ?? undefined;
+    message.alive = object.alive ?? false;
+    message.maxOffline = (object.maxOffline !== undefined && object.maxOffline !== null)
+      ? Duration.fromPartial(object.maxOffline)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseForgetNodeRequest(): ForgetNodeRequest {
+  return { nodeId: "" };
+}
+
+export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
+  encode(message: ForgetNodeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.nodeId !== "") {
+      writer.uint32(10).string(message.nodeId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ForgetNodeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseForgetNodeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ForgetNodeRequest {
+    return {
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+    };
+  },
+
+  toJSON(message: ForgetNodeRequest): unknown {
+    const obj: any = {};
+    if (message.nodeId !== "") {
+      obj.nodeId = message.nodeId;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ForgetNodeRequest>): ForgetNodeRequest {
+    return ForgetNodeRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ForgetNodeRequest>): ForgetNodeRequest {
+    const message = createBaseForgetNodeRequest();
+    message.nodeId = object.nodeId ?? "";
+    return message;
+  },
+};
+
+function createBaseForgetNodeResponse(): ForgetNodeResponse {
+  return {};
+}
+
+export const ForgetNodeResponse: MessageFns<ForgetNodeResponse> = {
+  encode(_: ForgetNodeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ForgetNodeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseForgetNodeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ForgetNodeResponse {
+    return {};
+  },
+
+  toJSON(_: ForgetNodeResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create(base?: DeepPartial<ForgetNodeResponse>): ForgetNodeResponse {
+    return ForgetNodeResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<ForgetNodeResponse>): ForgetNodeResponse {
+    const message = createBaseForgetNodeResponse();
+    return message;
+  },
+};
+
+/** Answers about this one server, and about the servers on the same store as far as this one knows them. */
 export type NodeServiceService = typeof NodeServiceService;
 export const NodeServiceService = {
   /** Says what this server is, whether it takes calls and how its store is. */
@@ -834,6 +1419,33 @@ export const NodeServiceService = {
     responseSerialize: (value: GetNodeTimeResponse): Buffer => Buffer.from(GetNodeTimeResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetNodeTimeResponse => GetNodeTimeResponse.decode(value),
   },
+  /**
+   * Lists the servers on the store, with those that have not been heard of for a while. Answered from this server's memory,
+   * which is about a second old.
+   */
+  listNodes: {
+    path: "/idmint.v1.NodeService/ListNodes" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListNodesRequest): Buffer => Buffer.from(ListNodesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListNodesRequest => ListNodesRequest.decode(value),
+    responseSerialize: (value: ListNodesResponse): Buffer => Buffer.from(ListNodesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListNodesResponse => ListNodesResponse.decode(value),
+  },
+  /**
+   * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
+   * one that was heard of a moment ago. Only for a server that will never issue again: changes are taken to be in effect
+   * without it.
+   */
+  forgetNode: {
+    path: "/idmint.v1.NodeService/ForgetNode" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ForgetNodeRequest): Buffer => Buffer.from(ForgetNodeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ForgetNodeRequest => ForgetNodeRequest.decode(value),
+    responseSerialize: (value: ForgetNodeResponse): Buffer => Buffer.from(ForgetNodeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ForgetNodeResponse => ForgetNodeResponse.decode(value),
+  },
 } as const;
 
 export interface NodeServiceServer extends UntypedServiceImplementation {
@@ -841,6 +1453,17 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
   getNodeStatus: handleUnaryCall<GetNodeStatusRequest, GetNodeStatusResponse>;
   /** Answers this server's own clock. Peers compare theirs with it. */
   getNodeTime: handleUnaryCall<GetNodeTimeRequest, GetNodeTimeResponse>;
+  /**
+   * Lists the servers on the store, with those that have not been heard of for a while. Answered from this server's memory,
+   * which is about a second old.
+   */
+  listNodes: handleUnaryCall<ListNodesRequest, ListNodesResponse>;
+  /**
+   * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
+   * one that was heard of a moment ago. Only for a server that will never issue again: changes are taken to be in effect
+   * without it.
+   */
+  forgetNode: handleUnaryCall<ForgetNodeRequest, ForgetNodeResponse>;
 }
 
 export interface NodeServiceClient extends Client {
@@ -875,6 +1498,45 @@ export interface NodeServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetNodeTimeResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Lists the servers on the store, with those that have not been heard of for a while. Answered from this server's memory,
+   * which is about a second old.
+   */
+  listNodes(
+    request: ListNodesRequest,
+    callback: (error: ServiceError | null, response: ListNodesResponse) => void,
+  ): ClientUnaryCall;
+  listNodes(
+    request: ListNodesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListNodesResponse) => void,
+  ): ClientUnaryCall;
+  listNodes(
+    request: ListNodesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListNodesResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
+   * one that was heard of a moment ago. Only for a server that will never issue again: changes are taken to be in effect
+   * without it.
+   */
+  forgetNode(
+    request: ForgetNodeRequest,
+    callback: (error: ServiceError | null, response: ForgetNodeResponse) => void,
+  ): ClientUnaryCall;
+  forgetNode(
+    request: ForgetNodeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ForgetNodeResponse) => void,
+  ): ClientUnaryCall;
+  forgetNode(
+    request: ForgetNodeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ForgetNodeResponse) => void,
   ): ClientUnaryCall;
 }
 

@@ -121,8 +121,17 @@ export interface DeleteTagResponse {
   tag?:
     | Tag
     | undefined;
-  /** When the last segment that was allocated before can be gone from callers' memory. */
-  effectiveTime?: Date | undefined;
+  /**
+   * By when nobody issues ids any more by what the tag was before, callers with ids in memory included. Ask GetTagEffect for
+   * an earlier time as more servers confirm. Absent when it is not known, and with validate_only.
+   */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the change yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
 }
 
 /** Request of AdvanceTag. */
@@ -147,8 +156,17 @@ export interface AdvanceTagResponse {
     | undefined;
   /** Whether the floor was raised. False when it was there already. */
   raised: boolean;
-  /** When the last segment that was allocated below the new floor can be gone from callers' memory. */
-  effectiveTime?: Date | undefined;
+  /**
+   * By when nobody issues ids below the new floor any more, callers with ids in memory included. Ask GetTagEffect for an
+   * earlier time as more servers confirm. Absent when it is not known, and with validate_only.
+   */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the change yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
 }
 
 /** Request of PauseTag. */
@@ -167,8 +185,17 @@ export interface PauseTagResponse {
   tag?:
     | Tag
     | undefined;
-  /** When the last segment that was allocated before can be gone from callers' memory. */
-  effectiveTime?: Date | undefined;
+  /**
+   * By when nobody issues ids any more by what the tag was before, callers with ids in memory included. Ask GetTagEffect for
+   * an earlier time as more servers confirm. Absent when it is not known, and with validate_only.
+   */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the change yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
 }
 
 /** Request of ResumeTag. */
@@ -236,6 +263,52 @@ export interface EndedPeriod {
   lastId: bigint;
   /** When the sequence began its next period, by the store's clock. */
   endTime?: Date | undefined;
+}
+
+/** Request of GetTagEffect. */
+export interface GetTagEffectRequest {
+  /** Name of the tag. */
+  name: string;
+}
+
+/** Answer of GetTagEffect. */
+export interface GetTagEffectResponse {
+  /** The tag as it is now, deleted or not. */
+  tag?:
+    | Tag
+    | undefined;
+  /**
+   * By when nobody issues ids any more by what the tag was before its last change, callers with ids in memory included. It
+   * gets earlier as servers confirm. Absent when it is not known: a server that was not heard of never stops by itself
+   * (node.max_offline: none), or the store does not answer.
+   */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the change yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
+  /** Whether effective_time has come, by the clock of the server that answers. */
+  inEffect: boolean;
+}
+
+/** A server that has not confirmed a change. Times are by the clock of the server that answers. */
+export interface LaggingNode {
+  /** Random name of the server process. */
+  nodeId: string;
+  /** Name of the server, the same after a restart. */
+  instance: string;
+  /** host:port under which others reach it. Empty when it has told none. */
+  address: string;
+  /** Of a store in several databases: the one that has to hear of it. */
+  database: string;
+  /** When it was last heard of. */
+  heardTime?:
+    | Date
+    | undefined;
+  /** When it has stopped issuing unless it confirms before. Absent: it never stops by itself. */
+  stopTime?: Date | undefined;
 }
 
 function createBaseCreateTagRequest(): CreateTagRequest {
@@ -1028,7 +1101,7 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
 };
 
 function createBaseDeleteTagResponse(): DeleteTagResponse {
-  return { tag: undefined, effectiveTime: undefined };
+  return { tag: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0 };
 }
 
 export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
@@ -1038,6 +1111,12 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
     }
     if (message.effectiveTime !== undefined) {
       Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(18).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(32).int32(message.laggingNodeCount);
     }
     return writer;
   },
@@ -1071,6 +1150,22 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
             message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1091,6 +1186,16 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
         : isSet(object.effective_time)
         ? fromJsonTimestamp(object.effective_time)
         : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
     };
   },
 
@@ -1102,6 +1207,12 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
     if (message.effectiveTime !== undefined) {
       obj.effectiveTime = message.effectiveTime.toISOString();
     }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== 0) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
     return obj;
   },
 
@@ -1112,6 +1223,8 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
     const message = createBaseDeleteTagResponse();
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
     message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
     return message;
   },
 };
@@ -1261,7 +1374,7 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
 };
 
 function createBaseAdvanceTagResponse(): AdvanceTagResponse {
-  return { tag: undefined, raised: false, effectiveTime: undefined };
+  return { tag: undefined, raised: false, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0 };
 }
 
 export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
@@ -1274,6 +1387,12 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     }
     if (message.effectiveTime !== undefined) {
       Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(26).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(34).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(40).int32(message.laggingNodeCount);
     }
     return writer;
   },
@@ -1315,6 +1434,22 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
             message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1336,6 +1471,16 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
         : isSet(object.effective_time)
         ? fromJsonTimestamp(object.effective_time)
         : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
     };
   },
 
@@ -1350,6 +1495,12 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     if (message.effectiveTime !== undefined) {
       obj.effectiveTime = message.effectiveTime.toISOString();
     }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== 0) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
     return obj;
   },
 
@@ -1361,6 +1512,8 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
     message.raised = object.raised ?? false;
     message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
     return message;
   },
 };
@@ -1471,7 +1624,7 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
 };
 
 function createBasePauseTagResponse(): PauseTagResponse {
-  return { tag: undefined, effectiveTime: undefined };
+  return { tag: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0 };
 }
 
 export const PauseTagResponse: MessageFns<PauseTagResponse> = {
@@ -1481,6 +1634,12 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
     }
     if (message.effectiveTime !== undefined) {
       Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(18).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(32).int32(message.laggingNodeCount);
     }
     return writer;
   },
@@ -1514,6 +1673,22 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
             message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1534,6 +1709,16 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
         : isSet(object.effective_time)
         ? fromJsonTimestamp(object.effective_time)
         : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
     };
   },
 
@@ -1545,6 +1730,12 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
     if (message.effectiveTime !== undefined) {
       obj.effectiveTime = message.effectiveTime.toISOString();
     }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== 0) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
     return obj;
   },
 
@@ -1555,6 +1746,8 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
     const message = createBasePauseTagResponse();
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
     message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
     return message;
   },
 };
@@ -2241,6 +2434,383 @@ export const EndedPeriod: MessageFns<EndedPeriod> = {
   },
 };
 
+function createBaseGetTagEffectRequest(): GetTagEffectRequest {
+  return { name: "" };
+}
+
+export const GetTagEffectRequest: MessageFns<GetTagEffectRequest> = {
+  encode(message: GetTagEffectRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetTagEffectRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetTagEffectRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetTagEffectRequest {
+    return { name: isSet(object.name) ? globalThis.String(object.name) : "" };
+  },
+
+  toJSON(message: GetTagEffectRequest): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetTagEffectRequest>): GetTagEffectRequest {
+    return GetTagEffectRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetTagEffectRequest>): GetTagEffectRequest {
+    const message = createBaseGetTagEffectRequest();
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseGetTagEffectResponse(): GetTagEffectResponse {
+  return { tag: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0, inEffect: false };
+}
+
+export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
+  encode(message: GetTagEffectResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== undefined) {
+      Tag.encode(message.tag, writer.uint32(10).fork()).join();
+    }
+    if (message.effectiveTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(18).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(32).int32(message.laggingNodeCount);
+    }
+    if (message.inEffect !== false) {
+      writer.uint32(40).bool(message.inEffect);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetTagEffectResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetTagEffectResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = Tag.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.inEffect = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetTagEffectResponse {
+    return {
+      tag: isSet(object.tag) ? Tag.fromJSON(object.tag) : undefined,
+      effectiveTime: isSet(object.effectiveTime)
+        ? fromJsonTimestamp(object.effectiveTime)
+        : isSet(object.effective_time)
+        ? fromJsonTimestamp(object.effective_time)
+        : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+      inEffect: isSet(object.inEffect)
+        ? globalThis.Boolean(object.inEffect)
+        : isSet(object.in_effect)
+        ? globalThis.Boolean(object.in_effect)
+        : false,
+    };
+  },
+
+  toJSON(message: GetTagEffectResponse): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = Tag.toJSON(message.tag);
+    }
+    if (message.effectiveTime !== undefined) {
+      obj.effectiveTime = message.effectiveTime.toISOString();
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== 0) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    if (message.inEffect !== false) {
+      obj.inEffect = message.inEffect;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetTagEffectResponse>): GetTagEffectResponse {
+    return GetTagEffectResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetTagEffectResponse>): GetTagEffectResponse {
+    const message = createBaseGetTagEffectResponse();
+    message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
+    message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    message.inEffect = object.inEffect ?? false;
+    return message;
+  },
+};
+
+function createBaseLaggingNode(): LaggingNode {
+  return { nodeId: "", instance: "", address: "", database: "", heardTime: undefined, stopTime: undefined };
+}
+
+export const LaggingNode: MessageFns<LaggingNode> = {
+  encode(message: LaggingNode, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.nodeId !== "") {
+      writer.uint32(10).string(message.nodeId);
+    }
+    if (message.instance !== "") {
+      writer.uint32(18).string(message.instance);
+    }
+    if (message.address !== "") {
+      writer.uint32(26).string(message.address);
+    }
+    if (message.database !== "") {
+      writer.uint32(34).string(message.database);
+    }
+    if (message.heardTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.heardTime), writer.uint32(42).fork()).join();
+    }
+    if (message.stopTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.stopTime), writer.uint32(50).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LaggingNode {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLaggingNode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.database = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.heardTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.stopTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LaggingNode {
+    return {
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
+      address: isSet(object.address) ? globalThis.String(object.address) : "",
+      database: isSet(object.database) ? globalThis.String(object.database) : "",
+      heardTime: isSet(object.heardTime)
+        ? fromJsonTimestamp(object.heardTime)
+        : isSet(object.heard_time)
+        ? fromJsonTimestamp(object.heard_time)
+        : undefined,
+      stopTime: isSet(object.stopTime)
+        ? fromJsonTimestamp(object.stopTime)
+        : isSet(object.stop_time)
+        ? fromJsonTimestamp(object.stop_time)
+        : undefined,
+    };
+  },
+
+  toJSON(message: LaggingNode): unknown {
+    const obj: any = {};
+    if (message.nodeId !== "") {
+      obj.nodeId = message.nodeId;
+    }
+    if (message.instance !== "") {
+      obj.instance = message.instance;
+    }
+    if (message.address !== "") {
+      obj.address = message.address;
+    }
+    if (message.database !== "") {
+      obj.database = message.database;
+    }
+    if (message.heardTime !== undefined) {
+      obj.heardTime = message.heardTime.toISOString();
+    }
+    if (message.stopTime !== undefined) {
+      obj.stopTime = message.stopTime.toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LaggingNode>): LaggingNode {
+    return LaggingNode.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LaggingNode>): LaggingNode {
+    const message = createBaseLaggingNode();
+    message.nodeId = object.nodeId ?? "";
+    message.instance = object.instance ?? "";
+    message.address = object.address ?? "";
+    message.database = object.database ?? "";
+    message.heardTime = object.heardTime ?? undefined;
+    message.stopTime = object.stopTime ?? undefined;
+    return message;
+  },
+};
+
 /**
  * Makes and manages tags. Other servers on the same store see every change within a second.
  *
@@ -2334,6 +2904,17 @@ export const TagServiceService = {
     responseSerialize: (value: ResumeTagResponse): Buffer => Buffer.from(ResumeTagResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ResumeTagResponse => ResumeTagResponse.decode(value),
   },
+  /** Says by when the last change of a tag is in effect, also of a deleted tag. Ask until nobody lags. */
+  getTagEffect: {
+    path: "/idmint.v1.TagService/GetTagEffect" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetTagEffectRequest): Buffer => Buffer.from(GetTagEffectRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetTagEffectRequest => GetTagEffectRequest.decode(value),
+    responseSerialize: (value: GetTagEffectResponse): Buffer =>
+      Buffer.from(GetTagEffectResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetTagEffectResponse => GetTagEffectResponse.decode(value),
+  },
   /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag: {
     path: "/idmint.v1.TagService/MoveTag" as const,
@@ -2377,6 +2958,8 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   pauseTag: handleUnaryCall<PauseTagRequest, PauseTagResponse>;
   /** Issues again after PauseTag. Resuming an active tag changes nothing. */
   resumeTag: handleUnaryCall<ResumeTagRequest, ResumeTagResponse>;
+  /** Says by when the last change of a tag is in effect, also of a deleted tag. Ask until nobody lags. */
+  getTagEffect: handleUnaryCall<GetTagEffectRequest, GetTagEffectResponse>;
   /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag: handleUnaryCall<MoveTagRequest, MoveTagResponse>;
   /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
@@ -2515,6 +3098,22 @@ export interface TagServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ResumeTagResponse) => void,
+  ): ClientUnaryCall;
+  /** Says by when the last change of a tag is in effect, also of a deleted tag. Ask until nobody lags. */
+  getTagEffect(
+    request: GetTagEffectRequest,
+    callback: (error: ServiceError | null, response: GetTagEffectResponse) => void,
+  ): ClientUnaryCall;
+  getTagEffect(
+    request: GetTagEffectRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetTagEffectResponse) => void,
+  ): ClientUnaryCall;
+  getTagEffect(
+    request: GetTagEffectRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetTagEffectResponse) => void,
   ): ClientUnaryCall;
   /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
   moveTag(

@@ -1,0 +1,97 @@
+import { type Command, Option } from "commander";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { GetTagEffectResponse } from "@idmint/proto";
+import type { Send } from "../connection.ts";
+import { EXIT } from "../exit-code.ts";
+import { CommandFailure } from "../failure.ts";
+import type { Io } from "../io.ts";
+import { timeText } from "../kind-text.ts";
+import { laggardText, type TagAnswer } from "./tag-parts.ts";
+
+/** --wait, as typed. */
+export interface WaitFlag {
+  readonly wait?: boolean;
+}
+
+/** How often a server is asked, first and after a while. */
+const ASK_EVERY_MS = 200;
+const ASK_LATER_EVERY_MS = 1_000;
+const LATER_AFTER_MS = 10_000;
+/** Servers that are away for longer end the wait; the change stays made. */
+const MAX_AWAY_MS = 30_000;
+/** Lagging servers that one line of progress names. */
+const MAX_NAMED = 3;
+
+/** --wait, for a command whose change ends something. */
+export function withWait(command: Command): Command {
+  const text = "wait until nobody issues what the change has ended, with progress on stderr";
+  return command.addOption(new Option("--wait", text));
+}
+
+/** The answer to a change, after the wait that was asked for. */
+export async function awaited<Answer extends TagAnswer>(
+  io: Io,
+  send: Send,
+  answer: Answer,
+  { wait = false }: WaitFlag,
+): Promise<Answer> {
+  const name = answer.tag?.name;
+  if (!wait || name === undefined) {
+    if ((answer.laggingNodeCount ?? 0) > 0) {
+      io.err("idmint: not all servers have confirmed yet; --wait waits for them\n");
+    }
+    return answer;
+  }
+  const effect = await untilInEffect(io, send, name);
+  const { tag, effectiveTime, laggingNodes, laggingNodeCount } = effect;
+  return { ...answer, tag, effectiveTime, laggingNodes, laggingNodeCount };
+}
+
+async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEffectResponse> {
+  const start = performance.now();
+  let heardAt = start;
+  let told = "";
+  for (;;) {
+    // Each question follows what the one before was answered.
+    // oxlint-disable-next-line no-await-in-loop
+    const effect = await ask(send, name, () => performance.now() - heardAt < MAX_AWAY_MS);
+    const now = performance.now();
+    if (effect !== undefined) {
+      heardAt = now;
+      if (effect.inEffect) return effect;
+      const progress = progressText(effect);
+      if (progress !== told) io.err(progress);
+      told = progress;
+    }
+    const everyMs = now - start < LATER_AFTER_MS ? ASK_EVERY_MS : ASK_LATER_EVERY_MS;
+    // oxlint-disable-next-line no-await-in-loop
+    await sleep(everyMs, undefined, { signal: io.signal }).catch(() => undefined);
+  }
+}
+
+/** Undefined: no server answered, and it is worth asking again. */
+async function ask(
+  send: Send,
+  name: string,
+  hasPatience: () => boolean,
+): Promise<GetTagEffectResponse | undefined> {
+  try {
+    return await send(({ tags }) => tags.getTagEffect.bind(tags), { name });
+  } catch (thrown) {
+    const isAway = thrown instanceof CommandFailure && thrown.failure.exitCode === EXIT.unavailable;
+    if (!isAway || !hasPatience()) throw thrown;
+    return undefined;
+  }
+}
+
+function progressText(effect: GetTagEffectResponse): string {
+  const { laggingNodes, laggingNodeCount, effectiveTime } = effect;
+  if (laggingNodeCount === 0) {
+    const until = effectiveTime === undefined ? "the store answers" : timeText(effectiveTime);
+    return `idmint: every server has confirmed; callers may use what they hold until ${until}\n`;
+  }
+  const named = laggingNodes.slice(0, MAX_NAMED).map(laggardText);
+  const more = laggingNodeCount - named.length;
+  const all = [...named, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+  return `idmint: waiting for ${laggingNodeCount} of the servers: ${all}\n`;
+}

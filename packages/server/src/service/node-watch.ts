@@ -1,0 +1,199 @@
+import {
+  type Clock,
+  createNodeWatchState,
+  type Laggard,
+  type NodeRow,
+  type NodeStore,
+  type NodeWatchState,
+  noteRevision,
+  type Obedience,
+  obedienceOf,
+  obedienceSince,
+  memoryMsOf,
+  sawPart,
+  stoppedNodes,
+  type StorePart,
+  type Tag,
+  watchedNodes,
+  withClockMargin,
+} from "@idmint/core";
+import type { Emit } from "./events.ts";
+import type { Presence } from "./presence.ts";
+
+/** By when nobody issues any more what a change has ended. */
+export interface Effect {
+  /** On this server's clock of elapsed time; undefined: not known. */
+  readonly at: number | undefined;
+  /** Those that may still issue it. */
+  readonly laggards: readonly Laggard[];
+}
+
+/** A server on the store, as its row says. */
+export interface SeenNode {
+  readonly row: NodeRow;
+  /** When the row was last seen to move. */
+  readonly seenAt: number;
+  readonly isOwn: boolean;
+}
+
+export interface NodeWatchPorts {
+  readonly store: NodeStore & { readonly groupOf?: ((tag: string) => string) | undefined };
+  readonly presence: Presence;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+/** Rows that each poll may bring without being asked for less often. */
+const ROWS_A_POLL = 50;
+/** For how long after a question every poll brings all rows. */
+const ATTENTIVE_MS = 10_000;
+/** A server whose row moved so lately runs, as far as one can tell. */
+export const ALIVE_MS = 10_000;
+/** Rows that are removed at once. */
+const MAX_FORGOTTEN = 100;
+
+/** Knows the other servers on the store: the shell around core's watch-state.ts. */
+export class NodeWatch {
+  readonly #ports: NodeWatchPorts;
+  readonly #state: NodeWatchState = createNodeWatchState();
+  #pollsWithout = 0;
+  #attentiveUntil = -Infinity;
+  #isForgetting = false;
+
+  constructor(ports: NodeWatchPorts) {
+    this.#ports = ports;
+  }
+
+  /** Whether the next poll shall bring the rows: of many servers only now and then, unless somebody waits for them. */
+  get wantsNodes(): boolean {
+    const rows = watchedNodes(this.#state).length;
+    if (this.#ports.clock.now() < this.#attentiveUntil) return true;
+    return this.#pollsWithout >= Math.floor(rows / ROWS_A_POLL);
+  }
+
+  /** A poll that was sent at `sentAt` was obeyed as a whole. */
+  saw(parts: readonly StorePart[], sentAt: number): void {
+    const now = this.#ports.clock.now();
+    const { id } = this.#ports.presence;
+    const isWithout = parts.every(({ nodes }) => nodes === undefined);
+    this.#pollsWithout = isWithout ? this.#pollsWithout + 1 : 0;
+    for (const part of parts) {
+      sawPart(this.#state, part, { id, obeyed: part.revision }, { sentAt, now });
+    }
+    void this.#forgetStopped();
+  }
+
+  /** A tag's record was read or written, which a poll may not have shown yet. */
+  note({ name, revision }: Tag): void {
+    const now = this.#ports.clock.now();
+    this.#attentiveUntil = now + ATTENTIVE_MS;
+    noteRevision(this.#state, this.#partOf(name), revision, now);
+  }
+
+  /** By when nobody issues what the last change of a tag has ended, callers that hold ids included. */
+  effectOf(tag: Tag): Effect {
+    const { at, laggards } = this.#obedience(tag.name, tag.revision);
+    const present = plus(at, memoryMsOf(tag.kind));
+    if (tag.earlier === undefined) return { at: present, laggards };
+    const { memoryMs, revision } = tag.earlier;
+    const earlier = plus(this.#obedience(tag.name, revision).at, memoryMs);
+    const isKnown = present !== undefined && earlier !== undefined;
+    return { at: isKnown ? Math.max(present, earlier) : undefined, laggards };
+  }
+
+  /** Whether nobody holds ids any more for as long as the tag's settings allowed earlier. */
+  isEarlierOver({ name, earlier }: Tag): boolean {
+    if (earlier === undefined) return true;
+    const at = plus(this.#obedience(name, earlier.revision).at, earlier.memoryMs);
+    return at !== undefined && at < this.#ports.clock.now();
+  }
+
+  /** All servers; one with rows in several databases by the row that moved last. */
+  get nodes(): readonly SeenNode[] {
+    const { presence, clock } = this.#ports;
+    const own = { ...presence.info, renewals: 1n, incarnation: "", obeyed: 0n };
+    const byId = new Map<string, SeenNode>();
+    for (const { row, seenAt } of watchedNodes(this.#state)) {
+      const known = byId.get(row.id);
+      if (known !== undefined && known.seenAt >= seenAt) continue;
+      byId.set(row.id, { row, seenAt, isOwn: false });
+    }
+    byId.set(own.id, { row: own, seenAt: clock.now(), isOwn: true });
+    return [...byId.values()].toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1));
+  }
+
+  /** Addresses of the others that were heard of a moment ago. */
+  get peers(): readonly string[] {
+    const now = this.#ports.clock.now();
+    const own = this.#ports.presence.info.address;
+    const addresses = this.nodes
+      .filter(({ seenAt, isOwn, row }) => !isOwn && now - seenAt < ALIVE_MS && row.address !== own)
+      .map(({ row }) => row.address);
+    return [...new Set(addresses)].filter((address) => address !== "");
+  }
+
+  /** Removes the rows of a server, whatever they say. Answers how many there were. */
+  async forget(id: string): Promise<number> {
+    const rows = watchedNodes(this.#state).filter(({ row }) => row.id === id);
+    // The number tells a server that has come back since from one that is gone.
+    const keys = rows.map(({ part, row: { renewals } }) => ({ part, id, renewals }));
+    return keys.length === 0 ? 0 : this.#ports.store.forgetNodes(keys);
+  }
+
+  /** Takes this server's own rows away: it issues nothing any more, and nobody needs to wait for it. Never rejects. */
+  async leave(): Promise<void> {
+    const { store, presence } = this.#ports;
+    const { id, parts } = presence.until;
+    const keys = parts.map(([part]) => ({ part, id, renewals: undefined }));
+    try {
+      await store.forgetNodes(keys);
+    } catch {
+      // Others wait until the row has been silent for long enough.
+    }
+  }
+
+  #obedience(name: string, revision: bigint): Obedience {
+    const { store, presence, clock } = this.#ports;
+    const { maxOfflineMs } = presence;
+    const part = this.#partOf(name);
+    const its = obedienceOf(this.#state, part, revision, { maxOfflineMs });
+    const others = (store.partsOf?.(name) ?? [part]).filter((other) => other !== part);
+    const all = [its];
+    for (const other of others) {
+      // Where a tag was before it moved, everybody must have heard that it left.
+      all.push(obedienceSince(this.#state, other, its.knownAt ?? clock.now(), { maxOfflineMs }));
+    }
+    const ats = all.map(({ at }) => at).filter((at) => at !== undefined);
+    return {
+      at: ats.length === all.length ? Math.max(...ats) : undefined,
+      knownAt: its.knownAt,
+      laggards: all.flatMap(({ laggards }) => laggards),
+    };
+  }
+
+  #partOf(name: string): string {
+    return this.#ports.store.groupOf?.(name) ?? "";
+  }
+
+  async #forgetStopped(): Promise<void> {
+    const stopped = stoppedNodes(this.#state).slice(0, MAX_FORGOTTEN);
+    if (stopped.length === 0 || this.#isForgetting) return;
+    this.#isForgetting = true;
+    const { store, emit } = this.#ports;
+    try {
+      const keys = stopped.map(({ part, row: { id, renewals } }) => ({ part, id, renewals }));
+      if ((await store.forgetNodes(keys)) > 0) {
+        for (const id of new Set(stopped.map(({ row }) => row.id))) {
+          emit({ type: "node-forgotten", node: id });
+        }
+      }
+    } catch {
+      // The next poll tries again.
+    }
+    this.#isForgetting = false;
+  }
+}
+
+function plus(at: number | undefined, memoryMs: number): number | undefined {
+  return at === undefined ? undefined : at + withClockMargin(memoryMs);
+}

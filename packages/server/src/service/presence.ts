@@ -1,0 +1,173 @@
+import {
+  type Acknowledged,
+  type Clock,
+  createPresenceState,
+  IdmintError,
+  issueUntil,
+  type NodeInfo,
+  type NodeRenewal,
+  pollObeyed,
+  type PresenceState,
+  renewalAcknowledged,
+  resumePresence,
+  type StorePart,
+} from "@idmint/core";
+import type { Emit } from "./events.ts";
+
+/** How far a history was obeyed. */
+export interface Obeyed {
+  readonly incarnation: string;
+  readonly revision: bigint;
+}
+
+/** Until when an earlier life of this server, which is over, was allowed to issue; on the present clock. */
+export interface EarlierPresence {
+  readonly id: string;
+  readonly parts: readonly (readonly [part: string, issueUntil: number])[];
+}
+
+export interface PresencePorts {
+  /** All but the address, which is known when the server listens. */
+  readonly node: Omit<NodeInfo, "address">;
+  /** Numbers of renewals begin here, above those of an earlier life under the same id. */
+  readonly firstCount: bigint;
+  /** Of a store in several databases: those that have to be heard for a tag. */
+  readonly partsOf: ((tag: string) => readonly string[]) | undefined;
+  readonly clock: Clock;
+  readonly emit: Emit;
+}
+
+/** Tags of which it was told that their segments outlast what may be used of them. */
+const MAX_WARNED = 100;
+const ONE = "";
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * Whether this server may issue: the shell around core's presence-state.ts, whose invariants say why. Every call asks, and
+ * the clock is read for each, so that a process that was stopped refuses the first call after it.
+ */
+export class Presence {
+  readonly #ports: PresencePorts;
+  readonly #state: PresenceState;
+  readonly #warned = new Set<string>();
+  #address = "";
+  #count: bigint;
+  /** Of a store that is one database; see invariant 1 of the state. */
+  #until = -Infinity;
+  #cutOffSince: number | undefined;
+
+  constructor(ports: PresencePorts, earlier?: EarlierPresence) {
+    this.#ports = ports;
+    this.#count = ports.firstCount;
+    this.#state = createPresenceState(ports.node.maxOfflineMs);
+    for (const [part, until] of earlier?.parts ?? []) resumePresence(this.#state, part, until);
+    this.#until = issueUntil(this.#state, ONE);
+  }
+
+  get id(): string {
+    return this.#ports.node.id;
+  }
+
+  get maxOfflineMs(): number | undefined {
+    return this.#ports.node.maxOfflineMs;
+  }
+
+  /** What the row says from the next renewal on. */
+  advertise(address: string): void {
+    this.#address = address;
+  }
+
+  /** This server as its row shows it. */
+  get info(): NodeInfo {
+    return { ...this.#ports.node, address: this.#address };
+  }
+
+  /** To be sent now; `obeyed` is what was applied before. */
+  renewal({ incarnation, revision }: Obeyed): NodeRenewal {
+    this.#count++;
+    return { node: this.info, count: this.#count, incarnation, obeyed: revision };
+  }
+
+  /** The answer to a renewal that was sent at `sentAt` has just come. */
+  acknowledged(parts: readonly StorePart[], sentAt: number): readonly Acknowledged[] {
+    const now = this.#ports.clock.now();
+    return parts
+      .filter(({ isRenewed }) => isRenewed)
+      .map(({ name }) => renewalAcknowledged(this.#state, name, sentAt, now));
+  }
+
+  /** The polls of these renewals are obeyed as a whole. */
+  obeyed(acknowledged: readonly Acknowledged[]): void {
+    for (const one of acknowledged) pollObeyed(this.#state, one);
+    this.#until = issueUntil(this.#state, ONE);
+    this.check();
+  }
+
+  /** Why no id of a tag may be issued now; undefined when it may. */
+  refusalOf(tag: string): IdmintError | undefined {
+    const { clock, partsOf } = this.#ports;
+    const now = clock.now();
+    if (partsOf === undefined) return now < this.#until ? undefined : this.#refusal(tag, "");
+    for (const part of partsOf(tag)) {
+      if (now >= issueUntil(this.#state, part)) return this.#refusal(tag, part);
+    }
+    return undefined;
+  }
+
+  /** Whether nothing at all is issued. */
+  get isCutOff(): boolean {
+    const now = this.#ports.clock.now();
+    for (const part of this.#state.parts.keys()) {
+      if (now < issueUntil(this.#state, part)) return false;
+    }
+    return true;
+  }
+
+  /** Databases that were not heard of for too long. */
+  get silentParts(): readonly string[] {
+    const now = this.#ports.clock.now();
+    return [...this.#state.parts.keys()].filter((part) => now >= issueUntil(this.#state, part));
+  }
+
+  /** Until when ids may be issued, for who goes on in this one's place. */
+  get until(): EarlierPresence {
+    const parts = [...this.#state.parts.keys()];
+    return { id: this.id, parts: parts.map((part) => [part, issueUntil(this.#state, part)]) };
+  }
+
+  /** To be called about once a second: tells when issuing stops, and when it goes on. */
+  check(): void {
+    const { clock, emit } = this.#ports;
+    // Those that were never heard of are not cut off yet: the server is still beginning.
+    const databases = this.silentParts.filter((part) => issueUntil(this.#state, part) > -Infinity);
+    if (databases.length > 0 && this.#cutOffSince === undefined) {
+      this.#cutOffSince = clock.now();
+      const maxOfflineMs = this.maxOfflineMs ?? Infinity;
+      emit({ type: "cut-off", databases, maxOfflineMs });
+    }
+    if (databases.length === 0 && this.#cutOffSince !== undefined) {
+      emit({ type: "cut-off-over", afterMs: clock.now() - this.#cutOffSince });
+      this.#cutOffSince = undefined;
+    }
+  }
+
+  /** A segment that would last longer than it may be used is worth a word. */
+  noteHoldFor(tag: string, holdForMs: number): void {
+    const { maxOfflineMs = Infinity } = this;
+    if (holdForMs <= maxOfflineMs || this.#warned.size >= MAX_WARNED || this.#warned.has(tag))
+      return;
+    this.#warned.add(tag);
+    this.#ports.emit({ type: "hold-for-too-long", tag, holdForMs, maxOfflineMs });
+  }
+
+  #refusal(tag: string, part: string): IdmintError {
+    const which = part === "" ? "the store" : `database ${part} of the store`;
+    const { maxOfflineMs } = this;
+    const text =
+      maxOfflineMs === undefined || !this.#state.parts.has(part)
+        ? `this server has no row in ${which} yet, and issues nothing before; ask another server`
+        : `this server was cut off from ${which} for longer than node.max_offline (${maxOfflineMs} ms) and issues nothing until it is heard again; ask another server`;
+    const metadata = { tag, ...(part === "" ? {} : { database: part }) };
+    return new IdmintError("STORE_UNAVAILABLE", text, { metadata, retryAfterMs: RETRY_AFTER_MS });
+  }
+}

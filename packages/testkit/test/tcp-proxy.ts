@@ -1,0 +1,63 @@
+import { createServer, connect, type Server, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+
+/** A way to a TCP port of this machine that a test can cut without anybody being told, as a network does. */
+export class TcpProxy {
+  readonly port: number;
+  readonly #server: Server;
+  readonly #pairs: Set<readonly [Socket, Socket]>;
+  #isCut = false;
+
+  private constructor(server: Server, port: number, pairs: Set<readonly [Socket, Socket]>) {
+    this.#server = server;
+    this.port = port;
+    this.#pairs = pairs;
+  }
+
+  /** It ends with the test. */
+  static async start(target: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
+    const pairs = new Set<readonly [Socket, Socket]>();
+    const server = createServer({ pauseOnConnect: true }, (near) => {
+      const far = connect(target.port, target.host);
+      const pair = [near, far] as const;
+      pairs.add(pair);
+      for (const [one, other] of [pair, [far, near] as const]) {
+        one.on("error", () => undefined);
+        one.on("data", (chunk) => void other.write(chunk));
+        one.on("close", () => {
+          other.destroy();
+          pairs.delete(pair);
+        });
+      }
+      if (proxy.#isCut) pauseBoth(pair);
+      else near.resume();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    if (address === null || typeof address === "string") throw new Error("no port");
+    const proxy = new TcpProxy(server, address.port, pairs);
+    onTestFinished(() => proxy.close());
+    return proxy;
+  }
+
+  /** From now on nothing gets through, in either direction, and no connection ends by that. */
+  cut(): void {
+    this.#isCut = true;
+    for (const pair of this.#pairs) pauseBoth(pair);
+  }
+
+  /** What was held back arrives now. */
+  mend(): void {
+    this.#isCut = false;
+    for (const pair of this.#pairs) for (const socket of pair) socket.resume();
+  }
+
+  async close(): Promise<void> {
+    for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
+  }
+}
+
+function pauseBoth(pair: readonly [Socket, Socket]): void {
+  for (const socket of pair) socket.pause();
+}
