@@ -35,6 +35,17 @@ test("the command lines of docs/formats.md run as printed", async () => {
   expect(out).toMatch(/^INV000000018\nnumber {2}1\n/m);
 });
 
+test("the payment serials of docs/formats.md are made, and their template is the SDK's", async () => {
+  const out = await run(snippet("docs/formats.md", "Payment serials", "sh"));
+  const template = "101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}";
+  expect(out).toContain(template);
+  expect(out).toMatch(/^101\d{17}\d{2}\d{4}$/m);
+  const program = await shell("npx pnpm@10 exec node -C idmint-source --input-type=module -", {
+    input: snippet("docs/formats.md", "Payment serials", "js"),
+  });
+  expect([program.exitCode, program.err, program.out]).toEqual([0, "", `${template}\n`]);
+});
+
 test("the commands of docs/unguessable.md make a tag with a key, and change the key", async () => {
   const [create = "", update = "", ...others] = commandsIn("docs/unguessable.md");
   expect(others).toEqual([]);
