@@ -81,8 +81,15 @@ row.token`,
   {
     name: "leases: a clock that was wrong counts as a lead that the registry allowed",
     file: leaseState,
-    find: `const leadMs = isReserved ? Math.max(0, notBeforeMs - nowMs) : 0;`,
-    replace: `const leadMs = isReserved ? 0 : Math.max(0, notBeforeMs - nowMs);`,
+    find: `return isAllowed || reservedUntilMs >= notBeforeMs ? leadMs : 0;`,
+    replace: `return isAllowed || reservedUntilMs < notBeforeMs ? leadMs : 0;`,
+    tests: lead,
+  },
+  {
+    name: "leases: a clock counts as set back when quick restarts have used up the lead",
+    file: leaseState,
+    find: `return isAllowed || reservedUntilMs >= notBeforeMs ? leadMs : 0;`,
+    replace: `return isAllowed && reservedUntilMs >= notBeforeMs ? leadMs : 0;`,
     tests: lead,
   },
   {

@@ -38,17 +38,19 @@ test("the command lines of docs/snowflake.md run as printed, and so does its pro
   expect(BigInt(words(largest)[1] ?? "") > 117647899877351431n).toBe(true);
 });
 
+/** Sends a line of grpcurl to the test's server. */
+function send(line: string | undefined, reserveUntilMs = 0): Promise<unknown> {
+  const here = line
+    ?.replace("127.0.0.1:7600", server.grpcAddress)
+    .replace(/(?<="reserve_until_ms":")\d+/, String(reserveUntilMs));
+  const [command, ...args] = words(here ?? "");
+  expect(command).toBe("grpcurl");
+  return grpcurl(args);
+}
+
 test("a worker id is leased, renewed and released by the grpcurl lines of docs/snowflake.md", async () => {
   const [create = "", ...lines] = snippet(FILE, "Other languages", "sh").trimEnd().split("\n");
   await run(create);
-  const send = (line: string | undefined, reserveUntilMs = 0): Promise<unknown> => {
-    const here = line
-      ?.replace("127.0.0.1:7600", server.grpcAddress)
-      .replace(/(?<="reserve_until_ms":")\d+/, String(reserveUntilMs));
-    const [command, ...args] = words(here ?? "");
-    expect(command).toBe("grpcurl");
-    return grpcurl(args);
-  };
   const [lease, renewal, release, list] = lines;
   const leased = await send(lease);
   expect(leased).toMatchObject({

@@ -1,6 +1,7 @@
 import type { IdmintError } from "../errors.ts";
 import type { Random, RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts";
 import { backoffMs } from "../segment/backoff.ts";
+import { MAX_LEAD_MS } from "./registry-state.ts";
 
 /**
  * The lease of one worker id, on the side of who holds it, as pure state: (state, event, time) → what to do. It knows no
@@ -66,8 +67,8 @@ export type LeaseEffect =
       /** First millisecond reserved. */
       readonly notBeforeMs: number;
       /**
-       * How far ahead of its clock the registry lets the lease begin, in milliseconds. 0 where nothing could be reserved
-       * so far ahead: that is the registry's clock, or the holder's, which went back.
+       * How far ahead of the registry's clock the lease begins, in milliseconds. 0 if no right clock can have reserved so
+       * far ahead: then the registry's clock went back.
        */
       readonly leadMs: number;
     }
@@ -95,6 +96,8 @@ const HURRIES_PER_RENEWAL = 10;
 /** Once may be a registry that lost its state, or an operator who released the lease. */
 const TIMES_TAKEN_BACK = 2;
 const SHARED_WITHIN_MS = 60_000;
+/** How much the clocks of registries and servers differ without a fault. */
+const LEAD_SLACK_MS = 1_000;
 
 export function createLeaseState(options: LeaseOptions): LeaseState {
   return {
@@ -159,12 +162,22 @@ export function leased(
   const isShared = isTakenBack(state, lease, now);
   succeed(state, held, lease, now);
   state.missingMs = 0;
-  const { notBeforeMs, nowMs } = lease;
-  const isReserved = reservedUntilMs >= notBeforeMs;
-  const leadMs = isReserved ? Math.max(0, notBeforeMs - nowMs) : 0;
+  const { notBeforeMs } = lease;
+  const leadMs = leadOf(state.options, lease);
   const effects: LeaseEffect[] = [{ type: "take-up", lease: held, notBeforeMs, leadMs }];
   if (isShared) effects.push({ type: "name-shared", workerId });
   return effects;
+}
+
+/**
+ * A registry that reserves time for a lease has allowed its lead, above a floor for example. Quick restarts use up all that
+ * is allowed; then nothing is reserved until the clock has gone on, and it is right all the same.
+ */
+function leadOf({ reserveAheadMs }: LeaseOptions, lease: WorkerLease): number {
+  const { notBeforeMs, reservedUntilMs, nowMs } = lease;
+  const leadMs = Math.max(0, notBeforeMs - nowMs);
+  const isAllowed = leadMs <= reserveAheadMs + MAX_LEAD_MS + LEAD_SLACK_MS;
+  return isAllowed || reservedUntilMs >= notBeforeMs ? leadMs : 0;
 }
 
 /**

@@ -26,7 +26,7 @@ const MAX_LEAD_MS = 10_000;
 const ACCEPT_MS = 370_000;
 
 /** A host whose worker id is reserved so far ahead already, by an earlier process of its name. */
-async function hostAhead(leadMs: number): Promise<{ world: World; host: Host }> {
+async function hostAhead(leadMs: number, offsetMs = 0): Promise<{ world: World; host: Host }> {
   const world = new World(kind);
   const early = new Host(world, "pod-1");
   await world.advance(1);
@@ -35,7 +35,7 @@ async function hostAhead(leadMs: number): Promise<{ world: World; host: Host }> 
   const reservedUntilMs = world.trueTime() + leadMs;
   world.rows.set("0/0", { ...row, reservedUntilMs });
   world.reserved.get("0/0/0")!.at(-1)!.untilMs = reservedUntilMs;
-  const host = new Host(world, "pod-1");
+  const host = new Host(world, "pod-1", offsetMs);
   await world.advance(1);
   return { world, host };
 }
@@ -61,6 +61,24 @@ test.each([500, 3_000, 9_999, 10_000, 11_000, 12_500, 12_998])(
     await world.advance(200);
     expect(nextTick(host)).toBe(tickAt(layout, host.wall()));
     expect(host.refusals).toEqual([]);
+    expect(host.events.map(({ type }) => type)).toEqual(["worker-leased"]);
+    expect(world.faults).toEqual([]);
+  },
+);
+
+test.each([
+  [13_000, 0],
+  [13_500, 0],
+  [13_900, -5_000],
+])(
+  "a lease that begins %i ms ahead, where nothing more is reserved, waits and blames no clock (%i ms off)",
+  async (leadMs, offsetMs) => {
+    const { world, host } = await hostAhead(leadMs, offsetMs);
+    expect(host.make(1)).toBe(0);
+    expect(host.source.refusal()).toMatchObject({ reason: "SEGMENT_NOT_READY" });
+    expect(host.source.refusal()?.message).toMatch(/its ids are 1\d{4} ms ahead of the clock/);
+    await world.advance(1_500);
+    expect(host.make(1)).toBe(1);
     expect(host.events.map(({ type }) => type)).toEqual(["worker-leased"]);
     expect(world.faults).toEqual([]);
   },
