@@ -120,9 +120,9 @@ export const snowflakeMutants: readonly Mutant[] = [
     name: "snowflake: Redis raises a reservation without asking whose it is",
     file: workerScripts,
     find: `or row.token ~= ARGV[5] then return {'lost'} end
-local before,`,
+local before =`,
     replace: `then return {'lost'} end
-local before,`,
+local before =`,
     tests: redisWorkers,
   },
   {
@@ -268,7 +268,7 @@ local before,`,
   {
     name: "clock: a jump within the kept minute is believed",
     file: "packages/core/src/worker/kept-lease-state.ts",
-    find: `  return reserveUntilMs > furthest ? kept : used(kept, reserveUntilMs);`,
+    find: `  return used(kept, Math.min(reserveUntilMs, Math.floor(furthest)));`,
     replace: `  return used(kept, reserveUntilMs);`,
     tests: leaseKeeper,
   },

@@ -60,7 +60,7 @@ export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> =
     option: () =>
       new Option(
         "--time-unit <time>",
-        "snowflake: what time is counted in, 1ms to 1s (default that of the layout, 1ms)",
+        "snowflake: the unit of time, 1ms to 1s (default: the layout's, 1ms)",
       ).argParser(duration("--time-unit", { minMs: 1, maxMs: 1_000 })),
   },
   extensionBits: {
@@ -78,7 +78,7 @@ export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> =
     option: () =>
       new Option(
         "--data-center <number>",
-        "snowflake: data centre of workers that name none (default 0)",
+        "snowflake: data centre of workers that do not name one (default 0)",
       ).argParser(smallNumber("--data-center", { min: 0, max: 65_535 })),
   },
   clockPolicy: {
@@ -96,7 +96,7 @@ export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> =
     option: () =>
       new Option(
         "--clock-wait <time>",
-        "snowflake: how far back a clock is waited for instead, 0ms to 1s (default 5ms)",
+        "snowflake: wait if the clock went back by at most this time, 0ms to 1s (default 5ms)",
       ).argParser(duration("--clock-wait", { minMs: 0, maxMs: 1_000 })),
   },
   registry: {

@@ -39,7 +39,7 @@ export function layoutOf({ name, kind }: Tag): SnowflakeLayout {
   const word = kindWord(kind?.$case);
   throw new IdmintError(
     "WRONG_KIND",
-    `tag "${name}" is of kind ${word}; only ids of kinds snowflake and redis-snowflake hold the time`,
+    `tag "${name}" is of kind ${word}; only ids of kinds snowflake and redis-snowflake contain the time`,
     { metadata: { tag: name, kind: word } },
   );
 }

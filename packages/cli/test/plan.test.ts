@@ -65,13 +65,13 @@ test("a life that is short is refused by the flag that helps, and shown in days 
   const { exitCode, out, err } = await idmint(args);
   expect([exitCode, out]).toEqual([2, ""]);
   expect(err).toMatch(
-    /^idmint: VALUE_OUT_OF_RANGE: --layout: bits of the time must be more: they run out in \d+ days; set --allow-short-life if that is meant$/m,
+    /^idmint: VALUE_OUT_OF_RANGE: --layout: bits of the time must be more: they run out in \d+ days; set --allow-short-life if you want that$/m,
   );
   expect(await plan(...flags, origin, "--allow-short-life")).toMatch(/^life +\d+ days$/m);
 });
 
 test.each([
-  [["--layout", "41-12-12"], "--layout has 65 bits, more than the 63 of a positive id"],
+  [["--layout", "41-12-12"], "--layout has 65 bits, but a positive id has at most 63"],
   [["--layout", "41-0-31"], "--layout: bits of the sequence must be 1 to 30, got 31"],
   [["--time-origin", "2999-01-01"], "--time-origin must be 0 to"],
   [["--clock-policy", "extension"], "--clock-policy must not be"],

@@ -154,7 +154,7 @@ test("flags of snowflakes are refused for other kinds", async () => {
 
 test("what a server finds wrong is told by flags", async () => {
   const description =
-    "must be more: they run out in 30 days; set allow_short_life if that is meant";
+    "must be more: they run out in 30 days; set allow_short_life if you want that";
   const fields = [{ field: "tag.snowflake.layout.time_bits", description }];
   const play: Play = {
     createTag: () => {
@@ -165,7 +165,7 @@ test("what a server finds wrong is told by flags", async () => {
   const { exitCode, err } = await against(play, ...args);
   expect(exitCode).toBe(2);
   expect(err).toBe(
-    "idmint: INVALID_ARGUMENT: --layout: bits of the time must be more: they run out in 30 days; set --allow-short-life if that is meant\n",
+    "idmint: INVALID_ARGUMENT: --layout: bits of the time must be more: they run out in 30 days; set --allow-short-life if you want that\n",
   );
 });
 

@@ -138,7 +138,7 @@ export class LeasedIds implements KindIds {
   }
 
   forget(): void {
-    const text = `tag "${this.#tag}" may have changed; it is asked for anew`;
+    const text = `tag "${this.#tag}" may have changed; the SDK looks it up again`;
     void this.close(new IdmintError("WRONG_KIND", text, { metadata: { tag: this.#tag } }));
   }
 

@@ -75,7 +75,7 @@ export class LeaseCalls implements Registry {
     const { lease, kind } = this.#first ?? (await this.#lease(request));
     this.#first = undefined;
     if (JSON.stringify(kind) !== this.#kind) {
-      const text = `the settings of tag "${request.tag}" have changed; they are asked for anew`;
+      const text = `the settings of tag "${request.tag}" have changed; the SDK looks them up again`;
       throw new IdmintError("WRONG_KIND", text, { metadata: { tag: request.tag } });
     }
     this.#epoch = lease.epoch;
@@ -101,7 +101,7 @@ export class LeaseCalls implements Registry {
       ({ answer, endpoint }) => {
         this.#endpoint = endpoint;
         if (answer.epoch === this.#epoch) return reservationOf(answer);
-        const text = `tag "${tag}" was changed by an operator; a worker id is leased anew`;
+        const text = `tag "${tag}" was changed by an operator; the SDK leases a worker id again`;
         throw new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
       },
     );
@@ -125,7 +125,7 @@ function leasedOf(tag: string, answer: LeaseWorkerResponse): Leased {
   const { dataCenter, workerId, notBeforeMs, snowflake } = answer;
   const kind = snowflake === undefined ? undefined : snowflakeKindOf(snowflake);
   if (kind === undefined) {
-    const text = `the server leased a worker id of tag "${tag}" without settings that this SDK knows`;
+    const text = `the server leased a worker id of tag "${tag}" with settings that this SDK does not know`;
     throw new IdmintError("INTERNAL", text, { metadata: { tag } });
   }
   const place = { dataCenter, workerId, notBeforeMs: Number(notBeforeMs) };

@@ -78,6 +78,6 @@ test.each([
 test("without its key an id stays closed", () => {
   const ids = unguessableIds({ ...options, keys: { 2: key(2) } });
   const id = unguessableIds(options).hide(5n, 1);
-  expect(() => ids.reveal(id)).toThrow("id is an id of key 1, which is not known here");
+  expect(() => ids.reveal(id)).toThrow("id is an id of key 1, which this program does not have");
   expect(() => ids.hide(5n, 1)).toThrow(IdmintError);
 });

@@ -32,15 +32,15 @@ function kindFaults({ parts }: Template, subject: FormatSubject): string[] {
     if (snowflake !== undefined) continue;
     if (part.kind === "time" || (part.kind === "number" && part.name !== "id"))
       faults.push(
-        `shows {${part.kind === "time" ? "yyyy…" : part.name}}, which only kind snowflake has: there time, machine and sequence come with the id`,
+        `shows {${part.kind === "time" ? "yyyy…" : part.name}}, which only kind snowflake has, because its ids contain time, machine and sequence`,
       );
   }
   for (const part of parts) {
     if (part.kind !== "time" || snowflake === undefined) continue;
     if (endOf(snowflake) > YEAR_10000_MS - 86_400_000)
-      faults.push("shows four digits of a year, and the layout lasts past the year 9999");
+      faults.push("shows four digits of a year, but the layout lasts past the year 9999");
     if ("name" in part.zone && offsetAt?.(part.zone.name, snowflake.timeOriginMs) === undefined)
-      faults.push(`names the time zone ${part.zone.name}, which nobody here knows`);
+      faults.push(`names the time zone ${part.zone.name}, which this system does not know`);
   }
   return faults;
 }
@@ -55,10 +55,10 @@ function widthFaults({ parts }: Template, subject: FormatSubject): string[] {
     const holds = BigInt(part.radix) ** BigInt(part.width) - 1n;
     const wayOut =
       part.name === "id"
-        ? `widen it to ${needed}, or set a ceiling that keeps ids at ${holds} at most`
-        : `widen it to ${needed}, or take a layout with fewer bits`;
+        ? `widen it to ${needed}, or set a ceiling of at most ${holds}`
+        : `widen it to ${needed}, or choose a layout with fewer bits`;
     return [
-      `pads {${part.name}} to ${part.width} digits of radix ${part.radix}, and it may grow to ${most}: ${wayOut}`,
+      `pads {${part.name}} to ${part.width} digits of radix ${part.radix}, but it can grow to ${most}: ${wayOut}`,
     ];
   });
 }
@@ -70,7 +70,7 @@ function splitFaults({ parts }: Template): string[] {
     if (!isVariable(part) || at === last) return [];
     if (endsAtLiteral(part, parts[at + 1])) return [];
     return [
-      `has {${part.name}} without a width before another number without one, so that its end cannot be told: give it a width, or put a character behind it that is no digit of radix ${part.radix}`,
+      `has {${part.name}} without a width before another number without one, so its end cannot be found: give it a width, or put a character behind it that is no digit of radix ${part.radix}`,
     ];
   });
 }
@@ -89,7 +89,7 @@ function completenessFaults({ parts }: Template, subject: FormatSubject): string
     const part = parts.find((each) => each.kind === "period");
     if (part === undefined || !showsPeriod(periodPattern(part, subject), period))
       faults.push(
-        `must show the period, since ids begin again in each: {period}, or {period:…} down to the ${period.toLowerCase()}`,
+        `must show the period, because ids start again in each one: {period}, or {period:…} down to the ${period.toLowerCase()}`,
       );
   }
   if (shows("id")) return faults;
@@ -106,6 +106,6 @@ function completenessFaults({ parts }: Template, subject: FormatSubject): string
   if (missing.length === 0) return faults;
   return [
     ...faults,
-    `must show {id}, or all that an id is made of: ${missing.join(", ")} ${missing.length > 1 ? "are" : "is"} missing`,
+    `must show {id}, or every part of an id: ${missing.join(", ")} ${missing.length > 1 ? "are" : "is"} missing`,
   ];
 }

@@ -74,7 +74,7 @@ export class TextFormat {
     this.longest = lengths.reduce((sum, { most }) => sum + most, 0);
     this.capacity = subject.lastId - subject.firstId + 1n;
     if (this.longest > MAX_TEXT_LENGTH)
-      faults.push(`makes texts of ${this.longest} characters; ${MAX_TEXT_LENGTH} are the most`);
+      faults.push(`makes texts of ${this.longest} characters; the limit is ${MAX_TEXT_LENGTH}`);
     if (faults.length > 0)
       throw invalidFields(
         faults.map((description) => ({ field, description, reason: "INVALID_FORMAT" })),
@@ -99,7 +99,7 @@ export class TextFormat {
     const id = this.#idOf(pieces, field);
     const { firstId, lastId } = this.#subject;
     if (id < firstId || id > lastId)
-      throw noId(field, `is of id ${id}, which is not within ${firstId} … ${lastId}`);
+      throw noId(field, `means id ${id}, which is not within ${firstId} … ${lastId}`);
     // What was not needed to find the id (check digit, padding, dates beside {id}) is right if the id has this text.
     const right = this.render(id, period);
     if (right !== text) throw differs(field, pieces, text, right);
@@ -151,7 +151,7 @@ export class TextFormat {
     if (second !== this.#offset.second) {
       const minutes = this.#subject.offsetAt?.(zone.name, ms);
       if (minutes === undefined)
-        throw new IdmintError("INTERNAL", `nobody here knows the time zone ${zone.name}`);
+        throw new IdmintError("INTERNAL", `this system does not know the time zone ${zone.name}`);
       this.#offset = { second, minutes: Math.round(minutes) };
     }
     return this.#offset.minutes;
@@ -200,7 +200,7 @@ export class TextFormat {
 }
 
 function outgrown(text: string): IdmintError {
-  return new IdmintError("TAG_EXHAUSTED", `${text}; no text is made of it`);
+  return new IdmintError("TAG_EXHAUSTED", `${text}, so it has no text`);
 }
 
 function numberText({ name, radix, width }: NumberPart, value: bigint): string {

@@ -57,7 +57,7 @@ export function timePatternFault(pattern: Pattern): string | undefined {
   if (tokens.some((each) => each === "YYYY" || each === "ww"))
     return "must not use the ISO week, which only {period:…} has";
   if (tokens.length === 0 || tokens.some((each, at) => each !== UNITS[at]))
-    return "must name yyyy, MM, dd, HH, mm, ss, SSS in this order, each once and none left out before the last";
+    return "must name yyyy, MM, dd, HH, mm, ss, SSS in this order, each once, without leaving one out";
   if (tokensOf(pattern).filter((each) => each === "xx").length > 1)
     return "must show the offset (xx) once";
   return undefined;

@@ -94,11 +94,11 @@ function togetherFaults(source: string, parts: readonly Part[], field: string): 
     found.push("must have a part that changes from id to id, such as {id}");
   for (const name of ["time", "period", "check"] as const) {
     if (parts.filter((part) => part.kind === name).length > 1)
-      found.push(`must have one ${name === "check" ? "check digit" : name} at most`);
+      found.push(`must have at most one ${name === "check" ? "check digit" : name}`);
   }
   for (const name of NUMBERS) {
     if (parts.filter((part) => part.kind === "number" && part.name === name).length > 1)
-      found.push(`must show {${name}} once at most`);
+      found.push(`must show {${name}} at most once`);
   }
   found.push(...checkFaults(parts));
   return found.map((description) => ({ field, description, reason: "INVALID_FORMAT" }));
@@ -113,12 +113,12 @@ function checkFaults(parts: readonly Part[]): string[] {
   const changing = parts.slice(0, at).some((part) => part.kind !== "literal");
   const { counts } = CHECKS[check.check];
   const most = counts === "digits" ? 10 : 36;
-  if (!changing) return [`{${check.check}} must stand behind what it checks`];
+  if (!changing) return [`{${check.check}} must come after what it checks`];
   return numbers
     .filter(({ radix }) => radix > most)
     .map(
       ({ name, radix }) =>
-        `{${check.check}} counts ${counts} only, and {${name}} before it is in radix ${radix}`,
+        `{${check.check}} counts only ${counts}, but {${name}} before it has radix ${radix}`,
     );
 }
 
@@ -146,7 +146,7 @@ class TemplateReader {
       if (opened === -1) break;
       const closed = this.#source.indexOf("}", opened);
       if (closed === -1) {
-        this.#fault(opened, "this brace is not closed");
+        this.#fault(opened, "this brace has no closing brace");
         break;
       }
       const part = this.#part(opened + 1, this.#source.slice(opened + 1, closed));
@@ -164,7 +164,7 @@ class TemplateReader {
   #literal(at: number, text: string): Part {
     const bad = /[^ -~]|\}/.exec(text);
     if (bad !== null) {
-      const fault = bad[0] === "}" ? "this brace was not opened" : "must be printable ASCII";
+      const fault = bad[0] === "}" ? "this brace has no opening brace" : "must be printable ASCII";
       this.#fault(at + bad.index, fault);
     }
     return { kind: "literal", text };
@@ -179,8 +179,8 @@ class TemplateReader {
     const number = NUMBERS.find((each) => each === name);
     if (number !== undefined) return this.#number(at + name.length + 1, number, options);
     if (name === "biz")
-      return this.#fault(at, "write the business number itself in the place of {biz}, e.g. 101");
-    return this.#fault(at, `{${text}} is no part; there are ${PARTS}`);
+      return this.#fault(at, "write the business number itself instead of {biz}, such as 101");
+    return this.#fault(at, `{${text}} is not a part; the parts are ${PARTS}`);
   }
 
   #number(optionsAt: number, name: NumberName, options: readonly string[]): Part | undefined {
@@ -229,7 +229,7 @@ class TemplateReader {
     if ("name" in zone && !pattern.includes("xx" satisfies DateToken)) {
       return this.#fault(
         at + split + 1,
-        `in ${zone.name} an hour is repeated when clocks are put back, and so would be texts: show the offset (xx), or name a fixed one such as +08:00, or UTC`,
+        `in ${zone.name} an hour repeats when clocks are set back, and texts would repeat with it: show the offset (xx), or use UTC or a fixed offset such as +08:00`,
       );
     }
     return { kind: "time", pattern, zone };
@@ -251,8 +251,8 @@ function zoneOf(text: string): Zone | string {
     const offset = Number(hours) * 60 + Number(minutes);
     if (offset <= MAX_OFFSET_MINUTES && Number(minutes) < 60)
       return { offsetMinutes: sign === "-" ? -offset : offset };
-    return "an offset must be +18:00 at most";
+    return "an offset must be at most +18:00";
   }
   if (/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(text)) return { name: text };
-  return "after @ must stand UTC, an offset such as +08:00, or the name of a zone such as Asia/Shanghai";
+  return "after @ write UTC, an offset such as +08:00, or the name of a zone such as Asia/Shanghai";
 }

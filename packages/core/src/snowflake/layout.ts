@@ -131,7 +131,7 @@ export function layoutViolations(
   if (violations.length > 0) return violations;
   const bits = bitsOf(layout);
   if (bits > MAX_BITS) {
-    const description = `has ${bits} bits, more than the ${MAX_BITS} of a positive id; take fewer for one of its fields`;
+    const description = `has ${bits} bits, but a positive id has at most ${MAX_BITS}; give one of its fields fewer bits`;
     return [{ field, description, reason: "FIELD_CONFLICT" }];
   }
   const description = lifeViolation(layout, options);
@@ -148,11 +148,11 @@ function lifeViolation(
     return "must be fewer: with this time_unit they end after the year 9999";
   const leftMs = end - options.nowMs;
   if (leftMs <= 0) {
-    return "must be more: with this time_origin and time_unit they have run out already";
+    return "must be more: with this time_origin and time_unit they have already run out";
   }
   if (leftMs >= SHORTEST_LIFE_MS || options.allowShortLife) return undefined;
   const days = Math.floor(leftMs / 86_400_000);
-  return `must be more: they run out in ${days} days; set allow_short_life if that is meant`;
+  return `must be more: they run out in ${days} days; set allow_short_life if you want that`;
 }
 
 /** An id as two numbers: id = hi × 2^32 + lo; hi below 2^31, lo below 2^32. */
@@ -228,7 +228,7 @@ export function encode(layout: SnowflakeLayout, parts: SnowflakeParts): bigint {
 /** What an id is composed of. INVALID_ARGUMENT for what is no id of the layout. */
 export function decode(layout: SnowflakeLayout, id: bigint): SnowflakeParts {
   if (id < 0n || id > maxIdOf(layout)) {
-    const text = `must be 0 to ${maxIdOf(layout)}, the ids of the layout, got ${id}`;
+    const text = `must be 0 to ${maxIdOf(layout)}, the range of the layout, got ${id}`;
     throw invalidField("id", text, "INVALID_ID");
   }
   const { sequenceBits, workerBits, dataCenterBits, extensionBits, timeBits } = layout;

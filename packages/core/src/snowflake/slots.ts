@@ -67,7 +67,7 @@ const MAX_BACKUPS = 3;
 /** When to look again while it is not known how long to wait. */
 const LOOK_AGAIN_MS = 50;
 const ALARM_EVERY_MS = 1_000;
-const TOO_FAST = "its ids are made as fast as its layout allows, or the clock went back a little";
+const TOO_FAST = "it makes ids as fast as its layout allows, or the clock went back a little";
 /** Renewals are so frequent that two of them may fail before the reservation ends. */
 const RENEWALS_PER_RESERVATION = 3;
 
@@ -130,7 +130,7 @@ export class WorkerSlots {
     let why = this.#whyUnreserved(this.#active);
     // A registry that has not answered says nothing about the clock.
     if (verdict.aheadMs > 0 && holder.missingMs > 0) {
-      why = `the clock is ${Math.ceil(verdict.aheadMs)} ms ahead of what the registry reserves by its own`;
+      why = `the clock is ${Math.ceil(verdict.aheadMs)} ms ahead of the time that the registry reserves by its own clock`;
       this.#alarm({ type: "clock-ahead", tag, aheadMs: verdict.aheadMs });
     }
     if (holder.error !== undefined && isFinal(holder.error)) {
@@ -289,7 +289,7 @@ function isFinal(error: IdmintError): boolean {
 
 function clockMovedBackwards(tag: string, driftMs: number): IdmintError {
   const ms = Math.ceil(driftMs);
-  const text = `the clock is ${ms} ms behind the time already used in ids of tag "${tag}"; nothing is made until it has caught up`;
+  const text = `the clock is ${ms} ms behind the time already used in ids of tag "${tag}"; no ids are made until it has caught up`;
   return new IdmintError("CLOCK_MOVED_BACKWARDS", text, {
     metadata: { tag, drift_ms: String(ms) },
     retryAfterMs: ms,
@@ -297,6 +297,6 @@ function clockMovedBackwards(tag: string, driftMs: number): IdmintError {
 }
 
 function timestampExhausted(tag: string): IdmintError {
-  const text = `the bits of the time in ids of tag "${tag}" are used up, or the clock is that far ahead; make a tag with a later time_origin`;
+  const text = `the time bits of tag "${tag}" are used up, or the clock is that far ahead; make a tag with a later time_origin`;
   return new IdmintError("TIMESTAMP_EXHAUSTED", text, { metadata: { tag } });
 }

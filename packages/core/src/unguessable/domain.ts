@@ -59,7 +59,7 @@ export function unguessableViolations(
   if (kind.kind !== "segment" && kind.kind !== "ticket") {
     const why =
       "start" in kind
-        ? "its ids are in order, and unguessable ids have none"
+        ? "its ids have an order, and unguessable ids have none"
         : "its ids are no numbers counted from 1";
     return [
       {
@@ -84,12 +84,12 @@ export function unguessableViolations(
     return [{ field: `${field}.key_id`, description, reason: "VALUE_OUT_OF_RANGE" }];
   }
   if (ceiling < MIN_DOMAIN) {
-    const description = `must be at least ${MIN_DOMAIN} for unguessable ids, got ${ceiling}: fewer numbers are soon all tried`;
+    const description = `must be at least ${MIN_DOMAIN} for unguessable ids, got ${ceiling}: fewer numbers could all be tried`;
     return [{ field: "tag.ceiling", description, reason: "VALUE_OUT_OF_RANGE" }];
   }
   const most = highestCeiling(keyDigits);
   if (ceiling <= most) return [];
-  const description = `must be at most ${most} for unguessable ids, so that the number of the key has room above it, got ${ceiling}`;
+  const description = `must be at most ${most} for unguessable ids, to leave room above it for the number of the key, got ${ceiling}`;
   return [{ field: "tag.ceiling", description, reason: "VALUE_OUT_OF_RANGE" }];
 }
 

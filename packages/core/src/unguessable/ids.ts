@@ -40,7 +40,7 @@ export class UnguessableIds {
     if (permutation === undefined)
       throw invalidField(
         field,
-        `is an id of key ${found.keyId}, which is not known here`,
+        `is an id of key ${found.keyId}, which this program does not have`,
         "INVALID_ID",
       );
     return { number: reveal(this.#domain, permutation, found.rest), keyId: found.keyId };

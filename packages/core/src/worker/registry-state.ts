@@ -59,7 +59,7 @@ export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined
   if (Number.isInteger(asked) && asked >= 0 && asked < count) return asked;
   throw invalidField(
     "data_center",
-    `must be 0 to ${count - 1}, what the layout has bits for, got ${asked}`,
+    `must be 0 to ${count - 1}, the range of the layout's data_center_bits, got ${asked}`,
     "VALUE_OUT_OF_RANGE",
   );
 }
@@ -183,7 +183,7 @@ export function renewedWorker(
   if (extension !== held.extension && !isNext) {
     throw invalidField(
       "extension",
-      `must be ${held.extension}, or one more where the layout has bits for it, got ${extension}`,
+      `must be ${held.extension}, or one more if the layout has bits for it, got ${extension}`,
     );
   }
   let reserved: Pick<Worker, "extension" | "reservedUntilMs"> = held;
@@ -226,13 +226,13 @@ function renewalAnswer(row: Worker, nowMs: number): Omit<RenewedWorkerLease, "ep
 
 function workerIdsExhausted(tag: string, { layout, dataCenter }: DataCenterRules): IdmintError {
   const count = 2 ** layout.workerBits;
-  const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
+  const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
   const metadata = { tag, data_center: String(dataCenter) };
   return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
 }
 
 function workerLeaseLost(key: WorkerLeaseKey): IdmintError {
-  const text = `worker id ${key.workerId} of tag "${key.tag}" in data centre ${key.dataCenter} is leased to somebody else, or the token was used before; lease a worker id again`;
+  const text = `worker id ${key.workerId} of tag "${key.tag}" in data centre ${key.dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
   const metadata = {
     tag: key.tag,
     data_center: String(key.dataCenter),

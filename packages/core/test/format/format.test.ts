@@ -127,8 +127,8 @@ test.each<[string, string, FormatSubject]>([
   ["shows {yyyy…}, which only kind snowflake has", "{yyyyMMdd}{id}", numbers(9n)],
   ["shows {machine}, which only kind snowflake has", "{machine}-{id}", numbers(9n)],
   ["must show {id}", "A{seq}", numbers(9n)],
-  ["widen it to 6, or set a ceiling that keeps ids at 99999", "{id:5}", numbers(100_000n)],
-  ["widen it to 4, or take a layout with fewer bits", "{id}-{seq:3}", snowflakes()],
+  ["widen it to 6, or set a ceiling of at most 99999", "{id:5}", numbers(100_000n)],
+  ["widen it to 4, or choose a layout with fewer bits", "{id}-{seq:3}", snowflakes()],
   ["{id} without a width before another", "{id}{seq}", snowflakes()],
   ["no digit of radix 62", "{id:radix62}x{seq}", snowflakes()],
   ["{machine} is missing", "{yyyyMMddHHmmssSSS}{seq:4}", snowflakes()],
@@ -145,7 +145,7 @@ test.each<[string, string, FormatSubject]>([
     "{yyyyMMddHHmmssSSS}{machine:2}{seq:4}",
     snowflakes({ ...layout, extensionBits: 2 }),
   ],
-  ["nobody here knows", "{yyyyMMddxx@Mars/Olympus}{id}", snowflakes()],
+  ["this system does not know", "{yyyyMMddxx@Mars/Olympus}{id}", snowflakes()],
   [
     "past the year 9999",
     "{yyyy}-{id}",
@@ -176,9 +176,9 @@ test("texts that no id has are refused by the position in which they are wrong",
   expect(parse("INV000000019")).toEqual([
     "text at position 12: the check digit does not fit the text before it",
   ]);
-  expect(parse("INV000000000")).toEqual(["text is of id 0, which is not within 1 … 99999998"]);
+  expect(parse("INV000000000")).toEqual(["text means id 0, which is not within 1 … 99999998"]);
   expect(parse("INV999999991")).toEqual([
-    "text is of id 99999999, which is not within 1 … 99999998",
+    "text means id 99999999, which is not within 1 … 99999998",
   ]);
   expect(parse("x".repeat(257))).toEqual(["text must be at most 256 characters, got 257"]);
   const orders = format("order_{id:radix58}", numbers(MAX_ID));
@@ -231,7 +231,7 @@ test("a tag's template is checked against its kind, ceiling and key", () => {
   // With a key ids are longer.
   const unguessable = { keyId: 1, keyDigits: 1 };
   expect(violations(() => textFormatOf({ ...tag, unguessable }))).toEqual([
-    expect.stringContaining("it may grow to 99999999: widen it to 8"),
+    expect.stringContaining("it can grow to 99999999: widen it to 8"),
   ]);
   const uuid = { kind: "uuid", version: 4 } as const;
   expect(violations(() => textFormatOf({ ...tag, kind: uuid }))).toEqual([

@@ -148,9 +148,9 @@ test.each<[Partial<SnowflakeLayout>, string, RegExp]>([
   [{ workerBits: 23 }, ".worker_bits", /0 to 22/],
   [{ sequenceBits: 0 }, ".sequence_bits", /1 to 30/],
   [{ extensionBits: 9 }, ".extension_bits", /0 to 8/],
-  [{ extensionBits: 1 }, "", /has 64 bits, more than the 63/],
+  [{ extensionBits: 1 }, "", /has 64 bits, but a positive id has at most 63/],
   [{ timeUnitMs: 1_000, timeBits: 40 }, ".time_bits", /year 9999/],
-  [{ timeBits: 34 }, ".time_bits", /run out already/],
+  [{ timeBits: 34 }, ".time_bits", /already run out/],
   [{ timeBits: 35 }, ".time_bits", /run out in 73 days; set allow_short_life/],
 ])("a layout with %o is refused for %s", (change, field, text) => {
   const found = layoutViolations("l", { ...GOOD, ...change }, life);

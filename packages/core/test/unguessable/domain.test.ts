@@ -118,7 +118,7 @@ const sequence = { kind: "sequence", start: 1n, periods: undefined, redis: undef
 test.each([
   ["kind sequence", { ...good, kind: sequence, order: "STRICT" as const }, "tag.unguessable"],
   ["order PER_CLIENT", { ...good, order: "PER_CLIENT" as const }, "tag.unguessable"],
-  ["fewer numbers are soon all tried", { ...good, ceiling: 999_999n }, "tag.ceiling"],
+  ["fewer numbers could all be tried", { ...good, ceiling: 999_999n }, "tag.ceiling"],
   ["must be at most", { ...good, ceiling: MAX_ID }, "tag.ceiling"],
   ["1 to 9", { ...good, unguessable: { keyId: 0, keyDigits: 1 } }, "tag.unguessable.key_id"],
   ["1 to 9", { ...good, unguessable: { keyId: 10, keyDigits: 1 } }, "tag.unguessable.key_id"],

@@ -87,10 +87,10 @@ export class ClockWatch {
     const driftMs = Math.round(refusal.driftMs);
     const metadata = { tag, drift_ms: String(why === "behind-report" ? -driftMs : driftMs) };
     if (why === "behind-report") {
-      const text = `the clock of this server is ${-driftMs} ms behind the last time that it reported; no id of tag "${tag}" is made until it has caught up`;
+      const text = `the clock of this server is ${-driftMs} ms behind the last time that it reported; no ids of tag "${tag}" are made until it has caught up`;
       return new IdmintError("CLOCK_MOVED_BACKWARDS", text, { metadata, retryAfterMs: -driftMs });
     }
-    const text = `the clock of this server is not confirmed (${detail}), and no id of tag "${tag}" is made by it; ask another server`;
+    const text = `the clock of this server is not confirmed (${detail}), so it makes no ids of tag "${tag}"; ask another server`;
     const retryAfterMs = RECHECK_EVERY_MS;
     return new IdmintError("CLOCK_NOT_CONFIRMED", text, { metadata, retryAfterMs });
   }

@@ -318,17 +318,17 @@ function dataCenterOf({ kind }: Tag): number {
 }
 
 function tooManyLeases(): IdmintError {
-  const text = `this server keeps ${MAX_LEASES} worker leases already, the most that snowflake.cache_file holds`;
+  const text = `this server already keeps ${MAX_LEASES} worker leases, the limit of snowflake.cache_file`;
   return new IdmintError("OVERLOADED", text, { retryAfterMs: 1_000 });
 }
 
 function leaseLost({ tag, workerId }: WorkerRenewal): IdmintError {
-  const text = `worker id ${workerId} of tag "${tag}" is not leased by this server any more`;
+  const text = `worker id ${workerId} of tag "${tag}" is no longer leased by this server`;
   return new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
 }
 
 function notWritten(cause: unknown): IdmintError {
   const text =
-    "the file that snowflake.cache_file names cannot be written, and no id is made of a time that is not in it";
+    "snowflake.cache_file cannot be written, and ids are made only of times that are in that file";
   return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: 1_000, cause });
 }

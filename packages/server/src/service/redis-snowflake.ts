@@ -154,7 +154,7 @@ export class RedisSnowflakeCounter implements Counter {
     const end = new Date(lifeEndMs(layout.timeOriginMs)).toISOString();
     throw new IdmintError(
       "TIMESTAMP_EXHAUSTED",
-      `tag "${this.#name}" has no time left in its ids since ${end}; make a tag with a later time_origin`,
+      `tag "${this.#name}" has had no time bits left since ${end}; make a tag with a later time_origin`,
       { metadata: { tag: this.#name } },
     );
   }
@@ -173,7 +173,7 @@ export class RedisSnowflakeCounter implements Counter {
     const name = this.#name;
     return new IdmintError(
       "MAX_NOT_RAISED",
-      `tag "${name}" has used up the time that is reserved for it, and the store has not reserved more yet`,
+      `tag "${name}" has used up its reserved time, and the store has not yet reserved more`,
       { metadata: { tag: name }, retryAfterMs: RETRY_AFTER_MS, cause },
     );
   }

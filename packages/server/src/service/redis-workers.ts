@@ -159,7 +159,9 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   /** Asks until it is answered within the limit. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */
   async #ask(question: Question): Promise<Answer> {
     if (this.#waiting >= MAX_WAITING) {
-      throw storeUnavailable(`${MAX_WAITING} calls wait for the workers of tag "${this.#name}"`);
+      throw storeUnavailable(
+        `${MAX_WAITING} calls already wait for the worker ids of tag "${this.#name}"`,
+      );
     }
     this.#waiting++;
     const turn = this.#last.then(() => this.#askInTurn(question));
@@ -208,7 +210,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   #done(answer: Answer, { dataCenter, workerId }: Omit<WorkerLeaseKey, "tag" | "token">): Done {
     if (answer.status === "done") return answer;
     const tag = this.#name;
-    const text = `worker id ${workerId} of tag "${tag}" in data centre ${dataCenter} is leased to somebody else, or the token was used before; lease a worker id again`;
+    const text = `worker id ${workerId} of tag "${tag}" in data centre ${dataCenter} belongs to another holder now, or this token was used before; lease a worker id again`;
     const metadata = { tag, data_center: String(dataCenter), worker_id: String(workerId) };
     throw new IdmintError("WORKER_LEASE_LOST", text, { metadata });
   }
@@ -216,14 +218,14 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   #exhausted(dataCenter: number): IdmintError {
     const tag = this.#name;
     const count = 2 ** this.#kind.layout.workerBits;
-    const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; one is free ${WORKER_TTL_MS / 1_000} s after its holder was last heard of`;
+    const text = `all ${count} worker ids of tag "${tag}" in data centre ${dataCenter} are leased; a worker id becomes free ${WORKER_TTL_MS / 1_000} s after its holder's last renewal`;
     const metadata = { tag, data_center: String(dataCenter) };
     return new IdmintError("WORKER_IDS_EXHAUSTED", text, { metadata });
   }
 
   #notReserved(): IdmintError {
     return storeUnavailable(
-      `the store has not raised what Redis may reserve for workers of tag "${this.#name}" yet`,
+      `the store has not yet raised the time up to which Redis may reserve for tag "${this.#name}"`,
     );
   }
 }

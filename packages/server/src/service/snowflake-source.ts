@@ -99,7 +99,7 @@ export class SnowflakeTagSource implements TagSource {
 
   async take(count: number, call: Patience): Promise<TakenIds> {
     const most = Math.max(1, idsPerSecond(this.#kind.layout));
-    const wayOut = "a worker makes no more in a second; ask several times";
+    const wayOut = "a worker makes no more in a second; send several calls";
     assertNoViolations(countViolation("count", count, most, wayOut));
     const refusal = this.#refusal ?? this.#ports.judge.refusalOf(this.#name);
     if (refusal !== undefined) throw refusal;

@@ -232,7 +232,7 @@ function placeOf(
 function withoutWorkers(tag: string, kind: string): IdmintError {
   return new IdmintError(
     "WRONG_KIND",
-    `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have workers`,
+    `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`,
     { metadata: { tag, kind } },
   );
 }

@@ -77,7 +77,7 @@ export function snowflakeOf(draft: SnowflakeDraft, context: KindContext): Snowfl
       context,
       Number.isInteger(dataCenter) && dataCenter >= 0 && dataCenter <= max,
       "tag.snowflake.data_center",
-      `must be 0 to ${max}, what data_center_bits have room for, got ${dataCenter}`,
+      `must be 0 to ${max}, the range of data_center_bits, got ${dataCenter}`,
       "VALUE_OUT_OF_RANGE",
     );
   }
@@ -126,7 +126,7 @@ function clockPolicyFrom(
     context,
     registry === "STORE",
     field,
-    "must not be CLOCK_POLICY_EXTENSION with the registry in Redis: the bound that the store keeps for Redis knows no extensions",
+    "must not be CLOCK_POLICY_EXTENSION with the registry in Redis, because the store's bound for Redis has no extensions",
     "FIELD_CONFLICT",
   );
   return clockPolicy;

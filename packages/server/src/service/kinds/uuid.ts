@@ -54,7 +54,7 @@ function namespaceFrom({ version, namespace }: UuidDraft, context: KindContext):
       context,
       namespace === "",
       field,
-      "must be empty but for versions 3 and 5",
+      "must be empty except for versions 3 and 5",
       "FIELD_CONFLICT",
     );
     return "";
@@ -77,7 +77,7 @@ function dceFrom(
   context: KindContext,
 ): { readonly domain: DceDomain; readonly number: number } {
   if (version !== 2) {
-    const why = "must be empty but for version 2";
+    const why = "must be empty except for version 2";
     check(context, domain === undefined, "tag.uuid.domain", why, "FIELD_CONFLICT");
     check(context, number === 0, "tag.uuid.number", why, "FIELD_CONFLICT");
     return { domain: "PERSON", number: 0 };

@@ -140,8 +140,8 @@ function bitsBelowTime(layout: SnowflakeLayout): number {
 function withoutWorkers(tag: string, kind: string): IdmintError {
   const text =
     kind === "snowflake"
-      ? `tag "${tag}" leases its worker ids in Redis, and nowhere else`
-      : `tag "${tag}" is of kind ${kind}; only those of kind snowflake have workers`;
+      ? `tag "${tag}" leases its worker ids only in Redis`
+      : `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`;
   return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind } });
 }
 
