@@ -66,4 +66,40 @@ export const cliMutants: readonly Mutant[] = [
     replace: `const end = socket === null ? new URL(text).search : `,
     tests: config,
   },
+  {
+    name: "cli: a Ctrl-C that a package manager passes on ends the server at once",
+    file: "packages/server/src/main/run.ts",
+    find: `clock.now() - stoppingSince < SAME_SIGNAL_MS;`,
+    replace: `clock.now() - stoppingSince < 0;`,
+    tests: ["packages/server/test/shutdown.e2e.test.ts"],
+  },
+  {
+    name: "cli: a server ignores the end of its script",
+    file: "packages/server/src/main/run.ts",
+    find: `  void script?.ended.then(stop);
+`,
+    replace: ``,
+    tests: ["packages/server/test/shutdown.e2e.test.ts"],
+  },
+  {
+    name: "cli: a server looks at its own parent only",
+    file: "packages/server/src/main/script.ts",
+    find: `return links.every(`,
+    replace: `return links.slice(0, 1).every(`,
+    tests: ["packages/server/test/script.test.ts"],
+  },
+  {
+    name: "cli: a server outlives a script that ended while it started",
+    file: "packages/server/src/main/script.ts",
+    find: `if (table(info.parent)?.session !== info.session) return undefined;`,
+    replace: `if (table(info.parent)?.session !== info.session) break;`,
+    tests: ["packages/server/test/script.test.ts"],
+  },
+  {
+    name: "cli: a server that was detached on purpose ends with its script",
+    file: "packages/server/src/main/script.ts",
+    find: `if (!info.isOfScript || info.session === child) break;`,
+    replace: `if (!info.isOfScript) break;`,
+    tests: ["packages/server/test/script.test.ts"],
+  },
 ];

@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { Io } from "./io.ts";
 
 /** Variables with the server's prefix that only the command line reads. */
-const OWN_VARIABLES = ["IDMINT_ADDRESS"];
+const OWN_VARIABLES = ["IDMINT_ADDRESS", "IDMINT_COMMAND"];
 
 /** Flags that say where the store is and how to reach it. The others are about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;

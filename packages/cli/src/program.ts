@@ -8,6 +8,7 @@ import { addTagCommands } from "./commands/tag.ts";
 import { addTicketCommands } from "./commands/ticket.ts";
 import { addVersion } from "./commands/version.ts";
 import { addWorkerCommands } from "./commands/worker.ts";
+import { asTyped } from "./command-name.ts";
 import { EXIT } from "./exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./failure.ts";
 import type { Io } from "./io.ts";
@@ -16,16 +17,16 @@ import { addRootOptions } from "./options.ts";
 /** The whole command tree, not yet parsed. */
 export function createProgram(io: Io): Command {
   const program = new Command("idmint")
-    .description("Mint unique ids: run a server, manage its tags, draw ids from a shell.")
-    // So that a flag's value is never taken for a flag of the level above.
+    .description("Mint unique ids: run a server, manage its tags, get ids in a shell.")
+    // Without this, a flag's value could be taken for a flag of the level above.
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void io.out(text),
+      writeOut: (text) => void io.out(asTyped(text, io)),
       writeErr: (text) => {
-        io.err(text);
+        io.err(asTyped(text, io));
       },
-      // Errors are reported in one place, `run`.
+      // Errors are reported in one place: `run`.
       outputError: () => {},
     })
     .helpCommand(false)
@@ -58,7 +59,7 @@ Examples:
   return program;
 }
 
-/** `idmint help tag create` is `idmint tag create --help`, at any depth. */
+/** `idmint help tag create` equals `idmint tag create --help`, at any depth. */
 function addHelp(program: Command, io: Io): void {
   program
     .command("help")
@@ -67,7 +68,7 @@ function addHelp(program: Command, io: Io): void {
     .addHelpText("after", "\nExamples:\n  $ idmint help id next\n")
     .action(async (names: readonly string[]) => {
       const isKnown = find(program, names) !== undefined;
-      // Without --help a name that is unknown is refused, with what may have been meant.
+      // Without --help, an unknown name is refused with a suggestion.
       const args = isKnown ? [...names, "--help"] : names;
       await createProgram(io).parseAsync(args, { from: "user" });
     });
@@ -80,7 +81,7 @@ function find(command: Command, names: readonly string[]): Command | undefined {
   return child === undefined ? undefined : find(child, rest);
 }
 
-/** Runs one command line and answers the exit code. Never throws: every failure is reported on stderr. */
+/** Runs one command line and returns the exit code. It never throws: every failure is reported on stderr. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   try {
     await createProgram(io).parseAsync(args, { from: "user" });
@@ -88,8 +89,8 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   } catch (thrown) {
     const failure = failureFrom(thrown);
     if (failure === undefined) return EXIT.ok;
-    // The command line may be the very thing that could not be read, so --json is looked for as it was typed.
-    io.err(args.includes("--json") ? failureJson(failure) : failureText(failure));
+    // The command line itself may be what could not be parsed, so --json is looked for among the words.
+    io.err(args.includes("--json") ? failureJson(failure) : asTyped(failureText(failure), io));
     return failure.exitCode;
   }
 }

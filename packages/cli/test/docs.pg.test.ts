@@ -65,7 +65,7 @@ async function useAll(env: Record<string, string>): Promise<void> {
 test("the README's way to PostgreSQL works as printed", async () => {
   await runSql(snippet("README.md", "PostgreSQL", "sql"));
   const { env, lines } = parse(snippet("README.md", "PostgreSQL", "sh"));
-  expect(lines).toEqual(["npx pnpm@10 idmint migrate", "npx pnpm@10 idmint serve"]);
+  expect(lines).toEqual(["./idmint migrate", "./idmint serve"]);
   const migrated = await shell(lines[0] ?? "", { env });
   expect([migrated.exitCode, migrated.err]).toEqual([0, ""]);
   await useAll(env);

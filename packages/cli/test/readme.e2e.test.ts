@@ -16,8 +16,8 @@ test("the commands of the README are scripts that run the CLI from source", () =
   const text = readFileSync(path.join(root, "package.json"), "utf8");
   const { scripts } = JSON.parse(text) as { scripts: Record<string, string> };
   expect(snippet("README.md", "A server", "sh")).toBe("npx pnpm@10 start\n");
-  expect(scripts["start"]).toBe("node -C idmint-source packages/cli/src/main.ts start-dev");
-  expect(scripts["idmint"]).toBe("node -C idmint-source packages/cli/src/main.ts");
+  expect(scripts["start"]).toBe("exec ./idmint start-dev");
+  expect(scripts["idmint"]).toBe("exec ./idmint");
 });
 
 test("the README's command lines run as printed", async () => {
@@ -28,7 +28,7 @@ test("the README's command lines run as printed", async () => {
   });
   expect([exitCode, err]).toEqual([0, ""]);
   expect(out).toMatch(/^\d+\nname +orders\n/);
-  expect(out).toContain('{"tag":"orders","ids":["1","2","3"]}\nUsage: idmint ');
+  expect(out).toContain('{"tag":"orders","ids":["1","2","3"]}\nUsage: ./idmint ');
 });
 
 test("the README's grpcurl lines work, with nothing but what the server says about itself", async () => {

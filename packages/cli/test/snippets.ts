@@ -27,14 +27,14 @@ export function words(line: string): readonly string[] {
   return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare ?? "");
 }
 
-/** Runs lines as `sh` does, in the folder of the clone, with the CLI from source in place of pnpm. */
+/** Runs lines as `sh` does, in the folder of the clone, with the CLI from source where there is none on the path. */
 export function shell(
   lines: string,
   { env = {}, input = "" }: { env?: Readonly<Record<string, string>>; input?: string } = {},
 ): Promise<Ran> {
   const cli = CLI.map((word) => `'${word}'`).join(" ");
   const script = lines
-    .replaceAll(/^(?:npx pnpm@10 )?idmint /gm, `${cli} `)
+    .replaceAll(/^idmint /gm, `${cli} `)
     .replaceAll(/^npx pnpm@10 exec node /gm, `'${process.execPath}' `);
   const child = spawn("sh", ["-ec", script], {
     cwd: root,

@@ -56,8 +56,8 @@ test("the status of a store says whether it grants", () => {
 const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";
 
 test("the banner's commands can be typed where the banner is read", () => {
-  expect(bannerText(BANNER, "127.0.0.1:7600", {})).toBe(`\n${BANNER}\n\n`);
-  expect(bannerText(BANNER, "127.0.0.1:7700", { npm_lifecycle_event: "start" })).toBe(
-    "\nMint an id:\n  grpcurl X\n  npx pnpm@10 idmint id next demo --address 127.0.0.1:7700\n\n",
+  expect(bannerText(BANNER, "127.0.0.1:7600", { env: {} })).toBe(`\n${BANNER}\n\n`);
+  expect(bannerText(BANNER, "127.0.0.1:7700", { env: { IDMINT_COMMAND: "./idmint" } })).toBe(
+    "\nMint an id:\n  grpcurl X\n  ./idmint id next demo --address 127.0.0.1:7700\n\n",
   );
 });

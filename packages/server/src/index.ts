@@ -7,6 +7,7 @@ export type { Address } from "./config/types.ts";
 export { type DevServer, startDev } from "./dev.ts";
 export type { RunningServer, Serving } from "./main/running.ts";
 export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
+export { type Script, watchScript } from "./main/script.ts";
 // For command lines: the flags of the table of options, and the names of stores.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
 export { storePlace, ticketPlace } from "./config/place.ts";

@@ -150,7 +150,7 @@ class Signals extends EventEmitter {
 test("the first signal stops the server and ends with 0", async () => {
   const source = new Signals();
   let closes = 0;
-  const run = runUntilSignal({ close: () => Promise.resolve(void closes++) }, source);
+  const run = runUntilSignal({ close: () => Promise.resolve(void closes++) }, undefined, source);
   source.emit("SIGTERM");
   expect(await run).toBe(0);
   expect(closes).toBe(1);
@@ -160,11 +160,41 @@ test("the first signal stops the server and ends with 0", async () => {
 
 test("a second signal does not wait", async () => {
   const source = new Signals();
-  void runUntilSignal({ close: () => new Promise<void>(() => undefined) }, source);
+  void runUntilSignal({ close: () => new Promise<void>(() => undefined) }, undefined, source);
   source.emit("SIGINT");
   expect(source.exits).toEqual([]);
   source.emit("SIGTERM");
   expect(source.exits).toEqual([FORCED_EXIT_CODE]);
+});
+
+test("under a script the signals of one second are one press, and a later one does not wait", () => {
+  const source = new Signals();
+  let now = 0;
+  const script = { ended: new Promise<void>(() => undefined), stop: () => undefined };
+  const server = { close: () => new Promise<void>(() => undefined) };
+  void runUntilSignal(server, script, source, { now: () => now });
+  // The terminal's, then npx's and pnpm's.
+  for (const at of [0, 5, 999]) {
+    now = at;
+    source.emit("SIGINT");
+  }
+  expect(source.exits).toEqual([]);
+  now = 1_000;
+  source.emit("SIGINT");
+  expect(source.exits).toEqual([FORCED_EXIT_CODE]);
+});
+
+test("the end of the script, and of the terminal, stop the server like a signal", async () => {
+  const over = Promise.withResolvers<void>();
+  let stops = 0;
+  const script = { ended: over.promise, stop: () => void stops++ };
+  const run = runUntilSignal({ close: () => Promise.resolve() }, script, new Signals());
+  over.resolve();
+  expect([await run, stops]).toEqual([0, 1]);
+  const source = new Signals();
+  const hungUp = runUntilSignal({ close: () => Promise.resolve() }, undefined, source);
+  source.emit("SIGHUP");
+  expect(await hungUp).toBe(0);
 });
 
 /** A server in a process of its own, on SQLite. */

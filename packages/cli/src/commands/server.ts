@@ -1,4 +1,4 @@
-import type { Serving } from "@idmint/server";
+import type { Script, Serving } from "@idmint/server";
 import type { Command } from "commander";
 import { bannerText } from "../banner.ts";
 import { addConfigFlags, configSources, loadServerConfig } from "../config-flags.ts";
@@ -7,7 +7,7 @@ import { confirmDevStore } from "../migration.ts";
 import { addOutputOptions, isJson } from "../options.ts";
 import { examplesText } from "../output.ts";
 
-/** `idmint start-dev` and `idmint serve`. Their flags are those of the server's table of options. */
+/** `idmint start-dev` and `idmint serve`. Their flags come from the server's table of options. */
 export function addServerCommands(program: Command, io: Io): void {
   addStartDev(program, io);
   addServe(program, io);
@@ -16,7 +16,7 @@ export function addServerCommands(program: Command, io: Io): void {
 function addStartDev(program: Command, io: Io): void {
   const command = program
     .command("start-dev")
-    .description("run a server to try things out: makes a SQLite store and the tag demo")
+    .description("run a server to try things out; creates a SQLite store and the tag demo")
     .addHelpText(
       "after",
       examplesText([
@@ -26,24 +26,27 @@ function addStartDev(program: Command, io: Io): void {
     );
   addOutputOptions(command);
   command.action(async () => {
-    const { startDev } = await import("@idmint/server");
+    const { startDev, watchScript } = await import("@idmint/server");
+    // Before anything takes time: a script may end while its server starts.
+    const script = watchScript();
     await confirmDevStore(command, io);
     const { server, banner } = await startDev(configSources(command, io));
-    if (!isJson(command)) io.err(bannerText(banner, server.grpcAddress, io.env));
-    await runToTheEnd(command, io, server);
+    if (!isJson(command)) io.err(bannerText(banner, server.grpcAddress, io));
+    await runToTheEnd(command, io, server, script);
   });
 }
 
 function addServe(program: Command, io: Io): void {
   const command = program
     .command("serve")
-    .description("run a server for production; its store must be there (idmint migrate)")
+    .description("run a server for production; create its store first with idmint migrate")
     .addHelpText(
       "after",
       `
 Every flag is also an environment variable (--store-url is IDMINT_STORE_URL) and a key in the YAML file of --config.
 A flag wins over its variable, and the variable wins over the file. docs/configuration.md lists all of them.
-SIGTERM drains the server, which then exits with 0. A second signal ends it at once.
+SIGTERM drains the server, which then exits with 0. A second signal ends it at once. A server that a script of npm or
+pnpm started also drains when that script ends, unless it has a session of its own (setsid).
 ${examplesText([
   "idmint serve --store-url sqlite:/var/lib/idmint/idmint.db",
   "idmint serve --config /etc/idmint.yaml",
@@ -51,16 +54,23 @@ ${examplesText([
     );
   addOutputOptions(command);
   command.action(async () => {
-    const { startServing } = await import("@idmint/server");
-    await runToTheEnd(command, io, await startServing(await loadServerConfig(command, io)));
+    const { startServing, watchScript } = await import("@idmint/server");
+    const script = watchScript();
+    const server = await startServing(await loadServerConfig(command, io));
+    await runToTheEnd(command, io, server, script);
   });
 }
 
-/** With --json says where it listens, for those who let it choose a port; then runs until it is told to stop. */
-async function runToTheEnd(command: Command, io: Io, server: Serving): Promise<void> {
+/** Prints the addresses with --json, for callers that let the server choose a port. Then runs until it is told to stop. */
+async function runToTheEnd(
+  command: Command,
+  io: Io,
+  server: Serving,
+  script: Script | undefined,
+): Promise<void> {
   const { runUntilSignal } = await import("@idmint/server");
-  // From here on a signal is the server's to hear; one that came while it started must not be lost.
-  const end = runUntilSignal(server);
+  // From here on the server handles signals. One that came while it started must not be lost.
+  const end = runUntilSignal(server, script);
   if (io.signal.aborted) {
     await server.close();
     return;
@@ -72,7 +82,7 @@ async function runToTheEnd(command: Command, io: Io, server: Serving): Promise<v
   await end;
 }
 
-/** Hook of the program: the flags of a command about servers are added when that command was typed. */
+/** A hook of the program: adds the flags of a command about servers once that command was typed. */
 export async function addServerFlags(command: Command): Promise<void> {
   if (command.name() === "start-dev" || command.name() === "serve") {
     await addConfigFlags(command, "all");

@@ -1,41 +1,60 @@
+import type { Clock } from "@idmint/core";
 import type { Serving } from "./running.ts";
+import type { Script } from "./script.ts";
+import { realSystem } from "./system.ts";
+
+/** SIGHUP comes when the terminal is closed, or when what was started on it has died. */
+const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /** What a run needs of the process; a test passes its own. */
 export interface SignalSource {
-  on(signal: "SIGTERM" | "SIGINT", listener: () => void): unknown;
-  off(signal: "SIGTERM" | "SIGINT", listener: () => void): unknown;
+  on(signal: (typeof SIGNALS)[number], listener: () => void): unknown;
+  off(signal: (typeof SIGNALS)[number], listener: () => void): unknown;
   exit(code: number): void;
 }
 
 /** The code of a process that was told twice to stop, and did not wait. */
 export const FORCED_EXIT_CODE = 1;
 
+/** Ctrl-C reaches every process of a terminal, and package managers pass it on: one press arrives up to three times. */
+const SAME_SIGNAL_MS = 1_000;
+
 /**
- * Waits for SIGTERM or SIGINT, stops the server, and fulfils with the exit code, 0. A second signal ends the process at
- * once with FORCED_EXIT_CODE: unused ids become a gap.
+ * Waits for SIGTERM, SIGINT, SIGHUP or the end of the script that started the server. Then stops the server, and fulfils
+ * with the exit code, 0. A second signal ends the process at once with FORCED_EXIT_CODE: unused ids become a gap. Under a
+ * script, signals of the same second are one.
  */
 export async function runUntilSignal(
   server: Pick<Serving, "close" | "kill">,
+  script?: Script,
   source: SignalSource = process,
+  clock: Clock = realSystem.clock,
 ): Promise<number> {
   const first = Promise.withResolvers<void>();
-  let isStopping = false;
+  let stoppingSince: number | undefined;
+  const stop = (): void => {
+    stoppingSince ??= clock.now();
+    first.resolve();
+  };
   const onSignal = (): void => {
-    if (isStopping) {
+    const isSame =
+      stoppingSince !== undefined &&
+      script !== undefined &&
+      clock.now() - stoppingSince < SAME_SIGNAL_MS;
+    if (stoppingSince !== undefined && !isSame) {
       server.kill?.();
       source.exit(FORCED_EXIT_CODE);
     }
-    isStopping = true;
-    first.resolve();
+    stop();
   };
-  source.on("SIGTERM", onSignal);
-  source.on("SIGINT", onSignal);
+  for (const signal of SIGNALS) source.on(signal, onSignal);
+  void script?.ended.then(stop);
   try {
     await first.promise;
     await server.close();
   } finally {
-    source.off("SIGTERM", onSignal);
-    source.off("SIGINT", onSignal);
+    script?.stop();
+    for (const signal of SIGNALS) source.off(signal, onSignal);
   }
   return 0;
 }
