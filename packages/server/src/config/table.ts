@@ -27,7 +27,7 @@ import {
 /** Levels of the log, from everything to nothing. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
-/** Everything that can be configured, defaults filled in. Durations are in milliseconds. */
+/** The whole configuration, with defaults filled in. Durations are in milliseconds. */
 export interface Config {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
@@ -80,18 +80,18 @@ export interface Config {
   readonly logFormat: "json" | "text";
 }
 
-/** One option. Its environment variable, flag and place in the YAML file follow from its key. */
+/** One option. Its environment variable, its flag and its place in the YAML file follow from its key. */
 export interface Option<T> {
   /** Path in the YAML file, e.g. `grpc.address`. */
   readonly key: string;
   readonly type: OptionType<T>;
-  /** As one would write it; undefined: none. */
+  /** As a user would write it; undefined: none. */
   readonly default: string | undefined;
-  /** What it does, in sentences. */
+  /** What it does, in full sentences. */
   readonly text: string;
-  /** Secrets have no flag (others on the machine see flags), may come from a file, and are never shown. */
+  /** A secret has no flag, because others on the machine can see flags. It may come from a file, and is never shown. */
   readonly isSecret?: boolean;
-  /** Not to be set in the YAML file. */
+  /** Cannot be set in the YAML file. */
   readonly isNotInFile?: boolean;
 }
 
@@ -113,38 +113,38 @@ function optional<T>(
   return { key, type, default: undefined, text: description, ...more };
 }
 
-/** The one table of options: the loader, the flags and docs/configuration.md follow from it. */
+/** The table of options. The loader, the flags and docs/configuration.md follow from it. */
 export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   config: optional("config", text("path"), "YAML file with options.", { isNotInFile: true }),
   grpcAddress: option(
     "grpc.address",
     address,
     "127.0.0.1:7600",
-    "Where gRPC listens. An address that other machines reach needs TLS, or `insecure`.",
+    "Where gRPC listens. An address that other machines can reach needs TLS, or `insecure`.",
   ),
   httpAddress: option(
     "http.address",
     address,
     "127.0.0.1:7601",
-    "Where /healthz and /readyz are answered, in plain HTTP.",
+    "Where the server answers /healthz and /readyz, in plain HTTP.",
   ),
   workers: option(
     "workers",
     integer(1, 64),
     "1",
-    "Processes that share the gRPC port, about as many as there are cores for them. Each has its own segments, its own connections to the store and its own limits, except that `limits.connections` holds for all together.",
+    "Processes that share the gRPC port. Use about one per core. Each has its own segments, its own connections to the store and its own limits. Only `limits.connections` holds for all together.",
   ),
   storeUrl: option(
     "store.url",
     storeUrl,
     "sqlite:./.idmint/idmint.db",
-    "Where floors are durable: a SQLite file for servers on one host, or a PostgreSQL database for many.",
+    "Where floors are stored durably: a SQLite file for servers on one host, or a PostgreSQL database for servers on many.",
   ),
   storeMoreUrls: option(
     "store.more_urls",
     ticketUrls,
     "",
-    "Further PostgreSQL databases by name; tags are spread over them and `store.url`, which is called `default`. Each tag is in one of them. `idmint store spread add` makes them one store, and no server starts with other names than were recorded then.",
+    "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. Each tag is in one of them. `idmint store spread add` joins them into one store and records their names. Servers do not start with other names.",
   ),
   storePassword: optional("store.password", text("password"), "Password of the PostgreSQL user.", {
     isSecret: true,
@@ -153,7 +153,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.timeout",
     duration("100ms", "60s"),
     "3s",
-    "Longest wait for one answer of the store. After it the outcome is unknown, and what may have been granted is a gap.",
+    "Longest wait for one answer of the store. After that the outcome is unknown, and ids that may have been granted become a gap.",
   ),
   storeConnectTimeoutMs: option(
     "store.connect_timeout",
@@ -165,24 +165,24 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.pool_size",
     integer(2, 100),
     "4",
-    "Most connections to PostgreSQL, of each process. At most half of them wait for rows that others have locked.",
+    "Most connections to PostgreSQL per process. At most half of them wait for rows that other sessions have locked.",
   ),
   allowUnsafeStore: option(
     "allow_unsafe_store",
     listOf("fsync", "full_page_writes", "synchronous_commit", "network_filesystem"),
     "",
-    "Settings of the store under which ids may repeat after a crash, and which are used all the same. For tests.",
+    "Unsafe settings of the store to accept by name, although ids may repeat after a crash. For tests.",
   ),
   epochGap: optional(
     "epoch_gap",
     bigInteger(0n, MAX_ID),
-    "When the store went back, accept it at once with every floor raised by this many ids, instead of refusing until an operator does. Must be more than the whole fleet can have been granted since the backup.",
+    "If the store went back, accept it at once and raise every floor by this many ids, instead of refusing until an operator accepts it. The number must be larger than what the whole fleet can have been granted since the backup.",
   ),
   redisUrls: option(
     "redis.urls",
     redisUrls,
     "",
-    "Where tags of kind sequence with backend Redis and of kind redis_snowflake count: the master of one Redis each, or an address that leads to it. New tags are spread over all of them; the names stay with the tags, so they must mean the same on every server.",
+    "The Redis shards, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, or an address that leads to it. New tags are spread over all shards. Tags keep the names of their shards, so a name must mean the same on every server.",
   ),
   redisPassword: optional("redis.password", text("password"), "Password of the Redis user.", {
     isSecret: true,
@@ -191,70 +191,70 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "redis.timeout",
     duration("20ms", "10s"),
     "500ms",
-    "Longest wait for one answer of Redis. After it the outcome is unknown, and what may have been issued is a gap.",
+    "Longest wait for one answer of Redis. After that the outcome is unknown, and ids that may have been issued become a gap.",
   ),
   redisRaiseBelowMs: option(
     "redis.raise_below",
     duration("1s", "24h"),
     "15min",
-    "When the ids left below the maximum of a sequence in Redis would not last so long, the maximum is raised. So long can they be used while the store is down.",
+    "The maximum of a sequence in Redis is raised when the ids left below it would not last this long. So the sequence survives an outage of the store for about this time.",
   ),
   redisRaiseByMs: option(
     "redis.raise_by",
     duration("1s", "24h"),
     "30min",
-    "By so much time's worth of ids the maximum is raised, at least by the tag's step.",
+    "The maximum is raised by as many ids as the sequence needs for this time, and by at least the tag's step.",
   ),
   ticketUrls: option(
     "ticket.urls",
     ticketUrls,
     "",
-    "The PostgreSQL databases that tags of kind ticket count in. Each keeps the name it was migrated under. A new tag's slots are spread over all of them; what a further one gets is moved to it by `idmint ticket apply`.",
+    "The PostgreSQL databases of tags of kind ticket, by name. Each keeps the name with which it was migrated. The slots of a new tag are spread over all of them. `idmint ticket apply` moves slots to a database that was added later.",
   ),
   ticketPassword: optional(
     "ticket.password",
     text("password"),
-    "Password of the user of the ticket databases.",
+    "Password of the PostgreSQL user of the ticket databases.",
     { isSecret: true },
   ),
   ticketTimeoutMs: option(
     "ticket.timeout",
     duration("100ms", "60s"),
     "1s",
-    "Longest wait for one answer of a ticket database. After it the outcome is unknown, what may have been granted is a gap, and the next one is asked.",
+    "Longest wait for one answer of a ticket database. After that the outcome is unknown, ids that may have been granted become a gap, and the server asks the next database.",
   ),
   unguessableKeys: option(
     "unguessable.keys",
     keyFiles,
     "",
-    "Files with the keys of unguessable ids, by the number of the key. Each holds one line of 32, 48 or 64 hexadecimal digits, as `openssl rand -hex 32` makes them, and can be read by its owner and group at most. The same on every server, for ever.",
+    "Files with the keys of unguessable ids, by the number of the key. Each file holds one line of 32, 48 or 64 hexadecimal digits, for example from `openssl rand -hex 32`. Only its owner and group may be able to read it. Use the same keys on every server, and never change them.",
   ),
   instance: optional(
     "instance",
     instanceText,
-    "What this server is called among all that lease worker ids, the same after a restart and another one for each server. Default: the host's name and `grpc.address`.",
+    "The name under which this server leases worker ids. It must stay the same after a restart, and each server needs its own. Default: the host's name and `grpc.address`.",
   ),
   snowflakeDataCenter: optional(
     "snowflake.data_center",
     integer(0, 65_535),
-    "Data centre of the ids of kind snowflake that this server makes, for tags whose layout has one. Default: that of the tag.",
+    "Data centre in the snowflakes that this server makes, for tags whose layout has one. Default: the tag's data centre.",
   ),
   snowflakeReserveAheadMs: option(
     "snowflake.reserve_ahead",
     duration("1s", "60s"),
     "3s",
-    "How far ahead of use time is reserved for snowflakes. So long they are made while the registry of worker ids is down, and so long a worker id is kept from others after its server has died.",
+    "How far ahead time is reserved for snowflakes. For this long, a server can make snowflakes while the registry of worker ids is down. For this long, a worker id stays unavailable to others after its server has died.",
   ),
   snowflakeCacheFile: optional(
     "snowflake.cache_file",
     text("path"),
-    "File on a disk of this machine in which this server keeps its worker ids, for Linux. With it time is reserved a minute ahead, and a server that is started again while the registry of worker ids is down goes on within that minute. Of several processes each adds its number to the name.",
+    "File on a local disk in which this server keeps its worker ids (Linux only). With this file, time is reserved a minute ahead. A server that restarts while the registry of worker ids is down can then continue within that minute. Each of several processes adds its number to the name.",
   ),
   clockMaxOffsetMs: option(
     "clock.max_offset",
     duration("100ms", "1h"),
     "5s",
-    "How far the clock may be from the mean of the clocks of `node.peers` when this server begins to make ids by it.",
+    "How far this server's clock may be from the mean of the clocks of `node.peers` when it starts to make ids by its clock.",
   ),
   nodeMaxOffline: option(
     "node.max_offline",
@@ -277,83 +277,83 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "node.peers",
     addresses,
     "",
-    "Where other servers listen for gRPC whose clocks this one compares its own with; up to 8 of them are asked at a time. Best on other machines. They are asked by TLS if this server has it.",
+    "gRPC addresses of other servers with whose clocks this server compares its own. It asks up to 8 of them at a time. Choose servers on other machines. The server uses TLS to ask them if it has TLS itself.",
   ),
   alarmWebhookUrl: optional(
     "alarm.webhook_url",
     webhookUrl,
-    "Where alarms are sent, as JSON by POST. Some receivers have a secret in their URL, so it is handled as one.",
+    "Where alarms are sent, as JSON by POST. The URL is treated as a secret, because some receivers put one into it.",
     { isSecret: true },
   ),
   alarmWebhookToken: optional(
     "alarm.webhook_token",
     headerToken,
-    "Sent along with every alarm, as `Authorization: Bearer …`.",
+    "Token sent with every alarm, as `Authorization: Bearer …`.",
     { isSecret: true },
   ),
   alarmWebhookTimeoutMs: option(
     "alarm.webhook_timeout",
     duration("100ms", "60s"),
     "5s",
-    "Longest wait for an answer of the webhook. After it the alarm is sent once more.",
+    "Longest wait for an answer of the webhook. After that the alarm is sent again.",
   ),
   alarmAfterMs: option(
     "alarm.after",
     duration("0ms", "24h"),
     "30s",
-    "How long the store, a Redis or a ticket database has to be away before that is an alarm.",
+    "How long the store, a Redis or a ticket database must be away before an alarm is raised.",
   ),
   tlsCertFile: optional(
     "tls.cert_file",
     text("path"),
-    "Certificate chain (PEM) of the gRPC server; read again every 10 s, so that a renewed one needs no restart.",
+    "Certificate chain (PEM) of the gRPC server. It is read again every 10 s, so a renewed certificate needs no restart.",
   ),
   tlsKeyFile: optional("tls.key_file", text("path"), "Private key (PEM) of the certificate."),
   tlsClientCaFile: optional(
     "tls.client_ca_file",
     text("path"),
-    "Authorities (PEM). With them callers must show a certificate that one of these signed.",
+    "Certificate authorities (PEM) for callers. If set, callers must show a certificate that one of them signed.",
   ),
   tlsPeerCaFile: optional(
     "tls.peer_ca_file",
     text("path"),
-    "Authorities (PEM) that signed the certificates of `node.peers`. Default: those that Node knows.",
+    "Certificate authorities (PEM) that signed the certificates of `node.peers`. Default: those that Node trusts.",
   ),
   insecure: option(
     "insecure",
     flag,
     "false",
-    "Listen without TLS on an address that other machines reach.",
+    "Allow an address that other machines can reach without TLS.",
   ),
   drainTimeMs: option(
     "drain_time",
     duration("0ms", "10min"),
     "5s",
-    "How long a server that was told to stop lets calls in flight finish.",
+    "How long calls in flight may take to finish after the server was told to stop.",
   ),
   pollIntervalMs: option(
     "poll_interval",
     duration("50ms", "1s"),
     "800ms",
-    "How often the store is asked what changed. Below a second, so that a change is seen within one.",
+    "How often the server asks the store for changes. It is below a second, so that every change is seen within a second.",
   ),
   prefetchShare: option(
     "prefetch_share",
     share(0.01, 1),
     "0.1",
-    "Share of a segment after whose use the next one is loaded.",
+    "Share of a segment that must be used before the next one is loaded.",
   ),
   limitCountAsList: option(
     "limits.count_as_list",
     integer(1, 100_000),
     "10000",
-    "Most ids a call may ask for one by one.",
+    "Most ids that one call may request as a list.",
   ),
   limitCountAsSegments: option(
     "limits.count_as_segments",
     integer(1, 1_000_000_000),
     "10000000",
-    "Most ids a call may ask for as segments.",
+    "Most ids that one call may request as segments.",
   ),
   limitWaiters: option(
     "limits.waiters",
@@ -365,7 +365,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "limits.tags",
     integer(1, 1_000_000),
     "100000",
-    "Most tags with a buffer in memory. The least used go first, and their unused ids go back to the store.",
+    "Most tags with a buffer in memory. Beyond that, the least used tags are dropped, and their unused ids go back to the store.",
   ),
   limitConnections: option(
     "limits.connections",
@@ -377,13 +377,13 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "log.level",
     oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     "info",
-    "What is logged, on stderr.",
+    "The lowest level that is logged. The log goes to stderr.",
   ),
   logFormat: option(
     "log.format",
     oneOf("json", "text"),
     "json",
-    "One JSON object a line for machines, or one sentence a line for people.",
+    "Format of the log: one JSON object per line for machines, or one sentence per line for people.",
   ),
 };
 

@@ -1,10 +1,10 @@
 /** How an option's text becomes its value. */
 export interface OptionType<T> {
-  /** What stands for a value in help and docs, e.g. `host:port`. */
+  /** The placeholder of a value in help and docs, e.g. `host:port`. */
   readonly placeholder: string;
-  /** What is accepted, in words that complete “must be …”. */
+  /** What is accepted, as the rest of “must be …”. */
   readonly accepts: string;
-  /** The value, or undefined when the text is none. */
+  /** The value, or undefined if the text is not valid. */
   readonly parse: (text: string) => T | undefined;
 }
 
@@ -19,7 +19,7 @@ const ADDRESS = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})$/;
 
 export const address: OptionType<Address> = {
   placeholder: "host:port",
-  accepts: "host:port, an IPv6 host in brackets, and a port of 0 to 65535 (0: any free one)",
+  accepts: "host:port, with an IPv6 host in brackets and a port from 0 to 65535 (0: any free port)",
   parse: (text) => {
     const [, six, other, digits] = ADDRESS.exec(text) ?? [];
     const host = six ?? other;
@@ -30,10 +30,10 @@ export const address: OptionType<Address> = {
 
 const MAX_ADDRESSES = 64;
 
-/** Addresses of other servers, with commas between them. */
+/** Addresses of other servers, separated by commas. */
 export const addresses: OptionType<readonly string[]> = {
   placeholder: "host:port,…",
-  accepts: `up to ${MAX_ADDRESSES} of host:port with commas between them, IPv6 hosts in brackets, each there once`,
+  accepts: `up to ${MAX_ADDRESSES} different host:port, separated by commas, with IPv6 hosts in brackets`,
   parse: (value) => {
     const all = value === "" ? [] : value.split(",").map((part) => part.trim());
     const areGood = all.every((each) => (address.parse(each)?.port ?? 0) > 0);
@@ -54,7 +54,7 @@ export const flag: OptionType<boolean> = {
   parse: (text) => (text === "true" ? true : text === "false" ? false : undefined),
 };
 
-/** A text that may be anything but empty. */
+/** Any text that is not empty. */
 export function text(placeholder: string): OptionType<string> {
   return {
     placeholder,
@@ -63,18 +63,18 @@ export function text(placeholder: string): OptionType<string> {
   };
 }
 
-/** A name among those that lease worker ids; processes and backups add to it. */
+/** A name under which worker ids are leased. Processes and backups append to it. */
 export const instanceText: OptionType<string> = {
   placeholder: "name",
-  accepts: "1 to 112 characters of A–Z a–z 0–9 . _ : -, the first of them a letter or digit",
+  accepts: "1 to 112 characters of A–Z a–z 0–9 . _ : -, beginning with a letter or digit",
   parse: (value) => (/^[A-Za-z0-9][A-Za-z0-9._:-]{0,111}$/.test(value) ? value : undefined),
 };
 
-/** An integer; 1_000 and 1,000 are not accepted, since other tools disagree about them. */
+/** An integer. 1_000 and 1,000 are refused, because tools disagree about what they mean. */
 export function integer(min: number, max: number): OptionType<number> {
   return {
     placeholder: "n",
-    accepts: `an integer, ${min} to ${max}`,
+    accepts: `an integer from ${min} to ${max}`,
     parse: (value) => {
       const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN;
       return number >= min && number <= max ? number : undefined;
@@ -85,7 +85,7 @@ export function integer(min: number, max: number): OptionType<number> {
 export function bigInteger(min: bigint, max: bigint): OptionType<bigint> {
   return {
     placeholder: "n",
-    accepts: `an integer, ${min} to ${max}`,
+    accepts: `an integer from ${min} to ${max}`,
     parse: (value) => {
       if (!/^\d{1,19}$/.test(value)) return undefined;
       const number = BigInt(value);
@@ -97,7 +97,7 @@ export function bigInteger(min: bigint, max: bigint): OptionType<bigint> {
 export function share(min: number, max: number): OptionType<number> {
   return {
     placeholder: "share",
-    accepts: `a number, ${min} to ${max}`,
+    accepts: `a number from ${min} to ${max}`,
     parse: (value) => {
       const number = /^\d*\.?\d+$/.test(value) ? Number(value) : Number.NaN;
       return number >= min && number <= max ? number : undefined;
@@ -119,13 +119,13 @@ function milliseconds(value: string): number | undefined {
   return factor === undefined ? undefined : Number(digits) * factor;
 }
 
-/** A duration in milliseconds, written with its unit. Bounds are texts, so that docs show what people type. */
+/** A duration in milliseconds, written with its unit. Bounds are texts, so that docs show them as people type them. */
 export function duration(min: string, max: string): OptionType<number> {
   const least = milliseconds(min) ?? 0;
   const most = milliseconds(max) ?? Infinity;
   return {
     placeholder: "duration",
-    accepts: `a duration with its unit (ms, s, min, h), ${min} to ${max}`,
+    accepts: `a duration with its unit (ms, s, min, h), from ${min} to ${max}`,
     parse: (value) => {
       const ms = milliseconds(value);
       return ms === undefined || ms < least || ms > most ? undefined : ms;
@@ -167,11 +167,11 @@ export function oneOf<T extends string>(...values: readonly T[]): OptionType<T> 
   };
 }
 
-/** Names out of a known set, with commas between them. */
+/** Names from a known set, separated by commas. */
 export function listOf(...values: readonly string[]): OptionType<readonly string[]> {
   return {
     placeholder: "name,…",
-    accepts: `names with commas between them, out of ${values.join(", ")}`,
+    accepts: `names separated by commas, out of ${values.join(", ")}`,
     parse: (value) => {
       const names = value === "" ? [] : value.split(",").map((name) => name.trim());
       return names.every((name) => values.includes(name)) ? names : undefined;
@@ -179,11 +179,11 @@ export function listOf(...values: readonly string[]): OptionType<readonly string
   };
 }
 
-/** Where a store is: a file, or a database. Passwords have a place of their own, so that no URL holds a secret. */
+/** Where a store is: a file, or a database. Passwords have their own option, so that no URL holds a secret. */
 export const storeUrl: OptionType<string> = {
   placeholder: "url",
   accepts:
-    "sqlite:PATH, or postgres://user@host:port/database without a password (it has an option)",
+    "sqlite:PATH, or postgres://user@host:port/database without a password, which has its own option",
   parse: (value) => {
     if (/^sqlite:./.test(value)) return value;
     if (!/^postgres(?:ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
@@ -195,10 +195,10 @@ export const storeUrl: OptionType<string> = {
 const MAX_KEY_FILES = 64;
 const MAX_KEY_ID = 999;
 
-/** Files with keys, by the numbers of the keys: `1=PATH,2=PATH`. */
+/** Key files by the numbers of their keys: `1=PATH,2=PATH`. */
 export const keyFiles: OptionType<ReadonlyMap<number, string>> = {
   placeholder: "number=path,…",
-  accepts: `up to ${MAX_KEY_FILES} of number=path with commas between them, each number 1 to ${MAX_KEY_ID} and there once`,
+  accepts: `up to ${MAX_KEY_FILES} number=path, separated by commas, with different numbers from 1 to ${MAX_KEY_ID}`,
   parse: (value) => {
     const files = new Map<number, string>();
     for (const part of value === "" ? [] : value.split(",")) {
@@ -214,7 +214,7 @@ const MAX_NAMED_URLS = 64;
 const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 
 /**
- * Several places of one kind by name: `a=redis://…,b=redis://…`. One alone may go without a name and is called `default`.
+ * Several URLs of one kind by name: `a=redis://…,b=redis://…`. A single one needs no name and is called `default`.
  */
 function namedUrls(
   accepts: string,
@@ -222,7 +222,7 @@ function namedUrls(
 ): OptionType<ReadonlyMap<string, string>> {
   return {
     placeholder: "name=url,…",
-    accepts: `up to ${MAX_NAMED_URLS} of name=url with commas between them, or one url alone; each ${accepts}, without a password (it has an option)`,
+    accepts: `up to ${MAX_NAMED_URLS} name=url, separated by commas, or a single url; each ${accepts}, without a password, which has its own option`,
     parse: (value) => {
       const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
       const urls = new Map<string, string>();
@@ -269,9 +269,9 @@ export const webhookUrl: OptionType<string> = {
   },
 };
 
-/** What may stand in a header: anything else would come out in the error of whoever sends it. */
+/** A value that an HTTP header can hold. Anything else would show up in the error of the HTTP client. */
 export const headerToken: OptionType<string> = {
   placeholder: "token",
-  accepts: "1 to 4096 characters out of ASCII, without spaces",
+  accepts: "1 to 4096 ASCII characters without spaces",
   parse: (value) => (/^[!-~]{1,4096}$/.test(value) ? value : undefined),
 };

@@ -289,7 +289,9 @@ test("peers are addresses with a port, each there once", () => {
   expect(peersOf("")).toEqual([]);
   expect(peersOf("a.example:7600, [::1]:7601")).toEqual(["a.example:7600", "[::1]:7601"]);
   for (const bad of ["a.example", "a.example:0", "a:1,a:1", "a:1,,b:2", "http://a:1"]) {
-    expect(faultsOf({ flags: { "node-peers": bad } })[0]?.[1]).toMatch(/^must be up to 64 of/);
+    expect(faultsOf({ flags: { "node-peers": bad } })[0]?.[1]).toMatch(
+      /^must be up to 64 different/,
+    );
   }
 });
 
