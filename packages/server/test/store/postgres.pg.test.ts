@@ -72,6 +72,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.period TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.worker TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.node TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.redis_mark TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";
@@ -84,6 +85,9 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await store.accept(1n);
     expect((await store.changes({ since: 0n, watched: [], limit: 9 })).changed).toHaveLength(2);
     expect(await store.forgetNodes([{ part: "", id: "n", renewals: undefined }])).toBe(0);
+    const mark = { tag: "its", generation: 1n, mark: 1n };
+    expect(await store.exchangeMarks([mark], [])).toEqual([]);
+    expect(await store.exchangeMarks([], [mark])).toEqual([mark]);
     await store.close();
     await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
