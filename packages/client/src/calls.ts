@@ -47,13 +47,13 @@ export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: n
 
 /** Throws INVALID_ARGUMENT for a count that no server could answer. */
 export function assertCount(count: number): void {
-  const wayOut = "take them in several calls";
+  const wayOut = "split it into several calls";
   assertNoViolations(countViolation("count", count, MAX_SEGMENT_COUNT, wayOut));
 }
 
 /** An id as a number; UNSAFE_INTEGER, with the id in the metadata, where a number does not hold it exactly. */
 export function numberOf(tag: string, id: bigint): number {
   if (id <= MAX_SAFE_ID) return Number(id);
-  const text = `id ${id} of tag "${tag}" is past 2^53 − 1 and no number holds it exactly; use next() or nextString()`;
+  const text = `id ${id} of tag "${tag}" is past 2^53 − 1, so no number holds it exactly; use next() or nextString()`;
   throw new IdmintError("UNSAFE_INTEGER", text, { metadata: { tag, id: String(id) } });
 }

@@ -17,7 +17,7 @@ import { BufferedTag, type Receipt, type TagContext } from "./tag.ts";
 
 /** How often buffers look at their rate and at the age of what they hold. */
 const SAMPLE_PERIOD_MS = 1_000;
-/** Longest time that `close` spends on giving ids back. */
+/** How long `close` may take to give ids back. */
 const CLOSE_DEADLINE_MS = 2_000;
 /** Part of it for the answers of loads in flight, which nobody will use. */
 const LATE_LOADS_MS = 500;
@@ -36,8 +36,8 @@ const NODE_PORTS = (): ClientPorts => ({
 });
 
 /**
- * Makes a client. Nothing is connected or fetched before the first use of a tag. An idle client does not keep the
- * process alive; a call that waits does. Throws INVALID_ARGUMENT that names every bad option.
+ * Makes a client. It connects and fetches nothing before the first use of a tag. An idle client does not keep the process
+ * alive; a waiting call does. Bad options throw one INVALID_ARGUMENT that names all of them.
  */
 export function createIdClient(options: IdClientOptions): IdClient {
   return new BufferedIdClient(options, NODE_PORTS());
@@ -87,7 +87,7 @@ export class BufferedIdClient implements IdClient {
     assertNoViolations(tagNameViolation("tag", name));
     const { maxTags } = this.#options;
     if (this.#tags.size >= maxTags) {
-      const text = `this client uses ${maxTags} tags already; raise maxTags if so many are meant`;
+      const text = `this client already uses ${maxTags} tags; raise the option maxTags to use more`;
       throw new IdmintError("OVERLOADED", text, { metadata: { tag: name } });
     }
     const tag = new BufferedTag(name, this.#context);

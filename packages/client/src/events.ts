@@ -6,12 +6,12 @@ export type EndpointChange =
       readonly type: "endpoint-failed";
       readonly address: string;
       readonly error: IdmintError;
-      /** For how long it is asked only when no other endpoint is well, in milliseconds. */
+      /** For this time, in milliseconds, it is asked only when no other endpoint is well. */
       readonly coolDownMs: number;
     }
   | { readonly type: "endpoint-well"; readonly address: string };
 
-/** What became of a load's unused ids at the end: what was not taken back is a gap. */
+/** What became of a load's unused ids when the client closed. Ids that were not taken back are a gap. */
 type ReleaseOutcome =
   | {
       readonly type: "released";
@@ -26,7 +26,7 @@ type ReleaseOutcome =
       readonly error: IdmintError;
     };
 
-/** The servers said of which kind a tag is, and that they hand out no segments of it. */
+/** The servers told the kind of a tag that they hand out no segments of. */
 interface KindLearned {
   readonly type: "kind-learned";
   readonly tag: string;
@@ -34,7 +34,7 @@ interface KindLearned {
   readonly kind: string;
 }
 
-/** What the SDK tells `onEvent`: for logs and metrics, never needed for correct use. */
+/** What the SDK reports to `onEvent`, for logs and metrics. Correct use never depends on it. */
 export type IdClientEvent =
   | BufferEvent
   | EndpointChange

@@ -1,6 +1,6 @@
 import type { Clock } from "@idmint/core";
 
-/** How long nobody has used something. Noting a use costs next to nothing, so that every id can. */
+/** Measures how long something was not used. Noting a use is so cheap that every id can do it. */
 export class Idleness {
   readonly #clock: Clock;
   #isUsed = true;
@@ -15,12 +15,12 @@ export class Idleness {
     this.#isUsed = true;
   }
 
-  /** It shall stay ready from now on: it is never idle again. */
+  /** From now on it must stay ready, so it is never idle again. */
   keep(): void {
     this.#isKept = true;
   }
 
-  /** In milliseconds, as exactly as this is called often. */
+  /** In milliseconds. The more often it is called, the more exact it is. */
   measure(): number {
     const now = this.#clock.now();
     if (this.#isUsed || this.#isKept) this.#sinceMs = now;

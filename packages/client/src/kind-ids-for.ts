@@ -10,15 +10,15 @@ interface Wish {
   readonly facts: KindFacts;
   /** The order in which the tag prefers the endpoints. */
   readonly preference: readonly number[];
-  /** Told when the tag may have become another one. */
+  /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
   /** Asked after a wait. */
   readonly isWanted: () => boolean;
 }
 
 /**
- * Where the ids of a tag of which servers hand out no segments come from. Rejects when it needs a worker id and none is to
- * be had; undefined when nobody wants it any more by then.
+ * The source of ids of a tag that servers hand out no segments of. Rejects when it needs a worker id and cannot get one.
+ * Undefined when nobody wants it any more.
  */
 export async function kindIdsFor(
   { tag, facts, preference, onDoubt, isWanted }: Wish,

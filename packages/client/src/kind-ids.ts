@@ -7,14 +7,14 @@ import {
 } from "@idmint/core";
 import type { PeriodId } from "./api.ts";
 
-/** Where the ids of a tag come from of which servers hand out no segments. Calls reject with, or throw, IdmintError. */
+/** The source of ids of a tag that servers hand out no segments of. Calls reject with, or throw, IdmintError. */
 export interface KindIds {
   /** In the words of the proto. */
   readonly kind: string;
   /** An id, when it needs neither a wait nor a server. */
   now(): bigint | undefined;
   next(call: Call): Promise<bigint>;
-  /** `name`: what the id is made of, for kinds whose ids are; undefined: none was given. */
+  /** `name`: the name that the id is made from, for kinds that need one. Undefined: none was given. */
   nextText(call: Call, name: string | undefined): Promise<string>;
   nextNumber(call: Call): Promise<number>;
   nextPeriodId(call: Call): Promise<PeriodId>;
@@ -25,26 +25,26 @@ export interface KindIds {
   nextNumberSync(): number;
   /** How long nobody has used it, in milliseconds. To be called about once a second. */
   idleMs(): number;
-  /** Takes over again, for a tag of which the servers say this; false when it cannot. */
+  /** Becomes the tag's source again, with these facts from the servers; false when it cannot. */
   resume(facts: KindFacts): boolean;
-  /** The tag may be another one now. */
+  /** The tag may have other settings now. */
   forget(): void;
   /** Refuses everything with this error, for good, and gives back what is leased. */
   close(error: IdmintError): Promise<void>;
 }
 
-/** What servers say of a tag of which they hand out no segments. */
+/** What servers tell about a tag that they hand out no segments of. */
 export interface KindFacts {
   readonly kind: string;
-  /** Whether ids are text, and no numbers. */
+  /** Whether ids are text instead of numbers. */
   readonly isText: boolean;
-  /** Most ids of one request; undefined: as of any other. */
+  /** Most ids of one request. Undefined: the usual limit. */
   readonly maxCount: number | undefined;
   /** Settings of kinds uuid and object_id, whose ids are made here. */
   readonly made: ObjectIdKind | UuidKind | undefined;
 }
 
-/** What the refusal of an allocation says of its tag; undefined when that is nothing. */
+/** What a refused allocation tells about its tag; undefined when it tells nothing. */
 export function kindFactsOf({ reason, metadata }: IdmintError): KindFacts | undefined {
   const { kind, text, max_count: maxCount } = metadata;
   if (reason !== "WRONG_KIND" || kind === undefined) return undefined;
@@ -56,7 +56,7 @@ export function kindFactsOf({ reason, metadata }: IdmintError): KindFacts | unde
   };
 }
 
-/** Settings that this SDK does not know leave the ids to the servers. */
+/** When this SDK does not know a setting, the servers make the ids. */
 function madeKindOf(
   kind: string,
   { version, domain, number, namespace = "", variant }: Readonly<Record<string, string>>,

@@ -14,21 +14,21 @@ import { hasNoNames, hasNoPeriods } from "./kinds.ts";
 import type { LeaseCalls } from "./leases.ts";
 import type { TagContext } from "./tag.ts";
 
-/** Refusals of a lease after which the tag may come back as another one. */
+/** Refusals of a lease after which the tag may come back with other settings. */
 const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);
 
 interface LeasedTag {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   readonly leases: LeaseCalls;
-  /** Told when the tag may have become another one. */
+  /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
 }
 
 /**
- * The ids of a tag of kind snowflake: made in this process by core's generator, under a worker id that core's holder
- * leases, renews ahead of use, and leases anew when it was lost. Between two answers of the registry nothing but the
- * reservation is relied on: when it cannot be extended, calls wait, and synchronous ones are refused.
+ * The ids of a tag of kind snowflake. Core's generator makes them in this process, under a worker id. Core's holder leases
+ * the worker id, renews the lease before it is needed, and leases again after it lost the lease. Between two answers of the
+ * registry only the reservation counts: when it cannot be extended, calls wait and synchronous calls are refused.
  */
 export class LeasedIds implements KindIds {
   readonly kind = "snowflake";
@@ -53,7 +53,7 @@ export class LeasedIds implements KindIds {
       {
         registry: leases,
         clock,
-        // What keeps a lease is no reason for a process to stay; a call that waits is, see `take`.
+        // Keeping a lease does not keep the process alive; a waiting call does, see `take`.
         timers: context.quietTimers,
         random,
         wallClock: context.wallClock,
@@ -81,7 +81,7 @@ export class LeasedIds implements KindIds {
 
   async nextNumber(call: Call): Promise<number> {
     this.#idleness.use();
-    // It refuses a layout whose ids are no numbers, before one is made.
+    // It refuses a layout whose ids do not fit a number before it makes one.
     const id = this.#source.tryNextNumber();
     return id >= 0 ? id : Number(await this.next(call));
   }
@@ -105,7 +105,7 @@ export class LeasedIds implements KindIds {
     }
   }
 
-  /** That an id can be made is known when one was; it is a gap. */
+  /** Making an id is the only way to know that one can be made; that id is a gap. */
   async warm(call: Call): Promise<void> {
     this.#idleness.keep();
     await this.take(1, call);

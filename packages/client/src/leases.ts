@@ -23,7 +23,7 @@ const POLICIES: ReadonlyMap<number, ClockPolicy> = new Map([
   [WirePolicy.EXTENSION, "EXTENSION" as const],
   [WirePolicy.BACKUP_WORKER, "BACKUP_WORKER" as const],
 ]);
-/** Longest try to give a lease back, in milliseconds. */
+/** How long giving a lease back may take, in milliseconds. */
 const RELEASE_TIMEOUT_MS = 500;
 /** Renewals in the time of one reservation; a try may take until the next one is due. */
 const RENEWALS_PER_RESERVATION = 3;
@@ -39,14 +39,14 @@ type Registry = HolderPorts["registry"];
 /**
  * The registry of worker ids of one tag, as core's lease holder wants it, over WorkerService.
  *
- * INVARIANT: ids are made by the settings that came with the lease they are made under. Each lease is answered together
- * with them, and refused with WRONG_KIND when they are others than those the source was made with; a renewal in another
- * epoch, in which they may be others, counts as a lost lease.
+ * INVARIANT: ids are made with the settings that came with their lease. Each answer to a lease carries the settings. A lease
+ * with other settings than those the source was made with is refused with WRONG_KIND. A renewal in another epoch counts as
+ * a lost lease, because the settings may differ there.
  */
 export class LeaseCalls implements Registry {
   readonly #endpoints: Endpoints;
   readonly #preference: readonly number[];
-  /** Who answered last: it is asked to take leases back. */
+  /** The endpoint that answered last. Leases are given back to it. */
   #endpoint = 0;
   #first: Leased | undefined;
   #kind: string | undefined;
@@ -149,7 +149,7 @@ function reservationOf(
   };
 }
 
-/** Settings as servers answer them, with nothing left to a default; undefined for any others. */
+/** Settings from a server's answer, where none is missing; undefined when one is missing or unknown. */
 function snowflakeKindOf(wire: WireKind): SnowflakeKind | undefined {
   const { layout, dataCenter } = wire;
   const clockPolicy = POLICIES.get(wire.clockPolicy);
@@ -174,7 +174,7 @@ function snowflakeKindOf(wire: WireKind): SnowflakeKind | undefined {
     dataCenter,
     clockPolicy,
     clockWaitMs,
-    // Where servers lease is nothing to an SDK.
+    // An SDK need not know where servers keep leases.
     registry: "STORE",
   };
 }

@@ -104,7 +104,7 @@ export class MadeIds implements KindIds {
       return;
     }
     if (name === undefined || name === "") {
-      const what = `what the id of version ${made.version} is made of`;
+      const what = `the name that an id of version ${made.version} is made from`;
       throw invalidField("name", `is required: ${what}; call nextString({ name })`);
     }
     const bytes = Buffer.byteLength(name);

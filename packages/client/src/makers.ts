@@ -14,7 +14,7 @@ interface Makers {
 
 let made: Makers | undefined;
 
-/** What the ids of this process are told apart by is drawn at the first id, not when the module is loaded. */
+/** The random parts that tell processes apart are drawn at the first id, not when the module is loaded. */
 export function makers(): Makers {
   if (made !== undefined) return made;
   if (startupSnapshot.isBuildingSnapshot()) {
@@ -30,7 +30,7 @@ export function makers(): Makers {
   return made;
 }
 
-/** Threads of one process have the same number, so the thread is told apart with the machine. */
+/** Threads of one process share the process number, so the machine's part includes the thread. */
 function machine(): Uint8Array {
   const name = `${hostname()}\n${threadId}`;
   return createHash("sha256").update(name).digest().subarray(0, 3);

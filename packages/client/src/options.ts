@@ -13,38 +13,38 @@ import {
 import { resolveAddresses } from "./addresses.ts";
 import type { IdClientEvent } from "./events.ts";
 
-/** How to reach servers by TLS. Everything is PEM text or its bytes, never a path: the SDK reads no files. */
+/** TLS settings. All values are PEM text or its bytes, never a path: the SDK reads no files. */
 export interface TlsOptions {
-  /** Certificates of the authorities to trust. Default: those that Node.js trusts. */
+  /** Certificates of the authorities to trust. Default: the ones that Node.js trusts. */
   readonly ca?: string | Uint8Array;
-  /** The client's own certificate, for servers that ask for one; together with `key`. Default: none. */
+  /** The client's own certificate, for servers that ask for one. Needs `key`. Default: none. */
   readonly cert?: string | Uint8Array;
   /** The private key of `cert`. Default: none. */
   readonly key?: string | Uint8Array;
-  /** Name that the server's certificate must be for. Default: the host of the address. */
+  /** The name that the server's certificate must have. Default: the host of the address. */
   readonly serverName?: string;
 }
 
-/** How this client makes ids of tags of kind snowflake. */
+/** Options for tags of kind snowflake, whose ids this client makes itself. */
 export interface WorkerOptions {
   /**
-   * Name under which worker ids are leased. A stable one (that of a pod) gets the same worker id again after a restart. Two
-   * clients that run at a time must have different ones, those of one process too: they would take the worker id from each
-   * other. Default: the host's name and a random one for this client. Range: 1 … 128 characters of A–Z a–z 0–9 . _ : / # -,
-   * the first a letter or digit; backups get #1 to #3 behind it.
+   * The name under which this client leases worker ids. With a stable name, such as a pod's, it gets the same worker id
+   * after a restart. Clients that run at the same time need different names, also within one process, or they take the
+   * worker id from each other. Default: the host's name and a random part. Range: 1 … 126 characters of
+   * A–Z a–z 0–9 . _ : / # -, beginning with a letter or digit; backup workers append #1 to #3.
    */
   readonly instance?: string;
-  /** Data centre in the ids. Default: that of the tag. Range: 0 … 2^data_center_bits − 1 of the tag. */
+  /** The data centre in the ids. Default: the tag's. Range: 0 … 2^data_center_bits − 1 of the tag. */
   readonly dataCenter?: number;
   /**
-   * How far ahead of use time is reserved, in milliseconds: how long ids are made while no server answers. Default: 3,000.
-   * Range: 1,000 … 60,000; it is renewed three times as often, and after a restart under another name its worker id is free
-   * that much later.
+   * How far ahead this client reserves time, in milliseconds. It makes ids for that long while no server answers. It renews
+   * the reservation three times in that time. If it restarts under another name, its old worker id becomes free that much
+   * later. Default: 3,000. Range: 1,000 … 60,000.
    */
   readonly reserveAheadMs?: number;
 }
 
-/** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; nothing is clamped. */
+/** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; no value is clamped. */
 export interface IdClientOptions {
   /**
    * The server: `host:port`, or a target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). It is no URL: leave
@@ -52,30 +52,30 @@ export interface IdClientOptions {
    */
   readonly address?: string;
   /**
-   * Several servers of one fleet (one store), instead of `address`; 1 … 64. Each tag prefers one of them (rendezvous
-   * hashing), moves to its next choice when that one fails, and returns when it is well again.
+   * Several servers of one fleet (one store), instead of `address`. Each tag prefers one of them (rendezvous hashing),
+   * moves to its next choice when that one fails, and returns when it is well again. Range: 1 … 64 addresses.
    */
   readonly addresses?: readonly string[];
-  /** TLS: `true` with the authorities that Node.js trusts, or details. Default: `false`, plain text. */
+  /** TLS: `true` trusts the authorities that Node.js trusts; an object has details. Default: `false`, plain text. */
   readonly tls?: boolean | TlsOptions;
 
   /**
-   * How long the ids in memory shall last at the peak rate, in milliseconds: how long callers notice nothing of an
-   * outage. Default: 60,000. Range: 1,000 … 3,600,000; more wastes more ids when a process dies.
+   * How long the ids in memory last at the peak rate, in milliseconds. An outage of that length goes unnoticed; a larger
+   * value wastes more ids when a process dies. Default: 60,000. Range: 1,000 … 3,600,000.
    */
   readonly holdForMs?: number;
   /** Fewest ids to fetch at once. Default: 100. Range: 1 … `max`. */
   readonly min?: number;
-  /** Most ids to fetch ahead at once. Default: 1,000,000. Range: `min` … 10,000,000, and the server's own limit. */
+  /** Most ids to fetch at once. Default: 1,000,000. Range: `min` … 10,000,000, up to the server's own limit. */
   readonly max?: number;
   /**
-   * Share of a segment after whose use the next one is fetched in the background. Default: 0.1. Range: above 0 … 1;
-   * small values ride out longer outages.
+   * The SDK fetches the next segment in the background once this share of the current one is used. Small values ride out
+   * longer outages. Default: 0.1. Range: above 0 … 1.
    */
   readonly prefetchShare?: number;
   /**
-   * Longest time that ids are kept before use, in milliseconds; the tag's own `max_age` applies where it is shorter.
-   * Default: the tag's. Range: 1,000 … 86,400,000.
+   * How long ids may be kept before use, in milliseconds. The tag's `max_age` applies if it is shorter. Default: the tag's
+   * `max_age`. Range: 1,000 … 86,400,000.
    */
   readonly maxAgeMs?: number;
 
@@ -86,19 +86,19 @@ export interface IdClientOptions {
    */
   readonly deadlineMs?: number;
   /**
-   * How long one server may take to answer one request before the next one is asked, in milliseconds: the gRPC
-   * deadline of every call. Default: 2,000. Range: 100 … 60,000.
+   * How long one server may take to answer a request, in milliseconds; then the next server is asked. It is the gRPC
+   * deadline of every request. Default: 2,000. Range: 100 … 60,000.
    */
   readonly rpcDeadlineMs?: number;
-  /** Most calls that may wait for one tag; more are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
+  /** Most calls that may wait for one tag; further calls are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
   readonly maxWaiters?: number;
-  /** Most tags one client may use; a further one is OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
+  /** Most tags that one client may use; further tags are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
   readonly maxTags?: number;
 
-  /** For tags of kind snowflake. Default: see there. */
+  /** Options for tags of kind snowflake. Default: see `WorkerOptions`. */
   readonly worker?: WorkerOptions;
 
-  /** Told what happens inside, for logs and metrics. It must be quick; what it throws is ignored. Default: none. */
+  /** Called with what happens inside, for logs and metrics. It must be quick; errors it throws are ignored. Default: none. */
   readonly onEvent?: (event: IdClientEvent) => void;
 }
 
@@ -140,7 +140,7 @@ const WHOLE: Readonly<Record<NumberOption, readonly [number, number, number]>> =
   holdForMs: [60_000, 1_000, 3_600_000],
   min: [100, 1, MAX_COUNT_AS_SEGMENTS],
   max: [1_000_000, 1, MAX_COUNT_AS_SEGMENTS],
-  // The default is no bound of its own: the tag's max_age is at most this.
+  // The default never applies: a tag's max_age is at most this.
   maxAgeMs: [86_400_000, 1_000, 86_400_000],
   deadlineMs: [5_000, 1, MAX_DEADLINE_MS],
   rpcDeadlineMs: [2_000, 100, 60_000],
@@ -224,7 +224,7 @@ function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): fals
   if ((tls.cert === undefined) !== (tls.key === undefined)) {
     refuse(
       tls.cert === undefined ? "tls.cert" : "tls.key",
-      "is required: cert and key go together",
+      "is required: cert and key must be given together",
     );
   }
   return tls;
@@ -232,7 +232,7 @@ function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): fals
 
 const WORKER_NAMES: ReadonlySet<string> = new Set(["dataCenter", "instance", "reserveAheadMs"]);
 const MAX_DATA_CENTER = 2 ** 16 - 1;
-/** Behind the name of an instance comes the number of a backup. */
+/** Backup workers append their number to the name of the instance. */
 const LONGEST_SUFFIX = "#3";
 
 function resolveWorker(worker: WorkerOptions, refuse: Refuse): ResolvedWorkerOptions {

@@ -18,11 +18,11 @@ interface ServerTag {
   readonly facts: KindFacts;
   /** The order in which it prefers the endpoints. */
   readonly preference: readonly number[];
-  /** Told when the tag may have become one of another kind. */
+  /** Called when the tag may be of another kind now. */
   readonly onDoubt: () => void;
 }
 
-/** The ids of a tag that servers mint one request at a time, and which calls its kind has an answer to. */
+/** The ids of a tag that servers mint request by request. Refuses calls that the kind cannot answer. */
 export class ServerIds implements KindIds {
   readonly kind: string;
   readonly #tag: string;
@@ -98,7 +98,7 @@ export class ServerIds implements KindIds {
     return this.#uncached.idleMs;
   }
 
-  /** It knows where the last answer stood, so it goes on where the tag is of the same kind. */
+  /** It remembers the last answer, so it goes on if the tag is still of the same kind. */
   resume(facts: KindFacts): boolean {
     const { kind, isText, maxCount } = this.#facts;
     if (facts.kind !== kind || facts.isText !== isText || facts.maxCount !== maxCount) return false;
@@ -107,7 +107,7 @@ export class ServerIds implements KindIds {
   }
 
   forget(): void {
-    // Nothing is held; who waits already is answered.
+    // Nothing is held, and waiting calls still get their answers.
   }
 
   async close(error: IdmintError): Promise<void> {

@@ -25,7 +25,7 @@ import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds.ts";
 import { kindIdsFor } from "./kind-ids-for.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 
-/** What allows a load's leftovers to be given back: the token, and the server that knows it. */
+/** What is needed to give back the unused ids of a load: the token, and the server that knows it. */
 export interface Receipt {
   readonly releaseToken: string;
   readonly endpoint: number;
@@ -50,14 +50,14 @@ export interface TagContext {
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
 const COLD_RETRY_MS = 50;
-/** How long a kind is remembered that nobody makes use of, in milliseconds. */
+/** How long the kind of an unused tag is remembered, in milliseconds. */
 const KIND_IDLE_MS = 60_000;
-/** Most turns that one call takes: memory, servers, and once more when the tag has become another one meanwhile. */
+/** Most turns that one call takes: memory, servers, and once more if the kind of the tag changes meanwhile. */
 const MAX_TURNS = 4;
 
 /**
- * One tag of a client: core's double buffer over AllocateSegment; for tags that servers hand out no segments of, what
- * `KindIds` there is for them.
+ * One tag of a client: core's double buffer over AllocateSegment, or a `KindIds` for tags that servers hand out no segments
+ * of.
  *
  * WHICH OF THEM. A tag is taken for one of kind segment until AllocateSegment answers WRONG_KIND with the kind. Then the
  * buffer is fenced, so that it drops what it holds and asks for nothing; and calls go to `LeasedIds` (kind snowflake, made
@@ -86,14 +86,14 @@ export class BufferedTag implements IdTag {
   readonly #preference: readonly number[];
   readonly #standardCall: Call;
   #ordered = true;
-  /** Most ids the servers hand out in one answer, as far as is known. A larger `take` is made of several. */
+  /** Most ids that the servers hand out in one answer, as far as is known. A larger `take` needs several answers. */
   #maxCount = Infinity;
   #inFlight: Promise<Load<Receipt>> | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
-  /** Where ids come from while the tag is known to be one without segments. */
+  /** The source of ids while the tag is known to have no segments. */
   #other: KindIds | undefined;
-  /** The same, kept while the kind is asked for anew: it may know where the last answer stood. */
+  /** The same, kept while the kind is asked for again: it may remember the last answer. */
   #lastOther: KindIds | undefined;
   #closing: Promise<void> | undefined;
   #isDrained = false;
@@ -378,7 +378,7 @@ export class BufferedTag implements IdTag {
   }
 
   #unusable(from: string): IdmintError {
-    const text = `tag "${this.name}" was answered by ${from}; the answer is not used`;
+    const text = `tag "${this.name}" got an answer from ${from}; the SDK does not use it`;
     return new IdmintError("SEGMENT_NOT_READY", text, { metadata: { tag: this.name } });
   }
 

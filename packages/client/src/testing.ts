@@ -43,17 +43,17 @@ export interface TestIdTag extends IdTag {
   recover(): void;
   /** Makes synchronous calls throw SEGMENT_NOT_READY until the next `next`, `take` or `warm`. */
   cool(): void;
-  /** Makes it a tag of this kind, without periods: calls that the kind has no answer to throw WRONG_KIND. */
+  /** Makes it a tag of this kind, without periods. Calls that the kind cannot answer throw WRONG_KIND. */
   setKind(kind: TestKind): void;
   /**
-   * Makes its ids text: `nextString` answers what `render` makes of the next number (and of the name, for ids that are made
-   * of one), and calls for numbers throw WRONG_KIND. What needs ids at once has them with kinds uuid and object_id only.
-   * Undefined: ids are numbers again.
+   * Makes its ids text. `nextString` answers what `render` returns for the next number (and for the name, if the id is made
+   * from one). Calls for numbers throw WRONG_KIND. Synchronous calls work with kinds uuid and object_id only. Undefined: ids
+   * are numbers again.
    */
   setText(render: ((number: bigint, name: string | undefined) => string) | undefined): void;
   /**
-   * Makes it a sequence that starts again every period, and begins this period, e.g. 2026-11-21, with id 1. `endsAt` is
-   * what answers say of its end; default: 1970, which no code under test should mind.
+   * Makes it a sequence that starts again every period, and begins this period, such as 2026-11-21, with id 1. Answers give
+   * `endsAt` as the end of the period. Default: 1970; code under test should not depend on it.
    */
   startPeriod(period: string, endsAt?: Date): void;
 }
@@ -77,9 +77,9 @@ export interface TestIdClient extends IdClient {
 }
 
 /**
- * An in-memory IdClient for tests of code that uses one. Ids are the same in every run: each tag counts up from
- * `start`. Tags exist from the first use on, and are warm from the start; `tag(name).cool()`, `failWith(…)` and
- * `endAt(…)` show what a real client does on a bad day.
+ * An in-memory IdClient for tests of code that uses one. Ids are the same in every run: each tag counts up from `start`.
+ * Tags exist from their first use and are warm at once. `tag(name).cool()`, `failWith(…)` and `endAt(…)` show how a real
+ * client behaves when something fails.
  */
 export function createTestIdClient(options: TestIdClientOptions = {}): TestIdClient {
   return new InMemoryIdClient(options.start ?? 1n);
@@ -181,7 +181,7 @@ class InMemoryIdTag implements TestIdTag {
     this.#isClosed = true;
   }
 
-  // Async, so that a refusal is a rejection as it is in the real client.
+  // Async, so that it rejects like the real client.
   async next(options?: CallOptions): Promise<bigint> {
     this.#assertIssuing(options);
     this.#assertNumbers();

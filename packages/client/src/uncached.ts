@@ -29,18 +29,18 @@ interface PeriodOfIds {
   readonly endsAtMs: number;
 }
 
-/** A tag of which servers hand out no segments. */
+/** A tag that servers hand out no segments of. */
 interface UncachedTag {
   readonly tag: string;
   /** In the words of the proto. */
   readonly kind: string;
-  /** Whether ids are text, and no numbers. */
+  /** Whether ids are text instead of numbers. */
   readonly isText: boolean;
-  /** Most ids of one request; undefined: as of any other. */
+  /** Most ids of one request. Undefined: the usual limit. */
   readonly maxCount: number | undefined;
   /** The order in which it prefers the endpoints. */
   readonly preference: readonly number[];
-  /** Told when the tag may have become one of another kind. */
+  /** Called when the tag may be of another kind now. */
   readonly onDoubt: () => void;
 }
 
@@ -148,7 +148,7 @@ export class UncachedIds {
     return this.#waiting > 0 ? 0 : this.#context.clock.now() - this.#usedAtMs;
   }
 
-  /** The servers say once more that the tag is of this kind. */
+  /** The servers confirmed that the tag is of this kind. */
   confirm(): void {
     this.#isCertain = false;
     this.hasPeriods = undefined;
@@ -171,7 +171,7 @@ export class UncachedIds {
   /** `count` ids, all or none, of one period. Retries what may be retried until shortly before the call's deadline. */
   async take(count: number, call: Call): Promise<Share> {
     if (count > this.#maxCount) {
-      const text = `must be at most ${this.#maxCount}, got ${count}; take them in several calls`;
+      const text = `must be at most ${this.#maxCount}, got ${count}; split it into several calls`;
       throw invalidField("count", text);
     }
     const { maxWaiters } = this.#context.buffer;
@@ -197,7 +197,7 @@ export class UncachedIds {
       } catch (thrown) {
         const error = IdmintError.from(thrown);
         if (!error.retryable) throw error;
-        // What the last request said tells more than that the time is over.
+        // The error of the last request says more than that the time is over.
         if (this.#context.clock.now() >= endAtMs) throw this.#lastFailure ?? error;
       }
     }
@@ -272,7 +272,10 @@ export class UncachedIds {
       throw this.#unusable(count, `of epoch ${epoch}, after some of epoch ${this.#epoch}`);
     }
     if (epoch > this.#epoch && this.#isCertain) {
-      const error = this.#unusable(count, `of epoch ${epoch}; its kind is asked for anew`);
+      const error = this.#unusable(
+        count,
+        `of epoch ${epoch}; the SDK asks for the kind of the tag again`,
+      );
       throw new IdmintError("WRONG_KIND", error.message, { metadata: error.metadata });
     }
     const endsAtMs = periodEndTime?.getTime() ?? 0;
@@ -302,7 +305,7 @@ export class UncachedIds {
 
   #unusable(count: number, what: string): IdmintError {
     this.#context.ports.onEvent?.({ type: "wasted", tag: this.#tag, count, cause: "rejected" });
-    const text = `tag "${this.#tag}" was answered with ids ${what}; they are not used`;
+    const text = `tag "${this.#tag}" got an answer with ids ${what}; the SDK does not use it`;
     return new IdmintError("STORE_UNAVAILABLE", text, { metadata: { tag: this.#tag } });
   }
 }
@@ -313,7 +316,7 @@ interface Advance {
   readonly count: number;
 }
 
-/** Refusals after which the tag may come back as one of another kind. */
+/** Refusals after which the tag may come back with another kind. */
 const KIND_IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);
 
 /** A call's part of what its request was answered. */

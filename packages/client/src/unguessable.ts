@@ -10,7 +10,7 @@ import { FF1 } from "@noble/ciphers/ff1.js";
 
 export type { UnguessableIds } from "@idmint/core";
 
-/** What the unguessable ids of one tag are made with. */
+/** The settings and keys of the unguessable ids of one tag. */
 export interface UnguessableOptions {
   /** Name of the tag. */
   readonly tag: string;
@@ -18,13 +18,13 @@ export interface UnguessableOptions {
   readonly ceiling: bigint;
   /** The tag's key_digits. Default: 1. */
   readonly keyDigits?: number;
-  /** Keys by their number, each 16, 24 or 32 bytes: what the servers' key files hold in hexadecimal digits. */
+  /** Keys by their number, 16, 24 or 32 bytes each. The servers' key files have the same keys in hexadecimal digits. */
   readonly keys: Readonly<Record<number, Uint8Array>>;
 }
 
 /**
- * Opens the unguessable ids of a tag to a program that was given the keys: it goes from ids to numbers and back as the
- * servers do, without asking one. INVALID_ARGUMENT for keys and settings that no tag can have.
+ * Turns unguessable ids into numbers and back, as the servers do, in a program that has the keys. It asks no server. Keys
+ * and settings that no tag can have are INVALID_ARGUMENT.
  */
 export function unguessableIds(options: UnguessableOptions): UnguessableIds {
   const { tag, ceiling, keyDigits = 1 } = options;
@@ -52,7 +52,7 @@ export function unguessableIds(options: UnguessableOptions): UnguessableIds {
   return new UnguessableIds({ ceiling, keyDigits }, keys);
 }
 
-/** Tags of one key have permutations of their own. */
+/** Tags that share a key have different permutations. */
 function tweakOf(tag: string): Uint8Array {
   return createHash("sha256").update(tag).digest().subarray(0, 8);
 }

@@ -9,22 +9,22 @@ export const uuid = {
   v1: (): string => makers().uuid.v1(),
   /** DCE: about seven minutes of time, and the number of a person, group or organization, 0 … 2^32 − 1. */
   v2: (domain: DceDomain, number: number): string => makers().uuid.v2(domain, number),
-  /** MD5 of a name within a namespace, which is a UUID or one of DNS, URL, OID, X500: the same for the same name. */
+  /** MD5 of a name in a namespace: the same id for the same name. The namespace is a UUID or one of DNS, URL, OID, X500. */
   v3: (name: string, namespace: string): string => makers().uuid.v3(name, namespace),
   /** Random. */
   v4: (): string => makers().uuid.v4(),
-  /** SHA-1 of a name within a namespace, otherwise like v3. */
+  /** SHA-1 of a name in a namespace; otherwise like v3. */
   v5: (name: string, namespace: string): string => makers().uuid.v5(name, namespace),
-  /** Version 1 in an order that sorts; increases within the process. */
+  /** Like version 1, but sortable; increases within the process. */
   v6: (): string => makers().uuid.v6(),
   /** Milliseconds and random bits; increases within the process. */
   v7: (): string => makers().uuid.v7(),
 } as const;
 
 /**
- * The next ObjectId of this process, 24 hexadecimal digits that increase: seconds, five random bytes of the process and a
- * counter; or with MACHINE_PROCESS seconds, three bytes of the host's name and the thread, two of the process' number and a
- * counter.
+ * The next ObjectId of this process: 24 hexadecimal digits that increase. CLASSIC is made of the seconds, five random bytes
+ * of the process and a counter. MACHINE_PROCESS is made of the seconds, three bytes from the host's name and the thread, two
+ * bytes of the process number and a counter.
  */
 export function objectId(variant: "CLASSIC" | "MACHINE_PROCESS" = "CLASSIC"): string {
   return makers().objectId.next(variant);
