@@ -43,6 +43,7 @@ test.each([
   "README.md",
   "docs/clocks.md",
   "docs/errors.md",
+  "docs/languages.md",
   "docs/formats.md",
   "docs/guarantees.md",
   "docs/operations.md",
