@@ -1,4 +1,5 @@
 import type { Mutant } from "./mutant.ts";
+import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
@@ -34,6 +35,7 @@ const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
 export const mutants: readonly Mutant[] = [
+  ...apiMutants,
   ...cliMutants,
   ...sdkMutants,
   ...redisMutants,

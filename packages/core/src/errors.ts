@@ -172,7 +172,7 @@ export class IdmintError extends Error {
   /** Any thrown value as an IdmintError; what is not one becomes INTERNAL with a fixed text and keeps its cause. */
   static from(thrown: unknown): IdmintError {
     if (thrown instanceof IdmintError) return thrown;
-    return new IdmintError("INTERNAL", "an unforeseen fault; the server log has the cause", {
+    return new IdmintError("INTERNAL", "an unexpected error; the server log has the cause", {
       cause: thrown,
     });
   }

@@ -107,11 +107,11 @@ test("a deadline that is over already is DEADLINE_EXCEEDED", async () => {
   expect(refusal.code).toBe("DEADLINE_EXCEEDED");
 });
 
-test("1,000 calls of 10,000 listed ids at once fit one connection", async () => {
+test("256 calls of 10,000 listed ids at once fit one connection", async () => {
   const it = await startTest();
-  await createTag(it, "orders", { min: 11_000_000 });
+  await createTag(it, "orders", { min: 3_000_000 });
   const answers = await Promise.all(
-    Array.from({ length: 1_000 }, () =>
+    Array.from({ length: 256 }, () =>
       call(
         it.ids,
         IdServiceService.generateIds,

@@ -127,7 +127,9 @@ test("a format makes texts of ids, in every way they are asked for", async () =>
     },
   ]);
   expect(await refusalOf(decode(it, "invoices", idOf(4n)))).toMatchObject({
-    fields: [{ field: "id", description: "must be text: the ids of this tag are" }],
+    fields: [
+      { field: "id", description: "must be empty: the ids of this tag are text, so send text" },
+    ],
   });
 });
 

@@ -134,7 +134,7 @@ export function streamHandlerOf<Request, Response>(
 
 /** The server stops: another one answers. */
 export function draining(): IdmintError {
-  return new IdmintError("DRAINING", "this server is stopping; ask another one", {
+  return new IdmintError("DRAINING", "this server is stopping; call another server", {
     retryAfterMs: 100,
   });
 }

@@ -56,5 +56,5 @@ export class AdminGate {
 }
 
 function tooMany(): IdmintError {
-  return overloaded("too many operators' calls wait for the store");
+  return overloaded("too many administrative calls are waiting for the store");
 }

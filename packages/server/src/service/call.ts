@@ -45,7 +45,7 @@ export function waiterOf<T>(
     return true;
   };
   const cancelled = (): void => {
-    if (end()) reject(new IdmintError("CALL_CANCELLED", "the caller went away"));
+    if (end()) reject(new IdmintError("CALL_CANCELLED", "the caller ended the call"));
   };
   const leftMs = Math.max(0, call.deadline - ports.clock.now());
   // Short deadlines keep half of their time for waiting.
@@ -92,7 +92,7 @@ export async function within<T>(
   } catch (thrown) {
     // Whatever a driver throws, the outcome is not known.
     if (thrown instanceof IdmintError) throw thrown;
-    throw storeUnavailable("the store failed in an unforeseen way", thrown);
+    throw storeUnavailable("the store failed in an unexpected way", thrown);
   } finally {
     stopTimer();
   }
@@ -128,7 +128,7 @@ export function overloaded(text: string, metadata: Record<string, string> = {}):
 export function tagNotFound(tag: string): IdmintError {
   return new IdmintError(
     "TAG_NOT_FOUND",
-    `tag "${tag}" does not exist; make it with: idmint tag create ${tag} --kind segment`,
+    `tag "${tag}" does not exist; create it with: idmint tag create ${tag} --kind segment`,
     { metadata: { tag } },
   );
 }
@@ -145,7 +145,7 @@ export function tagPaused(tag: string): IdmintError {
 export function tagMoves(tag: string): IdmintError {
   return new IdmintError(
     "STORE_UNAVAILABLE",
-    `tag "${tag}" is on its way to another database; if it stays so, finish with: idmint store spread move ${tag}`,
+    `tag "${tag}" is being moved to another database; if the move hangs, finish it with: idmint store spread move ${tag}`,
     { metadata: { tag }, retryAfterMs: 100 },
   );
 }

@@ -80,9 +80,17 @@ function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
   const { kind, format, unguessable } = tag;
   const isText = kind.kind === "uuid" || kind.kind === "object_id" || format !== undefined;
   if (isText && "id" in value)
-    throw invalidField("id", "must be text: the ids of this tag are", "INVALID_ID");
+    throw invalidField(
+      "id",
+      "must be empty: the ids of this tag are text, so send text",
+      "INVALID_ID",
+    );
   if (!isText && "text" in value)
-    throw invalidField("text", "must be id: the ids of this tag are numbers", "INVALID_ID");
+    throw invalidField(
+      "text",
+      "must be empty: the ids of this tag are numbers, so send id",
+      "INVALID_ID",
+    );
   if ("text" in value && value.text.length > MAX_TEXT_LENGTH)
     throw invalidField("text", `must be at most ${MAX_TEXT_LENGTH} characters`, "INVALID_ID");
   if (kind.kind === "uuid" && "text" in value) return uuid(value.text, kind.version);

@@ -247,7 +247,7 @@ const REFUSALS: Record<
   TAG_EXHAUSTED: (tag) =>
     new IdmintError(
       "TAG_EXHAUSTED",
-      `tag "${tag}" has not that many ids left below its ceiling, which is immutable; make another tag`,
+      `tag "${tag}" does not have that many ids left below its ceiling, which cannot change; create another tag`,
       { metadata: { tag } },
     ),
   AFTER_ABOVE_FLOOR: () =>
@@ -260,7 +260,7 @@ const REFUSALS: Record<
   WRONG_KIND: (tag) =>
     new IdmintError(
       "WRONG_KIND",
-      `tag "${tag}" was just made anew as one of another kind; this server learns of it within a second`,
+      `tag "${tag}" was deleted and created again as another kind; this server will know within a second`,
       { metadata: { tag } },
     ),
 };

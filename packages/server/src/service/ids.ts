@@ -194,7 +194,7 @@ export class IdService {
         "unused_count",
         unusedCount,
         count ?? this.#limits.countAsSegments,
-        "it counts from the end of one answer",
+        "it counts ids of one answer",
       ),
     );
     const released = this.#tokens.use(releaseToken, tag, unusedCount);

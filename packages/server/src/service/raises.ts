@@ -89,7 +89,7 @@ export class Raises {
 export function tagExhausted(tag: string): IdmintError {
   return new IdmintError(
     "TAG_EXHAUSTED",
-    `tag "${tag}" has not that many ids left below its ceiling, which is immutable; make another tag`,
+    `tag "${tag}" does not have that many ids left below its ceiling, which cannot change; create another tag`,
     { metadata: { tag } },
   );
 }

@@ -39,7 +39,7 @@ export function assertMovable(
           reason: shard === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
           description:
             known === ""
-              ? "names a Redis shard, and this server has none: see redis.urls"
+              ? "cannot be set: this server has no Redis shards; set redis.urls"
               : `must be one of the Redis shards of this server, which are ${known}`,
         },
   );

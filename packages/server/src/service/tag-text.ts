@@ -130,7 +130,7 @@ function keysOf(
 function keyDiffers(tag: string, keyId: number): IdmintError {
   return new IdmintError(
     "KEY_UNKNOWN",
-    `key ${keyId} of unguessable.keys is not the one that tag "${tag}" had under this number`,
+    `key ${keyId} of unguessable.keys is not the key that tag "${tag}" has used under this number`,
     { metadata: { tag, key_id: String(keyId) } },
   );
 }

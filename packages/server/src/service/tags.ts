@@ -136,7 +136,7 @@ export class TagService {
       afterName === undefined
         ? {
             field: "page_token",
-            description: "is not one of this list: send it with the same prefix and show_deleted",
+            description: "belongs to another list: send it with the same prefix and show_deleted",
             reason: "INVALID_PAGE_TOKEN",
           }
         : undefined,
@@ -265,7 +265,7 @@ export class TagService {
         ? undefined
         : {
             field: "page_token",
-            description: "is not one of this list: send it with the same name",
+            description: "belongs to another list: send it with the same name",
             reason: "INVALID_PAGE_TOKEN",
           },
     );
@@ -368,13 +368,13 @@ function expectedRevision(tag: Tag, etag: string): bigint | undefined {
 function etagMismatch(tag: string): IdmintError {
   return new IdmintError(
     "ETAG_MISMATCH",
-    `tag "${tag}" was changed by somebody else since this etag; get it and try again`,
+    `tag "${tag}" has changed since this etag; read it again and retry`,
     { metadata: { tag } },
   );
 }
 
 function withoutPeriods(tag: string, kind: string): IdmintError {
-  return new IdmintError("WRONG_KIND", `tag "${tag}" has no periods: it never restarts`, {
+  return new IdmintError("WRONG_KIND", `tag "${tag}" has no periods, because it never restarts`, {
     metadata: { tag, kind },
   });
 }

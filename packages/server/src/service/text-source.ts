@@ -89,7 +89,7 @@ function assertName(kind: UuidKind | ObjectIdKind, count: number, name: string):
     const wayOut = count > 1 ? "; ask with GenerateId, once for each" : "";
     throw invalidField(
       "name",
-      `is required: what the id of version ${kind.version} is made of${wayOut}`,
+      `is required: the name that an id of version ${kind.version} is made from${wayOut}`,
       "FIELD_REQUIRED",
     );
   }

@@ -74,7 +74,7 @@ export class TicketSlots {
     if (this.#state.exhausted.size < this.#state.slots) throw fleet.unavailable();
     throw new IdmintError(
       "TAG_EXHAUSTED",
-      "the tag has no ids left below its ceiling, which is immutable; make another tag",
+      "the tag has no ids left below its ceiling, which cannot change; create another tag",
     );
   }
 

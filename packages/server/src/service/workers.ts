@@ -128,7 +128,7 @@ export class WorkerService {
       after === "no place"
         ? {
             field: "page_token",
-            description: "is not one of this list: send it with the same tag and worker_id",
+            description: "belongs to another list: send it with the same tag and worker_id",
             reason: "INVALID_PAGE_TOKEN",
           }
         : undefined,

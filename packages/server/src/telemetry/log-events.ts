@@ -90,7 +90,7 @@ function logOne(logger: Logger, event: Loggable): void {
       logAlarm(logger, event);
       break;
     case "internal-error":
-      logger.error(plain(event), "an unforeseen fault");
+      logger.error(plain(event), "unexpected error");
       break;
   }
 }
@@ -116,15 +116,15 @@ function logIds(logger: Logger, event: IdEvent): void {
       break;
     case "load-failed":
       // Refusals of a tag are an answer to its callers; a store that fails is the operator's business.
-      if (event.error.retryable) logger.warn(plain(event), "a segment could not be loaded");
+      if (event.error.retryable) logger.warn(plain(event), "could not load a segment");
       else logger.debug(plain(event), event.type);
       break;
     case "wasted":
     case "late-grant":
-      logger.info(plain(event), "granted ids became a gap");
+      logger.info(plain(event), "some granted ids will not be issued: they are a gap");
       break;
     case "give-back-failed":
-      logger.warn(plain(event), "unused ids could not be given back and are a gap");
+      logger.warn(plain(event), "could not give unused ids back: they are a gap");
       break;
   }
 }
@@ -157,13 +157,13 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       // One that was sent a signal of its own drained, and its end is no fault.
       if (event.restartInMs === undefined || event.code === 0)
         logger.info(plain(event), "a worker process ended");
-      else logger.error(plain(event), "a worker process ended by itself; another one follows");
+      else logger.error(plain(event), "a worker process ended by itself and will be replaced");
       break;
     case "workers-stopped":
       logger.info("stopped all worker processes");
       break;
     case "draining":
-      logger.info("told to stop: finishing what is in flight");
+      logger.info("stopping: finishing the calls in flight");
       break;
     case "stopped":
       logger.info(plain(event), "stopped");
@@ -181,7 +181,7 @@ type OfStore = Extract<
 function logStore(logger: Logger, event: OfStore): void {
   switch (event.type) {
     case "store-lost":
-      logger.error(plain(event), "the store does not answer; serving what is in memory");
+      logger.error(plain(event), "the store does not answer; serving ids from memory");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
@@ -190,13 +190,13 @@ function logStore(logger: Logger, event: OfStore): void {
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
       break;
     case "unfenced":
-      logger.warn("the store is accepted: issuing again");
+      logger.warn("an operator accepted the store: issuing ids again");
       break;
     case "store-accepted":
       logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");
       break;
     case "incarnation-changed":
-      logger.warn(plain(event), "a new history of the store began");
+      logger.warn(plain(event), "the store has a new history");
       break;
   }
 }
@@ -217,22 +217,25 @@ function logElsewhere(logger: Logger, event: OfElsewhere): void {
       logger.info(plain(event), "a ticket database answers again");
       break;
     case "redis-seeded":
-      logger.warn(plain(event), "Redis was given a new start, above every id it may have issued");
+      logger.warn(plain(event), "Redis starts again above every id it may have issued");
       break;
     case "redis-raised":
       logger.debug(plain(event), event.type);
       break;
     case "redis-preload-failed":
-      logger.warn(plain(event), "not all tags in Redis were made ready; their first calls will");
+      logger.warn(
+        plain(event),
+        "some tags in Redis are not prepared yet; their first call will prepare them",
+      );
       break;
     case "redis-marks-failed":
-      logger.warn(plain(event), "how far Redis had counted could not be told to the other servers");
+      logger.warn(plain(event), "could not tell the other servers how far Redis has counted");
       break;
     case "redis-watch-failed":
-      logger.warn(plain(event), "the use of sequences in Redis could not be looked at");
+      logger.warn(plain(event), "could not check how fast sequences in Redis are used");
       break;
     case "redis-unfit":
-      logger.error(plain(event), "a Redis of redis.urls is not fit to count in");
+      logger.error(plain(event), "a Redis of redis.urls cannot be used for counting");
       break;
     case "redis-lost":
       logger.error(plain(event), "Redis does not answer; its tags issue nothing");
@@ -241,7 +244,7 @@ function logElsewhere(logger: Logger, event: OfElsewhere): void {
       logger.info(plain(event), "Redis answers again");
       break;
     case "max-not-raised":
-      logger.error(plain(event), "a sequence in Redis is used up until its maximum is raised");
+      logger.error(plain(event), "a sequence in Redis has no ids left until its maximum is raised");
       break;
   }
 }
@@ -252,16 +255,19 @@ function logSnowflake(logger: Logger, event: SnowflakeEvent): void {
       logger.info(plain(event), "leased a worker id");
       break;
     case "worker-lost":
-      logger.warn(plain(event), "has no worker id; ids of the tag are refused until it is leased");
+      logger.warn(
+        plain(event),
+        "this server has no worker id for the tag and refuses its ids until it has one",
+      );
       break;
     case "name-shared":
-      logger.warn(plain(event), "another process leases worker ids under the same name");
+      logger.warn(plain(event), "another process leases worker ids under the same instance name");
       break;
     case "clock-back":
-      logger.error(plain(event), "the clock went back; the tag's clock_policy is at work");
+      logger.error(plain(event), "the clock went back; the tag's clock_policy applies");
       break;
     case "clock-ahead":
-      logger.error(plain(event), "the clock is far ahead of the one of the registry");
+      logger.error(plain(event), "the clock is far ahead of the registry's clock");
       break;
   }
 }
@@ -309,13 +315,13 @@ function logClock(logger: Logger, event: ClockEvent): void {
       logger.fatal(plain(event), "refusing snowflakes for this server's clock");
       break;
     case "clock-recovered":
-      logger.info(plain(event), "this server's clock is used again");
+      logger.info(plain(event), "this server trusts its clock again");
       break;
     case "lease-resumed":
-      logger.info(plain(event), "goes on with the worker id of before");
+      logger.info(plain(event), "continues with the worker id from before the restart");
       break;
     case "lease-file-ignored":
-      logger.warn(plain(event), "what snowflake.cache_file holds is not used");
+      logger.warn(plain(event), "the leases in snowflake.cache_file are ignored");
       break;
     case "lease-file-failed":
       logger.error(plain(event), "snowflake.cache_file cannot be written");
@@ -329,13 +335,13 @@ function logAlarm(
 ): void {
   switch (event.type) {
     case "alarm-delivered":
-      logger.info(plain(event), "the webhook took an alarm");
+      logger.info(plain(event), "delivered an alarm to the webhook");
       break;
     case "alarm-failed":
-      logger.warn(plain(event), "the webhook did not take an alarm; it is tried again");
+      logger.warn(plain(event), "the webhook refused an alarm; it will be sent again");
       break;
     case "alarm-dropped":
-      logger.error(plain(event), "an alarm is given up: nobody was told");
+      logger.error(plain(event), "gave up on an alarm: nobody was told");
       break;
   }
 }

@@ -212,7 +212,7 @@ test("a whole server tells of a store that went back, and its log holds no secre
   server.store.database.move();
   await until(() => receiver.received.length === 1);
   receiver.answer = (response) => response.end();
-  await until(() => lines.some((line) => line.includes("the webhook took an alarm")));
+  await until(() => lines.some((line) => line.includes("delivered an alarm to the webhook")));
   expect(lines.join()).toContain("HTTP status 401");
   expect(lines.join()).not.toMatch(/secret-path|sesame/);
 });

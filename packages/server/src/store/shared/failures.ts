@@ -28,7 +28,7 @@ export function schemaMismatch(text: string): IdmintError {
 export function tagNotFound(name: string): IdmintError {
   return new IdmintError(
     "TAG_NOT_FOUND",
-    `tag "${name}" does not exist; make it with: idmint tag create ${name}`,
+    `tag "${name}" does not exist; create it with: idmint tag create ${name}`,
     { metadata: { tag: name } },
   );
 }
@@ -45,17 +45,15 @@ export function tagExists(name: string, differences: readonly Difference[]): Idm
 }
 
 export function etagMismatch(name: string): IdmintError {
-  return new IdmintError(
-    "ETAG_MISMATCH",
-    `tag "${name}" was changed by somebody else; read it again`,
-    { metadata: { tag: name } },
-  );
+  return new IdmintError("ETAG_MISMATCH", `tag "${name}" has changed; read it again and retry`, {
+    metadata: { tag: name },
+  });
 }
 
 export function fieldImmutable(name: string): IdmintError {
   return new IdmintError(
     "FIELD_IMMUTABLE",
-    `tag "${name}" has issued ids: what they are made of (kind, order, ceiling, start, period, time zone, backend, shard, time origin, layout, registry, slots) cannot change any more`,
+    `tag "${name}" has issued ids, so its kind, order, ceiling, start, period, time zone, backend, shard, time origin, layout, registry and slots cannot change any more`,
     { metadata: { tag: name } },
   );
 }
@@ -63,7 +61,7 @@ export function fieldImmutable(name: string): IdmintError {
 export function writingImmutable(name: string): IdmintError {
   return new IdmintError(
     "FIELD_IMMUTABLE",
-    `how ids of tag "${name}" are written (format, keys, and what they rest on) never changes; while it has issued none, it can be deleted and made again`,
+    `the format and keys of tag "${name}", and the settings they depend on, never change; if it has issued no ids, delete it and create it again`,
     { metadata: { tag: name } },
   );
 }

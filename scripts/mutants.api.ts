@@ -1,0 +1,92 @@
+import type { Mutant } from "./mutant.ts";
+
+const service = "packages/server/src/service";
+const shared = "packages/server/src/store/shared";
+const door = "packages/server/src/grpc/door.ts";
+const tried = ["packages/server/test/validate-only.redis.test.ts"];
+const tags = ["packages/server/test/tags.e2e.test.ts"];
+const connections = ["packages/server/test/grpc-door.e2e.test.ts"];
+const requests = ["packages/server/test/bad-input.e2e.test.ts"];
+
+/** Faults of the API: changes that are only tried, masks, pages, connections, and what errors say. */
+export const apiMutants: readonly Mutant[] = [
+  {
+    name: "api: a store makes a change that is only to be validated",
+    file: `${shared}/change.ts`,
+    find: `return validateOnly ? { ...decision, changed: false } : decision;`,
+    replace: `return decision;`,
+    tests: ["packages/server/test/store/sqlite.test.ts"],
+  },
+  {
+    name: "api: this server obeys a change that was only to be validated",
+    file: `${service}/tags.ts`,
+    find: `if (!validateOnly) await this.#obey(tag, history);
+    return tag;`,
+    replace: `await this.#obey(tag, history);
+    return tag;`,
+    tests: tried,
+  },
+  {
+    name: "api: a move that is only to be validated tells the old shard to stop",
+    file: `${service}/redis-move.ts`,
+    find: `if (from !== shard && !force) known(shards.get(from), from);`,
+    replace: `if (from !== shard && !force) await retire(shards.get(from), from, name);`,
+    tests: tried,
+  },
+  {
+    name: "api: a wide path drops what never changes in silence",
+    file: `${service}/update-mask.ts`,
+    find: `if (isEmpty || sent === present) return;`,
+    replace: `if (isEmpty || sent !== present) return;`,
+    tests: tags,
+  },
+  {
+    name: "api: * without a kind sets the kind's defaults",
+    file: `${service}/update-mask.ts`,
+    find: `if (mask.includes(ALL) && draft.kind === undefined) {`,
+    replace: `if (mask.length === 0 && draft.kind === undefined) {`,
+    tests: tags,
+  },
+  {
+    name: "api: a page is as large as it is asked for",
+    file: `${service}/page-token.ts`,
+    find: `Math.min(pageSize, MAX_PAGE_SIZE)`,
+    replace: `pageSize`,
+    tests: tags,
+  },
+  {
+    name: "api: a made-up release token counts as waste",
+    file: `${service}/ids.ts`,
+    find: `if (released !== undefined) this.#counters.wastedIds`,
+    replace: `this.#counters.wastedIds`,
+    tests: ["packages/server/test/allocate.e2e.test.ts"],
+  },
+  {
+    name: "api: what waits past 256 calls on a connection stays in the client",
+    file: door,
+    find: `"grpc.max_concurrent_streams": 1_024,`,
+    replace: `"grpc.max_concurrent_streams": 256,`,
+    tests: connections,
+  },
+  {
+    name: "api: a hundred calls past the limit that are cancelled cost the others their connection",
+    file: door,
+    find: `commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;`,
+    replace: ``,
+    tests: connections,
+  },
+  {
+    name: "api: several faults of a request have the reason of the first",
+    file: "packages/core/src/errors.ts",
+    find: `others.length === 0 ? first : "INVALID_ARGUMENT"`,
+    replace: `first`,
+    tests: requests,
+  },
+  {
+    name: "api: TAG_EXISTS does not say that the key is another one",
+    file: `${shared}/differences.ts`,
+    find: `key: unguessable.keys.map(({ keyId, check }) => \`\${keyId}:\${check}\`).join(","),`,
+    replace: `key: unguessable.keys.map(({ keyId }) => \`\${keyId}\`).join(","),`,
+    tests: ["packages/server/test/store/differences.test.ts"],
+  },
+];
