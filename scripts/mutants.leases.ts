@@ -30,8 +30,8 @@ export const leaseMutants: readonly Mutant[] = [
   {
     name: "leases: a reservation in Redis falls with its clock",
     file: workerScripts,
-    find: `math.max(before, math.min(tonumber(ARGV[7]), furthest))`,
-    replace: `math.min(tonumber(ARGV[7]), furthest)`,
+    find: `math.max(before, math.min(tonumber(ARGV[7]), most))`,
+    replace: `math.min(tonumber(ARGV[7]), most)`,
     tests: redisWorkers,
   },
   {
@@ -39,22 +39,22 @@ export const leaseMutants: readonly Mutant[] = [
     file: workerScripts,
     find: `row.reserved = untilMs
 row.token`,
-    replace: `if tonumber(ARGV[7]) <= furthest then row.reserved = untilMs end
+    replace: `if tonumber(ARGV[7]) <= most then row.reserved = untilMs end
 row.token`,
     tests: redisWorkers,
   },
   {
     name: "leases: what may be reserved counts from the clock, though the floor is ahead of it",
     file: registry,
-    find: `Math.max(nowMs, closedUntilMs) + reserveAheadMs`,
+    find: `Math.max(nowMs + reserveAheadMs, aboveFloor)`,
     replace: `nowMs + reserveAheadMs`,
     tests: lead,
   },
   {
     name: "leases: Redis counts from its clock, though the floor is ahead of it",
     file: workerScripts,
-    find: `math.max(now, start) + ahead`,
-    replace: `now + ahead`,
+    find: `math.max(now + ahead, start +`,
+    replace: `math.max(now + ahead, now +`,
     tests: redisWorkers,
   },
   {

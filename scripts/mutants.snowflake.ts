@@ -310,8 +310,8 @@ local before =`,
   {
     name: "clock: a server that refuses for its clock stays in service",
     file: `${service}/node.ts`,
-    find: `    if (this.#draining || clocks.watch.isOut) return false;`,
-    replace: `    if (this.#draining) return false;`,
+    find: `this.#draining || clocks.watch.isOut ||`,
+    replace: `this.#draining ||`,
     tests: ["packages/server/test/clocks.e2e.test.ts"],
   },
 ];
