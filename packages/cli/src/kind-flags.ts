@@ -87,7 +87,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--min <count>",
-        "segment: fewest ids a server takes from the store at once (default 1000)",
+        "segment: fewest ids that a server takes from the store at once (default 1000)",
       ).argParser(smallNumber("--min", COUNT_LIMITS)),
   },
   max: {
@@ -96,7 +96,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--max <count>",
-        "segment: most ids a server takes from the store at once (default 100000000)",
+        "segment: most ids that a server takes from the store at once (default 100000000)",
       ).argParser(smallNumber("--max", COUNT_LIMITS)),
   },
   holdFor: {
@@ -105,7 +105,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--hold-for <time>",
-        "segment: how long a server's segment shall last at the peak rate, 1s to 24h (default 15m)",
+        "segment: how long a server's segment should last at the peak rate, 1s to 24h (default 15m)",
       ).argParser(duration("--hold-for", TIME_LIMITS)),
   },
   maxAge: {
@@ -132,7 +132,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--time-zone <zone>",
-        "sequence: where periods begin, such as Asia/Shanghai or UTC",
+        "sequence: zone in which periods begin, such as Asia/Shanghai or UTC",
       ),
   },
   keepFor: {
@@ -141,7 +141,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--keep-for <time>",
-        "sequence: how long last ids of ended periods are kept, 1d to 3650d (default 400d)",
+        "sequence: how long the last ids of ended periods are kept, 1d to 3650d (default 400d)",
       ).argParser(duration("--keep-for", KEEP_LIMITS)),
   },
   backend: {
@@ -150,7 +150,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--backend <backend>",
-        "sequence: where it counts, store (default) or redis",
+        "sequence: where the tag counts, store (default) or redis",
       ).argParser(oneOf("--backend", BACKENDS)),
   },
   step: {
@@ -159,7 +159,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--step <count>",
-        "sequence in Redis: fewest ids its maximum is raised by (default 10000)",
+        "sequence in Redis: fewest ids by which its maximum is raised (default 10000)",
       ).argParser(smallNumber("--step", COUNT_LIMITS)),
   },
   shard: {
@@ -186,7 +186,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--slots <count>",
-        "ticket: residue classes, the most databases there may ever be, 1 to 1024 (default 60)",
+        "ticket: number of residue classes, and so of databases at most, 1 to 1024 (default 60)",
       ).argParser(smallNumber("--slots", { min: 1, max: MAX_SLOTS })),
   },
   ...SNOWFLAKE_FLAGS,
@@ -213,7 +213,7 @@ const FLAGS: Readonly<Record<keyof KindFlags, KindFlag>> = {
     option: () =>
       new Option(
         "--domain <domain>",
-        "uuid version 2: what the number is of, person (default), group or org",
+        "uuid version 2: kind of the number, person (default), group or org",
       ).argParser(oneOf("--domain", DOMAINS)),
   },
   number: {

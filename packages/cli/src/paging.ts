@@ -21,7 +21,7 @@ interface Listed<Item> {
 export function addPageOptions(
   command: Command,
   items: string,
-  { max, goOn = "go on where a list ended" }: { readonly max: number; readonly goOn?: string },
+  { max, goOn = "continue where a list ended" }: { readonly max: number; readonly goOn?: string },
 ): Command {
   const limit = `most ${items} to list, 1 to ${max} (default ${PAGE_SIZE})`;
   return command

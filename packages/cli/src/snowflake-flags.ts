@@ -78,7 +78,7 @@ export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> =
     option: () =>
       new Option(
         "--data-center <number>",
-        "snowflake: data centre of workers that do not name one (default 0)",
+        "snowflake: data centre for workers that name none (default 0)",
       ).argParser(smallNumber("--data-center", { min: 0, max: 65_535 })),
   },
   clockPolicy: {
@@ -87,7 +87,7 @@ export const SNOWFLAKE_FLAGS: Readonly<Record<keyof SnowflakeFlags, KindFlag>> =
     option: () =>
       new Option(
         "--clock-policy <policy>",
-        "snowflake: when a clock goes back, refuse (default), extension or backup-worker",
+        "snowflake: what to do when a clock goes back: refuse (default), extension or backup-worker",
       ).argParser(oneOf("--clock-policy", POLICIES)),
   },
   clockWait: {

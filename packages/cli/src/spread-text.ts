@@ -42,5 +42,5 @@ function illnessOf(
   const configured = databases.map((database) => database.name).toSorted();
   if (members.join(",") !== configured.join(",")) return `belongs to ${members.join(",")}`;
   const others = databases.filter((one) => one.fleetId !== "" && one.fleetId !== fleetId);
-  return others.length > 0 ? "was made for another store" : "";
+  return others.length > 0 ? "belongs to another store" : "";
 }

@@ -3,7 +3,7 @@ import { decode, SNOWFLAKE_PRESETS } from "@idmint/core";
 import { expect, test } from "vitest";
 import { idmint } from "./support.ts";
 
-const SILENT = "idmint: dry run, no server was asked and nothing was made\n";
+const SILENT = "idmint: dry run, no server was asked and nothing was created\n";
 /** Nobody listens there. */
 const NOWHERE = ["--address", "127.0.0.1:1"];
 

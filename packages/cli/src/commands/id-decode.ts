@@ -9,9 +9,9 @@ import { columns, plain } from "../table.ts";
 export function addDecode(group: Command, io: Io): void {
   const command = group
     .command("decode")
-    .description("take an id apart; whether it was ever issued is not asked")
+    .description("decode an id; does not check whether it was issued")
     .argument("<tag>", "name of the tag")
-    .argument("<id>", "the id, a number or a text as the tag answers them")
+    .argument("<id>", "the id, a number or a text, as the tag issues it")
     .addHelpText(
       "after",
       `

@@ -45,19 +45,19 @@ interface Encoded {
 export function addEncode(group: Command, io: Io): void {
   const command = group
     .command("encode")
-    .description("compose an id of its parts; nothing is issued by it")
+    .description("compose an id from its parts; issues nothing")
     .argument("<tag>", "name of the tag")
     .addOption(
-      new Option("--time <time>", "snowflakes: when, in UTC (required)").argParser(time("--time")),
+      new Option("--time <time>", "snowflakes: time in UTC (required)").argParser(time("--time")),
     )
     .addOption(
       field(
         "--worker",
-        "snowflakes: worker id, or shard (default that of the tag)",
+        "snowflakes: worker id, or shard (default: the tag's)",
         2 ** MAX_WORKER_BITS - 1,
       ),
     )
-    .addOption(field("--data-center", "snowflakes: data centre (default that of the tag)", 65_535))
+    .addOption(field("--data-center", "snowflakes: data centre (default: the tag's)", 65_535))
     .addOption(field("--extension", "snowflakes: extension (default 0)", 255))
     .addOption(
       field("--sequence", "snowflakes: place within the unit of time (default 0)", 2 ** 30 - 1),
@@ -108,7 +108,7 @@ async function encoded(tag: Tag, flags: EncodeFlags): Promise<Encoded> {
   if (isSnowflake) refuseFields(tag, flags);
   if (format === undefined) throw plainNumbers(tag);
   if (flags.number === undefined)
-    throw invalidField("--number", "is required: the number that the text shall say");
+    throw invalidField("--number", "is required: the number to write as text");
   return { id: flags.number, text: format.render(flags.number, periodStart(tag, flags.period)) };
 }
 
@@ -116,8 +116,7 @@ async function encoded(tag: Tag, flags: EncodeFlags): Promise<Encoded> {
 function composed(tag: Tag, flags: EncodeFlags): bigint {
   if (flags.period !== undefined)
     throw invalidField("--period", "is for tags with periods; leave it out");
-  if (flags.time === undefined)
-    throw invalidField("--time", "is required: the time that the id shall hold");
+  if (flags.time === undefined) throw invalidField("--time", "is required: the time in the id");
   const layout = layoutOf(tag);
   assertInLife("--time", flags.time, layout);
   const { worker = workerOf(tag, layout.workerBits), extension = 0, sequence = 0 } = flags;

@@ -12,7 +12,7 @@ import { readTag } from "./tag-parts.ts";
 export function addRange(group: Command, io: Io): void {
   const command = group
     .command("range")
-    .description("show the smallest and the largest id that a span of time can have")
+    .description("show the smallest and the largest possible id of a span of time")
     .argument("<tag>", "name of the tag, of kind snowflake or redis-snowflake")
     .addOption(
       new Option("--from <time>", "first moment, in UTC")
@@ -20,15 +20,15 @@ export function addRange(group: Command, io: Io): void {
         .makeOptionMandatory(),
     )
     .addOption(
-      new Option("--to <time>", "last moment, in UTC; it is part of the span")
+      new Option("--to <time>", "last moment, in UTC, inclusive")
         .argParser(time("--to"))
         .makeOptionMandatory(),
     )
     .addHelpText(
       "after",
       `
-For looking up rows by the time in their ids. A span begins and ends with whole units of the tag's time. Of a tag with a
-format these are the numbers behind its texts.
+Use this to find rows by the time in their ids. A span begins and ends with whole units of the tag's time. For a tag with
+a format, these are the numbers behind its texts.
 
 Examples:
   $ idmint id range trace --from 2026-11-21 --to 2026-11-21T23:59:59.999Z

@@ -28,7 +28,7 @@ interface NextFlags {
 export function addIdCommands(program: Command, io: Io): void {
   const group = program
     .command("id")
-    .description("mint ids, take them apart, and compose them")
+    .description("mint, decode and compose ids")
     .helpCommand(false);
   addDecode(group, io);
   addEncode(group, io);
@@ -36,7 +36,7 @@ export function addIdCommands(program: Command, io: Io): void {
   const command = group
     .command("next")
     .description(
-      "mint ids of a tag and print them, one a line; of a tag with periods, period and id",
+      "mint ids of a tag and print one per line; with its period, if the tag has periods",
     )
     .argument("<tag>", "name of the tag")
     .addOption(
@@ -49,12 +49,12 @@ export function addIdCommands(program: Command, io: Io): void {
         oneOf<Format>("--format", { text: "text", json: "json" }),
       ),
     )
-    .addOption(new Option("--name <name>", "what a UUID of version 3 or 5 is made of"))
+    .addOption(new Option("--name <name>", "the name that a UUID of version 3 or 5 is made from"))
     .addHelpText(
       "after",
       `
-More than ${PIECE} ids are fetched and printed in pieces. Ids that were printed before a failure are issued, and
-yours; JSON that was cut short by a failure does not parse. An id of a tag with periods is printed as 20261121-1, and in
+More than ${PIECE} ids are fetched and printed in pieces. Ids that were printed before a failure are issued and
+yours. JSON that a failure cut short does not parse. An id of a tag with periods is printed as 20261121-1, and in
 JSON as {"period":"2026-11-21","id":"1","text":"20261121-1"} in "periodIds" instead of "ids". Ids that are text (formats,
 UUIDs, ObjectIds) are printed as they are, in JSON in "texts".
 

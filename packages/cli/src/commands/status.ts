@@ -26,7 +26,7 @@ import { timeText } from "../kind-text.ts";
 export function addStatusCommand(program: Command, io: Io): void {
   const command = program
     .command("status")
-    .description("show how a server is; exit code 5 when it is not well")
+    .description("show the state of a server; exit code 5 when it is not well")
     .addHelpText(
       "after",
       examplesText([

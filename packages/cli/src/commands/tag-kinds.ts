@@ -18,7 +18,7 @@ export function addPeriods(group: Command, io: Io): void {
     leaf(
       group,
       "periods",
-      "list the ended periods of a sequence with their last ids, newest first",
+      "list the ended periods of a sequence and their last ids, newest first",
       ["idmint tag periods invoice", "idmint tag periods invoice --limit 7 --json"],
     ),
   );
@@ -61,7 +61,7 @@ interface MoveFlags extends EtagFlag {
 export function addMove(group: Command, io: Io): void {
   const command = withEtag(
     named(
-      leaf(group, "move", "let a tag that counts in Redis count in another Redis shard", [
+      leaf(group, "move", "move a tag that counts in Redis to another Redis shard", [
         "idmint tag move tickets --to b",
       ]),
     ),
@@ -75,7 +75,7 @@ export function addMove(group: Command, io: Io): void {
     .addOption(
       new Option(
         "--force",
-        "go on although the old shard cannot be told to stop: for one that is gone for good",
+        "move the tag although the old shard cannot be told to stop; for a shard that is gone for good",
       ),
     );
   command.action(async (name: string, { to, force = false, etag = "" }: MoveFlags) => {

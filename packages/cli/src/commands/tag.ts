@@ -23,7 +23,7 @@ const MAX_LISTED = 100_000;
 export function addTagCommands(program: Command, io: Io): void {
   const group = program
     .command("tag")
-    .description("make and manage tags, the named id spaces")
+    .description("create and manage tags, the named id spaces")
     .helpCommand(false);
   addCreate(group, io);
   addList(group, io);
@@ -40,22 +40,30 @@ export function addTagCommands(program: Command, io: Io): void {
 
 function addCreate(group: Command, io: Io): void {
   const command = named(
-    leaf(group, "create", "make a tag; making it again with the same settings changes nothing", [
-      "idmint tag create orders",
-      "idmint tag create invoices --start 1000000 --ceiling js --order per-client",
-      "idmint tag create events --min 10000 --hold-for 30m --description 'one per event'",
-      "idmint tag create invoice --kind sequence --period day --time-zone Asia/Shanghai",
-      "idmint tag create jobs --kind sequence --backend redis",
-      "idmint tag create messages --kind redis-snowflake --shard 60",
-      "idmint tag create coupons --kind ticket",
-      "idmint tag create invoices --ceiling 99999999 --format 'INV{id:8}{luhn}'",
-      "idmint tag create codes --ceiling 99999999 --key-id 1",
-      "idmint tag create sessions --kind uuid --version 7",
-      "idmint tag create trace --kind snowflake --layout 41-10-12 --dry-run",
-    ]),
+    leaf(
+      group,
+      "create",
+      "create a tag; creating it again with the same settings changes nothing",
+      [
+        "idmint tag create orders",
+        "idmint tag create invoices --start 1000000 --ceiling js --order per-client",
+        "idmint tag create events --min 10000 --hold-for 30m --description 'one per event'",
+        "idmint tag create invoice --kind sequence --period day --time-zone Asia/Shanghai",
+        "idmint tag create jobs --kind sequence --backend redis",
+        "idmint tag create messages --kind redis-snowflake --shard 60",
+        "idmint tag create coupons --kind ticket",
+        "idmint tag create invoices --ceiling 99999999 --format 'INV{id:8}{luhn}'",
+        "idmint tag create codes --ceiling 99999999 --key-id 1",
+        "idmint tag create sessions --kind uuid --version 7",
+        "idmint tag create trace --kind snowflake --layout 41-10-12 --dry-run",
+      ],
+    ),
   );
   addTagFlags(command, { isNew: true }).addOption(
-    new Option("--dry-run", "ask no server and make nothing: show layout, life, room and examples"),
+    new Option(
+      "--dry-run",
+      "show layout, life, room and examples; asks no server and creates nothing",
+    ),
   );
   command.action(async (name: string, flags: TagFlags & { readonly dryRun?: boolean }) => {
     const request = { tag: newTag(name, flags), validateOnly: false };
@@ -78,7 +86,7 @@ async function printPlan(command: Command, io: Io, wanted: Tag): Promise<void> {
     json: () => planJson(plan, nowMs),
     text: () => planText(plan, nowMs),
   });
-  io.err("idmint: dry run, no server was asked and nothing was made\n");
+  io.err("idmint: dry run, no server was asked and nothing was created\n");
 }
 
 interface ListFlags extends PageFlags {
@@ -92,9 +100,9 @@ function addList(group: Command, io: Io): void {
     "idmint tag list --prefix shop. --show-deleted",
     "idmint tag list --json | jq -r '.tags[].name'",
   ])
-    .addOption(new Option("--prefix <text>", "only names that start with this"))
-    .addOption(new Option("--show-deleted", "deleted tags too"));
-  const goOn = "go on where a list ended, with the same flags";
+    .addOption(new Option("--prefix <text>", "only tags whose names start with this"))
+    .addOption(new Option("--show-deleted", "include deleted tags"));
+  const goOn = "continue where a list ended, with the same flags";
   addPageOptions(command, "tags", { max: MAX_LISTED, goOn });
   command.action(async ({ prefix = "", showDeleted = false, ...flags }: ListFlags) => {
     await withServer(command, io, async (send) => {
@@ -132,7 +140,7 @@ function addGet(group: Command, io: Io): void {
 function addUpdate(group: Command, io: Io): void {
   const command = withEtag(
     named(
-      leaf(group, "update", "change settings of a tag; only what is given is changed", [
+      leaf(group, "update", "change settings of a tag; the others stay as they are", [
         "idmint tag update orders --hold-for 30m --max 10000000",
         "idmint tag update orders --description 'ids of orders' --etag r3",
         "idmint tag update invoice --keep-for 800d",
@@ -185,7 +193,7 @@ function addPause(group: Command, io: Io): void {
 
 function addResume(group: Command, io: Io): void {
   const command = withEtag(
-    named(leaf(group, "resume", "issue ids of a paused tag again", ["idmint tag resume orders"])),
+    named(leaf(group, "resume", "let a paused tag issue ids again", ["idmint tag resume orders"])),
   );
   command.action(async (name: string, { etag = "" }: EtagFlag) => {
     await withServer(command, io, async (send) => {
@@ -207,7 +215,7 @@ function addAdvance(group: Command, io: Io): void {
       leaf(
         group,
         "advance",
-        "raise the floor of a tag: every later id is larger; it never goes down",
+        "raise the floor of a tag, so that every later id is larger; a floor never goes down",
         [
           "idmint tag advance orders --floor 5000000 --dry-run",
           "idmint tag advance orders --floor 5000000 --yes --wait",
@@ -216,12 +224,12 @@ function addAdvance(group: Command, io: Io): void {
     ),
   )
     .addOption(
-      new Option("--floor <id>", "the highest id the older source may have issued")
+      new Option("--floor <id>", "the highest id that the older source may have issued")
         .argParser(id("--floor"))
         .makeOptionMandatory(),
     )
-    .addOption(new Option("--dry-run", "check everything, change nothing"))
-    .addOption(new Option("--allow-large-raise", "raise by more than 1000000000000 at once"));
+    .addOption(new Option("--dry-run", "check everything and change nothing"))
+    .addOption(new Option("--allow-large-raise", "allow a raise by more than 1000000000000"));
   withWait(command);
   command.action(async (name: string, flags: AdvanceFlags) => {
     const request = {
@@ -252,7 +260,7 @@ function addDelete(group: Command, io: Io): void {
       leaf(
         group,
         "delete",
-        "delete a tag; a tombstone keeps its floor, so no id is ever repeated",
+        "delete a tag; a tombstone keeps its floor, so that no id is ever repeated",
         ["idmint tag delete orders --yes", "idmint tag delete orders --yes --wait"],
       ),
     ),

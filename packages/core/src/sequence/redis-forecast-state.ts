@@ -5,9 +5,9 @@ const MAX_SAMPLES = 30;
 const SAMPLE_EVERY_MS = LONG_TERM_MS / MAX_SAMPLES;
 
 export interface ForecastOptions {
-  /** With less left than lasts so long, the maximum is raised; milliseconds. */
+  /** The maximum is raised when the ids left would not last this long, in milliseconds. */
   readonly raiseBelowMs: number;
-  /** By so much time's worth of ids. */
+  /** How long the ids of one raise should last. */
   readonly raiseByMs: number;
 }
 

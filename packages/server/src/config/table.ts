@@ -260,12 +260,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "node.max_offline",
     durationOrNone("1s", "24h"),
     "30min",
-    "How long this server issues ids without hearing from its store, from memory or from Redis. After it every call is refused until the store answers again. The longer it is, the longer `idmint tag pause` and `advance` have to wait for a server that is gone. With `none` it never stops, and while it is not heard of nobody can say when a change is in effect.",
+    "How long this server issues ids without hearing from its store, from memory or from Redis. After that it refuses every call until the store answers again. The longer this time, the longer `idmint tag pause` and `advance` must wait for a server that is gone. With `none` the server never stops. While such a server is silent, nobody can say when a change is in effect.",
   ),
   nodeAdvertise: optional(
     "node.advertise",
     address,
-    "The address under which other servers and operators reach this server by gRPC; it stands in the list of servers. Default: `grpc.address`, unless that is one of all addresses.",
+    "The address at which other servers and operators reach this server by gRPC. It appears in the list of servers. Default: `grpc.address`, unless that address means all interfaces.",
   ),
   nodeZone: option(
     "node.zone",
