@@ -36,6 +36,7 @@ async function startPlace() {
     IDMINT_REDIS_URLS: `a=${a.url},b=${b.url}`,
     IDMINT_LOG_LEVEL: "silent",
     IDMINT_DRAIN_TIME: "200ms",
+    IDMINT_STORE_TIMEOUT: "20s",
   };
   const config = loadConfig({ env });
   await makeStore(config);
@@ -158,6 +159,7 @@ test("there is a case of every method that changes tags", () => {
 
 test.each(Object.entries(CHANGES))(
   "%s with validate_only changes nothing, and answers what the change then answers",
+  { timeout: 60_000 },
   async (_, { before, make, tag = "orders", refused, says }) => {
     const place = await startPlace();
     await create(place.tags, { name: "orders", kind: SEGMENT }, false);

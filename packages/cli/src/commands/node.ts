@@ -93,7 +93,10 @@ ${examplesText(["idmint node forget kJ3v0mX2b8sQh1nYw5ZtRA --yes"])}`,
     const effect = `takes server ${node} out of the list, so that changes are in effect without it`;
     await confirm(command, io, { place: serverPlace(command, io), effect });
     await withServer(command, io, async (send) => {
-      await send(({ nodes }) => nodes.forgetNode.bind(nodes), { nodeId: node });
+      await send(({ nodes }) => nodes.forgetNode.bind(nodes), {
+        nodeId: node,
+        validateOnly: false,
+      });
       await printAnswer(command, io, {
         json: () => ({ nodeId: node, forgotten: true }),
         text: () => columns([["forgotten", plain(node)]]),

@@ -63,8 +63,8 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
         name: "ForgetNode",
         request: ForgetNodeRequest,
         response: ForgetNodeResponse,
-        call: async ({ nodeId }) => {
-          await node.forget(nodeId);
+        call: async ({ nodeId, validateOnly }) => {
+          await node.forget(nodeId, { validateOnly });
           return {};
         },
       },

@@ -1,5 +1,6 @@
 import {
   assertNoViolations,
+  type ChangeOptions,
   type Clock,
   IdmintError,
   invalidField,
@@ -139,15 +140,18 @@ export class NodeService {
   }
 
   /** Removes the row of a server that is gone for good; nobody waits for it any more. */
-  async forget(id: string): Promise<void> {
-    if (id === "") throw invalidField("node_id", "is required; idmint node list shows them");
+  async forget(id: string, { validateOnly = false }: ChangeOptions): Promise<void> {
+    if (id === "") {
+      throw invalidField("node_id", "is required; idmint node list shows them", "FIELD_REQUIRED");
+    }
     const { nodes, clock } = this.#ports;
     const node = nodes.nodes.find(({ row }) => row.id === id);
     if (node === undefined) {
-      throw invalidField("node_id", "must be one of the list; idmint node list shows them");
+      const text = "must be one of the list; idmint node list shows them";
+      throw invalidField("node_id", text, "UNKNOWN_VALUE");
     }
     if (node.isOwn || clock.now() - node.seenAt < ALIVE_MS) throw stillRuns(id);
-    if ((await nodes.forget(id)) === 0) throw stillRuns(id);
+    if (!validateOnly && (await nodes.forget(id)) === 0) throw stillRuns(id);
   }
 
   /** Random name of this process. */

@@ -305,6 +305,8 @@ export interface Node {
 export interface ForgetNodeRequest {
   /** Name of the server process, as ListNodes answers it. */
   nodeId: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
 }
 
 /** Answer of ForgetNode. */
@@ -1271,13 +1273,16 @@ export const Node: MessageFns<Node> = {
 };
 
 function createBaseForgetNodeRequest(): ForgetNodeRequest {
-  return { nodeId: "" };
+  return { nodeId: "", validateOnly: false };
 }
 
 export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
   encode(message: ForgetNodeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.nodeId !== "") {
       writer.uint32(10).string(message.nodeId);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(16).bool(message.validateOnly);
     }
     return writer;
   },
@@ -1303,6 +1308,14 @@ export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
             message.nodeId = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1322,6 +1335,11 @@ export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
         : isSet(object.node_id)
         ? globalThis.String(object.node_id)
         : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
     };
   },
 
@@ -1329,6 +1347,9 @@ export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
     const obj: any = {};
     if (message.nodeId !== "") {
       obj.nodeId = message.nodeId;
+    }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
     }
     return obj;
   },
@@ -1339,6 +1360,7 @@ export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
   fromPartial(object: DeepPartial<ForgetNodeRequest>): ForgetNodeRequest {
     const message = createBaseForgetNodeRequest();
     message.nodeId = object.nodeId ?? "";
+    message.validateOnly = object.validateOnly ?? false;
     return message;
   },
 };
