@@ -64,7 +64,7 @@ const down = (reason: "DRAINING" | "STORE_UNAVAILABLE") => () =>
   ({ kind: "fail", error: new IdmintError(reason, "not now") }) as const;
 
 test("a tag stays with its first choice as long as that one is well", async () => {
-  const { servers, client } = await fleetFor("orders", 3);
+  const { servers, client } = await fleetFor("orders", 3, { rpcDeadlineMs: 5_000 });
   for (let i = 0; i < 200; i++) await client.tag("orders").next();
   expect(servers[0]!.allocated.length).toBeGreaterThan(10);
   expect(servers[1]!.allocated).toEqual([]);

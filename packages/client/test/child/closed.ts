@@ -6,5 +6,8 @@ const refused = client
   .tag("orders")
   .next({ deadlineMs: 60_000 })
   .catch(() => undefined);
-setTimeout(() => void client.close(), 200);
+setTimeout(() => {
+  console.log("closing");
+  void client.close();
+}, 200);
 await refused;
