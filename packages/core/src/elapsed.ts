@@ -14,29 +14,37 @@ export interface TimeSources {
 const MAX_SKEW_MS = 20;
 /** Uptime is looked at this often, whatever the wall clock says. */
 const LOOK_EVERY_MS = 1_000;
+/** The wall clock is looked at no more often than this: reading it costs as much again. */
+const WALL_EVERY_MS = 1;
 
 /**
  * A monotonic clock that counts time in which the machine was suspended: the larger of the monotonic clock and of uptime.
  *
  * A suspend moves uptime and the wall clock on by the same time at once and leaves the monotonic clock, so uptime, which is
- * read from a file, is looked at only when the other two disagree with what they said before, and once a second.
+ * read from a file, is looked at only when the other two disagree with what they said before, and once a second. After a
+ * suspend it shows at the latest when the machine has run for a millisecond.
  */
 export function elapsedClock({ monotonicMs, wallMs, uptimeMs }: TimeSources): Clock {
   const ahead = uptimeMs() - monotonicMs();
   let suspendedMs = 0;
   let skewMs = wallMs() - monotonicMs();
+  let wallAt = -Infinity;
   let lookAt = -Infinity;
+  const look = (now: number): void => {
+    wallAt = now + WALL_EVERY_MS;
+    const skew = wallMs() - now;
+    const isSteady = skew - skewMs <= MAX_SKEW_MS && skewMs - skew <= MAX_SKEW_MS;
+    if (isSteady && now < lookAt) return;
+    skewMs = skew;
+    lookAt = now + LOOK_EVERY_MS;
+    const seenMs = uptimeMs() - ahead - monotonicMs();
+    // Uptime is told in steps of 10 ms, which are no suspends.
+    if (seenMs - suspendedMs > MAX_SKEW_MS) suspendedMs = seenMs;
+  };
   return {
     now() {
       const now = monotonicMs();
-      const skew = wallMs() - now;
-      if (now >= lookAt || skew - skewMs > MAX_SKEW_MS || skewMs - skew > MAX_SKEW_MS) {
-        skewMs = skew;
-        lookAt = now + LOOK_EVERY_MS;
-        const seenMs = uptimeMs() - ahead - monotonicMs();
-        // Uptime is told in steps of 10 ms, which are no suspends.
-        if (seenMs - suspendedMs > MAX_SKEW_MS) suspendedMs = seenMs;
-      }
+      if (now >= wallAt) look(now);
       return now + suspendedMs;
     },
   };

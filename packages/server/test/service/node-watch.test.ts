@@ -1,0 +1,141 @@
+import type { NodeRow, NodeRowKey, StorePart, Tag } from "@idmint/core";
+import { FakeTime } from "@idmint/testkit";
+import { settingsOf } from "@idmint/testkit/store-suite";
+import { expect, test } from "vitest";
+import type { ServerEvent } from "../../src/service/events.ts";
+import { NodeWatch } from "../../src/service/node-watch.ts";
+import { Presence } from "../../src/service/presence.ts";
+
+const MAX_OFFLINE_MS = 1_000;
+
+function row(id: string, renewals: bigint, obeyed: bigint): NodeRow {
+  const texts = { instance: id, address: `${id}:1`, version: "", zone: "", incarnation: "one" };
+  return { id, ...texts, startedAtMs: 0, maxOfflineMs: MAX_OFFLINE_MS, renewals, obeyed };
+}
+
+function part(name: string, revision: bigint, nodes: readonly NodeRow[]): StorePart {
+  return { name, incarnation: "one", revision, isRenewed: true, nodes };
+}
+
+function tagAt(revision: bigint, maxAgeMs: number, more: Partial<Tag> = {}): Tag {
+  const settings = settingsOf("t", { maxAgeMs });
+  return { ...settings, revision, ...more } as Tag;
+}
+
+/** A server that watches others, of a store in one database or, with `partsOf`, in several. */
+function watching(partsOf?: (tag: string) => readonly string[]) {
+  const time = new FakeTime();
+  const events: ServerEvent[] = [];
+  const forgotten: NodeRowKey[] = [];
+  const emit = (event: ServerEvent): void => void events.push(event);
+  const texts = { id: "own", instance: "own", version: "", zone: "" };
+  const node = { ...texts, startedAtMs: 0, maxOfflineMs: MAX_OFFLINE_MS };
+  const presence = new Presence({ node, firstCount: 0n, partsOf, clock: time, emit });
+  const store = {
+    forgetNodes: async (keys: readonly NodeRowKey[]) => {
+      forgotten.push(...keys);
+      return keys.length;
+    },
+    ...(partsOf === undefined ? {} : { partsOf, groupOf: (tag: string) => partsOf(tag)[0] ?? "" }),
+  };
+  const watch = new NodeWatch({ store, presence, clock: time, emit });
+  const open = (names: readonly string[]): void => {
+    for (let turn = 0; turn < 2; turn++) {
+      const parts = names.map((name) => part(name, 1n, []));
+      presence.obeyed(presence.acknowledged(parts, time.now()));
+    }
+  };
+  return { time, watch, presence, forgotten, events, open };
+}
+
+test("a change is in effect when callers can hold nothing any more, and a hundredth later", () => {
+  const { time, watch } = watching();
+  watch.saw([part("", 1n, [row("a", 1n, 1n)])], 0);
+  const tag = tagAt(2n, 5_000);
+  watch.note(tag);
+  expect(watch.effectOf(tag).at).toBeUndefined();
+  time.advance(10);
+  watch.saw([part("", 2n, [row("a", 2n, 1n)])], 10);
+  expect(watch.effectOf(tag).laggards.map(({ row: { id } }) => id)).toEqual(["a"]);
+  expect(watch.effectOf(tag).at).toBe(MAX_OFFLINE_MS * 1.01 + 5_050);
+  time.advance(90);
+  watch.saw([part("", 2n, [row("a", 3n, 2n)])], 100);
+  expect(watch.effectOf(tag)).toEqual({ at: 100 + 5_050, laggards: [] });
+});
+
+test("the longest time for which callers may still hold ids counts, not the present one", () => {
+  const { time, watch } = watching();
+  watch.saw([part("", 1n, [])], 0);
+  time.advance(100);
+  // At revision 2 max_age was lowered from ten minutes to a second, at revision 3 the tag was paused.
+  const earlier = { memoryMs: 600_000, revision: 2n };
+  watch.saw([part("", 2n, [])], 100);
+  time.advance(100);
+  watch.saw([part("", 3n, [])], 200);
+  const tag = tagAt(3n, 1_000, { earlier });
+  expect(watch.effectOf(tag).at).toBe(100 + 606_000);
+  expect(watch.isEarlierOver(tag)).toBe(false);
+  time.advance(606_000);
+  expect(watch.isEarlierOver(tag)).toBe(true);
+  expect(watch.isEarlierOver(tagAt(3n, 1_000))).toBe(true);
+});
+
+test("rows of servers that have stopped are removed, under the number that was seen", async () => {
+  const { time, watch, forgotten, events } = watching();
+  watch.saw([part("", 1n, [row("a", 7n, 1n)])], 0);
+  time.advance(2_000);
+  watch.saw([part("", 1n, [row("a", 7n, 1n)])], 2_000);
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(forgotten).toEqual([{ part: "", id: "a", renewals: 7n }]);
+  expect(events).toContainEqual({ type: "node-forgotten", node: "a" });
+});
+
+test("a tag that moved is in effect when every database was heard of it", () => {
+  const { time, watch } = watching(() => ["b", "a"]);
+  watch.saw([part("a", 1n, []), part("b", 1n, [])], 0);
+  time.advance(100);
+  const tag = tagAt(2n, 1_000);
+  watch.note(tag);
+  // The database that the tag left does not answer: whoever still listens to it may not know.
+  watch.saw([part("b", 2n, [])], 100);
+  expect(watch.effectOf(tag).at).toBeUndefined();
+  time.advance(100);
+  watch.saw([part("a", 1n, []), part("b", 2n, [])], 200);
+  expect(watch.effectOf(tag).at).toBe(200 - 100 + 1_010);
+});
+
+test("a database that is not heard of stops its own tags, and no others", () => {
+  const { time, presence, open, events } = watching((tag) => [tag]);
+  open(["a", "b"]);
+  expect([presence.refusalOf("a"), presence.refusalOf("b")]).toEqual([undefined, undefined]);
+  time.advance(600);
+  presence.obeyed(presence.acknowledged([part("a", 1n, [])], time.now()));
+  time.advance(400);
+  expect(presence.refusalOf("a")).toBeUndefined();
+  expect(presence.refusalOf("b")).toMatchObject({
+    reason: "STORE_UNAVAILABLE",
+    retryAfterMs: 1_000,
+    metadata: { tag: "b", database: "b" },
+  });
+  expect(presence.isCutOff).toBe(false);
+  presence.check();
+  expect(events).toMatchObject([{ type: "cut-off", databases: ["b"] }]);
+});
+
+test("of many servers the rows are asked for now and then, and each time while somebody waits", () => {
+  const { watch, time } = watching();
+  const rows = Array.from({ length: 120 }, (_, at) => row(`n${at}`, 1n, 1n));
+  expect(watch.wantsNodes).toBe(true);
+  watch.saw([part("", 1n, rows)], 0);
+  const { nodes: _, ...without } = part("", 1n, []);
+  expect(watch.wantsNodes).toBe(false);
+  watch.saw([{ ...without, nodes: undefined }], 0);
+  watch.saw([{ ...without, nodes: undefined }], 0);
+  expect(watch.wantsNodes).toBe(true);
+  watch.saw([part("", 1n, rows)], 0);
+  watch.note(tagAt(2n, 1_000));
+  expect(watch.wantsNodes).toBe(true);
+  time.advance(10_000);
+  expect(watch.wantsNodes).toBe(false);
+});
