@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
+import { nodeMutants } from "./mutants.nodes.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { redisMutants } from "./mutants.redis.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
@@ -41,6 +42,7 @@ export const mutants: readonly Mutant[] = [
   ...redisMutants,
   ...snowflakeMutants,
   ...fileMutants,
+  ...nodeMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",
