@@ -33,7 +33,7 @@ const SIGNS: Signs = {
       alarm: "STORE_ACCEPTED",
       key: "STORE_ACCEPTED",
       severity: "critical",
-      summary: "A server accepted a store that went back by itself, as epoch_gap says.",
+      summary: "A server accepted a store that went back, because epoch_gap is set.",
       details: { gap: String(gap), tags: String(tags) },
     }),
   "store-lost": ({ error }) =>
@@ -61,7 +61,7 @@ const SIGNS: Signs = {
         alarm: "TICKET_DATABASE_LOST",
         key: `TICKET_DATABASE_LOST:${database}`,
         severity: "warning",
-        summary: "A ticket database does not answer; the others issue.",
+        summary: "A ticket database does not answer; the others issue ids.",
         details,
       });
     }
@@ -69,7 +69,7 @@ const SIGNS: Signs = {
       alarm: "TICKET_DATABASE_REFUSED",
       key: `TICKET_DATABASE_REFUSED:${database}`,
       severity: "critical",
-      summary: "A ticket database is not to be used; the others issue.",
+      summary: "A ticket database must not be used; the others issue ids.",
       details,
     });
   },
@@ -88,7 +88,7 @@ const SIGNS: Signs = {
       alarm: "REDIS_UNFIT",
       key: `REDIS_UNFIT:${shard}`,
       severity: "warning",
-      summary: "A Redis is not fit to count in; its configuration or redis.urls has to change.",
+      summary: "A Redis is not fit for counting; change its configuration or redis.urls.",
       details: { shard, why },
     }),
   "redis-seeded": ({ shard, tag, why, from, isLoss }) => {
@@ -98,7 +98,7 @@ const SIGNS: Signs = {
       // A Redis that lost its data is one incident, however many tags count in it.
       key: `REDIS_RESEEDED:${shard}`,
       severity: "warning",
-      summary: "Redis restarted or lost what it had counted; it was given a new start above it.",
+      summary: "Redis restarted or lost its counts; it was given a new start above them.",
       details: { shard, tag, why, from: String(from) },
     });
   },
@@ -122,7 +122,7 @@ const SIGNS: Signs = {
       key: `CLOCK_REFUSED:${server}`,
       severity: "critical",
       summary:
-        "A server's clock is wrong: it makes no snowflakes by it, and sends callers elsewhere.",
+        "A server's clock is wrong; the server makes no snowflakes and sends callers to other servers.",
       details: { why, driftMs: String(driftMs), detail, ...(tag === undefined ? {} : { tag }) },
     };
     // A machine that was suspended is ahead of all that it knows, until it has asked again.
@@ -137,7 +137,7 @@ const SIGNS: Signs = {
       alarm: "CLOCK_WENT_BACK",
       key: `CLOCK_WENT_BACK:${server}`,
       severity: "warning",
-      summary: "A server's clock went back; its snowflakes go on as clock_policy says.",
+      summary: "A server's clock went back; its snowflakes continue as clock_policy says.",
       details: { tag, driftMs: String(-Math.ceil(driftMs)) },
     });
   },
@@ -147,7 +147,7 @@ const SIGNS: Signs = {
       key: `CLOCK_AHEAD:${server}`,
       severity: "critical",
       summary:
-        "A server's clock is far ahead of the registry's, which reserves it no time for ids.",
+        "A server's clock is far ahead of the registry's, so the registry reserves no time for its ids.",
       details: { tag, driftMs: String(Math.ceil(aheadMs)) },
     }),
   "name-shared": ({ tag, instance, workerId }, server) =>

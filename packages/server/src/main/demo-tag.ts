@@ -2,12 +2,12 @@ import { IdmintError } from "@idmint/core";
 import { DEFAULT_SEGMENT } from "../service/kinds/segment.ts";
 import type { TagService } from "../service/tags.ts";
 
-/** The tag that a server for trying things out has from the start. */
+/** The tag that start-dev creates. */
 export const DEMO_TAG = "demo";
 
-/** Makes it where it is not there yet. */
+/** Creates it if it does not exist yet. */
 export async function makeDemoTag(tags: Pick<TagService, "create">): Promise<void> {
-  const description = "made by start-dev, for trying things out";
+  const description = "created by start-dev, for trying things out";
   const draft = {
     name: DEMO_TAG,
     description,

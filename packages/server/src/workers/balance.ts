@@ -1,22 +1,22 @@
-/** What the choice of a worker rests on. */
+/** What the choice of a worker depends on. */
 export interface Candidate {
   /** Connections it has. */
   readonly open: number;
   /** Whether its own health says SERVING. */
   readonly isReady: boolean;
-  /** Whether it has not been heard of for a while: it hangs, or was stopped. */
+  /** Whether it has been silent for a while, because it hangs or was stopped. */
   readonly isSilent: boolean;
 }
 
 /**
- * Which worker gets the next connection: of the best there are, the one with the fewest; of these the next one after
- * `last`. Undefined when no worker takes any (undefined: it has no process that serves).
+ * Chooses the worker for the next connection: among the best, the one with the fewest connections; among equals, the
+ * next one after `last`. Answers undefined when no worker takes any (a candidate is undefined without a serving process).
  *
  * The best are those that are ready. A worker that cannot reach the store still answers for itself, so it is better than
  * none, and so is, in the end, one that is silent.
  *
- * Connections of gRPC are few and live long, so that they must be even: taking turns goes wrong as connections end, and
- * the kernel's choice (SO_REUSEPORT) is a throw of dice for each.
+ * Connections of gRPC are few and live long, so they must be spread evenly. Taking turns becomes uneven as connections
+ * end, and the kernel's choice (SO_REUSEPORT) is random for each.
  */
 export function pick(
   candidates: readonly (Candidate | undefined)[],

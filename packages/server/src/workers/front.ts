@@ -1,8 +1,8 @@
 import { createServer, type Server, type Socket } from "node:net";
 
-/** Connections that wait for a worker that takes them; further ones are closed. */
+/** Most connections that wait for a worker. Further ones are closed. */
 const MAX_WAITING = 1_024;
-/** How long they wait: a worker that fell is back by then. */
+/** How long they wait. A worker that died is back by then. */
 const WAIT_MS = 5_000;
 
 export interface FrontOptions {
@@ -22,8 +22,8 @@ export interface Takers {
 }
 
 /**
- * The parent's listener: takes connections, reads nothing of them, and hands them to workers. It alone has the port, so
- * that whether it is free is known before a worker is started, and a parent that dies leaves it free.
+ * The parent's listener: takes connections, reads nothing of them, and hands them to workers. It alone holds the
+ * port. So a taken port shows before any worker starts, and the port is free when the parent dies.
  */
 export class Front {
   readonly #options: FrontOptions;
@@ -68,7 +68,7 @@ export class Front {
     }
   }
 
-  /** Nobody is waited for any more: connections that no worker takes now are closed. */
+  /** Stops waiting: connections that no worker takes now are closed. */
   stopWaiting(): void {
     this.#stopped = true;
     for (const socket of this.#waiting) socket.destroy();
@@ -100,7 +100,7 @@ export class Front {
     }
     this.#waiting.add(socket);
     socket.once("close", () => this.#waiting.delete(socket));
-    // Nothing is read of it, so this is a time since it came.
+    // Nothing is read from it, so this time counts from its arrival.
     socket.setTimeout(WAIT_MS, () => {
       this.#options.onRefused(peer, `no worker took it within ${WAIT_MS} ms`);
       socket.destroy();

@@ -8,7 +8,7 @@ export interface Start {
   readonly type: "start";
   /** From 1. */
   readonly worker: number;
-  /** The parent's, so that a worker that is started later does not read a file that has changed since. */
+  /** The parent's, so that a worker that starts later does not read a file that has changed in the meantime. */
   readonly config: Config;
   /** The port that the parent listens on. */
   readonly grpcPort: number;

@@ -5,13 +5,13 @@ import type { RunningServer } from "../main/running.ts";
 import { Inlet } from "./inlet.ts";
 import { faultOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
 
-/** How often a worker looks at its health, and after how many looks it tells it though nothing changed. */
+/** How often a worker checks its health, and after how many checks it reports it although nothing changed. */
 const LOOK_MS = 200;
 const LOOKS = 5;
 
 /**
- * A worker process, from its first message to its end. It is told to stop by its parent, by the end of its parent, and
- * by SIGTERM, which ends this worker alone: it drains, and the parent starts another.
+ * A worker process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
+ * SIGTERM. SIGTERM ends this worker only: it drains, and the parent starts another.
  */
 export async function runWorker(): Promise<void> {
   const toStop = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ export async function runWorker(): Promise<void> {
   const start = await toStart.promise;
   const isGood =
     start === undefined || inlet === undefined || (await serve(start, inlet, toStop.promise));
-  // The channel to the parent would keep the process, and so may a store that hangs.
+  // The channel to the parent would keep the process alive, and so may a store that hangs.
   process.exit(isGood ? 0 : 1);
 }
 
@@ -71,7 +71,7 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
   return true;
 }
 
-/** Tells the parent of this worker's health when it changed, and now and then when it did not. */
+/** Reports this worker's health to the parent when it changes, and from time to time when it does not. */
 function lookAfter(health: () => { ready: boolean; state: string }): () => void {
   let told = "";
   let looks = 0;
@@ -86,7 +86,7 @@ function lookAfter(health: () => { ready: boolean; state: string }): () => void 
   };
 }
 
-/** Fulfils when it was sent, or when there is nobody to send it to. */
+/** Fulfils when the message was sent, or when there is no parent any more. */
 function tell(message: ToParent): Promise<void> {
   return new Promise((resolve) => {
     if (process.connected) process.send?.(message, undefined, {}, () => resolve());

@@ -5,7 +5,7 @@ import { type Clock, IdmintError } from "@idmint/core";
 import type { Candidate } from "./balance.ts";
 import { errorOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
 
-/** A worker tells its health every second; one that has missed three of them hangs, or was stopped. */
+/** A worker reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
 
 /** How a process ended. */
@@ -39,7 +39,7 @@ export class WorkerProcess implements WorkerPort {
   readonly #clock: Clock;
   readonly #listener: WorkerListener;
   readonly #child: ChildProcess | undefined;
-  /** Sent, and not yet said to have arrived, oldest first. */
+  /** Sent but not yet confirmed, oldest first. */
   readonly #inTransit: Socket[] = [];
   #handed = 0;
   #taken = 0;
@@ -119,7 +119,7 @@ export class WorkerProcess implements WorkerPort {
 
   #send(message: ToWorker, socket?: Socket): void {
     const failed = (error: Error | null): void => {
-      // The process is about to end, and takes its connections with it.
+      // The process is about to end, and its connections with it.
       if (error !== null) socket?.destroy();
     };
     if (this.#child?.connected !== true) failed(new Error("the worker is gone"));
@@ -151,7 +151,7 @@ export class WorkerProcess implements WorkerPort {
   #end(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
-    // What waited in this process for its turn to be sent; of those that were sent nothing is left here.
+    // These were still waiting to be sent. Of those that were sent, nothing is left in this process.
     for (const socket of this.#inTransit) socket.destroy();
     this.#listener.onEnd({ code, signal, error: this.#error });
   }

@@ -11,13 +11,13 @@ import {
   type WorkersState,
 } from "./workers-state.ts";
 
-/** Longest start of one worker; its store has time-outs of its own, so this is for one that hangs. */
+/** Longest start of one worker. Its store has its own time-outs, so this limit is for a worker that hangs. */
 const START_LIMIT_MS = 60_000;
 
 export interface WorkersPorts {
   /** Starts the process of a worker, numbered from 0. The listener is called later, never at once. */
   readonly spawn: (worker: number, listener: WorkerListener) => WorkerPort;
-  /** A worker takes connections that did not before. */
+  /** A worker has begun to take connections. */
   readonly onServing: () => void;
   /** They are stopping: connections that no worker takes now will not be taken. */
   readonly onStopping: () => void;
@@ -29,7 +29,7 @@ export interface WorkersPorts {
 
 export interface WorkersOptions {
   readonly count: number;
-  /** How long all of them may take to stop; whoever takes longer is killed. */
+  /** How long all of them may take to stop. Those that take longer are killed. */
   readonly stopLimitMs: number;
 }
 
@@ -66,7 +66,7 @@ export class Workers {
     [this.#state, this.#begin] = startWorkers(options.count);
     this.#processes = this.#state.workers.map(() => undefined);
     this.#timers = this.#state.workers.map(() => undefined);
-    // Whoever closes before all serve need not have waited for the start.
+    // A caller that closes early may never have waited for the start.
     this.#started.promise.catch(() => undefined);
   }
 
