@@ -32,7 +32,7 @@ const counters = [
   "packages/server/test/service/redis-counters.redis.test.ts",
 ];
 const onPostgres = "packages/server/test/store/postgres.pg.test.ts";
-const sqliteRestored = "packages/server/test/store/sqlite-restore.e2e.test.ts";
+const sqliteRestored = "packages/server/test/store/sqlite-restore.chaos.test.ts";
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
 export const mutants: readonly Mutant[] = [
