@@ -18,15 +18,6 @@ export const apiMutants: readonly Mutant[] = [
     tests: ["packages/server/test/store/sqlite.test.ts"],
   },
   {
-    name: "api: this server obeys a change that was only to be validated",
-    file: `${service}/tags.ts`,
-    find: `if (!validateOnly) await this.#obey(tag, history);
-    return tag;`,
-    replace: `await this.#obey(tag, history);
-    return tag;`,
-    tests: tried,
-  },
-  {
     name: "api: a move that is only to be validated tells the old shard to stop",
     file: `${service}/redis-move.ts`,
     find: `if (from !== shard && !force) known(shards.get(from), from);`,
@@ -66,13 +57,6 @@ export const apiMutants: readonly Mutant[] = [
     file: door,
     find: `"grpc.max_concurrent_streams": 1_024,`,
     replace: `"grpc.max_concurrent_streams": 256,`,
-    tests: connections,
-  },
-  {
-    name: "api: a hundred calls past the limit that are cancelled cost the others their connection",
-    file: door,
-    find: `commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;`,
-    replace: ``,
     tests: connections,
   },
   {
