@@ -3,6 +3,9 @@ import type { Mutant } from "./mutant.ts";
 const postgres = "packages/server/src/store/postgres";
 const locks = ["packages/server/test/store/postgres-locks.pg.test.ts"];
 const queue = ["packages/server/test/service/grants-state.test.ts"];
+const sequences = ["packages/server/test/store/postgres-sequences.pg.test.ts"];
+const sqlite = ["packages/server/test/store/sqlite.test.ts"];
+const shared = "packages/server/src/store/shared";
 const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
@@ -70,5 +73,77 @@ export const postgresMutants: readonly Mutant[] = [
     state.locked.push(wanted);`,
     replace: `    state.locked.push(wanted);`,
     tests: queue,
+  },
+  {
+    name: "postgres: a period begins by the store's clock alone",
+    file: `${postgres}/grant.ts`,
+    find: `least(c.store_now, to_timestamp($8::bigint / 1000.0))`,
+    replace: `greatest(c.store_now, to_timestamp($8::bigint / 1000.0) - interval '9 days')`,
+    tests: sequences,
+  },
+  {
+    name: "postgres: a grant goes back to the period of the clock",
+    file: `${postgres}/grant.ts`,
+    find: `greatest(l.period_start, \${periodAt("l.period_unit", "l.time_zone", "m.now")})`,
+    replace: `\${periodAt("l.period_unit", "l.time_zone", "m.now")}`,
+    tests: sequences,
+  },
+  {
+    name: "postgres: a period that was left begins at 1 again",
+    file: `${postgres}/grant.ts`,
+    find: `THEN \${lastIdOf("l", "p.start")} ELSE`,
+    replace: `THEN 0 ELSE`,
+    tests: sequences,
+  },
+  {
+    name: "periods: one that was left begins at 1 again",
+    file: `${shared}/period.ts`,
+    find: `row.others.find((other) => other.start === start)?.lastId ?? 0n;`,
+    replace: `0n;`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: whoever goes back forgets the period that is left",
+    file: `${shared}/change.ts`,
+    find: `const otherPeriods = withPeriod(others, { start: old.periodStart, lastId: old.floor });`,
+    replace: `const otherPeriods = others;`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: a bound is believed below what the period is known to have given",
+    file: `${shared}/change.ts`,
+    find: `const least = known ?? 0n;`,
+    replace: `const least = 0n;`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: where a period ended is guessed",
+    file: `${shared}/change.ts`,
+    find: `const floor = bound ?? known;`,
+    replace: `const floor = bound ?? known ?? 0n;`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: an accept keeps what it knew of earlier ones",
+    file: `${shared}/period.ts`,
+    find: `.filter((other) => other.start > start)
+    .map(`,
+    replace: `.filter((other) => other.start !== start)
+    .map(`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: a tag goes back without a new epoch",
+    file: `${shared}/change.ts`,
+    find: `const counts = { version: old.version + 1n, epoch: old.epoch + 1n };`,
+    replace: `const counts = { version: old.version + 1n };`,
+    tests: sqlite,
+  },
+  {
+    name: "periods: a doubtful one is told of at every grant",
+    file: "packages/server/src/service/period-watch.ts",
+    find: `if (told === telling || `,
+    replace: `if (`,
+    tests: ["packages/server/test/service/period-watch.test.ts"],
   },
 ];

@@ -60,7 +60,17 @@ export interface Period {
   readonly start: string;
   /** When it ends, milliseconds since 1970, by the store's clock. */
   readonly endsAtMs: number;
+  /** Why a clock is not to be trusted about it; absent when nothing speaks against it. */
+  readonly doubt?: PeriodDoubt;
 }
+
+/**
+ * What speaks against a period.
+ *
+ * - `AHEAD`: it is later than the clocks are. A clock that had jumped forward began it; an operator may go back from it.
+ * - `HELD_BACK`: the store's clock is in a later one, and this server's is not. It goes on until both are.
+ */
+export type PeriodDoubt = "AHEAD" | "HELD_BACK";
 
 /** Nothing was granted, and why. */
 export interface Refused {
@@ -381,6 +391,16 @@ export interface TagStore {
     floor: bigint,
     options: ChangeOptions & { maxRaise: bigint; expectedRevision: bigint | undefined },
   ): Promise<{ tag: Tag; raised: boolean }>;
+  /**
+   * Goes back to an earlier period of a sequence, above every id that it gave (version + 1, epoch + 1); already there:
+   * changes nothing. `floor`: a bound of those ids, required where the store does not know one (INVALID_ARGUMENT). The
+   * period that is left goes on above its own ids when its time comes. WRONG_KIND for tags without periods.
+   */
+  returnToPeriod(
+    name: string,
+    period: { readonly start: string; readonly floor: bigint | undefined },
+    options: ChangeOptions & { expectedRevision: bigint | undefined },
+  ): Promise<{ tag: Tag; returned: boolean }>;
   /** Sets the state (epoch + 1) if it is another; otherwise changes nothing. DELETED makes a tombstone. */
   setTagState(
     name: string,

@@ -184,12 +184,25 @@ export interface EarlierMemory {
 }
 
 /** A tag as its row in the store has it. */
+/** A period that a tag was in and is not in now: it ended, or an operator went back from it. */
+export interface OtherPeriod {
+  /** First day, YYYY-MM-DD. */
+  readonly start: string;
+  /** Highest id that may have been issued in it. */
+  readonly lastId: bigint;
+}
+
 export interface Tag extends TagSettings {
   readonly state: TagState;
   /** Highest id that may have been issued. */
   readonly floor: bigint;
   /** First day of the current period, YYYY-MM-DD; empty before the first id and without periods. */
   readonly periodStart: string;
+  /**
+   * Other periods that the tag has been in and their last ids, so that none begins twice with the same ids; newest first.
+   * Absent: none.
+   */
+  readonly otherPeriods?: readonly OtherPeriod[];
   /**
    * Of a tag that counts in Redis: rises whenever Redis is given a new start, so that an older Redis is known by it. It
    * rises with every tag made over a tombstone too, whatever it counts in; 0n in any other tag.

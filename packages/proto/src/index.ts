@@ -108,6 +108,8 @@ export {
   PauseTagResponse,
   ResumeTagRequest,
   ResumeTagResponse,
+  ReturnToPeriodRequest,
+  ReturnToPeriodResponse,
   TagServiceClient,
   type TagServiceServer,
   TagServiceService,

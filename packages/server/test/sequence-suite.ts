@@ -129,6 +129,7 @@ export function sequenceSuite(name: string, harness: () => Promise<SequenceHarne
   });
 
   periodTests(name, harness);
+  returnTests(name, harness);
   refusalTests(name, harness);
 }
 
@@ -205,6 +206,32 @@ function periodTests(name: string, harness: () => Promise<SequenceHarness>): voi
     expect(first.periods).toEqual(all.periods.slice(0, 2));
     const rest = await list({ pageSize: 2, pageToken: first.nextPageToken });
     expect(rest).toEqual({ periods: all.periods.slice(2), nextPageToken: "" });
+  });
+}
+
+function returnTests(name: string, harness: () => Promise<SequenceHarness>): void {
+  test(`${name}: a sequence goes back from a period ahead of the clock, on every server`, async () => {
+    const { one, two, harness: its } = await startTwo(harness);
+    await createSequence(one, "bills", { period: PeriodUnit.MONTH, timeZone: "UTC" });
+    const { period } = await generateId(one, "bills");
+    const back = { name: "bills", period, floor: undefined, etag: "", validateOnly: false };
+    // Well into a later month.
+    await its.shiftPeriods(61);
+    const ahead = await generateId(two, "bills");
+    expect(ahead.period.localeCompare(period)).toBe(1);
+    const without = call(one.tags, TagServiceService.returnToPeriod, back);
+    expect((await refusalOf(without)).reason).toBe("INVALID_ARGUMENT");
+    for (const wrong of ["2026-11-01", "2026-13", "next", ""]) {
+      const asked = { ...back, period: wrong, floor: 5n };
+      const refusal = await refusalOf(call(one.tags, TagServiceService.returnToPeriod, asked));
+      expect(refusal.reason).toBe("INVALID_ARGUMENT");
+    }
+    const answer = await call(one.tags, TagServiceService.returnToPeriod, { ...back, floor: 5n });
+    expect(answer).toMatchObject({ returned: true, tag: { period, floor: 5n, epoch: 2n } });
+    expect(await generateId(two, "bills")).toMatchObject({ period, id: 6n, epoch: 2n });
+    expect(await generateId(one, "bills")).toMatchObject({ period, id: 7n });
+    const again = await call(two.tags, TagServiceService.returnToPeriod, back);
+    expect(again).toMatchObject({ returned: false, tag: { floor: 7n } });
   });
 }
 

@@ -65,7 +65,9 @@ export class MemoryDatabase {
     const shifted = (start: string): string =>
       start === "" ? "" : new Date(Date.parse(start) + days * DAY_MS).toISOString().slice(0, 10);
     for (const [name, row] of this.rows) {
-      this.rows.set(name, { ...row, periodStart: shifted(row.periodStart) });
+      const others = row.otherPeriods?.map((other) => ({ ...other, start: shifted(other.start) }));
+      const moved = others === undefined ? {} : { otherPeriods: others };
+      this.rows.set(name, { ...row, ...moved, periodStart: shifted(row.periodStart) });
     }
     for (const [name, periods] of this.periods) {
       const moved = periods.map(({ start, lastId, endedAtMs }) => ({

@@ -37,6 +37,13 @@ export function presentPeriod(periods: Periods, atMs: number, rowStart: string):
   return { start, unit, endsAtMs: next.toZonedDateTime(timeZone).epochMilliseconds };
 }
 
+/** Whether a text is the first day of a period. */
+export function isFirstDay(unit: Periods["unit"], text: string): boolean {
+  const atMs = Date.parse(text);
+  if (Number.isNaN(atMs) || new Date(atMs).toISOString().slice(0, 10) !== text) return false;
+  return String(firstDay(unit, Temporal.PlainDate.from(text))) === text;
+}
+
 function firstDay(unit: Periods["unit"], day: Temporal.PlainDate): Temporal.PlainDate {
   if (unit === "WEEK") return day.subtract({ days: day.dayOfWeek - 1 });
   if (unit === "MONTH") return day.with({ day: 1 });

@@ -1,15 +1,24 @@
 // The rules of a MemoryStore's rows: what follows from a row and a request, without the rows of other tags.
 import { isDeepStrictEqual } from "node:util";
 import {
+  assertNoViolations,
   firstIdOf,
+  IdmintError,
   invalidField,
+  type OtherPeriod,
   type Period,
   type Refused,
   type Tag,
   type TagKind,
   type TagSettings,
 } from "@idmint/core";
-import { countsInRedis, knowsTimeZone, periodsOf, presentPeriod } from "./memory-periods.ts";
+import {
+  countsInRedis,
+  isFirstDay,
+  knowsTimeZone,
+  periodsOf,
+  presentPeriod,
+} from "./memory-periods.ts";
 
 /** A refusal of a request, for one tag. */
 export function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
@@ -23,16 +32,57 @@ export const CLOCK_MARGIN_MS = 300_000;
 export function inPeriodAt(
   row: Tag,
   atMs: number,
-): { row: Tag; period: Period | undefined; ended: { start: string; lastId: bigint } | undefined } {
+): { row: Tag; period: Period | undefined; ended: OtherPeriod | undefined } {
   const periods = periodsOf(row.kind);
   if (periods === undefined) return { row, period: undefined, ended: undefined };
-  const period = presentPeriod(periods, atMs, row.periodStart);
+  const told = presentPeriod(periods, atMs, row.periodStart);
+  const isAhead = told.start > presentPeriod(periods, atMs + CLOCK_MARGIN_MS, "").start;
+  const period = isAhead ? { ...told, doubt: "AHEAD" as const } : told;
   const begun = { ...row, periodStart: period.start };
   if (row.periodStart === "" || row.periodStart === period.start) {
     return { row: begun, period, ended: undefined };
   }
   const ended = { start: row.periodStart, lastId: row.floor };
-  return { row: { ...begun, floor: 0n }, period, ended };
+  const floor = row.otherPeriods?.find(({ start }) => start === period.start)?.lastId ?? 0n;
+  return { row: { ...begun, floor, otherPeriods: beside(row, ended) }, period, ended };
+}
+
+/** The ten latest of the periods that a tag is not in, with one more. */
+function beside({ otherPeriods = [] }: Tag, left: OtherPeriod): readonly OtherPeriod[] {
+  const all = new Map([...otherPeriods, left].map((period) => [period.start, period]));
+  return [...all.values()].toSorted((a, b) => b.start.localeCompare(a.start)).slice(0, 10);
+}
+
+/** After an accept only periods that are yet to come again are known, above the gap. */
+export function acceptedPeriods(row: Tag, gap: bigint): Tag {
+  if (row.otherPeriods === undefined) return row;
+  const { otherPeriods, ...rest } = row;
+  const ahead = otherPeriods
+    .filter(({ start }) => start > row.periodStart)
+    .map(({ start, lastId }) => ({
+      start,
+      lastId: lastId + gap > row.ceiling ? row.ceiling : lastId + gap,
+    }));
+  return ahead.length === 0 ? rest : { ...rest, otherPeriods: ahead };
+}
+
+/** A row in an earlier period; throws where an id of it may have been given that would come again. */
+export function returned(row: Tag, start: string, bound: bigint | undefined): Tag {
+  const periods = periodsOf(row.kind);
+  if (periods === undefined) throw new IdmintError("WRONG_KIND", "a tag without periods");
+  const known = row.otherPeriods?.find((other) => other.start === start)?.lastId;
+  const floor = bound ?? known;
+  const ahead = (row.otherPeriods ?? []).filter((other) => other.start > start).length;
+  assertNoViolations(
+    isFirstDay(periods.unit, start) && start < row.periodStart && ahead < 5
+      ? undefined
+      : { field: "period", description: "is no earlier period" },
+    floor === undefined || floor < (known ?? 0n) || floor > row.ceiling
+      ? { field: "floor", description: "is not above the period's last id" }
+      : undefined,
+  );
+  const otherPeriods = beside(row, { start: row.periodStart, lastId: row.floor });
+  return { ...row, periodStart: start, floor: floor ?? 0n, otherPeriods };
 }
 
 /** Slots stay with a tag's name for ever. */

@@ -40,12 +40,14 @@ import { MemoryDatabase } from "./memory-database.ts";
 import { addLostNodes, forgetNodes, renewNode } from "./memory-nodes.ts";
 import { countsInRedis, periodsOf } from "./memory-periods.ts";
 import {
+  acceptedPeriods,
   assertFloorHolds,
   assertTimeZone,
   CLOCK_MARGIN_MS,
   fundamentalsOf,
   inPeriodAt,
   refused,
+  returned,
   slotsKept,
   unplaced,
 } from "./memory-rules.ts";
@@ -68,6 +70,7 @@ export type StoreOperation =
   | "raise"
   | "releaseWorker"
   | "renewWorker"
+  | "returnToPeriod"
   | "setTagState"
   | "updateTag";
 
@@ -175,6 +178,7 @@ export class MemoryStore implements Store, AcceptStore {
       const keepForMs = row === undefined ? 0 : (periodsOf(row.kind)?.keepForMs ?? 0);
       const oldest = this.database.now() - keepForMs;
       return (this.database.periods.get(query.tag) ?? [])
+        .filter(({ start }) => start !== row?.periodStart)
         .filter(({ start }) => query.before === "" || start < query.before)
         .filter(({ endedAtMs }) => endedAtMs >= oldest)
         .slice(0, query.limit);
@@ -217,6 +221,7 @@ export class MemoryStore implements Store, AcceptStore {
         state: "ACTIVE",
         floor,
         periodStart: old?.periodStart ?? "",
+        ...(old?.otherPeriods === undefined ? {} : { otherPeriods: old.otherPeriods }),
         generation: old === undefined ? 0n : old.generation + 1n,
         version: old === undefined ? 0n : old.version + 1n,
         epoch: old === undefined ? 1n : old.epoch + 1n,
@@ -316,6 +321,25 @@ export class MemoryStore implements Store, AcceptStore {
     });
   }
 
+  returnToPeriod(
+    name: string,
+    { start, floor }: { start: string; floor: bigint | undefined },
+    options: ChangeOptions & { expectedRevision: bigint | undefined },
+  ): Promise<{ tag: Tag; returned: boolean }> {
+    return this.#run("returnToPeriod", () => {
+      const row = this.#existing(name, options.expectedRevision);
+      if (row.periodStart === start && periodsOf(row.kind) !== undefined) {
+        return { tag: row, returned: false };
+      }
+      const [version, epoch] = [row.version + 1n, row.epoch + 1n];
+      const next = { ...returned(row, start, floor), version, epoch };
+      if (options.validateOnly !== true) {
+        this.#list(row, { start: row.periodStart, lastId: row.floor });
+      }
+      return { tag: this.#change(next, options), returned: true };
+    });
+  }
+
   setTagState(
     name: string,
     state: "ACTIVE" | "PAUSED" | "DELETED",
@@ -378,8 +402,9 @@ export class MemoryStore implements Store, AcceptStore {
       database.acceptedIdentity = database.identity;
       for (const old of database.rows.values()) {
         // A period that the lost history may have begun starts above the gap too.
-        const { row, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
-        this.#remember(row, ended);
+        const { row: begun, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
+        this.#remember(begun, ended);
+        const row = acceptedPeriods(begun, gap);
         const raised = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
         const floor =
           row.kind.kind === "snowflake"
@@ -432,13 +457,25 @@ export class MemoryStore implements Store, AcceptStore {
     return row;
   }
 
-  #remember({ name, kind }: Tag, lastId: { start: string; lastId: bigint } | undefined): void {
-    if (lastId === undefined) return;
+  /** What a grant begins another period with: it forgets old ones too. */
+  #remember(row: Tag, ended: { start: string; lastId: bigint } | undefined): void {
+    if (ended === undefined) return;
     const { periods } = this.database;
-    const endedAtMs = this.database.now();
-    const oldest = endedAtMs - (periodsOf(kind)?.keepForMs ?? 0);
-    const kept = (periods.get(name) ?? []).filter((period) => period.endedAtMs >= oldest);
-    periods.set(name, lastId.lastId > 0n ? [{ ...lastId, endedAtMs }, ...kept] : kept);
+    const oldest = this.database.now() - (periodsOf(row.kind)?.keepForMs ?? 0);
+    const kept = (periods.get(row.name) ?? []).filter(({ endedAtMs }) => endedAtMs >= oldest);
+    periods.set(row.name, kept);
+    this.#list(row, ended);
+  }
+
+  #list({ name }: Tag, ended: { start: string; lastId: bigint }): void {
+    if (ended.lastId === 0n) return;
+    const { periods } = this.database;
+    const others = (periods.get(name) ?? []).filter(({ start }) => start !== ended.start);
+    const all = [...others, { ...ended, endedAtMs: this.database.now() }];
+    periods.set(
+      name,
+      all.toSorted((a, b) => b.start.localeCompare(a.start)),
+    );
   }
 
   #remembered(old: Tag, kind: Tag["kind"], isOver: boolean): Pick<Tag, "earlier"> {

@@ -39,6 +39,8 @@ interface ModelRow {
   day: number | undefined;
   /** Periods that have ended, newest first, with how many days from now they did. */
   ended: { day: number; lastId: bigint; at: number }[];
+  /** Last ids of other days that it knows. */
+  others: Map<number, bigint>;
 }
 
 const DAY_MS = 86_400_000;
@@ -89,6 +91,7 @@ export class StoreModel {
   shift(days: number): void {
     for (const row of this.rows.values()) {
       if (row.day !== undefined) row.day += days;
+      row.others = new Map([...row.others].map(([day, lastId]) => [day + days, lastId]));
       row.ended = row.ended.map(({ day, lastId, at }) => ({
         day: day + days,
         lastId,
@@ -101,7 +104,8 @@ export class StoreModel {
     const row = this.rows.get(tag);
     if (row === undefined || !isDaily(row.settings)) return [];
     return row.ended
-      .filter(({ at }) => at >= -KEEP_DAYS)
+      .filter(({ at, day }) => at >= -KEEP_DAYS && day !== row.day)
+      .toSorted((a, b) => b.day - a.day)
       .map(({ day, lastId }) => ({ day, lastId }));
   }
 
@@ -119,7 +123,7 @@ export class StoreModel {
     const row = this.rows.get(settings.name);
     const first = firstIdOf(settings.kind) - 1n;
     if (row === undefined) {
-      const none = { day: undefined, ended: [], generation: 0n };
+      const none = { day: undefined, ended: [], others: new Map(), generation: 0n };
       const fresh = { state: "ACTIVE", floor: first, version: 0n, epochs: 0, ...none } as const;
       this.rows.set(settings.name, { settings, ...fresh, revision: this.#next() });
       return "ok";
@@ -171,6 +175,28 @@ export class StoreModel {
     return "true";
   }
 
+  /** Without a bound the model has to know where that day ended. */
+  goBack(name: string, day: number, bound: bigint | undefined): string {
+    const row = this.rows.get(name);
+    const refused = refusal(row, undefined);
+    if (row === undefined || refused !== "") return refused;
+    if (!isDaily(row.settings)) return "WRONG_KIND";
+    if (day === row.day) return "false";
+    const known = row.others.get(day);
+    const floor = bound ?? known;
+    const ahead = [...row.others.keys()].filter((other) => other > day).length;
+    if (row.day === undefined || day > row.day || ahead >= 5) return "INVALID_ARGUMENT";
+    if (floor === undefined || floor < (known ?? 0n)) return "INVALID_ARGUMENT";
+    if (floor > row.settings.ceiling) return "INVALID_ARGUMENT";
+    leaveDay(row, row.day);
+    for (const other of [...row.others.keys()].toSorted((a, b) => b - a).slice(10)) {
+      row.others.delete(other);
+    }
+    Object.assign(row, { day, floor, version: row.version + 1n, revision: this.#next() });
+    row.epochs++;
+    return "true";
+  }
+
   setState(name: string, state: TagState, expected: bigint | undefined): string {
     const row = this.rows.get(name);
     const refused = refusal(row, expected);
@@ -187,6 +213,11 @@ export class StoreModel {
       const row = this.rows.get(name);
       if (row === undefined) continue;
       beginDay(row);
+      for (const [day, lastId] of row.others) {
+        const { ceiling } = row.settings;
+        row.others.set(day, lastId + gap > ceiling ? ceiling : lastId + gap);
+        if (day < (row.day ?? 0)) row.others.delete(day);
+      }
       if (countsInRedis(row.settings)) row.generation += 1n;
       const left = row.settings.ceiling - row.floor;
       row.floor += gap < left ? gap : left;
@@ -216,11 +247,21 @@ function beginDay(row: ModelRow): void {
   if (!isDaily(row.settings)) return;
   if (row.day !== undefined && row.day < 0) {
     row.ended = row.ended.filter(({ at }) => at >= -KEEP_DAYS);
-    if (row.floor > 0n) row.ended.unshift({ day: row.day, lastId: row.floor, at: 0 });
-    row.floor = 0n;
+    leaveDay(row, row.day);
+    row.floor = row.others.get(0) ?? 0n;
     row.day = 0;
+    for (const day of [...row.others.keys()].toSorted((a, b) => b - a).slice(10)) {
+      row.others.delete(day);
+    }
   }
   row.day ??= 0;
+}
+
+function leaveDay(row: ModelRow, left: number): void {
+  row.others.set(left, row.floor);
+  if (row.floor === 0n) return;
+  row.ended = row.ended.filter(({ day }) => day !== left);
+  row.ended.push({ day: left, lastId: row.floor, at: 0 });
 }
 
 function refusal(row: ModelRow | undefined, expected: bigint | undefined): string {
@@ -327,6 +368,16 @@ const step = fc.oneof(
       gap: fc.constantFrom(0n, 1n, 1_000n, MAX_ID),
     }),
   },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant("goBack" as const),
+      handle,
+      name,
+      day: fc.constantFrom(-3, -2, -1, 0, 0, 1),
+      bound: fc.constantFrom("none", "none", "truth", "below"),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("reopen" as const), handle }) },
 );
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
@@ -418,6 +469,14 @@ class Walk {
         const real = store.accept(next.gap).then(({ tags }) => String(tags));
         return agree(outcome(real), this.#model.accept(next.gap));
       }
+      case "goBack": {
+        const { name, day } = next;
+        const bound = this.#boundOf(name, day, next.bound);
+        const period = { start: this.#startOf(day), floor: bound };
+        const back = store.returnToPeriod(name, period, { expectedRevision: undefined });
+        const real = back.then(({ returned }) => String(returned));
+        return agree(outcome(real), this.#model.goBack(name, day, bound));
+      }
       case "reopen":
         await store.close();
         this.#handles[next.handle] = await this.#harness.open();
@@ -455,6 +514,19 @@ class Walk {
     if (grant.outcome !== "granted") return grant.outcome === "refused" ? grant.reason : "locked";
     const day = grant.period === undefined ? "" : ` day ${this.#dayOf(grant.period.start)}`;
     return `${grant.base} + ${grant.count} v${grant.version}${day}`;
+  }
+
+  #startOf(day: number): string {
+    return new Date(Date.now() + this.#zone.offsetMs + day * DAY_MS).toISOString().slice(0, 10);
+  }
+
+  /** What an operator says of the last id of a day: nothing, the truth, or less than the store knows. */
+  #boundOf(tag: string, day: number, which: string): bigint | undefined {
+    const known = this.#model.rows.get(tag)?.others.get(day) ?? 0n;
+    if (which === "none") return undefined;
+    if (which === "below" && known > 0n) return known - 1n;
+    const its = this.#issued.filter((range) => range.tag === tag && range.day === day);
+    return its.reduce((highest, { to }) => (to > highest ? to : highest), known);
   }
 
   /** Days from today, in the zone of the walk. */

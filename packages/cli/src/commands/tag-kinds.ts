@@ -1,11 +1,14 @@
 // The calls of TagService that only some kinds of tags have.
+import { MAX_ID } from "@idmint/core";
 import type { EndedPeriod } from "@idmint/proto";
 import { type Command, Option } from "commander";
+import { confirm, serverPlace } from "../confirm.ts";
 import { withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { printAnswer } from "../output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
+import { wholeNumber } from "../parse.ts";
 import { columns, plain } from "../table.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 
@@ -50,6 +53,55 @@ function periodTable(periods: readonly EndedPeriod[]): string {
 
 function periodJson({ period, lastId, endTime }: EndedPeriod): unknown {
   return { period, lastId: String(lastId), endTime: endTime?.toISOString() ?? null };
+}
+
+interface ReturnFlags extends EtagFlag {
+  readonly period: string;
+  readonly floor?: bigint;
+  readonly dryRun?: boolean;
+}
+
+/** `idmint tag return-to-period`: for a sequence that a clock which had jumped put into a period ahead of time. */
+export function addReturnToPeriod(group: Command, io: Io): void {
+  const command = withEtag(
+    named(
+      leaf(
+        group,
+        "return-to-period",
+        "put a sequence back into an earlier period, above every id that the period gave",
+        [
+          "idmint tag return-to-period invoice --period 2026-11-22 --dry-run",
+          "idmint tag return-to-period invoice --period 2026-11-22 --floor 0 --yes",
+        ],
+      ),
+    ),
+  )
+    .addOption(
+      new Option(
+        "--period <name>",
+        "the period, as idmint tag periods shows it: 2026-11-22, 2026-W47, 2026-11 or 2026",
+      ).makeOptionMandatory(),
+    )
+    .addOption(
+      new Option(
+        "--floor <id>",
+        "an id that the period gave none beyond, 0 if it gave none; required if the store does not know the last one",
+      ).argParser(wholeNumber("--floor", { min: 0n, max: MAX_ID })),
+    )
+    .addOption(new Option("--dry-run", "check everything, change nothing"));
+  command.action(async (name: string, flags: ReturnFlags) => {
+    const { period, floor, dryRun: validateOnly = false, etag = "" } = flags;
+    const request = { name, period, floor, etag, validateOnly };
+    if (!validateOnly) {
+      const effect = `puts tag "${name}" back into period ${period}`;
+      await confirm(command, io, { place: serverPlace(command, io), effect });
+    }
+    await withServer(command, io, async (send) => {
+      const answer = await send(({ tags }) => tags.returnToPeriod.bind(tags), request);
+      await printTag(command, io, answer, { returned: answer.returned });
+      if (validateOnly) io.err("idmint: dry run, nothing was changed\n");
+    });
+  });
 }
 
 interface MoveFlags extends EtagFlag {

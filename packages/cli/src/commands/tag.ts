@@ -13,7 +13,7 @@ import { id } from "../parse.ts";
 import { planJson, planText } from "../plan-text.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../tag-flags.ts";
 import { tagJson, tagTable } from "../tag-text.ts";
-import { addMove, addPeriods } from "./tag-kinds.ts";
+import { addMove, addPeriods, addReturnToPeriod } from "./tag-kinds.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 import { awaited, type WaitFlag, withWait } from "./tag-wait.ts";
 
@@ -33,6 +33,7 @@ export function addTagCommands(program: Command, io: Io): void {
   addResume(group, io);
   addAdvance(group, io);
   addPeriods(group, io);
+  addReturnToPeriod(group, io);
   addMove(group, io);
   addDelete(group, io);
   addConnectionOptions(group);

@@ -1,3 +1,4 @@
+import type { PeriodDoubt } from "@idmint/core";
 import type { ServerEvent } from "../service/events.ts";
 import type { Matter } from "./alarm.ts";
 
@@ -159,6 +160,14 @@ const SIGNS: Signs = {
         "Two processes lease worker ids under one name and take them from each other; no id comes twice.",
       details: { tag, instance, workerId: String(workerId) },
     }),
+  "period-in-doubt": ({ tag, start, why }) =>
+    alarm({
+      alarm: "PERIOD_IN_DOUBT",
+      key: `PERIOD_IN_DOUBT:${tag}`,
+      severity: "warning",
+      summary: PERIODS_IN_DOUBT[why],
+      details: { tag, period: start, why },
+    }),
   "lease-file-failed": ({ error }, server) =>
     alarm({
       alarm: "LEASE_FILE_FAILED",
@@ -167,6 +176,13 @@ const SIGNS: Signs = {
       summary: "A server cannot write snowflake.cache_file; its snowflakes end within seconds.",
       details: { error: error.message },
     }),
+};
+
+const PERIODS_IN_DOUBT: Readonly<Record<PeriodDoubt, string>> = {
+  AHEAD:
+    "A sequence issues in a period that is ahead of the clock: see idmint tag return-to-period.",
+  HELD_BACK:
+    "The store's clock is in a later period than this server's: a sequence stays in its present one until both agree.",
 };
 
 /** The one place that says which events, of which server, are alarms; undefined: this one is none. */

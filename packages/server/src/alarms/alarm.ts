@@ -6,6 +6,7 @@ type AlarmName =
   | "INSTANCE_SHARED"
   | "LEASE_FILE_FAILED"
   | "MAX_NOT_RAISED"
+  | "PERIOD_IN_DOUBT"
   | "REDIS_LOST"
   | "REDIS_RESEEDED"
   | "REDIS_UNFIT"

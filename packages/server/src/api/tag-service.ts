@@ -20,6 +20,8 @@ import {
   PauseTagResponse,
   ResumeTagRequest,
   ResumeTagResponse,
+  ReturnToPeriodRequest,
+  ReturnToPeriodResponse,
   type Tag,
   UpdateTagRequest,
   UpdateTagResponse,
@@ -97,6 +99,15 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
       call: async (request) => {
         const answer = await tags.advance(request);
         return { ...changed(answer), raised: answer.raised };
+      },
+    }),
+    row({
+      name: "ReturnToPeriod",
+      request: ReturnToPeriodRequest,
+      response: ReturnToPeriodResponse,
+      call: async (request) => {
+        const answer = await tags.returnToPeriod(request);
+        return { ...changed(answer), returned: answer.returned };
       },
     }),
     row({

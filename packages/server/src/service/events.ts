@@ -2,6 +2,7 @@ import type {
   BufferEvent,
   ClockRefusal,
   IdmintError,
+  PeriodDoubt,
   RedisDoubt,
   SnowflakeEvent,
 } from "@idmint/core";
@@ -63,6 +64,14 @@ export type ServerEvent =
       readonly maxOfflineMs: number;
     }
   | { readonly type: "incarnation-changed"; readonly incarnation: string }
+  /** The clocks speak against the period that a tag issues in. */
+  | {
+      readonly type: "period-in-doubt";
+      readonly tag: string;
+      readonly start: string;
+      readonly why: PeriodDoubt;
+    }
+  | { readonly type: "period-confirmed"; readonly tag: string; readonly start: string }
   | { readonly type: "late-grant"; readonly tag: string; readonly count: number }
   | { readonly type: "give-back-failed"; readonly error: IdmintError }
   | {

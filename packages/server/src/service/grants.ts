@@ -31,6 +31,7 @@ import {
   want,
   type Wanted,
 } from "./grants-state.ts";
+import { PeriodWatch } from "./period-watch.ts";
 
 /** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
@@ -69,6 +70,7 @@ export class Grants {
   readonly #state;
   readonly #ports: GrantsPorts;
   readonly #pending = new Map<number, Pending>();
+  readonly #periods: PeriodWatch;
   #nextId = 1;
   /** Counts the histories of the store: answers to calls of an earlier one are waste. */
   #history = 0;
@@ -76,6 +78,7 @@ export class Grants {
 
   constructor(ports: GrantsPorts) {
     this.#ports = ports;
+    this.#periods = new PeriodWatch(ports.emit);
     const { maxBatch, groupOf } = ports.store;
     const connections = Math.min(MAX_CALLS, ports.storeConnections ?? DEFAULT_CONNECTIONS);
     const maxWaiting = Math.max(1, Math.floor(connections / 2));
@@ -181,6 +184,7 @@ export class Grants {
     const { tag } = request;
     if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) {
       this.#ports.counters.grants++;
+      if (grant.period !== undefined) this.#periods.observe(tag, grant.period);
       pending.resolve(grant);
       return;
     }

@@ -8,6 +8,7 @@ import {
   invalidFields,
   MAX_ID,
   MAX_RAISE,
+  periodName,
   type PeriodStore,
   type PeriodUnit,
   type Tag,
@@ -21,6 +22,7 @@ import { tagNotFound } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import type { KindDraft } from "./kinds/draft.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
+import { periodStart } from "./period-start.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./tag-settings.ts";
 import type { TextPorts } from "./tag-text.ts";
@@ -235,6 +237,38 @@ export class TagService {
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
     if (!validateOnly) await this.#obey(answer.tag, history);
     return { ...(await this.#changed(answer.tag, validateOnly)), raised: answer.raised };
+  }
+
+  /** Puts a sequence back into an earlier period; see TagStore. */
+  async returnToPeriod(
+    request: NamedChange & { readonly period: string; readonly floor?: bigint | undefined },
+  ): Promise<Changed & { readonly returned: boolean }> {
+    const { name, period, floor, validateOnly, etag } = request;
+    assertNoViolations(
+      tagNameViolation("name", name),
+      floor !== undefined && floor < 0n
+        ? { field: "floor", description: "must be 0 to the tag's ceiling" }
+        : undefined,
+    );
+    const old = await this.#read(name);
+    const unit = old.kind.kind === "sequence" ? old.kind.periods?.unit : undefined;
+    if (unit === undefined) throw withoutPeriods(name, old.kind.kind);
+    const start = periodStart(unit, period);
+    if (start === undefined) {
+      const example =
+        old.periodStart === "" ? "" : `such as ${periodName({ unit, start: old.periodStart })}, `;
+      throw invalidField(
+        "period",
+        `must name a ${unit.toLowerCase()} as answers do, ${example}got "${period}"`,
+      );
+    }
+    const options = { validateOnly, expectedRevision: expectedRevision(old, etag) };
+    const { history } = this.#directory;
+    const answer = await this.#gate.run(() =>
+      this.#store.returnToPeriod(name, { start, floor }, options),
+    );
+    if (!validateOnly) await this.#obey(answer.tag, history);
+    return { ...(await this.#changed(answer.tag, validateOnly)), returned: answer.returned };
   }
 
   /** Moves a tag that counts in Redis to another shard of Redis. */

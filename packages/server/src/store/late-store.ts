@@ -88,6 +88,10 @@ export class LateStore implements FullStore {
     return (await this.#store()).updateTag(...args);
   }
 
+  async returnToPeriod(...args: Asked<"returnToPeriod">): Answer<"returnToPeriod"> {
+    return (await this.#store()).returnToPeriod(...args);
+  }
+
   async advanceTag(...args: Asked<"advanceTag">): Answer<"advanceTag"> {
     return (await this.#store()).advanceTag(...args);
   }

@@ -49,6 +49,7 @@ function logOne(logger: Logger, event: Loggable): void {
     case "unfenced":
     case "store-accepted":
     case "incarnation-changed":
+    case "give-back-failed":
       logStore(logger, event);
       break;
     case "cut-off":
@@ -78,6 +79,8 @@ function logOne(logger: Logger, event: Loggable): void {
       logSnowflake(logger, event);
       break;
     case "clock-refused":
+    case "period-in-doubt":
+    case "period-confirmed":
     case "clock-recovered":
     case "lease-resumed":
     case "lease-file-ignored":
@@ -174,7 +177,12 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
 type OfStore = Extract<
   Loggable,
   {
-    readonly type: "fenced" | "incarnation-changed" | "unfenced" | `store-${string}`;
+    readonly type:
+      | "fenced"
+      | "give-back-failed"
+      | "incarnation-changed"
+      | "unfenced"
+      | `store-${string}`;
   }
 >;
 
@@ -182,6 +190,9 @@ function logStore(logger: Logger, event: OfStore): void {
   switch (event.type) {
     case "store-lost":
       logger.error(plain(event), "the store does not answer; serving ids from memory");
+      break;
+    case "give-back-failed":
+      logger.warn(plain(event), "unused ids could not be given back and are a gap");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
@@ -302,6 +313,8 @@ type ClockEvent = Extract<
   {
     readonly type:
       | "clock-refused"
+      | "period-in-doubt"
+      | "period-confirmed"
       | "clock-recovered"
       | "lease-resumed"
       | "lease-file-ignored"
@@ -316,6 +329,12 @@ function logClock(logger: Logger, event: ClockEvent): void {
       break;
     case "clock-recovered":
       logger.info(plain(event), "this server trusts its clock again");
+      break;
+    case "period-in-doubt":
+      logger.error(plain(event), "a sequence issues in a period that the clocks speak against");
+      break;
+    case "period-confirmed":
+      logger.info(plain(event), "a sequence issues in the period of the clocks again");
       break;
     case "lease-resumed":
       logger.info(plain(event), "continues with the worker id from before the restart");

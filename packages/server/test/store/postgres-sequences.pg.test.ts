@@ -100,6 +100,87 @@ test("the period is told by the store's clock, whatever the server's says", asyn
   });
 });
 
+/** Sets this server's clock, not the store's. */
+function setClock(aheadMs: number): void {
+  vi.useFakeTimers({ toFake: ["Date"], now: realNow() + aheadMs });
+}
+
+function realNow(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+test("a store's clock that is ahead of the server's begins no period, and the tag goes on in its own", async () => {
+  await withStore(async (store) => {
+    onTestFinished(() => void vi.useRealTimers());
+    setClock(-3 * 86_400_000);
+    const before = await grantedOf(store, "daily", 4);
+    const day = new Date(Date.now()).toISOString().slice(0, 10);
+    expect(before.period).toMatchObject({ start: day, doubt: "HELD_BACK" });
+    expect(await grantedOf(store, "daily")).toMatchObject({ base: 5n, period: before.period });
+    setClock(0);
+    const today = await grantedOf(store, "daily", 2);
+    expect(today.base).toBe(1n);
+    expect(today.period?.start.localeCompare(day)).toBe(1);
+    expect(today.period).not.toHaveProperty("doubt");
+    const [ended] = await store.listPeriods({ tag: "daily", before: "", limit: 1 });
+    expect(ended).toMatchObject({ start: day, lastId: 5n });
+    // A server whose clock is behind keeps the period that another one began.
+    setClock(-3 * 86_400_000);
+    expect(await grantedOf(store, "daily")).toMatchObject({
+      base: 3n,
+      period: { start: today.period?.start, doubt: "AHEAD" },
+    });
+  });
+});
+
+test("a period of the row that is later than the clock's stays, until its own ids are continued", async () => {
+  await withStore(async (store, harness) => {
+    const today = await grantedOf(store, "daily", 3);
+    await harness.shiftPeriods(1);
+    const tomorrow = await grantedOf(store, "daily", 2);
+    expect(tomorrow.base).toBe(4n);
+    expect(tomorrow.period?.start.localeCompare(today.period?.start ?? "")).toBe(1);
+    const [row] = await store.getTags(["daily"]);
+    expect(row?.periodStart).toBe(tomorrow.period?.start);
+    // The day that the row was in all the while has come.
+    await harness.shiftPeriods(-1);
+    expect(await grantedOf(store, "daily")).toMatchObject({ base: 6n });
+    expect(await store.listPeriods({ tag: "daily", before: "", limit: 5 })).toEqual([]);
+  });
+});
+
+test("a grant that waited while an operator went back begins no period from its older snapshot", async () => {
+  await withStore(async (store, harness) => {
+    await grantedOf(store, "daily", 3);
+    await harness.shiftPeriods(-2);
+    // The period that is left; the clock is in it, so whoever goes back from it begins it again at once.
+    const left = await grantedOf(store, "daily", 7);
+    const other = await harness.open();
+    const client = new pg.Client({ connectionString: harness.config.url });
+    await client.connect();
+    await client.query("BEGIN");
+    await client.query("SELECT FROM idmint.tag WHERE name = 'daily' FOR UPDATE");
+    const start = new Date(Date.parse(left.period?.start ?? "") - 2 * 86_400_000);
+    const period = { start: start.toISOString().slice(0, 10), floor: undefined };
+    const back = store.returnToPeriod("daily", period, { expectedRevision: undefined });
+    await waiters(harness, 1);
+    const waiting = grantedOf(other, "daily");
+    await waiters(harness, 2);
+    await client.query("COMMIT");
+    await client.end();
+    expect((await back).tag.floor).toBe(3n);
+    expect(await waiting).toMatchObject({ base: 8n, period: { start: left.period?.start } });
+    await other.close();
+  });
+});
+
+/** Returns when so many sessions wait for a lock. */
+async function waiters({ database }: PostgresHarness, count: number): Promise<void> {
+  const text =
+    "SELECT count(*)::int AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  await expect.poll(async () => (await database.query(text))[0]?.["n"]).toBe(count);
+}
+
 test("the clock is read when the lock is had", async () => {
   await withStore(async (store, harness) => {
     await grantedOf(store, "daily");

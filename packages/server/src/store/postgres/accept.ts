@@ -6,20 +6,22 @@ import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Connections, Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { addLostNodes } from "./nodes.ts";
-import { endPeriods, periodAt } from "./periods.ts";
+import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 
 const LOCK_STORE = "SELECT revision FROM idmint.store FOR UPDATE";
 const LOCK_TAGS =
   "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
 const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now), begun AS MATERIALIZED (
   SELECT t.name, t.period_start, t.floor, t.keep_for_ms, m.now, p.start,
-    coalesce(t.period_start < p.start, false) AS has_ended
+    coalesce(t.period_start < p.start, false) AS has_ended, ${lastIdOf("t", "p.start")} AS begins_at
   FROM idmint.tag AS t CROSS JOIN moment AS m CROSS JOIN LATERAL (
     SELECT greatest(t.period_start, ${periodAt("t.period_unit", "t.time_zone", `(m.now + interval '${CLOCK_MARGIN_MS} ms')`)}) AS start
   ) AS p WHERE t.period_unit IS NOT NULL AND t.moved_to IS NULL
 ), over AS MATERIALIZED (SELECT * FROM begun WHERE has_ended), ${endPeriods("over")}
 UPDATE idmint.tag AS t SET
-  floor = CASE WHEN b.has_ended THEN 0 ELSE t.floor END, period_start = b.start,
+  floor = CASE WHEN b.has_ended THEN b.begins_at ELSE t.floor END, period_start = b.start,
+  other_periods = (SELECT jsonb_object_agg(e.key, least(t.ceiling, e.value::numeric + $1::numeric)::text)::text
+    FROM jsonb_each_text(t.other_periods::jsonb) AS e WHERE e.key COLLATE "C" > b.start),
   written_by = pg_current_xact_id()::xid
   FROM begun AS b WHERE b.name = t.name`;
 // Each tag takes a revision of its own, so that a poll can page through all of them.
@@ -49,7 +51,8 @@ const RECORD = `UPDATE idmint.store SET
  * INVARIANTS
  * - Epochs go above any that the lost history had. They are raised by one or to the present time in seconds since 1970,
  *   whichever is more: the lost history counted from a lower number in steps of one.
- * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
+ * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
+ *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
@@ -66,7 +69,7 @@ export async function accept(
       if (store === undefined) throw storeWentBack("the store has lost its identity");
       const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
       const tags = locked?.tags ?? "0";
-      await session.query({ text: BEGIN_PERIODS });
+      await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
       await closeSnowflakes(session);
       await session.query({ text: OWN_WORKERS });

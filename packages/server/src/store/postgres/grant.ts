@@ -1,9 +1,18 @@
-import type { Grant, GrantOptions, GrantRequest, Period, PeriodUnit, Refused } from "@idmint/core";
+import type {
+  Grant,
+  GrantOptions,
+  GrantRequest,
+  Period,
+  PeriodDoubt,
+  PeriodUnit,
+  Refused,
+} from "@idmint/core";
 import { refuseUnsafe } from "../shared/config.ts";
+import { CLOCK_BOUND_MS, CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { storeUnavailable } from "../shared/failures.ts";
 import { type Connections, isLockTimeout, type Session } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
-import { endPeriods, periodAt, periodEnd } from "./periods.ts";
+import { endPeriods, lastIdOf, otherPeriods, periodAt, periodEnd } from "./periods.ts";
 
 /**
  * How long a batch waits for each row before it skips those that are locked, in milliseconds. Other servers lock a row for
@@ -13,7 +22,7 @@ const BRIEF_MS = 100;
 
 /**
  * One statement for all tags of a batch: names, kinds, counts, least counts, `after`s, seen versions, allowed unsafe
- * settings.
+ * settings, and the latest time by which this server begins a period.
  *
  * INVARIANTS
  * - Two grants of a tag never overlap. `locked` locks the rows and, under READ COMMITTED, reads their newest versions,
@@ -27,10 +36,12 @@ const BRIEF_MS = 100;
  * - A tag that was moved, is being moved or has not arrived is granted nothing, whatever its version: the row of before
  *   stays behind.
  * - The store's identity is compared in this very statement, so no grant follows a fail-over or a restore unseen.
- * - Periods are told by one reading of the clock, taken when `moment` has all rows of `locked`, and so all locks: of two
- *   grants the later never has an older one. A row's period is the present one until the clock is in a later one, so it
- *   never comes back; `greatest` leaves out what is null, and compares dates as texts, which is their order. The first
- *   period of a tag begins above the floor it finds, which is 0 unless an operator raised it.
+ * - Periods are told by one reading of the store's clock, taken when `moment` has all rows of `locked`, and so all locks; it
+ *   counts as far as this server's own clock bears it out, so one clock that jumps forward begins no period. A row's period
+ *   is the present one until that time is in a later one, so it never comes back; `greatest` leaves out what is null, and
+ *   compares dates as texts, which is their order. A period that an operator went back from begins again above the ids that
+ *   it gave, which the locked row itself says. The first period of a tag begins above the floor it finds, which is 0 unless
+ *   an operator raised it.
  */
 function grantText(lock: "wait" | "wait briefly" | "skip"): string {
   const patience =
@@ -43,17 +54,18 @@ function grantText(lock: "wait" | "wait briefly" | "skip"): string {
     WITH ORDINALITY AS r (name, kind, count, min_count, after_id, seen_version, position)
 ), ${proof("$7::text[]")}, locked AS MATERIALIZED (
   SELECT t.name, t.kind, t.redis, t.state, t.floor, t.ceiling, t.version, t.period_unit,
-    t.time_zone, t.keep_for_ms, t.period_start, ${TAG_IS_OURS} AS is_ours,
+    t.time_zone, t.keep_for_ms, t.period_start, t.other_periods, ${TAG_IS_OURS} AS is_ours,
     t.moved_to IS NULL AND NOT t.moving AS is_here
   FROM idmint.tag AS t${patience === "" ? "" : " CROSS JOIN patience"} WHERE t.name = ANY ($1::text[])
   ORDER BY t.name FOR UPDATE OF t${lock === "skip" ? " SKIP LOCKED" : ""}
 ), visible AS MATERIALIZED (
   SELECT t.name FROM idmint.tag AS t WHERE t.name = ANY ($1::text[])
 ), moment AS MATERIALIZED (
-  SELECT clock_timestamp() AS now, count(*) FROM locked
+  SELECT c.store_now, least(c.store_now, to_timestamp($8::bigint / 1000.0)) AS now
+  FROM (SELECT clock_timestamp() AS store_now, count(*) FROM locked) AS c
 ), present AS MATERIALIZED (
-  SELECT l.*, m.now, p.start, coalesce(l.period_start < p.start, false) AS has_ended,
-    CASE WHEN l.period_start < p.start THEN 0 ELSE l.floor END AS present_floor
+  SELECT l.*, m.now, m.store_now, p.start, coalesce(l.period_start < p.start, false) AS has_ended,
+    CASE WHEN l.period_start < p.start THEN ${lastIdOf("l", "p.start")} ELSE l.floor END AS present_floor
   FROM locked AS l CROSS JOIN moment AS m CROSS JOIN LATERAL (
     SELECT greatest(l.period_start, ${periodAt("l.period_unit", "l.time_zone", "m.now")}) AS start
   ) AS p
@@ -72,14 +84,16 @@ function grantText(lock: "wait" | "wait briefly" | "skip"): string {
     WHEN l.ceiling - l.present_floor < r.min_count THEN 'TAG_EXHAUSTED'
     ELSE '' END AS refused,
     p.unsafe, p.fenced, l.is_ours, l.period_unit, l.time_zone, l.keep_for_ms, l.period_start,
-    l.floor, l.now, l.start, l.has_ended
+    l.other_periods, l.floor, l.present_floor, l.now, l.store_now, l.start, l.has_ended
   FROM request AS r CROSS JOIN proof AS p LEFT JOIN present AS l ON l.name = r.name
     LEFT JOIN visible AS v ON v.name = r.name
 ), over AS MATERIALIZED (
   SELECT * FROM judged WHERE refused = '' AND has_ended
 ), ${endPeriods("over")}, granted AS (
   UPDATE idmint.tag AS t SET
-    floor = CASE WHEN j.has_ended THEN 0 ELSE t.floor END + j.count, period_start = j.start,
+    floor = CASE WHEN j.has_ended THEN j.present_floor ELSE t.floor END + j.count,
+    period_start = j.start,
+    other_periods = CASE WHEN j.has_ended THEN ${otherPeriods("j")} ELSE t.other_periods END,
     version = t.version + 1, written_by = pg_current_xact_id()::xid
   FROM judged AS j WHERE t.name = j.name AND j.refused = ''
   RETURNING t.name, t.floor, t.version, t.epoch
@@ -87,7 +101,9 @@ function grantText(lock: "wait" | "wait briefly" | "skip"): string {
 SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.count,
   g.floor, g.version, g.epoch, j.period_unit, j.start,
   CASE WHEN g.name IS NOT NULL AND j.period_unit IS NOT NULL
-    THEN ${periodEnd("j.period_unit", "j.time_zone", "j.start")} END AS ends_at_ms
+    THEN ${periodEnd("j.period_unit", "j.time_zone", "j.start")} END AS ends_at_ms,
+  CASE WHEN j.start > ${periodAt("j.period_unit", "j.time_zone", `(j.now + interval '${CLOCK_MARGIN_MS} ms')`)} THEN 'AHEAD'
+    WHEN j.start < ${periodAt("j.period_unit", "j.time_zone", "j.store_now")} THEN 'HELD_BACK' END AS doubt
 FROM judged AS j LEFT JOIN granted AS g ON g.name = j.name ORDER BY j.position`;
 }
 
@@ -115,6 +131,7 @@ interface Row extends Omit<Judged, "refused"> {
   readonly period_unit: PeriodUnit | null;
   readonly start: string | null;
   readonly ends_at_ms: string | null;
+  readonly doubt: PeriodDoubt | null;
 }
 
 export async function grant(
@@ -131,6 +148,7 @@ export async function grant(
     requests.map(({ after }) => String(after)),
     requests.map(({ seenVersion }) => String(seenVersion)),
     allowUnsafe,
+    String(Date.now() + CLOCK_BOUND_MS),
   ];
   const rows = await connections.run((session) =>
     skipLocked ? grantFree(session, values) : session.query<Row>({ ...GRANT, values }),
@@ -193,9 +211,10 @@ function grantOf(row: Row, request: GrantRequest): Grant {
   };
 }
 
-function periodOf({ start, period_unit, ends_at_ms }: Row): Period | undefined {
+function periodOf({ start, period_unit, ends_at_ms, doubt }: Row): Period | undefined {
   if (start === null || period_unit === null || ends_at_ms === null) return undefined;
-  return { start, unit: period_unit, endsAtMs: Number(ends_at_ms) };
+  const period = { start, unit: period_unit, endsAtMs: Number(ends_at_ms) };
+  return doubt === null ? period : { ...period, doubt };
 }
 
 /** What went back, in words, of a row that was judged with `proof`. */

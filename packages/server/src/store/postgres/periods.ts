@@ -1,6 +1,6 @@
 import type { EndedPeriod, PeriodStore } from "@idmint/core";
 import { storeWentBack } from "../shared/failures.ts";
-import { MAX_FORGOTTEN } from "../shared/period.ts";
+import { MAX_FORGOTTEN, MAX_OTHER_PERIODS } from "../shared/period.ts";
 import type { Connections } from "./connections.ts";
 import { proof } from "./identity.ts";
 
@@ -29,7 +29,8 @@ export function periodEnd(unit: string, timeZone: string, start: string): string
 
 /**
  * SQL: what ends the periods of `rows`, common table expressions `ended` and `forgotten`. `rows` is a relation
- * (name, period_start, floor, keep_for_ms, now) of tags whose row is locked and begins another period.
+ * (name, period_start, floor, keep_for_ms, now) of tags whose row is locked and begins another period. What is written is
+ * not forgotten in the same statement, which PostgreSQL would do in any order.
  */
 export function endPeriods(rows: string): string {
   return `ended AS (
@@ -40,11 +41,24 @@ export function endPeriods(rows: string): string {
 ), forgotten AS (
   DELETE FROM idmint.period AS p USING ${rows} AS e CROSS JOIN LATERAL (
     SELECT o.start FROM idmint.period AS o
-    WHERE o.tag = e.name
+    WHERE o.tag = e.name AND o.start <> e.period_start
       AND o.ended_at_ms < floor(extract(epoch FROM e.now) * 1000)::bigint - e.keep_for_ms
     ORDER BY o.start LIMIT ${MAX_FORGOTTEN}
   ) AS old WHERE p.tag = e.name AND p.start = old.start
 )`;
+}
+
+/** SQL: the last id of a period of a row (as `row`) that is in another one, or 0 where the row knows none. */
+export function lastIdOf(row: string, start: string): string {
+  return `coalesce((${row}.other_periods::jsonb ->> ${start})::bigint, 0)`;
+}
+
+/** SQL: the other periods of a row (as `row`) that is in its period no longer: those with the latest first days. */
+export function otherPeriods(row: string): string {
+  return `(SELECT jsonb_object_agg(k.key, k.value)::text FROM (
+      SELECT e.key, e.value FROM jsonb_each_text(
+        coalesce(${row}.other_periods, '{}')::jsonb || jsonb_build_object(${row}.period_start, ${row}.floor::text)) AS e
+      ORDER BY e.key COLLATE "C" DESC LIMIT ${MAX_OTHER_PERIODS}) AS k)`;
 }
 
 const LIST = {
@@ -52,7 +66,7 @@ const LIST = {
   text: `WITH ${proof("'{}'::text[]")}, page AS (
   SELECT o.start, o.last_id, o.ended_at_ms FROM idmint.period AS o
   JOIN idmint.tag AS t ON t.name = o.tag
-  WHERE o.tag = $1 AND ($2 = '' OR o.start < $2)
+  WHERE o.tag = $1 AND o.start <> t.period_start AND ($2 = '' OR o.start < $2)
     AND o.ended_at_ms >= floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint - t.keep_for_ms
   ORDER BY o.start DESC LIMIT $3
 )

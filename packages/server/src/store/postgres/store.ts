@@ -56,6 +56,7 @@ import {
   createTag,
   getTags,
   listTags,
+  returnToPeriod,
   rewriteTag,
   setTagState,
   type Site,
@@ -207,6 +208,12 @@ export class PostgresStore implements Store, AcceptStore {
 
   async advanceTag(...args: Parameters<Store["advanceTag"]>): ReturnType<Store["advanceTag"]> {
     return advanceTag(this.#site, ...args);
+  }
+
+  async returnToPeriod(
+    ...args: Parameters<Store["returnToPeriod"]>
+  ): ReturnType<Store["returnToPeriod"]> {
+    return returnToPeriod(this.#site, ...args);
   }
 
   async setTagState(...args: Parameters<Store["setTagState"]>): Promise<Tag> {

@@ -4,6 +4,7 @@ import {
   asAsked,
   createdTag,
   type Decision,
+  returnedTag,
   type Stamp,
   tagInState,
   updatedTag,
@@ -61,6 +62,7 @@ async function change(
   name: string,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
   kind?: TagKind,
+  also?: (session: Session, row: Tag | undefined, stamp: Stamp) => Promise<void>,
 ): Promise<Decision> {
   const timeZone = kind === undefined ? undefined : knownTimeZone(kind);
   return site.connections.run((session) =>
@@ -72,6 +74,7 @@ async function change(
       const decision = decide(row?.tag, stamp);
       if (decision.changed) {
         await writeTag(session, { tag: decision.tag, movedTo: "", moving: false });
+        await also?.(session, row?.tag, stamp);
       }
       return decision;
     }),
@@ -208,6 +211,34 @@ export async function advanceTag(
     return asAsked(would, options);
   });
   return { tag: decision.tag, raised };
+}
+
+// The period that is left is listed with those that have ended.
+const LEAVE_PERIOD = `INSERT INTO idmint.period (tag, start, last_id, ended_at_ms) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (tag, start) DO UPDATE SET last_id = excluded.last_id, ended_at_ms = excluded.ended_at_ms`;
+
+export async function returnToPeriod(
+  site: Site,
+  name: string,
+  period: Parameters<TagStore["returnToPeriod"]>[1],
+  options: Parameters<TagStore["returnToPeriod"]>[2],
+): Promise<{ tag: Tag; returned: boolean }> {
+  let would: Decision | undefined;
+  const decision = await change(
+    site,
+    name,
+    (row, stamp) => {
+      would = returnedTag(name, row, period, options.expectedRevision, stamp);
+      return asAsked(would, options);
+    },
+    undefined,
+    async (session, row, { nowMs }) => {
+      if (row === undefined || row.floor === 0n) return;
+      const values = [name, row.periodStart, String(row.floor), nowMs];
+      await session.query({ text: LEAVE_PERIOD, values });
+    },
+  );
+  return { tag: decision.tag, returned: would?.changed ?? false };
 }
 
 const GET = {

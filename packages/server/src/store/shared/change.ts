@@ -14,8 +14,10 @@ import {
   fieldImmutable,
   tagExists,
   tagNotFound,
+  withoutPeriods,
   writingImmutable,
 } from "./failures.ts";
+import { isFirstDay, MAX_PERIODS_AHEAD, withPeriod } from "./period.ts";
 import {
   countsInRedis,
   fundamentalsOf,
@@ -83,6 +85,7 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
     state: "ACTIVE",
     floor,
     periodStart: row.periodStart,
+    ...(row.otherPeriods === undefined ? {} : { otherPeriods: row.otherPeriods }),
     generation: row.generation + 1n,
     version: row.version + 1n,
     epoch: row.epoch + 1n,
@@ -200,6 +203,58 @@ export function advancedTag(
   const generation = old.generation + (countsInRedis(old.kind) ? 1n : 0n);
   const next = { floor, generation, version: old.version + 1n, epoch: old.epoch + 1n };
   return { tag: { ...old, ...next, ...stampOf(stamp) }, changed: true };
+}
+
+/**
+ * INVARIANTS
+ * - No id of a period is issued twice: the tag goes on above the last id that the period is known to have given, or above
+ *   one that the operator says it gave none beyond. Nobody guesses.
+ * - The period that is left is kept, so that it goes on above its own ids when its time comes.
+ * - The epoch rises, so that ids granted in the period that is left are dropped by servers that have not answered them.
+ */
+export function returnedTag(
+  name: string,
+  row: Tag | undefined,
+  { start, floor: bound }: { readonly start: string; readonly floor: bigint | undefined },
+  expectedRevision: bigint | undefined,
+  stamp: Stamp,
+): Decision {
+  const old = present(name, row, expectedRevision);
+  const unit = periodsOfKind(old.kind)?.unit;
+  if (unit === undefined) throw withoutPeriods(name, old.kind.kind);
+  const others = old.otherPeriods ?? [];
+  if (!isFirstDay(unit, start)) {
+    throw invalidField("period", `must be the first day (YYYY-MM-DD) of a ${unit}, got ${start}`);
+  }
+  if (start === old.periodStart) return { tag: old, changed: false };
+  if (start > old.periodStart) {
+    throw invalidField(
+      "period",
+      `must be before the present one, ${old.periodStart === "" ? "which has not begun" : old.periodStart}`,
+    );
+  }
+  if (others.filter((other) => other.start > start).length >= MAX_PERIODS_AHEAD) {
+    throw invalidField(
+      "period",
+      `must be later: the tag has gone back from ${MAX_PERIODS_AHEAD} periods after it already; take another name`,
+    );
+  }
+  const known = others.find((other) => other.start === start)?.lastId;
+  const floor = bound ?? known;
+  if (floor === undefined) {
+    throw invalidField(
+      "floor",
+      `is required: the store does not know the last id of ${start}; say one that it gave no id beyond, 0 if it gave none`,
+    );
+  }
+  const least = known ?? 0n;
+  if (floor < least || floor > old.ceiling) {
+    throw invalidField("floor", `must be ${least}, the last id of ${start}, to ${old.ceiling}`);
+  }
+  const otherPeriods = withPeriod(others, { start: old.periodStart, lastId: old.floor });
+  const next = { periodStart: start, floor, otherPeriods };
+  const counts = { version: old.version + 1n, epoch: old.epoch + 1n };
+  return { tag: { ...old, ...next, ...counts, ...stampOf(stamp) }, changed: true };
 }
 
 /** INVARIANT: a new state comes with a new epoch, so that servers drop the segments they hold. */

@@ -66,6 +66,14 @@ export function writingImmutable(name: string): IdmintError {
   );
 }
 
+export function withoutPeriods(name: string, kind: string): IdmintError {
+  return new IdmintError(
+    "WRONG_KIND",
+    `tag "${name}" is a ${kind} without periods; only a sequence that restarts has them`,
+    { metadata: { tag: name, kind } },
+  );
+}
+
 /** Fails when an answer is asked of a store that was closed. */
 export function storeClosed(): IdmintError {
   return storeUnavailable("the store is closed");

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import type { PeriodUnit } from "@idmint/core";
+import type { OtherPeriod, PeriodDoubt, PeriodUnit } from "@idmint/core";
 import type * as polyfill from "temporal-polyfill";
 
 /** How the periods of a sequence are cut. */
@@ -7,6 +7,17 @@ export interface Cut {
   readonly unit: PeriodUnit;
   readonly timeZone: string;
 }
+
+/** Most other periods that a row of a tag has: of those that it was in, the ones with the latest first days. */
+export const MAX_OTHER_PERIODS = 10;
+/** Most of them that may lie after the present one. */
+export const MAX_PERIODS_AHEAD = 5;
+
+/**
+ * How far the store's clock may be ahead of a server's, in milliseconds, for that server to begin a period by it. A store
+ * whose clock jumped further begins none.
+ */
+export const CLOCK_BOUND_MS = 10_000;
 
 /** Most ended periods of one tag that one grant forgets. */
 export const MAX_FORGOTTEN = 100;
@@ -57,28 +68,89 @@ const FIRST_DAY: Readonly<Record<PeriodUnit, (day: Day) => Day>> = {
   YEAR: (day) => day.with({ month: 1, day: 1 }),
 };
 
-/** The period a row is in, empty before the first one, and its floor. */
+/** The period a row is in, empty before the first one, its floor, and the other periods it was in. */
 export interface Position {
   readonly start: string;
   readonly floor: bigint;
+  readonly others: readonly OtherPeriod[];
 }
 
 /** The present period of a row that is locked, and where its ids begin. */
-export interface Turn {
-  readonly start: string;
-  /** Highest id of the present period that may have been issued. */
-  readonly floor: bigint;
+export interface Turn extends Position {
   /** Whether the row's period has ended. */
   readonly hasEnded: boolean;
 }
 
 /**
- * INVARIANTS: a period never comes back. The row's period is the present one until the clock is in a later one, so a clock
- * that goes back changes nothing; dates are compared as texts, which is their order. The first period of a tag begins
- * above the floor it finds, which is 0 unless an operator raised it.
+ * INVARIANTS: no period begins twice with the same ids. The row's period is the present one until the clock is in a later
+ * one, so a clock that goes back changes nothing; dates are compared as texts, which is their order. One that an operator
+ * went back from begins again above the ids that it gave. The first period of a tag begins above the floor it finds, which
+ * is 0 unless an operator raised it.
  */
 export function turnOf(row: Position, today: string): Turn {
-  const { start, floor } = row;
-  if (start !== "" && start < today) return { start: today, floor: 0n, hasEnded: true };
-  return { start: start === "" ? today : start, floor, hasEnded: false };
+  const { start, floor, others } = row;
+  if (start !== "" && start < today) return { ...movedTo(row, today), hasEnded: true };
+  return { start: start === "" ? today : start, floor, others, hasEnded: false };
+}
+
+function movedTo(row: Position, start: string): Position {
+  const floor = row.others.find((other) => other.start === start)?.lastId ?? 0n;
+  return { start, floor, others: withPeriod(row.others, { start: row.start, lastId: row.floor }) };
+}
+
+/** INVARIANT: those after the present period are all kept, being the latest, and few enough (MAX_PERIODS_AHEAD). */
+export function withPeriod(
+  others: readonly OtherPeriod[],
+  left: OtherPeriod,
+): readonly OtherPeriod[] {
+  return [...others.filter(({ start }) => start !== left.start), left]
+    .toSorted((a, b) => (a.start < b.start ? 1 : -1))
+    .slice(0, MAX_OTHER_PERIODS);
+}
+
+/**
+ * What an accept leaves of other periods: the lost history may have given more ids of each. Those after the present one
+ * begin above the gap; whoever goes back to an earlier one has to say where it ended.
+ */
+export function acceptedPeriods(
+  { start, others }: Position,
+  gap: bigint,
+  ceiling: bigint,
+): readonly OtherPeriod[] {
+  return others
+    .filter((other) => other.start > start)
+    .map((other) => {
+      const lastId = other.lastId + gap;
+      return { start: other.start, lastId: lastId < ceiling ? lastId : ceiling };
+    });
+}
+
+/** Other periods as the text of a column; null without any. PostgreSQL writes it too. */
+export function otherPeriodsText(others: readonly OtherPeriod[]): string | null {
+  if (others.length === 0) return null;
+  return JSON.stringify(
+    Object.fromEntries(others.map(({ start, lastId }) => [start, `${lastId}`])),
+  );
+}
+
+export function otherPeriodsFrom(text: string | null): readonly OtherPeriod[] {
+  const lastIds = JSON.parse(text ?? "{}") as Record<string, string>;
+  return Object.entries(lastIds)
+    .map(([start, lastId]) => ({ start, lastId: BigInt(lastId) }))
+    .toSorted((a, b) => (a.start < b.start ? 1 : -1));
+}
+
+/** What speaks against a period that ids are granted in, where the store has one clock with its servers. */
+export function doubtOf(cut: Cut, start: string, nowMs: number): PeriodDoubt | undefined {
+  return start > periodAt(cut, nowMs + CLOCK_MARGIN_MS) ? "AHEAD" : undefined;
+}
+
+/** Whether a text is the first day (YYYY-MM-DD) of a period of this unit. */
+export function isFirstDay(unit: PeriodUnit, text: string): boolean {
+  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/u.test(text)) return false;
+  try {
+    return FIRST_DAY[unit](temporal().PlainDate.from(text)).toString() === text;
+  } catch {
+    return false;
+  }
 }

@@ -1,5 +1,6 @@
 import type { Order, Tag, TagState } from "@idmint/core";
 import { schemaMismatch } from "./failures.ts";
+import { otherPeriodsFrom, otherPeriodsText } from "./period.ts";
 import { countsInRedis, periodsOfKind } from "./settings.ts";
 import { columnFrom, columnOf } from "./text-settings.ts";
 
@@ -26,6 +27,8 @@ export interface TagRow {
   readonly time_zone: string | null;
   readonly keep_for_ms: Int | null;
   readonly period_start: string | null;
+  /** Last ids by first days, as JSON: what `otherPeriodsText` makes. */
+  readonly other_periods: string | null;
   readonly generation: Int;
   readonly earlier_memory_ms: Int | null;
   readonly earlier_revision: Int | null;
@@ -51,6 +54,7 @@ export const TAG_COLUMNS: readonly (keyof TagRow)[] = [
   "time_zone",
   "keep_for_ms",
   "period_start",
+  "other_periods",
   "generation",
   "earlier_memory_ms",
   "earlier_revision",
@@ -78,6 +82,7 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
     periods?.timeZone ?? null,
     periods === undefined ? null : BigInt(periods.keepForMs),
     tag.periodStart === "" ? null : tag.periodStart,
+    otherPeriodsText(tag.otherPeriods ?? []),
     tag.generation,
     tag.earlier === undefined ? null : BigInt(tag.earlier.memoryMs),
     tag.earlier?.revision ?? null,
@@ -113,6 +118,7 @@ export function tagFromRow(row: TagRow): Tag {
     state: row.state as TagState,
     floor: BigInt(row.floor),
     periodStart: row.period_start ?? "",
+    ...otherPeriodsOf(row),
     generation: BigInt(row.generation),
     ...earlierOf(row),
     version: BigInt(row.version),
@@ -128,4 +134,8 @@ function earlierOf({ earlier_memory_ms, earlier_revision }: TagRow): Pick<Tag, "
   return {
     earlier: { memoryMs: Number(earlier_memory_ms), revision: BigInt(earlier_revision) },
   };
+}
+
+function otherPeriodsOf({ other_periods }: TagRow): Pick<Tag, "otherPeriods"> {
+  return other_periods === null ? {} : { otherPeriods: otherPeriodsFrom(other_periods) };
 }

@@ -225,6 +225,12 @@ export class SpreadStore implements Store, AcceptStore {
     return this.#onTag(args[0], (store) => store.advanceTag(...args));
   }
 
+  async returnToPeriod(
+    ...args: Parameters<Store["returnToPeriod"]>
+  ): ReturnType<Store["returnToPeriod"]> {
+    return this.#onTag(args[0], (store) => store.returnToPeriod(...args));
+  }
+
   async setTagState(...args: Parameters<Store["setTagState"]>): Promise<Tag> {
     return this.#onTag(args[0], (store) => store.setTagState(...args));
   }

@@ -1,6 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
-import { CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
+import {
+  acceptedPeriods,
+  CLOCK_MARGIN_MS,
+  otherPeriodsText,
+  periodAt,
+  turnOf,
+} from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Database, Transaction } from "./database.ts";
@@ -9,9 +15,10 @@ import { beginPeriod, cutOf, positionOf } from "./grant.ts";
 import { readStoreRow, SUM_OF_ROWS } from "./identity.ts";
 import { addLostNodes } from "./nodes.ts";
 
-const WITH_PERIODS = `SELECT name, floor, period_unit, time_zone, period_start FROM tag
+const WITH_PERIODS = `SELECT name, floor, ceiling, period_unit, time_zone, period_start, other_periods FROM tag
   WHERE period_unit IS NOT NULL`;
 const BEGIN_AT = "UPDATE tag SET floor = ? WHERE name = ?";
+const OTHER_PERIODS = "UPDATE tag SET other_periods = ? WHERE name = ?";
 // ?1 gap, ?2 seconds since 1970, ?3 the store's revision, ?4 now. Each tag takes a revision of its own, so that a poll
 // can page through all of them.
 const RAISE = `UPDATE tag SET
@@ -29,7 +36,8 @@ const RECORD = `UPDATE store SET
  * INVARIANTS
  * - Epochs and the generation go above any that the lost history had. They are raised by one or to the present time in
  *   seconds since 1970, whichever is more: the lost history counted from a lower number in steps of one.
- * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised.
+ * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
+ *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
@@ -68,7 +76,7 @@ function raise(
   if (store === undefined || files === undefined) throw storeUnavailable("the store is gone");
   const now = database.now();
   const seconds = Math.floor(now / 1_000);
-  beginPeriods(transaction, now);
+  beginPeriods(transaction, gap, now);
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
@@ -86,7 +94,7 @@ function closeSnowflakes(transaction: Transaction, nowMs: number): void {
   }
 }
 
-function beginPeriods(transaction: Transaction, nowMs: number): void {
+function beginPeriods(transaction: Transaction, gap: bigint, nowMs: number): void {
   for (const row of transaction.all(WITH_PERIODS)) {
     const cut = cutOf(row);
     if (cut === undefined) continue;
@@ -95,5 +103,7 @@ function beginPeriods(transaction: Transaction, nowMs: number): void {
     const turn = turnOf(old, periodAt(cut, nowMs + CLOCK_MARGIN_MS));
     beginPeriod(transaction, name, old, turn, nowMs);
     transaction.run(BEGIN_AT, turn.floor, name);
+    const others = acceptedPeriods(turn, gap, row["ceiling"] as bigint);
+    transaction.run(OTHER_PERIODS, otherPeriodsText(others), name);
   }
 }

@@ -8,7 +8,10 @@ import {
 } from "@idmint/core";
 import {
   type Cut,
+  doubtOf,
   MAX_FORGOTTEN,
+  otherPeriodsFrom,
+  otherPeriodsText,
   periodAt,
   periodEnd,
   type Position,
@@ -17,10 +20,10 @@ import {
 } from "../shared/period.ts";
 import type { Database, Transaction } from "./database.ts";
 
-const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start
-  FROM tag WHERE name = ?`;
+const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start,
+  other_periods FROM tag WHERE name = ?`;
 const GRANT = "UPDATE tag SET floor = ?, version = ? WHERE name = ?";
-const BEGIN_PERIOD = "UPDATE tag SET period_start = ? WHERE name = ?";
+const BEGIN_PERIOD = "UPDATE tag SET period_start = ?, other_periods = ? WHERE name = ?";
 const END_PERIOD =
   "INSERT OR REPLACE INTO period (tag, start, last_id, ended_at_ms) VALUES (?, ?, ?, ?)";
 const FORGET = `DELETE FROM period WHERE tag = ?1 AND start IN (
@@ -84,17 +87,23 @@ function grantOne(transaction: Transaction, request: GrantRequest, nowMs: number
     count: Number(count),
     version,
     epoch: row["epoch"] as bigint,
-    period: cut === undefined || turn === undefined ? undefined : periodOf(cut, turn.start),
+    period: cut === undefined || turn === undefined ? undefined : periodOf(cut, turn.start, nowMs),
   };
 }
 
-function periodOf(cut: Cut, start: string): Period {
-  return { start, unit: cut.unit, endsAtMs: periodEnd(cut, start) };
+function periodOf(cut: Cut, start: string, nowMs: number): Period {
+  const doubt = doubtOf(cut, start, nowMs);
+  const period = { start, unit: cut.unit, endsAtMs: periodEnd(cut, start) };
+  return doubt === undefined ? period : { ...period, doubt };
 }
 
 /** The period and the floor of a row. */
 export function positionOf(row: Record<string, unknown>): Position {
-  return { start: (row["period_start"] as string | null) ?? "", floor: row["floor"] as bigint };
+  return {
+    start: (row["period_start"] as string | null) ?? "",
+    floor: row["floor"] as bigint,
+    others: otherPeriodsFrom(row["other_periods"] as string | null),
+  };
 }
 
 /** How a row's periods are cut, or undefined. */
@@ -112,10 +121,20 @@ export function beginPeriod(
   nowMs: number,
 ): void {
   if (turn.start === old.start) return;
-  transaction.run(BEGIN_PERIOD, turn.start, tag);
+  transaction.run(BEGIN_PERIOD, turn.start, otherPeriodsText(turn.others), tag);
   if (!turn.hasEnded) return;
-  if (old.floor > 0n) transaction.run(END_PERIOD, tag, old.start, old.floor, nowMs);
+  endPeriod(transaction, tag, old, nowMs);
   transaction.run(FORGET, tag, nowMs);
+}
+
+/** Writes what is listed of a period that the row is in no longer. */
+export function endPeriod(
+  transaction: Transaction,
+  tag: string,
+  { start, floor }: Pick<Position, "floor" | "start">,
+  nowMs: number,
+): void {
+  if (floor > 0n) transaction.run(END_PERIOD, tag, start, floor, nowMs);
 }
 
 /** Why a row is not to be touched whatever is wanted of it: the store went back, or it is not there. */

@@ -3,7 +3,7 @@ import { storeWentBack } from "../shared/failures.ts";
 import type { Database } from "./database.ts";
 
 const LIST = `SELECT p.start, p.last_id, p.ended_at_ms FROM period AS p JOIN tag AS t ON t.name = p.tag
-  WHERE p.tag = ?1 AND (?2 = '' OR p.start < ?2) AND p.ended_at_ms >= ?3 - t.keep_for_ms
+  WHERE p.tag = ?1 AND p.start <> t.period_start AND (?2 = '' OR p.start < ?2) AND p.ended_at_ms >= ?3 - t.keep_for_ms
   ORDER BY p.start DESC LIMIT ?4`;
 
 /** Ended periods of a tag, newest first, without those that its settings say to forget. */

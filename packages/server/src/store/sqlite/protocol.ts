@@ -21,6 +21,7 @@ export type Calls = Pick<
   | "raise"
   | "releaseWorker"
   | "renewWorker"
+  | "returnToPeriod"
   | "setTagState"
   | "updateTag"
 >;

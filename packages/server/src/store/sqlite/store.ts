@@ -115,6 +115,12 @@ export class SqliteStore implements Store, AcceptStore {
     return this.#call("advanceTag", args);
   }
 
+  async returnToPeriod(
+    ...args: Parameters<Calls["returnToPeriod"]>
+  ): ReturnType<Calls["returnToPeriod"]> {
+    return this.#call("returnToPeriod", args);
+  }
+
   async setTagState(...args: Parameters<Calls["setTagState"]>): ReturnType<Calls["setTagState"]> {
     return this.#call("setTagState", args);
   }

@@ -4,6 +4,7 @@ import {
   asAsked,
   createdTag,
   type Decision,
+  returnedTag,
   type Stamp,
   tagInState,
   updatedTag,
@@ -12,6 +13,7 @@ import { storeWentBack } from "../shared/failures.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Database, Transaction } from "./database.ts";
+import { endPeriod } from "./grant.ts";
 import { readStoreRow } from "./identity.ts";
 
 const COLUMNS = TAG_COLUMNS.join(", ");
@@ -38,12 +40,12 @@ function change(
   database: Database,
   name: string,
   deadlineMs: number,
-  decide: (row: Tag | undefined, stamp: Stamp) => Decision,
+  decide: (row: Tag | undefined, stamp: Stamp, transaction: Transaction) => Decision,
 ): Decision {
   return database.write(deadlineMs, (transaction) => {
     const old = readTag(transaction, name);
     const revision = (readStoreRow(transaction)?.revision ?? 0n) + 1n;
-    const decision = decide(old, { revision, nowMs: database.now() });
+    const decision = decide(old, { revision, nowMs: database.now() }, transaction);
     if (!decision.changed) return decision;
     const { tag } = decision;
     const before = old === undefined ? 0n : old.version + old.revision;
@@ -105,6 +107,25 @@ export function advanceTag(
     return asAsked(would, options);
   });
   return { tag: decision.tag, raised: would?.changed ?? false };
+}
+
+export function returnToPeriod(
+  database: Database,
+  name: string,
+  period: Parameters<TagStore["returnToPeriod"]>[1],
+  options: Parameters<TagStore["returnToPeriod"]>[2],
+  deadlineMs: number,
+): { tag: Tag; returned: boolean } {
+  let would: Decision | undefined;
+  const decision = change(database, name, deadlineMs, (row, stamp, transaction) => {
+    would = returnedTag(name, row, period, options.expectedRevision, stamp);
+    const made = asAsked(would, options);
+    if (made.changed && row !== undefined) {
+      endPeriod(transaction, name, { start: row.periodStart, floor: row.floor }, stamp.nowMs);
+    }
+    return made;
+  });
+  return { tag: decision.tag, returned: would?.changed ?? false };
 }
 
 export function getTags(

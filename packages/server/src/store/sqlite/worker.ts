@@ -13,7 +13,15 @@ import { openDatabase } from "./open.ts";
 import { listPeriods } from "./periods.ts";
 import { type Answer, type Calls, type Request, toWire, type WorkerData } from "./protocol.ts";
 import { raise } from "./raise.ts";
-import { advanceTag, createTag, getTags, listTags, setTagState, updateTag } from "./tags.ts";
+import {
+  advanceTag,
+  createTag,
+  getTags,
+  listTags,
+  returnToPeriod,
+  setTagState,
+  updateTag,
+} from "./tags.ts";
 import { leaseWorker, listWorkers, releaseWorker, renewWorker } from "./workers.ts";
 
 if (parentPort === null) throw new Error("this file is the SQLite store's worker thread");
@@ -36,6 +44,8 @@ function workOn(database: Database): Work {
       accept(database, gap, maxOfflineMs, deadlineMs),
     advanceTag: (deadlineMs, name, floor, options) =>
       advanceTag(database, name, floor, options, deadlineMs),
+    returnToPeriod: (deadlineMs, name, period, options) =>
+      returnToPeriod(database, name, period, options, deadlineMs),
     changes: (deadlineMs, query) => changes(database, query, deadlineMs),
     createTag: (deadlineMs, settings, options) =>
       createTag(database, settings, options, deadlineMs),

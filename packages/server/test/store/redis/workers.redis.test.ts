@@ -77,6 +77,7 @@ function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegi
     listTags: (query) => store.listTags(query),
     updateTag: (...args) => store.updateTag(...args),
     advanceTag: (...args) => store.advanceTag(...args),
+    returnToPeriod: (...args) => store.returnToPeriod(...args),
     setTagState: (...args) => store.setTagState(...args),
     accept: (gap) => store.accept(gap),
     leaseWorker: async (request) => of(request.tag).leaseWorker(request),

@@ -169,6 +169,43 @@ export interface AdvanceTagResponse {
   laggingNodeCount: number;
 }
 
+/** Request of ReturnToPeriod. */
+export interface ReturnToPeriodRequest {
+  /** Name of the tag. */
+  name: string;
+  /** The period, as ListPeriods names it: 2026-11-21, 2026-W47, 2026-11 or 2026. It is before the tag's present one. */
+  period: string;
+  /**
+   * An id that the period gave none beyond, 0 if it gave none. Required when the store does not know the period's last id,
+   * otherwise at least that. Range: 0 … the tag's ceiling. Default: the last id that the store knows.
+   */
+  floor?:
+    | bigint
+    | undefined;
+  /** The tag's etag if it is to be checked. Default: empty, no check. */
+  etag: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of ReturnToPeriod. */
+export interface ReturnToPeriodResponse {
+  /** The tag as it is now. Its floor is the bound of the period's earlier ids. */
+  tag?:
+    | Tag
+    | undefined;
+  /** Whether the tag went back. False when it was in that period already. */
+  returned: boolean;
+  /** By when nobody issues ids of the period that was left any more. Absent when it is not known, and with validate_only. */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the change yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
+}
+
 /** Request of PauseTag. */
 export interface PauseTagRequest {
   /** Name of the tag. */
@@ -1511,6 +1548,291 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     const message = createBaseAdvanceTagResponse();
     message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
     message.raised = object.raised ?? false;
+    message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    return message;
+  },
+};
+
+function createBaseReturnToPeriodRequest(): ReturnToPeriodRequest {
+  return { name: "", period: "", floor: undefined, etag: "", validateOnly: false };
+}
+
+export const ReturnToPeriodRequest: MessageFns<ReturnToPeriodRequest> = {
+  encode(message: ReturnToPeriodRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.period !== "") {
+      writer.uint32(18).string(message.period);
+    }
+    if (message.floor !== undefined) {
+      if (BigInt.asIntN(64, message.floor) !== message.floor) {
+        throw new globalThis.Error("value provided for field message.floor of type int64 too large");
+      }
+      writer.uint32(24).int64(message.floor);
+    }
+    if (message.etag !== "") {
+      writer.uint32(34).string(message.etag);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(40).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReturnToPeriodRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReturnToPeriodRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.period = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.floor = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.etag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReturnToPeriodRequest {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      period: isSet(object.period) ? globalThis.String(object.period) : "",
+      floor: isSet(object.floor) ? BigInt(object.floor) : undefined,
+      etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: ReturnToPeriodRequest): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.period !== "") {
+      obj.period = message.period;
+    }
+    if (message.floor !== undefined) {
+      obj.floor = message.floor.toString();
+    }
+    if (message.etag !== "") {
+      obj.etag = message.etag;
+    }
+    if (message.validateOnly !== false) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReturnToPeriodRequest>): ReturnToPeriodRequest {
+    return ReturnToPeriodRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReturnToPeriodRequest>): ReturnToPeriodRequest {
+    const message = createBaseReturnToPeriodRequest();
+    message.name = object.name ?? "";
+    message.period = object.period ?? "";
+    message.floor = (object.floor !== undefined && object.floor !== null) ? BigInt(object.floor) : undefined;
+    message.etag = object.etag ?? "";
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseReturnToPeriodResponse(): ReturnToPeriodResponse {
+  return { tag: undefined, returned: false, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0 };
+}
+
+export const ReturnToPeriodResponse: MessageFns<ReturnToPeriodResponse> = {
+  encode(message: ReturnToPeriodResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== undefined) {
+      Tag.encode(message.tag, writer.uint32(10).fork()).join();
+    }
+    if (message.returned !== false) {
+      writer.uint32(16).bool(message.returned);
+    }
+    if (message.effectiveTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(26).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(34).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(40).int32(message.laggingNodeCount);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReturnToPeriodResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReturnToPeriodResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = Tag.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.returned = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReturnToPeriodResponse {
+    return {
+      tag: isSet(object.tag) ? Tag.fromJSON(object.tag) : undefined,
+      returned: isSet(object.returned) ? globalThis.Boolean(object.returned) : false,
+      effectiveTime: isSet(object.effectiveTime)
+        ? fromJsonTimestamp(object.effectiveTime)
+        : isSet(object.effective_time)
+        ? fromJsonTimestamp(object.effective_time)
+        : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+    };
+  },
+
+  toJSON(message: ReturnToPeriodResponse): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = Tag.toJSON(message.tag);
+    }
+    if (message.returned !== false) {
+      obj.returned = message.returned;
+    }
+    if (message.effectiveTime !== undefined) {
+      obj.effectiveTime = message.effectiveTime.toISOString();
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== 0) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReturnToPeriodResponse>): ReturnToPeriodResponse {
+    return ReturnToPeriodResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReturnToPeriodResponse>): ReturnToPeriodResponse {
+    const message = createBaseReturnToPeriodResponse();
+    message.tag = (object.tag !== undefined && object.tag !== null) ? Tag.fromPartial(object.tag) : undefined;
+    message.returned = object.returned ?? false;
     message.effectiveTime = object.effectiveTime ?? undefined;
     message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
     message.laggingNodeCount = object.laggingNodeCount ?? 0;
@@ -2884,6 +3206,21 @@ export const TagServiceService = {
     responseSerialize: (value: AdvanceTagResponse): Buffer => Buffer.from(AdvanceTagResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AdvanceTagResponse => AdvanceTagResponse.decode(value),
   },
+  /**
+   * Puts a sequence with periods back into an earlier one, which a clock that had jumped forward ended too early. It goes
+   * on above every id that the period gave. Doing so again changes nothing.
+   */
+  returnToPeriod: {
+    path: "/idmint.v1.TagService/ReturnToPeriod" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReturnToPeriodRequest): Buffer =>
+      Buffer.from(ReturnToPeriodRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReturnToPeriodRequest => ReturnToPeriodRequest.decode(value),
+    responseSerialize: (value: ReturnToPeriodResponse): Buffer =>
+      Buffer.from(ReturnToPeriodResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReturnToPeriodResponse => ReturnToPeriodResponse.decode(value),
+  },
   /** Stops issuing: calls answer FAILED_PRECONDITION (TAG_PAUSED). Pausing a paused tag changes nothing. */
   pauseTag: {
     path: "/idmint.v1.TagService/PauseTag" as const,
@@ -2954,6 +3291,11 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   deleteTag: handleUnaryCall<DeleteTagRequest, DeleteTagResponse>;
   /** Raises the floor, to take over from an older source of ids. The floor never goes down. */
   advanceTag: handleUnaryCall<AdvanceTagRequest, AdvanceTagResponse>;
+  /**
+   * Puts a sequence with periods back into an earlier one, which a clock that had jumped forward ended too early. It goes
+   * on above every id that the period gave. Doing so again changes nothing.
+   */
+  returnToPeriod: handleUnaryCall<ReturnToPeriodRequest, ReturnToPeriodResponse>;
   /** Stops issuing: calls answer FAILED_PRECONDITION (TAG_PAUSED). Pausing a paused tag changes nothing. */
   pauseTag: handleUnaryCall<PauseTagRequest, PauseTagResponse>;
   /** Issues again after PauseTag. Resuming an active tag changes nothing. */
@@ -3066,6 +3408,25 @@ export interface TagServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AdvanceTagResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Puts a sequence with periods back into an earlier one, which a clock that had jumped forward ended too early. It goes
+   * on above every id that the period gave. Doing so again changes nothing.
+   */
+  returnToPeriod(
+    request: ReturnToPeriodRequest,
+    callback: (error: ServiceError | null, response: ReturnToPeriodResponse) => void,
+  ): ClientUnaryCall;
+  returnToPeriod(
+    request: ReturnToPeriodRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReturnToPeriodResponse) => void,
+  ): ClientUnaryCall;
+  returnToPeriod(
+    request: ReturnToPeriodRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReturnToPeriodResponse) => void,
   ): ClientUnaryCall;
   /** Stops issuing: calls answer FAILED_PRECONDITION (TAG_PAUSED). Pausing a paused tag changes nothing. */
   pauseTag(

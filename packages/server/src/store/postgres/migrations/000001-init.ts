@@ -73,7 +73,7 @@ END $$;
  * `store` has one row. `written_by` is the transaction that wrote the row last: PostgreSQL keeps the same number in the
  * hidden column xmin, so a row that a dump brought back gives itself away (identity.ts).
  *
- * A grant changes floor, period_start, version and written_by only, a raise generation too. None of them has an index and
+ * A grant changes floor, period_start, other_periods, version and written_by only, a raise generation too. None of them has an index and
  * pages keep room, so the new row stays on its page and no index is touched (HOT).
  *
  * Where the tags are spread over several databases, `member` is this one's name, `members` all their names in order with
@@ -81,7 +81,8 @@ END $$;
  * to while it is `moving`; a tag that is `moving` without it is not open here yet (spread/move-state.ts).
  *
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
- * `period` has the periods of sequences that have ended; what is granted does not rest on it. `worker` has the worker ids of
+ * `period` has the periods of sequences that have ended, to be listed; what is granted rests on `other_periods`, the last ids
+ * of some of them by first days, which lies in the row that a grant locks. `worker` has the worker ids of
  * snowflake tags that were ever leased; its rows are never removed, and a renewal is HOT too.
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
@@ -129,6 +130,7 @@ CREATE TABLE idmint.tag (
   time_zone text CHECK ((time_zone IS NULL) = (period_unit IS NULL)),
   keep_for_ms bigint CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
   period_start text COLLATE "C" CHECK (period_start ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}$'),
+  other_periods text,
   generation bigint NOT NULL CHECK (generation >= 0),
   earlier_memory_ms bigint CHECK (earlier_memory_ms >= 1),
   earlier_revision bigint CHECK ((earlier_revision IS NULL) = (earlier_memory_ms IS NULL)),

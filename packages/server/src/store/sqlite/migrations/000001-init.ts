@@ -55,6 +55,7 @@ CREATE TABLE tag (
   time_zone TEXT CHECK ((time_zone IS NULL) = (period_unit IS NULL)),
   keep_for_ms INTEGER CHECK (keep_for_ms >= 1 AND (keep_for_ms IS NULL) = (period_unit IS NULL)),
   period_start TEXT CHECK (period_start GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]'),
+  other_periods TEXT CHECK (other_periods IS NULL OR json_valid(other_periods)),
   generation INTEGER NOT NULL CHECK (generation >= 0),
   earlier_memory_ms INTEGER CHECK (earlier_memory_ms >= 1),
   earlier_revision INTEGER CHECK ((earlier_revision IS NULL) = (earlier_memory_ms IS NULL)),
