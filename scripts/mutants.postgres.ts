@@ -4,7 +4,7 @@ const postgres = "packages/server/src/store/postgres";
 const locks = ["packages/server/test/store/postgres-locks.pg.test.ts"];
 const queue = ["packages/server/test/service/grants-state.test.ts"];
 const sequences = ["packages/server/test/store/postgres-sequences.pg.test.ts"];
-const sqlite = ["packages/server/test/store/sqlite.test.ts"];
+const goBack = ["packages/server/test/store/return-to-period.test.ts"];
 const shared = "packages/server/src/store/shared";
 const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 
@@ -100,28 +100,28 @@ export const postgresMutants: readonly Mutant[] = [
     file: `${shared}/period.ts`,
     find: `row.others.find((other) => other.start === start)?.lastId ?? 0n;`,
     replace: `0n;`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: whoever goes back forgets the period that is left",
     file: `${shared}/change.ts`,
     find: `const otherPeriods = withPeriod(others, { start: old.periodStart, lastId: old.floor });`,
     replace: `const otherPeriods = others;`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: a bound is believed below what the period is known to have given",
     file: `${shared}/change.ts`,
     find: `const least = known ?? 0n;`,
     replace: `const least = 0n;`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: where a period ended is guessed",
     file: `${shared}/change.ts`,
     find: `const floor = bound ?? known;`,
     replace: `const floor = bound ?? known ?? 0n;`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: an accept keeps what it knew of earlier ones",
@@ -130,14 +130,14 @@ export const postgresMutants: readonly Mutant[] = [
     .map(`,
     replace: `.filter((other) => other.start !== start)
     .map(`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: a tag goes back without a new epoch",
     file: `${shared}/change.ts`,
     find: `const counts = { version: old.version + 1n, epoch: old.epoch + 1n };`,
     replace: `const counts = { version: old.version + 1n };`,
-    tests: sqlite,
+    tests: goBack,
   },
   {
     name: "periods: a doubtful one is told of at every grant",
