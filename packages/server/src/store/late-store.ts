@@ -1,5 +1,5 @@
-import type { AcceptStore, Store } from "@idmint/core";
-import { storeClosed } from "./shared/failures.ts";
+import { type AcceptStore, IdmintError, type Store } from "@idmint/core";
+import { storeClosed, storeUnavailable } from "./shared/failures.ts";
 import { MAX_BATCH } from "./shared/limits.ts";
 
 type FullStore = Store & AcceptStore;
@@ -133,8 +133,18 @@ export class LateStore implements FullStore {
       }
       this.#opened = store;
       return store;
+    } catch (error) {
+      throw passing(error);
     } finally {
       this.#opening = undefined;
     }
   }
+}
+
+/** The server serves already: its callers hear that the store is away, and its log why, with addresses and names. */
+function passing(error: unknown): unknown {
+  const isAway =
+    error instanceof IdmintError &&
+    (error.reason === "STORE_REFUSED" || error.reason === "STORE_UNAVAILABLE");
+  return isAway ? storeUnavailable("the store did not answer yet", error) : error;
 }

@@ -210,7 +210,9 @@ test("the password is in no error", async () => {
     for (const url of bad) {
       const error: unknown = await openStore({ ...config, url }).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(IdmintError);
-      expect(["STORE_UNAVAILABLE", "INVALID_ARGUMENT"]).toContain((error as IdmintError).reason);
+      expect(["STORE_REFUSED", "STORE_UNAVAILABLE", "INVALID_ARGUMENT"]).toContain(
+        (error as IdmintError).reason,
+      );
       expect(inspect(error, { depth: 9, showHidden: true })).not.toContain(secret);
     }
   });

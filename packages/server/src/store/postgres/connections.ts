@@ -3,6 +3,7 @@ import { IdmintError } from "@idmint/core";
 import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
 import { storeClosed, storeUnavailable } from "../shared/failures.ts";
+import { refusal } from "./refusal.ts";
 import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 
 /** A statement; with a name PostgreSQL keeps its plan. */
@@ -60,6 +61,10 @@ class Connection extends pg.Client {
 export class Connections {
   readonly #config: PostgresConfig;
   readonly #secret: string;
+  /** Host and port. */
+  readonly #address: string;
+  /** Whether the database has done anything for this process. */
+  #hasWorked = false;
   readonly #timeoutMs: number;
   readonly #begin: string;
   #pool: pg.Pool;
@@ -72,7 +77,9 @@ export class Connections {
 
   constructor(config: PostgresConfig) {
     this.#config = config;
-    this.#secret = decodeURIComponent(new URL(config.url).password);
+    const { password, hostname, port } = new URL(config.url);
+    this.#secret = decodeURIComponent(password);
+    this.#address = `${hostname === "" ? "localhost" : hostname}:${port === "" ? "5432" : port}`;
     this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.#begin = beginTransaction(config.allowUnsafe);
     this.#places = config.poolSize ?? DEFAULT_POOL_SIZE;
@@ -172,6 +179,7 @@ export class Connections {
         );
       }
       isInDoubt = false;
+      this.#hasWorked = true;
       return result;
     } catch (error) {
       // Refusals of ours were rolled back in order; the connection is as good as before.
@@ -252,10 +260,11 @@ export class Connections {
     if (isLockTimeout(error)) {
       return storeUnavailable("another session of the database holds a lock for too long");
     }
-    const { message } = error as { message?: string };
-    const text = [code, message].filter((part) => part !== undefined && part !== "").join(" ");
-    const scrubbed = this.#secret === "" ? text : text.replaceAll(this.#secret, "…");
-    return storeUnavailable("PostgreSQL failed or did not answer", new Error(scrubbed));
+    const { message = "" } = error as { message?: string };
+    const said = this.#secret === "" ? message : message.replaceAll(this.#secret, "…");
+    if (!this.#hasWorked) return refusal(this.#address, said || (code ?? ""), code);
+    const text = [code, said].filter((part) => part !== undefined && part !== "").join(" ");
+    return storeUnavailable("PostgreSQL failed or did not answer", new Error(text));
   }
 }
 

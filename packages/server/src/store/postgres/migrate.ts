@@ -82,9 +82,9 @@ async function report(
 
 /** An administrator may have made the schema, for a role that must not make schemas. */
 async function makeSchema(session: Session, { name }: Schema): Promise<void> {
-  const [schema] = await session.query<{ name: string | null }>({
-    text: "SELECT to_regnamespace($1)::text AS name",
+  const [schema] = await session.query<{ is_there: boolean }>({
+    text: "SELECT to_regnamespace($1) IS NOT NULL AS is_there",
     values: [name],
   });
-  if (schema?.name !== name) await session.query({ text: `CREATE SCHEMA ${name}` });
+  if (schema?.is_there !== true) await session.query({ text: `CREATE SCHEMA ${name}` });
 }

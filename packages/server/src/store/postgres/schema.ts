@@ -7,11 +7,11 @@ export async function appliedMigrations(
   schema = "idmint",
 ): Promise<readonly AppliedMigration[]> {
   const name = `${schema}.migration`;
-  const [table] = await session.query<{ name: string | null }>({
-    text: "SELECT to_regclass($1)::text AS name",
+  const [table] = await session.query<{ is_there: boolean }>({
+    text: "SELECT to_regclass($1) IS NOT NULL AS is_there",
     values: [name],
   });
-  if (table?.name !== name) return [];
+  if (table?.is_there !== true) return [];
   return session.query<AppliedMigration>({
     text: `SELECT number, checksum FROM ${name} ORDER BY number`,
   });

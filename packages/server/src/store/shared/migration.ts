@@ -51,16 +51,17 @@ export function pendingSteps(
   return known.filter(({ number }) => !applied.some((a) => a.number === number));
 }
 
-/** The version of a schema that a server can work with; refuses an older or a newer one. */
+/** The version of a schema that a server can work with; refuses an older or a newer one. `command` brings it up to date. */
 export function workableVersion(
   known: readonly Migration[],
   applied: readonly AppliedMigration[],
+  command = "idmint migrate",
 ): number {
   const pending = pendingSteps(known, applied);
   if (pending.length === 0) return known.length;
   throw schemaMismatch(
     applied.length === 0
-      ? "the store has no idmint schema; run: idmint migrate"
-      : `the store has schema ${known.length - pending.length}, older than ${known.length}; run: idmint migrate`,
+      ? `the database has no schema of idmint's yet; run: ${command}`
+      : `the database has schema ${known.length - pending.length}, older than ${known.length}; run: ${command}`,
   );
 }

@@ -89,7 +89,11 @@ export class PostgresTicketDatabase implements TicketDatabase {
   async #know(): Promise<void> {
     if (this.#isKnown) return;
     await this.#connections.run(async (session) => {
-      workableVersion(migrations, await appliedMigrations(session, SCHEMA));
+      workableVersion(
+        migrations,
+        await appliedMigrations(session, SCHEMA),
+        "idmint ticket migrate",
+      );
       const [row] = await session.query<{ database_id: string }>({ text: DATABASE_ID });
       const own = nameOfId(row?.database_id ?? "");
       if (own !== "" && own !== this.name) throw wrongName(this.name, own);

@@ -1,0 +1,134 @@
+// What people are told whose configuration is wrong, by a real server that wants a password.
+import { TestPostgres } from "@idmint/testkit/postgres";
+import { reasonOf } from "@idmint/testkit/store-suite";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  storeStatus,
+} from "../../src/store/open-store.ts";
+import { migrateTicketDatabase, openTicketDatabases } from "../../src/store/open-tickets.ts";
+import { PostgresStore } from "../../src/store/postgres/store.ts";
+
+const SECRET = "s3cr3t";
+let server: TestPostgres;
+let config: PostgresConfig;
+
+beforeAll(async () => {
+  server = await TestPostgres.start();
+  const database = await server.createDatabase();
+  await database.query(`CREATE ROLE owner LOGIN SUPERUSER PASSWORD '${SECRET}';
+    CREATE ROLE guest LOGIN PASSWORD '${SECRET}'`);
+  const [file] = await database.query("SELECT current_setting('hba_file') AS name");
+  await database.query(`COPY (VALUES ('host all owner,guest 127.0.0.1/32 scram-sha-256'),
+    ('host all stranger 127.0.0.1/32 reject'), ('host all all 127.0.0.1/32 trust'))
+    TO '${String(file?.["name"])}'; SELECT pg_reload_conf()`);
+  const url = new URL(database.url);
+  url.username = "owner";
+  url.password = SECRET;
+  config = { backend: "postgres", url: url.href, allowUnsafe: ["fsync", "full_page_writes"] };
+  await migrateStore(config, { dryRun: false });
+});
+afterAll(async () => server.close());
+
+function urlWith(
+  change: Partial<Pick<URL, "password" | "pathname" | "port" | "search" | "username">>,
+): PostgresConfig {
+  const url = Object.assign(new URL(config.url), change);
+  return { ...config, url: url.href };
+}
+
+test.each([
+  ["a wrong password", { password: "other" }, "password authentication failed", "and its password"],
+  ["no password", { password: "" }, "password", "and its password"],
+  [
+    "a user that is not let in",
+    { username: "stranger" },
+    "pg_hba.conf rejects",
+    "the user in its URL",
+  ],
+  [
+    "a wrong database",
+    { pathname: "/nowhere" },
+    'database "nowhere" does not exist',
+    "name of the database",
+  ],
+  ["a role without permissions", { username: "guest" }, "permission denied", "grant the role"],
+  ["TLS that the server lacks", { search: "?sslmode=require" }, "does not support SSL", "sslmode"],
+] as const)(
+  "%s is told with what the server said, and is not tried again",
+  async (_what, change, said, wayOut) => {
+    const wrong = urlWith(change);
+    const works = [
+      async (): Promise<unknown> => openStore(wrong),
+      async (): Promise<unknown> => storeStatus(wrong),
+      async (): Promise<unknown> => migrateStore(wrong, { dryRun: true }),
+    ];
+    for (const work of works) {
+      const error: unknown = await work().then(
+        () => undefined,
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toMatchObject({
+        reason: "STORE_REFUSED",
+        retryable: false,
+        retryAfterMs: undefined,
+      });
+      const { message } = error as Error;
+      expect(message).toContain(`127.0.0.1:${server.port}`);
+      expect(message).toContain(said);
+      expect(message).toContain(wayOut);
+      expect(message).not.toContain(SECRET);
+    }
+  },
+);
+
+test("a wrong port is told, and may be tried again", async () => {
+  await expect(openStore(urlWith({ port: "1" }))).rejects.toMatchObject({
+    reason: "STORE_UNAVAILABLE",
+    retryAfterMs: undefined,
+    message: expect.stringMatching(
+      /127\.0\.0\.1:1 does not answer .*ECONNREFUSED.*host and port/u,
+    ) as string,
+  });
+});
+
+test("a server that was let in once takes a refusal for a passing one", async () => {
+  const store = await PostgresStore.open({ ...config, poolSize: 1 });
+  const database = await server.createDatabase();
+  try {
+    await database.query(`ALTER ROLE owner PASSWORD 'changed';
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'owner'`);
+    await expect.poll(async () => reasonOf(store.getTags(["t"]))).toBe("STORE_UNAVAILABLE");
+    await expect(store.getTags(["t"])).rejects.toMatchObject({
+      message: "STORE_UNAVAILABLE: PostgreSQL failed or did not answer",
+    });
+  } finally {
+    await database.query(`ALTER ROLE owner PASSWORD '${SECRET}'`);
+    await store.close();
+  }
+});
+
+test("a server that quotes all identifiers finds its schemas", async () => {
+  const database = await server.createDatabase();
+  await database.query(`ALTER DATABASE "${database.name}" SET quote_all_identifiers = on`);
+  const its = { ...config, url: database.url };
+  const ticket = { ...its, name: "a" };
+  for (const created of [true, false]) {
+    expect(await migrateStore(its, { dryRun: false })).toMatchObject({ created });
+    expect(await migrateTicketDatabase(ticket, { dryRun: false })).toMatchObject({ created });
+  }
+  await (await openStore(its)).close();
+  expect((await storeStatus(its)).schemaVersion).toBe(1);
+});
+
+test("a ticket database without its schema is told how to get one", async () => {
+  const database = await server.createDatabase();
+  const [ticket] = await openTicketDatabases([{ ...config, url: database.url, name: "a" }]);
+  await expect(ticket?.listSlotsIds({ afterSlotsId: "", limit: 1 })).rejects.toMatchObject({
+    reason: "SCHEMA_MISMATCH",
+    message: expect.stringContaining("run: idmint ticket migrate") as string,
+  });
+  await ticket?.close();
+});
