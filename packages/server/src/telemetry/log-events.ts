@@ -49,7 +49,6 @@ function logOne(logger: Logger, event: Loggable): void {
     case "unfenced":
     case "store-accepted":
     case "incarnation-changed":
-    case "give-back-failed":
       logStore(logger, event);
       break;
     case "cut-off":
@@ -177,12 +176,7 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
 type OfStore = Extract<
   Loggable,
   {
-    readonly type:
-      | "fenced"
-      | "give-back-failed"
-      | "incarnation-changed"
-      | "unfenced"
-      | `store-${string}`;
+    readonly type: "fenced" | "incarnation-changed" | "unfenced" | `store-${string}`;
   }
 >;
 
@@ -190,9 +184,6 @@ function logStore(logger: Logger, event: OfStore): void {
   switch (event.type) {
     case "store-lost":
       logger.error(plain(event), "the store does not answer; serving ids from memory");
-      break;
-    case "give-back-failed":
-      logger.warn(plain(event), "unused ids could not be given back and are a gap");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
