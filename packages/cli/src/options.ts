@@ -92,6 +92,11 @@ export function connectionSettings(command: Command, env: Io["env"]): Connection
   return resolveConnection(typedFlags(command), env, (file) => readFileSync(file));
 }
 
+/** Whether the command or the environment names a server. */
+export function namesServer(command: Command, env: Io["env"]): boolean {
+  return (typedFlags(command).address ?? env["IDMINT_ADDRESS"] ?? "") !== "";
+}
+
 /** The pure half of `connectionSettings`. */
 export function resolveConnection(
   flags: GlobalFlags,

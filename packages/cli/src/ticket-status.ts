@@ -27,6 +27,32 @@ interface TagStatus {
   readonly highest: bigint;
 }
 
+/**
+ * The same with what a server found wrong. A server that saw a database further than it is now takes no ids from it, which
+ * nobody else can tell.
+ */
+export function addServersWord(
+  status: TicketStatus,
+  address: string,
+  databases: readonly FromServer[],
+): TicketStatus {
+  const reasons = new Map(databases.map(({ name, reason }) => [name, reason]));
+  return {
+    ...status,
+    databases: status.databases.map((database) => {
+      const reason = reasons.get(database.name) ?? "";
+      if (database.illness !== "" || reason === "") return database;
+      return { ...database, illness: `the server at ${address} takes no ids from it: ${reason}` };
+    }),
+  };
+}
+
+/** What is used of a server's TicketDatabaseStatus. */
+interface FromServer {
+  readonly name: string;
+  readonly reason: string;
+}
+
 /** Every `slotsId`, in order. Databases of `needed` have to answer; others may be away. */
 export async function slotsIdsOf(
   databases: readonly TicketDatabase[],

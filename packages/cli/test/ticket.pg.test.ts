@@ -1,9 +1,10 @@
 // The commands about ticket databases, on databases of a real PostgreSQL.
 import { initialSlots } from "@idmint/core";
+import { GetNodeStatusResponse, StoreState } from "@idmint/proto";
 import { openTicketDatabases } from "@idmint/server";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, onTestFinished, test } from "vitest";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, playServer, type Ran } from "./support.ts";
 
 const UNSAFE = "fsync,full_page_writes";
 const NOWHERE = "postgres://postgres@127.0.0.1:1/nowhere";
@@ -114,4 +115,25 @@ test("without databases, or with a name that is none of them, nothing is done", 
   const wrong = await run(["a", "b"], "plan", "--to", "a,x");
   expect([wrong.exitCode, wrong.out]).toEqual([2, ""]);
   expect(wrong.err).toContain("x is not one of ticket.urls");
+});
+
+test("a database that a server takes no ids from is not ok, whatever the database says", async () => {
+  const { run } = await sceneOf();
+  const reason = "STORE_EPOCH_CHANGED: slot 3 of orders.1 is at 40, after 90 was seen";
+  const { address, stop } = await playServer({
+    getNodeStatus: () =>
+      GetNodeStatusResponse.fromPartial({
+        ticketDatabases: [
+          { name: "a", state: StoreState.GRANTING, reason: "" },
+          { name: "b", state: StoreState.FENCED, reason },
+        ],
+      }),
+  });
+  onTestFinished(stop);
+  const ran = await run(["a", "b"], "status", "--address", address);
+  expect(ran.exitCode).toBe(5);
+  expect(ran.out).toMatch(/^a +3 +ok$/m);
+  expect(ran.out).toContain(`the server at ${address} takes no ids from it: ${reason}`);
+  const nobody = await run(["a", "b"], "status", "--address", "127.0.0.1:1");
+  expect([nobody.exitCode, nobody.out]).toEqual([4, ""]);
 });

@@ -38,6 +38,7 @@ export {
   StoreBackend,
   StoreState,
   StoreStatus,
+  TicketDatabaseStatus,
   nodeStateFromJSON,
   nodeStateToJSON,
   storeBackendFromJSON,

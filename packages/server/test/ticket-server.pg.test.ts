@@ -5,12 +5,15 @@ import {
   CreateTagRequest,
   GenerateIdsRequest,
   IdServiceService,
+  NodeServiceService,
+  StoreState,
   type Tag,
   TagServiceService,
   UpdateTagRequest,
 } from "@idmint/proto";
 import { MemoryStore } from "@idmint/testkit";
 import { createTestDatabase } from "@idmint/testkit/postgres";
+import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrateTicketDatabase } from "../src/store/open-tickets.ts";
 import { call, generateId, refusalOf, startTest, type TestServer } from "./support.ts";
@@ -70,6 +73,29 @@ test("two servers on two ticket databases issue each id once, from both", async 
   const request = AllocateSegmentRequest.fromPartial({ tag: "t", count: 5 });
   const refusal = await refusalOf(call(first.ids, IdServiceService.allocateSegment, request));
   expect(refusal).toMatchObject({ reason: "WRONG_KIND", metadata: { kind: "ticket" } });
+});
+
+test("a server says of which ticket database it takes no ids, since it saw it further", async () => {
+  const urls = await urlsOf("a", "b");
+  const it = await start(urls);
+  await create(it);
+  await many(it, 5_000);
+  const url = urls.split(",")[0]?.slice("a=".length) ?? "";
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(
+    "UPDATE idmint_ticket.slot SET last_id = slot, written_by = pg_current_xact_id()::xid WHERE last_id > slot",
+  );
+  await client.end();
+  const status = async (): Promise<readonly unknown[]> => {
+    await many(it, 5_000);
+    const { ticketDatabases } = await call(it.nodes, NodeServiceService.getNodeStatus, {});
+    return ticketDatabases;
+  };
+  await expect.poll(status, { timeout: 10_000 }).toEqual([
+    { name: "a", state: StoreState.FENCED, reason: expect.stringContaining("went back") as string },
+    { name: "b", state: StoreState.GRANTING, reason: "" },
+  ]);
 });
 
 test("pause, resume, advance and a tag made again hold for ticket tags too", async () => {

@@ -10,14 +10,15 @@ import type { MigrationReport, PostgresTicketDatabase, TicketConfig } from "@idm
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../config-flags.ts";
 import { confirm } from "../confirm.ts";
+import { withServer } from "../connection.ts";
 import { EXIT } from "../exit-code.ts";
 import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { confirmSteps } from "../migration.ts";
-import { addOutputOptions } from "../options.ts";
+import { addOutputOptions, addRootOptions, connectionSettings, namesServer } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { wholeNumber } from "../parse.ts";
-import { slotsIdsOf, statusOf } from "../ticket-status.ts";
+import { addServersWord, slotsIdsOf, statusOf, type TicketStatus } from "../ticket-status.ts";
 import {
   migrationsJson,
   migrationsText,
@@ -41,7 +42,9 @@ export function addTicketCommands(program: Command, io: Io): void {
   addPlan(group, io);
   addApply(group, io);
   addAccept(group, io);
-  for (const command of [group, ...group.commands]) addOutputOptions(command);
+  for (const command of [group, ...group.commands]) {
+    if (command.name() !== "status") addOutputOptions(command);
+  }
 }
 
 /** The ticket databases that a command line means, and their names for people. */
@@ -113,10 +116,19 @@ function addStatus(group: Command, io: Io): void {
   const command = group
     .command("status")
     .description("show which database has which slots; exit code 5 when one is away or went back")
-    .addHelpText("after", examplesText(["idmint ticket status --config /etc/idmint.yaml"]));
+    .addHelpText(
+      "after",
+      `
+A server is asked too, if there is one: only servers know how far a database that went back had been.
+${examplesText([
+  "idmint ticket status --config /etc/idmint.yaml",
+  "idmint ticket status --config /etc/idmint.yaml --address ids-1.internal:7600",
+])}`,
+    );
+  addRootOptions(command);
   command.action(async () => {
     await withDatabases(command, io, async (databases) => {
-      const status = await statusOf(databases);
+      const status = await withServersWord(command, io, await statusOf(databases));
       await printAnswer(command, io, {
         json: () => statusJson(status),
         text: () => statusText(status),
@@ -128,6 +140,27 @@ function addStatus(group: Command, io: Io): void {
       throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", text, more));
     });
   });
+}
+
+/** A server that is named has to answer; at the default address there may be none. */
+async function withServersWord(
+  command: Command,
+  io: Io,
+  status: TicketStatus,
+): Promise<TicketStatus> {
+  const { address } = connectionSettings(command, io.env);
+  let answer = status;
+  try {
+    await withServer(command, io, async (send) => {
+      const node = await send(({ nodes }) => nodes.getNodeStatus.bind(nodes), {});
+      answer = addServersWord(status, address, node.ticketDatabases);
+    });
+  } catch (thrown) {
+    const isNoServer =
+      thrown instanceof CommandFailure && thrown.failure.reason === "SERVER_UNAVAILABLE";
+    if (!isNoServer || namesServer(command, io.env)) throw thrown;
+  }
+  return answer;
 }
 
 const toOption = (): Option =>

@@ -1,3 +1,4 @@
+import type { IdmintError } from "@idmint/core";
 import {
   ForgetNodeRequest,
   ForgetNodeResponse,
@@ -105,10 +106,20 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
     bufferedTags: status.bufferedTags,
     issuedIds: BigInt(status.issuedIds),
     wastedIds: BigInt(status.wastedIds),
+    ticketDatabases: status.ticketDatabases.map(({ name, error }) => ({
+      name,
+      state: ticketState(error),
+      reason: error?.message ?? "",
+    })),
   };
 }
 
 function storeState({ fenced, reachable }: NodeStatus): StoreState {
   if (fenced !== "") return StoreState.FENCED;
   return reachable ? StoreState.GRANTING : StoreState.UNREACHABLE;
+}
+
+function ticketState(error: IdmintError | undefined): StoreState {
+  if (error === undefined) return StoreState.GRANTING;
+  return error.retryable ? StoreState.UNREACHABLE : StoreState.FENCED;
 }

@@ -7,7 +7,7 @@ import type { Raises } from "../service/raises.ts";
 import type { SourcesPorts } from "../service/sources.ts";
 import { createRedisTags, type ElectedShard, type RedisTags } from "./redis.ts";
 import type { System } from "./system.ts";
-import { createTickets } from "./tickets.ts";
+import { createTickets, type Tickets } from "./tickets.ts";
 
 /** Where tags count besides the store. */
 export interface Elsewhere {
@@ -28,6 +28,7 @@ export interface ElsewherePorts {
 /** What a server does with tags that count elsewhere than in the store. */
 export interface ElsewhereTags {
   readonly redis: RedisTags;
+  readonly ticketDatabases: Tickets["databases"];
   readonly placement: Placement;
   readonly sourceOf: SourcesPorts["elsewhere"];
 }
@@ -52,6 +53,7 @@ export function createElsewhere(
   const { hasDatabases: hasTicketDatabases, makeSlots } = tickets;
   return {
     redis,
+    ticketDatabases: tickets.databases,
     placement: { redisShardFor, assertMovable, move, hasTicketDatabases, makeSlots },
     sourceOf: (tag, grouped) => tickets.sourceOf(tag) ?? redis.sourceOf(tag, grouped),
   };

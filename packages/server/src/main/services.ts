@@ -114,6 +114,7 @@ export function createServices(
     nodes,
     clock,
     counters,
+    ticketDatabases: elsewhere.ticketDatabases,
   });
   const ids = createIds(config, directory, counters, randomToken);
   const { redis, placement } = elsewhere;

@@ -2,6 +2,7 @@ import type { BufferOptions, Tag, TicketDatabase, TicketKind } from "@idmint/cor
 import type { Counters } from "../service/counters.ts";
 import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
+import type { TicketHealth } from "../service/node.ts";
 import { TicketFleet } from "../service/ticket-fleet.ts";
 import { makeSlots } from "../service/ticket-maker.ts";
 import { TicketSource } from "../service/ticket-source.ts";
@@ -11,6 +12,8 @@ import type { System } from "./system.ts";
 export interface Tickets {
   /** Whether it is configured with databases. */
   readonly hasDatabases: boolean;
+  /** The databases, and what this server found wrong with them. */
+  readonly databases: () => readonly TicketHealth[];
   /** The source of a tag; undefined for tags of other kinds, and without databases. */
   sourceOf(tag: Tag): TagSource | undefined;
   readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
@@ -37,6 +40,7 @@ export function createTickets(
   };
   return {
     hasDatabases: databases.length > 0,
+    databases: () => fleet.all(),
     sourceOf: (tag) => {
       const { kind } = tag;
       if (kind.kind !== "ticket" || databases.length === 0) return undefined;

@@ -28,6 +28,13 @@ export interface NodeStatus {
   readonly bufferedTags: number;
   readonly issuedIds: number;
   readonly wastedIds: number;
+  readonly ticketDatabases: readonly TicketHealth[];
+}
+
+/** A ticket database; `error`: why no ids are taken from it. */
+export interface TicketHealth {
+  readonly name: string;
+  readonly error: IdmintError | undefined;
 }
 
 export interface NodePorts {
@@ -48,6 +55,7 @@ export interface NodePorts {
   readonly nodes: Pick<NodeWatch, "nodes" | "forget">;
   readonly clock: Clock;
   readonly counters: Counters;
+  readonly ticketDatabases: () => readonly TicketHealth[];
 }
 
 /** A server on the store. */
@@ -109,6 +117,7 @@ export class NodeService {
       bufferedTags: directory.bufferedTags,
       issuedIds: counters.issuedIds,
       wastedIds: counters.wastedIds,
+      ticketDatabases: this.#ports.ticketDatabases(),
     };
   }
 

@@ -229,6 +229,8 @@ export interface GetNodeStatusResponse {
    * was dropped.
    */
   wastedIds: bigint;
+  /** The ticket databases that this server is configured with. Empty without any. */
+  ticketDatabases: TicketDatabaseStatus[];
 }
 
 /** The store of a server. */
@@ -243,6 +245,16 @@ export interface StoreStatus {
   fenceReason: string;
   /** Where it is, for people to read: its address without a password, or the path of its file. */
   place: string;
+}
+
+/** A ticket database, as one server knows it. */
+export interface TicketDatabaseStatus {
+  /** Its name in ticket.urls. */
+  name: string;
+  /** Whether the server takes ids from it. One that was not asked yet counts as granting. */
+  state: StoreState;
+  /** Why the server takes no ids from it, for people to read. Empty otherwise. */
+  reason: string;
 }
 
 /** Request of GetNodeTime. */
@@ -375,6 +387,7 @@ function createBaseGetNodeStatusResponse(): GetNodeStatusResponse {
     bufferedTags: 0,
     issuedIds: 0n,
     wastedIds: 0n,
+    ticketDatabases: [],
   };
 }
 
@@ -409,6 +422,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         throw new globalThis.Error("value provided for field message.wastedIds of type int64 too large");
       }
       writer.uint32(64).int64(message.wastedIds);
+    }
+    for (const v of message.ticketDatabases) {
+      TicketDatabaseStatus.encode(v!, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -490,6 +506,14 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
             message.wastedIds = reader.int64() as bigint;
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.ticketDatabases.push(TicketDatabaseStatus.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -532,6 +556,11 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         : isSet(object.wasted_ids)
         ? BigInt(object.wasted_ids)
         : 0n,
+      ticketDatabases: globalThis.Array.isArray(object?.ticketDatabases)
+        ? object.ticketDatabases.map((e: any) => TicketDatabaseStatus.fromJSON(e))
+        : globalThis.Array.isArray(object?.ticket_databases)
+        ? object.ticket_databases.map((e: any) => TicketDatabaseStatus.fromJSON(e))
+        : [],
     };
   },
 
@@ -561,6 +590,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.wastedIds !== 0n) {
       obj.wastedIds = message.wastedIds.toString();
     }
+    if (message.ticketDatabases?.length) {
+      obj.ticketDatabases = message.ticketDatabases.map((e) => TicketDatabaseStatus.toJSON(e));
+    }
     return obj;
   },
 
@@ -579,6 +611,7 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     message.bufferedTags = object.bufferedTags ?? 0;
     message.issuedIds = (object.issuedIds !== undefined && object.issuedIds !== null) ? BigInt(object.issuedIds) : 0n;
     message.wastedIds = (object.wastedIds !== undefined && object.wastedIds !== null) ? BigInt(object.wastedIds) : 0n;
+    message.ticketDatabases = object.ticketDatabases?.map((e) => TicketDatabaseStatus.fromPartial(e)) || [];
     return message;
   },
 };
@@ -720,6 +753,107 @@ export const StoreStatus: MessageFns<StoreStatus> = {
     message.schemaVersion = object.schemaVersion ?? 0;
     message.fenceReason = object.fenceReason ?? "";
     message.place = object.place ?? "";
+    return message;
+  },
+};
+
+function createBaseTicketDatabaseStatus(): TicketDatabaseStatus {
+  return { name: "", state: 0, reason: "" };
+}
+
+export const TicketDatabaseStatus: MessageFns<TicketDatabaseStatus> = {
+  encode(message: TicketDatabaseStatus, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.state !== 0) {
+      writer.uint32(16).int32(message.state);
+    }
+    if (message.reason !== "") {
+      writer.uint32(26).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TicketDatabaseStatus {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTicketDatabaseStatus();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.state = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TicketDatabaseStatus {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      state: isSet(object.state) ? storeStateFromJSON(object.state) : 0,
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: TicketDatabaseStatus): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.state !== 0) {
+      obj.state = storeStateToJSON(message.state);
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TicketDatabaseStatus>): TicketDatabaseStatus {
+    return TicketDatabaseStatus.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TicketDatabaseStatus>): TicketDatabaseStatus {
+    const message = createBaseTicketDatabaseStatus();
+    message.name = object.name ?? "";
+    message.state = object.state ?? 0;
+    message.reason = object.reason ?? "";
     return message;
   },
 };
