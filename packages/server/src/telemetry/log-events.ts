@@ -41,6 +41,7 @@ function logOne(logger: Logger, event: Loggable): void {
     case "workers-stopped":
     case "draining":
     case "stopped":
+    case "internal-error":
       logProcess(logger, event);
       break;
     case "store-lost":
@@ -91,9 +92,6 @@ function logOne(logger: Logger, event: Loggable): void {
     case "alarm-dropped":
       logAlarm(logger, event);
       break;
-    case "internal-error":
-      logger.error(plain(event), "unexpected error");
-      break;
   }
 }
 
@@ -140,6 +138,7 @@ type ProcessEvent = Extract<
       | "worker-ended"
       | "workers-stopped"
       | "draining"
+      | "internal-error"
       | "stopped";
   }
 >;
@@ -166,6 +165,9 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       break;
     case "draining":
       logger.info("stopping: finishing the calls in flight");
+      break;
+    case "internal-error":
+      logger.error(plain(event), "unexpected error");
       break;
     case "stopped":
       logger.info(plain(event), "stopped");
