@@ -356,6 +356,7 @@ const HEALTHY = {
   bufferedTags: 2,
   issuedIds: 3n,
   wastedIds: 0n,
+  ticketDatabases: [],
 };
 
 test("status of a healthy server is data and exit code 0", async () => {

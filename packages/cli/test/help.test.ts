@@ -47,6 +47,7 @@ test("every command of the design is there", () => {
     "tag pause",
     "tag periods",
     "tag resume",
+    "tag return-to-period",
     "tag update",
     "ticket accept",
     "ticket apply",

@@ -186,7 +186,7 @@ test("the first signal lets a call finish, the second one ends the server at onc
   const call = cli(["id", "next", "a", "--timeout", "1m"], on(server));
   await expect.poll(() => server.words(), { timeout: 10_000 }).toContain("load-started");
   server.child.kill("SIGTERM");
-  await expect.poll(() => server.words(), { timeout: 10_000 }).toContain("told to stop");
+  await expect.poll(() => server.words(), { timeout: 10_000 }).toContain("stopping: finishing");
   server.child.kill("SIGTERM");
   expect(await ended).toBe(1);
   other.close();

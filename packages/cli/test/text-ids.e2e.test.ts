@@ -69,7 +69,7 @@ test("the programs of docs/uuid.md and docs/unguessable.md run as printed", asyn
   const line = "npx pnpm@10 exec node -C idmint-source --input-type=module -";
   const uuids = await shell(line, { input: snippet("docs/uuid.md", "UUIDs and ObjectIds", "js") });
   expect([uuids.exitCode, uuids.err, uuids.out]).toEqual([0, "", UUIDS]);
-  const title = "What goes with it, and what does not";
+  const title = "What it works with";
   const keys = await shell(line, { input: snippet("docs/unguessable.md", title, "js") });
   expect([keys.exitCode, keys.err, keys.out]).toEqual([0, "", "42n\n"]);
 });

@@ -122,5 +122,9 @@ function nodeJson(node: GetNodeStatusResponse): unknown {
     bufferedTags: node.bufferedTags,
     issuedIds: String(node.issuedIds),
     wastedIds: String(node.wastedIds),
+    ticketDatabases: node.ticketDatabases.map((database) => ({
+      ...database,
+      state: storeStateToJSON(database.state),
+    })),
   };
 }
