@@ -286,15 +286,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: a period has the date of the server's clock",
     file: `${postgres}/grant.ts`,
-    find: `return { start, unit: period_unit,`,
-    replace: `return { start: new Date().toISOString().slice(0, 10), unit: period_unit,`,
+    find: `const period = { start, unit: period_unit,`,
+    replace: `const period = { start: new Date().toISOString().slice(0, 10), unit: period_unit,`,
     tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
   },
   {
     name: "store: the clock that ends periods is read before the lock is had",
     file: `${postgres}/grant.ts`,
-    find: `SELECT clock_timestamp() AS now, count(*) FROM locked`,
-    replace: `SELECT statement_timestamp() AS now, count(*) FROM locked`,
+    find: `SELECT clock_timestamp() AS store_now, count(*) FROM locked`,
+    replace: `SELECT statement_timestamp() AS store_now, count(*) FROM locked`,
     tests: ["packages/server/test/store/postgres-sequences.pg.test.ts"],
   },
   {
@@ -390,9 +390,9 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: answers of an earlier history of the store are used",
     file: `${service}/grants.ts`,
-    find: `if (history === this.#history) this.#accept(batch, requests, grants);
+    find: `if (history === this.#history) locked = this.#accept(call, requests, grants);
       else this.#discard(batch, grants);`,
-    replace: `this.#accept(batch, requests, grants);`,
+    replace: `locked = this.#accept(call, requests, grants);`,
     tests: ["packages/server/test/service/grants.test.ts"],
   },
   {
