@@ -52,7 +52,7 @@ export const fileMutants: readonly Mutant[] = [
   {
     name: "grants: a late grant does not move the version guard",
     file: `${service}/grants.ts`,
-    find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) continue;
+    find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) continue;
       this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
 `,
     replace: `      if (version > request.seenVersion) continue;
@@ -63,10 +63,10 @@ export const fileMutants: readonly Mutant[] = [
   {
     name: "grants: a late grant of a store that went back goes unnoticed",
     file: `${service}/grants.ts`,
-    find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) continue;
+    find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) continue;
       this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
 `,
-    replace: `      this.#ports.guard.admitGrant(tag, request.seenVersion, version);
+    replace: `      this.#ports.guard.admitGrant(tag, request.seenVersion, grant);
 `,
     tests: [grants],
   },

@@ -405,12 +405,20 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: the version guard admits every grant",
     file: "packages/core/src/segment/version-guard.ts",
-    find: `if (version <= seenWhenSent) return false;`,
-    replace: ``,
+    find: `return isAbove && !isRepeat;`,
+    replace: `return true;`,
     tests: [
       "packages/core/test/segment.test.ts",
       "packages/server/test/service/uniqueness.model.test.ts",
     ],
+  },
+  {
+    name: "service: the version guard forgets what it saw before it heard of an accept",
+    file: "packages/core/src/segment/version-guard.ts",
+    find: `    this.#earlier = this.#seen;
+`,
+    replace: ``,
+    tests: ["packages/core/test/segment.test.ts"],
   },
   {
     name: "group commit: the answer of any round trip serves the batch in flight",

@@ -173,7 +173,7 @@ export class Directory {
   /** Takes the records that a lookup brought, and that nothing newer has overtaken. */
   admit(tags: readonly Tag[]): void {
     for (const tag of tags) {
-      this.#ports.guard.observe(tag.name, tag.version);
+      this.#ports.guard.observe(tag.name, tag);
       const entry = this.#entries.get(tag.name);
       if (entry !== undefined) this.#update(entry, tag);
       else if (tag.state !== "DELETED") this.#create(tag);
@@ -205,7 +205,7 @@ export class Directory {
   /** An operator accepted the store as it is: whatever was seen and held belongs to the past. */
   startHistory(): void {
     this.#history++;
-    this.#ports.guard.forgetAll();
+    this.#ports.guard.startHistory();
     this.#ports.grants.startHistory();
     this.#ports.lookup.forgetAll();
     this.#behind.clear();

@@ -182,7 +182,7 @@ export class Grants {
     const { version, count } = grant;
     // The request's name is the one that the tag's entry holds already; the answer's would be kept beside it.
     const { tag } = request;
-    if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) {
+    if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) {
       this.#ports.counters.grants++;
       if (grant.period !== undefined) this.#periods.observe(tag, grant.period);
       pending.resolve(grant);
@@ -216,7 +216,7 @@ export class Grants {
       const grant = grants[at];
       if (grant?.outcome !== "granted") continue;
       const { tag, version } = grant;
-      if (this.#ports.guard.admitGrant(tag, request.seenVersion, version)) continue;
+      if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) continue;
       this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
     }
   }

@@ -53,7 +53,7 @@ export class Raises {
     );
     if (history !== historyNow()) throw storeUnavailable("the store was accepted anew meanwhile");
     if (answer.outcome === "refused") throw this.#refusal(answer);
-    if (guard.admitGrant(tag, seenVersion, answer.version)) return answer;
+    if (guard.admitGrant(tag, seenVersion, answer)) return answer;
     const detail = `a raise has version ${answer.version}, and ${seenVersion} was seen before`;
     onWentBack(tag, detail);
     throw storeWentBack(detail, tag);

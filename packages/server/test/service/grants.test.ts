@@ -76,7 +76,7 @@ test("an answer to a call of an earlier history of the store is waste", async ()
 
 test("a request tells the highest version seen when it is sent, and a grant not above it is not used", async () => {
   const { grants, guard, calls, wentBack } = setUp();
-  guard.observe("orders", 7n);
+  guard.observe("orders", { version: 7n, epoch: 1n });
   const answer = reasonOf(grants.request(wish("orders")));
   await settled();
   expect(calls[0]?.requests[0]?.seenVersion).toBe(7n);
@@ -113,7 +113,7 @@ test("a grant that comes too late is waste, and what it says of the store counts
 
 test("a late grant that is not above what was seen shows that the store went back", async () => {
   const { grants, guard, calls, wentBack, time } = setUp();
-  guard.observe("orders", 7n);
+  guard.observe("orders", { version: 7n, epoch: 1n });
   const given = reasonOf(grants.request(wish("orders")));
   await settled();
   time.advance(1_000);
