@@ -150,7 +150,12 @@ test("without its databases a server makes no ticket tag, and issues none", asyn
   await create(good);
   await many(good, 10);
   const elsewhere = await refusalOf(generateId(without, "t"));
-  expect(elsewhere).toMatchObject({ code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" });
+  expect(elsewhere).toMatchObject({
+    code: "FAILED_PRECONDITION",
+    reason: "NOT_CONFIGURED",
+    metadata: { tag: "t" },
+  });
+  expect(elsewhere.message).toContain("ticket.urls");
   // The server with the dead one serves from the others.
   expect(await many(dead, 30)).toHaveLength(30);
 });
