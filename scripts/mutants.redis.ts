@@ -19,6 +19,13 @@ export const redisMutants: readonly Mutant[] = [
     tests: setBack,
   },
   {
+    name: "a server hears the signals of changed tags that it gave itself",
+    file: "packages/server/src/store/redis/tag-signals.ts",
+    find: `signals.some(({ data }) => data !== this.#self)`,
+    replace: `signals.some(({ data }) => data !== "")`,
+    tests: ["packages/server/test/tag-signals.redis.test.ts"],
+  },
+  {
     name: "positions in Redis are compared with what this server saw alone",
     file: `${service}/redis-snowflake.ts`,
     find: `const seen = Math.max(this.#seen, Number(mark));`,

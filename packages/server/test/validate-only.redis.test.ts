@@ -10,7 +10,9 @@ import {
   ListTagsRequest,
   MoveTagRequest,
   PauseTagRequest,
+  PeriodUnit,
   ResumeTagRequest,
+  ReturnToPeriodRequest,
   SequenceBackend,
   type Tag,
   TagServiceService,
@@ -20,6 +22,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { makeStore } from "../src/app.ts";
+import { sqlInAnotherProcess } from "./store/children.ts";
 import { ownRedis } from "./store/redis/support.ts";
 import { call, clientsOf, generateId, refusalOf } from "./support.ts";
 
@@ -29,8 +32,9 @@ async function startPlace() {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-validate-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const [a, b] = [await ownRedis(), await ownRedis()];
+  const file = path.join(folder, "idmint.db");
   const env = {
-    IDMINT_STORE_URL: `sqlite:${path.join(folder, "idmint.db")}`,
+    IDMINT_STORE_URL: `sqlite:${file}`,
     IDMINT_GRPC_ADDRESS: "127.0.0.1:0",
     IDMINT_HTTP_ADDRESS: "127.0.0.1:0",
     IDMINT_REDIS_URLS: `a=${a.url},b=${b.url}`,
@@ -42,10 +46,11 @@ async function startPlace() {
   await makeStore(config);
   const server = await startServer(config);
   onTestFinished(() => server.close());
-  return { server, ...clientsOf(server.grpcAddress) };
+  return { server, file, ...clientsOf(server.grpcAddress) };
 }
 
 const SEGMENT = { $case: "segment", value: {} } as const;
+const YEARLY = { $case: "sequence", value: { period: PeriodUnit.YEAR, timeZone: "UTC" } } as const;
 const IN_REDIS = { $case: "sequence", value: { backend: SequenceBackend.REDIS } } as const;
 
 /** A change of the tag `orders` (in Redis: `bills`), made with `validateOnly` or without. */
@@ -106,6 +111,18 @@ const CHANGES: Readonly<Record<string, Change>> = {
       call(tags, S.resumeTag, ResumeTagRequest.fromPartial(named("nobody", validateOnly))),
     says: MISSING,
   },
+  returnToPeriod: {
+    tag: "years",
+    before: async ({ tags, ids, file }) => {
+      await create(tags, { name: "years", kind: YEARLY }, false);
+      await generateId({ ids }, "years");
+      // As if it had begun the year 2099.
+      sqlInAnotherProcess(file, "UPDATE tag SET period_start = '2099-01-01' WHERE name = 'years'");
+    },
+    make: ({ tags }, validateOnly) => returnTo(tags, "2098", validateOnly),
+    refused: ({ tags }, validateOnly) => returnTo(tags, "2100", validateOnly),
+    says: "must be before the present one, 2099-01-01",
+  },
   moveTag: {
     tag: "bills",
     make: async (place, validateOnly) => move(place, await otherShard(place), validateOnly),
@@ -127,6 +144,11 @@ function update(tags: Place["tags"], name: string, validateOnly: boolean) {
 function advance(tags: Place["tags"], floor: bigint, validateOnly: boolean) {
   const request = { name: "orders", floor, validateOnly };
   return call(tags, S.advanceTag, AdvanceTagRequest.fromPartial(request));
+}
+
+function returnTo(tags: Place["tags"], period: string, validateOnly: boolean) {
+  const request = { name: "years", period, floor: 7n, validateOnly };
+  return call(tags, S.returnToPeriod, ReturnToPeriodRequest.fromPartial(request));
 }
 
 function move({ tags }: Place, shard: string, validateOnly: boolean) {
