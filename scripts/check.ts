@@ -17,6 +17,7 @@ const steps: readonly (readonly [name: string, step: () => boolean])[] = [
   ],
   ["proto breaking", breaking],
   ["generated code", () => succeeds("node", "scripts/generate.ts", "--check")],
+  ["mutants", () => succeeds("node", "scripts/mutants.ts", "--check")],
   ["tarballs", () => succeeds("vitest", "run", "--project", "pack", "--reporter", "dot")],
 ];
 

@@ -1,5 +1,6 @@
 // Shows that the tests can fail: plants one known fault at a time in a copy of the workspace, and wants the tests that
-// guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word.
+// guard it to notice. `pnpm mutants` runs all of them, `pnpm mutants WORD` those whose name holds the word, and
+// `pnpm mutants --check` only looks whether all of them can still be planted.
 import { spawnSync } from "node:child_process";
 import {
   cpSync,
@@ -77,36 +78,64 @@ function runTests(copy: string, tests: readonly string[]): { passed: boolean; ou
   return { passed: run.status === 0, output };
 }
 
+/** The file around the text to replace, which stands in it exactly once. */
+function around(folder: string, { name, file, find }: Mutant): readonly [string, string] {
+  const [before, after, ...others] = readFileSync(join(folder, file), "utf8").split(find);
+  if (before !== undefined && after !== undefined && others.length === 0) return [before, after];
+  const count = after === undefined ? 0 : others.length + 1;
+  throw new Error(`${name}: the text to replace stands ${count} times in ${file}`);
+}
+
 function plant(copy: string, mutant: Mutant): () => void {
   const path = join(copy, mutant.file);
-  const original = readFileSync(path, "utf8");
-  const parts = original.split(mutant.find);
-  if (parts.length !== 2) {
-    throw new Error(
-      `${mutant.name}: the text to replace stands ${parts.length - 1} times in ${mutant.file}`,
-    );
+  const [before, after] = around(copy, mutant);
+  writeFileSync(path, before + mutant.replace + after);
+  return () => writeFileSync(path, before + mutant.find + after);
+}
+
+/** Throws unless every fault can be planted, under a name of its own, and its tests are there. */
+function assertPlantable(): void {
+  const names = new Set<string>();
+  for (const mutant of mutants) {
+    around(root, mutant);
+    const missing = mutant.tests.find((test) => !existsSync(join(root, test)));
+    if (missing !== undefined) throw new Error(`${mutant.name}: there is no ${missing}`);
+    if (names.has(mutant.name)) throw new Error(`${mutant.name}: two mutants have this name`);
+    names.add(mutant.name);
   }
-  writeFileSync(path, parts.join(mutant.replace));
-  return () => writeFileSync(path, original);
+}
+
+/** Test files that pass without any mutant, as they must before a failure says something. */
+const sound = new Set<string>();
+
+function assertSound(copy: string, tests: readonly string[]): void {
+  const key = tests.join(" ");
+  if (sound.has(key)) return;
+  const { passed, output } = runTests(copy, tests);
+  if (!passed) throw new Error(`the tests fail without any mutant:\n${output}`);
+  sound.add(key);
+}
+
+function run(chosen: readonly Mutant[]): void {
+  const copy = copyWorkspace();
+  const survivors: string[] = [];
+  try {
+    for (const mutant of chosen) {
+      assertSound(copy, mutant.tests);
+      const restore = plant(copy, mutant);
+      const { passed } = runTests(copy, mutant.tests);
+      restore();
+      if (passed) survivors.push(mutant.name);
+      process.stdout.write(`${passed ? "SURVIVED" : "killed  "}  ${mutant.name}\n`);
+    }
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+  const killed = chosen.length - survivors.length;
+  process.stdout.write(`${killed} of ${chosen.length} mutants killed\n`);
+  process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
 }
 
 const word = process.argv[2] ?? "";
-const chosen = mutants.filter((mutant) => mutant.name.includes(word));
-const copy = copyWorkspace();
-const survivors: string[] = [];
-try {
-  const tests = [...new Set(chosen.flatMap((mutant) => mutant.tests))];
-  const sound = runTests(copy, tests);
-  if (!sound.passed) throw new Error(`the tests fail without any mutant:\n${sound.output}`);
-  for (const mutant of chosen) {
-    const restore = plant(copy, mutant);
-    const { passed } = runTests(copy, mutant.tests);
-    restore();
-    if (passed) survivors.push(mutant.name);
-    process.stdout.write(`${passed ? "SURVIVED" : "killed  "}  ${mutant.name}\n`);
-  }
-} finally {
-  rmSync(copy, { recursive: true, force: true });
-}
-process.stdout.write(`${chosen.length - survivors.length} of ${chosen.length} mutants killed\n`);
-process.exitCode = survivors.length === 0 && chosen.length > 0 ? 0 : 1;
+assertPlantable();
+if (word !== "--check") run(mutants.filter((mutant) => mutant.name.includes(word)));
