@@ -5,4 +5,6 @@ export interface Mutant {
   readonly find: string;
   readonly replace: string;
   readonly tests: readonly string[];
+  /** A pattern for the names of those that are run, where a file takes long; without it all of them are. */
+  readonly only?: string;
 }

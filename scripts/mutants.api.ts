@@ -16,6 +16,7 @@ export const apiMutants: readonly Mutant[] = [
     find: `return validateOnly ? { ...decision, changed: false } : decision;`,
     replace: `return decision;`,
     tests: ["packages/server/test/store/sqlite.test.ts"],
+    only: "only to be validated",
   },
   {
     name: "api: a move that is only to be validated tells the old shard to stop",

@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { fileMutants } from "./mutants.files.ts";
+import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { redisMutants } from "./mutants.redis.ts";
@@ -191,6 +192,7 @@ export const mutants: readonly Mutant[] = [
     find: `AND floor = ? AND version = ?`,
     replace: `AND floor = ? AND ? >= 0`,
     tests: [onSqlite],
+    only: "a floor that came back",
   },
   {
     name: "store: give-back without the version, PostgreSQL",
@@ -198,6 +200,7 @@ export const mutants: readonly Mutant[] = [
     find: `AND l.floor = r.last_id AND l.version = r.version`,
     replace: `AND l.floor = r.last_id AND r.version >= 0`,
     tests: [onPostgres],
+    only: "a floor that came back",
   },
   {
     name: "store: ids as JavaScript numbers past 2^53, SQLite",
@@ -205,6 +208,7 @@ export const mutants: readonly Mutant[] = [
     find: `base: floor + 1n,`,
     replace: `base: BigInt(Number(floor) + 1),`,
     tests: [onSqlite],
+    only: "ids are exact across",
   },
   {
     name: "store: ids as JavaScript numbers past 2^53, PostgreSQL",
@@ -212,6 +216,7 @@ export const mutants: readonly Mutant[] = [
     find: `base: BigInt(row.floor) - count + 1n,`,
     replace: `base: BigInt(Number(row.floor) - Number(count) + 1),`,
     tests: [onPostgres],
+    only: "ids are exact across",
   },
   {
     name: "store: an `after` above the floor is granted, SQLite",
@@ -219,6 +224,7 @@ export const mutants: readonly Mutant[] = [
     find: `if (after > floor) return`,
     replace: `if (after < 0n) return`,
     tests: [onSqlite],
+    only: "above the floor is refused",
   },
   {
     name: "store: an `after` above the floor is granted, PostgreSQL",
@@ -226,6 +232,7 @@ export const mutants: readonly Mutant[] = [
     find: `WHEN r.after_id > l.present_floor THEN`,
     replace: `WHEN r.after_id < 0 THEN`,
     tests: [onPostgres],
+    only: "above the floor is refused",
   },
   {
     name: "store: the version that was seen is not compared, SQLite",
@@ -233,6 +240,7 @@ export const mutants: readonly Mutant[] = [
     find: `if (version < seenVersion) {`,
     replace: `if (version < 0n) {`,
     tests: [onSqlite],
+    only: "a version higher than the row's",
   },
   {
     name: "store: the version that was seen is not compared, PostgreSQL",
@@ -240,6 +248,7 @@ export const mutants: readonly Mutant[] = [
     find: `WHEN l.version < r.seen_version THEN`,
     replace: `WHEN false THEN`,
     tests: [onPostgres],
+    only: "a version higher than the row's",
   },
   {
     name: "store: the identity of PostgreSQL is not compared",
@@ -268,6 +277,7 @@ export const mutants: readonly Mutant[] = [
     find: `ORDER BY t.name FOR UPDATE`,
     replace: `ORDER BY t.name`,
     tests: [onPostgres],
+    only: "grants of several handles at once never overlap",
   },
   {
     name: "store: revisions are taken without a lock, PostgreSQL",
@@ -275,6 +285,7 @@ export const mutants: readonly Mutant[] = [
     find: `FROM idmint.store AS s FOR UPDATE`,
     replace: `FROM idmint.store AS s`,
     tests: [onPostgres],
+    only: "revisions of changes made at once",
   },
   {
     name: "store: a warning of PostgreSQL is ignored",
@@ -282,6 +293,7 @@ export const mutants: readonly Mutant[] = [
     find: `      if (warnings.length > 0) {`,
     replace: `      if (warnings.length < 0) {`,
     tests: [onPostgres],
+    only: "a warning during a grant",
   },
   {
     name: "store: a period has the date of the server's clock",
@@ -656,4 +668,5 @@ redis.call('DEL', KEYS[1])`,
     tests: ["packages/server/test/service/poll.test.ts"],
   },
   ...postgresMutants,
+  ...guardMutants,
 ];

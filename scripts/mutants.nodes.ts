@@ -138,6 +138,7 @@ export const nodeMutants: readonly Mutant[] = [
     find: "THEN ${greatest}(${table}.obeyed, excluded.obeyed) ELSE excluded.obeyed END",
     replace: "THEN excluded.obeyed ELSE excluded.obeyed END",
     tests: onSqlite,
+    only: "was obeyed never falls",
   },
   {
     name: "a row that came back is forgotten all the same",
@@ -145,6 +146,7 @@ export const nodeMutants: readonly Mutant[] = [
     find: "WHERE id = ? AND renewals = coalesce(?, renewals)",
     replace: "WHERE id = ? AND renewals >= coalesce(?, renewals)",
     tests: onSqlite,
+    only: "forgotten under its number only",
   },
   {
     name: "an accept leaves no row for lost servers",
@@ -152,6 +154,7 @@ export const nodeMutants: readonly Mutant[] = [
     find: "      addLostNodes(transaction, incarnation, maxOfflineMs);\n",
     replace: "",
     tests: onSqlite,
+    only: "an accept leaves a row",
   },
   {
     name: "a suspend is not counted",

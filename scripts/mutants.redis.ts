@@ -82,6 +82,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `DO UPDATE SET mark = excluded.mark WHERE excluded.mark > m.mark`,
     replace: `DO UPDATE SET mark = excluded.mark`,
     tests: ["packages/server/test/store/postgres.pg.test.ts"],
+    only: "a mark rises, never falls",
   },
   {
     name: "marks of SQLite fall",
@@ -89,6 +90,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `DO UPDATE SET mark = excluded.mark WHERE excluded.mark > m.mark`,
     replace: `DO UPDATE SET mark = excluded.mark`,
     tests: ["packages/server/test/store/sqlite.test.ts"],
+    only: "a mark rises, never falls",
   },
   {
     name: "a generation that somebody was answered under is believed lost with the row",

@@ -100,6 +100,7 @@ export const snowflakeMutants: readonly Mutant[] = [
     find: `  return token / TOKENS_OF_EPOCH === epoch ? row : undefined;`,
     replace: `  return epoch > 0n || token > TOKENS_OF_EPOCH ? row : undefined;`,
     tests: ["packages/server/test/store/sqlite.test.ts"],
+    only: "accept",
   },
   {
     name: "snowflake: a block outlives the lease it was made under",

@@ -66,12 +66,14 @@ function link(copy: string, from: string, to: string): void {
   );
 }
 
-function runTests(copy: string, tests: readonly string[]): { passed: boolean; output: string } {
+function runTests(
+  copy: string,
+  { tests, only }: Mutant,
+): { readonly passed: boolean; readonly output: string } {
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
-  const run = spawnSync(process.execPath, [vitest, "run", "--bail", "1", "--no-color", ...tests], {
-    cwd: copy,
-    timeout: TEST_TIMEOUT_MS,
-  });
+  const names = only === undefined ? [] : ["-t", only];
+  const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
+  const run = spawnSync(process.execPath, args, { cwd: copy, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();
   if (/No test files found|Cannot find (module|package)|SyntaxError/.test(output))
     throw new Error(output);
@@ -105,13 +107,13 @@ function assertPlantable(): void {
   }
 }
 
-/** Test files that pass without any mutant, as they must before a failure says something. */
+/** Tests that pass without any mutant, as they must before a failure says something. */
 const sound = new Set<string>();
 
-function assertSound(copy: string, tests: readonly string[]): void {
-  const key = tests.join(" ");
+function assertSound(copy: string, mutant: Mutant): void {
+  const key = [...mutant.tests, mutant.only].join(" ");
   if (sound.has(key)) return;
-  const { passed, output } = runTests(copy, tests);
+  const { passed, output } = runTests(copy, mutant);
   if (!passed) throw new Error(`the tests fail without any mutant:\n${output}`);
   sound.add(key);
 }
@@ -121,9 +123,9 @@ function run(chosen: readonly Mutant[]): void {
   const survivors: string[] = [];
   try {
     for (const mutant of chosen) {
-      assertSound(copy, mutant.tests);
+      assertSound(copy, mutant);
       const restore = plant(copy, mutant);
-      const { passed } = runTests(copy, mutant.tests);
+      const { passed } = runTests(copy, mutant);
       restore();
       if (passed) survivors.push(mutant.name);
       process.stdout.write(`${passed ? "SURVIVED" : "killed  "}  ${mutant.name}\n`);

@@ -56,6 +56,16 @@ test("a field of the API is shown as the flag it was typed as; JSON keeps the AP
   expect(failureJson(failure!)).toContain('"field":"tag.segment.min"');
 });
 
+test("a word of the API in a description is shown as its flag; JSON keeps the API's word", () => {
+  const failure = failureFrom(
+    invalidField("floor", "is too much; set allow_large_raise", "RAISE_TOO_LARGE"),
+  );
+  expect(failureText(failure!)).toBe(
+    "idmint: RAISE_TOO_LARGE: --floor is too much; set --allow-large-raise\n",
+  );
+  expect(failureJson(failure!)).toContain("set allow_large_raise");
+});
+
 test("help that was asked for is no failure", () => {
   expect(failureFrom(new CommanderError(0, "commander.helpDisplayed", "(outputHelp)"))).toBe(
     undefined,

@@ -4,6 +4,7 @@ import {
   type ClientHttp2Stream,
   connect as connectHttp2,
   constants,
+  type IncomingHttpHeaders,
 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -224,7 +225,9 @@ test("calls that take the place of cancelled ones too early are refused, and the
   expect(refused.length).toBeGreaterThan(200);
   expect(session.closed).toBe(false);
   const answered = new Promise((resolve) => {
-    calls.at(-1)?.once("trailers", (trailers) => resolve(trailers["grpc-status"]));
+    calls
+      .at(-1)
+      ?.once("trailers", (trailers: IncomingHttpHeaders) => resolve(trailers["grpc-status"]));
     calls.at(-1)?.once("close", () => resolve("no answer"));
   });
   letGo();

@@ -138,6 +138,10 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
       // It comes back, from a database that knows of fewer ids than this one.
       const back = await database.adopt({ ...adopt, epoch: 5n, above: 10n });
       expect(back).toMatchObject({ state: "active", epoch: 5n, lastId: 47n });
+      // Whoever knows it from before it was away asks again.
+      expect(await grant(database, [{ slot: 2, epoch: 3n, count: 1 }])).toMatchObject([
+        { reason: "MOVED" },
+      ]);
       expect(await reasonOf(database.adopt({ ...adopt, epoch: 6n, above: 0n }))).toBe(
         "STORE_EPOCH_CHANGED",
       );
