@@ -102,4 +102,25 @@ export const cliMutants: readonly Mutant[] = [
     replace: `if (!info.isOfScript) break;`,
     tests: ["packages/server/test/script.test.ts"],
   },
+  {
+    name: "stderr: a process that ends waits for a reader of its log",
+    file: "packages/server/src/telemetry/stderr.ts",
+    find: `await Promise.race([idle, sleep(FLUSH_MS, undefined, { signal: bound.signal })]);`,
+    replace: `await idle; await sleep(2 ** 30);`,
+    tests: ["packages/cli/test/stderr.e2e.test.ts"],
+  },
+  {
+    name: "stderr: a command waits for a reader of its words",
+    file: "packages/cli/src/cli.ts",
+    find: `process.stderr.writableLength > 0`,
+    replace: `process.stderr.writableLength < 0`,
+    tests: ["packages/cli/test/stderr.e2e.test.ts"],
+  },
+  {
+    name: "poll: a server that starts gives up after one slow answer",
+    file: "packages/server/src/service/poll.ts",
+    find: `const until = clock.now() + patienceMs;`,
+    replace: `const until = clock.now() + 0 * patienceMs;`,
+    tests: ["packages/server/test/service/poll.test.ts"],
+  },
 ];

@@ -18,6 +18,9 @@ process.once("SIGINT", () => {
   interrupt.abort();
 });
 
+/** How long words that were said last wait for a reader of stderr. */
+const LAST_WORDS_MS = 1_000;
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   out: (text) => writeTo(process.stdout, text),
@@ -25,3 +28,8 @@ process.exitCode = await run(process.argv.slice(2), {
   ask: askerOn(process.stdin, process.stderr, interrupt.signal),
   signal: interrupt.signal,
 });
+
+// A stderr that nobody reads must not keep a process that is done. Data on stdout waits for its reader.
+setInterval(() => {
+  if (process.stdout.writableLength === 0 && process.stderr.writableLength > 0) process.exit();
+}, LAST_WORDS_MS).unref();

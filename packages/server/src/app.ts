@@ -79,7 +79,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
-  const flush = (): void => log.flush();
+  const flush = (): Promise<void> => log.flush();
   const undo: (() => void | Promise<void>)[] = [flush];
   const stores: Closable[] = [];
   try {

@@ -48,7 +48,7 @@ class Parent implements Serving {
   readonly #config: Config;
   readonly #makesDemoTag: boolean;
   readonly #emit: Emit;
-  readonly #flush: () => void;
+  readonly #flush: () => Promise<void>;
   readonly #workers: Workers;
   readonly #front: Front;
   readonly #http: HttpDoor;
@@ -57,7 +57,7 @@ class Parent implements Serving {
   #httpAddress = "";
   #closed: Promise<void> | undefined;
 
-  constructor(config: Config, makesDemoTag: boolean, emit: Emit, flush: () => void) {
+  constructor(config: Config, makesDemoTag: boolean, emit: Emit, flush: () => Promise<void>) {
     this.#config = config;
     this.#makesDemoTag = makesDemoTag;
     this.#emit = emit;
@@ -104,7 +104,7 @@ class Parent implements Serving {
   async undo(): Promise<void> {
     this.#front.close();
     await this.#http.close();
-    this.#flush();
+    await this.#flush();
   }
 
   close(): Promise<void> {

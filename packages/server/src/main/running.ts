@@ -60,7 +60,7 @@ export interface RunningParts {
   /** Undefined: another process answers the probes. */
   readonly http: { close(): Promise<void> } | undefined;
   readonly emit: Emit;
-  readonly flush: () => void;
+  readonly flush: () => Promise<void>;
   readonly grpcAddress: string;
   readonly httpAddress: string;
   readonly drainTimeMs: number;
@@ -122,7 +122,7 @@ export class Running implements RunningServer {
     await http?.close();
     await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
     emit({ type: "stopped", givenBack, wasted });
-    flush();
+    await flush();
   }
 
   async #tick(): Promise<void> {

@@ -1,12 +1,8 @@
 import { type Logger, pino } from "pino";
 import type { LogLevel } from "../config/table.ts";
+import { StderrLines } from "./stderr.ts";
 
 export type { Logger } from "pino";
-
-/** Where lines go: stderr, so that stdout stays data. */
-const STDERR = 2;
-/** Bytes of lines that wait for a stderr nobody reads; more are dropped, since a log must not stop the server. */
-const MAX_BUFFERED_BYTES = 8 * 1_024 * 1_024;
 
 /** Fields that never reach a line, whatever is logged with them. */
 const REDACTED = [
@@ -31,8 +27,8 @@ export interface LineSink {
 
 export interface LogTarget {
   readonly logger: Logger;
-  /** Writes what still waits; to be called before the process ends. */
-  readonly flush: () => void;
+  /** Waits, for a bounded time, until the lines are written; to be called before the process ends. */
+  readonly flush: () => Promise<void>;
 }
 
 /** The server's logger. `sink` takes the lines instead of stderr. */
@@ -46,8 +42,8 @@ export function createLogger(
   sink?: LineSink,
 ): LogTarget {
   const { worker } = options;
-  const file = sink === undefined ? openStderr() : undefined;
-  const lines = sink ?? file ?? { write: () => undefined };
+  const stderr = sink === undefined ? new StderrLines() : undefined;
+  const lines = sink ?? stderr ?? { write: () => undefined };
   const target = options.format === "json" ? lines : textSink(lines);
   const logger = pino(
     {
@@ -59,21 +55,7 @@ export function createLogger(
     },
     target,
   );
-  return { logger, flush: () => flush(file) };
-}
-
-type Stderr = ReturnType<typeof pino.destination>;
-
-function openStderr(): Stderr {
-  return pino.destination({ dest: STDERR, sync: false, maxLength: MAX_BUFFERED_BYTES });
-}
-
-function flush(file: Stderr | undefined): void {
-  try {
-    file?.flushSync();
-  } catch {
-    // Nobody reads stderr any more; there is nowhere to say so.
-  }
+  return { logger, flush: async () => stderr?.flush() };
 }
 
 /** Lines for people: time, level, sentence, and the facts after it. */
