@@ -36,6 +36,8 @@ const MAX_PAGES = 20;
 const MAX_UNSETTLED = 4;
 /** Time between polls while the store does not answer, so that its return is noticed soon. */
 const RETRY_MS = 250;
+/** How long a server that starts goes on asking a store that it opened. */
+const FIRST_MS = 10_000;
 /** Least time between the beginnings of two polls, however often other servers tell of changes. */
 const HASTE_MS = 50;
 
@@ -101,8 +103,8 @@ export class Poll {
   }
 
   /**
-   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered, unless it is
-   * known where the store was.
+   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered for a
+   * while, unless it is known where the store was.
    */
   async start(known?: KnownHistory): Promise<void> {
     const { clock, intervalMs, emit } = this.#ports;
@@ -110,7 +112,7 @@ export class Poll {
     let asked: Asked;
     if (known !== undefined) resumeHistory(this.#state, known);
     try {
-      asked = await this.#ask();
+      asked = await this.#askFirst(known === undefined ? FIRST_MS : 0);
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       if (known === undefined || !error.retryable) throw error;
@@ -124,6 +126,22 @@ export class Poll {
     this.#startedAt = startedAt;
     // The row is there now; what was changed before it was is known by a poll that is sent after it.
     await this.#once();
+  }
+
+  /** The first answer. On a machine that is busy it may come late, and a server that gives up then has to be started again. */
+  async #askFirst(patienceMs: number): Promise<Asked> {
+    const { clock, timers } = this.#ports;
+    const until = clock.now() + patienceMs;
+    for (;;) {
+      try {
+        return await this.#ask();
+      } catch (thrown) {
+        if (clock.now() >= until || !IdmintError.from(thrown).retryable) throw thrown;
+      }
+      const pause = Promise.withResolvers<void>();
+      timers.after(RETRY_MS, () => pause.resolve());
+      await pause.promise;
+    }
   }
 
   /** Fulfils when a poll that began after this call has ended, or soon anyway. */

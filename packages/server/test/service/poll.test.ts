@@ -32,15 +32,24 @@ const RENEWED: StorePart = {
   nodes: [],
 };
 
+interface Asking {
+  readonly at: number;
+  readonly renewal: NodeRenewal | undefined;
+  answer(more?: Partial<StoreChanges>): Promise<void>;
+  fail(): Promise<void>;
+}
+
+/** A server that starts: its first poll is under way. */
+interface Starting {
+  readonly time: FakeTime;
+  readonly asked: Asking[];
+  readonly start: Promise<void>;
+}
+
 /** A poll every 800 ms of a store that answers when it is told to. */
-async function started() {
+async function started(before: (starting: Starting) => Promise<void> = async () => undefined) {
   const time = new FakeTime();
-  const asked: {
-    readonly at: number;
-    readonly renewal: NodeRenewal | undefined;
-    answer(more?: Partial<StoreChanges>): Promise<void>;
-    fail(): Promise<void>;
-  }[] = [];
+  const asked: Asking[] = [];
   const changes = ({ renewal }: Parameters<ChangeStore["changes"]>[0]) => {
     const { promise, resolve, reject } = Promise.withResolvers<StoreChanges>();
     const answer = async (more: Partial<StoreChanges> = {}) => {
@@ -94,11 +103,12 @@ async function started() {
     emit: () => undefined,
   });
   const start = poll.start();
-  await asked[0]!.answer();
-  await asked[1]!.answer();
+  await before({ time, asked, start });
+  await asked.at(-1)!.answer();
+  await asked.at(-1)!.answer();
   await start;
   // From here on: what is asked after the start.
-  asked.splice(0, 1);
+  asked.splice(0, asked.length - 1);
   const mayIssue = () => presence.refusalOf("t") === undefined;
   const at = () => asked.map((each) => each.at);
   return { time, asked, poll, at, mayIssue, saw, applied, saving, presence };
@@ -119,6 +129,31 @@ async function settle(): Promise<void> {
 function tagAt(revision: bigint): Tag {
   return { name: `t${revision}`, revision } as Tag;
 }
+
+test("a server that starts asks a slow store again, and never uses the late answer", async () => {
+  const { mayIssue } = await started(async ({ time, asked }) => {
+    // Given up after 1 s, and answered when nobody waits any longer.
+    await pass(time, 1_250);
+    expect(asked.map(({ at }) => at)).toEqual([0, 1_250]);
+    await asked[0]!.answer({ fenced: "late" });
+    expect(asked.length).toBe(2);
+  });
+  expect(mayIssue()).toBe(true);
+});
+
+test("a server that starts gives up when the store has not answered for ten seconds", async () => {
+  const gaveUpAt = { ms: 0 };
+  const starting = started(async ({ time, asked, start }) => {
+    while (asked.at(-1)!.at >= time.now() - 2_000 && time.now() < 20_000) {
+      await asked.at(-1)!.fail();
+      await pass(time, 250);
+    }
+    gaveUpAt.ms = asked.at(-1)!.at;
+    await start;
+  });
+  await expect(starting).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
+  expect(gaveUpAt.ms).toBe(10_000);
+});
 
 test("a server issues until max_offline after the sending of its last renewal that was acknowledged", async () => {
   const { time, asked, mayIssue } = await started();
