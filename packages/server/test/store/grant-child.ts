@@ -4,9 +4,33 @@ import { IdmintError } from "@idmint/core";
 import { openStore, type StoreConfig } from "../../src/store/open-store.ts";
 
 const [config = "", tag = "", count = "10"] = process.argv.slice(2);
-const store = await openStore(JSON.parse(config) as StoreConfig);
+const store = await opened();
 let seenVersion = 0n;
-writeSync(1, "open\n");
+tell("open");
+
+/** On a busy machine the store's thread may take longer to start than it is waited for; the test ends this process. */
+async function opened(): ReturnType<typeof openStore> {
+  for (;;) {
+    try {
+      return await openStore(JSON.parse(config) as StoreConfig);
+    } catch (error) {
+      if (!(error instanceof IdmintError) || error.code !== "UNAVAILABLE") throw error;
+    }
+  }
+}
+
+/** Waits for a reader that is behind; the pipe does not. */
+function tell(line: string): void {
+  for (let rest = Buffer.from(`${line}\n`); rest.length > 0;) {
+    try {
+      rest = rest.subarray(writeSync(1, rest));
+    } catch (error) {
+      if ((error as { code?: string }).code !== "EAGAIN") throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
+
 for (;;) {
   try {
     const wish = {
@@ -20,11 +44,11 @@ for (;;) {
     const [grant] = await store.grant([wish]);
     if (grant?.outcome === "granted") {
       seenVersion = grant.version;
-      writeSync(1, `granted ${grant.base} ${grant.count}\n`);
+      tell(`granted ${grant.base} ${grant.count}`);
     } else if (grant?.outcome === "refused") {
-      writeSync(1, `refused ${grant.reason}\n`);
+      tell(`refused ${grant.reason}`);
     }
   } catch (error) {
-    writeSync(1, `failed ${error instanceof IdmintError ? error.reason : String(error)}\n`);
+    tell(`failed ${error instanceof IdmintError ? error.reason : String(error)}`);
   }
 }
