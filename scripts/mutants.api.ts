@@ -59,6 +59,7 @@ export const apiMutants: readonly Mutant[] = [
     find: `"grpc.max_concurrent_streams": 1_024,`,
     replace: `"grpc.max_concurrent_streams": 256,`,
     tests: connections,
+    only: "gRPC's usual hundred",
   },
   {
     name: "api: several faults of a request have the reason of the first",

@@ -70,6 +70,7 @@ export const guardMutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: ["packages/server/test/grpc-door.e2e.test.ts"],
+    only: "take the place of cancelled ones",
   },
   {
     name: "guards: the command starts on a Node.js that is too old",
@@ -91,6 +92,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `new IdmintError("STORE_REFUSED", `,
     replace: `new IdmintError("STORE_UNAVAILABLE", `,
     tests: refusals,
+    only: "a wrong password",
   },
   {
     name: "guards: STORE_REFUSED is retryable",
@@ -98,6 +100,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `STORE_REFUSED: "FAILED_PRECONDITION",`,
     replace: `STORE_REFUSED: "UNAVAILABLE",`,
     tests: refusals,
+    only: "a wrong password",
   },
   {
     name: "guards: a database that let a server in once is taken to be configured wrongly",
@@ -105,6 +108,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `if (!this.#hasWorked) return refusal(`,
     replace: `if (this.#timeoutMs > 0) return refusal(`,
     tests: refusals,
+    only: "let in once",
   },
   {
     name: "guards: a schema is not found where identifiers are quoted",
@@ -112,6 +116,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `to_regclass($1) IS NOT NULL AS is_there`,
     replace: `coalesce(to_regclass($1)::text = $1::text, false) AS is_there`,
     tests: refusals,
+    only: "quotes all identifiers",
   },
   {
     name: "guards: a ticket database without a schema is sent to the wrong command",
@@ -119,6 +124,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `"idmint ticket migrate",`,
     replace: `"idmint migrate",`,
     tests: refusals,
+    only: "without its schema",
   },
   {
     name: "text: a UUID in capitals is not told",
@@ -168,6 +174,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `WHEN l.state <> 'active' OR l.epoch <> r.epoch OR l.owner`,
     replace: `WHEN l.state <> 'active' OR l.owner`,
     tests: onPostgres,
+    only: "a slot is taken over once",
   },
   {
     name: "ticket: a frozen slot grants",
@@ -175,6 +182,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `owner = $4, epoch = t.epoch + 1, state = 'frozen'`,
     replace: `epoch = t.epoch + 1`,
     tests: onPostgres,
+    only: "a frozen slot grants nothing",
   },
   {
     name: "ticket: a slot is given away twice",
@@ -183,6 +191,7 @@ export const guardMutants: readonly Mutant[] = [
   AND t.owner = d.database_id`,
     replace: `AND t.epoch <= $3`,
     tests: onPostgres,
+    only: "a frozen slot grants nothing",
   },
   {
     name: "ticket: a slot that comes back goes on below its own ids",
@@ -190,6 +199,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `  last_id = greatest(t.last_id, excluded.last_id),`,
     replace: `  last_id = excluded.last_id,`,
     tests: onPostgres,
+    only: "a slot is taken over once",
   },
   {
     name: "ticket: a late take-over begins a slot again",
@@ -197,6 +207,7 @@ export const guardMutants: readonly Mutant[] = [
     find: `WHERE t.epoch < excluded.epoch AND t.state <> 'active'`,
     replace: `WHERE t.epoch <= excluded.epoch`,
     tests: onPostgres,
+    only: "a slot is taken over once",
   },
   {
     name: "ticket: what was down grants before it is raised",
@@ -205,5 +216,6 @@ export const guardMutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: onPostgres,
+    only: "after a restart slots grant",
   },
 ];

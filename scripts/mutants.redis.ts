@@ -17,6 +17,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `const seen = mark > this.#seen ? mark : this.#seen;`,
     replace: `const seen = mark < this.#seen ? this.#seen : this.#seen;`,
     tests: setBack,
+    only: "DEBUG RELOAD",
   },
   {
     name: "a server hears the signals of changed tags that it gave itself",
@@ -31,6 +32,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `const seen = Math.max(this.#seen, Number(mark));`,
     replace: `const seen = Math.max(this.#seen, Number(mark) * 0);`,
     tests: setBack,
+    only: "positions of a redis_snowflake",
   },
   {
     name: "changes of workers in Redis are not compared",
@@ -38,6 +40,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `{ generation, seen: Number(mark) }`,
     replace: `{ generation, seen: Number(mark) * 0 }`,
     tests: setBack,
+    only: "a lease that Redis forgot",
   },
   {
     name: "a lower generation is asked for in Redis after a higher one was answered to others",
@@ -45,6 +48,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `const newest = isOrdered ? marks.newest(this.#tag) : 0n;`,
     replace: `const newest = isOrdered ? marks.newest("") : 0n;`,
     tests: setBack,
+    only: "FLUSHALL",
   },
   {
     name: "Redis is asked before the kept mark is read",
@@ -60,6 +64,7 @@ export const redisMutants: readonly Mutant[] = [
     find: `highest: maxOf(old?.highest ?? 0n, kept), kept, newest`,
     replace: `highest: old?.highest ?? kept, kept, newest`,
     tests: setBack,
+    only: "DEBUG RELOAD",
   },
   {
     name: "marks that the store lost are not told again",
@@ -163,6 +168,7 @@ local wasAlive`,
     find: `failures.add(shard, IdmintError.from(thrown));`,
     replace: `throw thrown;`,
     tests: onServers,
+    only: "tags of shards that a server lacks",
   },
   {
     name: "a Redis Cluster is counted in",
@@ -177,6 +183,7 @@ local wasAlive`,
     find: `if string.find(replication, 'role:slave', 1, true) then return nil, nil, 'READONLY a replica does not count' end`,
     replace: ``,
     tests: onServers,
+    only: "counts nothing and says what it is",
   },
   {
     name: "a Redis without a bound of memory is told of",
@@ -184,6 +191,7 @@ local wasAlive`,
     find: `isBounded && policy !== "noeviction"`,
     replace: `policy !== "noeviction"`,
     tests: onServers,
+    only: "a Redis that may remove keys",
   },
   {
     name: "a shard that is not configured is worth another try",
@@ -191,6 +199,7 @@ local wasAlive`,
     find: `new IdmintError("NOT_CONFIGURED", `,
     replace: `new IdmintError("STORE_UNAVAILABLE", `,
     tests: onServers,
+    only: "is not configured with",
   },
   {
     name: "locks are kept by a Redis that removes keys",
