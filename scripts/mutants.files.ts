@@ -71,6 +71,21 @@ export const fileMutants: readonly Mutant[] = [
     tests: [grants],
   },
   {
+    name: "grants: ids are used that were granted here before",
+    file: `${service}/grants.ts`,
+    find: `(request.kind !== "segment" || guard.admitIds(tag, grant))`,
+    replace: `(request.kind !== "segment" || guard.admitIds(tag, grant) || isAbove)`,
+    tests: [grants],
+  },
+  {
+    name: "directory: ids that were given back are taken for ids of a store that went back",
+    file: `${service}/directory.ts`,
+    find: `      this.#ports.guard.giveBack(entry.name, request.from);
+`,
+    replace: ``,
+    tests: [directory],
+  },
+  {
     name: "sqlite: commits are not synced (synchronous = NORMAL)",
     file: `${sqlite}/database.ts`,
     find: `PRAGMA synchronous = FULL;`,

@@ -87,6 +87,30 @@ test("the version guard holds a row of a history that was heard of only later to
   expect(guard.seen("t")).toBe(5n);
 });
 
+const ids = (base: bigint, count: number, epoch = 1n) => ({ base, count, epoch });
+
+test("the version guard refuses ids granted here before, though the version has risen again", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(6n, 20))).toBe(true);
+  expect(guard.admitIds("t", ids(25n, 5))).toBe(false);
+  expect(guard.admitIds("t", ids(26n, 5))).toBe(true);
+  guard.startHistory();
+  expect(guard.admitIds("t", ids(30n, 5))).toBe(false);
+  // Buffers drop ids of an older epoch, and a newer one may begin anywhere.
+  expect(guard.admitIds("t", ids(1n, 5, 2n))).toBe(true);
+  expect(guard.admitIds("t", ids(1n, 5))).toBe(true);
+  expect(guard.admitIds("t", ids(5n, 5, 2n))).toBe(false);
+});
+
+test("the version guard lets ids that were given back be granted again, and no others", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", { base: 1n, count: 10, epoch: 1n })).toBe(true);
+  guard.giveBack("t", 4n);
+  guard.giveBack("t", 8n);
+  expect(guard.admitIds("t", { base: 3n, count: 5, epoch: 1n })).toBe(false);
+  expect(guard.admitIds("t", { base: 4n, count: 5, epoch: 1n })).toBe(true);
+});
+
 test("the version guard's watch goes round all tags", () => {
   const guard = new VersionGuard();
   for (let i = 0; i < 25; i++) guard.observe(`t${i}`, at(BigInt(i + 1)));

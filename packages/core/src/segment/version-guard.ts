@@ -4,6 +4,13 @@ export interface Versioned {
   readonly epoch: bigint;
 }
 
+/** The ids of a grant. */
+export interface GrantedIds {
+  readonly epoch: bigint;
+  readonly base: bigint;
+  readonly count: number;
+}
+
 /**
  * Remembers the highest version of each tag's row that this server has seen. The version rises with every change of the
  * floor, so a row with a lower one means that the store went back (a fail-over to a lagging replica, a restored
@@ -15,11 +22,17 @@ export interface Versioned {
  * 2. What was seen is forgotten when an operator accepts the store, since versions may be lower then. But a grant of the
  *    accepted history may have been answered before the server heard of it. Epochs never come again in another history,
  *    so what was seen still counts for answers of the same epoch.
+ * 3. Versions alone hide a store that went back as soon as others have raised them again: another server, or a grant that
+ *    this server had stopped waiting for. Within an epoch a floor goes down only by a give-back, over ids of whoever gives
+ *    them back. So a grant that is not above the highest id granted here, and not given back, shows it as well.
  */
 export class VersionGuard {
   #seen = new Map<string, Versioned>();
   /** What was seen before the present history was heard of, until the tag is seen in it. */
   #earlier: ReadonlyMap<string, Versioned> = new Map();
+
+  /** The highest id of each tag that was granted here and not given back, under its epoch: whichever history that is of. */
+  readonly #granted = new Map<string, { readonly epoch: bigint; last: bigint }>();
 
   /** The highest version seen of a tag; 0n when none was. To be asked when a request is sent. */
   seen(tag: string): bigint {
@@ -44,6 +57,26 @@ export class VersionGuard {
     const isRepeat = seenWhenSent === 0n && version <= (this.#sameEpoch(tag, epoch)?.version ?? 0n);
     this.observe(tag, granted);
     return isAbove && !isRepeat;
+  }
+
+  /**
+   * Takes note of the ids of a grant that will be used, from a tag whose ids only rise. False when the store went back:
+   * some of them may have been granted to this server before. Grants of one tag must come in the order of their versions.
+   */
+  admitIds(tag: string, { epoch, base, count }: GrantedIds): boolean {
+    const known = this.#granted.get(tag);
+    if (known !== undefined && epoch <= known.epoch) {
+      if (epoch < known.epoch) return true;
+      if (base <= known.last) return false;
+    }
+    this.#granted.set(tag, { epoch, last: base + BigInt(count) - 1n });
+    return true;
+  }
+
+  /** The ids from `from` on may be granted again. To be called before the store hears of it. */
+  giveBack(tag: string, from: bigint): void {
+    const known = this.#granted.get(tag);
+    if (known !== undefined && from <= known.last) known.last = from - 1n;
   }
 
   /** An operator accepted the store as it is. */

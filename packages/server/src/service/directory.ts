@@ -429,7 +429,9 @@ export class Directory {
       // Fenced buffers hold nothing: what a store that went back would take back may be somebody else's.
       const unused: readonly Unused<Receipt>[] = entry.buffer.drain(error);
       const request = rangeToGiveBack(entry.name, unused);
-      if (request !== undefined) requests.push(request);
+      if (request === undefined) continue;
+      this.#ports.guard.giveBack(entry.name, request.from);
+      requests.push(request);
     }
     let givenBack = 0;
     if (requests.length > 0) {

@@ -64,7 +64,8 @@ interface Pending {
  * Gathers the loads of one turn into one statement, and checks every answer against the version guard.
  *
  * INVARIANT: what is answered here is used by nobody else and was not granted before: the call was answered in time, the
- * store's history is the one it was sent under, and the version is above all that were seen when it was sent.
+ * store's history is the one it was sent under, the version is above all that were seen when it was sent, and the ids of
+ * a segment are above those granted here before.
  */
 export class Grants {
   readonly #state;
@@ -182,14 +183,19 @@ export class Grants {
     const { version, count } = grant;
     // The request's name is the one that the tag's entry holds already; the answer's would be kept beside it.
     const { tag } = request;
-    if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) {
+    const { guard } = this.#ports;
+    const isAbove = guard.admitGrant(tag, request.seenVersion, grant);
+    // Ids of a sequence begin anew with its periods.
+    if (isAbove && (request.kind !== "segment" || guard.admitIds(tag, grant))) {
       this.#ports.counters.grants++;
       if (grant.period !== undefined) this.#periods.observe(tag, grant.period);
       pending.resolve(grant);
       return;
     }
     this.#ports.counters.wastedIds += count;
-    const detail = wentBackText(version, request.seenVersion);
+    const detail = isAbove
+      ? `a grant begins at ${grant.base}, which is not above all ids granted to this server before`
+      : wentBackText(version, request.seenVersion);
     this.#ports.onWentBack(tag, detail);
     pending.reject(storeWentBack(detail, tag));
   }

@@ -119,3 +119,22 @@ test("what a fenced tag held is not given back: the store may have granted it ag
     ["bills", 1n],
   ]);
 });
+
+test("a tag that made room goes on with the ids it gave back", async () => {
+  const { store, directory, call } = setUp();
+  const names = Array.from({ length: 10 }, (_, tag) => `t${tag}`);
+  for (const name of names) await store.createTag({ ...SETTINGS, name });
+  const takeOne = async (name: string): Promise<bigint | undefined> => {
+    const id = await directory.get(name)?.buffer?.next(call);
+    await settled();
+    return id;
+  };
+  directory.admit(await store.getTags(names));
+  for (const name of names) expect(await takeOne(name)).toBe(1n);
+  await directory.sample();
+  await directory.sample();
+  expect(directory.size).toBe(9);
+  const gone = names.find((name) => directory.get(name) === undefined) ?? "";
+  directory.admit(await store.getTags([gone]));
+  expect(await takeOne(gone)).toBe(2n);
+});

@@ -122,3 +122,24 @@ test("a late grant that is not above what was seen shows that the store went bac
   await settled();
   expect(wentBack).toEqual(["orders"]);
 });
+
+test("ids granted here before are not used, though a grant nobody waited for has raised the version again", async () => {
+  const { grants, calls, wentBack, time } = setUp();
+  const abandoned = reasonOf(grants.request(wish("orders")));
+  await settled();
+  time.advance(1_000);
+  expect(await abandoned).toBe("STORE_UNAVAILABLE");
+  const used = reasonOf(grants.request(wish("orders")));
+  await settled();
+  calls[1]?.answer([{ ...granted("orders", 2n), base: 11n } as Grant]);
+  expect(await used).toBe("answered");
+  const next = reasonOf(grants.request(wish("orders")));
+  await settled();
+  expect(calls[2]?.requests[0]?.seenVersion).toBe(2n);
+  // The row went back below both; what was sent first is done now, with fewer ids than the second had.
+  calls[0]?.answer([{ ...granted("orders", 2n), base: 11n, count: 5 } as Grant]);
+  await settled();
+  calls[2]?.answer([{ ...granted("orders", 3n), base: 16n } as Grant]);
+  expect(await next).toBe("STORE_EPOCH_CHANGED");
+  expect(wentBack).toEqual(["orders"]);
+});
