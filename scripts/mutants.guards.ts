@@ -64,15 +64,6 @@ export const guardMutants: readonly Mutant[] = [
     tests: ["packages/cli/test/failure.test.ts"],
   },
   {
-    name: "guards: calls past the limit that are cancelled cost a connection",
-    file: "packages/server/src/grpc/door.ts",
-    find: `  commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;
-`,
-    replace: ``,
-    tests: ["packages/server/test/grpc-door.e2e.test.ts"],
-    only: "take the place of cancelled ones",
-  },
-  {
     name: "guards: the command starts on a Node.js that is too old",
     file: "packages/cli/src/node-version.ts",
     find: `major < OLDEST[0] || (`,

@@ -1,11 +1,4 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  connect as connectHttp2,
-  constants,
-  type IncomingHttpHeaders,
-} from "node:http2";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -182,57 +175,6 @@ test("calls past the limit of a connection that are cancelled do not cost the ot
   await until(() => ended.length === 1_600, 10_000);
   expect(healthy.ended).toEqual([]);
 });
-
-/** A caller who speaks HTTP/2 by himself, and so chooses what is sent together. */
-async function http2Session(address: string): Promise<ClientHttp2Session> {
-  const session = connectHttp2(`http://${address}`);
-  onTestFinished(() => session.destroy());
-  session.on("error", () => undefined);
-  await new Promise((resolve) => {
-    session.once("remoteSettings", resolve);
-  });
-  return session;
-}
-
-function http2Call(session: ClientHttp2Session, tag: string): ClientHttp2Stream {
-  const { path: where, requestSerialize } = IdServiceService.generateId;
-  const message = requestSerialize({ tag, name: "" });
-  const frame = Buffer.alloc(5);
-  frame.writeUInt32BE(message.length, 1);
-  const headers = { "content-type": "application/grpc", te: "trailers" };
-  const stream = session.request({ ":method": "POST", ":path": where, ...headers });
-  stream.on("error", () => undefined);
-  stream.resume();
-  stream.end(Buffer.concat([frame, message]));
-  return stream;
-}
-
-test("calls that take the place of cancelled ones too early are refused, and the connection stays", async () => {
-  const store = new MemoryStore();
-  const it = await startTest({ store });
-  await createTag(it, "cold");
-  const letGo = holdBack(store, "grant");
-  const session = await http2Session(it.server.grpcAddress);
-  const before = it.server.counters.calls;
-  const calls = Array.from({ length: 1_024 }, () => http2Call(session, "cold"));
-  await until(() => it.server.counters.calls - before === 1_024, 10_000);
-  // In one packet: Node still counts those that end when it reads those that begin.
-  for (const each of calls.slice(0, 300)) each.close(constants.NGHTTP2_CANCEL);
-  const early = calls.slice(0, 300).map(() => http2Call(session, "cold"));
-  await until(() => early.every(({ closed }) => closed), 10_000);
-  const refused = early.filter(({ rstCode }) => rstCode === constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  // More than Node's own bound, past which it ends the connection.
-  expect(refused.length).toBeGreaterThan(200);
-  expect(session.closed).toBe(false);
-  const answered = new Promise((resolve) => {
-    calls
-      .at(-1)
-      ?.once("trailers", (trailers: IncomingHttpHeaders) => resolve(trailers["grpc-status"]));
-    calls.at(-1)?.once("close", () => resolve("no answer"));
-  });
-  letGo();
-  expect(await answered).toBe("0");
-}, 60_000);
 
 test("1,600 cancelled calls do not cost the others their connection", async () => {
   const store = new MemoryStore();

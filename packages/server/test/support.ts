@@ -194,7 +194,7 @@ export function sleep(ms: number): Promise<void> {
 /** Waits until something holds; fails after `boundMs`. */
 export async function until(
   holds: () => boolean | Promise<boolean>,
-  boundMs = 3_000,
+  boundMs = 20_000,
 ): Promise<void> {
   const end = performance.now() + boundMs;
   while (!(await holds())) {
