@@ -127,7 +127,7 @@ async function storeGoesBack(fleet: Fleet, { backUp, restore }: SetBack): Promis
   const all = [...fleet.servers, fresh];
   for (const server of all) await expectRefused(server);
   const accepted = performance.now();
-  await fleet.cli("store", "accept", "--gap", String(lost));
+  await fleet.cli("store", "accept", "--gap", String(lost), "--yes");
   const acceptMs = Math.round(performance.now() - accepted);
   const again = await Promise.all(all.map((server) => issuesAgain(server, issued)));
   console.log(`accepted in ${acceptMs} ms; issuing again after, ms: ${again.join(", ")}`);
