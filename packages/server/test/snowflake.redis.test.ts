@@ -32,7 +32,7 @@ async function takeFromBoth(servers: readonly TestServer[], withinMs: number): P
   const taken = servers.map(async (server) => {
     let ids: bigint[] = [];
     await until(async () => {
-      ids = await takeIds(server, "t", 2_000).catch(() => []);
+      ids = await takeIds(server, "t", 200).catch(() => []);
       return ids.length > 0;
     }, withinMs);
     return ids;
