@@ -40,8 +40,18 @@ function urlWith(
 }
 
 test.each([
-  ["a wrong password", { password: "other" }, "password authentication failed", "and its password"],
-  ["no password", { password: "" }, "password", "and its password"],
+  [
+    "a wrong password",
+    { password: "other" },
+    "password authentication failed",
+    "the password in IDMINT_STORE_PASSWORD",
+  ],
+  [
+    "no password",
+    { password: "" },
+    "wants a password, and none is configured",
+    "set the password in IDMINT_STORE_PASSWORD",
+  ],
   [
     "a user that is not let in",
     { username: "stranger" },
@@ -83,6 +93,15 @@ test.each([
     }
   },
 );
+
+test.each(["", "other"])("nothing stays open after the password %j was refused", async (password) => {
+  expect(await reasonOf(migrateStore(urlWith({ password }), { dryRun: true }))).toBe(
+    "STORE_REFUSED",
+  );
+  const open = (): readonly string[] =>
+    process.getActiveResourcesInfo().filter((name) => name.startsWith("TCPSocket"));
+  await expect.poll(open).toEqual([]);
+});
 
 test("a wrong port is told, and may be tried again", async () => {
   await expect(openStore(urlWith({ port: "1" }))).rejects.toMatchObject({

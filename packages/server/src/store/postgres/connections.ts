@@ -44,6 +44,18 @@ class Connection extends pg.Client {
     this.on("error", () => undefined);
   }
 
+  /** As a pool calls it. */
+  override connect(): Promise<pg.Client>;
+  override connect(answer: (error: Error) => void): void;
+  override connect(answer?: (error: Error) => void): Promise<pg.Client> | void {
+    if (answer === undefined) return super.connect();
+    super.connect((error: Error | null) => {
+      // The driver keeps the socket when it gives up by itself, for want of a password, and the process would stay.
+      if (error !== null) this.destroy();
+      answer(error as Error);
+    });
+  }
+
   /** Ends the connection at once, in whatever state it is. What it was doing has an unknown outcome. */
   destroy(): void {
     this.#socket.destroy();

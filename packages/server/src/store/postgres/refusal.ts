@@ -1,9 +1,12 @@
 import { IdmintError } from "@idmint/core";
 
+const PASSWORDS =
+  "the password in IDMINT_STORE_PASSWORD (of a ticket database: IDMINT_TICKET_PASSWORD)";
+
 /** What to do about an error of a database that was never reached, by SQLSTATE or by the code of the system. */
 const REFUSED: Readonly<Record<string, string>> = {
   "28000": "check the user in its URL, and pg_hba.conf of the server",
-  "28P01": "check the user in its URL, and its password",
+  "28P01": `check the user in its URL, and ${PASSWORDS}`,
   "3D000": "check the name of the database in its URL, or create the database",
   "42501": "grant the role what docs/operations.md lists, or check the user in its URL",
   CERT_HAS_EXPIRED: "renew the certificate of the server",
@@ -12,6 +15,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: "name its certificate authority with sslrootcert in its URL",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "name its certificate authority with sslrootcert in its URL",
 };
+const NO_PASSWORD = /password must be a (?:non-empty )?string/u;
 const AWAY: Readonly<Record<string, string>> = {
   EAI_AGAIN: "check the host in its URL, and the name service",
   ENOTFOUND: "check the host in its URL",
@@ -26,13 +30,13 @@ const AWAY: Readonly<Record<string, string>> = {
 export function refusal(at: string, said: string, code: string | undefined): IdmintError {
   const text = `PostgreSQL at ${at}`;
   const cause = new Error([code, said].filter(Boolean).join(" "));
-  // The driver's own words when the server wants a password, and when it has no TLS.
-  const wantsPassword = said.startsWith("SASL") || said.includes("password must be a string");
+  // The driver's own words when the server wants a password and none is configured, and when it has no TLS.
+  if (NO_PASSWORD.test(said)) {
+    const message = `${text} wants a password, and none is configured; set ${PASSWORDS}`;
+    return new IdmintError("STORE_REFUSED", message, { cause });
+  }
   const hasNoTls = said.includes("does not support SSL");
-  const wayOut =
-    REFUSED[code ?? ""] ??
-    (wantsPassword ? REFUSED["28P01"] : undefined) ??
-    (hasNoTls ? "check sslmode in its URL" : undefined);
+  const wayOut = REFUSED[code ?? ""] ?? (hasNoTls ? "check sslmode in its URL" : undefined);
   if (wayOut !== undefined) {
     return new IdmintError("STORE_REFUSED", `${text} refuses (${said}); ${wayOut}`, { cause });
   }
