@@ -87,12 +87,18 @@ const step = fc.oneof(
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
 type Of<Name extends Step["do"]> = Extract<Step, { do: Name }>;
 
+/** A walk that failed, as its failure names it: it is repeated, and made as short as can be. */
+export interface Again {
+  readonly seed: number;
+  readonly path?: string;
+}
+
 /** Walks a registry and the model side by side; fails at the first difference, with the steps that lead there. */
 export async function walkRegistry(
   makeHarness: () => Promise<RegistryHarness>,
-  options: { readonly runs: number; readonly steps: number; readonly seed?: number },
+  options: { readonly runs: number; readonly steps: number; readonly again?: Again },
 ): Promise<void> {
-  const { runs, steps, seed } = options;
+  const { runs, steps, again } = options;
   const paths = fc.array(step, { minLength: 1, maxLength: steps, size: "max" });
   await fc.assert(
     fc.asyncProperty(paths, async (path) => {
@@ -107,7 +113,7 @@ export async function walkRegistry(
         await harness.remove();
       }
     }),
-    { numRuns: runs, ...(seed === undefined ? {} : { seed }) },
+    { numRuns: runs, endOnFailure: again === undefined, ...again },
   );
 }
 
