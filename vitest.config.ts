@@ -1,11 +1,46 @@
+import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
-const kinds = ["model", "pg", "redis", "e2e", "chaos", "pack"];
+const kinds = ["model", "pg", "redis", "smoke", "e2e", "chaos", "pack"];
 const special = `packages/*/test/**/*.{${kinds.join(",")}}.test.ts`;
 
 // Workspace packages run from src/, unbuilt.
 const conditions = ["idmint-source"];
+
+const MEMORY = "/dev/shm";
+/** More than all databases of a run take at once. */
+const MEMORY_BYTES = 4 * 2 ** 30;
+
+/**
+ * Whether temporary files may lie in memory. The suites kill processes and never the machine, so nothing needs a disk,
+ * and a slow one makes them several times slower. The space must suffice, and programs must be allowed to run there.
+ */
+function hasMemory(): boolean {
+  let folder: string | undefined;
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY);
+    if (bavail * bsize < MEMORY_BYTES) return false;
+    folder = mkdtempSync(path.join(MEMORY, "idmint-"));
+    const program = path.join(folder, "program");
+    writeFileSync(program, "#!/bin/sh\n");
+    chmodSync(program, 0o700);
+    return spawnSync(program).status === 0;
+  } catch {
+    return false;
+  } finally {
+    if (folder !== undefined) rmSync(folder, { recursive: true });
+  }
+}
+
+if (hasMemory()) process.env["TMPDIR"] ??= MEMORY;
+// Tests start hundreds of processes and threads; each would compile the same files again.
+process.env["NODE_COMPILE_CACHE"] ??= path.join(
+  import.meta.dirname,
+  "node_modules/.cache/idmint-compile",
+);
 
 function project(
   name: string,
@@ -29,8 +64,8 @@ function project(
 
 export default defineConfig({
   test: {
-    // Most of the time goes by in waiting: for processes to start, faults to pass and leases to end.
-    maxWorkers: 2,
+    // More than the two cores of a small machine: much of the time goes by in waiting for faults to pass and leases to end.
+    maxWorkers: 3,
     projects: [
       // Pure code and small servers on free ports: no database, no process.
       project("unit", 30_000, { include: ["packages/*/test/**/*.test.ts"], exclude: [special] }),
@@ -40,6 +75,8 @@ export default defineConfig({
       project("pg", 60_000, { globalSetup: "packages/testkit/src/postgres-setup.ts" }),
       // A real Redis.
       project("redis", 60_000, { globalSetup: "packages/testkit/src/redis/setup.ts" }),
+      // What README shows, and a short storm over every kind of tag.
+      project("smoke", 180_000),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000),
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.

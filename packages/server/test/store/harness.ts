@@ -13,10 +13,6 @@ import {
 } from "../../src/store/open-store.ts";
 import { sqlInAnotherProcess } from "./children.ts";
 
-// Every handle on a SQLite file starts a thread, and most of that time would go into compiling the same files again.
-const cache = path.join(import.meta.dirname, "../../../../node_modules/.cache/compile");
-process.env["NODE_COMPILE_CACHE"] ??= cache;
-
 const DAY_MS = 86_400_000;
 
 /** A fresh SQLite store in a folder of its own. */

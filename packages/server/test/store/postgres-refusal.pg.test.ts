@@ -94,14 +94,17 @@ test.each([
   },
 );
 
-test.each(["", "other"])("nothing stays open after the password %j was refused", async (password) => {
-  expect(await reasonOf(migrateStore(urlWith({ password }), { dryRun: true }))).toBe(
-    "STORE_REFUSED",
-  );
-  const open = (): readonly string[] =>
-    process.getActiveResourcesInfo().filter((name) => name.startsWith("TCPSocket"));
-  await expect.poll(open).toEqual([]);
-});
+test.each(["", "other"])(
+  "nothing stays open after the password %j was refused",
+  async (password) => {
+    expect(await reasonOf(migrateStore(urlWith({ password }), { dryRun: true }))).toBe(
+      "STORE_REFUSED",
+    );
+    const open = (): readonly string[] =>
+      process.getActiveResourcesInfo().filter((name) => name.startsWith("TCPSocket"));
+    await expect.poll(open).toEqual([]);
+  },
+);
 
 test("a wrong port is told, and may be tried again", async () => {
   await expect(openStore(urlWith({ port: "1" }))).rejects.toMatchObject({
