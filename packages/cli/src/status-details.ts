@@ -17,6 +17,8 @@ interface Details {
 interface FailedCall {
   readonly address: string;
   readonly timeoutMs: number;
+  /** Set: the call was made with TLS. */
+  readonly tls?: object | undefined;
   /** Whether Ctrl-C ended it. */
   readonly isInterrupted: boolean;
 }
@@ -39,8 +41,8 @@ function failureOfStatus(error: ServiceError, call: FailedCall): Failure {
   if (reason !== undefined) return failureOf(code, reason, error.details, details);
   // Without details it is gRPC itself that speaks: nobody answered, or somebody who is no idmint server.
   if (BROKEN.has(code)) {
-    const why = error.details.replace(/ Resolution note: $/, "");
-    const text = `no idmint server answers at ${call.address} (${code}: ${why})`;
+    const why = error.details.replace(/ Resolution note: $/, "").replaceAll(/\s+/g, " ");
+    const text = `no idmint server answers at ${call.address} (${code}: ${why})${tlsHint(why, call)}`;
     return failureOf("UNAVAILABLE", "SERVER_UNAVAILABLE", text);
   }
   if (code === "DEADLINE_EXCEEDED") {
@@ -48,6 +50,20 @@ function failureOfStatus(error: ServiceError, call: FailedCall): Failure {
     return failureOf(code, code, text);
   }
   return failureOf(code, code, error.details);
+}
+
+/** What Node.js says where one side speaks TLS and the other does not, or where the certificate is not trusted. */
+function tlsHint(why: string, { tls }: FailedCall): string {
+  if (tls === undefined) {
+    const isHungUpOn = /Failed to connect|ECONNRESET|Protocol error|Connection dropped/.test(why);
+    return isHungUpOn ? "; if it speaks TLS, add --tls or --ca-file" : "";
+  }
+  if (/wrong version number|packet length too long/.test(why)) {
+    return "; it speaks no TLS, so leave out --tls and --ca-file";
+  }
+  return /self-signed|unable to (?:verify|get)/.test(why)
+    ? "; name the authority that signed its certificate with --ca-file"
+    : "";
 }
 
 /** The name of a gRPC code, or `CODE_<n>` for one that this version does not know. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { expect, test } from "vitest";
@@ -74,3 +74,13 @@ function anchorOf(title: string): string {
     .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
     .replaceAll(" ", "-");
 }
+
+test("no command that a newcomer types stops at a question of npm's", () => {
+  const docs = readdirSync(path.join(root, "docs")).filter((name) => name.endsWith(".md"));
+  const files = ["README.md", "idmint", ".changeset/README.md", ...docs.map((d) => `docs/${d}`)];
+  const told = files.flatMap((file) =>
+    [...readFileSync(path.join(root, file), "utf8").matchAll(/npx (?!--yes )\S+/g)].map(String),
+  );
+  // For a range of versions npx asks again at each run.
+  expect(told).toEqual([]);
+});

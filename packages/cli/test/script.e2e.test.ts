@@ -1,4 +1,4 @@
-// `npx pnpm@10 start` as a newcomer types it: how it ends, and what is left behind.
+// `npx --yes pnpm@10 start` as a newcomer types it: how it ends, and what is left behind.
 import { type ChildProcess, spawn } from "node:child_process";
 import { connect } from "node:net";
 import path from "node:path";

@@ -19,6 +19,8 @@ const ASK_LATER_EVERY_MS = 1_000;
 const LATER_AFTER_MS = 10_000;
 /** Servers that are away for longer end the wait; the change stays made. */
 const MAX_AWAY_MS = 30_000;
+/** Times that are nearer to each other are the same one. */
+const SAME_TIME_MS = 1_000;
 /** Lagging servers that one line of progress names. */
 const MAX_NAMED = 3;
 
@@ -50,7 +52,7 @@ export async function awaited<Answer extends TagAnswer>(
 async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEffectResponse> {
   const start = performance.now();
   let heardAt = start;
-  let told = "";
+  let told: Progress | undefined;
   for (;;) {
     // Each question follows what the one before was answered.
     // oxlint-disable-next-line no-await-in-loop
@@ -59,9 +61,11 @@ async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEf
     if (effect !== undefined) {
       heardAt = now;
       if (effect.inEffect) return effect;
-      const progress = progressText(effect);
-      if (progress !== told) io.err(progress);
-      told = progress;
+      const progress = progressOf(effect);
+      if (isNews(progress, told)) {
+        io.err(progress.text);
+        told = progress;
+      }
     }
     const everyMs = now - start < LATER_AFTER_MS ? ASK_EVERY_MS : ASK_LATER_EVERY_MS;
     // oxlint-disable-next-line no-await-in-loop
@@ -84,14 +88,32 @@ async function ask(
   }
 }
 
-function progressText(effect: GetTagEffectResponse): string {
+/** One line of progress. */
+interface Progress {
+  readonly text: string;
+  /** Whom it names. */
+  readonly who: string;
+  /** The time it names, or 0. */
+  readonly untilMs: number;
+}
+
+/** Servers compute their times anew for each answer, so these differ a little though nothing has changed. */
+function isNews({ who, untilMs }: Progress, told: Progress | undefined): boolean {
+  return told?.who !== who || Math.abs(told.untilMs - untilMs) >= SAME_TIME_MS;
+}
+
+function progressOf(effect: GetTagEffectResponse): Progress {
   const { laggingNodes, laggingNodeCount, effectiveTime } = effect;
+  const untilMs = effectiveTime?.getTime() ?? 0;
   if (laggingNodeCount === 0) {
     const until = effectiveTime === undefined ? "the store answers" : timeText(effectiveTime);
-    return `idmint: every server has confirmed; callers may use what they hold until ${until}\n`;
+    const text = `idmint: every server has confirmed; callers may use what they hold until ${until}\n`;
+    return { text, who: "", untilMs };
   }
-  const named = laggingNodes.slice(0, MAX_NAMED).map(laggardText);
-  const more = laggingNodeCount - named.length;
-  const all = [...named, ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
-  return `idmint: waiting for ${laggingNodeCount} of the servers: ${all}\n`;
+  const shown = laggingNodes.slice(0, MAX_NAMED);
+  const more = laggingNodeCount - shown.length;
+  const all = [...shown.map(laggardText), ...(more > 0 ? [`and ${more} more`] : [])].join("; ");
+  const text = `idmint: waiting for ${laggingNodeCount} of the servers: ${all}\n`;
+  const who = `${shown.map(({ nodeId }) => nodeId).join(" ")} ${more}`;
+  return { text, who, untilMs };
 }
