@@ -5,9 +5,15 @@ import { against, someTag } from "./support.ts";
 const CHANGE = { laggingNodes: [], laggingNodeCount: 0 };
 const UNTIL_MS = Date.parse("2026-11-22T14:28:13.000Z");
 
-function lagging(nodeId: string, stopMs: number) {
+/** An answer that names one server to wait for. */
+function named(nodeId: string, stopMs: number): object {
   const stopTime = new Date(stopMs);
-  return { nodeId, instance: nodeId, database: "", stopTime };
+  return {
+    inEffect: false,
+    laggingNodes: [{ nodeId, instance: nodeId, database: "", stopTime }],
+    laggingNodeCount: 1,
+    effectiveTime: stopTime,
+  };
 }
 
 /** The lines on stderr of a wait whose server gives these answers, one after the other. */
@@ -36,12 +42,6 @@ test("a time that a server computes anew for each answer is told once", async ()
 });
 
 test("a wait tells anew when it waits for another server, or for longer", async () => {
-  const named = (nodeId: string, stopMs: number) => ({
-    inEffect: false,
-    laggingNodes: [lagging(nodeId, stopMs)],
-    laggingNodeCount: 1,
-    effectiveTime: new Date(stopMs),
-  });
   const answers = [
     named("n1", UNTIL_MS),
     named("n1", UNTIL_MS + 1),

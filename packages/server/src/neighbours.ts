@@ -1,4 +1,4 @@
-import { credentials, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import { NodeServiceClient } from "@idmint/proto";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
 import type { Address } from "./config/types.ts";
@@ -52,9 +52,18 @@ function reachable({ host, port }: Address): Address {
   return { host: host === "::" ? "::1" : host, port };
 }
 
-/** The idmint server behind a gRPC port without TLS; undefined when there is none, or none that answers. */
+/** The idmint server behind a gRPC port; undefined when there is none, or none that answers. */
 async function askNode(target: string): Promise<Taker | undefined> {
-  const client = new NodeServiceClient(target, credentials.createInsecure(), {
+  const secure = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
+  const asked = [credentials.createInsecure(), secure].map(async (by) => askBy(by, target));
+  const answers = await Promise.all(asked);
+  return answers.find((answer) => answer !== undefined);
+}
+
+async function askBy(by: ChannelCredentials, target: string): Promise<Taker | undefined> {
+  const client = new NodeServiceClient(target, by, {
+    // Whoever it is: nothing is told to it, and its certificate may be for any name.
+    "grpc.ssl_target_name_override": "localhost",
     "grpc.use_local_subchannel_pool": 1,
     "grpc.enable_retries": 0,
     "grpc.enable_http_proxy": 0,
@@ -81,7 +90,7 @@ async function askProbes(target: string): Promise<Taker | undefined> {
     const grpc = String(answer["grpcAddress"]);
     const port = Number(/:(\d{1,5})$/.exec(grpc)?.[1] ?? Number.NaN);
     const host = grpc.slice(0, grpc.lastIndexOf(":"));
-    // It may listen with TLS, or be about to.
+    // It may want certificates of its callers, or be about to listen.
     const node = Number.isNaN(port)
       ? undefined
       : await askNode(hostPort(reachable({ host, port })));

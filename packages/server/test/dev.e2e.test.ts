@@ -1,4 +1,4 @@
-import { existsSync, linkSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, linkSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -8,7 +8,7 @@ import { startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/dev.ts";
 import { migrateStore } from "../src/store/open-store.ts";
-import { MemoryStore } from "@idmint/testkit";
+import { MemoryStore, selfSigned } from "@idmint/testkit";
 import { clientsOf, generateId, refusalOf, until } from "./support.ts";
 
 function folder(): string {
@@ -79,6 +79,34 @@ test.each(["grpc", "http"])(
     expect(existsSync(store)).toBe(false);
   },
 );
+
+test("a port that an idmint server with TLS has is told with the store it serves", async () => {
+  const its = folder();
+  const store = path.join(its, "idmint.db");
+  const { cert, key } = selfSigned("elsewhere.example");
+  const files = { cert: path.join(its, "crt"), key: path.join(its, "key") };
+  writeFileSync(files.cert, cert);
+  writeFileSync(files.key, key, { mode: 0o600 });
+  const flags = {
+    "store-url": `sqlite:${store}`,
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "log-level": "silent",
+  };
+  const tls = { "tls-cert-file": files.cert, "tls-key-file": files.key };
+  const { server } = await startDev({ flags: { ...flags, ...tls } });
+  onTestFinished(() => server.close());
+  const other = `sqlite:${path.join(folder(), "other.db")}`;
+  const addresses = { grpc: server.grpcAddress, http: server.httpAddress };
+  for (const [door, address] of Object.entries(addresses)) {
+    const taken = { ...flags, "store-url": other, [`${door}-address`]: address };
+    // oxlint-disable-next-line no-await-in-loop
+    const error = await errorOf(startDev({ flags: taken }));
+    expect(error.message).toContain(
+      `is taken by an idmint server that serves the store sqlite:${store}; use it`,
+    );
+  }
+});
 
 test("a port that an idmint server has is told with the store it serves", async () => {
   const store = path.join(folder(), "idmint.db");

@@ -17,7 +17,7 @@ import {
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { GrpcDoor } from "../src/grpc/door.ts";
-import { tlsCredentials } from "../src/grpc/credentials.ts";
+import { type TlsFiles, tlsCredentials } from "../src/grpc/credentials.ts";
 import { Listener } from "../src/grpc/listener.ts";
 import { createCounters } from "../src/service/counters.ts";
 import {
@@ -361,6 +361,30 @@ test("a connection that says nothing is closed after its deadline, one that spea
   await silent.closed;
   await sleep(150);
   expect(listener.connections).toBe(1);
+});
+
+test("files that cannot be used for TLS are told with the option that names them", async () => {
+  const folder = temporaryFolder();
+  const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
+  const none = path.join(folder, "none");
+  const cases: readonly (readonly [Partial<TlsFiles>, string])[] = [
+    [{ certFile: none }, `tls.cert_file names a file that cannot be read (ENOENT): ${none}`],
+    [{ certFile: one.key }, `tls.cert_file holds no certificate in PEM: ${one.key}`],
+    [
+      { keyFile: one.cert },
+      `tls.key_file holds no private key without a passphrase in PEM: ${one.cert}`,
+    ],
+    [{ keyFile: two.key }, `tls.key_file holds no key that fits the certificate: ${two.key}`],
+    [{ clientCaFile: one.key }, `tls.client_ca_file holds no certificate in PEM: ${one.key}`],
+  ];
+  for (const [wrong, text] of cases) {
+    const files = { certFile: one.cert, keyFile: one.key, clientCaFile: undefined, ...wrong };
+    // oxlint-disable-next-line no-await-in-loop
+    await expect(tlsCredentials(files, () => undefined)).rejects.toMatchObject({
+      reason: "INVALID_ARGUMENT",
+      message: `INVALID_ARGUMENT: ${text}`,
+    });
+  }
 });
 
 /** A key and a certificate of its own, in files. */

@@ -1,6 +1,8 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { experimental, type ServerCredentials } from "@grpc/grpc-js";
+import { IdmintError } from "@idmint/core";
 
 type Provider = experimental.CertificateProvider;
 type IdentityListener = experimental.IdentityCertificateUpdateListener;
@@ -83,20 +85,51 @@ export async function tlsCredentials(
   };
 }
 
+const parseCertificate = (pem: Buffer): X509Certificate => new X509Certificate(pem);
+
+/** Rejects with the option whose file is to blame. */
 async function readCertificates(files: TlsFiles): Promise<Certificates> {
   const { certFile, keyFile, clientCaFile } = files;
   const [certificate, privateKey, caCertificate] = await Promise.all([
-    readFile(certFile),
-    readFile(keyFile),
-    clientCaFile === undefined ? undefined : readFile(clientCaFile),
+    readPem("tls.cert_file", certFile, "certificate", parseCertificate),
+    readPem("tls.key_file", keyFile, "private key without a passphrase", createPrivateKey),
+    clientCaFile === undefined
+      ? undefined
+      : readPem("tls.client_ca_file", clientCaFile, "certificate", parseCertificate),
   ]);
-  // Throws when the key is another certificate's, or a file is half written.
-  createSecureContext({
-    cert: certificate,
-    key: privateKey,
-    ...(caCertificate === undefined ? {} : { ca: caCertificate }),
-  });
+  const ca = caCertificate === undefined ? {} : { ca: caCertificate };
+  try {
+    createSecureContext({ cert: certificate, key: privateKey, ...ca });
+  } catch (error) {
+    throw badFile("tls.key_file", `holds no key that fits the certificate: ${keyFile}`, error);
+  }
   return { certificate, privateKey, caCertificate };
+}
+
+async function readPem(
+  field: string,
+  file: string,
+  what: string,
+  parse: (pem: Buffer) => unknown,
+): Promise<Buffer> {
+  let pem: Buffer;
+  try {
+    pem = await readFile(file);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    throw badFile(field, `names a file that cannot be read (${code}): ${file}`, error);
+  }
+  try {
+    parse(pem);
+  } catch (error) {
+    throw badFile(field, `holds no ${what} in PEM: ${file}`, error);
+  }
+  return pem;
+}
+
+function badFile(field: string, description: string, cause: unknown): IdmintError {
+  const text = `${field} ${description}`;
+  return new IdmintError("INVALID_ARGUMENT", text, { violations: [{ field, description }], cause });
 }
 
 function isSame(a: Certificates, b: Certificates): boolean {

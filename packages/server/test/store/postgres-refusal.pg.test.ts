@@ -94,15 +94,17 @@ test.each([
   },
 );
 
+function openSockets(): readonly string[] {
+  return process.getActiveResourcesInfo().filter((name) => name.startsWith("TCPSocket"));
+}
+
 test.each(["", "other"])(
   "nothing stays open after the password %j was refused",
   async (password) => {
     expect(await reasonOf(migrateStore(urlWith({ password }), { dryRun: true }))).toBe(
       "STORE_REFUSED",
     );
-    const open = (): readonly string[] =>
-      process.getActiveResourcesInfo().filter((name) => name.startsWith("TCPSocket"));
-    await expect.poll(open).toEqual([]);
+    await expect.poll(openSockets).toEqual([]);
   },
 );
 
@@ -112,6 +114,18 @@ test("a wrong port is told, and may be tried again", async () => {
     retryAfterMs: undefined,
     message: expect.stringMatching(
       /127\.0\.0\.1:1 does not answer .*ECONNREFUSED.*host and port/u,
+    ) as string,
+  });
+});
+
+test("an answer that is an error is not told as no answer", async () => {
+  const database = await server.createDatabase();
+  const name = new URL(database.url).pathname;
+  await server.query(`ALTER DATABASE "${name.slice(1)}" ALLOW_CONNECTIONS false`);
+  await expect(openStore(urlWith({ pathname: name, username: "guest" }))).rejects.toMatchObject({
+    reason: "STORE_UNAVAILABLE",
+    message: expect.stringMatching(
+      /answers with an error \(.*not currently accepting connections.*\)/u,
     ) as string,
   });
 });

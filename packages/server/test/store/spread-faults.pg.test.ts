@@ -17,6 +17,7 @@ import {
   migrateStore,
   moveTagTo,
   openStore,
+  type PostgresConfig,
   type SpreadConfig,
   spreadStatus,
 } from "../../src/store/open-store.ts";
@@ -337,6 +338,22 @@ test("a further database becomes home of new tags; all others stay, and none is 
   const here = standings.map(({ here: tags }) => tags);
   expect(here.reduce((sum, tags) => sum + tags, 0)).toBe(40);
   expect(here.slice(1).every((tags) => tags > 0)).toBe(true);
+});
+
+test("databases without a schema are told as such, and not as away", async () => {
+  const databases = new Map<string, PostgresConfig>();
+  for (const name of NAMES) {
+    // oxlint-disable-next-line no-await-in-loop
+    const database = await createTestDatabase();
+    onTestFinished(() => database.close());
+    const allowUnsafe = ["fsync", "full_page_writes"];
+    databases.set(name, { backend: "postgres", url: database.url, allowUnsafe });
+  }
+  const config: SpreadConfig = { backend: "spread", databases };
+  for (const { illness } of await spreadStatus(config)) {
+    expect(illness).toContain("SCHEMA_MISMATCH: the database has no schema of idmint's yet");
+  }
+  expect(await reasonOf(addToSpread(config))).toBe("SCHEMA_MISMATCH");
 });
 
 test("a database that was restored from before a move forgets no move when it is accepted", async () => {

@@ -240,5 +240,14 @@ test("a file or folder that cannot be written is told by the name of the option,
   chmodSync(inside.path, 0o444);
   expect(open(false, inside.path)).toMatch(/this process cannot write the file: .* \(EACCES\)/);
   expect(statSync(inside.path).size).toBeGreaterThan(0);
+  // What root leaves behind that worked with the store of another user.
+  chmodSync(inside.path, 0o666);
+  const witness = `${inside.path}.witness`;
+  writeFileSync(witness, "", { mode: 0o400 });
+  const start = performance.now();
+  expect(open(false, inside.path)).toMatch(
+    /^INVALID_ARGUMENT: .*this process cannot write the witness .*: .*witness \(EACCES\)/,
+  );
+  expect(performance.now() - start).toBeLessThan(config.timeoutMs ?? 3_000);
   await harness.remove();
 });

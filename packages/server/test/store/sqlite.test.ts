@@ -69,11 +69,19 @@ test("an empty file, a newer schema and a changed step are refused", async () =>
   await harness.remove();
 });
 
-test("a file that is no database is unavailable, and not written to", async () => {
+test("a file that is no database is told, and not written to", async () => {
   const harness = await sqliteHarness();
   const config = { ...harness.config, path: path.join(harness.folder, "text") };
   writeFileSync(config.path, "not a database, ".repeat(1_000));
-  expect(await reasonOf(openStore(config))).toBe("STORE_UNAVAILABLE");
+  const works = [() => openStore(config), () => migrateStore(config, { dryRun: false })];
+  for (const work of works) {
+    // oxlint-disable-next-line no-await-in-loop
+    await expect(work()).rejects.toMatchObject({
+      reason: "STORE_REFUSED",
+      retryAfterMs: undefined,
+      message: expect.stringContaining(`${config.path} is no SQLite database`) as string,
+    });
+  }
   expect(statSync(config.path).size).toBe(16_000);
   await harness.remove();
 });

@@ -16,6 +16,8 @@ const REFUSED: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "name its certificate authority with sslrootcert in its URL",
 };
 const NO_PASSWORD = /password must be a (?:non-empty )?string/u;
+/** Unlike the codes of the system, such as EPIPE, each has a digit. */
+const SQL_STATE = /^(?=.*\d)[0-9A-Z]{5}$/u;
 const AWAY: Readonly<Record<string, string>> = {
   EAI_AGAIN: "check the host in its URL, and the name service",
   ENOTFOUND: "check the host in its URL",
@@ -40,8 +42,10 @@ export function refusal(at: string, said: string, code: string | undefined): Idm
   if (wayOut !== undefined) {
     return new IdmintError("STORE_REFUSED", `${text} refuses (${said}); ${wayOut}`, { cause });
   }
-  const away = AWAY[code ?? ""] ?? "check that it runs, and host and port in its URL";
-  return new IdmintError("STORE_UNAVAILABLE", `${text} does not answer (${said}); ${away}`, {
-    cause,
-  });
+  const away = AWAY[code ?? ""];
+  const told =
+    away === undefined && SQL_STATE.test(code ?? "")
+      ? `answers with an error (${said}); its log may say more`
+      : `does not answer (${said}); ${away ?? "check that it runs, and host and port in its URL"}`;
+  return new IdmintError("STORE_UNAVAILABLE", `${text} ${told}`, { cause });
 }

@@ -9,8 +9,11 @@ import {
   type Standing,
   writeMembership,
 } from "../postgres/membership.ts";
+import { migrations } from "../postgres/migrations/index.ts";
+import { appliedMigrations } from "../postgres/schema.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { storeWentBack } from "../shared/failures.ts";
+import { workableVersion } from "../shared/migration.ts";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";
 import { isGone } from "./move-state.ts";
@@ -67,13 +70,21 @@ export interface DatabaseStanding extends Standing {
   readonly moving: readonly string[];
 }
 
+/** The standing of a database that was migrated. */
+async function standingOf(connections: Connections): Promise<Standing> {
+  await connections.run(async (session) =>
+    workableVersion(migrations, await appliedMigrations(session)),
+  );
+  return readStanding(connections);
+}
+
 /** Looks at all databases without changing them; one that is away does not hide the others. */
 export async function spreadStatus(config: SpreadConfig): Promise<readonly DatabaseStanding[]> {
   const work = [...config.databases].map(async ([name, database]): Promise<DatabaseStanding> => {
     const connections = new Connections(database);
     const counts = { here: 0, gone: 0, moving: [] as string[] };
     try {
-      const standing = await readStanding(connections);
+      const standing = await standingOf(connections);
       for (let after = "", isMore = true; isMore;) {
         const page = await pageOfRows(connections, after, PAGE);
         for (const row of page) {
@@ -122,7 +133,7 @@ export async function addToSpread(config: SpreadConfig): Promise<{ added: readon
   try {
     const standings = new Map<string, Standing>();
     for (const [name, connections] of open) {
-      const standing = await readStanding(connections);
+      const standing = await standingOf(connections);
       if (standing.fenced !== "") throw storeWentBack(`database ${name}: ${standing.fenced}`);
       standings.set(name, standing);
     }

@@ -3,7 +3,7 @@ import { IdmintError } from "@idmint/core";
 import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
 import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
 import { Fence } from "./identity.ts";
-import { assertOneName, missingStore } from "./location.ts";
+import { assertOneName, missingStore, notADatabase } from "./location.ts";
 import { type Mark, Witness } from "./witness.ts";
 
 /** Statements of one transaction. 64-bit integers come as bigint. */
@@ -248,11 +248,11 @@ export class Database {
   /** Any error as an IdmintError. Whatever is not ours leaves the connection in doubt, so it is dropped. */
   #failure(error: unknown): IdmintError {
     if (error instanceof IdmintError) return error;
-    if (!isBusy(error)) this.#abandon();
-    return storeUnavailable(
-      isBusy(error) ? "another process keeps the store locked" : "the store failed",
-      error,
-    );
+    if (isBusy(error)) return storeUnavailable("another process keeps the store locked", error);
+    this.#abandon();
+    if (codeOf(error) === SQLITE_NOTADB && !this.fence.hasSeenStore) return notADatabase(this.path);
+    const said = codeOf(error) === undefined ? "" : ` (${(error as Error).message})`;
+    return storeUnavailable(`the store failed${said}`, error);
   }
 }
 
@@ -298,12 +298,18 @@ function untilNotBusy(deadlineMs: number, attempt: () => void): void {
 
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+const SQLITE_NOTADB = 26;
+
+/** SQLite's primary code; undefined for what SQLite did not throw. */
+function codeOf(error: unknown): number | undefined {
+  const { errcode } = error as { errcode?: unknown };
+  // The low byte is the primary code; the rest says which kind of it.
+  return typeof errcode === "number" ? errcode & 0xff : undefined;
+}
 
 function isBusy(error: unknown): boolean {
-  const { errcode } = error as { errcode?: unknown };
-  if (typeof errcode !== "number") return false;
-  // The low byte is the primary code; the rest says which kind of busy.
-  return (errcode & 0xff) === SQLITE_BUSY || (errcode & 0xff) === SQLITE_LOCKED;
+  const code = codeOf(error);
+  return code === SQLITE_BUSY || code === SQLITE_LOCKED;
 }
 
 const never = new Int32Array(new SharedArrayBuffer(4));

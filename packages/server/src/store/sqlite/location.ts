@@ -11,6 +11,7 @@ import path from "node:path";
 import { IdmintError, invalidField } from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
 import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
+import { witnessOf } from "./witness.ts";
 
 const FIELD = "store.url";
 const MOUNTS = "/proc/self/mountinfo";
@@ -39,7 +40,19 @@ export function locate(config: SqliteConfig): SqliteConfig {
   }
   assertAccess(file, file);
   assertAccess(path.dirname(file), file);
+  assertWitness(file);
   return { ...config, path: file };
+}
+
+/** The witness stays behind with another owner when somebody else, root say, worked with the store. */
+function assertWitness(file: string): void {
+  const witness = witnessOf(file);
+  try {
+    accessSync(witness, constants.R_OK | constants.W_OK);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return;
+    throw inaccessible("this process cannot write the witness beside the file", witness, error);
+  }
 }
 
 /** Whether there is a file, or a link to one. */
@@ -65,6 +78,13 @@ export function locateNew(config: SqliteConfig): SqliteConfig {
 
 export function missingStore(databasePath: string): IdmintError {
   return schemaMismatch(`there is no store at ${databasePath}; make one with: idmint migrate`);
+}
+
+export function notADatabase(databasePath: string): IdmintError {
+  return new IdmintError(
+    "STORE_REFUSED",
+    `${databasePath} is no SQLite database; choose another path with --store-url`,
+  );
 }
 
 /** Refuses a file with several links, for as long as it has them; see `locate`. */

@@ -21,6 +21,10 @@ export function isBehind(mark: Mark, earlier: Mark): boolean {
   return mark.storeId !== earlier.storeId || mark.progress < earlier.progress;
 }
 
+export function witnessOf(databasePath: string): string {
+  return `${databasePath}.witness`;
+}
+
 /**
  * The file beside the database that remembers how far the database had come, so that a server that never saw the store
  * before still notices an older copy put in its place.
@@ -36,7 +40,7 @@ export class Witness {
   #file: number | undefined;
 
   constructor(databasePath: string) {
-    this.path = `${databasePath}.witness`;
+    this.path = witnessOf(databasePath);
   }
 
   /** What the witness says, or undefined when there is none or it cannot be read. */
