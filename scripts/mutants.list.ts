@@ -7,6 +7,7 @@ import { nodeMutants } from "./mutants.nodes.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { redisMutants } from "./mutants.redis.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
+import { startMutants } from "./mutants.starts.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -44,6 +45,7 @@ export const mutants: readonly Mutant[] = [
   ...snowflakeMutants,
   ...fileMutants,
   ...nodeMutants,
+  ...startMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",

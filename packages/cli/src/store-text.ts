@@ -30,6 +30,7 @@ export function migrationJson(
 /** What `idmint store status` shows. */
 export function storeStatusText(status: StoreStatus): string {
   const { fenced, unsafe } = status;
+  const grantsNothing = fenced === "" ? "no: its schema is another one" : `no: ${plain(fenced)}`;
   return columns([
     ["store", status.backend],
     [
@@ -43,7 +44,7 @@ export function storeStatusText(status: StoreStatus): string {
     ["accepted identity", plain(status.acceptedIdentity)],
     ["present identity", plain(status.presentIdentity)],
     ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
-    ["grants", fenced === "" ? "yes" : `no: ${plain(fenced)}`],
+    ["grants", storeIllness(status) === undefined ? "yes" : grantsNothing],
   ]);
 }
 

@@ -50,7 +50,9 @@ test("the status of a store says whether it grants", () => {
   const fenced = { ...STATUS, fenced: "it is a copy\u001B" };
   expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\\u001b\n");
   expect(storeIllness(fenced)).toContain("it is a copy");
-  expect(storeIllness({ ...STATUS, schemaVersion: 0 })).toContain("idmint migrate");
+  const empty = { ...STATUS, schemaVersion: 0 };
+  expect(storeIllness(empty)).toContain("idmint migrate");
+  expect(storeStatusText(empty)).toContain("grants             no: its schema is another one\n");
 });
 
 const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";

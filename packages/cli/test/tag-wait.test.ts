@@ -1,6 +1,6 @@
 // What `--wait` tells while it waits.
-import { expect, test } from "vitest";
-import { against, someTag } from "./support.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { against, idmint, playServer, someTag } from "./support.ts";
 
 const CHANGE = { laggingNodes: [], laggingNodeCount: 0 };
 const UNTIL_MS = Date.parse("2026-11-22T14:28:13.000Z");
@@ -54,4 +54,20 @@ test("a wait tells anew when it waits for another server, or for longer", async 
     ["n2", "14:28:13.001"],
     ["n2", "14:29:13.000"],
   ]);
+});
+
+test("Ctrl-C ends the wait, and says that the change is made", async () => {
+  const controller = new AbortController();
+  const { address, stop } = await playServer({
+    pauseTag: () => ({ tag: someTag("a"), ...CHANGE }),
+    getTagEffect: () => {
+      controller.abort();
+      return { ...CHANGE, tag: someTag("a"), inEffect: false };
+    },
+  });
+  onTestFinished(stop);
+  const args = ["tag", "pause", "a", "--wait", "--address", address];
+  const { exitCode, err } = await idmint(args, { signal: controller.signal });
+  expect(exitCode).toBe(130);
+  expect(err).toContain("interrupted; the change is made, and only the wait for it has ended");
 });

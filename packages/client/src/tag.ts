@@ -9,7 +9,7 @@ import {
   type LoadRequest,
   type Segment,
   SegmentBuffer,
-  segmentNotReady,
+  notWarm,
   type Timers,
   type Unused,
 } from "@idmint/core";
@@ -322,7 +322,7 @@ export class BufferedTag implements IdTag {
   #cold(): IdmintError {
     const failure = this.#lastFailure;
     if (failure?.retryable === false) return failure;
-    return segmentNotReady(this.name, COLD_RETRY_MS, failure);
+    return notWarm(this.name, COLD_RETRY_MS, failure);
   }
 
   async #load(request: LoadRequest): Promise<Load<Receipt>> {

@@ -8,7 +8,7 @@ import {
   periodText,
   type Reason,
   type Segment,
-  segmentNotReady,
+  notWarm,
   segmentOf,
   tagNameViolation,
 } from "@idmint/core";
@@ -268,7 +268,7 @@ class InMemoryIdTag implements TestIdTag {
   #assertWarm(): void {
     this.#assertIssuing(undefined);
     this.#assertInMemory();
-    if (this.#isCold) throw segmentNotReady(this.name, 0);
+    if (this.#isCold) throw notWarm(this.name, 0);
   }
 
   #assertInMemory(): void {

@@ -120,6 +120,7 @@ test("a cold tag refuses synchronous calls and starts to load; warm waits for id
   const tag = client.tag("orders");
   const cold = thrown(() => tag.nextSync());
   expect(cold.reason).toBe("SEGMENT_NOT_READY");
+  expect(cold.message).toContain("synchronous calls do not wait; await tag.warm() first");
   expect(cold.retryAfterMs).toBeGreaterThan(0);
   expect(thrown(() => tag.nextNumberSync()).reason).toBe("SEGMENT_NOT_READY");
   await tag.warm();

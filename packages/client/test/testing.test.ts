@@ -55,7 +55,10 @@ test("it fails as it is told to, until it recovers", async () => {
 test("cold, it refuses synchronous calls until it is warmed", async () => {
   const tag = createTestIdClient().tag("orders");
   tag.cool();
-  expect(thrown(() => tag.nextSync()).reason).toBe("SEGMENT_NOT_READY");
+  expect(thrown(() => tag.nextSync())).toMatchObject({
+    reason: "SEGMENT_NOT_READY",
+    message: expect.stringContaining("await tag.warm() first") as string,
+  });
   expect(thrown(() => tag.nextNumberSync()).reason).toBe("SEGMENT_NOT_READY");
   await tag.warm();
   expect(tag.nextSync()).toBe(1n);

@@ -196,6 +196,16 @@ export function invalidFields(violations: readonly FieldViolation[]): IdmintErro
   return new IdmintError(others.length === 0 ? first : "INVALID_ARGUMENT", text, { violations });
 }
 
+/** The refusal of a synchronous call of a tag with nothing in memory. */
+export function notWarm(tag: string, retryAfterMs: number, cause?: IdmintError): IdmintError {
+  const why = cause === undefined ? "" : `; the last try failed: ${cause.message}`;
+  return new IdmintError(
+    "SEGMENT_NOT_READY",
+    `no id of tag "${tag}" is in memory, and synchronous calls do not wait; await tag.warm() first${why}`,
+    { metadata: { tag }, retryAfterMs, ...(cause === undefined ? {} : { cause }) },
+  );
+}
+
 /** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */
 export function segmentNotReady(tag: string, retryAfterMs: number, cause?: unknown): IdmintError {
   const why = cause instanceof IdmintError ? `; the last try failed: ${cause.message}` : "";

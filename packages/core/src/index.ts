@@ -10,6 +10,7 @@ export {
   invalidField,
   invalidFields,
   type Reason,
+  notWarm,
   segmentNotReady,
 } from "./errors.ts";
 export { elapsedClock, type TimeSources } from "./elapsed.ts";

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { GetTagEffectResponse } from "@idmint/proto";
 import type { Send } from "../connection.ts";
 import { EXIT } from "../exit-code.ts";
-import { CommandFailure } from "../failure.ts";
+import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { laggardText, type TagAnswer } from "./tag-parts.ts";
@@ -56,7 +56,11 @@ async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEf
   for (;;) {
     // Each question follows what the one before was answered.
     // oxlint-disable-next-line no-await-in-loop
-    const effect = await ask(send, name, () => performance.now() - heardAt < MAX_AWAY_MS);
+    const effect = await ask(send, name, () => performance.now() - heardAt < MAX_AWAY_MS).catch(
+      (thrown: unknown) => {
+        throw io.signal.aborted ? interrupted(thrown) : thrown;
+      },
+    );
     const now = performance.now();
     if (effect !== undefined) {
       heardAt = now;
@@ -71,6 +75,12 @@ async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEf
     // oxlint-disable-next-line no-await-in-loop
     await sleep(everyMs, undefined, { signal: io.signal }).catch(() => undefined);
   }
+}
+
+/** Who presses Ctrl-C should not take the change for undone. */
+function interrupted(cause: unknown): CommandFailure {
+  const text = "interrupted; the change is made, and only the wait for it has ended";
+  return new CommandFailure(failureOf("CANCELLED", "CALL_CANCELLED", text), cause);
 }
 
 /** Undefined: no server answered, and it is worth asking again. */

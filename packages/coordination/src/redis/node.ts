@@ -167,7 +167,8 @@ export class RedisNode implements AsyncDisposable {
       );
     }
     if (this.isReady) return;
-    const text = `${what}: there is no connection to ${this.name}`;
+    const why = this.#fault === undefined ? "" : ` (${this.#fault.message})`;
+    const text = `${what}: there is no connection to ${this.name}${why}`;
     throw new CoordinationError("NODE_UNAVAILABLE", text, { cause: this.#fault });
   }
 

@@ -19,6 +19,7 @@ import {
   share,
   storeUrl,
   text,
+  moreUrls,
   ticketUrls,
   webhookUrl,
   zoneText,
@@ -142,7 +143,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   ),
   storeMoreUrls: option(
     "store.more_urls",
-    ticketUrls,
+    moreUrls,
     "",
     "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. Each tag is in one of them. `idmint store spread add` joins them into one store and records their names. Servers do not start with other names.",
   ),

@@ -183,7 +183,7 @@ export function listOf(...values: readonly string[]): OptionType<readonly string
 export const storeUrl: OptionType<string> = {
   placeholder: "url",
   accepts:
-    "sqlite:PATH, or postgres://user@host:port/database without a password, which has its own option",
+    "sqlite:PATH, or postgres://user@host:port/database; put the password into IDMINT_STORE_PASSWORD",
   parse: (value) => {
     if (/^sqlite:./.test(value)) return value;
     if (!/^postgres(?:ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
@@ -218,11 +218,12 @@ const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
  */
 function namedUrls(
   accepts: string,
+  passwordEnv: string,
   isGood: (url: URL) => boolean,
 ): OptionType<ReadonlyMap<string, string>> {
   return {
     placeholder: "name=url,…",
-    accepts: `up to ${MAX_NAMED_URLS} name=url, separated by commas, or a single url; each ${accepts}, without a password, which has its own option`,
+    accepts: `up to ${MAX_NAMED_URLS} name=url, separated by commas, or a single url; each ${accepts}; put the password into ${passwordEnv}`,
     parse: (value) => {
       const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
       const urls = new Map<string, string>();
@@ -244,6 +245,7 @@ function namedUrls(
 /** The Redis shards by name. */
 export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
   "redis://user@host:port/number, or rediss:// for TLS",
+  "IDMINT_REDIS_PASSWORD",
   ({ protocol, hostname, pathname, search }) =>
     /^rediss?:$/.test(protocol) &&
     hostname !== "" &&
@@ -251,11 +253,24 @@ export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
     /^(?:\/\d{0,3})?$/.test(pathname),
 );
 
+function isDatabase({ protocol, hostname, searchParams }: URL): boolean {
+  return /^postgres(?:ql)?:$/.test(protocol) && hostname !== "" && !searchParams.has("password");
+}
+
+const DATABASE = "postgres://user@host:port/database";
+
+/** Further databases of the store by name. */
+export const moreUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
+  DATABASE,
+  "IDMINT_STORE_PASSWORD",
+  isDatabase,
+);
+
 /** The ticket databases by name. */
 export const ticketUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
-  "postgres://user@host:port/database",
-  ({ protocol, hostname, searchParams }) =>
-    /^postgres(?:ql)?:$/.test(protocol) && hostname !== "" && !searchParams.has("password"),
+  DATABASE,
+  "IDMINT_TICKET_PASSWORD",
+  isDatabase,
 );
 
 /** A receiver over HTTP. */

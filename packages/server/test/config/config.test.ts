@@ -134,6 +134,7 @@ test("a password in a store's URL is refused and not repeated", () => {
   for (const url of ["postgres://me:hunter2@db/ids", "postgres://me@db/ids?password=hunter2"]) {
     const faults = faultsOf({ env: { IDMINT_STORE_URL: url } });
     expect(faults[0]?.[0]).toBe("IDMINT_STORE_URL");
+    expect(faults[0]?.[1]).toContain("put the password into IDMINT_STORE_PASSWORD");
     expect(JSON.stringify(faults)).not.toContain("hunter2");
   }
   expect(
@@ -141,6 +142,17 @@ test("a password in a store's URL is refused and not repeated", () => {
   ).toMatchObject({
     storeUrl: "postgres://me@db:5433/ids?sslmode=require",
   });
+});
+
+test.each([
+  ["IDMINT_STORE_MORE_URLS", "b=postgres://me:hunter2@db/ids", "IDMINT_STORE_PASSWORD"],
+  ["IDMINT_TICKET_URLS", "a=postgres://me:hunter2@db/ids", "IDMINT_TICKET_PASSWORD"],
+  ["IDMINT_REDIS_URLS", "a=redis://me:hunter2@db", "IDMINT_REDIS_PASSWORD"],
+])("a password in %s is refused with the option that takes it", (variable, url, option) => {
+  const faults = faultsOf({ env: { [variable]: url } });
+  expect(faults[0]?.[0]).toBe(variable);
+  expect(faults[0]?.[1]).toContain(`put the password into ${option}`);
+  expect(JSON.stringify(faults)).not.toContain("hunter2");
 });
 
 function named(storeUrl: string, more: readonly [string, string][] = []): string {

@@ -1,4 +1,5 @@
 // What people are told whose configuration is wrong, by a real server that wants a password.
+import { spawnSync } from "node:child_process";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { reasonOf } from "@idmint/testkit/store-suite";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import {
   storeStatus,
 } from "../../src/store/open-store.ts";
 import { migrateTicketDatabase, openTicketDatabases } from "../../src/store/open-tickets.ts";
+import { withPlainSslMode } from "../../src/store/postgres/connections.ts";
 import { PostgresStore } from "../../src/store/postgres/store.ts";
 
 const SECRET = "s3cr3t";
@@ -117,6 +119,22 @@ test("a wrong port is told, and may be tried again", async () => {
     ) as string,
   });
 });
+
+test.each(["prefer", "require", "verify-ca"])(
+  "with sslmode=%s the driver says nothing on stderr of its own",
+  async (mode) => {
+    const { url } = urlWith({ search: `?sslmode=${mode}` });
+    const open = "await new pg.Client({ connectionString: withPlainSslMode(process.argv[1]) })";
+    const program = `import pg from "pg";
+      import { withPlainSslMode } from "../../src/store/postgres/connections.ts"; ${open}`;
+    const args = ["-C", "idmint-source", "--input-type=module-typescript", "-e", program, url];
+    const run = spawnSync(process.execPath, args, { cwd: import.meta.dirname, encoding: "utf8" });
+    expect([run.status, run.stderr]).toEqual([0, ""]);
+    const strict = `${url.slice(0, url.indexOf("sslmode="))}sslmode=verify-full`;
+    expect(withPlainSslMode(url)).toBe(strict);
+    expect(withPlainSslMode(`${url}&uselibpqcompat=true`)).toBe(`${url}&uselibpqcompat=true`);
+  },
+);
 
 test("an answer that is an error is not told as no answer", async () => {
   const database = await server.createDatabase();

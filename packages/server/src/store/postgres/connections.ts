@@ -235,7 +235,7 @@ export class Connections {
     const setUpMs = connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const pool = new pg.Pool({
       Client: Connection,
-      connectionString: url,
+      connectionString: withPlainSslMode(url),
       max: poolSize ?? DEFAULT_POOL_SIZE,
       connectionTimeoutMillis: setUpMs,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
@@ -278,6 +278,15 @@ export class Connections {
     const text = [code, said].filter((part) => part !== undefined && part !== "").join(" ");
     return storeUnavailable("PostgreSQL failed or did not answer", new Error(text));
   }
+}
+
+/**
+ * The driver takes these modes for verify-full, and says so in eight lines at each start. It takes them otherwise with
+ * uselibpqcompat.
+ */
+export function withPlainSslMode(url: string): string {
+  if (/[?&]uselibpqcompat=true(?:&|$)/.test(url)) return url;
+  return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
 }
 
 /** Whether a statement failed only since a lock was not had in time. */

@@ -1,0 +1,81 @@
+import type { Mutant } from "./mutant.ts";
+
+const sqlite = "packages/server/src/store/sqlite";
+const sqliteFiles = ["packages/server/test/store/sqlite-files.test.ts"];
+const refusals = ["packages/server/test/store/postgres-refusal.pg.test.ts"];
+const waits = ["packages/cli/test/tag-wait.test.ts"];
+const cold = ["packages/client/test/client.test.ts"];
+
+/** What people are told whose first steps go wrong. */
+export const startMutants: readonly Mutant[] = [
+  {
+    name: "a witness of another user is found out while the store is opened",
+    file: `${sqlite}/location.ts`,
+    find: "  assertWitness(file);\n",
+    replace: "",
+    tests: sqliteFiles,
+  },
+  {
+    name: "a text file as a store may be tried again",
+    file: `${sqlite}/database.ts`,
+    find: "codeOf(error) === SQLITE_NOTADB && ",
+    replace: "codeOf(error) === SQLITE_BUSY && ",
+    tests: ["packages/server/test/store/sqlite.test.ts"],
+  },
+  {
+    name: "a key that is another certificate's is told as an internal fault",
+    file: "packages/server/src/grpc/credentials.ts",
+    find: '    throw badFile("tls.key_file", `holds no key',
+    replace: '    throw error; badFile("tls.key_file", `holds no key',
+    tests: ["packages/server/test/grpc-door.e2e.test.ts"],
+  },
+  {
+    name: "a server with TLS is asked without",
+    file: "packages/server/src/neighbours.ts",
+    find: "[credentials.createInsecure(), secure]",
+    replace: "[credentials.createInsecure()]",
+    tests: ["packages/server/test/dev.e2e.test.ts"],
+  },
+  {
+    name: "a database of a spread store is looked at before its schema",
+    file: "packages/server/src/store/spread/fleet.ts",
+    find: "      const standing = await standingOf(connections);\n      for (let after",
+    replace: "      const standing = await readStanding(connections);\n      for (let after",
+    tests: ["packages/server/test/store/spread-faults.pg.test.ts"],
+  },
+  {
+    name: "an error that PostgreSQL answers counts as no answer",
+    file: "packages/server/src/store/postgres/refusal.ts",
+    find: 'SQL_STATE.test(code ?? "")',
+    replace: 'SQL_STATE.test("")',
+    tests: refusals,
+  },
+  {
+    name: "an sslmode that the driver warns of is passed on",
+    file: "packages/server/src/store/postgres/connections.ts",
+    find: '"$1verify-full"',
+    replace: '"$1require"',
+    tests: refusals,
+  },
+  {
+    name: "a sequence is made in a Redis that the server does not have",
+    file: "packages/server/src/service/kinds/sequence.ts",
+    find: '  if (shard === undefined) throw notConfiguredHere(context.name, "counts in Redis", "redis.urls");\n  return { shard, step };',
+    replace: '  return { shard: shard ?? "", step };',
+    tests: ["packages/server/test/sequences.e2e.test.ts"],
+  },
+  {
+    name: "a wait tells every time that a server computes anew",
+    file: "packages/cli/src/commands/tag-wait.ts",
+    find: ">= SAME_TIME_MS",
+    replace: "> 0",
+    tests: waits,
+  },
+  {
+    name: "a cold synchronous call says that none came in time",
+    file: "packages/client/src/tag.ts",
+    find: "return notWarm(this.name, COLD_RETRY_MS, failure);",
+    replace: 'return notInMemory(this.name, "segment");',
+    tests: cold,
+  },
+];
