@@ -80,8 +80,8 @@ export const guardMutants: readonly Mutant[] = [
   {
     name: "guards: a database that lets nobody in is tried again",
     file: `${postgres}/refusal.ts`,
-    find: `new IdmintError("STORE_REFUSED", `,
-    replace: `new IdmintError("STORE_UNAVAILABLE", `,
+    find: 'new IdmintError("STORE_REFUSED", `',
+    replace: 'new IdmintError("STORE_UNAVAILABLE", `',
     tests: refusals,
     only: "a wrong password",
   },

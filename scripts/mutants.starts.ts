@@ -3,6 +3,7 @@ import type { Mutant } from "./mutant.ts";
 const sqlite = "packages/server/src/store/sqlite";
 const sqliteFiles = ["packages/server/test/store/sqlite-files.test.ts"];
 const refusals = ["packages/server/test/store/postgres-refusal.pg.test.ts"];
+const onRedis = ["packages/server/test/store/redis/sequences.redis.test.ts"];
 const waits = ["packages/cli/test/tag-wait.test.ts"];
 const cold = ["packages/client/test/client.test.ts"];
 
@@ -14,6 +15,7 @@ export const startMutants: readonly Mutant[] = [
     find: "  assertWitness(file);\n",
     replace: "",
     tests: sqliteFiles,
+    only: "cannot be written",
   },
   {
     name: "a text file as a store may be tried again",
@@ -21,6 +23,7 @@ export const startMutants: readonly Mutant[] = [
     find: "codeOf(error) === SQLITE_NOTADB && ",
     replace: "codeOf(error) === SQLITE_BUSY && ",
     tests: ["packages/server/test/store/sqlite.test.ts"],
+    only: "no database",
   },
   {
     name: "a key that is another certificate's is told as an internal fault",
@@ -28,6 +31,7 @@ export const startMutants: readonly Mutant[] = [
     find: '    throw badFile("tls.key_file", `holds no key',
     replace: '    throw error; badFile("tls.key_file", `holds no key',
     tests: ["packages/server/test/grpc-door.e2e.test.ts"],
+    only: "used for TLS",
   },
   {
     name: "a server with TLS is asked without",
@@ -35,6 +39,7 @@ export const startMutants: readonly Mutant[] = [
     find: "[credentials.createInsecure(), secure]",
     replace: "[credentials.createInsecure()]",
     tests: ["packages/server/test/dev.e2e.test.ts"],
+    only: "with TLS has",
   },
   {
     name: "a database of a spread store is looked at before its schema",
@@ -42,6 +47,7 @@ export const startMutants: readonly Mutant[] = [
     find: "      const standing = await standingOf(connections);\n      for (let after",
     replace: "      const standing = await readStanding(connections);\n      for (let after",
     tests: ["packages/server/test/store/spread-faults.pg.test.ts"],
+    only: "without a schema",
   },
   {
     name: "an error that PostgreSQL answers counts as no answer",
@@ -49,6 +55,7 @@ export const startMutants: readonly Mutant[] = [
     find: 'SQL_STATE.test(code ?? "")',
     replace: 'SQL_STATE.test("")',
     tests: refusals,
+    only: "is an error",
   },
   {
     name: "an sslmode that the driver warns of is passed on",
@@ -56,6 +63,15 @@ export const startMutants: readonly Mutant[] = [
     find: '"$1verify-full"',
     replace: '"$1require"',
     tests: refusals,
+    only: "driver says nothing",
+  },
+  {
+    name: "a wrong password of Redis is told without the option",
+    file: "packages/server/src/store/redis/connection.ts",
+    find: `message.startsWith("WRONGPASS") ?`,
+    replace: `message.startsWith("NOPASS") ?`,
+    tests: onRedis,
+    only: "hold neither",
   },
   {
     name: "a sequence is made in a Redis that the server does not have",
@@ -63,6 +79,7 @@ export const startMutants: readonly Mutant[] = [
     find: '  if (shard === undefined) throw notConfiguredHere(context.name, "counts in Redis", "redis.urls");\n  return { shard, step };',
     replace: '  return { shard: shard ?? "", step };',
     tests: ["packages/server/test/sequences.e2e.test.ts"],
+    only: "could not be served",
   },
   {
     name: "a wait tells every time that a server computes anew",
@@ -77,5 +94,6 @@ export const startMutants: readonly Mutant[] = [
     find: "return notWarm(this.name, COLD_RETRY_MS, failure);",
     replace: 'return notInMemory(this.name, "segment");',
     tests: cold,
+    only: "cold tag refuses",
   },
 ];

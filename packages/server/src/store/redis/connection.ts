@@ -69,7 +69,7 @@ export class Connection {
     if (password !== undefined) whole.password = encodeURIComponent(password);
     this.#redis = new Redis(whole.href, options);
     this.#redis.on("error", (error: unknown) => {
-      this.#fault = messageOf(error);
+      this.#fault = withWayOut(messageOf(error));
     });
     this.#redis.on("ready", () => {
       this.#fault = "";
@@ -179,6 +179,13 @@ export class Connection {
       this.#inFlight--;
     }
   }
+}
+
+/** What Redis says of a password is about HELLO, of which an operator never heard. */
+function withWayOut(message: string): string {
+  const way = "check the user in its URL, and the password in IDMINT_REDIS_PASSWORD";
+  if (message.startsWith("NOAUTH")) return `it wants a password, and none is configured; ${way}`;
+  return message.startsWith("WRONGPASS") ? `${message}; ${way}` : message;
 }
 
 function messageOf(error: unknown): string {

@@ -286,8 +286,26 @@ test("errors hold neither the password nor what was sent", async () => {
   const asked = shard.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n });
   const [outcome] = await Promise.allSettled([asked]);
   await shard.close();
-  expect(outcome).toMatchObject({ reason: { reason: "STORE_UNAVAILABLE" } });
+  expect(outcome).toMatchObject({
+    reason: {
+      reason: "STORE_UNAVAILABLE",
+      message: expect.stringMatching(/WRONGPASS.*the password in IDMINT_REDIS_PASSWORD/) as string,
+    },
+  });
   expect(inspect(outcome, { depth: 9, showHidden: true })).not.toContain("secret");
+  const none = new RedisShardClient({
+    name: "a",
+    url: `${redis.url}/0`,
+    password: undefined,
+    timeoutMs: 300,
+  });
+  await none.connected(500);
+  await expect(
+    none.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n }),
+  ).rejects.toMatchObject({
+    message: expect.stringContaining("it wants a password, and none is configured") as string,
+  });
+  await none.close();
 });
 
 /** A line to a Redis that a test can cut, and on which it can hold answers back. */
