@@ -77,7 +77,10 @@ export function locateNew(config: SqliteConfig): SqliteConfig {
 }
 
 export function missingStore(databasePath: string): IdmintError {
-  return schemaMismatch(`there is no store at ${databasePath}; make one with: idmint migrate`);
+  // With the path, or the command would make a store elsewhere for who typed it as a flag of another one.
+  return schemaMismatch(
+    `there is no store at ${databasePath}; make one with: idmint migrate --store-url 'sqlite:${databasePath}'`,
+  );
 }
 
 export function notADatabase(databasePath: string): IdmintError {
