@@ -74,14 +74,6 @@ export const startMutants: readonly Mutant[] = [
     only: "hold neither",
   },
   {
-    name: "a sequence is made in a Redis that the server does not have",
-    file: "packages/server/src/service/kinds/sequence.ts",
-    find: '  if (shard === undefined) throw notConfiguredHere(context.name, "counts in Redis", "redis.urls");\n  return { shard, step };',
-    replace: '  return { shard: shard ?? "", step };',
-    tests: ["packages/server/test/sequences.e2e.test.ts"],
-    only: "could not be served",
-  },
-  {
     name: "a wait tells every time that a server computes anew",
     file: "packages/cli/src/commands/tag-wait.ts",
     find: ">= SAME_TIME_MS",

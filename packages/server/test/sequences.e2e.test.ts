@@ -1,14 +1,4 @@
-import {
-  IdServiceService,
-  RedisSnowflakeKind,
-  SequenceBackend,
-  SequenceKind,
-  SnowflakeKind,
-  Tag,
-  TagServiceService,
-  TicketKind,
-  WorkerRegistry,
-} from "@idmint/proto";
+import { IdServiceService, Tag, TagServiceService } from "@idmint/proto";
 import { MemoryDatabase, MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createSequence, reasonOf, sequenceSuite } from "./sequence-suite.ts";
@@ -84,31 +74,6 @@ test("a server that stops refuses whoever waits for a sequence", async () => {
   expect((await waiting).reason).toBe("DRAINING");
   letGo();
   await closed;
-});
-
-test("a tag that could not be served here is not made", async () => {
-  const it = await startTest();
-  const kinds: readonly (readonly [NonNullable<Tag["kind"]>, string])[] = [
-    [
-      { $case: "sequence", value: { ...SequenceKind.create(), backend: SequenceBackend.REDIS } },
-      "redis.urls",
-    ],
-    [{ $case: "redisSnowflake", value: RedisSnowflakeKind.create() }, "redis.urls"],
-    [
-      { $case: "snowflake", value: { ...SnowflakeKind.create(), registry: WorkerRegistry.REDIS } },
-      "redis.urls",
-    ],
-    [{ $case: "ticket", value: TicketKind.create() }, "ticket.urls"],
-  ];
-  for (const [kind, option] of kinds) {
-    const tag = { ...Tag.create(), name: "bills", kind };
-    // oxlint-disable-next-line no-await-in-loop
-    const refusal = await refusalOf(
-      call(it.tags, TagServiceService.createTag, { tag, validateOnly: false }),
-    );
-    expect(refusal).toMatchObject({ code: "FAILED_PRECONDITION", reason: "NOT_CONFIGURED" });
-    expect(refusal.message).toContain(`this server is not configured with ${option}: set it`);
-  }
 });
 
 test("a tag that counts where this server cannot reach is refused with what to configure", async () => {

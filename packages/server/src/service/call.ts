@@ -111,14 +111,6 @@ export function notConfigured(tag: string, why: string): IdmintError {
   return new IdmintError("NOT_CONFIGURED", `tag "${tag}" ${why}`, { metadata: { tag } });
 }
 
-/** The refusal to make a tag that this server could not serve. */
-export function notConfiguredHere(tag: string, what: string, option: string): IdmintError {
-  return notConfigured(
-    tag,
-    `${what}, and this server is not configured with ${option}: set it, the same on all servers`,
-  );
-}
-
 /** The refusal of a tag in a Redis shard that this server is not configured with. */
 export function shardNotConfigured(tag: string, shard: string): IdmintError {
   return notConfigured(

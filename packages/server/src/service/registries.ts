@@ -1,5 +1,5 @@
 import { IdmintError, type Timers, type WorkerLeaseKey, type WorkerRegistry } from "@idmint/core";
-import { notConfiguredHere, storeWentBack, within } from "./call.ts";
+import { notConfigured, storeWentBack, within } from "./call.ts";
 import { TokenGuard } from "./token-guard.ts";
 
 /** A registry each of whose calls settles in bounded time; after that its outcome is unknown. */
@@ -19,7 +19,10 @@ export function boundedRegistry(
 /** Of a tag whose registry this server cannot reach; others may. */
 export function unreachableRegistry(tag: string): WorkerRegistry {
   const refuse = async (): Promise<never> => {
-    throw notConfiguredHere(tag, "has its workers in Redis", "redis.urls");
+    throw notConfigured(
+      tag,
+      "has its workers in Redis, and this server is not configured with redis.urls: set it, the same on all servers",
+    );
   };
   return { leaseWorker: refuse, renewWorker: refuse, releaseWorker: refuse, listWorkers: refuse };
 }

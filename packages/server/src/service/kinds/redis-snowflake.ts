@@ -1,5 +1,4 @@
 import { MAX_ID, MAX_SNOWFLAKE_SHARD, type RedisSnowflakeKind } from "@idmint/core";
-import { notConfiguredHere } from "../call.ts";
 import { check, type KindContext } from "./draft.ts";
 
 /** As proto/idmint/v1/tag.proto documents it: 2026-01-01T00:00:00Z. */
@@ -41,7 +40,12 @@ export function redisSnowflakeOf(
     "FIELD_CONFLICT",
   );
   const redisShard = draft.redisShard ?? context.placement?.redisShardFor(context.name);
-  if (redisShard === undefined)
-    throw notConfiguredHere(context.name, "counts in Redis", "redis.urls");
-  return { kind: "redis_snowflake", shard, timeOriginMs, redisShard };
+  check(
+    context,
+    redisShard !== undefined,
+    "tag.redis_snowflake",
+    "cannot be made here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
+  );
+  return { kind: "redis_snowflake", shard, timeOriginMs, redisShard: redisShard ?? "" };
 }

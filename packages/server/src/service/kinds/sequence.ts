@@ -1,5 +1,4 @@
 import type { Periods, PeriodUnit, RedisPlace, SequenceKind } from "@idmint/core";
-import { notConfiguredHere } from "../call.ts";
 import { check, checkStart, type KindContext } from "./draft.ts";
 
 /** Defaults and bounds of a sequence, as proto/idmint/v1/tag.proto documents them. */
@@ -144,8 +143,14 @@ function redisOf(draft: SequenceDraft, context: KindContext): RedisPlace | undef
     "VALUE_OUT_OF_RANGE",
   );
   const shard = draft.shard ?? context.placement?.redisShardFor(context.name);
-  if (shard === undefined) throw notConfiguredHere(context.name, "counts in Redis", "redis.urls");
-  return { shard, step };
+  check(
+    context,
+    shard !== undefined,
+    "tag.sequence.backend",
+    "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
+  );
+  return { shard: shard ?? "", step };
 }
 
 /**

@@ -6,7 +6,6 @@ import {
   type SnowflakeKind,
   type SnowflakeLayout,
 } from "@idmint/core";
-import { notConfiguredHere } from "../call.ts";
 import { check, type KindContext } from "./draft.ts";
 
 const DEFAULT_LAYOUT = SNOWFLAKE_PRESETS["41-10-12"];
@@ -146,8 +145,13 @@ function registryFrom(
   check(context, registry !== "UNKNOWN", field, `must be one of ${names}`, "UNKNOWN_VALUE");
   if (registry !== "REDIS") return { registry: "STORE" };
   const redisShard = draft.redisShard ?? context.placement?.redisShardFor(context.name);
-  if (redisShard === undefined)
-    throw notConfiguredHere(context.name, "has its workers in Redis", "redis.urls");
+  check(
+    context,
+    redisShard !== undefined,
+    field,
+    "cannot be WORKER_REGISTRY_REDIS here: this server is not configured with redis.urls",
+    "INVALID_ARGUMENT",
+  );
   const bits = draft.layout?.workerBits ?? DEFAULT_LAYOUT.workerBits;
   check(
     context,
@@ -156,5 +160,5 @@ function registryFrom(
     `must be at most ${MAX_REDIS_WORKER_BITS} with the registry in Redis, got ${bits}`,
     "FIELD_CONFLICT",
   );
-  return { registry, redisShard };
+  return { registry, redisShard: redisShard ?? "" };
 }

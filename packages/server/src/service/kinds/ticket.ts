@@ -1,5 +1,4 @@
 import type { TicketKind } from "@idmint/core";
-import { notConfiguredHere } from "../call.ts";
 import { check, checkStart, type KindContext } from "./draft.ts";
 
 /** Defaults and bounds of a ticket tag, as proto/idmint/v1/tag.proto documents them. */
@@ -27,8 +26,12 @@ export function ticketOf(draft: TicketDraft, context: KindContext): TicketKind {
     `must be 1 to ${MAX_SLOTS}, or 0 for the default, got ${slots}`,
     "VALUE_OUT_OF_RANGE",
   );
-  if (draft.slotsId === undefined && context.placement?.hasTicketDatabases !== true) {
-    throw notConfiguredHere(context.name, "counts in ticket databases", "ticket.urls");
-  }
+  check(
+    context,
+    draft.slotsId !== undefined || context.placement?.hasTicketDatabases === true,
+    "tag.ticket",
+    "cannot be made here: this server is not configured with ticket.urls",
+    "INVALID_ARGUMENT",
+  );
   return { kind: "ticket", start, slots, slotsId: draft.slotsId ?? "" };
 }
