@@ -7,7 +7,7 @@ import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import type { Activity, LoadReport } from "../src/fleet/load-config.ts";
 import { judge, type Verdict } from "../src/fleet/uniqueness.ts";
 import { until } from "../src/fleet/until.ts";
-import { seededRandom } from "./fleet-support.ts";
+import { isLong, seededRandom } from "./fleet-support.ts";
 
 /** A fault of the store, once. It resolves when the store is well again. */
 export interface StoreFault {
@@ -63,6 +63,9 @@ export const EXPECTED: ReadonlySet<string> = new Set([
 
 /** A server is not begun again sooner than this after it was begun, so that a dead store costs no machine. */
 const RESTART_MS = 1_000;
+
+/** Everybody goes on within so long after the last fault. */
+const RESUMED_MS = 5_000;
 
 interface Caller {
   readonly mix: readonly Activity[];
@@ -157,6 +160,8 @@ export async function chaos(fleet: Fleet, options: ChaosOptions): Promise<void> 
     fleet.servers.length * storeFaults.reduce((sum, fault) => sum + fault.unknownGrants, 0);
   report(verdict, reports, { ...ends, serverStarts: keeper.starts(), resumedMs });
   expectUnique(verdict);
+  // The short form runs beside much else, where nothing is promised of time.
+  if (isLong) expect(resumedMs).toBeLessThan(RESUMED_MS);
   expectGaps(verdict, floor, {
     serverEnds: ends.serverKills + ends.serverStops + fleet.servers.length,
     sdkEnds: ends.sdkKills + ends.sdkStops + sdk.length,

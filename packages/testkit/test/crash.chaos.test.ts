@@ -1,4 +1,5 @@
 // Crashes of servers, callers and the store: no id twice, gaps within two segments a crash, and everybody goes on.
+import { linkSync, unlinkSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { createIdClient } from "@idmint/client";
 import { expect, test } from "vitest";
@@ -10,6 +11,7 @@ import { chaos, recordsSize, SDK_SEGMENT, SERVER_SEGMENT, type StoreFault } from
 import { isLong, ownPostgres, sqliteFile, startFleet } from "./fleet-support.ts";
 
 const SECONDS = isLong ? 60 : 12;
+const LINKED_MS = isLong ? 5_000 : 1_500;
 // On a busy machine processes start slower than they are killed, and a second of the plan takes longer.
 const TIMEOUT_MS = (3 * SECONDS + 90) * 1_000;
 
@@ -61,12 +63,31 @@ test(
   },
 );
 
+/** As a backup by hard links does, or somebody who means to move the file. */
+function sqliteFaults(file: string): readonly StoreFault[] {
+  return [
+    {
+      atSecond: Math.round(SECONDS * 0.4),
+      name: "the SQLite file has a second name for a while",
+      unknownGrants: 1,
+      run: async () => {
+        const other = `${file}.backup`;
+        linkSync(file, other);
+        await pause(LINKED_MS);
+        unlinkSync(other);
+      },
+    },
+  ];
+}
+
 test(
   "three servers on one SQLite file, killed at random with their callers, issue no id twice",
   { timeout: TIMEOUT_MS },
   async () => {
-    const fleet = await startFleet({ servers: 3, storeUrl: `sqlite:${await sqliteFile()}` });
-    await chaos(fleet, { tag: "orders", seconds: SECONDS, storeFaults: [] });
+    const file = await sqliteFile();
+    const fleet = await startFleet({ servers: 3, storeUrl: `sqlite:${file}` });
+    const storeFaults = sqliteFaults(file);
+    await chaos(fleet, { tag: "orders", seconds: SECONDS, storeFaults });
   },
 );
 

@@ -7,6 +7,9 @@ import { onTestFinished } from "vitest";
 import { freePort } from "../src/fleet/ports.ts";
 import { RedisServer } from "../src/redis/index.ts";
 
+/** A reload sets a server back as a virtual machine's snapshot would. */
+const RELOADABLE = { "enable-debug-command": "yes" };
+
 /** Forwards connections to a port that may change; then all of them break. */
 class Switch {
   readonly port: number;
@@ -62,7 +65,7 @@ export class RedisStage {
   }
 
   static async start(): Promise<RedisStage> {
-    const redis = await RedisServer.start();
+    const redis = await RedisServer.start({ settings: RELOADABLE });
     const stage = new RedisStage(redis, await Switch.start(redis.port));
     onTestFinished(async () => {
       await stage.#switch.close();
@@ -87,6 +90,13 @@ export class RedisStage {
     await this.#current.start({ appendonly: "no" });
   }
 
+  /** It goes back within one process, which keeps its connections and its run id. */
+  async reload(ageMs: number): Promise<void> {
+    await this.#current.command("SAVE");
+    await pause(ageMs);
+    await this.#current.command("DEBUG", "RELOAD", "NOSAVE");
+  }
+
   /** A crash that the last part of an append-only file does not survive. */
   async loseEndOfLog(ageMs: number): Promise<void> {
     await this.#current.command("CONFIG", "SET", "appendonly", "yes");
@@ -109,7 +119,7 @@ export class RedisStage {
   /** The master dies, and a replica that has not heard of the last `lagMs` takes its place. */
   async failOver(lagMs: number): Promise<void> {
     const old = this.#current;
-    const replica = await RedisServer.start();
+    const replica = await RedisServer.start({ settings: RELOADABLE });
     await replica.follow(old);
     await pause(lagMs);
     await replica.promote();

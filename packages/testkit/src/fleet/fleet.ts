@@ -11,6 +11,8 @@ import { until } from "./until.ts";
 /** So long that only what hangs exceeds them, on a machine that does much else too. */
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 60_000;
+/** Of a process whose store does not answer in time: try again. */
+const EXIT_UNAVAILABLE = 4;
 const LOAD_SCRIPTS = {
   sdk: "load-sdk.ts",
   grpc: "load-grpc.ts",
@@ -72,11 +74,13 @@ export class FleetServer {
     return child;
   }
 
-  /** Starts a process and waits until it takes calls. */
+  /** Starts a process and waits until it takes calls. One whose store is too busy is begun again, as a service manager does. */
   async start(): Promise<void> {
-    const child = this.spawn();
-    const isReady = async (): Promise<boolean> =>
-      child.exit !== undefined || (await this.api.isServing());
+    let child = this.spawn();
+    const isReady = async (): Promise<boolean> => {
+      if (child.exit?.code === EXIT_UNAVAILABLE) child = this.spawn();
+      return child.exit !== undefined || (await this.api.isServing());
+    };
     try {
       await until(`${this.name} takes calls`, isReady, { withinMs: START_TIMEOUT_MS });
     } catch (cause) {

@@ -130,3 +130,12 @@ function isAbove(one: Answer, other: Answer): boolean {
 function startsAbove(one: Answer, other: Answer): boolean {
   return one.period > other.period || (one.period === other.period && one.first > other.last);
 }
+
+/** How long after a moment the first call that was asked then was answered, in milliseconds; Infinity: none was. */
+export function answeredAfter(history: readonly Answer[], moment: bigint): number {
+  let first: bigint | undefined;
+  for (const { asked, answered } of history) {
+    if (asked > moment && (first === undefined || answered < first)) first = answered;
+  }
+  return first === undefined ? Infinity : Number(first - moment) / 1e6;
+}
