@@ -202,6 +202,7 @@ export {
   type Halves,
   idsOfSpan,
   idsPerSecond,
+  lastMsAtOrBelow,
   layoutViolations,
   MAX_WORKER_BITS,
   maxIdOf,

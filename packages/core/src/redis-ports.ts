@@ -146,8 +146,6 @@ export interface RedisSnowflakes {
   issue(request: SnowflakeIssueRequest): Promise<SnowflakeIssued>;
   /** As with sequences. */
   seed(request: SnowflakeSeedRequest): Promise<RedisSeeded>;
-  /** Extends the reservation of this very generation; false when it is another one, or longer already. */
-  raise(request: Counted & { readonly limitMs: number }): Promise<boolean>;
 }
 
 /** What is asked of the worker ids of one tag. */
@@ -223,8 +221,6 @@ export interface RedisWorkers {
   }): Promise<readonly Worker[]>;
   /** As with sequences. */
   seed(request: RedisWorkersSeed): Promise<RedisSeeded>;
-  /** Raises the limit of this very generation; false when it is another one, or higher already. */
-  raise(request: Counted & { readonly limitMs: number }): Promise<boolean>;
 }
 
 /** One Redis that counts. All methods reject with STORE_UNAVAILABLE when Redis is not there or does not answer in time. */
@@ -235,6 +231,11 @@ export interface RedisShard {
   readonly workers: RedisWorkers;
   /** Whether it is connected. */
   readonly reachable: boolean;
+  /**
+   * Raises the last millisecond that a tag may reserve, for its snowflakes or its worker ids. Answers false when Redis has
+   * another generation, or a higher limit already.
+   */
+  raiseLimit(request: Counted & { readonly limitMs: number }): Promise<boolean>;
   /** Stops counting for a tag that moves away, whatever its kind. Idempotent. */
   retire(tag: string): Promise<void>;
   /** Forgets a tag that was told to move, and all of its counts: it may be given a new start here at once. */

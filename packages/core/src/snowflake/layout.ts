@@ -246,6 +246,12 @@ export function decode(layout: SnowflakeLayout, id: bigint): SnowflakeParts {
   return { tick: next(timeBits), extension, dataCenter, worker, sequence };
 }
 
+/** The last millisecond of which an id is at or below a floor; the one before the layout's origin for a floor of 0. */
+export function lastMsAtOrBelow(layout: SnowflakeLayout, floor: bigint): number {
+  if (floor === 0n) return layout.timeOriginMs - 1;
+  return timeOf(layout, decode(layout, floor).tick + 1) - 1;
+}
+
 /**
  * The smallest and the largest id that any worker may make in the ticks from that of `fromMs` to that of `toMs`, both
  * included: for looking up rows by the time in their ids. INVALID_ARGUMENT outside the layout's life.

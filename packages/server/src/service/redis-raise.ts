@@ -39,14 +39,14 @@ export class RedisRaise {
     });
   }
 
-  /** Extends the reservation of a tag of kind redis_snowflake. */
-  reservation(shard: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
+  /** Raises the last millisecond that a tag's snowflakes or worker ids may reserve. */
+  limit(shard: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
     return this.#once(async () => {
       const tag = this.#tag;
       const wish = { tag, by: 0n, atLeast, newGeneration: false };
       const { generation, floor } = await this.#ports.raises.raise(wish);
       const limitMs = limitOf(floor);
-      await shardOf(this.#ports, tag, shard).snowflakes.raise({ tag, generation, limitMs });
+      await shardOf(this.#ports, tag, shard).raiseLimit({ tag, generation, limitMs });
     });
   }
 

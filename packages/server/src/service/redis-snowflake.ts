@@ -144,7 +144,7 @@ export class RedisSnowflakeCounter implements Counter {
   async #extend(): Promise<void> {
     const { layout } = this.#settings;
     const { shard } = this.#agreement.place;
-    await this.#raise.reservation(shard, this.#floorToReserve(), (floor) => limitOf(layout, floor));
+    await this.#raise.limit(shard, this.#floorToReserve(), (floor) => limitOf(layout, floor));
   }
 
   #floorToReserve(): bigint {

@@ -1,8 +1,8 @@
 import {
   dataCenterOf,
-  decode,
   IdmintError,
   invalidField,
+  lastMsAtOrBelow,
   type RedisDoubt,
   type RedisWorkers,
   type RedisWorkersAnswer,
@@ -195,7 +195,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const floor = floorThrough(layout, untilMs + HEADROOM_MS);
     const atLeast = floor < this.#ceiling ? floor : this.#ceiling;
     const { shard } = this.#agreement.place;
-    await this.#raise.reservation(shard, atLeast, (raised) => limitOf(layout, raised));
+    await this.#raise.limit(shard, atLeast, (raised) => limitOf(layout, raised));
   }
 
   #renewed({
@@ -236,12 +236,6 @@ function ignore(): void {}
 function kindOf({ name, kind }: Tag): SnowflakeKind {
   if (kind.kind === "snowflake") return kind;
   throw new Error(`tag ${name} is not of kind snowflake`);
-}
-
-/** The last millisecond of which an id is at or below a floor. */
-function lastMsAtOrBelow(layout: SnowflakeLayout, floor: bigint): number {
-  if (floor === 0n) return layout.timeOriginMs - 1;
-  return timeOf(layout, decode(layout, floor).tick + 1) - 1;
 }
 
 /** The last millisecond of which all ids are at or below a floor. */

@@ -2,7 +2,7 @@ import type { RedisSequences, RedisShard, RedisSnowflakes, RedisWorkers } from "
 import { Connection, type ConnectionConfig } from "./connection.ts";
 import type { Fitness } from "./fitness.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
-import { FORGET, RETIRE } from "./scripts.ts";
+import { FORGET, RAISE, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
 import { SnowflakeScripts } from "./snowflakes.ts";
 import { WorkerScripts } from "./workers.ts";
@@ -35,6 +35,15 @@ export class RedisShardClient implements RedisShard {
   /** Waits for the first connection, not longer than that. */
   connected(boundMs: number): Promise<boolean> {
     return this.#connection.connected(boundMs);
+  }
+
+  async raiseLimit({
+    tag,
+    generation,
+    limitMs,
+  }: Parameters<RedisShard["raiseLimit"]>[0]): Promise<boolean> {
+    const args = [String(generation), "limit_ms", String(limitMs)];
+    return (await this.#connection.script(RAISE, [keyOf(tag)], args)) === "1";
   }
 
   async retire(tag: string): Promise<void> {

@@ -10,7 +10,7 @@ import {
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";
-import { RAISE, SNOWFLAKE_ISSUE, SNOWFLAKE_SEED } from "./scripts.ts";
+import { SNOWFLAKE_ISSUE, SNOWFLAKE_SEED } from "./scripts.ts";
 
 /** Tags of kind redis_snowflake of one Redis: the hash of a tag is {last_ms, seq, limit_ms, generation, run_id, replid}. */
 export class SnowflakeScripts implements RedisSnowflakes {
@@ -45,10 +45,5 @@ export class SnowflakeScripts implements RedisSnowflakes {
     const doubt = doubtOf(answer);
     if (doubt === undefined) throw nonsense();
     return doubt;
-  }
-
-  async raise(request: { tag: string; generation: bigint; limitMs: number }): Promise<boolean> {
-    const args = [String(request.generation), "limit_ms", String(request.limitMs)];
-    return (await this.#connection.script(RAISE, [keyOf(request.tag)], args)) === "1";
   }
 }

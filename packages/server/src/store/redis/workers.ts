@@ -14,7 +14,7 @@ import {
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";
-import { RAISE, type Script, SNOWFLAKE_SEED } from "./scripts.ts";
+import { type Script, SNOWFLAKE_SEED } from "./scripts.ts";
 import { WORKER_LEASE, WORKER_RELEASE, WORKER_RENEW } from "./worker-scripts.ts";
 
 const TOKEN = /^[1-9]\d{0,18}$/;
@@ -91,11 +91,6 @@ export class WorkerScripts implements RedisWorkers {
     const args = [String(generation), vacancyOf(doubt), tag, ...fields];
     const answer = textsOf(await this.#connection.script(SNOWFLAKE_SEED, [keyOf(tag)], args));
     return answer[0] === "seeded" ? { status: "seeded" } : (doubtOf(answer) ?? fail());
-  }
-
-  async raise(request: { tag: string; generation: bigint; limitMs: number }): Promise<boolean> {
-    const args = [String(request.generation), "limit_ms", String(request.limitMs)];
-    return (await this.#connection.script(RAISE, [keyOf(request.tag)], args)) === "1";
   }
 
   async #ask(

@@ -1,6 +1,6 @@
 import {
-  decode,
   IdmintError,
+  lastMsAtOrBelow,
   type LeaseCandidates,
   leasedWorker,
   type LeasedWorker,
@@ -15,7 +15,6 @@ import {
   type SnowflakeLayout,
   type Tag,
   tickAt,
-  timeOf,
   type Worker,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
@@ -48,12 +47,7 @@ export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
   const { kind, state, epoch, floor } = tag;
   if (kind.kind !== "snowflake" || kind.registry !== "STORE") throw withoutWorkers(name, kind.kind);
   if (state === "PAUSED") throw tagPaused(name);
-  return { tag: name, kind, epoch, closedUntilMs: closedUntil(kind.layout, floor) };
-}
-
-function closedUntil(layout: SnowflakeLayout, floor: bigint): number {
-  if (floor === 0n) return layout.timeOriginMs - 1;
-  return timeOf(layout, decode(layout, floor).tick + 1) - 1;
+  return { tag: name, kind, epoch, closedUntilMs: lastMsAtOrBelow(kind.layout, floor) };
 }
 
 /** Tokens of an epoch are above all of lower ones, as long as no worker id is renewed 2^31 times in one. */

@@ -184,7 +184,8 @@ test("what Redis reserves never passes what the store has for it", async () => {
 
 test("a lease or renewal past the limit changes nothing until the limit is raised", async () => {
   const redis = await ownRedis();
-  const { workers } = await shardOf(redis.url);
+  const shard = await shardOf(redis.url);
+  const { workers } = shard;
   const under = { tag: "t", generation: 1n, seen: 0, dataCenter: 0 };
   const wish = { ...under, instance: "a", reserveAheadMs: 3_000, workerIds: 2 };
   const doubt = await workers.lease(wish);
@@ -196,8 +197,8 @@ test("a lease or renewal past the limit changes nothing until the limit is raise
   expect(refused).toMatchObject({ status: "limit" });
   expect(Object.keys(await hashOf(redis, "t"))).not.toContain("w:0:0");
   const raise = { tag: "t", generation: 1n, limitMs: nowMs + 20_000 };
-  expect(await workers.raise({ ...raise, generation: 2n })).toBe(false);
-  expect(await workers.raise(raise)).toBe(true);
+  expect(await shard.raiseLimit({ ...raise, generation: 2n })).toBe(false);
+  expect(await shard.raiseLimit(raise)).toBe(true);
   const lease = await workers.lease(wish);
   if (lease.status !== "done") throw new Error(`a lease was answered ${lease.status}`);
   expect(lease).toMatchObject({ workerId: 0, notBeforeMs: seed.afterMs + 1, changes: 1 });
