@@ -105,8 +105,8 @@ export const cliMutants: readonly Mutant[] = [
   {
     name: "stderr: a process that ends waits for a reader of its log",
     file: "packages/server/src/telemetry/stderr.ts",
-    find: `await Promise.race([idle, sleep(FLUSH_MS, undefined, { signal: bound.signal })]);`,
-    replace: `await idle; await sleep(2 ** 30);`,
+    find: `await bounded(idle, FLUSH_MS, nodeTimers, () => undefined);`,
+    replace: `await bounded(idle, 2 ** 30, nodeTimers, () => undefined);`,
     tests: ["packages/cli/test/stderr.e2e.test.ts"],
   },
   {

@@ -2,6 +2,7 @@ import { startupSnapshot } from "node:v8";
 import * as threads from "node:worker_threads";
 import {
   assertNoViolations,
+  bounded,
   countOf,
   IdmintError,
   tagNameViolation,
@@ -157,18 +158,10 @@ export class BufferedIdClient implements IdClient {
       late.push(tag.lateLoad().then((load) => load && addLeftover(load)));
       for (const unused of tag.drain(clientClosed())) addLeftover(unused);
     }
-    await this.#within(LATE_LOADS_MS, Promise.all(late));
+    await bounded(Promise.all(late), LATE_LOADS_MS, this.#runtime.timers, () => undefined);
     await this.#releaseAll(leftovers, endAtMs);
     this.#transport.close();
     this.#runtime.close();
-  }
-
-  /** Waits for something that never rejects, but not for ever. */
-  async #within(timeoutMs: number, done: Promise<unknown>): Promise<void> {
-    const { promise: timeout, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#runtime.timers.after(timeoutMs, resolve);
-    await Promise.race([done, timeout]);
-    cancel();
   }
 
   /** Each leftover at most once: an unknown outcome leaves a gap, a second try could give back issued ids. */

@@ -1,4 +1,5 @@
 // For everyone: what a tag, a segment and an error are.
+export { bounded } from "./bounded.ts";
 export { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "./call.ts";
 export {
   type Code,
@@ -95,6 +96,7 @@ export type {
   SnowflakeSeedRequest,
   TimedDoubt,
 } from "./redis-ports.ts";
+export { storeUnavailable, storeWentBack, tagNotFound, tagPaused } from "./refusals.ts";
 export {
   composeId,
   COUNTERS_PER_MS,

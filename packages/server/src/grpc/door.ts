@@ -10,13 +10,14 @@ import {
   type ServerUnaryCall,
   type ServiceError,
 } from "@grpc/grpc-js";
-import type { Clock } from "@idmint/core";
+import { bounded, type Clock } from "@idmint/core";
 import { HealthService } from "@idmint/proto/health";
 import type { Api } from "../api/api.ts";
 import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
+import { nodeTimers } from "../timers.ts";
 import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
@@ -127,13 +128,9 @@ export class GrpcDoor {
   /** Fulfils when no call is in flight, or after `boundMs`. */
   idle(boundMs: number): Promise<void> {
     if (this.#inFlight === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, boundMs);
-      this.#onIdle = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onIdle = resolve;
+    return bounded(promise, boundMs, nodeTimers, () => undefined);
   }
 
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */

@@ -1,5 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { ConnectionInjector } from "@grpc/grpc-js";
+import { bounded } from "@idmint/core";
+import { nodeTimers } from "../timers.ts";
 
 /** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
 const PREFACE_BYTES = 24;
@@ -73,13 +75,9 @@ export class Listener {
   /** Fulfils when no connection is open, or after `boundMs`. */
   empty(boundMs: number): Promise<void> {
     if (this.#sockets.size === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, boundMs);
-      this.#onEmpty = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onEmpty = resolve;
+    return bounded(promise, boundMs, nodeTimers, () => undefined);
   }
 
   /** Closes what is still open. */

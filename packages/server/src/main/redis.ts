@@ -1,5 +1,5 @@
-import type { RedisShard, Store, Tag } from "@idmint/core";
-import { tagNotFound, within } from "../service/call.ts";
+import { type RedisShard, type Store, type Tag, tagNotFound } from "@idmint/core";
+import { within } from "../service/call.ts";
 import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
 import type { Placement } from "../service/placement.ts";

@@ -1,10 +1,11 @@
-import type { Store } from "@idmint/core";
+import { bounded, type Store } from "@idmint/core";
 import { draining } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit, GcCures } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags.ts";
+import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 
 /** How long answers may take to leave when everything else is done. */
@@ -144,8 +145,6 @@ export class Running implements RunningServer {
 
 /** Waits for the work, but not longer than that, and not for its success. */
 async function atMost(boundMs: number, work: Promise<unknown>): Promise<void> {
-  const bound = Promise.withResolvers<void>();
-  const timer = setTimeout(() => bound.resolve(), boundMs);
-  await Promise.race([work.catch(() => undefined), bound.promise]);
-  clearTimeout(timer);
+  const settled = work.catch(() => undefined);
+  await bounded(settled, boundMs, nodeTimers, () => undefined);
 }

@@ -1,6 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import { uptime } from "node:os";
 import { type Clock, elapsedClock, type Random, type Timers } from "@idmint/core";
+import { nodeTimers } from "../timers.ts";
 
 /** What the services need of the machine; tests pass their own. */
 export interface System {
@@ -40,12 +41,7 @@ export const realSystem: System = {
     wallMs: Date.now,
     uptimeMs: () => uptime() * 1_000,
   }),
-  timers: {
-    after: (delayMs, run) => {
-      const timer = setTimeout(run, delayMs);
-      return () => clearTimeout(timer);
-    },
-  },
+  timers: nodeTimers,
   afterTurn: (run) => {
     setImmediate(run);
   },

@@ -1,5 +1,5 @@
 import type { Clock, Timers } from "@idmint/core";
-import { IdmintError } from "@idmint/core";
+import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
 
 /** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
 export interface CallContext {
@@ -77,33 +77,22 @@ export async function within<T>(
   onLate?: (value: T) => void,
 ): Promise<T> {
   let isLate = false;
-  const timeOut = Promise.withResolvers<never>();
-  const stopTimer = timers.after(boundMs, () => {
+  const giveUp = (): never => {
     isLate = true;
-    timeOut.reject(storeUnavailable(`the store did not answer within ${boundMs} ms`));
-  });
+    throw storeUnavailable(`the store did not answer within ${boundMs} ms`);
+  };
   const answer = async (): Promise<T> => {
     const value = await work();
     if (isLate) onLate?.(value);
     return value;
   };
   try {
-    return await Promise.race([answer(), timeOut.promise]);
+    return await bounded(answer(), boundMs, timers, giveUp);
   } catch (thrown) {
     // Whatever a driver throws, the outcome is not known.
     if (thrown instanceof IdmintError) throw thrown;
     throw storeUnavailable("the store failed in an unexpected way", thrown);
-  } finally {
-    stopTimer();
   }
-}
-
-/** The store's outcome is unknown, or it was not reached; a caller may ask again in a moment. */
-export function storeUnavailable(text: string, cause?: unknown): IdmintError {
-  return new IdmintError("STORE_UNAVAILABLE", text, {
-    retryAfterMs: 1_000,
-    ...(cause === undefined ? {} : { cause }),
-  });
 }
 
 /** This server is not configured with what a tag counts in. Trying again does not help; others may be. */
@@ -122,40 +111,4 @@ export function shardNotConfigured(tag: string, shard: string): IdmintError {
 /** A bounded queue is full. */
 export function overloaded(text: string, metadata: Record<string, string> = {}): IdmintError {
   return new IdmintError("OVERLOADED", text, { metadata, retryAfterMs: 1_000 });
-}
-
-/** There is no such tag, and how to make it. */
-export function tagNotFound(tag: string): IdmintError {
-  return new IdmintError(
-    "TAG_NOT_FOUND",
-    `tag "${tag}" does not exist; create it with: idmint tag create ${tag} --kind segment`,
-    { metadata: { tag } },
-  );
-}
-
-export function tagPaused(tag: string): IdmintError {
-  return new IdmintError(
-    "TAG_PAUSED",
-    `tag "${tag}" is paused; an operator resumes it with: idmint tag resume ${tag}`,
-    { metadata: { tag } },
-  );
-}
-
-/** The tag changes its database; it goes on as soon as it has arrived. */
-export function tagMoves(tag: string): IdmintError {
-  return new IdmintError(
-    "STORE_UNAVAILABLE",
-    `tag "${tag}" is being moved to another database; if the move hangs, finish it with: idmint store spread move ${tag}`,
-    { metadata: { tag }, retryAfterMs: 100 },
-  );
-}
-
-/** The store went back: ids granted since may be granted again, so nothing is issued. */
-export function storeWentBack(detail: string, tag?: string): IdmintError {
-  const what = tag === undefined ? "" : ` for tag "${tag}"`;
-  return new IdmintError(
-    "STORE_EPOCH_CHANGED",
-    `the store went back${what}: ${detail}; nothing is issued until an operator accepts it with: idmint store accept --gap N`,
-    tag === undefined ? {} : { metadata: { tag } },
-  );
 }

@@ -9,11 +9,11 @@ import {
   type ParsedText,
   type Tag,
   tagNameViolation,
+  tagNotFound,
   type TagStore,
   timeOf,
 } from "@idmint/core";
 import type { AdminGate } from "./admin-gate.ts";
-import { tagNotFound } from "./call.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** The fields of a number that was composed of them. */

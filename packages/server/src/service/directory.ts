@@ -12,24 +12,20 @@ import {
   type Order,
   type Random,
   SegmentBuffer,
-  segmentNotReady,
   type SegmentKind,
+  segmentNotReady,
   segmentOf,
+  storeUnavailable,
+  storeWentBack,
   type Tag,
   tagNameViolation,
+  tagNotFound,
+  tagPaused,
   type Timers,
   type Unused,
   type VersionGuard,
 } from "@idmint/core";
-import {
-  overloaded,
-  type Patience,
-  storeUnavailable,
-  storeWentBack,
-  tagNotFound,
-  tagPaused,
-  within,
-} from "./call.ts";
+import { overloaded, type Patience, within } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import {
   type Entry,

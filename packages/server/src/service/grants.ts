@@ -4,21 +4,13 @@ import {
   type GrantRequest,
   type GrantStore,
   IdmintError,
-  invalidField,
-  type Refused,
   segmentNotReady,
+  storeUnavailable,
+  storeWentBack,
   type Timers,
   type VersionGuard,
 } from "@idmint/core";
-import {
-  overloaded,
-  storeUnavailable,
-  storeWentBack,
-  tagMoves,
-  tagNotFound,
-  tagPaused,
-  within,
-} from "./call.ts";
+import { overloaded, within } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { Emit } from "./events.ts";
 import {
@@ -32,6 +24,7 @@ import {
   type Wanted,
 } from "./grants-state.ts";
 import { PeriodWatch } from "./period-watch.ts";
+import { refusalOf } from "./refusals.ts";
 
 /** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
@@ -171,7 +164,7 @@ export class Grants {
         const cause = new Error(`an answer of the store that does not fit the request for ${tag}`);
         pending.reject(storeUnavailable("the store answered nonsense", cause));
       } else if (grant.outcome === "refused") {
-        pending.reject(this.#refusal(grant));
+        pending.reject(refusalOf(grant, this.#ports.onWentBack));
       } else {
         this.#admit(request, grant, pending);
       }
@@ -198,13 +191,6 @@ export class Grants {
       : wentBackText(version, request.seenVersion);
     this.#ports.onWentBack(tag, detail);
     pending.reject(storeWentBack(detail, tag));
-  }
-
-  #refusal({ tag, reason, detail }: Refused): IdmintError {
-    if (reason !== "STORE_EPOCH_CHANGED") return REFUSALS[reason](tag);
-    const why = detail ?? "the store is not the accepted one";
-    this.#ports.onWentBack(tag, why);
-    return storeWentBack(why, tag);
   }
 
   #discard(batch: readonly Wanted[], grants: readonly Grant[]): void {
@@ -245,32 +231,3 @@ export class Grants {
 function wentBackText(version: bigint, seen: bigint): string {
   return `a grant has version ${version}, and ${seen} was seen before`;
 }
-
-/** What a refusal of the store is to callers. */
-const REFUSALS: Record<
-  Exclude<Refused["reason"], "STORE_EPOCH_CHANGED">,
-  (tag: string) => IdmintError
-> = {
-  TAG_NOT_FOUND: tagNotFound,
-  TAG_PAUSED: tagPaused,
-  TAG_MOVED: tagMoves,
-  TAG_EXHAUSTED: (tag) =>
-    new IdmintError(
-      "TAG_EXHAUSTED",
-      `tag "${tag}" does not have that many ids left below its ceiling, which cannot change; create another tag`,
-      { metadata: { tag } },
-    ),
-  AFTER_ABOVE_FLOOR: () =>
-    invalidField(
-      "after",
-      "is above every id that was ever granted for this tag",
-      "VALUE_OUT_OF_RANGE",
-    ),
-  // The kind that is asked for is that of the newest record seen.
-  WRONG_KIND: (tag) =>
-    new IdmintError(
-      "WRONG_KIND",
-      `tag "${tag}" was deleted and created again as another kind; this server will know within a second`,
-      { metadata: { tag } },
-    ),
-};

@@ -1,4 +1,5 @@
 import {
+  bounded,
   answerOf,
   type Clock,
   hasTimeLeft,
@@ -179,10 +180,7 @@ export class LeaseKeeper {
     const reserveUntilMs = Math.max(Math.floor(wallClock()), usedUntilMs);
     const which = { tag, dataCenter, workerId, token, extension };
     this.#renewAhead(held, registry, { ...which, reserveUntilMs, reserveAheadMs: 0 });
-    const late = Promise.withResolvers<void>();
-    const cancel = timers.after(CONFIRM_MS, late.resolve);
-    await Promise.race([held.inFlight, late.promise]);
-    cancel();
+    await bounded(Promise.resolve(held.inFlight), CONFIRM_MS, timers, () => undefined);
     // Written so that it is read anew: the answer may have come meanwhile.
     if (refusalOf(held) !== undefined) return undefined;
     const leftMs = held.kept.reservedUntilMs - held.kept.usedUntilMs;

@@ -1,14 +1,6 @@
 import type { Clock, Tag, TagStore, Timers } from "@idmint/core";
-import { IdmintError } from "@idmint/core";
-import {
-  overloaded,
-  type Patience,
-  storeUnavailable,
-  tagNotFound,
-  type Waiter,
-  waiterOf,
-  within,
-} from "./call.ts";
+import { IdmintError, storeUnavailable, tagNotFound } from "@idmint/core";
+import { overloaded, type Patience, type Waiter, waiterOf, within } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import {
   answered,

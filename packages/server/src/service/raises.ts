@@ -1,20 +1,14 @@
 import {
-  IdmintError,
   type Raised,
   type RaiseRequest,
   type RaiseStore,
-  type Refused,
+  storeUnavailable,
+  storeWentBack,
   type Timers,
   type VersionGuard,
 } from "@idmint/core";
-import {
-  storeUnavailable,
-  storeWentBack,
-  tagMoves,
-  tagNotFound,
-  tagPaused,
-  within,
-} from "./call.ts";
+import { within } from "./call.ts";
+import { refusalOf } from "./refusals.ts";
 
 export interface RaisesPorts {
   readonly store: RaiseStore;
@@ -52,44 +46,10 @@ export class Raises {
       timers,
     );
     if (history !== historyNow()) throw storeUnavailable("the store was accepted anew meanwhile");
-    if (answer.outcome === "refused") throw this.#refusal(answer);
+    if (answer.outcome === "refused") throw refusalOf(answer, onWentBack);
     if (guard.admitGrant(tag, seenVersion, answer)) return answer;
     const detail = `a raise has version ${answer.version}, and ${seenVersion} was seen before`;
     onWentBack(tag, detail);
     throw storeWentBack(detail, tag);
   }
-
-  #refusal({ tag, reason, detail }: Refused): IdmintError {
-    switch (reason) {
-      case "TAG_NOT_FOUND":
-        return tagNotFound(tag);
-      case "TAG_PAUSED":
-        return tagPaused(tag);
-      case "TAG_EXHAUSTED":
-        return tagExhausted(tag);
-      case "STORE_EPOCH_CHANGED": {
-        const why = detail ?? "the store is not the accepted one";
-        this.#ports.onWentBack(tag, why);
-        return storeWentBack(why, tag);
-      }
-      case "TAG_MOVED":
-        return tagMoves(tag);
-      case "WRONG_KIND":
-      case "AFTER_ABOVE_FLOOR":
-        return new IdmintError("WRONG_KIND", `tag "${tag}" does not count in Redis`, {
-          metadata: { tag },
-        });
-      default:
-        return reason satisfies never;
-    }
-  }
-}
-
-/** Every id up to the ceiling may have been issued. */
-export function tagExhausted(tag: string): IdmintError {
-  return new IdmintError(
-    "TAG_EXHAUSTED",
-    `tag "${tag}" does not have that many ids left below its ceiling, which cannot change; create another tag`,
-    { metadata: { tag } },
-  );
 }

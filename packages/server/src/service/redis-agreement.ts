@@ -14,9 +14,10 @@ import {
   seedAnswered,
   type SeedingState,
   startSeeding,
+  storeUnavailable,
   type Timers,
 } from "@idmint/core";
-import { shardNotConfigured, storeUnavailable } from "./call.ts";
+import { shardNotConfigured } from "./call.ts";
 import type { Emit } from "./events.ts";
 import type { Marks } from "./redis-marks.ts";
 

@@ -8,16 +8,18 @@ import {
   knownMark,
   type MarkedGeneration,
   type MarkState,
-  type MarkStore,
   marksTold,
+  type MarkStore,
   newestMarked,
   raiseMark,
   type RedisMark,
   risenMarks,
+  storeUnavailable,
   type Timers,
 } from "@idmint/core";
-import { storeUnavailable, within } from "./call.ts";
+import { within } from "./call.ts";
 import type { Emit } from "./events.ts";
+import { Turns } from "./turns.ts";
 
 /** How often marks are exchanged with the store. */
 const TURN_MS = 1_000;
@@ -56,25 +58,24 @@ export interface Marks {
  */
 export class RedisMarks implements Marks {
   readonly #ports: RedisMarksPorts;
+  readonly #turns: Turns;
   readonly #state: MarkState = createMarkState(MAX_TAGS);
   /** Generations to be read, by tag. */
   readonly #wanted = new Map<string, MarkedGeneration>();
   #learning: Promise<IdmintError | undefined> | undefined;
-  #cancelTimer: (() => void) | undefined;
-  #stopped = false;
   #failing = false;
 
   constructor(ports: RedisMarksPorts) {
     this.#ports = ports;
+    this.#turns = new Turns(() => this.turn(), TURN_MS, ports);
   }
 
   start(): void {
-    this.#later(TURN_MS);
+    this.#turns.start();
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#cancelTimer?.();
+    this.#turns.stop();
   }
 
   of(which: MarkedGeneration): bigint | undefined {
@@ -109,20 +110,6 @@ export class RedisMarks implements Marks {
     this.#failing = error !== undefined;
   }
 
-  #later(delayMs: number): void {
-    if (this.#stopped) return;
-    this.#cancelTimer = this.#ports.timers.after(delayMs, () => {
-      void this.#once();
-    });
-  }
-
-  async #once(): Promise<void> {
-    const { clock } = this.#ports;
-    const startedAt = clock.now();
-    await this.turn();
-    this.#later(Math.max(0, TURN_MS - (clock.now() - startedAt)));
-  }
-
   /** Those who ask in the same turn share one statement. */
   async #learnSoon(): Promise<IdmintError | undefined> {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -145,7 +132,7 @@ export class RedisMarks implements Marks {
 
   async #pages(which: readonly MarkedGeneration[]): Promise<void> {
     const { store, storeTimeoutMs, timers } = this.#ports;
-    for (let at = 0; at < which.length && !this.#stopped; at += PAGE) {
+    for (let at = 0; at < which.length && !this.#turns.isStopped; at += PAGE) {
       const page = which.slice(at, at + PAGE);
       const risen = risenMarks(this.#state, page);
       // One page after the other: a store that does not answer ends the turn.

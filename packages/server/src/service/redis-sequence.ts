@@ -1,4 +1,5 @@
 import {
+  bounded,
   type Clock,
   type Committed,
   IdmintError,
@@ -9,7 +10,8 @@ import {
   type Timers,
 } from "@idmint/core";
 import type { Emit } from "./events.ts";
-import { type Raises, tagExhausted } from "./raises.ts";
+import type { Raises } from "./raises.ts";
+import { tagExhausted } from "./refusals.ts";
 import type { Counter } from "./grouped-source.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
 import type { Marks } from "./redis-marks.ts";
@@ -139,14 +141,11 @@ export class RedisSequenceCounter implements Counter {
   /** Nothing is left: waits for the maximum to be raised, but not long, and fails fast. */
   async #afterRaise(max: bigint, count: number): Promise<Issued> {
     if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
-    const patience = Promise.withResolvers<void>();
-    const stop = this.#ports.timers.after(RAISE_PATIENCE_MS, patience.resolve);
     let cause: unknown;
     const raised = this.#raiseMax(count).catch((thrown: unknown) => {
       cause = thrown;
     });
-    await Promise.race([raised, patience.promise]);
-    stop();
+    await bounded(raised, RAISE_PATIENCE_MS, this.#ports.timers, () => undefined);
     const answer = await this.#agreement.ask(count);
     if (answer.status === "issued") return answer;
     if (cause instanceof IdmintError && !cause.retryable) throw cause;

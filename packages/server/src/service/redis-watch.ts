@@ -13,6 +13,7 @@ import {
   type Timers,
 } from "@idmint/core";
 import type { Emit } from "./events.ts";
+import { Turns } from "./turns.ts";
 import type { Raises } from "./raises.ts";
 import { raiseSequence } from "./redis-raise.ts";
 
@@ -55,24 +56,23 @@ interface Watched {
 export class RedisWatch {
   readonly #ports: RedisWatchPorts;
   readonly #options: ForecastOptions;
+  readonly #turns: Turns;
   readonly #watched = new Map<string, Watched>();
   #cursor = "0";
-  #stopped = false;
-  #cancelTimer: (() => void) | undefined;
   #failing = false;
 
   constructor(ports: RedisWatchPorts, options: ForecastOptions) {
     this.#ports = ports;
+    this.#turns = new Turns(() => this.turn(), TURN_MS, ports);
     this.#options = options;
   }
 
   start(): void {
-    this.#later(TURN_MS);
+    this.#turns.start();
   }
 
   stop(): void {
-    this.#stopped = true;
-    this.#cancelTimer?.();
+    this.#turns.stop();
   }
 
   /** One turn; never rejects. */
@@ -100,21 +100,7 @@ export class RedisWatch {
   }
 
   #leads(): boolean {
-    return !this.#stopped && this.#ports.isLeader();
-  }
-
-  #later(delayMs: number): void {
-    if (this.#stopped) return;
-    this.#cancelTimer = this.#ports.timers.after(delayMs, () => {
-      void this.#once();
-    });
-  }
-
-  async #once(): Promise<void> {
-    const { clock } = this.#ports;
-    const startedAt = clock.now();
-    await this.turn();
-    this.#later(Math.max(0, TURN_MS - (clock.now() - startedAt)));
+    return !this.#turns.isStopped && this.#ports.isLeader();
   }
 
   async #look(tags: readonly string[]): Promise<void> {

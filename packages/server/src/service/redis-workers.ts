@@ -9,6 +9,7 @@ import {
   type RenewedWorkerLease,
   type SnowflakeKind,
   type SnowflakeLayout,
+  storeUnavailable,
   type Tag,
   tickAt,
   timeOf,
@@ -20,7 +21,7 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { shardNotConfigured, storeUnavailable } from "./call.ts";
+import { shardNotConfigured } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";

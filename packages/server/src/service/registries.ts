@@ -1,5 +1,11 @@
-import { IdmintError, type Timers, type WorkerLeaseKey, type WorkerRegistry } from "@idmint/core";
-import { notConfigured, storeWentBack, within } from "./call.ts";
+import {
+  IdmintError,
+  storeWentBack,
+  type Timers,
+  type WorkerLeaseKey,
+  type WorkerRegistry,
+} from "@idmint/core";
+import { notConfigured, within } from "./call.ts";
 import { TokenGuard } from "./token-guard.ts";
 
 /** A registry each of whose calls settles in bounded time; after that its outcome is unknown. */

@@ -12,13 +12,13 @@ import {
   type PeriodStore,
   type PeriodUnit,
   type Tag,
+  tagNameViolation,
+  tagNotFound,
   type TagSettings,
   type TagState,
   type TagStore,
-  tagNameViolation,
 } from "@idmint/core";
 import type { AdminGate } from "./admin-gate.ts";
-import { tagNotFound } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import type { KindDraft } from "./kinds/draft.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";

@@ -9,10 +9,11 @@ import {
   nextDatabase,
   type Random,
   retryInMs,
+  storeUnavailable,
   type TicketDatabase,
   type Timers,
 } from "@idmint/core";
-import { storeUnavailable, within } from "./call.ts";
+import { within } from "./call.ts";
 import type { Emit } from "./events.ts";
 
 export interface TicketFleetPorts {

@@ -1,5 +1,5 @@
-import { type AcceptStore, IdmintError, type Store } from "@idmint/core";
-import { storeClosed, storeUnavailable } from "./shared/failures.ts";
+import { type AcceptStore, IdmintError, type Store, storeUnavailable } from "@idmint/core";
+import { storeClosed } from "./shared/failures.ts";
 import { MAX_BATCH } from "./shared/limits.ts";
 
 type FullStore = Store & AcceptStore;

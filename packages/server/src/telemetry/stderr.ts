@@ -1,5 +1,6 @@
 import { constants, fstatSync, openSync, write } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
+import { bounded } from "@idmint/core";
+import { nodeTimers } from "../timers.ts";
 
 const STDERR = 2;
 /** Bytes of lines that wait for a stderr nobody reads; more are dropped, since a log must not stop the server. */
@@ -40,9 +41,7 @@ export class StderrLines {
     const idle = new Promise<void>((resolve) => {
       this.#onIdle = resolve;
     });
-    const bound = new AbortController();
-    await Promise.race([idle, sleep(FLUSH_MS, undefined, { signal: bound.signal })]);
-    bound.abort();
+    await bounded(idle, FLUSH_MS, nodeTimers, () => undefined);
   }
 
   #writeNext(): void {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { storeWentBack } from "@idmint/core";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
-import { storeWentBack } from "../shared/failures.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import type { Connections, Session } from "./connections.ts";

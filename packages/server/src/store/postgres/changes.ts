@@ -1,5 +1,4 @@
-import type { ChangeStore, StoreChanges } from "@idmint/core";
-import { storeWentBack } from "../shared/failures.ts";
+import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";

@@ -1,8 +1,9 @@
 import { Socket } from "node:net";
-import { IdmintError } from "@idmint/core";
+import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
 import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
-import { storeClosed, storeUnavailable } from "../shared/failures.ts";
+import { nodeTimers } from "../../timers.ts";
+import { storeClosed } from "../shared/failures.ts";
 import { refusal } from "./refusal.ts";
 import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 
@@ -299,21 +300,10 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /** The socket is destroyed at the deadline, which ends the work; only the making of a connection may take longer. */
-async function inTime<T>(working: Promise<T>, deadlineMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => {
-        reject(storeUnavailable("the store did not answer in time"));
-      },
-      deadlineMs + LATE_MS - performance.now(),
-    );
+function inTime<T>(working: Promise<T>, deadlineMs: number): Promise<T> {
+  return bounded(working, deadlineMs + LATE_MS - performance.now(), nodeTimers, () => {
+    throw storeUnavailable("the store did not answer in time");
   });
-  try {
-    return await Promise.race([working, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function sessionOn(client: pg.ClientBase, begin: string): Session {

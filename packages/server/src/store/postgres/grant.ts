@@ -1,15 +1,15 @@
-import type {
-  Grant,
-  GrantOptions,
-  GrantRequest,
-  Period,
-  PeriodDoubt,
-  PeriodUnit,
-  Refused,
+import {
+  type Grant,
+  type GrantOptions,
+  type GrantRequest,
+  type Period,
+  type PeriodDoubt,
+  type PeriodUnit,
+  type Refused,
+  storeUnavailable,
 } from "@idmint/core";
 import { refuseUnsafe } from "../shared/config.ts";
 import { CLOCK_BOUND_MS, CLOCK_MARGIN_MS } from "../shared/period.ts";
-import { storeUnavailable } from "../shared/failures.ts";
 import { type Connections, isLockTimeout, type Session } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 import { endPeriods, lastIdOf, otherPeriods, periodAt, periodEnd } from "./periods.ts";

@@ -1,5 +1,4 @@
-import type { EndedPeriod, PeriodStore } from "@idmint/core";
-import { storeWentBack } from "../shared/failures.ts";
+import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core";
 import { MAX_FORGOTTEN, MAX_OTHER_PERIODS } from "../shared/period.ts";
 import type { Connections } from "./connections.ts";
 import { proof } from "./identity.ts";

@@ -1,5 +1,4 @@
-import type { Raised, RaiseRequest, Refused } from "@idmint/core";
-import { storeUnavailable } from "../shared/failures.ts";
+import { type Raised, type RaiseRequest, type Refused, storeUnavailable } from "@idmint/core";
 import type { Connections } from "./connections.ts";
 import { detailOf, type Judged, refuseUnsafeSettings } from "./grant.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";

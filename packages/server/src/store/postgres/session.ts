@@ -1,7 +1,7 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, storeUnavailable } from "@idmint/core";
 import type { ClientBase } from "pg";
 import { type PostgresConfig, refuseUnsafe } from "../shared/config.ts";
-import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
+import { schemaMismatch } from "../shared/failures.ts";
 
 /**
  * Settings of each new connection, and what must be known of its server before anything is written through it.

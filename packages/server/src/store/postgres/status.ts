@@ -1,6 +1,6 @@
+import { storeWentBack } from "@idmint/core";
 import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/config.ts";
-import { storeWentBack } from "../shared/failures.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
 import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";

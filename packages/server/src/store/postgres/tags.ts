@@ -1,4 +1,13 @@
-import type { ChangeOptions, Tag, TagChange, TagKind, TagSettings, TagStore } from "@idmint/core";
+import {
+  type ChangeOptions,
+  storeUnavailable,
+  storeWentBack,
+  type Tag,
+  type TagChange,
+  type TagKind,
+  type TagSettings,
+  type TagStore,
+} from "@idmint/core";
 import {
   advancedTag,
   asAsked,
@@ -9,7 +18,6 @@ import {
   tagInState,
   updatedTag,
 } from "../shared/change.ts";
-import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
 import {
   assertMembership,
   type Membership,

@@ -2,6 +2,8 @@ import {
   dataCenterOf,
   FREE_CANDIDATES,
   type RenewedWorkerLease,
+  storeUnavailable,
+  storeWentBack,
   type Worker,
   type WorkerLease,
   type WorkerLeaseKey,
@@ -9,7 +11,6 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
 import { TagMovedError } from "../shared/place.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import {

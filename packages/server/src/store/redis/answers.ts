@@ -1,5 +1,4 @@
-import type { RedisDoubt } from "@idmint/core";
-import { storeUnavailable } from "../shared/failures.ts";
+import { type RedisDoubt, storeUnavailable } from "@idmint/core";
 
 const NUMBER = /^-?\d{1,16}$/;
 

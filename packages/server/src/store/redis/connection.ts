@@ -1,6 +1,6 @@
-import { IdmintError } from "@idmint/core";
+import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
 import { Redis, type RedisOptions } from "ioredis";
-import { storeUnavailable } from "../shared/failures.ts";
+import { nodeTimers } from "../../timers.ts";
 import { CLUSTER_TEXT, type Fitness, fitnessOf, REPLICA_TEXT, unfitText } from "./fitness.ts";
 import type { Script } from "./scripts.ts";
 
@@ -89,10 +89,8 @@ export class Connection {
   async connected(boundMs: number): Promise<boolean> {
     if (this.isReady) return true;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, boundMs);
     this.#redis.once("ready", resolve);
-    await promise;
-    clearTimeout(timer);
+    await bounded(promise, boundMs, nodeTimers, () => undefined);
     this.#redis.off("ready", resolve);
     return this.isReady;
   }
@@ -127,18 +125,13 @@ export class Connection {
     if (this.#inFlight >= MAX_IN_FLIGHT) {
       throw storeUnavailable(`Redis "${this.#name}" owes ${MAX_IN_FLIGHT} answers already`);
     }
-    const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      const text = `Redis "${this.#name}" did not answer within ${this.#timeoutMs} ms`;
-      late.reject(storeUnavailable(text));
-    }, this.#timeoutMs);
     try {
-      return await Promise.race([this.#count(send), late.promise]);
+      return await bounded(this.#count(send), this.#timeoutMs, nodeTimers, () => {
+        throw storeUnavailable(`Redis "${this.#name}" did not answer within ${this.#timeoutMs} ms`);
+      });
     } catch (error) {
       if (error instanceof IdmintError) throw error;
       throw this.#failure(messageOf(error));
-    } finally {
-      clearTimeout(timer);
     }
   }
 

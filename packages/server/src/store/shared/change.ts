@@ -6,6 +6,7 @@ import {
   type Tag,
   type TagChange,
   type TagKind,
+  tagNotFound,
   type TagSettings,
 } from "@idmint/core";
 import { differencesOf } from "./differences.ts";
@@ -13,7 +14,6 @@ import {
   etagMismatch,
   fieldImmutable,
   tagExists,
-  tagNotFound,
   withoutPeriods,
   writingImmutable,
 } from "./failures.ts";

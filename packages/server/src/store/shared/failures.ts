@@ -1,36 +1,8 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, storeUnavailable } from "@idmint/core";
 import type { Difference } from "./differences.ts";
-
-/** When a caller may try again after the store could not be asked, in milliseconds. */
-const RETRY_AFTER_MS = 200;
-
-/** The store could not be asked, or its outcome is not known: what it may have granted is never used. */
-export function storeUnavailable(text: string, cause?: unknown): IdmintError {
-  return new IdmintError("STORE_UNAVAILABLE", text, {
-    retryAfterMs: RETRY_AFTER_MS,
-    ...(cause === undefined ? {} : { cause }),
-  });
-}
-
-/** The store is not in the state it was left in; an operator has to look. */
-export function storeWentBack(detail: string): IdmintError {
-  return new IdmintError(
-    "STORE_EPOCH_CHANGED",
-    `${detail}; ids may have been issued that the store does not know: see idmint store accept`,
-    { metadata: { detail } },
-  );
-}
 
 export function schemaMismatch(text: string): IdmintError {
   return new IdmintError("SCHEMA_MISMATCH", text);
-}
-
-export function tagNotFound(name: string): IdmintError {
-  return new IdmintError(
-    "TAG_NOT_FOUND",
-    `tag "${name}" does not exist; create it with: idmint tag create ${name}`,
-    { metadata: { tag: name } },
-  );
 }
 
 export function tagExists(name: string, differences: readonly Difference[]): IdmintError {

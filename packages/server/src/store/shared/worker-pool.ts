@@ -2,25 +2,26 @@ import {
   IdmintError,
   lastMsAtOrBelow,
   type LeaseCandidates,
-  leasedWorker,
   type LeasedWorker,
+  leasedWorker,
   MAX_LEAD_MS,
   MAX_RESERVE_AHEAD_MS,
   maxIdOf,
   releasedWorker,
-  type RenewedWorker,
   renewedWorker,
+  type RenewedWorker,
   segmentNotReady,
   type SnowflakeKind,
   type SnowflakeLayout,
   type Tag,
+  tagNotFound,
+  tagPaused,
   tickAt,
   type Worker,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
-import { tagNotFound } from "./failures.ts";
 import { CLOCK_MARGIN_MS } from "./period.ts";
 
 /**
@@ -137,14 +138,6 @@ function withoutWorkers(tag: string, kind: string): IdmintError {
       ? `tag "${tag}" leases its worker ids only in Redis`
       : `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`;
   return new IdmintError("WRONG_KIND", text, { metadata: { tag, kind } });
-}
-
-function tagPaused(tag: string): IdmintError {
-  return new IdmintError(
-    "TAG_PAUSED",
-    `tag "${tag}" is paused; an operator resumes it with: idmint tag resume ${tag}`,
-    { metadata: { tag } },
-  );
 }
 
 /** A row of the table `worker`. 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { invalidField } from "@idmint/core";
+import { invalidField, storeWentBack } from "@idmint/core";
 import { Connections } from "../postgres/connections.ts";
 import {
   pageOfRows,
@@ -12,7 +12,6 @@ import {
 import { migrations } from "../postgres/migrations/index.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
 import type { SpreadConfig } from "../shared/config.ts";
-import { storeWentBack } from "../shared/failures.ts";
 import { workableVersion } from "../shared/migration.ts";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";

@@ -1,5 +1,4 @@
-import type { Tag } from "@idmint/core";
-import { storeWentBack } from "../shared/failures.ts";
+import { storeWentBack, type Tag } from "@idmint/core";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";
 import { isGone, isHere } from "./move-state.ts";

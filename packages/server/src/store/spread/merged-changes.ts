@@ -1,7 +1,13 @@
-import { type ChangeStore, MAX_ID, type StoreChanges } from "@idmint/core";
+import {
+  bounded,
+  type ChangeStore,
+  MAX_ID,
+  type StoreChanges,
+  storeUnavailable,
+} from "@idmint/core";
+import { nodeTimers } from "../../timers.ts";
 import type { DatabaseChanges } from "../postgres/changes.ts";
 import type { Locator } from "./locator.ts";
-import { storeUnavailable } from "../shared/failures.ts";
 
 /** How long a poll waits for a database; one that takes longer has its say in the next poll. */
 const PATIENCE_MS = 500;
@@ -137,17 +143,9 @@ export class MergedChanges {
     if (this.#busy.has(member)) throw storeUnavailable(`database ${member} does not answer`);
     this.#busy.add(member);
     const answer = this.#ask(member, query).finally(() => this.#busy.delete(member));
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_resolve, reject) => {
-      const give = (): void =>
-        reject(storeUnavailable(`database ${member} did not answer in time`));
-      timer = setTimeout(give, PATIENCE_MS);
+    return bounded(answer, PATIENCE_MS, nodeTimers, () => {
+      throw storeUnavailable(`database ${member} did not answer in time`);
     });
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   /** What speaks against granting, in words. */

@@ -1,6 +1,5 @@
-import { IdmintError, invalidField, type Tag } from "@idmint/core";
+import { IdmintError, invalidField, type Tag, tagNotFound } from "@idmint/core";
 import type { Stamp } from "../shared/change.ts";
-import { tagNotFound } from "../shared/failures.ts";
 import { countsInRedis, periodsOfKind } from "../shared/settings.ts";
 import type { PlacedTag } from "../shared/place.ts";
 

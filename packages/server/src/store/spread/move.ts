@@ -1,6 +1,5 @@
-import { invalidField } from "@idmint/core";
+import { invalidField, storeUnavailable, storeWentBack, tagNotFound } from "@idmint/core";
 import type { Stamp } from "../shared/change.ts";
-import { storeUnavailable, storeWentBack, tagNotFound } from "../shared/failures.ts";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";
 import { arriving, gone, isGone, isHere, leaving, opened, otherMove } from "./move-state.ts";

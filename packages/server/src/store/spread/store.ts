@@ -1,4 +1,5 @@
 import {
+  bounded,
   type AcceptStore,
   type EndedPeriod,
   type GiveBackRequest,
@@ -14,6 +15,7 @@ import {
   type RenewedWorkerLease,
   type Store,
   type StoreChanges,
+  storeUnavailable,
   type Tag,
   type Worker,
   type WorkerLease,
@@ -21,9 +23,10 @@ import {
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
+import { nodeTimers } from "../../timers.ts";
 import type { PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
-import { schemaMismatch, storeUnavailable } from "../shared/failures.ts";
+import { schemaMismatch } from "../shared/failures.ts";
 import {
   assertBatch,
   assertGap,
@@ -123,7 +126,9 @@ export class SpreadStore implements Store, AcceptStore {
     const answers = await this.#grant(requests, options);
     const moved = requests.filter(({ tag }) => isMoved(answers.get(tag)));
     if (moved.length > 0) {
-      const followed = await soon(this.#follow(moved, options));
+      const following = this.#follow(moved, options).catch(() => undefined);
+      // When that takes longer, ids that are granted later are a gap.
+      const followed = await bounded(following, FOLLOW_MS, nodeTimers, () => undefined);
       for (const grant of followed ?? []) answers.set(grant.tag, grant);
     }
     return requests.map(({ tag }) => answers.get(tag) ?? refusedAsMoved(tag));
@@ -319,17 +324,6 @@ function isMoved(grant: Grant | undefined): boolean {
 
 function refusedAsMoved(tag: string): Refused {
   return { outcome: "refused", tag, reason: "TAG_MOVED" };
-}
-
-/** What becomes of it soon; undefined when that takes longer or fails. Ids that are granted later are a gap. */
-async function soon<T>(work: Promise<T>): Promise<T | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), FOLLOW_MS);
-  try {
-    return await Promise.race([work.catch(() => undefined), promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** All values, or the first failure once all have ended: nobody goes on in the background. */

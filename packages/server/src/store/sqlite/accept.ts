@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
+import { storeUnavailable, storeWentBack } from "@idmint/core";
 import {
   acceptedPeriods,
   CLOCK_MARGIN_MS,

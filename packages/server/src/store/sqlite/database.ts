@@ -1,6 +1,5 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
-import { IdmintError } from "@idmint/core";
-import { storeUnavailable, storeWentBack } from "../shared/failures.ts";
+import { IdmintError, storeUnavailable, storeWentBack } from "@idmint/core";
 import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
 import { Fence } from "./identity.ts";
 import { assertOneName, missingStore, notADatabase } from "./location.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { storeWentBack } from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
-import { storeWentBack } from "../shared/failures.ts";
 import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
 import { Database, monotonicMs, type Transaction } from "./database.ts";
 import { createFile, lookAtFiles } from "./files.ts";

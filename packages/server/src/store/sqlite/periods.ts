@@ -1,5 +1,4 @@
-import type { EndedPeriod, PeriodStore } from "@idmint/core";
-import { storeWentBack } from "../shared/failures.ts";
+import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core";
 import type { Database } from "./database.ts";
 
 const LIST = `SELECT p.start, p.last_id, p.ended_at_ms FROM period AS p JOIN tag AS t ON t.name = p.tag

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
-import type { AcceptStore, Store } from "@idmint/core";
+import { type AcceptStore, type Store, storeUnavailable } from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
-import { storeClosed, storeUnavailable } from "../shared/failures.ts";
+import { storeClosed } from "../shared/failures.ts";
 import {
   assertBatch,
   assertGap,

@@ -1,4 +1,11 @@
-import type { ChangeOptions, Tag, TagChange, TagSettings, TagStore } from "@idmint/core";
+import {
+  type ChangeOptions,
+  storeWentBack,
+  type Tag,
+  type TagChange,
+  type TagSettings,
+  type TagStore,
+} from "@idmint/core";
 import {
   advancedTag,
   asAsked,
@@ -9,7 +16,6 @@ import {
   tagInState,
   updatedTag,
 } from "../shared/change.ts";
-import { storeWentBack } from "../shared/failures.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Database, Transaction } from "./database.ts";

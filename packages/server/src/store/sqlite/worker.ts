@@ -1,7 +1,6 @@
 // Runs in a thread of its own: SQLite's calls block, and so does the wait for another process's lock.
 import { parentPort, workerData } from "node:worker_threads";
-import { DEFAULT_MAX_OFFLINE_MS } from "@idmint/core";
-import { storeUnavailable } from "../shared/failures.ts";
+import { DEFAULT_MAX_OFFLINE_MS, storeUnavailable } from "@idmint/core";
 import { accept } from "./accept.ts";
 import { changes } from "./changes.ts";
 import { type Database, monotonicMs } from "./database.ts";

@@ -2,6 +2,7 @@ import {
   dataCenterOf,
   FREE_CANDIDATES,
   type RenewedWorkerLease,
+  storeWentBack,
   type Worker,
   type WorkerLease,
   type WorkerLeaseKey,
@@ -9,7 +10,6 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { storeWentBack } from "../shared/failures.ts";
 import {
   leaseOf,
   poolOf,

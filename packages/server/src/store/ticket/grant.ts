@@ -1,8 +1,7 @@
-import type { SlotGrant, TicketRequest } from "@idmint/core";
+import { type SlotGrant, storeUnavailable, type TicketRequest } from "@idmint/core";
 import { proof } from "../postgres/identity.ts";
 import type { Connections } from "../postgres/connections.ts";
 import { refuseUnsafeSettings } from "../postgres/grant.ts";
-import { storeUnavailable } from "../shared/failures.ts";
 import { ticketWentBack } from "./config.ts";
 
 /**

@@ -5,6 +5,8 @@ import {
   type RedisShard,
   type SnowflakeKind,
   type Tag,
+  tagNotFound,
+  tagPaused,
   tickAt,
   VersionGuard,
   type WorkerLease,
@@ -23,7 +25,6 @@ import {
 import { walkRegistry } from "@idmint/testkit/store-model";
 import { expect, test, vi } from "vitest";
 import { realSystem } from "../../../src/main/system.ts";
-import { tagNotFound, tagPaused } from "../../../src/service/call.ts";
 import { Raises } from "../../../src/service/raises.ts";
 import { RedisMarks } from "../../../src/service/redis-marks.ts";
 import { placeOf } from "../../../src/service/redis-place.ts";

@@ -1,0 +1,60 @@
+import {
+  IdmintError,
+  invalidField,
+  type Refused,
+  storeWentBack,
+  tagNotFound,
+  tagPaused,
+} from "@idmint/core";
+
+/** What a refusal of the store is to callers. `onWentBack` is told of a store that went back. */
+export function refusalOf(
+  { tag, reason, detail }: Refused,
+  onWentBack: (tag: string, detail: string) => void,
+): IdmintError {
+  if (reason !== "STORE_EPOCH_CHANGED") return REFUSALS[reason](tag);
+  const why = detail ?? "the store is not the accepted one";
+  onWentBack(tag, why);
+  return storeWentBack(why, tag);
+}
+
+/** Every id up to the ceiling may have been issued. */
+export function tagExhausted(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_EXHAUSTED",
+    `tag "${tag}" does not have that many ids left below its ceiling, which cannot change; create another tag`,
+    { metadata: { tag } },
+  );
+}
+
+/** The tag changes its database; it goes on as soon as it has arrived. */
+function tagMoves(tag: string): IdmintError {
+  return new IdmintError(
+    "STORE_UNAVAILABLE",
+    `tag "${tag}" is being moved to another database; if the move hangs, finish it with: idmint store spread move ${tag}`,
+    { metadata: { tag }, retryAfterMs: 100 },
+  );
+}
+
+const REFUSALS: Record<
+  Exclude<Refused["reason"], "STORE_EPOCH_CHANGED">,
+  (tag: string) => IdmintError
+> = {
+  TAG_NOT_FOUND: tagNotFound,
+  TAG_PAUSED: tagPaused,
+  TAG_MOVED: tagMoves,
+  TAG_EXHAUSTED: tagExhausted,
+  AFTER_ABOVE_FLOOR: () =>
+    invalidField(
+      "after",
+      "is above every id that was ever granted for this tag",
+      "VALUE_OUT_OF_RANGE",
+    ),
+  // The kind that is asked for is that of the newest record seen.
+  WRONG_KIND: (tag) =>
+    new IdmintError(
+      "WRONG_KIND",
+      `tag "${tag}" was deleted and created again as another kind; this server will know within a second`,
+      { metadata: { tag } },
+    ),
+};
