@@ -1,9 +1,14 @@
-import { invalidField, MAX_SEGMENT_COUNT, MAX_SLOTS, MAX_SNOWFLAKE_SHARD } from "@idmint/core";
+import {
+  durationOf,
+  invalidField,
+  MAX_SEGMENT_COUNT,
+  MAX_SLOTS,
+  MAX_SNOWFLAKE_SHARD,
+} from "@idmint/core";
 import { DceDomain, ObjectIdVariant, Order, PeriodUnit, SequenceBackend } from "@idmint/proto";
 import { Option } from "commander";
 import type { Kind, KindFlag, KindName } from "./kind.ts";
 import { duration, id, oneOf, smallNumber, timeOrigin } from "./parse.ts";
-import { durationOf } from "./proto-duration.ts";
 import { SNOWFLAKE_FLAGS, type SnowflakeFlags, snowflakeOf } from "./snowflake-flags.ts";
 
 /** Flags that only some kinds have, as typed; undefined: not given. */

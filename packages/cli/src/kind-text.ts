@@ -9,12 +9,11 @@ import {
   type SegmentKind,
   type SequenceKind,
   SequenceBackend,
-  sequenceBackendToJSON,
   type Tag,
   type UuidKind,
 } from "@idmint/proto";
-import { durationJson, protoDurationText } from "./proto-duration.ts";
-import { snowflakeJson, snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
+import { protoDurationText } from "./proto-duration.ts";
+import { snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
 import { plain, type Rows } from "./table.ts";
 
 /** The settings as rows. */
@@ -118,53 +117,6 @@ export function kindSummary({ kind }: Tag): string {
     case "segment":
     case undefined:
       return "-";
-    default:
-      return kind satisfies never;
-  }
-}
-
-/** The settings as proto3 JSON, with every field present. */
-export function kindJson(kind: Tag["kind"]): object {
-  switch (kind?.$case) {
-    case undefined:
-      return {};
-    case "segment": {
-      const { start, min, max, holdFor, maxAge } = kind.value;
-      const times = { holdFor: durationJson(holdFor), maxAge: durationJson(maxAge) };
-      return { segment: { start: String(start), min, max, ...times } };
-    }
-    case "sequence": {
-      const { start, period, keepFor, backend, ...rest } = kind.value;
-      return {
-        sequence: {
-          start: String(start),
-          period: periodUnitToJSON(period),
-          keepFor: durationJson(keepFor),
-          backend: sequenceBackendToJSON(backend),
-          ...rest,
-        },
-      };
-    }
-    case "redisSnowflake": {
-      const { timeOrigin, endTime, ...rest } = kind.value;
-      return {
-        redisSnowflake: {
-          ...rest,
-          timeOrigin: timeOrigin?.toISOString() ?? null,
-          endTime: endTime?.toISOString() ?? null,
-        },
-      };
-    }
-    case "ticket":
-      return { ticket: { start: String(kind.value.start), slots: kind.value.slots } };
-    case "snowflake":
-      return { snowflake: snowflakeJson(kind.value) };
-    case "uuid": {
-      const { domain, ...rest } = kind.value;
-      return { uuid: { ...rest, domain: dceDomainToJSON(domain) } };
-    }
-    case "objectId":
-      return { objectId: { variant: objectIdVariantToJSON(kind.value.variant) } };
     default:
       return kind satisfies never;
   }

@@ -1,9 +1,8 @@
-import { invalidField, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
+import { durationOf, invalidField, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
 import { ClockPolicy, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { Option } from "commander";
 import type { KindFlag } from "./kind.ts";
 import { duration, oneOf, type Parser, smallNumber } from "./parse.ts";
-import { durationOf } from "./proto-duration.ts";
 
 /** Flags of kind snowflake, as typed; undefined: not given. */
 export interface SnowflakeFlags {

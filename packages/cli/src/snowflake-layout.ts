@@ -2,12 +2,12 @@ import {
   COUNTERS_PER_MS,
   IdmintError,
   MAX_SNOWFLAKE_SHARD,
+  millisecondsOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
 } from "@idmint/core";
 import type { SnowflakeKind, Tag } from "@idmint/proto";
 import { kindWord } from "./kind-flags.ts";
-import { millisecondsOf } from "./proto-duration.ts";
 
 const STANDARD = SNOWFLAKE_PRESETS["41-10-12"];
 

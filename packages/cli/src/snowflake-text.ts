@@ -1,13 +1,8 @@
 // The settings of kind snowflake, in words and as JSON.
 import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
-import {
-  clockPolicyToJSON,
-  type SnowflakeKind,
-  WorkerRegistry,
-  workerRegistryToJSON,
-} from "@idmint/proto";
+import { clockPolicyToJSON, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { durationText } from "./parse.ts";
-import { durationJson, protoDurationText } from "./proto-duration.ts";
+import { protoDurationText } from "./proto-duration.ts";
 import { domainLayout } from "./snowflake-layout.ts";
 import { plain, type Rows } from "./table.ts";
 
@@ -49,27 +44,6 @@ export function snowflakeRows(kind: SnowflakeKind): Rows {
 
 export function snowflakeSummary({ layout }: SnowflakeKind): string {
   return `layout:${layoutWord(domainLayout(layout))}`;
-}
-
-/** As proto3 JSON has it, with every field present. */
-export function snowflakeJson(kind: SnowflakeKind): object {
-  const { layout, clockPolicy, clockWait, registry, endTime, idsPerSecond: rate, ...rest } = kind;
-  return {
-    ...rest,
-    layout:
-      layout === undefined
-        ? null
-        : {
-            ...layout,
-            timeUnit: durationJson(layout.timeUnit),
-            timeOrigin: layout.timeOrigin?.toISOString() ?? null,
-          },
-    clockPolicy: clockPolicyToJSON(clockPolicy),
-    clockWait: durationJson(clockWait),
-    registry: workerRegistryToJSON(registry),
-    endTime: endTime?.toISOString() ?? null,
-    idsPerSecond: String(rate),
-  };
 }
 
 /** A policy as it is typed after --clock-policy. */

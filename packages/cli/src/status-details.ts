@@ -1,4 +1,4 @@
-import type { FieldViolation } from "@idmint/core";
+import { type FieldViolation, millisecondsOf } from "@idmint/core";
 import { BadRequest, Code, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import type { ServiceError } from "@grpc/grpc-js";
 import { CommandFailure, type Failure, failureOf } from "./failure.ts";
@@ -96,7 +96,7 @@ function detailsOf(error: ServiceError): Details {
       } else if (typeUrl === `${TYPE}RetryInfo`) {
         const delay = RetryInfo.decode(value).retryDelay;
         if (delay !== undefined) {
-          found.retryAfterMs = Number(delay.seconds) * 1_000 + Math.ceil(delay.nanos / 1e6);
+          found.retryAfterMs = Math.ceil(millisecondsOf(delay));
         }
       }
     }

@@ -1,6 +1,7 @@
-import { type Order, orderToJSON, type Tag, type TagState, tagStateToJSON } from "@idmint/proto";
+import { type Order, orderToJSON, Tag, type TagState, tagStateToJSON } from "@idmint/proto";
 import { kindWord } from "./kind-flags.ts";
-import { kindJson, kindRows, kindSummary, timeText } from "./kind-text.ts";
+import { kindRows, kindSummary, timeText } from "./kind-text.ts";
+import { protoJson } from "./proto-json.ts";
 import { columns, plain, type Rows } from "./table.ts";
 
 /** A tag as rows of name and value. */
@@ -59,37 +60,25 @@ function stateWord(state: TagState): string {
   return tagStateToJSON(state).replace("TAG_STATE_", "").toLowerCase();
 }
 
-/**
- * A tag as proto3 JSON with every field present, as `grpcurl -emit-defaults` has it: a script that reads a floor of 0
- * must not find that the floor is missing.
- */
 export function tagJson(tag: Tag | undefined): unknown {
-  if (tag === undefined) return null;
-  const { createTime, updateTime } = tag;
-  return {
-    ...settingsJson(tag),
-    floor: String(tag.floor),
-    version: String(tag.version),
-    epoch: String(tag.epoch),
-    state: tagStateToJSON(tag.state),
-    createTime: createTime?.toISOString() ?? null,
-    updateTime: updateTime?.toISOString() ?? null,
-    etag: tag.etag,
-    period: tag.period,
-  };
+  return tag === undefined ? null : protoJson(Tag, tag);
 }
+
+const OUTPUT_ONLY: ReadonlySet<string> = new Set([
+  "floor",
+  "version",
+  "epoch",
+  "state",
+  "createTime",
+  "updateTime",
+  "etag",
+  "period",
+]);
 
 /** What whoever makes a tag decides about it, as tagJson has it. */
 export function settingsJson(tag: Tag): object {
-  return {
-    name: tag.name,
-    description: tag.description,
-    ...kindJson(tag.kind),
-    order: orderToJSON(tag.order),
-    ceiling: String(tag.ceiling),
-    format: tag.format ?? null,
-    unguessable: tag.unguessable ?? null,
-  };
+  const fields = Object.entries(protoJson(Tag, tag));
+  return Object.fromEntries(fields.filter(([name]) => !OUTPUT_ONLY.has(name)));
 }
 
 /** The same as rows. */

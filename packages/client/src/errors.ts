@@ -5,6 +5,7 @@ import {
   type FieldViolation,
   IdmintError,
   type InvalidReason,
+  millisecondsOf,
   type Reason,
 } from "@idmint/core";
 import {
@@ -129,12 +130,4 @@ function violationOf({ field, description, reason: text }: WireViolation): Field
 /** A reason of a newer server is none of ours: its status code decides then. */
 function knownReason(reason: string): Reason | undefined {
   return Object.hasOwn(CODE_OF_REASON, reason) ? (reason as Reason) : undefined;
-}
-
-/** A google.protobuf.Duration in milliseconds; undefined stays undefined. */
-export function millisecondsOf(
-  duration: { readonly seconds: bigint; readonly nanos: number } | undefined,
-): number | undefined {
-  if (duration === undefined) return undefined;
-  return Number(duration.seconds) * 1_000 + duration.nanos / 1_000_000;
 }

@@ -1,7 +1,9 @@
 import {
   type ClockPolicy,
+  durationOf,
   type HolderPorts,
   IdmintError,
+  millisecondsOf,
   type RenewedWorkerLease,
   type SnowflakeKind,
   type WorkerLease,
@@ -11,12 +13,10 @@ import {
 } from "@idmint/core";
 import {
   ClockPolicy as WirePolicy,
-  type LeaseWorkerRequest,
   type LeaseWorkerResponse,
   type SnowflakeKind as WireKind,
 } from "@idmint/proto";
 import type { Endpoints } from "./endpoints.ts";
-import { millisecondsOf } from "./errors.ts";
 
 const POLICIES: ReadonlyMap<number, ClockPolicy> = new Map([
   [WirePolicy.REFUSE, "REFUSE" as const],
@@ -177,8 +177,4 @@ function snowflakeKindOf(wire: WireKind): SnowflakeKind | undefined {
     // An SDK need not know where servers keep leases.
     registry: "STORE",
   };
-}
-
-function durationOf(ms: number): NonNullable<LeaseWorkerRequest["reserveAhead"]> {
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
 }

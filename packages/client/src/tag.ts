@@ -7,6 +7,7 @@ import {
   IdmintError,
   type Load,
   type LoadRequest,
+  millisecondsOf,
   type Segment,
   SegmentBuffer,
   notWarm,
@@ -18,7 +19,6 @@ import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Answered, Endpoints } from "./endpoints.ts";
-import { millisecondsOf } from "./errors.ts";
 import type { IdClientEvent } from "./events.ts";
 import { type KindFacts, kindFactsOf, type KindIds } from "./kind-ids.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds.ts";

@@ -126,6 +126,7 @@ export type {
 export { commonIdOf, SeenRanges } from "./segment/seen-ranges.ts";
 export { countOf, idAt, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";
 export { nextSize, type SizingOptions } from "./segment/sizing.ts";
+export { type Duration, durationOf, millisecondsOf } from "./duration.ts";
 export { earlierMemory, memoryMsOf } from "./memory.ts";
 export {
   DEFAULT_MAX_OFFLINE_MS,

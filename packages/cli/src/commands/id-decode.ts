@@ -1,8 +1,9 @@
-import type { DecodeIdRequest, DecodeIdResponse, Tag } from "@idmint/proto";
+import { type DecodeIdRequest, DecodeIdResponse, type Tag } from "@idmint/proto";
 import type { Command } from "commander";
 import { withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { printAnswer } from "../output.ts";
+import { protoJson } from "../proto-json.ts";
 import { columns, plain } from "../table.ts";
 
 /** `idmint id decode`: what an id is made of. */
@@ -27,7 +28,7 @@ Examples:
       const request = { tag, value: isText ? text(id) : number(id) };
       const answer = await send(({ ids }) => ids.decodeId.bind(ids), request);
       await printAnswer(command, io, {
-        json: () => json(answer),
+        json: () => protoJson(DecodeIdResponse, answer),
         text: () => columns(rows(answer)),
       });
     });
@@ -68,14 +69,4 @@ function rows({ id, time, snowflake, parts, uuidVersion, keyId }: DecodeIdRespon
   }
   for (const { name, value } of parts) found.push([name === "" ? "text" : name, plain(value)]);
   return found;
-}
-
-/** As proto3 JSON has it, with every field present. */
-function json({ id, time, snowflake, ...rest }: DecodeIdResponse): unknown {
-  return {
-    id: String(id),
-    time: time?.toISOString() ?? null,
-    snowflake: snowflake === undefined ? null : { ...snowflake, ticks: String(snowflake.ticks) },
-    ...rest,
-  };
 }

@@ -1,4 +1,4 @@
-import type { Node } from "@idmint/proto";
+import { Node } from "@idmint/proto";
 import type { Command } from "commander";
 import { confirm, serverPlace } from "../confirm.ts";
 import { withServer } from "../connection.ts";
@@ -7,7 +7,8 @@ import { timeText } from "../kind-text.ts";
 import { addConnectionOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
-import { durationJson, protoDurationText } from "../proto-duration.ts";
+import { protoDurationText } from "../proto-duration.ts";
+import { protoJson } from "../proto-json.ts";
 import { columns, plain } from "../table.ts";
 
 const MAX_LISTED = 1_000;
@@ -45,7 +46,7 @@ function addList(group: Command, io: Io): void {
         return { items: answer.nodes, nextPageToken: answer.nextPageToken };
       });
       await printAnswer(command, io, {
-        json: () => ({ nodes: nodes.map(nodeJson), nextPageToken }),
+        json: () => ({ nodes: nodes.map((node) => protoJson(Node, node)), nextPageToken }),
         text: () => nodeTable(nodes),
       });
       tellOfMore(io, "nodes", nextPageToken);
@@ -66,15 +67,6 @@ function nodeTable(nodes: readonly Node[]): string {
   ]);
   const head = ["NODE", "INSTANCE", "STATE", "ADDRESS", "ZONE", "VERSION", "HEARD", "MAX OFFLINE"];
   return columns([head, ...rows]);
-}
-
-function nodeJson({ startTime, heardTime, maxOffline, ...node }: Node): unknown {
-  return {
-    ...node,
-    startTime: startTime?.toISOString() ?? null,
-    heardTime: heardTime?.toISOString() ?? null,
-    maxOffline: maxOffline === undefined ? null : durationJson(maxOffline),
-  };
 }
 
 function addForget(group: Command, io: Io): void {

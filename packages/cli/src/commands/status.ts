@@ -1,12 +1,11 @@
 import {
-  type GetNodeStatusResponse,
+  GetNodeStatusResponse,
   type NodeState,
   nodeStateToJSON,
   type StoreBackend,
   storeBackendToJSON,
   StoreState,
   storeStateToJSON,
-  type StoreStatus,
 } from "@idmint/proto";
 import {
   HealthCheckResponse_ServingStatus as ServingStatus,
@@ -19,6 +18,7 @@ import { CommandFailure, failureOf } from "../failure.ts";
 import type { Io } from "../io.ts";
 import { addConnectionOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
+import { protoJson } from "../proto-json.ts";
 import { columns, plain } from "../table.ts";
 import { timeText } from "../kind-text.ts";
 
@@ -40,7 +40,7 @@ export function addStatusCommand(program: Command, io: Io): void {
       const { status } = await send(({ health }) => health.check.bind(health), { service: "" });
       const node = await send(({ nodes }) => nodes.getNodeStatus.bind(nodes), {});
       await printAnswer(command, io, {
-        json: () => ({ health: servingWord(status), node: nodeJson(node) }),
+        json: () => ({ health: servingWord(status), node: protoJson(GetNodeStatusResponse, node) }),
         text: () => nodeText(servingWord(status), node),
       });
       const illness = illnessOf(servingWord(status), node);
@@ -99,32 +99,4 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
     ["issued ids", String(node.issuedIds)],
     ["wasted ids", String(node.wastedIds)],
   ]);
-}
-
-function storeJson({ backend, state, schemaVersion, fenceReason, place }: StoreStatus): unknown {
-  return {
-    backend: storeBackendToJSON(backend),
-    state: storeStateToJSON(state),
-    schemaVersion,
-    fenceReason,
-    place,
-  };
-}
-
-/** Proto3 JSON with every field present. */
-function nodeJson(node: GetNodeStatusResponse): unknown {
-  return {
-    nodeId: node.nodeId,
-    version: node.version,
-    state: nodeStateToJSON(node.state),
-    startTime: node.startTime?.toISOString() ?? null,
-    store: node.store === undefined ? null : storeJson(node.store),
-    bufferedTags: node.bufferedTags,
-    issuedIds: String(node.issuedIds),
-    wastedIds: String(node.wastedIds),
-    ticketDatabases: node.ticketDatabases.map((database) => ({
-      ...database,
-      state: storeStateToJSON(database.state),
-    })),
-  };
 }

@@ -1,10 +1,11 @@
 // What the commands about tags have in common.
-import type { LaggingNode, Tag } from "@idmint/proto";
+import { LaggingNode, type Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import type { Send } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { timeText } from "../kind-text.ts";
 import { examplesText, printAnswer } from "../output.ts";
+import { protoJson } from "../proto-json.ts";
 import { plain } from "../table.ts";
 import { tagJson, tagText } from "../tag-text.ts";
 
@@ -79,11 +80,7 @@ function effectJson({
 }: TagAnswer): Readonly<Record<string, unknown>> {
   const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
   if (laggingNodes === undefined || laggingNodes.length === 0) return time;
-  const nodes = laggingNodes.map(({ heardTime, stopTime, ...node }) => ({
-    ...node,
-    heardTime: heardTime?.toISOString() ?? null,
-    stopTime: stopTime?.toISOString() ?? null,
-  }));
+  const nodes = laggingNodes.map((node) => protoJson(LaggingNode, node));
   return { ...time, laggingNodes: nodes, laggingNodeCount };
 }
 

@@ -1,5 +1,5 @@
 import { IdmintError, invalidField, MAX_WORKER_BITS } from "@idmint/core";
-import type { Worker } from "@idmint/proto";
+import { Worker } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { confirm, serverPlace } from "../confirm.ts";
 import { type Send, withServer } from "../connection.ts";
@@ -9,6 +9,7 @@ import { addConnectionOptions } from "../options.ts";
 import { examplesText, printAnswer } from "../output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
 import { smallNumber } from "../parse.ts";
+import { protoJson } from "../proto-json.ts";
 import { columns, plain } from "../table.ts";
 
 const MAX_LISTED = 100_000;
@@ -43,7 +44,10 @@ function addList(group: Command, io: Io): void {
     await withServer(command, io, async (send) => {
       const { items: workers, nextPageToken } = await listWorkers(send, tag, flags);
       await printAnswer(command, io, {
-        json: () => ({ workers: workers.map(workerJson), nextPageToken }),
+        json: () => ({
+          workers: workers.map((worker) => protoJson(Worker, worker)),
+          nextPageToken,
+        }),
         text: () => workerTable(workers),
       });
       tellOfMore(io, "workers", nextPageToken);
@@ -76,14 +80,6 @@ function workerTable(workers: readonly Worker[]): string {
   ]);
   const head = ["DATA CENTER", "WORKER", "LEASE", "EXTENSION", "RESERVED UNTIL", "EXPIRES"];
   return columns([[...head, "INSTANCE"], ...rows]);
-}
-
-function workerJson({ reservedUntilTime, expireTime, ...worker }: Worker): unknown {
-  return {
-    ...worker,
-    reservedUntilTime: reservedUntilTime?.toISOString() ?? null,
-    expireTime: expireTime?.toISOString() ?? null,
-  };
 }
 
 interface ReleaseFlags {

@@ -1,4 +1,5 @@
 import {
+  durationOf,
   lifeEndMs,
   type PeriodUnit as UnitName,
   type SequenceKind as DomainSequence,
@@ -18,7 +19,7 @@ import type { KindDraft } from "../service/kinds/draft.ts";
 import type { SequenceDraft } from "../service/kinds/sequence.ts";
 import { uuidDraftOf } from "../service/kinds/uuid.ts";
 import { outputOnlyOfSnowflake, snowflakeDraftOf, snowflakeOf } from "./convert-snowflake.ts";
-import { durationOf, millisecondsOf } from "./duration.ts";
+import { wholeMillisecondsOf } from "./duration.ts";
 
 type Kind = NonNullable<Tag["kind"]>;
 
@@ -102,8 +103,8 @@ export function kindDraftOf(kind: Kind): KindDraft {
   switch (kind.$case) {
     case "segment": {
       const { start, min, max, holdFor, maxAge } = kind.value;
-      const holdForMs = millisecondsOf(holdFor);
-      return { kind: "segment", start, min, max, holdForMs, maxAgeMs: millisecondsOf(maxAge) };
+      const holdForMs = wholeMillisecondsOf(holdFor);
+      return { kind: "segment", start, min, max, holdForMs, maxAgeMs: wholeMillisecondsOf(maxAge) };
     }
     case "sequence":
       return sequenceDraftOf(kind.value);
@@ -140,7 +141,7 @@ function sequenceDraftOf(value: SequenceKind): SequenceDraft {
     start,
     period: UNITS.has(period) ? UNITS.get(period) : "UNKNOWN",
     timeZone,
-    keepForMs: millisecondsOf(keepFor),
+    keepForMs: wholeMillisecondsOf(keepFor),
     backend: BACKENDS.has(backend) ? BACKENDS.get(backend) : "UNKNOWN",
     step,
     shard: undefined,

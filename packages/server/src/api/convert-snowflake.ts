@@ -1,12 +1,13 @@
 import {
   type ClockPolicy as PolicyName,
+  durationOf,
   endOf,
   idsPerSecond,
   type SnowflakeKind as DomainSnowflake,
 } from "@idmint/core";
 import { ClockPolicy, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import type { LayoutDraft, SnowflakeDraft } from "../service/kinds/snowflake.ts";
-import { durationOf, millisecondsOf } from "./duration.ts";
+import { wholeMillisecondsOf } from "./duration.ts";
 
 const POLICIES: ReadonlyMap<number, PolicyName | undefined> = new Map([
   [ClockPolicy.UNSPECIFIED, undefined],
@@ -46,7 +47,7 @@ export function snowflakeDraftOf(value: SnowflakeKind): SnowflakeDraft {
     layout: layout === undefined ? undefined : layoutOf(layout),
     dataCenter,
     clockPolicy: POLICIES.has(clockPolicy) ? POLICIES.get(clockPolicy) : "UNKNOWN",
-    clockWaitMs: millisecondsOf(clockWait),
+    clockWaitMs: wholeMillisecondsOf(clockWait),
     registry: REGISTRIES.has(registry) ? REGISTRIES.get(registry) : "UNKNOWN",
     allowShortLife,
     redisShard: undefined,
@@ -57,7 +58,7 @@ function layoutOf(layout: NonNullable<SnowflakeKind["layout"]>): LayoutDraft {
   const { timeUnit, timeOrigin, ...bits } = layout;
   return {
     ...bits,
-    timeUnitMs: millisecondsOf(timeUnit),
+    timeUnitMs: wholeMillisecondsOf(timeUnit),
     timeOriginMs: timeOrigin?.getTime(),
   };
 }

@@ -1,4 +1,4 @@
-import { invalidField, periodText } from "@idmint/core";
+import { durationOf, invalidField, periodText } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -14,7 +14,6 @@ import {
 import type { Patience } from "../service/call.ts";
 import type { Allocation, IdService, ManyIds, OneId } from "../service/ids.ts";
 import { orderOf, periodOf, segmentsOf } from "./convert.ts";
-import { durationOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./method.ts";
 
 const SERVICE = "idmint.v1.IdService";

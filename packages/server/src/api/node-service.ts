@@ -1,4 +1,4 @@
-import type { IdmintError } from "@idmint/core";
+import { durationOf, type IdmintError } from "@idmint/core";
 import {
   ForgetNodeRequest,
   ForgetNodeResponse,
@@ -14,7 +14,6 @@ import {
   StoreState,
 } from "@idmint/proto";
 import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
-import { durationOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.NodeService";

@@ -1,4 +1,4 @@
-import { type Code as CodeName, IdmintError } from "@idmint/core";
+import { type Code as CodeName, durationOf, IdmintError } from "@idmint/core";
 import {
   type Any,
   BadRequest,
@@ -10,7 +10,6 @@ import {
   Status,
 } from "@idmint/proto/rpc";
 import type { Emit } from "../service/events.ts";
-import { durationOf } from "./duration.ts";
 
 /** The domain of every reason. */
 const DOMAIN = "idmint";

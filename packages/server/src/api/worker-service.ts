@@ -1,4 +1,4 @@
-import type { RenewedWorkerLease, Worker as DomainWorker } from "@idmint/core";
+import { durationOf, type RenewedWorkerLease, type Worker as DomainWorker } from "@idmint/core";
 import {
   LeaseWorkerRequest,
   LeaseWorkerResponse,
@@ -12,7 +12,7 @@ import {
 } from "@idmint/proto";
 import type { WorkerService } from "../service/workers.ts";
 import { snowflakeOf } from "./convert-snowflake.ts";
-import { durationOf, millisecondsOf } from "./duration.ts";
+import { wholeMillisecondsOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.WorkerService";
@@ -29,7 +29,7 @@ export function workerHandlers(
         request: LeaseWorkerRequest,
         response: LeaseWorkerResponse,
         call: async ({ tag, instance, dataCenter, reserveAhead }, context) => {
-          const reserveAheadMs = millisecondsOf(reserveAhead);
+          const reserveAheadMs = wholeMillisecondsOf(reserveAhead);
           return leased(
             await workers.lease({ tag, instance, dataCenter, reserveAheadMs }, context),
           );
@@ -45,7 +45,10 @@ export function workerHandlers(
         response: RenewWorkerLeaseResponse,
         call: async ({ reserveAhead, ...wish }, context) =>
           renewed(
-            await workers.renew({ ...wish, reserveAheadMs: millisecondsOf(reserveAhead) }, context),
+            await workers.renew(
+              { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
+              context,
+            ),
           ),
         // Who makes ids under a lease needs a moment to go to another server.
         whileDraining: true,

@@ -149,10 +149,10 @@ export const Any: MessageFns<Any> = {
 
   toJSON(message: Any): unknown {
     const obj: any = {};
-    if (message.typeUrl !== "") {
+    if (message.typeUrl !== undefined) {
       obj.typeUrl = message.typeUrl;
     }
-    if (message.value.length !== 0) {
+    if (message.value !== undefined) {
       obj.value = base64FromBytes(message.value);
     }
     return obj;

@@ -157,10 +157,10 @@ export const Duration: MessageFns<Duration> = {
 
   toJSON(message: Duration): unknown {
     const obj: any = {};
-    if (message.seconds !== 0n) {
+    if (message.seconds !== undefined) {
       obj.seconds = message.seconds.toString();
     }
-    if (message.nanos !== 0) {
+    if (message.nanos !== undefined) {
       obj.nanos = Math.round(message.nanos);
     }
     return obj;

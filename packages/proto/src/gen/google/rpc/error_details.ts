@@ -498,10 +498,10 @@ export const ErrorInfo: MessageFns<ErrorInfo> = {
 
   toJSON(message: ErrorInfo): unknown {
     const obj: any = {};
-    if (message.reason !== "") {
+    if (message.reason !== undefined) {
       obj.reason = message.reason;
     }
-    if (message.domain !== "") {
+    if (message.domain !== undefined) {
       obj.domain = message.domain;
     }
     if (message.metadata) {
@@ -601,10 +601,10 @@ export const ErrorInfo_MetadataEntry: MessageFns<ErrorInfo_MetadataEntry> = {
 
   toJSON(message: ErrorInfo_MetadataEntry): unknown {
     const obj: any = {};
-    if (message.key !== "") {
+    if (message.key !== undefined) {
       obj.key = message.key;
     }
-    if (message.value !== "") {
+    if (message.value !== undefined) {
       obj.value = message.value;
     }
     return obj;
@@ -768,7 +768,7 @@ export const DebugInfo: MessageFns<DebugInfo> = {
     if (message.stackEntries?.length) {
       obj.stackEntries = message.stackEntries;
     }
-    if (message.detail !== "") {
+    if (message.detail !== undefined) {
       obj.detail = message.detail;
     }
     return obj;
@@ -1057,19 +1057,19 @@ export const QuotaFailure_Violation: MessageFns<QuotaFailure_Violation> = {
 
   toJSON(message: QuotaFailure_Violation): unknown {
     const obj: any = {};
-    if (message.subject !== "") {
+    if (message.subject !== undefined) {
       obj.subject = message.subject;
     }
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
-    if (message.apiService !== "") {
+    if (message.apiService !== undefined) {
       obj.apiService = message.apiService;
     }
-    if (message.quotaMetric !== "") {
+    if (message.quotaMetric !== undefined) {
       obj.quotaMetric = message.quotaMetric;
     }
-    if (message.quotaId !== "") {
+    if (message.quotaId !== undefined) {
       obj.quotaId = message.quotaId;
     }
     if (message.quotaDimensions) {
@@ -1081,7 +1081,7 @@ export const QuotaFailure_Violation: MessageFns<QuotaFailure_Violation> = {
         });
       }
     }
-    if (message.quotaValue !== 0n) {
+    if (message.quotaValue !== undefined) {
       obj.quotaValue = message.quotaValue.toString();
     }
     if (message.futureQuotaValue !== undefined) {
@@ -1187,10 +1187,10 @@ export const QuotaFailure_Violation_QuotaDimensionsEntry: MessageFns<QuotaFailur
 
   toJSON(message: QuotaFailure_Violation_QuotaDimensionsEntry): unknown {
     const obj: any = {};
-    if (message.key !== "") {
+    if (message.key !== undefined) {
       obj.key = message.key;
     }
-    if (message.value !== "") {
+    if (message.value !== undefined) {
       obj.value = message.value;
     }
     return obj;
@@ -1357,13 +1357,13 @@ export const PreconditionFailure_Violation: MessageFns<PreconditionFailure_Viola
 
   toJSON(message: PreconditionFailure_Violation): unknown {
     const obj: any = {};
-    if (message.type !== "") {
+    if (message.type !== undefined) {
       obj.type = message.type;
     }
-    if (message.subject !== "") {
+    if (message.subject !== undefined) {
       obj.subject = message.subject;
     }
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
     return obj;
@@ -1547,13 +1547,13 @@ export const BadRequest_FieldViolation: MessageFns<BadRequest_FieldViolation> = 
 
   toJSON(message: BadRequest_FieldViolation): unknown {
     const obj: any = {};
-    if (message.field !== "") {
+    if (message.field !== undefined) {
       obj.field = message.field;
     }
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
-    if (message.reason !== "") {
+    if (message.reason !== undefined) {
       obj.reason = message.reason;
     }
     if (message.localizedMessage !== undefined) {
@@ -1650,10 +1650,10 @@ export const RequestInfo: MessageFns<RequestInfo> = {
 
   toJSON(message: RequestInfo): unknown {
     const obj: any = {};
-    if (message.requestId !== "") {
+    if (message.requestId !== undefined) {
       obj.requestId = message.requestId;
     }
-    if (message.servingData !== "") {
+    if (message.servingData !== undefined) {
       obj.servingData = message.servingData;
     }
     return obj;
@@ -1767,16 +1767,16 @@ export const ResourceInfo: MessageFns<ResourceInfo> = {
 
   toJSON(message: ResourceInfo): unknown {
     const obj: any = {};
-    if (message.resourceType !== "") {
+    if (message.resourceType !== undefined) {
       obj.resourceType = message.resourceType;
     }
-    if (message.resourceName !== "") {
+    if (message.resourceName !== undefined) {
       obj.resourceName = message.resourceName;
     }
-    if (message.owner !== "") {
+    if (message.owner !== undefined) {
       obj.owner = message.owner;
     }
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
     return obj;
@@ -1929,10 +1929,10 @@ export const Help_Link: MessageFns<Help_Link> = {
 
   toJSON(message: Help_Link): unknown {
     const obj: any = {};
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
-    if (message.url !== "") {
+    if (message.url !== undefined) {
       obj.url = message.url;
     }
     return obj;
@@ -2014,10 +2014,10 @@ export const LocalizedMessage: MessageFns<LocalizedMessage> = {
 
   toJSON(message: LocalizedMessage): unknown {
     const obj: any = {};
-    if (message.locale !== "") {
+    if (message.locale !== undefined) {
       obj.locale = message.locale;
     }
-    if (message.message !== "") {
+    if (message.message !== undefined) {
       obj.message = message.message;
     }
     return obj;

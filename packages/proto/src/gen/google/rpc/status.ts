@@ -118,10 +118,10 @@ export const Status: MessageFns<Status> = {
 
   toJSON(message: Status): unknown {
     const obj: any = {};
-    if (message.code !== 0) {
+    if (message.code !== undefined) {
       obj.code = Math.round(message.code);
     }
-    if (message.message !== "") {
+    if (message.message !== undefined) {
       obj.message = message.message;
     }
     if (message.details?.length) {

@@ -304,10 +304,10 @@ export const GenerateIdRequest: MessageFns<GenerateIdRequest> = {
 
   toJSON(message: GenerateIdRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
     return obj;
@@ -435,16 +435,16 @@ export const GenerateIdResponse: MessageFns<GenerateIdResponse> = {
 
   toJSON(message: GenerateIdResponse): unknown {
     const obj: any = {};
-    if (message.id !== 0n) {
+    if (message.id !== undefined) {
       obj.id = message.id.toString();
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
-    if (message.period !== "") {
+    if (message.period !== undefined) {
       obj.period = message.period;
     }
-    if (message.text !== "") {
+    if (message.text !== undefined) {
       obj.text = message.text;
     }
     if (message.periodEndTime !== undefined) {
@@ -548,13 +548,13 @@ export const GenerateIdsRequest: MessageFns<GenerateIdsRequest> = {
 
   toJSON(message: GenerateIdsRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.count !== 0) {
+    if (message.count !== undefined) {
       obj.count = Math.round(message.count);
     }
-    if (message.asList !== false) {
+    if (message.asList !== undefined) {
       obj.asList = message.asList;
     }
     return obj;
@@ -715,10 +715,10 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     if (message.ids?.length) {
       obj.ids = message.ids.map((e) => e.toString());
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
-    if (message.period !== "") {
+    if (message.period !== undefined) {
       obj.period = message.period;
     }
     if (message.periodEndTime !== undefined) {
@@ -834,16 +834,16 @@ export const StreamIdsRequest: MessageFns<StreamIdsRequest> = {
 
   toJSON(message: StreamIdsRequest): unknown {
     const obj: any = {};
-    if (message.call !== 0) {
+    if (message.call !== undefined) {
       obj.call = Math.round(message.call);
     }
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.count !== 0) {
+    if (message.count !== undefined) {
       obj.count = Math.round(message.count);
     }
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
     return obj;
@@ -957,7 +957,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
 
   toJSON(message: StreamIdsResponse): unknown {
     const obj: any = {};
-    if (message.call !== 0) {
+    if (message.call !== undefined) {
       obj.call = Math.round(message.call);
     }
     if (message.result?.$case === "one") {
@@ -1080,13 +1080,13 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
 
   toJSON(message: AllocateSegmentRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.count !== 0) {
+    if (message.count !== undefined) {
       obj.count = Math.round(message.count);
     }
-    if (message.after !== 0n) {
+    if (message.after !== undefined) {
       obj.after = message.after.toString();
     }
     return obj;
@@ -1235,19 +1235,19 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     if (message.segments?.length) {
       obj.segments = message.segments.map((e) => Segment.toJSON(e));
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
-    if (message.releaseToken !== "") {
+    if (message.releaseToken !== undefined) {
       obj.releaseToken = message.releaseToken;
     }
     if (message.maxAge !== undefined) {
       obj.maxAge = Duration.toJSON(message.maxAge);
     }
-    if (message.order !== 0) {
+    if (message.order !== undefined) {
       obj.order = orderToJSON(message.order);
     }
-    if (message.maxCount !== 0) {
+    if (message.maxCount !== undefined) {
       obj.maxCount = Math.round(message.maxCount);
     }
     return obj;
@@ -1355,13 +1355,13 @@ export const ReleaseSegmentRequest: MessageFns<ReleaseSegmentRequest> = {
 
   toJSON(message: ReleaseSegmentRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.releaseToken !== "") {
+    if (message.releaseToken !== undefined) {
       obj.releaseToken = message.releaseToken;
     }
-    if (message.unusedCount !== 0) {
+    if (message.unusedCount !== undefined) {
       obj.unusedCount = Math.round(message.unusedCount);
     }
     return obj;
@@ -1436,7 +1436,7 @@ export const ReleaseSegmentResponse: MessageFns<ReleaseSegmentResponse> = {
 
   toJSON(message: ReleaseSegmentResponse): unknown {
     const obj: any = {};
-    if (message.reclaimedCount !== 0) {
+    if (message.reclaimedCount !== undefined) {
       obj.reclaimedCount = Math.round(message.reclaimedCount);
     }
     return obj;
@@ -1537,7 +1537,7 @@ export const DecodeIdRequest: MessageFns<DecodeIdRequest> = {
 
   toJSON(message: DecodeIdRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
     if (message.value?.$case === "id") {
@@ -1696,7 +1696,7 @@ export const DecodeIdResponse: MessageFns<DecodeIdResponse> = {
 
   toJSON(message: DecodeIdResponse): unknown {
     const obj: any = {};
-    if (message.id !== 0n) {
+    if (message.id !== undefined) {
       obj.id = message.id.toString();
     }
     if (message.time !== undefined) {
@@ -1708,10 +1708,10 @@ export const DecodeIdResponse: MessageFns<DecodeIdResponse> = {
     if (message.parts?.length) {
       obj.parts = message.parts.map((e) => TextPart.toJSON(e));
     }
-    if (message.uuidVersion !== 0) {
+    if (message.uuidVersion !== undefined) {
       obj.uuidVersion = Math.round(message.uuidVersion);
     }
-    if (message.keyId !== 0) {
+    if (message.keyId !== undefined) {
       obj.keyId = Math.round(message.keyId);
     }
     return obj;
@@ -1842,19 +1842,19 @@ export const SnowflakeParts: MessageFns<SnowflakeParts> = {
 
   toJSON(message: SnowflakeParts): unknown {
     const obj: any = {};
-    if (message.ticks !== 0n) {
+    if (message.ticks !== undefined) {
       obj.ticks = message.ticks.toString();
     }
-    if (message.extension !== 0) {
+    if (message.extension !== undefined) {
       obj.extension = Math.round(message.extension);
     }
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.worker !== 0) {
+    if (message.worker !== undefined) {
       obj.worker = Math.round(message.worker);
     }
-    if (message.sequence !== 0) {
+    if (message.sequence !== undefined) {
       obj.sequence = Math.round(message.sequence);
     }
     return obj;
@@ -1939,10 +1939,10 @@ export const TextPart: MessageFns<TextPart> = {
 
   toJSON(message: TextPart): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.value !== "") {
+    if (message.value !== undefined) {
       obj.value = message.value;
     }
     return obj;

@@ -566,13 +566,13 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
 
   toJSON(message: GetNodeStatusResponse): unknown {
     const obj: any = {};
-    if (message.nodeId !== "") {
+    if (message.nodeId !== undefined) {
       obj.nodeId = message.nodeId;
     }
-    if (message.version !== "") {
+    if (message.version !== undefined) {
       obj.version = message.version;
     }
-    if (message.state !== 0) {
+    if (message.state !== undefined) {
       obj.state = nodeStateToJSON(message.state);
     }
     if (message.startTime !== undefined) {
@@ -581,13 +581,13 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.store !== undefined) {
       obj.store = StoreStatus.toJSON(message.store);
     }
-    if (message.bufferedTags !== 0) {
+    if (message.bufferedTags !== undefined) {
       obj.bufferedTags = Math.round(message.bufferedTags);
     }
-    if (message.issuedIds !== 0n) {
+    if (message.issuedIds !== undefined) {
       obj.issuedIds = message.issuedIds.toString();
     }
-    if (message.wastedIds !== 0n) {
+    if (message.wastedIds !== undefined) {
       obj.wastedIds = message.wastedIds.toString();
     }
     if (message.ticketDatabases?.length) {
@@ -725,19 +725,19 @@ export const StoreStatus: MessageFns<StoreStatus> = {
 
   toJSON(message: StoreStatus): unknown {
     const obj: any = {};
-    if (message.backend !== 0) {
+    if (message.backend !== undefined) {
       obj.backend = storeBackendToJSON(message.backend);
     }
-    if (message.state !== 0) {
+    if (message.state !== undefined) {
       obj.state = storeStateToJSON(message.state);
     }
-    if (message.schemaVersion !== 0) {
+    if (message.schemaVersion !== undefined) {
       obj.schemaVersion = Math.round(message.schemaVersion);
     }
-    if (message.fenceReason !== "") {
+    if (message.fenceReason !== undefined) {
       obj.fenceReason = message.fenceReason;
     }
-    if (message.place !== "") {
+    if (message.place !== undefined) {
       obj.place = message.place;
     }
     return obj;
@@ -834,13 +834,13 @@ export const TicketDatabaseStatus: MessageFns<TicketDatabaseStatus> = {
 
   toJSON(message: TicketDatabaseStatus): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.state !== 0) {
+    if (message.state !== undefined) {
       obj.state = storeStateToJSON(message.state);
     }
-    if (message.reason !== "") {
+    if (message.reason !== undefined) {
       obj.reason = message.reason;
     }
     return obj;
@@ -982,7 +982,7 @@ export const GetNodeTimeResponse: MessageFns<GetNodeTimeResponse> = {
     if (message.time !== undefined) {
       obj.time = message.time.toISOString();
     }
-    if (message.nodeId !== "") {
+    if (message.nodeId !== undefined) {
       obj.nodeId = message.nodeId;
     }
     return obj;
@@ -1072,10 +1072,10 @@ export const ListNodesRequest: MessageFns<ListNodesRequest> = {
 
   toJSON(message: ListNodesRequest): unknown {
     const obj: any = {};
-    if (message.pageSize !== 0) {
+    if (message.pageSize !== undefined) {
       obj.pageSize = Math.round(message.pageSize);
     }
-    if (message.pageToken !== "") {
+    if (message.pageToken !== undefined) {
       obj.pageToken = message.pageToken;
     }
     return obj;
@@ -1164,7 +1164,7 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     if (message.nodes?.length) {
       obj.nodes = message.nodes.map((e) => Node.toJSON(e));
     }
-    if (message.nextPageToken !== "") {
+    if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
     return obj;
@@ -1356,19 +1356,19 @@ export const Node: MessageFns<Node> = {
 
   toJSON(message: Node): unknown {
     const obj: any = {};
-    if (message.nodeId !== "") {
+    if (message.nodeId !== undefined) {
       obj.nodeId = message.nodeId;
     }
-    if (message.instance !== "") {
+    if (message.instance !== undefined) {
       obj.instance = message.instance;
     }
-    if (message.address !== "") {
+    if (message.address !== undefined) {
       obj.address = message.address;
     }
-    if (message.version !== "") {
+    if (message.version !== undefined) {
       obj.version = message.version;
     }
-    if (message.zone !== "") {
+    if (message.zone !== undefined) {
       obj.zone = message.zone;
     }
     if (message.startTime !== undefined) {
@@ -1377,7 +1377,7 @@ export const Node: MessageFns<Node> = {
     if (message.heardTime !== undefined) {
       obj.heardTime = message.heardTime.toISOString();
     }
-    if (message.alive !== false) {
+    if (message.alive !== undefined) {
       obj.alive = message.alive;
     }
     if (message.maxOffline !== undefined) {
@@ -1479,10 +1479,10 @@ export const ForgetNodeRequest: MessageFns<ForgetNodeRequest> = {
 
   toJSON(message: ForgetNodeRequest): unknown {
     const obj: any = {};
-    if (message.nodeId !== "") {
+    if (message.nodeId !== undefined) {
       obj.nodeId = message.nodeId;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;

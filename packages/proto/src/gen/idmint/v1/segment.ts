@@ -104,13 +104,13 @@ export const Segment: MessageFns<Segment> = {
 
   toJSON(message: Segment): unknown {
     const obj: any = {};
-    if (message.base !== 0n) {
+    if (message.base !== undefined) {
       obj.base = message.base.toString();
     }
-    if (message.increment !== 0) {
+    if (message.increment !== undefined) {
       obj.increment = Math.round(message.increment);
     }
-    if (message.count !== 0) {
+    if (message.count !== undefined) {
       obj.count = Math.round(message.count);
     }
     return obj;

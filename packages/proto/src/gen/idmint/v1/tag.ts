@@ -1115,10 +1115,10 @@ export const Tag: MessageFns<Tag> = {
 
   toJSON(message: Tag): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.description !== "") {
+    if (message.description !== undefined) {
       obj.description = message.description;
     }
     if (message.kind?.$case === "segment") {
@@ -1136,10 +1136,10 @@ export const Tag: MessageFns<Tag> = {
     } else if (message.kind?.$case === "objectId") {
       obj.objectId = ObjectIdKind.toJSON(message.kind.value);
     }
-    if (message.order !== 0) {
+    if (message.order !== undefined) {
       obj.order = orderToJSON(message.order);
     }
-    if (message.ceiling !== 0n) {
+    if (message.ceiling !== undefined) {
       obj.ceiling = message.ceiling.toString();
     }
     if (message.format !== undefined) {
@@ -1148,16 +1148,16 @@ export const Tag: MessageFns<Tag> = {
     if (message.unguessable !== undefined) {
       obj.unguessable = Unguessable.toJSON(message.unguessable);
     }
-    if (message.floor !== 0n) {
+    if (message.floor !== undefined) {
       obj.floor = message.floor.toString();
     }
-    if (message.version !== 0n) {
+    if (message.version !== undefined) {
       obj.version = message.version.toString();
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
-    if (message.state !== 0) {
+    if (message.state !== undefined) {
       obj.state = tagStateToJSON(message.state);
     }
     if (message.createTime !== undefined) {
@@ -1166,10 +1166,10 @@ export const Tag: MessageFns<Tag> = {
     if (message.updateTime !== undefined) {
       obj.updateTime = message.updateTime.toISOString();
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.period !== "") {
+    if (message.period !== undefined) {
       obj.period = message.period;
     }
     return obj;
@@ -1382,25 +1382,25 @@ export const SequenceKind: MessageFns<SequenceKind> = {
 
   toJSON(message: SequenceKind): unknown {
     const obj: any = {};
-    if (message.start !== 0n) {
+    if (message.start !== undefined) {
       obj.start = message.start.toString();
     }
-    if (message.period !== 0) {
+    if (message.period !== undefined) {
       obj.period = periodUnitToJSON(message.period);
     }
-    if (message.timeZone !== "") {
+    if (message.timeZone !== undefined) {
       obj.timeZone = message.timeZone;
     }
     if (message.keepFor !== undefined) {
       obj.keepFor = Duration.toJSON(message.keepFor);
     }
-    if (message.backend !== 0) {
+    if (message.backend !== undefined) {
       obj.backend = sequenceBackendToJSON(message.backend);
     }
-    if (message.step !== 0) {
+    if (message.step !== undefined) {
       obj.step = Math.round(message.step);
     }
-    if (message.shard !== "") {
+    if (message.shard !== undefined) {
       obj.shard = message.shard;
     }
     return obj;
@@ -1525,7 +1525,7 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
 
   toJSON(message: RedisSnowflakeKind): unknown {
     const obj: any = {};
-    if (message.shard !== 0) {
+    if (message.shard !== undefined) {
       obj.shard = Math.round(message.shard);
     }
     if (message.timeOrigin !== undefined) {
@@ -1534,7 +1534,7 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
     if (message.endTime !== undefined) {
       obj.endTime = message.endTime.toISOString();
     }
-    if (message.redisShard !== "") {
+    if (message.redisShard !== undefined) {
       obj.redisShard = message.redisShard;
     }
     return obj;
@@ -1621,10 +1621,10 @@ export const TicketKind: MessageFns<TicketKind> = {
 
   toJSON(message: TicketKind): unknown {
     const obj: any = {};
-    if (message.start !== 0n) {
+    if (message.start !== undefined) {
       obj.start = message.start.toString();
     }
-    if (message.slots !== 0) {
+    if (message.slots !== undefined) {
       obj.slots = Math.round(message.slots);
     }
     return obj;
@@ -1753,13 +1753,13 @@ export const SegmentKind: MessageFns<SegmentKind> = {
 
   toJSON(message: SegmentKind): unknown {
     const obj: any = {};
-    if (message.start !== 0n) {
+    if (message.start !== undefined) {
       obj.start = message.start.toString();
     }
-    if (message.min !== 0) {
+    if (message.min !== undefined) {
       obj.min = Math.round(message.min);
     }
-    if (message.max !== 0) {
+    if (message.max !== undefined) {
       obj.max = Math.round(message.max);
     }
     if (message.holdFor !== undefined) {
@@ -1953,22 +1953,22 @@ export const SnowflakeLayout: MessageFns<SnowflakeLayout> = {
     if (message.timeUnit !== undefined) {
       obj.timeUnit = Duration.toJSON(message.timeUnit);
     }
-    if (message.timeBits !== 0) {
+    if (message.timeBits !== undefined) {
       obj.timeBits = Math.round(message.timeBits);
     }
     if (message.timeOrigin !== undefined) {
       obj.timeOrigin = message.timeOrigin.toISOString();
     }
-    if (message.dataCenterBits !== 0) {
+    if (message.dataCenterBits !== undefined) {
       obj.dataCenterBits = Math.round(message.dataCenterBits);
     }
-    if (message.workerBits !== 0) {
+    if (message.workerBits !== undefined) {
       obj.workerBits = Math.round(message.workerBits);
     }
-    if (message.sequenceBits !== 0) {
+    if (message.sequenceBits !== undefined) {
       obj.sequenceBits = Math.round(message.sequenceBits);
     }
-    if (message.extensionBits !== 0) {
+    if (message.extensionBits !== undefined) {
       obj.extensionBits = Math.round(message.extensionBits);
     }
     return obj;
@@ -2185,28 +2185,28 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
     if (message.layout !== undefined) {
       obj.layout = SnowflakeLayout.toJSON(message.layout);
     }
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.clockPolicy !== 0) {
+    if (message.clockPolicy !== undefined) {
       obj.clockPolicy = clockPolicyToJSON(message.clockPolicy);
     }
     if (message.clockWait !== undefined) {
       obj.clockWait = Duration.toJSON(message.clockWait);
     }
-    if (message.registry !== 0) {
+    if (message.registry !== undefined) {
       obj.registry = workerRegistryToJSON(message.registry);
     }
-    if (message.allowShortLife !== false) {
+    if (message.allowShortLife !== undefined) {
       obj.allowShortLife = message.allowShortLife;
     }
     if (message.endTime !== undefined) {
       obj.endTime = message.endTime.toISOString();
     }
-    if (message.idsPerSecond !== 0n) {
+    if (message.idsPerSecond !== undefined) {
       obj.idsPerSecond = message.idsPerSecond.toString();
     }
-    if (message.redisShard !== "") {
+    if (message.redisShard !== undefined) {
       obj.redisShard = message.redisShard;
     }
     return obj;
@@ -2325,16 +2325,16 @@ export const UuidKind: MessageFns<UuidKind> = {
 
   toJSON(message: UuidKind): unknown {
     const obj: any = {};
-    if (message.version !== 0) {
+    if (message.version !== undefined) {
       obj.version = Math.round(message.version);
     }
-    if (message.namespace !== "") {
+    if (message.namespace !== undefined) {
       obj.namespace = message.namespace;
     }
-    if (message.domain !== 0) {
+    if (message.domain !== undefined) {
       obj.domain = dceDomainToJSON(message.domain);
     }
-    if (message.number !== 0) {
+    if (message.number !== undefined) {
       obj.number = Math.round(message.number);
     }
     return obj;
@@ -2404,7 +2404,7 @@ export const ObjectIdKind: MessageFns<ObjectIdKind> = {
 
   toJSON(message: ObjectIdKind): unknown {
     const obj: any = {};
-    if (message.variant !== 0) {
+    if (message.variant !== undefined) {
       obj.variant = objectIdVariantToJSON(message.variant);
     }
     return obj;
@@ -2471,7 +2471,7 @@ export const Format: MessageFns<Format> = {
 
   toJSON(message: Format): unknown {
     const obj: any = {};
-    if (message.template !== "") {
+    if (message.template !== undefined) {
       obj.template = message.template;
     }
     return obj;
@@ -2560,10 +2560,10 @@ export const Unguessable: MessageFns<Unguessable> = {
 
   toJSON(message: Unguessable): unknown {
     const obj: any = {};
-    if (message.keyId !== 0) {
+    if (message.keyId !== undefined) {
       obj.keyId = Math.round(message.keyId);
     }
-    if (message.keyDigits !== 0) {
+    if (message.keyDigits !== undefined) {
       obj.keyDigits = Math.round(message.keyDigits);
     }
     return obj;

@@ -420,7 +420,7 @@ export const CreateTagRequest: MessageFns<CreateTagRequest> = {
     if (message.tag !== undefined) {
       obj.tag = Tag.toJSON(message.tag);
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -555,7 +555,7 @@ export const GetTagRequest: MessageFns<GetTagRequest> = {
 
   toJSON(message: GetTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
     return obj;
@@ -739,16 +739,16 @@ export const ListTagsRequest: MessageFns<ListTagsRequest> = {
 
   toJSON(message: ListTagsRequest): unknown {
     const obj: any = {};
-    if (message.pageSize !== 0) {
+    if (message.pageSize !== undefined) {
       obj.pageSize = Math.round(message.pageSize);
     }
-    if (message.pageToken !== "") {
+    if (message.pageToken !== undefined) {
       obj.pageToken = message.pageToken;
     }
-    if (message.prefix !== "") {
+    if (message.prefix !== undefined) {
       obj.prefix = message.prefix;
     }
-    if (message.showDeleted !== false) {
+    if (message.showDeleted !== undefined) {
       obj.showDeleted = message.showDeleted;
     }
     return obj;
@@ -839,7 +839,7 @@ export const ListTagsResponse: MessageFns<ListTagsResponse> = {
     if (message.tags?.length) {
       obj.tags = message.tags.map((e) => Tag.toJSON(e));
     }
-    if (message.nextPageToken !== "") {
+    if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
     return obj;
@@ -947,7 +947,7 @@ export const UpdateTagRequest: MessageFns<UpdateTagRequest> = {
     if (message.updateMask !== undefined) {
       obj.updateMask = FieldMask.toJSON(FieldMask.wrap(message.updateMask));
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -1113,13 +1113,13 @@ export const DeleteTagRequest: MessageFns<DeleteTagRequest> = {
 
   toJSON(message: DeleteTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -1247,7 +1247,7 @@ export const DeleteTagResponse: MessageFns<DeleteTagResponse> = {
     if (message.laggingNodes?.length) {
       obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
     }
-    if (message.laggingNodeCount !== 0) {
+    if (message.laggingNodeCount !== undefined) {
       obj.laggingNodeCount = Math.round(message.laggingNodeCount);
     }
     return obj;
@@ -1378,19 +1378,19 @@ export const AdvanceTagRequest: MessageFns<AdvanceTagRequest> = {
 
   toJSON(message: AdvanceTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.floor !== 0n) {
+    if (message.floor !== undefined) {
       obj.floor = message.floor.toString();
     }
-    if (message.allowLargeRaise !== false) {
+    if (message.allowLargeRaise !== undefined) {
       obj.allowLargeRaise = message.allowLargeRaise;
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -1526,7 +1526,7 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     if (message.tag !== undefined) {
       obj.tag = Tag.toJSON(message.tag);
     }
-    if (message.raised !== false) {
+    if (message.raised !== undefined) {
       obj.raised = message.raised;
     }
     if (message.effectiveTime !== undefined) {
@@ -1535,7 +1535,7 @@ export const AdvanceTagResponse: MessageFns<AdvanceTagResponse> = {
     if (message.laggingNodes?.length) {
       obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
     }
-    if (message.laggingNodeCount !== 0) {
+    if (message.laggingNodeCount !== undefined) {
       obj.laggingNodeCount = Math.round(message.laggingNodeCount);
     }
     return obj;
@@ -1663,19 +1663,19 @@ export const ReturnToPeriodRequest: MessageFns<ReturnToPeriodRequest> = {
 
   toJSON(message: ReturnToPeriodRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.period !== "") {
+    if (message.period !== undefined) {
       obj.period = message.period;
     }
     if (message.floor !== undefined) {
       obj.floor = message.floor.toString();
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -1811,7 +1811,7 @@ export const ReturnToPeriodResponse: MessageFns<ReturnToPeriodResponse> = {
     if (message.tag !== undefined) {
       obj.tag = Tag.toJSON(message.tag);
     }
-    if (message.returned !== false) {
+    if (message.returned !== undefined) {
       obj.returned = message.returned;
     }
     if (message.effectiveTime !== undefined) {
@@ -1820,7 +1820,7 @@ export const ReturnToPeriodResponse: MessageFns<ReturnToPeriodResponse> = {
     if (message.laggingNodes?.length) {
       obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
     }
-    if (message.laggingNodeCount !== 0) {
+    if (message.laggingNodeCount !== undefined) {
       obj.laggingNodeCount = Math.round(message.laggingNodeCount);
     }
     return obj;
@@ -1921,13 +1921,13 @@ export const PauseTagRequest: MessageFns<PauseTagRequest> = {
 
   toJSON(message: PauseTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -2055,7 +2055,7 @@ export const PauseTagResponse: MessageFns<PauseTagResponse> = {
     if (message.laggingNodes?.length) {
       obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
     }
-    if (message.laggingNodeCount !== 0) {
+    if (message.laggingNodeCount !== undefined) {
       obj.laggingNodeCount = Math.round(message.laggingNodeCount);
     }
     return obj;
@@ -2155,13 +2155,13 @@ export const ResumeTagRequest: MessageFns<ResumeTagRequest> = {
 
   toJSON(message: ResumeTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -2351,19 +2351,19 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
 
   toJSON(message: MoveTagRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.shard !== "") {
+    if (message.shard !== undefined) {
       obj.shard = message.shard;
     }
-    if (message.force !== false) {
+    if (message.force !== undefined) {
       obj.force = message.force;
     }
-    if (message.etag !== "") {
+    if (message.etag !== undefined) {
       obj.etag = message.etag;
     }
-    if (message.validateOnly !== false) {
+    if (message.validateOnly !== undefined) {
       obj.validateOnly = message.validateOnly;
     }
     return obj;
@@ -2535,13 +2535,13 @@ export const ListPeriodsRequest: MessageFns<ListPeriodsRequest> = {
 
   toJSON(message: ListPeriodsRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.pageSize !== 0) {
+    if (message.pageSize !== undefined) {
       obj.pageSize = Math.round(message.pageSize);
     }
-    if (message.pageToken !== "") {
+    if (message.pageToken !== undefined) {
       obj.pageToken = message.pageToken;
     }
     return obj;
@@ -2631,7 +2631,7 @@ export const ListPeriodsResponse: MessageFns<ListPeriodsResponse> = {
     if (message.periods?.length) {
       obj.periods = message.periods.map((e) => EndedPeriod.toJSON(e));
     }
-    if (message.nextPageToken !== "") {
+    if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
     return obj;
@@ -2732,10 +2732,10 @@ export const EndedPeriod: MessageFns<EndedPeriod> = {
 
   toJSON(message: EndedPeriod): unknown {
     const obj: any = {};
-    if (message.period !== "") {
+    if (message.period !== undefined) {
       obj.period = message.period;
     }
-    if (message.lastId !== 0n) {
+    if (message.lastId !== undefined) {
       obj.lastId = message.lastId.toString();
     }
     if (message.endTime !== undefined) {
@@ -2807,7 +2807,7 @@ export const GetTagEffectRequest: MessageFns<GetTagEffectRequest> = {
 
   toJSON(message: GetTagEffectRequest): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
     return obj;
@@ -2949,10 +2949,10 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
     if (message.laggingNodes?.length) {
       obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
     }
-    if (message.laggingNodeCount !== 0) {
+    if (message.laggingNodeCount !== undefined) {
       obj.laggingNodeCount = Math.round(message.laggingNodeCount);
     }
-    if (message.inEffect !== false) {
+    if (message.inEffect !== undefined) {
       obj.inEffect = message.inEffect;
     }
     return obj;
@@ -3097,16 +3097,16 @@ export const LaggingNode: MessageFns<LaggingNode> = {
 
   toJSON(message: LaggingNode): unknown {
     const obj: any = {};
-    if (message.nodeId !== "") {
+    if (message.nodeId !== undefined) {
       obj.nodeId = message.nodeId;
     }
-    if (message.instance !== "") {
+    if (message.instance !== undefined) {
       obj.instance = message.instance;
     }
-    if (message.address !== "") {
+    if (message.address !== undefined) {
       obj.address = message.address;
     }
-    if (message.database !== "") {
+    if (message.database !== undefined) {
       obj.database = message.database;
     }
     if (message.heardTime !== undefined) {

@@ -274,10 +274,10 @@ export const LeaseWorkerRequest: MessageFns<LeaseWorkerRequest> = {
 
   toJSON(message: LeaseWorkerRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.instance !== "") {
+    if (message.instance !== undefined) {
       obj.instance = message.instance;
     }
     if (message.dataCenter !== undefined) {
@@ -507,34 +507,34 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
 
   toJSON(message: LeaseWorkerResponse): unknown {
     const obj: any = {};
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.workerId !== 0) {
+    if (message.workerId !== undefined) {
       obj.workerId = Math.round(message.workerId);
     }
-    if (message.token !== 0n) {
+    if (message.token !== undefined) {
       obj.token = message.token.toString();
     }
     if (message.ttl !== undefined) {
       obj.ttl = Duration.toJSON(message.ttl);
     }
-    if (message.extension !== 0) {
+    if (message.extension !== undefined) {
       obj.extension = Math.round(message.extension);
     }
-    if (message.notBeforeMs !== 0n) {
+    if (message.notBeforeMs !== undefined) {
       obj.notBeforeMs = message.notBeforeMs.toString();
     }
-    if (message.reservedUntilMs !== 0n) {
+    if (message.reservedUntilMs !== undefined) {
       obj.reservedUntilMs = message.reservedUntilMs.toString();
     }
-    if (message.nowMs !== 0n) {
+    if (message.nowMs !== undefined) {
       obj.nowMs = message.nowMs.toString();
     }
     if (message.snowflake !== undefined) {
       obj.snowflake = SnowflakeKind.toJSON(message.snowflake);
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
     return obj;
@@ -712,25 +712,25 @@ export const RenewWorkerLeaseRequest: MessageFns<RenewWorkerLeaseRequest> = {
 
   toJSON(message: RenewWorkerLeaseRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.workerId !== 0) {
+    if (message.workerId !== undefined) {
       obj.workerId = Math.round(message.workerId);
     }
-    if (message.token !== 0n) {
+    if (message.token !== undefined) {
       obj.token = message.token.toString();
     }
-    if (message.reserveUntilMs !== 0n) {
+    if (message.reserveUntilMs !== undefined) {
       obj.reserveUntilMs = message.reserveUntilMs.toString();
     }
     if (message.reserveAhead !== undefined) {
       obj.reserveAhead = Duration.toJSON(message.reserveAhead);
     }
-    if (message.extension !== 0) {
+    if (message.extension !== undefined) {
       obj.extension = Math.round(message.extension);
     }
     return obj;
@@ -885,22 +885,22 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
 
   toJSON(message: RenewWorkerLeaseResponse): unknown {
     const obj: any = {};
-    if (message.token !== 0n) {
+    if (message.token !== undefined) {
       obj.token = message.token.toString();
     }
     if (message.ttl !== undefined) {
       obj.ttl = Duration.toJSON(message.ttl);
     }
-    if (message.extension !== 0) {
+    if (message.extension !== undefined) {
       obj.extension = Math.round(message.extension);
     }
-    if (message.reservedUntilMs !== 0n) {
+    if (message.reservedUntilMs !== undefined) {
       obj.reservedUntilMs = message.reservedUntilMs.toString();
     }
-    if (message.nowMs !== 0n) {
+    if (message.nowMs !== undefined) {
       obj.nowMs = message.nowMs.toString();
     }
-    if (message.epoch !== 0n) {
+    if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
     return obj;
@@ -1023,16 +1023,16 @@ export const ReleaseWorkerLeaseRequest: MessageFns<ReleaseWorkerLeaseRequest> = 
 
   toJSON(message: ReleaseWorkerLeaseRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.workerId !== 0) {
+    if (message.workerId !== undefined) {
       obj.workerId = Math.round(message.workerId);
     }
-    if (message.token !== 0n) {
+    if (message.token !== undefined) {
       obj.token = message.token.toString();
     }
     return obj;
@@ -1204,13 +1204,13 @@ export const ListWorkersRequest: MessageFns<ListWorkersRequest> = {
 
   toJSON(message: ListWorkersRequest): unknown {
     const obj: any = {};
-    if (message.tag !== "") {
+    if (message.tag !== undefined) {
       obj.tag = message.tag;
     }
-    if (message.pageSize !== 0) {
+    if (message.pageSize !== undefined) {
       obj.pageSize = Math.round(message.pageSize);
     }
-    if (message.pageToken !== "") {
+    if (message.pageToken !== undefined) {
       obj.pageToken = message.pageToken;
     }
     if (message.workerId !== undefined) {
@@ -1304,7 +1304,7 @@ export const ListWorkersResponse: MessageFns<ListWorkersResponse> = {
     if (message.workers?.length) {
       obj.workers = message.workers.map((e) => Worker.toJSON(e));
     }
-    if (message.nextPageToken !== "") {
+    if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
     return obj;
@@ -1470,16 +1470,16 @@ export const Worker: MessageFns<Worker> = {
 
   toJSON(message: Worker): unknown {
     const obj: any = {};
-    if (message.dataCenter !== 0) {
+    if (message.dataCenter !== undefined) {
       obj.dataCenter = Math.round(message.dataCenter);
     }
-    if (message.workerId !== 0) {
+    if (message.workerId !== undefined) {
       obj.workerId = Math.round(message.workerId);
     }
-    if (message.instance !== "") {
+    if (message.instance !== undefined) {
       obj.instance = message.instance;
     }
-    if (message.extension !== 0) {
+    if (message.extension !== undefined) {
       obj.extension = Math.round(message.extension);
     }
     if (message.reservedUntilTime !== undefined) {
@@ -1488,7 +1488,7 @@ export const Worker: MessageFns<Worker> = {
     if (message.expireTime !== undefined) {
       obj.expireTime = message.expireTime.toISOString();
     }
-    if (message.leased !== false) {
+    if (message.leased !== undefined) {
       obj.leased = message.leased;
     }
     return obj;

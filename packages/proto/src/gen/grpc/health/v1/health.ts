@@ -319,7 +319,7 @@ export const HealthListResponse_StatusesEntry: MessageFns<HealthListResponse_Sta
 
   toJSON(message: HealthListResponse_StatusesEntry): unknown {
     const obj: any = {};
-    if (message.key !== "") {
+    if (message.key !== undefined) {
       obj.key = message.key;
     }
     if (message.value !== undefined) {
@@ -392,7 +392,7 @@ export const HealthCheckRequest: MessageFns<HealthCheckRequest> = {
 
   toJSON(message: HealthCheckRequest): unknown {
     const obj: any = {};
-    if (message.service !== "") {
+    if (message.service !== undefined) {
       obj.service = message.service;
     }
     return obj;
@@ -459,7 +459,7 @@ export const HealthCheckResponse: MessageFns<HealthCheckResponse> = {
 
   toJSON(message: HealthCheckResponse): unknown {
     const obj: any = {};
-    if (message.status !== 0) {
+    if (message.status !== undefined) {
       obj.status = healthCheckResponse_ServingStatusToJSON(message.status);
     }
     return obj;

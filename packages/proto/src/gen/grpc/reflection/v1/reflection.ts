@@ -300,7 +300,7 @@ export const ServerReflectionRequest: MessageFns<ServerReflectionRequest> = {
 
   toJSON(message: ServerReflectionRequest): unknown {
     const obj: any = {};
-    if (message.host !== "") {
+    if (message.host !== undefined) {
       obj.host = message.host;
     }
     if (message.messageRequest?.$case === "fileByFilename") {
@@ -435,10 +435,10 @@ export const ExtensionRequest: MessageFns<ExtensionRequest> = {
 
   toJSON(message: ExtensionRequest): unknown {
     const obj: any = {};
-    if (message.containingType !== "") {
+    if (message.containingType !== undefined) {
       obj.containingType = message.containingType;
     }
-    if (message.extensionNumber !== 0) {
+    if (message.extensionNumber !== undefined) {
       obj.extensionNumber = Math.round(message.extensionNumber);
     }
     return obj;
@@ -606,7 +606,7 @@ export const ServerReflectionResponse: MessageFns<ServerReflectionResponse> = {
 
   toJSON(message: ServerReflectionResponse): unknown {
     const obj: any = {};
-    if (message.validHost !== "") {
+    if (message.validHost !== undefined) {
       obj.validHost = message.validHost;
     }
     if (message.originalRequest !== undefined) {
@@ -835,7 +835,7 @@ export const ExtensionNumberResponse: MessageFns<ExtensionNumberResponse> = {
 
   toJSON(message: ExtensionNumberResponse): unknown {
     const obj: any = {};
-    if (message.baseTypeName !== "") {
+    if (message.baseTypeName !== undefined) {
       obj.baseTypeName = message.baseTypeName;
     }
     if (message.extensionNumber?.length) {
@@ -977,7 +977,7 @@ export const ServiceResponse: MessageFns<ServiceResponse> = {
 
   toJSON(message: ServiceResponse): unknown {
     const obj: any = {};
-    if (message.name !== "") {
+    if (message.name !== undefined) {
       obj.name = message.name;
     }
     return obj;
@@ -1066,10 +1066,10 @@ export const ErrorResponse: MessageFns<ErrorResponse> = {
 
   toJSON(message: ErrorResponse): unknown {
     const obj: any = {};
-    if (message.errorCode !== 0) {
+    if (message.errorCode !== undefined) {
       obj.errorCode = Math.round(message.errorCode);
     }
-    if (message.errorMessage !== "") {
+    if (message.errorMessage !== undefined) {
       obj.errorMessage = message.errorMessage;
     }
     return obj;
