@@ -48,6 +48,19 @@ export interface ManyIds {
   readonly period: Period | undefined;
 }
 
+interface ManyRequest {
+  readonly tag: string;
+  readonly count: number;
+  readonly asList: boolean;
+  readonly textsAnyway?: boolean;
+}
+
+interface AllocationRequest {
+  readonly tag: string;
+  readonly count: number;
+  readonly after: bigint;
+}
+
 export interface Allocation {
   readonly segments: readonly Segment[];
   readonly epoch: bigint;
@@ -100,16 +113,8 @@ export class IdService {
    * Exactly `count` ids, as segments or one by one; all or none. Ids that are text are one by one in either case, and only
    * for callers that asked for that, unless `textsAnyway`.
    */
-  generateIds(
-    request: {
-      readonly tag: string;
-      readonly count: number;
-      readonly asList: boolean;
-      readonly textsAnyway?: boolean;
-    },
-    call: Patience,
-  ): ManyIds | Promise<ManyIds> {
-    const { tag, count, asList, textsAnyway = false } = request;
+  generateIds(request: ManyRequest, call: Patience): ManyIds | Promise<ManyIds> {
+    const { tag, count, asList } = request;
     const { countAsList, countAsSegments } = this.#limits;
     assertNoViolations(
       tagNameViolation("tag", tag),
@@ -117,40 +122,16 @@ export class IdService {
         ? countViolation("count", count, countAsList, "ask without as_list for more")
         : countViolation("count", count, countAsSegments, "ask several times for more"),
     );
-    const before = (entry: Entry): void => {
-      const most = Math.min(mostAtOnce(entry), writesText(entry) ? countAsList : Infinity);
-      assertNoViolations(
-        countViolation("count", count, most, "ask several times for more"),
-        asList || textsAnyway || !writesText(entry)
-          ? undefined
-          : {
-              field: "as_list",
-              description: "must be true: the ids of this tag are text",
-              reason: "FIELD_CONFLICT",
-            },
-      );
-    };
-    const answer = (entry: SegmentEntry, segments: readonly Segment[]): ManyIds =>
-      manyIds(entry, asList, { segments, epoch: entry.buffer.epoch, period: undefined });
-    const fromSource = async (entry: SourceEntry): Promise<ManyIds> => {
-      const taken = await entry.source.take(count, call);
-      this.#counters.issuedIds += count;
-      return manyIds(entry, asList, taken);
-    };
-    return this.#take(
-      { tag, count, after: 0n, allowFewer: false, before, answer, fromSource },
-      call,
-    );
+    const entry = this.#directory.get(tag);
+    if (entry === undefined) return this.#manyUnknown(request, call);
+    return this.#many(entry, request, call);
   }
 
   /**
    * A block of `count` ids for a caller that issues them itself; fewer only at the tag's end. Refuses tags that are not
    * of kind segment with WRONG_KIND.
    */
-  allocateSegment(
-    request: { readonly tag: string; readonly count: number; readonly after: bigint },
-    call: Patience,
-  ): Allocation | Promise<Allocation> {
+  allocateSegment(request: AllocationRequest, call: Patience): Allocation | Promise<Allocation> {
     const { tag, count, after } = request;
     assertNoViolations(
       tagNameViolation("tag", tag),
@@ -159,21 +140,9 @@ export class IdService {
         ? { field: "after", description: "must be at least 0", reason: "VALUE_OUT_OF_RANGE" }
         : undefined,
     );
-    const answer = (entry: SegmentEntry, segments: readonly Segment[]): Allocation => {
-      const { order, kind } = entry.rules;
-      const { epoch } = entry.buffer;
-      // Ids that come back are issued after higher ones, which only unordered tags allow.
-      const releaseToken =
-        order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
-      const maxCount = this.#limits.countAsSegments;
-      return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
-    };
-    // Ids that are written by a format or a key are not the numbers that segments hold.
-    const before = (entry: Entry): void => {
-      if (entry.text !== undefined && entry.buffer !== undefined) this.#refuseToAllocate(entry);
-    };
-    const fromSource = (entry: SourceEntry): never => this.#refuseToAllocate(entry);
-    return this.#take({ tag, count, after, allowFewer: true, before, answer, fromSource }, call);
+    const entry = this.#directory.get(tag);
+    if (entry === undefined) return this.#allocateUnknown(request, call);
+    return this.#allocate(entry, request, call);
   }
 
   /**
@@ -247,59 +216,98 @@ export class IdService {
     return { epoch, period, ...(text?.write(id, period) ?? { id, text: "" }) };
   }
 
-  #refuseToAllocate(entry: Entry): never {
-    throw wrongKind(entry, this.#limits.countAsList);
+  async #manyUnknown(request: ManyRequest, call: Patience): Promise<ManyIds> {
+    return this.#many(await this.#directory.find(request.tag, call), request, call);
   }
 
-  #take<T>(request: Take<T>, call: Patience): T | Promise<T> {
-    const entry = this.#directory.get(request.tag);
-    if (entry === undefined) return this.#takeUnknown(request, call);
-    return this.#takeFrom(entry, request, call);
-  }
-
-  async #takeUnknown<T>(request: Take<T>, call: Patience): Promise<T> {
-    return this.#takeFrom(await this.#directory.find(request.tag, call), request, call);
-  }
-
-  #takeFrom<T>(entry: Entry, request: Take<T>, call: Patience): T | Promise<T> {
+  #many(entry: Entry, request: ManyRequest, call: Patience): ManyIds | Promise<ManyIds> {
+    const { count, asList } = request;
     assertWritable(entry);
-    request.before(entry);
-    if (entry.buffer === undefined) return request.fromSource(entry);
-    const { count, after, allowFewer } = request;
+    this.#assertAllowed(entry, request);
+    if (entry.buffer === undefined) return this.#manyOfSource(entry, request, call);
+    const segments = entry.buffer.take(count, call);
+    return segments instanceof Promise
+      ? this.#manyLater(entry, asList, segments)
+      : this.#manyOfBuffer(entry, asList, segments);
+  }
+
+  /** Refuses what the tag does not allow, before any ids are taken. */
+  #assertAllowed(entry: Entry, { count, asList, textsAnyway = false }: ManyRequest): void {
+    const isText = writesText(entry);
+    const most = Math.min(mostAtOnce(entry), isText ? this.#limits.countAsList : Infinity);
+    assertNoViolations(
+      countViolation("count", count, most, "ask several times for more"),
+      asList || textsAnyway || !isText
+        ? undefined
+        : {
+            field: "as_list",
+            description: "must be true: the ids of this tag are text",
+            reason: "FIELD_CONFLICT",
+          },
+    );
+  }
+
+  async #manyLater(
+    entry: SegmentEntry,
+    asList: boolean,
+    waited: Promise<readonly Segment[]>,
+  ): Promise<ManyIds> {
+    return this.#manyOfBuffer(entry, asList, await waited);
+  }
+
+  #manyOfBuffer(entry: SegmentEntry, asList: boolean, segments: readonly Segment[]): ManyIds {
+    this.#counters.issuedIds += countOf(segments);
+    return manyIds(entry, asList, { segments, epoch: entry.buffer.epoch, period: undefined });
+  }
+
+  async #manyOfSource(
+    entry: SourceEntry,
+    { count, asList }: ManyRequest,
+    call: Patience,
+  ): Promise<ManyIds> {
+    const taken = await entry.source.take(count, call);
+    this.#counters.issuedIds += count;
+    return manyIds(entry, asList, taken);
+  }
+
+  async #allocateUnknown(request: AllocationRequest, call: Patience): Promise<Allocation> {
+    return this.#allocate(await this.#directory.find(request.tag, call), request, call);
+  }
+
+  #allocate(
+    entry: Entry,
+    { count, after }: AllocationRequest,
+    call: Patience,
+  ): Allocation | Promise<Allocation> {
+    // Ids that are written by a format or a key are not the numbers that segments hold.
+    if (assertWritable(entry) !== undefined || entry.buffer === undefined) {
+      throw wrongKind(entry, this.#limits.countAsList);
+    }
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
     const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;
-    const segments = entry.buffer.take(count, call, bound, allowFewer);
+    const segments = entry.buffer.take(count, call, bound, true);
     return segments instanceof Promise
-      ? this.#answerLater(entry, segments, request)
-      : this.#answer(entry, segments, request);
+      ? this.#allocationLater(entry, segments)
+      : this.#allocation(entry, segments);
   }
 
-  async #answerLater<T>(
+  async #allocationLater(
     entry: SegmentEntry,
     waited: Promise<readonly Segment[]>,
-    request: Take<T>,
-  ): Promise<T> {
-    return this.#answer(entry, await waited, request);
+  ): Promise<Allocation> {
+    return this.#allocation(entry, await waited);
   }
 
-  #answer<T>(entry: SegmentEntry, segments: readonly Segment[], request: Take<T>): T {
+  #allocation(entry: SegmentEntry, segments: readonly Segment[]): Allocation {
     this.#counters.issuedIds += countOf(segments);
-    return request.answer(entry, segments);
+    const { order, kind } = entry.rules;
+    const { epoch } = entry.buffer;
+    // Ids that come back are issued after higher ones, which only unordered tags allow.
+    const releaseToken =
+      order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
+    const maxCount = this.#limits.countAsSegments;
+    return { segments, epoch, releaseToken, maxAgeMs: kind.maxAgeMs, order, maxCount };
   }
-}
-
-/** Ids of one tag at once, and what to make of them. */
-interface Take<T> {
-  readonly tag: string;
-  readonly count: number;
-  readonly after: bigint;
-  readonly allowFewer: boolean;
-  /** Refuses what the tag does not allow, before any ids are taken. */
-  readonly before: (entry: Entry) => void;
-  /** Of ids that a buffer issued. */
-  readonly answer: (entry: SegmentEntry, segments: readonly Segment[]) => T;
-  /** Takes the ids of a tag that has no buffer. */
-  readonly fromSource: (entry: SourceEntry) => T | Promise<T>;
 }
 
 /** How the ids of an entry are written, where they are; throws why they cannot be. */
