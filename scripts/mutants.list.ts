@@ -429,7 +429,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: the version guard forgets what it saw before it heard of an accept",
     file: "packages/core/src/segment/version-guard.ts",
-    find: `    this.#earlier = this.#seen;
+    find: `      known.earlier = known.seen;
 `,
     replace: ``,
     tests: ["packages/core/test/segment.test.ts"],

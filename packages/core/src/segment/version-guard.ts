@@ -11,6 +11,16 @@ export interface GrantedIds {
   readonly count: number;
 }
 
+/** What is remembered of one tag. */
+interface Known {
+  /** The highest version seen in the present history. */
+  seen: Versioned | undefined;
+  /** The highest one seen before the present history was heard of. */
+  earlier: Versioned | undefined;
+  /** The highest id that was granted here and not given back, under its epoch: whichever history that is of. */
+  granted: { readonly epoch: bigint; last: bigint } | undefined;
+}
+
 /**
  * Remembers the highest version of each tag's row that this server has seen. The version rises with every change of the
  * floor, so a row with a lower one means that the store went back (a fail-over to a lagging replica, a restored
@@ -27,24 +37,18 @@ export interface GrantedIds {
  *    them back. So a grant that is not above the highest id granted here, and not given back, shows it as well.
  */
 export class VersionGuard {
-  #seen = new Map<string, Versioned>();
-  /** What was seen before the present history was heard of, until the tag is seen in it. */
-  #earlier: ReadonlyMap<string, Versioned> = new Map();
-
-  /** The highest id of each tag that was granted here and not given back, under its epoch: whichever history that is of. */
-  readonly #granted = new Map<string, { readonly epoch: bigint; last: bigint }>();
+  readonly #tags = new Map<string, Known>();
 
   /** The highest version seen of a tag; 0n when none was. To be asked when a request is sent. */
   seen(tag: string): bigint {
-    return this.#seen.get(tag)?.version ?? 0n;
+    return this.#tags.get(tag)?.seen?.version ?? 0n;
   }
 
   /** Takes note of a version that the store answered. */
   observe(tag: string, { version, epoch }: Versioned): void {
-    const known = this.#seen.get(tag);
-    const before = known ?? this.#sameEpoch(tag, epoch);
-    if (before === undefined || version > before.version) this.#seen.set(tag, { version, epoch });
-    else if (known === undefined) this.#seen.set(tag, before);
+    const known = this.#of(tag);
+    const before = known.seen ?? earlierOf(known, epoch);
+    known.seen = before === undefined || version > before.version ? { version, epoch } : before;
   }
 
   /**
@@ -54,7 +58,8 @@ export class VersionGuard {
   admitGrant(tag: string, seenWhenSent: bigint, granted: Versioned): boolean {
     const { version, epoch } = granted;
     const isAbove = version > seenWhenSent;
-    const isRepeat = seenWhenSent === 0n && version <= (this.#sameEpoch(tag, epoch)?.version ?? 0n);
+    const earlier = earlierOf(this.#of(tag), epoch);
+    const isRepeat = seenWhenSent === 0n && version <= (earlier?.version ?? 0n);
     this.observe(tag, granted);
     return isAbove && !isRepeat;
   }
@@ -64,30 +69,38 @@ export class VersionGuard {
    * some of them may have been granted to this server before. Grants of one tag must come in the order of their versions.
    */
   admitIds(tag: string, { epoch, base, count }: GrantedIds): boolean {
-    const known = this.#granted.get(tag);
-    if (known !== undefined && epoch <= known.epoch) {
-      if (epoch < known.epoch) return true;
-      if (base <= known.last) return false;
+    const known = this.#of(tag);
+    const { granted } = known;
+    if (granted !== undefined && epoch <= granted.epoch) {
+      if (epoch < granted.epoch) return true;
+      if (base <= granted.last) return false;
     }
-    this.#granted.set(tag, { epoch, last: base + BigInt(count) - 1n });
+    known.granted = { epoch, last: base + BigInt(count) - 1n };
     return true;
   }
 
   /** The ids from `from` on may be granted again. To be called before the store hears of it. */
   giveBack(tag: string, from: bigint): void {
-    const known = this.#granted.get(tag);
-    if (known !== undefined && from <= known.last) known.last = from - 1n;
+    const granted = this.#tags.get(tag)?.granted;
+    if (granted !== undefined && from <= granted.last) granted.last = from - 1n;
   }
 
   /** An operator accepted the store as it is. */
   startHistory(): void {
-    this.#earlier = this.#seen;
-    this.#seen = new Map();
+    for (const known of this.#tags.values()) {
+      known.earlier = known.seen;
+      known.seen = undefined;
+    }
   }
 
-  #sameEpoch(tag: string, epoch: bigint): Versioned | undefined {
-    const earlier = this.#earlier.get(tag);
-    return earlier?.epoch === epoch ? earlier : undefined;
+  #of(tag: string): Known {
+    const known = this.#tags.get(tag) ?? {
+      seen: undefined,
+      earlier: undefined,
+      granted: undefined,
+    };
+    this.#tags.set(tag, known);
+    return known;
   }
 
   /** Up to `limit` tags with their versions, going round all of them from call to call. */
@@ -95,16 +108,21 @@ export class VersionGuard {
     limit: number,
     cursor: { after: number },
   ): Generator<{ tag: string; version: bigint }, void, undefined> {
-    const size = this.#seen.size;
+    const size = this.#tags.size;
     if (size === 0) return;
     const from = cursor.after % size;
     const count = Math.min(limit, size);
     cursor.after = (from + count) % size;
     let position = 0;
-    for (const [tag, { version }] of this.#seen) {
+    for (const [tag, { seen }] of this.#tags) {
       const distance = (position - from + size) % size;
-      if (distance < count) yield { tag, version };
+      if (distance < count && seen !== undefined) yield { tag, version: seen.version };
       position++;
     }
   }
+}
+
+/** What was seen of a tag before the present history was heard of, if the epoch is still the same. */
+function earlierOf({ earlier }: Known, epoch: bigint): Versioned | undefined {
+  return earlier?.epoch === epoch ? earlier : undefined;
 }
