@@ -357,7 +357,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
 `,
     replace: `  const place = await ports.readPlace(tag);
   const ahead = { tag, generation: place.generation, max: place.floor + by };
-  await shardOf(ports, shard).sequences.raise(ahead);
+  await shardOf(ports.shard, tag, shard).sequences.raise(ahead);
   const { generation, floor } = await raisedOrEnd(ports, tag, by);
 `,
     tests: counters,

@@ -18,10 +18,10 @@ test("work that ends in time is answered, and its timer is gone", async () => {
 test("after the bound nobody hears how the work ends", async () => {
   const time = new FakeTime();
   const { promise, reject } = Promise.withResolvers<string>();
-  const refused = expect(bounded(promise, 10, time, fail)).rejects.toThrow("too late");
+  const refused = bounded(promise, 10, time, fail);
   const shrugged = bounded(promise, 10, time, () => undefined);
   time.advance(10);
-  await refused;
+  await expect(refused).rejects.toThrow("too late");
   expect(await shrugged).toBeUndefined();
   reject(new Error("broken"));
   await promise.catch(() => undefined);

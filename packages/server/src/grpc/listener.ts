@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { ConnectionInjector } from "@grpc/grpc-js";
 import { bounded } from "@idmint/core";
+import { listen } from "../tcp.ts";
 import { nodeTimers } from "../timers.ts";
 
 /** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
@@ -49,16 +50,9 @@ export class Listener {
       source.start((socket) => this.#take(socket));
       return Promise.resolve(source.port);
     }
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port, backlog: 1_024 }, () => {
-        this.#server.off("error", reject);
-        // Out of file descriptors and the like: it goes on with the connections it has.
-        this.#server.on("error", (error) => this.#options.onRefused("", error.message));
-        const address = this.#server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : port);
-      });
-    });
+    return listen(this.#server, { host, port, backlog: 1_024 }, (error) =>
+      this.#options.onRefused("", error.message),
+    );
   }
 
   /** Connections open now. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import { listen } from "../tcp.ts";
 
 /** Small requests only, and nobody may be slow about them. */
 const LIMITS = {
@@ -45,15 +46,7 @@ export class HttpDoor {
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
     const { host, port } = this.#options;
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port }, () => {
-        this.#server.off("error", reject);
-        this.#server.on("error", () => undefined);
-        const address = this.#server.address();
-        resolve(typeof address === "object" && address !== null ? address.port : port);
-      });
-    });
+    return listen(this.#server, { host, port }, () => undefined);
   }
 
   close(): Promise<void> {

@@ -2,6 +2,7 @@ import { createServer } from "node:net";
 import { IdmintError } from "@idmint/core";
 import { envOf, flagOf } from "../config/table.ts";
 import type { Address } from "../config/types.ts";
+import { listen } from "../tcp.ts";
 
 export function hostPort({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
@@ -40,10 +41,7 @@ function reasonOf(code: string, taker: Taker | undefined): string {
 /** Rejects when an address cannot be listened on now. */
 export async function tryAddress({ host, port }: Address): Promise<void> {
   const server = createServer();
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port, exclusive: true }, resolve);
-  });
+  await listen(server, { host, port, exclusive: true }, () => undefined);
   await new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

@@ -1,5 +1,13 @@
-import type { Clock, Timers } from "@idmint/core";
-import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
+import {
+  answerBy,
+  bounded,
+  cancelled,
+  type Clock,
+  IdmintError,
+  type RedisShard,
+  storeUnavailable,
+  type Timers,
+} from "@idmint/core";
 
 /** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
 export interface CallContext {
@@ -13,9 +21,6 @@ export interface CallContext {
 
 /** A call's time and patience, as the domain services see them. */
 export type Patience = Pick<CallContext, "deadline" | "signal">;
-
-/** Answers are due this long before the caller's deadline, so that a refusal reaches it as itself. */
-const ANSWER_MARGIN_MS = 50;
 
 /** A promise that the call stops waiting for: `settle` exactly once wins, whatever comes first. */
 export interface Waiter<T> {
@@ -40,21 +45,19 @@ export function waiterOf<T>(
     if (ended) return false;
     ended = true;
     stopTimer();
-    call.signal.removeEventListener("abort", cancelled);
+    call.signal.removeEventListener("abort", onAbort);
     onEnd();
     return true;
   };
-  const cancelled = (): void => {
-    if (end()) reject(new IdmintError("CALL_CANCELLED", "the caller ended the call"));
+  const onAbort = (): void => {
+    if (end()) reject(cancelled());
   };
-  const leftMs = Math.max(0, call.deadline - ports.clock.now());
-  // Short deadlines keep half of their time for waiting.
-  const waitMs = leftMs - Math.min(ANSWER_MARGIN_MS, leftMs / 2);
-  const stopTimer = ports.timers.after(waitMs, () => {
+  const now = ports.clock.now();
+  const stopTimer = ports.timers.after(Math.max(0, answerBy(now, call) - now), () => {
     if (end()) reject(tooLate());
   });
-  if (call.signal.aborted) queueMicrotask(cancelled);
-  else call.signal.addEventListener("abort", cancelled);
+  if (call.signal.aborted) queueMicrotask(onAbort);
+  else call.signal.addEventListener("abort", onAbort);
   return {
     promise,
     resolve: (value) => {
@@ -100,11 +103,17 @@ export function notConfigured(tag: string, why: string): IdmintError {
   return new IdmintError("NOT_CONFIGURED", `tag "${tag}" ${why}`, { metadata: { tag } });
 }
 
-/** The refusal of a tag in a Redis shard that this server is not configured with. */
-export function shardNotConfigured(tag: string, shard: string): IdmintError {
-  return notConfigured(
+/** The Redis shard that a tag counts in; NOT_CONFIGURED when this server does not know it. */
+export function shardOf(
+  shards: (name: string) => RedisShard | undefined,
+  tag: string,
+  name: string,
+): RedisShard {
+  const shard = shards(name);
+  if (shard !== undefined) return shard;
+  throw notConfigured(
     tag,
-    `counts in Redis "${shard}", which this server is not configured with: add it to redis.urls, the same on all servers`,
+    `counts in Redis "${name}", which this server is not configured with: add it to redis.urls, the same on all servers`,
   );
 }
 

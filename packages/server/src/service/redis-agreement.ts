@@ -17,7 +17,7 @@ import {
   storeUnavailable,
   type Timers,
 } from "@idmint/core";
-import { shardNotConfigured } from "./call.ts";
+import { shardOf } from "./call.ts";
 import type { Emit } from "./events.ts";
 import type { Marks } from "./redis-marks.ts";
 
@@ -208,10 +208,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   }
 
   #shard(): RedisShard {
-    const { shard } = this.#place;
-    const found = this.#ports.shard(shard);
-    if (found !== undefined) return found;
-    throw shardNotConfigured(this.#tag, shard);
+    return shardOf(this.#ports.shard, this.#tag, this.#place.shard);
   }
 
   async #pause(withinMs: number): Promise<void> {

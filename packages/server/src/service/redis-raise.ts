@@ -1,6 +1,6 @@
 import { backoffMs, type Clock, IdmintError, type Random, type RedisShard } from "@idmint/core";
 import type { Raises } from "./raises.ts";
-import { shardNotConfigured } from "./call.ts";
+import { shardOf } from "./call.ts";
 
 export interface RedisRaisePorts {
   readonly shard: (name: string) => RedisShard | undefined;
@@ -46,7 +46,7 @@ export class RedisRaise {
       const wish = { tag, by: 0n, atLeast, newGeneration: false };
       const { generation, floor } = await this.#ports.raises.raise(wish);
       const limitMs = limitOf(floor);
-      await shardOf(this.#ports, tag, shard).raiseLimit({ tag, generation, limitMs });
+      await shardOf(this.#ports.shard, tag, shard).raiseLimit({ tag, generation, limitMs });
     });
   }
 
@@ -84,7 +84,7 @@ export async function raiseSequence(
   by: bigint,
 ): Promise<bigint> {
   const { generation, floor } = await raisedOrEnd(ports, tag, by);
-  await shardOf(ports, tag, shard).sequences.raise({ tag, generation, max: floor });
+  await shardOf(ports.shard, tag, shard).sequences.raise({ tag, generation, max: floor });
   return floor;
 }
 
@@ -100,10 +100,4 @@ async function raisedOrEnd(
     if (IdmintError.from(thrown).reason !== "TAG_EXHAUSTED") throw thrown;
     return readPlace(tag);
   }
-}
-
-function shardOf({ shard }: Pick<RedisRaisePorts, "shard">, tag: string, name: string): RedisShard {
-  const found = shard(name);
-  if (found === undefined) throw shardNotConfigured(tag, name);
-  return found;
 }

@@ -21,7 +21,7 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { shardNotConfigured } from "./call.ts";
+import { shardOf } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
@@ -152,9 +152,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     query: Parameters<WorkerRegistry["listWorkers"]>[0],
   ): Promise<readonly Worker[]> {
     const { shard } = this.#agreement.place;
-    const found = this.#ports.shard(shard);
-    if (found !== undefined) return found.workers.list(query);
-    throw shardNotConfigured(this.#name, shard);
+    return shardOf(this.#ports.shard, this.#name, shard).workers.list(query);
   }
 
   /** Asks until it is answered within the limit. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */

@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { listen } from "../tcp.ts";
 
 /** Most connections that wait for a worker. Further ones are closed. */
 const MAX_WAITING = 1_024;
@@ -43,15 +44,9 @@ export class Front {
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
     const { host, port } = this.#options;
-    return new Promise((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen({ host, port, backlog: 1_024 }, () => {
-        this.#server.off("error", reject);
-        // Out of file descriptors and the like: it goes on with the connections it has.
-        this.#server.on("error", (error) => this.#options.onRefused("", error.message));
-        resolve(this.port);
-      });
-    });
+    return listen(this.#server, { host, port, backlog: 1_024 }, (error) =>
+      this.#options.onRefused("", error.message),
+    );
   }
 
   /** The port that was taken. */
