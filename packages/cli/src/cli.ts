@@ -9,7 +9,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(error.code === "EPIPE" ? EXIT.ok : EXIT.failure);
 });
 process.stderr.on("error", () => {
-  // Nobody reads the words any more. The exit code still counts.
+  // Nobody reads stderr any more. The exit code still counts.
 });
 
 const interrupt = new AbortController();
@@ -18,7 +18,7 @@ process.once("SIGINT", () => {
   interrupt.abort();
 });
 
-/** How long words that were said last wait for a reader of stderr. */
+/** How long the process waits at its end for a reader of stderr. */
 const LAST_WORDS_MS = 1_000;
 
 process.exitCode = await run(process.argv.slice(2), {

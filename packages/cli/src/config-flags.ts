@@ -5,13 +5,13 @@ import type { Io } from "./io.ts";
 /** Variables with the server's prefix that only the command line reads. */
 const OWN_VARIABLES = ["IDMINT_ADDRESS", "IDMINT_COMMAND"];
 
-/** Flags that say where the store is and how to reach it. The others are about serving. */
+/** Flags of the store: where it is and how to reach it. All others are about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;
 
 /** The same for ticket databases. */
 const TICKET_FLAGS = /^(?:config|ticket-.*|allow-unsafe-store)$/;
 
-/** Which flags of the server's table each command was given. */
+/** The flags of the server's table that each command has. */
 const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
 
 /**

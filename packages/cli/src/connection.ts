@@ -43,7 +43,7 @@ export type Send = <Request, Response>(
   request: Request,
 ) => Promise<Response>;
 
-/** Runs `use` with a way to call the server that the command's flags name, and hangs up afterwards. */
+/** Runs `use` with a function that calls the server that the command's flags name. Closes the connection afterwards. */
 export async function withServer(
   command: Command,
   io: Io,
@@ -79,7 +79,7 @@ function connect({ address, tls }: ConnectionSettings): Services {
     "grpc.primary_user_agent": `idmint-cli/${cliVersion()}`,
     // A retry would be a second attempt that the exit code hides.
     "grpc.enable_retries": 0,
-    // A proxy of the environment is meant for web pages; it would answer for a server on this machine.
+    // A proxy that the environment names is meant for web pages. It would answer in place of a server on this machine.
     "grpc.enable_http_proxy": 0,
   };
   return {

@@ -1,16 +1,16 @@
 import type { Code } from "@idmint/core";
 
-/** What the process answers its caller; the same numbers for every command. */
+/** The exit codes, the same for every command. */
 export const EXIT = {
   ok: 0,
-  /** Understood and refused, or a fault. */
+  /** The command was understood and refused, or a fault occurred. */
   failure: 1,
   /** The command line or a value in it is wrong: the same call can never succeed. */
   usage: 2,
   notFound: 3,
   /** No server, no store or no answer in time: the same call may succeed later. */
   unavailable: 4,
-  /** `idmint status` was answered, and the answer is that the server is not well. */
+  /** `idmint status` was answered, and the server is not well. */
   unhealthy: 5,
   /** Ended by Ctrl-C: 128 + SIGINT, as shells have it. */
   interrupted: 130,

@@ -11,7 +11,7 @@ export interface Failure {
   readonly fields: readonly FieldViolation[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly retryAfterMs: number | undefined;
-  /** Of an unforeseen fault only. */
+  /** The stack of an unforeseen fault; undefined for all others. */
   readonly stack: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export function failureFrom(thrown: unknown): Failure | undefined {
       fields: thrown.violations,
       metadata: thrown.metadata,
       retryAfterMs: thrown.retryAfterMs,
-      // An unforeseen fault of ours needs its stack; a foreseen one has said everything.
+      // Only an unforeseen fault needs its stack.
       stack: thrown.code === "INTERNAL" ? stackOf(thrown.cause ?? thrown) : undefined,
     });
   }
@@ -67,7 +67,10 @@ function stackOf(thrown: unknown): string | undefined {
   return thrown instanceof Error ? thrown.stack : undefined;
 }
 
-/** A command line that commander refused; its message already says what it takes, and what may have been meant. */
+/**
+ * The failure of a command line that commander refused. Its message already says what is allowed, and what may have
+ * been meant.
+ */
 function usageFailure(error: CommanderError): Failure | undefined {
   if (error.exitCode === EXIT.ok) return undefined;
   if (error.code === "commander.help") {
@@ -76,7 +79,7 @@ function usageFailure(error: CommanderError): Failure | undefined {
     });
   }
   const text = error.message.replace(/^error: /, "").replaceAll("\n", " ");
-  // Commander quotes what it speaks of first; this only fills the field that is shown.
+  // Commander quotes the argument at fault first. This only fills the field that is shown.
   const quoted = /'([^']+)'/.exec(text)?.[1] ?? "command";
   const flag = /--[\w-]+/.exec(quoted)?.[0] ?? quoted;
   const field = error.code === "commander.missingArgument" ? flag.toUpperCase() : flag;
@@ -85,7 +88,7 @@ function usageFailure(error: CommanderError): Failure | undefined {
   });
 }
 
-/** Where a field of the API stands on the command line. */
+/** The argument or flag of each field of the API. */
 const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   "tag.name": "NAME",
   name: "NAME",
@@ -150,7 +153,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   sequence: "--sequence",
 };
 
-/** What descriptions call settings by the API's names. */
+/** The flags of settings that descriptions name as the API does. */
 const FLAG_OF_WORD: Readonly<Record<string, string>> = {
   allow_large_raise: "--allow-large-raise",
   allow_short_life: "--allow-short-life",
@@ -159,14 +162,14 @@ const FLAG_OF_WORD: Readonly<Record<string, string>> = {
   time_unit: "--time-unit",
 };
 
-/** What to type next, for reasons whose text cannot say it. */
+/** What to type next, for reasons whose text does not say it. */
 const WAY_OUT: Readonly<Record<string, (metadata: Readonly<Record<string, string>>) => string>> = {
   SERVER_UNAVAILABLE: () =>
     "start a server with `idmint start-dev`, or name another one with --address",
   TAG_EXISTS: ({ tag }) => `see its settings with \`idmint tag get ${tag ?? "NAME"}\``,
 };
 
-/** The failure in words, for people: what, then the way out. */
+/** The failure in words for people: what went wrong, then the way out. */
 export function failureText(failure: Failure): string {
   const lines = [`idmint: ${headline(failure)}`];
   const wayOut = WAY_OUT[failure.reason]?.(failure.metadata);
@@ -177,7 +180,7 @@ export function failureText(failure: Failure): string {
 }
 
 function headline({ reason, message, fields }: Failure): string {
-  // Fields of the API are shown as the flags they were typed as; a flag or a sentence of commander stays as it is.
+  // Fields of the API are shown as the flags that were typed. A flag, or a sentence of commander, stays as it is.
   if (fields.length === 0 || !fields.some(({ field }) => field in FLAG_OF_FIELD)) return message;
   const texts = fields.map(({ field, description }) => {
     const told = description.replaceAll(

@@ -1,11 +1,11 @@
 import type { Writable } from "node:stream";
 
-/** The world of a command. Tests pass their own. */
+/** What a command uses of the process. Tests pass their own. */
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Writes data. Wait for the promise before writing more: it keeps pace with the reader. */
   out(text: string): Promise<void>;
-  /** Writes words for people. */
+  /** Writes text for people. */
   err(text: string): void;
   /** Asks on the terminal for one line; undefined when there is no terminal. Answers undefined when it gets no line. */
   readonly ask?: ((question: string) => Promise<string | undefined>) | undefined;

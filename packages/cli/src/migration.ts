@@ -4,7 +4,7 @@ import { loadServerConfig } from "./config-flags.ts";
 import { confirm } from "./confirm.ts";
 import type { Io } from "./io.ts";
 
-/** Asks before the schema of a store changes that has one already. A store without a schema has nothing to lose. */
+/** Asks before a schema is changed that exists already. A store without a schema has nothing to lose. */
 export async function confirmMigration(
   command: Command,
   io: Io,
@@ -12,13 +12,13 @@ export async function confirmMigration(
   place: string,
 ): Promise<void> {
   const { migrateStore } = await import("@idmint/server");
-  // Each database by itself: the report of several together would hide one that has a schema behind one that has none.
+  // Each database is planned by itself: a report of all would hide one that has a schema behind one that has none.
   const each = config.backend === "spread" ? [...config.databases.values()] : [config];
   const plans = each.map((one) => () => migrateStore(one, { dryRun: true }));
   await confirmSteps(command, io, `store: ${place}`, plans);
 }
 
-/** The same for any databases; each plan reports what would be done to one of them. */
+/** Asks in the same way for any databases. Each plan reports what would be done to one of them. */
 export async function confirmSteps(
   command: Command,
   io: Io,

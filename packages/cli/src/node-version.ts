@@ -1,5 +1,6 @@
-// Imported before everything else: on an older Node.js the first use of something that it lacks would say nothing of the
-// cause. So what is imported beside it is imported by name only where Node.js 20 has it as well.
+// This file is imported before everything else: an older Node.js would otherwise fail at the first thing that it lacks,
+// without a word of the cause. So whatever is imported beside it is imported by name only where Node.js 20 has it as
+// well.
 
 /** The oldest Node.js that works; the same as in package.json. */
 const OLDEST = [22, 13] as const;

@@ -17,9 +17,9 @@ interface GlobalFlags {
 /** Where the server is, and how to call it. */
 export interface ConnectionSettings {
   readonly address: string;
-  /** For each call, in milliseconds. */
+  /** Longest wait for each call, in milliseconds. */
   readonly timeoutMs: number;
-  /** undefined: plain text. `caPem` undefined: the certificate authorities that Node trusts. */
+  /** Undefined for plain text. `caPem` is undefined for the certificate authorities that Node trusts. */
   readonly tls: { readonly caPem: Buffer | undefined } | undefined;
 }
 
@@ -46,7 +46,7 @@ export function addConnectionOptions(command: Command): void {
   addRootOptions(command);
 }
 
-/** The same for one command only. Options mean the same before and after the name of a subcommand. */
+/** Adds the same options to one command only. They mean the same before and after the name of a subcommand. */
 export function addRootOptions(command: Command): void {
   const options = [
     new Option(

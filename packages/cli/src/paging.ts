@@ -5,19 +5,19 @@ import { smallNumber } from "./parse.ts";
 /** Most items of one request. */
 const PAGE_SIZE = 1_000;
 
-/** What a list command is told of how much to show. */
+/** How much a list command shows. */
 export interface PageFlags {
   readonly limit?: number;
   readonly pageToken?: string;
 }
 
-/** Items up to the limit, and where to go on; empty at the end. */
+/** Items up to the limit, and the token to go on with, which is empty at the end. */
 interface Listed<Item> {
   readonly items: readonly Item[];
   readonly nextPageToken: string;
 }
 
-/** `--limit` and `--page-token` of a command that lists `items`, as "tags". */
+/** Adds `--limit` and `--page-token` to a command that lists `items`, such as "tags". */
 export function addPageOptions(
   command: Command,
   items: string,
@@ -31,7 +31,7 @@ export function addPageOptions(
     .addOption(new Option("--page-token <token>", goOn));
 }
 
-/** Pages until the limit or the end. */
+/** Asks for pages until the limit or the end. */
 export async function listPages<Item>(
   { limit = PAGE_SIZE, pageToken = "" }: PageFlags,
   ask: (page: { readonly pageSize: number; readonly pageToken: string }) => Promise<Listed<Item>>,
@@ -41,7 +41,7 @@ export async function listPages<Item>(
   do {
     const pageSize = Math.min(PAGE_SIZE, limit - items.length);
     const page = await ask({ pageSize, pageToken: token });
-    // An empty page with a token would go on for ever.
+    // A server that answers empty pages with a token would be asked for ever.
     if (page.items.length === 0) return { items, nextPageToken: "" };
     items.push(...page.items);
     token = page.nextPageToken;
@@ -49,7 +49,7 @@ export async function listPages<Item>(
   return { items, nextPageToken: token };
 }
 
-/** Tells people, and not pipes, that a list was longer. */
+/** Tells people, but not pipes, that the list is longer. */
 export function tellOfMore(io: Io, items: string, nextPageToken: string): void {
   if (nextPageToken !== "") {
     io.err(`idmint: there are more ${items}: --page-token ${nextPageToken}\n`);

@@ -39,7 +39,7 @@ const CEILINGS: Readonly<Record<string, bigint>> = {
   int64: MAX_ID,
 };
 
-/** A ceiling: an id, or the name of what must hold it. */
+/** A ceiling: an id, or the name of the type that must hold it. */
 export function ceiling(field: string): Parser<bigint> {
   return (text) => {
     const named = Object.hasOwn(CEILINGS, text) ? CEILINGS[text] : undefined;
@@ -51,7 +51,7 @@ export function ceiling(field: string): Parser<bigint> {
   };
 }
 
-/** One of a few words; `words` maps what is typed to what it means. */
+/** One of a few words. `words` maps what is typed to its meaning. */
 export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Parser<T> {
   return (text) => {
     const value = Object.hasOwn(words, text) ? words[text] : undefined;
@@ -108,7 +108,7 @@ export function time(field: string): Parser<Date> {
   return (text) => {
     const isForm = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d{3})?Z)?$/.test(text);
     const value = new Date(isForm ? text : Number.NaN);
-    // 2026-02-30 would be read as a day in March.
+    // Without this, 2026-02-30 would be read as a day in March.
     const isThere = isForm && !Number.isNaN(value.getTime());
     if (!isThere || !value.toISOString().startsWith(text.replace(/(?:\.\d{3})?Z$/, ""))) {
       const example = "2026-01-01 or 2026-01-01T08:30:00Z";

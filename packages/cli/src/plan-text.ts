@@ -1,4 +1,4 @@
-// A tag that is planned and not made: what `idmint tag create --dry-run` shows.
+// The output of `idmint tag create --dry-run`: a tag that is planned and not made.
 import {
   COUNTERS_PER_MS,
   endOf,
@@ -16,7 +16,7 @@ const DAYS_OF_YEAR = 365.25;
 
 /** The plan as rows. */
 export function planText(plan: PlannedTag, nowMs: number): string {
-  // Where a tag counts in Redis is for servers to choose.
+  // Servers choose where a tag counts in Redis.
   const settings = settingsRows(plan.tag).filter(([, value]) => value !== "");
   const days = daysLeft(plan.settings, nowMs);
   const rows: Rows = [
@@ -62,7 +62,7 @@ function lifeText(days: number): string {
   return days < 2 * DAYS_OF_YEAR ? `${days} days` : `${(days / DAYS_OF_YEAR).toFixed(1)} years`;
 }
 
-/** How many ids there can be; nothing for ids that are text by themselves. */
+/** How many ids there can be. Empty for kinds whose ids are text by themselves. */
 function capacityOf({ kind, ceiling }: TagSettings): Readonly<Record<string, string>> {
   switch (kind.kind) {
     case "snowflake":

@@ -89,7 +89,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   } catch (thrown) {
     const failure = failureFrom(thrown);
     if (failure === undefined) return EXIT.ok;
-    // The command line itself may be what could not be parsed, so --json is looked for among the words.
+    // The command line itself may be what could not be parsed, so --json is looked for among its words.
     io.err(args.includes("--json") ? failureJson(failure) : asTyped(failureText(failure), io));
     return failure.exitCode;
   }

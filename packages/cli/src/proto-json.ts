@@ -11,7 +11,10 @@ export function protoJson<T extends object>(
   return completed(type.toJSON(message), message) as Readonly<Record<string, unknown>>;
 }
 
-/** What generated code makes of a message, with what it leaves out, and durations as the standard has them. */
+/**
+ * The JSON of generated code, completed: what it leaves out is added, and durations are written as the standard has
+ * them.
+ */
 function completed(json: unknown, message: unknown): unknown {
   if (message === undefined) return null;
   if (Array.isArray(message)) {

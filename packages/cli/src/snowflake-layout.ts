@@ -11,7 +11,7 @@ import { kindWord } from "./kind-flags.ts";
 
 const STANDARD = SNOWFLAKE_PRESETS["41-10-12"];
 
-/** A layout of the API; what it leaves out is as servers have it. */
+/** A layout of the API, with the servers' defaults for what it leaves out. */
 export function domainLayout(wire: SnowflakeKind["layout"]): SnowflakeLayout {
   if (wire === undefined) return STANDARD;
   const { timeUnit, timeOrigin, ...bits } = wire;

@@ -1,4 +1,4 @@
-// The settings of kind snowflake, in words and as JSON.
+// The settings of kind snowflake in words.
 import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
 import { clockPolicyToJSON, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { durationText } from "./parse.ts";

@@ -25,7 +25,7 @@ export function spreadJson(databases: readonly DatabaseStanding[]): unknown {
   });
 }
 
-/** What is wrong with the first database with which something is; undefined when nothing is. */
+/** What is wrong with the first database that is not well; undefined when all are. */
 export function spreadIllness(databases: readonly DatabaseStanding[]): string | undefined {
   const ill = databases.find((database) => illnessOf(database, databases) !== "");
   return ill === undefined ? undefined : `database ${ill.name}: ${illnessOf(ill, databases)}`;

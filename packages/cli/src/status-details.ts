@@ -24,12 +24,12 @@ interface FailedCall {
 }
 
 /**
- * Codes without idmint's details that stand for a broken connection: a reset stream, a cancelling peer, a proxy's page
- * of HTML.
+ * Codes that, without idmint's details, stand for a broken connection: a reset stream, a peer that cancels, a proxy's
+ * HTML page.
  */
 const BROKEN: ReadonlySet<string> = new Set(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
 
-/** What a failed call says, as the failure to report. */
+/** The failure to report for a failed call. */
 export function failureOfCall(error: ServiceError, call: FailedCall): CommandFailure {
   return new CommandFailure(failureOfStatus(error, call), error);
 }
@@ -39,7 +39,7 @@ function failureOfStatus(error: ServiceError, call: FailedCall): Failure {
   const code = codeName(error.code);
   const { reason, ...details } = detailsOf(error);
   if (reason !== undefined) return failureOf(code, reason, error.details, details);
-  // Without details it is gRPC itself that speaks: nobody answered, or somebody who is no idmint server.
+  // Without details the error is gRPC's own: nothing answered, or something that is no idmint server.
   if (BROKEN.has(code)) {
     const why = error.details.replace(/ Resolution note: $/, "").replaceAll(/\s+/g, " ");
     const text = `no idmint server answers at ${call.address} (${code}: ${why})${tlsHint(why, call)}`;
@@ -72,7 +72,7 @@ function codeName(code: number): string {
   return found?.[0] ?? `CODE_${code}`;
 }
 
-/** What stands in `grpc-status-details-bin`; details that cannot be read are as good as none. */
+/** The details in `grpc-status-details-bin`. Details that cannot be read count as none. */
 function detailsOf(error: ServiceError): Details {
   const found = {
     reason: undefined as string | undefined,
@@ -101,7 +101,7 @@ function detailsOf(error: ServiceError): Details {
       }
     }
   } catch {
-    // Some proxy's bytes: the code and the text still stand.
+    // These bytes are some proxy's. The code and the text still count.
   }
   return found;
 }

@@ -48,7 +48,7 @@ export function storeStatusText(status: StoreStatus): string {
   ]);
 }
 
-/** Why a store is of no use to a server, in words; undefined when it is. */
+/** Why a server cannot use a store, in words; undefined when it can. */
 export function storeIllness(status: StoreStatus): string | undefined {
   const { schemaVersion, knownSchemaVersion, fenced } = status;
   if (schemaVersion !== knownSchemaVersion) {

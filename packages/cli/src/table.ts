@@ -2,8 +2,8 @@
 export type Rows = readonly (readonly [name: string, value: string])[];
 
 /**
- * Rows of text in columns: each as wide as its widest cell, two spaces apart, nothing after the last. Free text goes
- * into the last column, so that its width matters to nobody.
+ * Rows of text in columns. Each column is as wide as its widest cell, with two spaces between columns and nothing after
+ * the last. Free text belongs in the last column, where its width does not matter.
  */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
@@ -21,7 +21,10 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return lines.map((line) => `${line}\n`).join("");
 }
 
-/** Text of others on a terminal: control characters shown as escapes, so that it cannot move the cursor or add rows. */
+/**
+ * Text of others, safe for a terminal: control characters are shown as escapes, so that it cannot move the cursor or
+ * add rows.
+ */
 export function plain(text: string): string {
   return text.replaceAll(/\p{Cc}/gu, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

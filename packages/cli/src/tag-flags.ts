@@ -15,7 +15,7 @@ import type { KindName } from "./kind.ts";
 import { ceiling, oneOf, smallNumber } from "./parse.ts";
 import { domainLayout } from "./snowflake-layout.ts";
 
-/** The settings of a tag as the command line gives them; undefined: not given. */
+/** The settings of a tag as typed; undefined when not given. */
 export interface TagFlags extends KindFlags {
   readonly kind?: KindName;
   readonly ceiling?: bigint;
@@ -27,10 +27,12 @@ export interface TagFlags extends KindFlags {
   readonly keyDigits?: number;
 }
 
-/** The flags of a tag's settings. `isNew`: also what cannot be changed later. Defaults are the server's. */
+/**
+ * Adds the flags of a tag's settings. `isNew` adds those that cannot be changed later. The defaults are the server's.
+ */
 export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Command {
-  // The wire cannot tell 0 from "not given", so 0 is refused here unless it is the default; what a setting may be beside
-  // the others is the server's to judge.
+  // The wire cannot tell 0 from "not given", so 0 is refused here unless it is the default. The server judges which
+  // settings fit together.
   const kind = new Option(
     "--kind <kind>",
     `how ids are made: ${KIND_TEXT.replace("segment", "segment (default)")}`,
@@ -104,8 +106,8 @@ function keyDigitsOption(): Option {
 }
 
 /**
- * The tag and the mask that `tag update` sends: only what was given, so that nothing else is touched. `kind` is what its
- * flags are for; undefined when none of them is for a kind.
+ * The tag and the mask that `tag update` sends. Both have only what was given, so nothing else is changed. `kind` is
+ * the kind that its flags are for; undefined when none of them is for a kind.
  */
 export function tagUpdate(
   name: string,

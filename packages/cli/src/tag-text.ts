@@ -75,13 +75,13 @@ const OUTPUT_ONLY: ReadonlySet<string> = new Set([
   "period",
 ]);
 
-/** What whoever makes a tag decides about it, as tagJson has it. */
+/** The settings of a tag that its creator chooses, as tagJson has them. */
 export function settingsJson(tag: Tag): object {
   const fields = Object.entries(protoJson(Tag, tag));
   return Object.fromEntries(fields.filter(([name]) => !OUTPUT_ONLY.has(name)));
 }
 
-/** The same as rows. */
+/** The same settings as rows. */
 export function settingsRows(tag: Tag): Rows {
   return [
     ["name", plain(tag.name)],

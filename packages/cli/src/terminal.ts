@@ -12,9 +12,9 @@ export function askerOn(
 ): Io["ask"] {
   if (!input.isTTY || !output.isTTY) return undefined;
   return async (question) => {
-    // Few commands ask, and all of them start faster without this module.
+    // Few commands ask, and the others start faster without this module.
     const { createInterface } = await import("node:readline");
-    // The terminal keeps its own line editing, so Ctrl-C stays a signal.
+    // With the terminal's own line editing, Ctrl-C stays a signal.
     const lines = createInterface({ input, output, terminal: false });
     return new Promise((resolve) => {
       const end = (): void => lines.close();

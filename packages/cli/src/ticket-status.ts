@@ -10,7 +10,7 @@ export interface TicketStatus {
 
 interface DatabaseStatus {
   readonly name: string;
-  /** Slots that are its own, of all tags. */
+  /** Slots that this database owns, of all tags. */
   readonly slots: number;
   /** Why it issues nothing, in words; empty when it does. */
   readonly illness: string;
@@ -20,16 +20,16 @@ interface TagStatus {
   readonly slotsId: string;
   /** Number of slots by the name of their database. */
   readonly owned: ReadonlyMap<string, number>;
-  /** Slots of a move that was begun and not ended. */
+  /** Slots whose move has begun and not ended. */
   readonly moving: number;
-  /** Slots that no database that answered knows the owner of. */
+  /** Slots whose owner no answering database knows. */
   readonly unknown: number;
   readonly highest: bigint;
 }
 
 /**
- * The same with what a server found wrong. A server that saw a database further than it is now takes no ids from it, which
- * nobody else can tell.
+ * The same status, with what a server found wrong. A server that saw a database further than it is now takes no ids
+ * from it, and nobody else can tell.
  */
 export function addServersWord(
   status: TicketStatus,
@@ -47,13 +47,13 @@ export function addServersWord(
   };
 }
 
-/** What is used of a server's TicketDatabaseStatus. */
+/** The part of a server's TicketDatabaseStatus that is used. */
 interface FromServer {
   readonly name: string;
   readonly reason: string;
 }
 
-/** Every `slotsId`, in order. Databases of `needed` have to answer; others may be away. */
+/** Every `slotsId`, in order. The databases of `needed` have to answer; others may be away. */
 export async function slotsIdsOf(
   databases: readonly TicketDatabase[],
   needed: readonly string[],
@@ -95,7 +95,7 @@ export async function statusOf(databases: readonly TicketDatabase[]): Promise<Ti
   const well = databases.filter(({ name }) => !illness.has(name));
   const tags: TagStatus[] = [];
   for (const slotsId of await slotsIdsOf(well, [])) {
-    // Tag after tag, so that a fleet with many is not flooded.
+    // One tag after the other, so that a fleet with many tags is not flooded.
     const { views, holdings, failed } = await survey(well, slotsId);
     for (const [name, error] of failed) illness.set(name, error.message);
     for (const [name, detail] of holdings.behind) illness.set(name, `it went back: ${detail}`);

@@ -58,7 +58,7 @@ export function statusJson({ databases, tags }: TicketStatus): unknown {
   };
 }
 
-/** The moves of one tag, one a line, and what waits. */
+/** The moves of one tag, one a line, and how many slots wait. */
 export function planText({ slotsId, slots, pending, moves, waiting, away }: TagPlan): string {
   const tag = plain(nameOfId(slotsId));
   const count = pending.length + moves.length;

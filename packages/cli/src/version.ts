@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 /** The version of this package. */
 export function cliVersion(): string {
-  // One folder below package.json, both from src/ and from dist/.
+  // This file is one folder below package.json, in src/ and in dist/.
   const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
   return (JSON.parse(text) as { version: string }).version;
 }

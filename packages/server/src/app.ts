@@ -51,17 +51,17 @@ export interface ServerParts {
   readonly onEvent?: Emit;
   /** Takes the log's lines instead of stderr. */
   readonly logSink?: LineSink;
-  /** This process is one of several. */
+  /** Set when this process is one of several. */
   readonly worker?: WorkerParts;
 }
 
-/** What a worker has of its parent. */
+/** What a process gets from its parent. */
 interface WorkerParts {
   /** From 1. */
   readonly number: number;
-  /** Connections come from here, and no port is listened on. */
+  /** Connections come from here. The server listens on no port. */
   readonly connections: ConnectionSource;
-  /** Where the parent answers the probes, for all. */
+  /** The address of the parent's probes, which answer for all processes. */
   readonly httpAddress: string;
 }
 
@@ -142,7 +142,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
 
 type Closable = Pick<Store, "close">;
 
-/** Learns where the store is and whether the clock can be used, and begins to look after both. */
+/** Learns where the store is and whether the clock can be used. Then keeps watching both. */
 async function follow(
   { poll, directory, clocks }: Services,
   known: KnownHistory | undefined,
@@ -155,11 +155,11 @@ async function follow(
 async function stopFollowing({ poll, clocks, nodes }: Services): Promise<void> {
   poll.stop();
   clocks.watch.stop();
-  // Kept leases are gone on with under the same row.
+  // A server that keeps leases goes on with them, and with the same row.
   if (clocks.keeper?.hasTime !== true) await nodes.leave();
 }
 
-/** The file with this server's leases, if it keeps them; each process has its own. */
+/** The file of this server's leases, if it keeps any. Each process has its own. */
 async function openLeases(
   config: Config,
   worker: number | undefined,
@@ -174,7 +174,7 @@ async function openLeases(
   return opened;
 }
 
-/** The store; one that does not answer is opened later if the server can begin without it. */
+/** The store. One that does not answer is opened later, if the server can begin without it. */
 async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store & AcceptStore> {
   const store = storeConfigOf(config);
   try {
@@ -186,7 +186,10 @@ async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store
   }
 }
 
-/** Where others reach this server; empty when it listens on all addresses of its host and was told none. */
+/**
+ * The address at which others reach this server. Empty when it listens on all addresses of its host and none is
+ * configured.
+ */
 function advertised({ nodeAdvertise, grpcAddress }: Config, listening: string): string {
   if (nodeAdvertise !== undefined) return hostPort(nodeAdvertise);
   return ALL_ADDRESSES.includes(grpcAddress.host) ? "" : listening;
@@ -216,7 +219,7 @@ async function createGrpcDoor(
   );
 }
 
-/** What the store needs to know of the configuration. The URL it gets holds the password, so it is never shown. */
+/** The store's part of the configuration. The URL holds the password, so it is never shown. */
 export function storeConfigOf(config: Config): StoreConfig {
   const { storeUrl, storePassword, storeTimeoutMs: timeoutMs, allowUnsafeStore } = config;
   const common = { timeoutMs, allowUnsafe: allowUnsafeStore };
@@ -240,7 +243,10 @@ export function storeConfigOf(config: Config): StoreConfig {
   return { backend: "spread", databases: new Map([["default", first], ...more]) };
 }
 
-/** What the ticket databases of a configuration need, in the order of their names. As for the store, URLs hold the password. */
+/**
+ * The ticket databases of the configuration, in the order of their names. Their URLs hold passwords, so they are never
+ * shown.
+ */
 export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
   const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
   const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -264,7 +270,7 @@ function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[]
   });
 }
 
-/** The Redis that servers talk to each other through: the same one for all servers that have the same shards. */
+/** The Redis through which servers talk to each other: the same for all servers with the same shards. */
 function meetingPlaceOf(config: Config): RedisShardConfig | undefined {
   const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
   const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
@@ -278,7 +284,7 @@ async function openSignals(config: Config): Promise<TagSignals | undefined> {
   return place === undefined ? undefined : openTagSignals(place);
 }
 
-/** Undefined without a webhook: then there is nobody to tell. */
+/** Makes the alarms; undefined without a webhook, since there is nobody to tell. */
 async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefined> {
   const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
   if (url === undefined) return undefined;
@@ -290,7 +296,7 @@ async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefine
   return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
 }
 
-/** Makes the store of a configuration where there is none, and brings its schema up to date. */
+/** Makes the configured store if there is none, and brings its schema up to date. */
 export async function makeStore(config: Config): Promise<void> {
   const store = storeConfigOf(config);
   if (store.backend === "sqlite") {
@@ -306,11 +312,12 @@ function tlsOf(config: Config): TlsFiles | undefined {
   return { certFile, keyFile, clientCaFile };
 }
 
-/** Undoing goes on whatever one step says; the error that began it is the one to show. */
+/**
+ * Runs one step of undoing a start. Undoing goes on when a step fails, since the error that began it is the one to
+ * show.
+ */
 async function settled(step: () => void | Promise<void>): Promise<void> {
   try {
     await step();
-  } catch {
-    // Nothing more can be done about it.
-  }
+  } catch {}
 }

@@ -10,13 +10,13 @@ import { startWorkers } from "./serving.ts";
 /** A server for trying things out, and what to tell whoever started it. */
 export interface DevServer {
   readonly server: Serving;
-  /** Words for people: where it listens, and what to type next. Ends without a newline. */
+  /** What to print: where the server listens, and what to type next. Ends without a newline. */
   readonly banner: string;
 }
 
 /**
- * Starts a server with everything made on the spot: a SQLite store (./.idmint/idmint.db by default) and the tag `demo`.
- * Rejects when an address is taken, before anything is made, and says how to take another one.
+ * Starts a server and makes what it needs: a SQLite store (./.idmint/idmint.db by default) and the tag `demo`. Rejects
+ * when an address is taken, before it makes anything, and says how to choose another address.
  */
 export async function startDev(
   sources: ConfigSources,

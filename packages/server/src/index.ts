@@ -11,7 +11,7 @@ export { type Script, watchScript } from "./main/script.ts";
 // For command lines: the flags of the table of options, and the names of stores.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
 export { storePlace, ticketPlace } from "./config/place.ts";
-// What servers would make of a tag, and where time zones are, without a server.
+// To plan a tag, and to know time zones, without a server.
 export { zoneOffsets } from "./main/zone-offsets.ts";
 export { type PlannedTag, plannedTag } from "./planned.ts";
 // To look after a store.
@@ -40,7 +40,7 @@ export {
   type PostgresTicketDatabase,
   type TicketConfig,
 } from "./store/open-tickets.ts";
-// For embedders: what handlers are told, and what a server tells.
+// For embedders: the type of their check of callers, and the events of a server.
 export type { Authorise } from "./api/method.ts";
 export type { CallContext } from "./service/call.ts";
 export type { ServerEvent } from "./service/events.ts";

@@ -6,10 +6,12 @@ import { addressError, hostPort, type Taker, tryAddress } from "./main/address.t
 
 /** A program that listens here answers at once, if it answers at all. */
 const TIMEOUT_MS = 1_000;
-/** What a stranger says is shown up to this length. */
+/** Longest text of another program that is shown. */
 const MAX_PLACE = 300;
 
-/** The address that was taken; rejects with who has it, and the option that chooses another. */
+/**
+ * Listens and answers the address. If it is taken, rejects with who has it and with the option that chooses another.
+ */
 export async function listen(
   door: { listen(): Promise<number> },
   option: Option<Address>,
@@ -30,7 +32,7 @@ export async function assertFree(
     const address = config[name];
     if (address.port === 0) continue;
     try {
-      // One after the other, so that the first is told where both are taken.
+      // One after the other, so that the first one is reported when both are taken.
       await tryAddress(address);
     } catch (error) {
       throw await fault(error, OPTIONS[name], address);
@@ -46,7 +48,7 @@ async function fault(error: unknown, option: Option<Address>, address: Address):
   return addressError(error, option.key, address, taker);
 }
 
-/** Who listens on all addresses of a machine is asked on its own one. */
+/** Where to ask a program that may listen on all addresses of this machine. */
 function reachable({ host, port }: Address): Address {
   if (host === "0.0.0.0") return { host: "127.0.0.1", port };
   return { host: host === "::" ? "::1" : host, port };
@@ -80,7 +82,7 @@ async function askBy(by: ChannelCredentials, target: string): Promise<Taker | un
   }
 }
 
-/** The idmint server behind the port of the probes, which says where it listens for gRPC. */
+/** The idmint server behind the port of the probes. The probes say where it listens for gRPC. */
 async function askProbes(target: string): Promise<Taker | undefined> {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
@@ -90,7 +92,7 @@ async function askProbes(target: string): Promise<Taker | undefined> {
     const grpc = String(answer["grpcAddress"]);
     const port = Number(/:(\d{1,5})$/.exec(grpc)?.[1] ?? Number.NaN);
     const host = grpc.slice(0, grpc.lastIndexOf(":"));
-    // It may want certificates of its callers, or be about to listen.
+    // The server may want certificates of its callers, or may not listen yet.
     const node = Number.isNaN(port)
       ? undefined
       : await askNode(hostPort(reachable({ host, port })));

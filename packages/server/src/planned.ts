@@ -20,23 +20,24 @@ import { NOWHERE } from "./service/placement.ts";
 import { settingsOf } from "./service/tag-settings.ts";
 import type { TextPorts, UnguessableKey } from "./service/tag-text.ts";
 
-/** A tag that is not made. */
+/** A tag that is planned and not made. */
 export interface PlannedTag {
   /** As servers would answer it, before its first id. */
   readonly tag: Tag;
   readonly settings: TagSettings;
   /**
-   * Ids it may have, as callers would get them: the first and the last; of ids from time one of now and the last. Of a
-   * sequence with periods those of one period. None for unguessable ids, which only a key makes.
+   * Examples of its ids as callers would get them: the first and the last. For ids with a time they are one of now and
+   * the last. For a sequence with periods they are of one period. Unguessable ids have none, since only a key makes
+   * them.
    */
   readonly examples: readonly string[];
-  /** Characters of its texts, for tags with a format. */
+  /** Lengths of its texts in characters, for tags with a format. */
   readonly textLength: { readonly shortest: number; readonly longest: number } | undefined;
 }
 
 /**
- * What servers would make of a tag, without any of them: defaults filled in. INVALID_ARGUMENT for whatever they would refuse
- * of its settings. What only they know is taken for granted: their keys, Redis and ticket databases, and a free name.
+ * What servers would make of a tag, with defaults filled in, without asking one. Throws INVALID_ARGUMENT for settings
+ * that they would refuse. What only servers know is taken for granted: keys, Redis, ticket databases and a free name.
  */
 export function plannedTag(wanted: Tag): PlannedTag {
   const nowMs = realSystem.wallClock();
@@ -65,7 +66,7 @@ export function plannedTag(wanted: Tag): PlannedTag {
   return { tag, settings, examples, textLength: { shortest, longest } };
 }
 
-/** Stands for a key that servers have and a plan has not. */
+/** Stands in for a key, which servers have and a plan does not. */
 const UNSEEN_KEY: UnguessableKey = {
   check: "",
   permutationOf: () => () => {

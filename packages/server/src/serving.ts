@@ -90,7 +90,7 @@ class Parent implements Serving {
     return this.#httpAddress;
   }
 
-  /** Both ports are taken before a process is started. */
+  /** Takes both ports before it starts a process. */
   async start(): Promise<void> {
     const { grpcAddress, httpAddress } = this.#config;
     this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
@@ -100,7 +100,7 @@ class Parent implements Serving {
     this.#emit({ type: "serving", ...taken });
   }
 
-  /** After a start that failed: no process is left, only ports are. */
+  /** Undoes a start that failed: no process is left then, only ports. */
   async undo(): Promise<void> {
     this.#front.close();
     await this.#http.close();

@@ -44,7 +44,7 @@ function text(value: string): DecodeIdRequest["value"] {
   return { $case: "text", value };
 }
 
-/** What is no number is sent as text, so that the server says what the tag's ids are. */
+/** An id that is no number is sent as text, so that the server says what the tag's ids are. */
 function number(value: string): DecodeIdRequest["value"] {
   return /^\d{1,18}$/.test(value) || (/^\d{19}$/.test(value) && BigInt(value) < 2n ** 63n)
     ? { $case: "id", value: BigInt(value) }

@@ -41,7 +41,7 @@ interface Encoded {
   readonly text: string;
 }
 
-/** `idmint id encode`: the way back from `idmint id decode`. */
+/** `idmint id encode`: composes an id, as `idmint id decode` takes it apart. */
 export function addEncode(group: Command, io: Io): void {
   const command = group
     .command("encode")
@@ -132,7 +132,7 @@ function workerOf({ kind }: Tag, workerBits: number): number {
   throw invalidField("--worker", `is required: 0 to ${2 ** workerBits - 1}`);
 }
 
-/** Throws for fields of snowflakes on a command line that is not about fields. */
+/** Throws when fields of a snowflake are typed for an id that has none. */
 function refuseFields(tag: Tag, flags: FieldFlags): void {
   const { time: at, worker, dataCenter, extension, sequence } = flags;
   const given = Object.entries({ time: at, worker, dataCenter, extension, sequence }).find(
@@ -169,7 +169,7 @@ const UNITS: Readonly<Record<number, FormatSubject["period"]>> = {
   [PeriodUnit.YEAR]: "YEAR",
 };
 
-/** Which days periods begin with, in words and as a test. */
+/** The days on which periods begin, in words and as a test. */
 const FIRST_DAYS: Readonly<
   Record<NonNullable<FormatSubject["period"]>, readonly [string, (day: Date) => boolean]>
 > = {

@@ -10,9 +10,9 @@ import { addDecode, answersText } from "./id-decode.ts";
 import { addEncode } from "./id-encode.ts";
 import { addRange } from "./id-range.ts";
 
-/** Ids in memory at once; also the most that a lost answer turns into a gap. */
+/** Ids in memory at once. A lost answer turns at most so many into a gap. */
 const PIECE = 10_000;
-/** Servers make no more of these for one call. */
+/** Servers make at most this many for one call. */
 const UNGUESSABLE_PIECE = 1_000;
 const MAX_COUNT = 10_000_000;
 
@@ -100,7 +100,7 @@ async function* pieces(
 ): AsyncGenerator<Piece> {
   if (count === 1) {
     const { id, text, period } = await send(({ ids }) => ids.generateId.bind(ids), { tag, name });
-    // 0 is no id; ids that are text have no number.
+    // Ids that are text have the number 0, which is no id.
     yield id === 0n ? { ids: [], texts: [text], period } : { ids: [id], texts: [], period };
     return;
   }
@@ -119,7 +119,7 @@ async function* pieces(
   }
 }
 
-/** How ids of a tag are asked for: texts one by one; numbers as segments, which are a few bytes on the wire each. */
+/** How to ask for ids of a tag: texts one by one; numbers as segments, which take a few bytes on the wire each. */
 function howOf({ tag }: GetTagResponse): { readonly asList: boolean; readonly most: number } {
   return {
     asList: tag !== undefined && answersText(tag),
@@ -148,7 +148,7 @@ async function printIds(
   if (format === "json") await io.out("]}\n");
 }
 
-/** Under which name JSON has the ids. */
+/** The name of the list of ids in JSON. */
 function listOf({ texts, period }: Piece): string {
   if (texts.length > 0) return "texts";
   return period === "" ? "ids" : "periodIds";

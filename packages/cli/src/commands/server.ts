@@ -27,7 +27,7 @@ function addStartDev(program: Command, io: Io): void {
   addOutputOptions(command);
   command.action(async () => {
     const { startDev, watchScript } = await import("@idmint/server");
-    // Before anything takes time: a script may end while its server starts.
+    // This comes before anything that takes time: a script may end while its server starts.
     const script = watchScript();
     await confirmDevStore(command, io);
     const { server, banner } = await startDev(configSources(command, io));
@@ -82,7 +82,7 @@ async function runToTheEnd(
   await end;
 }
 
-/** A hook of the program: adds the flags of a command about servers once that command was typed. */
+/** Adds the flags of a server command once that command was typed. A hook of the program. */
 export async function addServerFlags(command: Command): Promise<void> {
   if (command.name() === "start-dev" || command.name() === "serve") {
     await addConfigFlags(command, "all");

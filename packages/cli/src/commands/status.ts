@@ -22,7 +22,7 @@ import { protoJson } from "../proto-json.ts";
 import { columns, plain } from "../table.ts";
 import { timeText } from "../kind-text.ts";
 
-/** `idmint status`: one server's own word on how it is. */
+/** `idmint status`: what a server says about itself. */
 export function addStatusCommand(program: Command, io: Io): void {
   const command = program
     .command("status")
@@ -45,7 +45,7 @@ export function addStatusCommand(program: Command, io: Io): void {
       });
       const illness = illnessOf(servingWord(status), node);
       if (illness === undefined) return;
-      // The data stands on stdout already; this is only the exit code and why.
+      // The data is on stdout already. This only sets the exit code and says why.
       const more = { exitCode: EXIT.unhealthy };
       throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", illness, more));
     });

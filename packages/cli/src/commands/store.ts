@@ -14,7 +14,10 @@ import { confirmMigration } from "../migration.ts";
 import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "../store-text.ts";
 
-/** Their floors lie above all that servers of the lost history can have reserved. */
+/**
+ * Added to the result of an accept: the floors of snowflake tags lie above all that servers of the lost history can
+ * have reserved.
+ */
 const SNOWFLAKES_AHEAD =
   "; snowflakes carry times up to 6 min 10 s ahead until the clock has caught up";
 
@@ -39,7 +42,7 @@ export function addStoreCommands(program: Command, io: Io): void {
 interface MeantStore {
   readonly config: StoreConfig;
   readonly place: string;
-  /** null: servers never stop by themselves. */
+  /** Null when servers never stop by themselves. */
   readonly maxOfflineMs: number | null;
 }
 

@@ -13,15 +13,15 @@ export interface WaitFlag {
   readonly wait?: boolean;
 }
 
-/** How often a server is asked, first and after a while. */
+/** How often a server is asked, at first and later. */
 const ASK_EVERY_MS = 200;
 const ASK_LATER_EVERY_MS = 1_000;
 const LATER_AFTER_MS = 10_000;
-/** Servers that are away for longer end the wait; the change stays made. */
+/** The wait ends when servers do not answer for longer. The change stays made. */
 const MAX_AWAY_MS = 30_000;
 /** Times that are nearer to each other are the same one. */
 const SAME_TIME_MS = 1_000;
-/** Lagging servers that one line of progress names. */
+/** Most lagging servers that one line of progress names. */
 const MAX_NAMED = 3;
 
 /** --wait, for a command whose change ends something. */
@@ -30,7 +30,7 @@ export function withWait(command: Command): Command {
   return command.addOption(new Option("--wait", text));
 }
 
-/** The answer to a change, after the wait that was asked for. */
+/** The answer to a change, after the wait that the command line asks for. */
 export async function awaited<Answer extends TagAnswer>(
   io: Io,
   send: Send,
@@ -77,13 +77,13 @@ async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEf
   }
 }
 
-/** Who presses Ctrl-C should not take the change for undone. */
+/** The failure after Ctrl-C. Whoever pressed it should not take the change for undone. */
 function interrupted(cause: unknown): CommandFailure {
   const text = "interrupted; the change is made, and only the wait for it has ended";
   return new CommandFailure(failureOf("CANCELLED", "CALL_CANCELLED", text), cause);
 }
 
-/** Undefined: no server answered, and it is worth asking again. */
+/** Asks a server. Undefined when none answered and it is worth asking again. */
 async function ask(
   send: Send,
   name: string,

@@ -78,7 +78,7 @@ function addCreate(group: Command, io: Io): void {
   });
 }
 
-/** By the rules of servers, and without one; what only a server knows is taken for granted. */
+/** Prints the plan of a tag by the servers' rules, without a server. What only a server knows is taken for granted. */
 async function printPlan(command: Command, io: Io, wanted: Tag): Promise<void> {
   const { plannedTag } = await import("@idmint/server");
   const plan = plannedTag(wanted);
@@ -166,7 +166,7 @@ function addUpdate(group: Command, io: Io): void {
   );
 }
 
-/** For flags that several kinds have: the field to change is that of the tag's kind. */
+/** The kind of a tag. Flags that several kinds have change the field of the tag's own kind. */
 async function kindOfTag(send: Send, name: string): Promise<KindName | undefined> {
   const { tag } = await send(({ tags }) => tags.getTag.bind(tags), { name });
   return tag?.kind?.$case;

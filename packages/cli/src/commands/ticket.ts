@@ -142,7 +142,10 @@ ${examplesText([
   });
 }
 
-/** A server that is named has to answer; at the default address there may be none. */
+/**
+ * Adds what a server says. A server that the command line names has to answer; at the default address there may be
+ * none.
+ */
 async function withServersWord(
   command: Command,
   io: Io,

@@ -2,11 +2,11 @@
 export type CheckKind = "luhn" | "mod11_10" | "mod97_10" | "mod37_36";
 
 export interface Check {
-  /** How many characters it adds. */
+  /** The number of check characters. */
   readonly length: number;
-  /** Whether it counts decimal digits only, or letters too. */
+  /** What it is computed over: decimal digits only, or letters too. */
   readonly counts: "digits" | "digits and letters";
-  /** The check digits of a text; characters that it does not count are passed over. */
+  /** Computes the check characters of a text. Characters that do not count are skipped. */
   readonly of: (text: string) => string;
 }
 

@@ -12,7 +12,7 @@ import {
 } from "./subject.ts";
 import type { NumberName, NumberPart, Part, Template } from "./template.ts";
 
-/** Everything in which a template does not fit a tag, in words that follow “the template …”. */
+/** All faults of a template for a tag, in words that follow “the template …”. */
 export function faultsOf(template: Template, subject: FormatSubject): string[] {
   return [
     ...kindFaults(template, subject),
@@ -22,7 +22,7 @@ export function faultsOf(template: Template, subject: FormatSubject): string[] {
   ];
 }
 
-/** Parts that this kind of tag does not have. */
+/** Faults of parts that tags of this kind do not have. */
 function kindFaults({ parts }: Template, subject: FormatSubject): string[] {
   const { snowflake, period, offsetAt } = subject;
   const faults: string[] = [];
@@ -45,7 +45,7 @@ function kindFaults({ parts }: Template, subject: FormatSubject): string[] {
   return faults;
 }
 
-/** Numbers that outgrow their padding. */
+/** Faults of numbers that outgrow their padding. */
 function widthFaults({ parts }: Template, subject: FormatSubject): string[] {
   return parts.flatMap((part) => {
     if (part.kind !== "number" || part.width === undefined) return [];
@@ -63,7 +63,7 @@ function widthFaults({ parts }: Template, subject: FormatSubject): string[] {
   });
 }
 
-/** Numbers without a width whose end could not be found. */
+/** Faults of numbers without a width whose end could not be found when a text is read. */
 function splitFaults({ parts }: Template): string[] {
   const last = parts.findLastIndex(isVariable);
   return parts.flatMap((part, at) => {
@@ -79,7 +79,7 @@ function endsAtLiteral(part: NumberPart, next: Part | undefined): boolean {
   return next?.kind === "literal" && !ALPHABETS[part.radix].includes(next.text.charAt(0));
 }
 
-/** What a text would have to show besides, to say the whole id. */
+/** Faults of texts that do not say the whole id. */
 function completenessFaults({ parts }: Template, subject: FormatSubject): string[] {
   const { period, snowflake } = subject;
   const faults: string[] = [];

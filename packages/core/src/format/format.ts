@@ -30,12 +30,12 @@ import {
 } from "./subject.ts";
 import type { NumberPart, Part, Template, TimePart } from "./template.ts";
 
-/** A text, taken apart. */
+/** A text of an id, read. */
 export interface ParsedText {
   readonly id: bigint;
   /** First day of the period, YYYY-MM-DD; empty without periods. */
   readonly period: string;
-  /** What stands where, in the template's order; fixed text has no name. */
+  /** The parts of the text in the template's order. Fixed text has no name. */
   readonly parts: readonly { readonly name: string; readonly value: string }[];
 }
 
@@ -61,10 +61,10 @@ export class TextFormat {
   readonly longest: number;
   readonly #template: Template;
   readonly #subject: FormatSubject;
-  /** The offset of the template's named zone, kept for the second it was asked for. */
+  /** The last offset of the template's named zone, and the second that it is for. */
   #offset = { second: Number.NaN, minutes: 0 };
 
-  /** Throws INVALID_ARGUMENT that names everything in which the template does not fit the tag. */
+  /** Throws an INVALID_ARGUMENT that names every fault of the template for the tag. */
   constructor(template: Template, subject: FormatSubject, field = "tag.format.template") {
     this.#template = template;
     this.#subject = subject;
@@ -92,7 +92,10 @@ export class TextFormat {
     return text;
   }
 
-  /** The id of a text that `render` made; anything else throws INVALID_ARGUMENT that names the position, from 1. */
+  /**
+   * The id of a text that `render` made. For any other text, throws an INVALID_ARGUMENT that names the position of the
+   * fault, counted from 1.
+   */
   parse(text: string, field = "text"): ParsedText {
     const pieces = split(this.#template, this.#subject, text, field);
     const period = this.#periodOf(pieces, field);
@@ -100,7 +103,8 @@ export class TextFormat {
     const { firstId, lastId } = this.#subject;
     if (id < firstId || id > lastId)
       throw noId(field, `means id ${id}, which is not within ${firstId} … ${lastId}`);
-    // What was not needed to find the id (check digit, padding, dates beside {id}) is right if the id has this text.
+    // What was not needed to find the id (check digit, padding, dates beside {id}) is right if this text is the id's
+    // text.
     const right = this.render(id, period);
     if (right !== text) throw differs(field, pieces, text, right);
     return {
@@ -110,7 +114,7 @@ export class TextFormat {
     };
   }
 
-  /** The first and the last text there can be, of a period that begins in January 2026 and of times from now on. */
+  /** The first and the last text there can be: of a period that begins in January 2026, and of times from now on. */
   examples(): readonly [first: string, last: string] {
     const { firstId, lastId, period } = this.#subject;
     const start = period === undefined ? "" : period === "WEEK" ? "2026-01-05" : "2026-01-01";
@@ -141,9 +145,9 @@ export class TextFormat {
   }
 
   /**
-   * Zones change their offset at whole seconds, and not always at a full hour: St John's did so a minute past midnight, and
-   * Monrovia was 44 min 30 s behind UTC until 1972. A text shows offsets in minutes, so the local time is of the nearest
-   * one. It is the same moment, since the text shows the offset that it was written with.
+   * Zones change their offset at whole seconds, and not always at a full hour: St John's did so a minute past midnight,
+   * and Monrovia was 44 min 30 s behind UTC until 1972. A text shows offsets in minutes, so it is written with the
+   * nearest one. It means the same moment, since the text shows the offset that it was written with.
    */
   #offsetAt({ zone }: TimePart, ms: number): number {
     if ("offsetMinutes" in zone) return zone.offsetMinutes;
@@ -216,7 +220,7 @@ function nameOf(part: Part): string {
   return part.kind === "check" ? part.check : part.kind;
 }
 
-/** A part of a template and what stands for it in a text. */
+/** A part of a template, and the characters of a text that belong to it. */
 interface Piece {
   readonly part: Part;
   readonly at: number;
@@ -278,7 +282,7 @@ function digitsAt(pattern: Pattern, { at, value }: Piece, field: string): DateDi
   );
 }
 
-/** A text that could be of an id, which has another one. */
+/** The refusal of a text that reads as an id whose own text is another. */
 function differs(
   field: string,
   pieces: readonly Piece[],
@@ -295,7 +299,7 @@ function differs(
   return noId(field, `at position ${at + 1}: ${what}`);
 }
 
-/** A text that is none of the tag's. */
+/** The refusal of a text that is no id of the tag. */
 function noId(field: string, why: string): IdmintError {
   return invalidField(field, why, "INVALID_ID");
 }

@@ -11,8 +11,8 @@ interface FormattedTag extends Pick<TagSettings, "kind" | "ceiling" | "format"> 
 }
 
 /**
- * The format of a tag; undefined when its ids are written as numbers. `offsetAt` knows time zones. INVALID_ARGUMENT when
- * the template is none, or does not fit the tag.
+ * The format of a tag; undefined when its ids are written as numbers. `offsetAt` knows time zones. Throws
+ * INVALID_ARGUMENT for a text that is no template, or a template that does not fit the tag.
  */
 export function textFormatOf(
   tag: FormattedTag,

@@ -11,7 +11,7 @@ import {
   weekdayOf,
 } from "./calendar.ts";
 
-/** What stands for digits in a pattern of a date; `xx` is the offset from UTC (+0800), `YYYY` and `ww` are the ISO week. */
+/** The fields of a date's pattern. `xx` is the offset from UTC (+0800), `YYYY` and `ww` are the ISO week. */
 export type DateToken = "yyyy" | "MM" | "dd" | "HH" | "mm" | "ss" | "SSS" | "xx" | "YYYY" | "ww";
 
 /** A date's pattern: tokens, and between them single characters that stand for themselves. */
@@ -22,7 +22,7 @@ const TOKEN = /yyyy|MM|dd|HH|mm|ss|SSS|xx|YYYY|ww|[-_.:/ TW]/y;
 const UNITS: readonly DateToken[] = ["yyyy", "MM", "dd", "HH", "mm", "ss", "SSS"];
 const UNIT_MS = [0, 0, 86_400_000, 3_600_000, 60_000, 1_000, 1];
 
-/** The tokens of a pattern; where the first character stands that begins none, otherwise. */
+/** Reads a pattern. Answers the position of the first character that begins no token, if there is one. */
 export function readPattern(text: string): Pattern | number {
   const pattern: (DateToken | { literal: string })[] = [];
   let at = 0;
@@ -36,12 +36,12 @@ export function readPattern(text: string): Pattern | number {
   return pattern;
 }
 
-/** The tokens without what stands between them. */
+/** The tokens of a pattern, without the characters between them. */
 export function tokensOf(pattern: Pattern): readonly DateToken[] {
   return pattern.filter((each) => typeof each === "string");
 }
 
-/** How many characters it writes, always. */
+/** The length of what a pattern writes, which never varies. */
 export function lengthOf(pattern: Pattern): number {
   let length = 0;
   for (const each of pattern) {
@@ -69,7 +69,7 @@ export function precisionMs(pattern: Pattern): number {
   return UNIT_MS[UNITS.indexOf(smallest)] || Infinity;
 }
 
-/** A moment in a pattern: `ms` since 1970, at an offset from UTC in minutes. Throws past the year 9999. */
+/** Writes a moment by a pattern: `ms` since 1970, at an offset from UTC in minutes. Throws past the year 9999. */
 export function writeTime(pattern: Pattern, ms: number, offsetMinutes: number): string {
   const time = civilOf(ms + offsetMinutes * 60_000);
   if (time.year < 0 || time.year > 9_999) {
@@ -107,10 +107,12 @@ function padded(value: number, width: number): string {
   return String(value).padStart(width, "0");
 }
 
-/** What the digits of a text say, as far as they are there. */
+/** The fields that a text shows. */
 export type DateDigits = { readonly [T in DateToken]?: number };
 
-/** Takes a text of the pattern's length apart; where the first character stands that does not fit, otherwise. */
+/**
+ * Reads a text of the pattern's length. Answers the position of the first character that does not fit, if there is one.
+ */
 export function readDigits(pattern: Pattern, text: string): DateDigits | number {
   const found: { [T in DateToken]?: number } = {};
   let at = 0;
@@ -137,7 +139,7 @@ function offsetOfDigits(text: string): number {
   return text.startsWith("-") ? -minutes : minutes;
 }
 
-/** The first moment that the digits of a time can mean, milliseconds since 1970, at an offset from UTC in minutes. */
+/** The first moment that the fields can mean, in milliseconds since 1970, at an offset from UTC in minutes. */
 export function timeOf(found: DateDigits, offsetMinutes: number): number {
   const local = msOf({
     year: found.yyyy ?? 1970,
@@ -159,14 +161,14 @@ export const PERIOD_PATTERNS: Readonly<Record<PeriodUnit, Pattern>> = {
   YEAR: ["yyyy"],
 };
 
-/** Whether the digits of a pattern tell periods of a unit apart. A month with its day is that month's first day. */
+/** Whether a pattern tells all periods of a unit apart. A month with its day is that month's first day. */
 export function showsPeriod(pattern: Pattern, unit: PeriodUnit): boolean {
   const tokens = tokensOf(pattern).join("");
   if (tokens === "yyyyMMdd") return true;
   return tokens === tokensOf(PERIOD_PATTERNS[unit]).join("");
 }
 
-/** A period in a pattern; `start` is its first day, YYYY-MM-DD. */
+/** Writes a period by a pattern; `start` is its first day, YYYY-MM-DD. */
 export function writePeriod(pattern: Pattern, start: string): string {
   const [, year, month, day] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(start) ?? [];
   if (day === undefined) throw new RangeError(`period start "${start}"`);

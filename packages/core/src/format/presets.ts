@@ -3,9 +3,10 @@ import type { SnowflakeLayout } from "../snowflake/layout.ts";
 import { FIELDS } from "./subject.ts";
 
 /**
- * The template of payment serials for a snowflake tag of this layout: business number (1 to 16 digits), date and time to the
- * millisecond at UTC, then extension, data centre, machine and counter, each as wide as the layout lets it grow, and those
- * without bits left out. With 6 bits of worker and 12 of sequence: `101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}`.
+ * The template of payment serials for a snowflake tag of this layout. It shows the business number (1 to 16 digits),
+ * date and time to the millisecond at UTC, then extension, data centre, machine and counter. Each of these is as wide
+ * as its largest value, and fields without bits are left out. With 6 bits of worker and 12 of sequence:
+ * `101{yyyyMMddHHmmssSSS}{machine:2}{seq:4}`.
  */
 export function paymentSerial(
   business: string,

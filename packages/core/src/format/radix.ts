@@ -6,8 +6,8 @@ const UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const LOWER = "abcdefghijklmnopqrstuvwxyz";
 
 /**
- * The digits of each base, in the order of ASCII: of two padded numbers the larger one is also the later text. Base 32
- * is Crockford's (without I, L, O, U), base 58 has neither 0, O, I nor l.
+ * The digits of each base, in the order of ASCII. So of two padded numbers the larger one is also the later text. Base
+ * 32 is Crockford's (without I, L, O, U); base 58 has no 0, O, I and l.
  */
 export const ALPHABETS: Readonly<Record<Radix, string>> = {
   10: DIGITS,
@@ -43,14 +43,14 @@ export function digitsOf(value: bigint, radix: Radix): string {
   return text;
 }
 
-/** INVARIANT: a number that needs more digits than its width has none (undefined); it is never cut. */
+/** INVARIANT: a number is never cut. Answers undefined for one that needs more digits than its width. */
 export function paddedDigits(value: bigint, radix: Radix, width: number): string | undefined {
   const digits = digitsOf(value, radix);
   if (digits.length > width) return undefined;
   return digits.padStart(width, ALPHABETS[radix].charAt(0));
 }
 
-/** The number that digits of its base write; leading zeros count as nothing. */
+/** Reads a number in a base. Leading zeros do not count. */
 export function valueOf(digits: string, radix: Radix): bigint {
   const alphabet = ALPHABETS[radix];
   const base = BigInt(radix);
@@ -59,7 +59,7 @@ export function valueOf(digits: string, radix: Radix): bigint {
   return value;
 }
 
-/** Where the first character stands that is no digit of the base; −1 when all are. */
+/** The position of the first character that is no digit of the base; −1 when all are. */
 export function badDigitAt(text: string, radix: Radix): number {
   const alphabet = ALPHABETS[radix];
   for (let at = 0; at < text.length; at++) if (!alphabet.includes(text.charAt(at))) return at;

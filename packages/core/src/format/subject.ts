@@ -8,14 +8,14 @@ import type { NumberName, NumberPart, Part } from "./template.ts";
 /** Longest text of an id, in characters. */
 export const MAX_TEXT_LENGTH = 256;
 
-/** What the ids of a tag are, as far as texts need it. */
+/** What texts need to know of the ids of a tag. */
 export interface FormatSubject {
   /** Smallest and largest id that a text may show. */
   readonly firstId: bigint;
   readonly lastId: bigint;
-  /** Of sequences that restart. */
+  /** The unit of periods, for sequences that restart. */
   readonly period?: PeriodUnit;
-  /** Of kind snowflake only: in all others time, machine and sequence do not come with the id. */
+  /** The layout, for kind snowflake only: ids of other kinds hold no time, machine or sequence. */
   readonly snowflake?: SnowflakeLayout;
   /** Offset of a named zone from UTC at a moment, in minutes; undefined when there is no such zone. */
   readonly offsetAt?: (zone: string, ms: number) => number | undefined;
@@ -26,7 +26,7 @@ export function periodPattern(part: Part & { kind: "period" }, { period }: Forma
   return part.pattern ?? PERIOD_PATTERNS[period ?? "DAY"];
 }
 
-/** Whether a part is of several lengths. */
+/** Whether the length of a part varies. */
 export function isVariable(part: Part): part is NumberPart {
   return part.kind === "number" && part.width === undefined;
 }
@@ -34,7 +34,7 @@ export function isVariable(part: Part): part is NumberPart {
 /** The numbers of a template that are fields of a snowflake. */
 export type FieldName = Exclude<NumberName, "id">;
 
-/** What the fields of a snowflake are called elsewhere, and which width of a layout is theirs. */
+/** The other names of the fields of a snowflake, and the width of each in a layout. */
 export const FIELDS: Readonly<
   Record<
     FieldName,

@@ -22,14 +22,14 @@ export interface NumberPart {
   readonly kind: "number";
   readonly name: NumberName;
   readonly radix: Radix;
-  /** Digits it is padded to with zeros; undefined: as many as it has. */
+  /** The digits to which it is padded with zeros; undefined without padding. */
   readonly width: number | undefined;
 }
 
-/** Where the local time of a template is. */
+/** The zone of the local time that a template shows. */
 type Zone =
   | { readonly offsetMinutes: number }
-  /** Only with a pattern that shows the offset. */
+  /** A name of a zone needs a pattern that shows the offset. */
   | { readonly name: string };
 
 /** The time of a snowflake in a template. */
@@ -44,7 +44,7 @@ export type Part =
   | { readonly kind: "literal"; readonly text: string }
   | NumberPart
   | TimePart
-  /** The period of a sequence that restarts; without a pattern in the way its texts have it anyway. */
+  /** The period of a sequence that restarts. Without a pattern it is written as in texts without a template. */
   | { readonly kind: "period"; readonly pattern: Pattern | undefined }
   /** Computed over the whole text before it; its letters have the case of the numbers before it. */
   | { readonly kind: "check"; readonly check: CheckKind; readonly isLowerCase: boolean };
@@ -64,13 +64,13 @@ const PARTS = `{id}, {seq}, {machine}, {data_center}, {extension}, {period}, {yy
 const MAX_OFFSET_MINUTES = 18 * 60;
 
 /**
- * A template out of its text: fixed text of printable ASCII, and parts in braces.
+ * Reads a template: fixed text of printable ASCII, and parts in braces.
  *
  * `{id}`, `{seq}`, `{machine}`, `{data_center}`, `{extension}` with any of `:WIDTH` (padded with zeros) and `:radixN`;
  * `{yyyyMMddHHmmssSSS}` with `@UTC` (the default), `@+08:00` or, with the offset `xx` in the pattern, `@Zone/Name`;
  * `{period}` and `{period:yyyyMMdd}`; `{luhn}`, `{mod11_10}`, `{mod97_10}`, `{mod37_36}`.
  *
- * Throws INVALID_ARGUMENT whose violations name the position in the template, counted from 1.
+ * Throws an INVALID_ARGUMENT whose violations name the position in the template, counted from 1.
  */
 export function parseTemplate(source: string, field = "tag.format.template"): Template {
   const reader = new TemplateReader(source);
@@ -85,7 +85,7 @@ export function parseTemplate(source: string, field = "tag.format.template"): Te
   return { source, parts };
 }
 
-/** What is wrong with parts together. */
+/** Faults of parts in combination. */
 function togetherFaults(source: string, parts: readonly Part[], field: string): FieldViolation[] {
   const found: string[] = [];
   if (source.length > MAX_TEMPLATE_LENGTH)
@@ -104,7 +104,7 @@ function togetherFaults(source: string, parts: readonly Part[], field: string): 
   return found.map((description) => ({ field, description, reason: "INVALID_FORMAT" }));
 }
 
-/** Check digits count what stands before them, so that must be of digits that they know. */
+/** Faults of check digits: they are computed over what stands before them, so that must be digits that they know. */
 function checkFaults(parts: readonly Part[]): string[] {
   const at = parts.findIndex((part) => part.kind === "check");
   const check = parts[at];
@@ -122,7 +122,7 @@ function checkFaults(parts: readonly Part[]): string[] {
     );
 }
 
-/** Whether a part is a number whose letters are small ones. */
+/** Whether a part is a number with small letters. */
 function isLowerCase(part: Part): boolean {
   return part.kind === "number" && (part.radix === 16 || part.radix === 36);
 }
@@ -224,8 +224,8 @@ class TemplateReader {
     if (fault !== undefined) return this.#fault(at, `the pattern ${fault}`);
     const zone = split === -1 ? { offsetMinutes: 0 } : zoneOf(text.slice(split + 1));
     if (typeof zone === "string") return this.#fault(at + split + 1, zone);
-    // INVARIANT: a local time without its offset is that of a fixed offset. In a zone whose clocks are put back an hour
-    // is there twice, so two ids an hour apart would be the same text.
+    // INVARIANT: a local time that does not show its offset is at a fixed offset. In a zone whose clocks are put back,
+    // one hour comes twice, so two ids an hour apart would have the same text.
     if ("name" in zone && !pattern.includes("xx" satisfies DateToken)) {
       return this.#fault(
         at + split + 1,
@@ -243,7 +243,7 @@ class TemplateReader {
   }
 }
 
-/** A fixed offset, or the name of a zone; what is wrong otherwise. */
+/** Reads a fixed offset, or the name of a zone. Answers what is wrong with any other text. */
 function zoneOf(text: string): Zone | string {
   if (text === "UTC" || text === "Z") return { offsetMinutes: 0 };
   const [, sign, hours, minutes] = /^([+-])(\d{2}):?(\d{2})$/.exec(text) ?? [];

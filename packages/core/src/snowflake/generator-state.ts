@@ -24,29 +24,32 @@ import {
  */
 export interface GeneratorState {
   readonly layout: SnowflakeLayout;
-  /** Longest setting back of the clock that is waited for. */
+  /** How far the clock may be set back for the generator to wait until it has caught up. */
   readonly clockWaitMs: number;
   dataCenter: number;
   worker: number;
   extension: number;
-  /** Of the next id. */
+  /** The tick of the next id. */
   tick: number;
   sequence: number;
   /** Last tick of the reservation; below `tick` when nothing of it is left. */
   lastTick: number;
-  /** Last tick that ids may be made of without another look at the clocks. */
+  /** The last tick of which ids may be made before the clocks are looked at again. */
   limitTick: number;
   /**
-   * The time by the highest clock that was believed, and when that was on the monotonic clock, on which it goes on while
-   * the wall clock is behind.
+   * The time by the highest clock that was believed, and when that was on the monotonic clock. While the wall clock is
+   * behind that time, it goes on by the monotonic clock.
    */
   timeMs: number;
   timeAt: number;
-  /** By how much the wall clock is known, and taken, to be behind that time. */
+  /** By how much the wall clock is behind that time, as far as it is known and accepted. */
   driftMs: number;
-  /** How far ahead of the wall clock the reservation may begin; further ahead the clock counts as set back. */
+  /**
+   * How far ahead of the wall clock the reservation may begin. If it begins further ahead, the clock counts as set
+   * back.
+   */
   maxLeadMs: number;
-  /** Whether nothing was made of the reservation yet. */
+  /** Whether no id was made of the reservation yet. */
   isUntouched: boolean;
 }
 
@@ -71,9 +74,9 @@ export interface Reservation {
 /**
  * What a look at the clocks finds.
  * - ready: at least the next id may be made.
- * - wait: not now, but in `ms`; nothing is wrong, or the clock went back so little that it is waited for.
- * - unreserved: the time is not reserved (yet). `aheadMs`: by how much the wall clock is past the reservation.
- * - clock-back: the clock is `driftMs` behind the time that ids are made of; the tag's policy says what to do.
+ * - wait: no id may be made for `ms`. Nothing is wrong, or the clock went back so little that it is waited for.
+ * - unreserved: the time is not reserved (yet). `aheadMs` is by how much the wall clock is past the reservation.
+ * - clock-back: the clock is `driftMs` behind the time of the next id. The tag's policy says what to do.
  * - exhausted: the bits of the time are used up.
  */
 export type Verdict =
@@ -85,7 +88,7 @@ export type Verdict =
 
 /** How far ahead of the clock ids may be made when the sequences of its ticks are used up. */
 const MAX_BORROW_MS = 50;
-/** Two clocks that are read in whole milliseconds, one of them slewed, differ by so much without a fault. */
+/** Two clocks that are read in whole milliseconds, one of which is slewed, differ by this much without a fault. */
 const NOISE_MS = 2;
 const READY: Verdict = { type: "ready" };
 
@@ -109,11 +112,12 @@ export function createGeneratorState(layout: SnowflakeLayout, clockWaitMs: numbe
 }
 
 /**
- * Takes up a reservation of a new lease, or of the next extension. Its ids are ahead of the wall clock if need be, by up
- * to `maxLeadMs`: what the registry may have reserved ahead of its own clock. Further ahead the clock counts as set back.
+ * Takes up a reservation of a new lease, or of the next extension. Its ids may be ahead of the wall clock by up to
+ * `maxLeadMs`, which is what the registry may have reserved ahead of its own clock. If they are further ahead, the
+ * clock counts as set back.
  *
  * INVARIANT: the state's own next id does not matter here. A new lease starts above all that was reserved for any lease
- * of its worker id, a new extension is one of which nothing was made.
+ * of its worker id, and of a new extension no id was ever made.
  */
 export function takeUp(
   state: GeneratorState,
@@ -136,7 +140,7 @@ export function takeUp(
   begin(state, reading);
 }
 
-/** Time goes on from the beginning of the reservation, or from the wall clock when that is further. */
+/** Begins the time at the beginning of the reservation, or at the wall clock when that is later. */
 function begin(state: GeneratorState, reading: ClockReading): void {
   const leadMs = timeOf(state.layout, state.tick) - reading.wallMs;
   state.timeMs = reading.wallMs + Math.max(0, leadMs);
@@ -152,15 +156,15 @@ export function extend(state: GeneratorState, reservedUntilMs: number): void {
   state.lastTick = Math.max(state.lastTick, Math.min(last, 2 ** layout.timeBits - 1));
 }
 
-/** Nothing more is made under this lease. */
+/** Makes no more ids under this lease. */
 export function giveUp(state: GeneratorState): void {
   state.lastTick = -1;
   state.limitTick = -1;
 }
 
 /**
- * The time of the next id: what a reservation must be ahead of. An id that is ahead of the clock keeps its time until the
- * clock has reached it, so a lead is asked for once and not again and again.
+ * The time of the next id, which a reservation must be ahead of. An id that is ahead of the clock keeps its time until
+ * the clock has reached it. So a lead is asked for once, and not again and again.
  */
 export function timeNow(state: GeneratorState, reading: ClockReading): number {
   return Math.max(reading.wallMs, timeOf(state.layout, state.tick));
@@ -171,7 +175,7 @@ function carriedOn(state: GeneratorState, reading: ClockReading): number {
   return state.timeMs + Math.max(0, reading.monotonicMs - state.timeAt);
 }
 
-/** Looks at the clocks, and moves on to the tick they show. Nothing is made until a look is `ready`. */
+/** Looks at the clocks, and moves on to the tick that they show. Ids may be made only after a look is `ready`. */
 export function look(state: GeneratorState, reading: ClockReading): Verdict {
   const { layout } = state;
   state.limitTick = -1;
@@ -189,13 +193,13 @@ export function look(state: GeneratorState, reading: ClockReading): Verdict {
 }
 
 /**
- * The wall clock is behind the next id: because ids were borrowed from the next ticks, or the worker id was taken over
- * ahead of the clock, or the clock went back. If it went back within what is left of the reservation, the monotonic clock
- * takes over. Ticks then advance only as their sequences run out, so the clock catches up with them.
+ * Looks at a wall clock that is behind the next id. Either ids were borrowed from the next ticks, or the worker id was
+ * taken over ahead of the clock, or the clock went back. If it went back within what is left of the reservation, the
+ * monotonic clock takes over. Ticks then advance only as their sequences run out, so the clock catches up with them.
  */
 function lookBehind(state: GeneratorState, reading: ClockReading): Verdict {
   const { layout } = state;
-  // What a clock showed before anything was made by it is nothing to go back from: it may have been set right since.
+  // A clock cannot go back from what it showed before any id was made by it: it may have been set right since.
   if (state.isUntouched) begin(state, reading);
   const carriedMs = carriedOn(state, reading);
   // What the wall clock would show if nobody had set it back since the last look.
@@ -235,7 +239,7 @@ export function leftOfTick(state: GeneratorState): number {
   return state.tick <= state.limitTick ? powerOf2(state.layout.sequenceBits) - state.sequence : 0;
 }
 
-/** Passes over `count` ids of the present tick, at most `leftOfTick`. Invariants 1 and 3. */
+/** Passes over `count` ids of the present tick, at most `leftOfTick`. It keeps invariants 1 and 3. */
 export function pass(state: GeneratorState, count: number): void {
   state.isUntouched = false;
   state.sequence += count;

@@ -29,23 +29,23 @@ export interface GeneratorPorts {
 
 /** Most ids of one block, for which the clocks are read once. */
 const MAX_BLOCK = 64;
-/** Only who uses up a block within this time gets a larger one next. */
+/** Only a caller that uses up a block within this time gets a larger one next. */
 const FAST_BLOCK_MS = 0.5;
-/** A block ends with the turn of the event loop that comes after this time: ids shall not carry an old time. */
+/** A block ends with the turn of the event loop that comes after this time, so that ids do not carry an old time. */
 const BLOCK_LIFE_MS = 1;
 const MAX_NUMBER_BITS = 53;
 
 /**
- * Makes the ids of one worker id. The shell around `generator-state.ts`, which has the rules and the invariants; here are
- * only clocks, and blocks: ids that were passed over in the state together, so that the clocks are read once for them.
- * A block has one id for callers that come now and then, and up to 64 for those that come at full speed.
+ * Makes the ids of one worker id. The rules and the invariants are in `generator-state.ts`; this shell has the clocks
+ * and the blocks. A block is ids that the state passed over together, so that the clocks are read once for all of them.
+ * It has one id for callers that come now and then, and up to 64 for callers at full speed.
  */
 export class SnowflakeGenerator {
   readonly #state: GeneratorState;
   readonly #ports: GeneratorPorts;
   readonly #maxBlock: number;
   readonly #isSafe: boolean;
-  /** The block: sequences of one tick, from the next to the end, and the id of that tick with sequence 0. */
+  /** The block: sequences of one tick from `#sequence` to its end, and the id of that tick with sequence 0. */
   #sequence = 0;
   #end = 0;
   #base = 0n;
@@ -63,13 +63,15 @@ export class SnowflakeGenerator {
     this.#isSafe = bitsOf(layout) <= MAX_NUMBER_BITS;
   }
 
-  /** The next id; undefined when none may be made now, and `verdict` says why. */
+  /** The next id; undefined when none may be made now. `verdict` then says why. */
   tryNext(): bigint | undefined {
     if (this.#sequence === this.#end && !this.#open()) return undefined;
     return this.#base + BigInt(this.#sequence++);
   }
 
-  /** The next id as a number, or −1. UNSAFE_INTEGER, and nothing is made, when the layout has more than 53 bits. */
+  /**
+   * The next id as a number, or −1. Throws UNSAFE_INTEGER, and makes nothing, when the layout has more than 53 bits.
+   */
   tryNextNumber(): number {
     if (this.#sequence === this.#end && !this.#openNumbers()) return -1;
     return this.#baseNumber + this.#sequence++;
@@ -144,7 +146,7 @@ export class SnowflakeGenerator {
     return true;
   }
 
-  /** What is left of the block is given up; its time has passed. */
+  /** Gives up what is left of the block, since its time has passed. */
   #endBlock(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;

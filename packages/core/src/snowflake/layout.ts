@@ -47,7 +47,7 @@ export const SNOWFLAKE_PRESETS: Readonly<
 };
 
 const MAX_BITS = 63;
-/** As many as uid-generator has in its 28-22-13. */
+/** As many as uid-generator has in its layout 28-22-13. */
 export const MAX_WORKER_BITS = 22;
 /** The year 10000: timestamps of the API end there. */
 const END_OF_TIME_MS = 253_402_300_800_000;
@@ -71,7 +71,7 @@ function preset(
   };
 }
 
-/** Bits below the time, of which the tick is the multiple. */
+/** The number of bits below the time. */
 function lowBits(layout: SnowflakeLayout): number {
   return layout.extensionBits + layout.dataCenterBits + layout.workerBits + layout.sequenceBits;
 }
@@ -86,7 +86,7 @@ export function maxIdOf(layout: SnowflakeLayout): bigint {
   return 2n ** BigInt(bitsOf(layout)) - 1n;
 }
 
-/** When the bits of the time run out: the first millisecond that has no id any more, since 1970. */
+/** When the bits of the time run out: the first millisecond, since 1970, for which there is no id. */
 export function endOf(layout: SnowflakeLayout): number {
   return layout.timeOriginMs + 2 ** layout.timeBits * layout.timeUnitMs;
 }
@@ -161,7 +161,7 @@ export interface Halves {
   lo: number;
 }
 
-/** Looked up, since a power is computed anew each time, which costs as much as an id. */
+/** A table, since computing a power each time costs as much as an id. */
 const POWERS: readonly number[] = Array.from({ length: MAX_BITS + 1 }, (_, bits) => 2 ** bits);
 
 /** 2^bits, for up to 63 bits. */
@@ -246,15 +246,18 @@ export function decode(layout: SnowflakeLayout, id: bigint): SnowflakeParts {
   return { tick: next(timeBits), extension, dataCenter, worker, sequence };
 }
 
-/** The last millisecond of which an id is at or below a floor; the one before the layout's origin for a floor of 0. */
+/**
+ * The last millisecond of which some id is at or below a floor. For a floor of 0 it is the one before the layout's
+ * origin.
+ */
 export function lastMsAtOrBelow(layout: SnowflakeLayout, floor: bigint): number {
   if (floor === 0n) return layout.timeOriginMs - 1;
   return timeOf(layout, decode(layout, floor).tick + 1) - 1;
 }
 
 /**
- * The smallest and the largest id that any worker may make in the ticks from that of `fromMs` to that of `toMs`, both
- * included: for looking up rows by the time in their ids. INVALID_ARGUMENT outside the layout's life.
+ * The smallest and the largest id that any worker may make from the tick of `fromMs` to the tick of `toMs`, both
+ * included. They serve to look up rows by the time in their ids. Throws INVALID_ARGUMENT outside the layout's life.
  */
 export function idsOfSpan(
   layout: SnowflakeLayout,

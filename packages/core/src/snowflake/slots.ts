@@ -5,7 +5,7 @@ import type { LeaseDemand } from "../worker/lease-state.ts";
 import { MAX_LEAD_MS } from "../worker/registry-state.ts";
 import { SnowflakeGenerator } from "./generator.ts";
 
-/** What is told to whoever observes a snowflake tag. A listener must not throw; one that does is ignored. */
+/** What happens to a snowflake tag, for listeners. A listener must not throw; one that does is ignored. */
 export type SnowflakeEvent =
   | {
       readonly type: "worker-leased";
@@ -16,36 +16,39 @@ export type SnowflakeEvent =
       /** How far ahead of the registry's clock its ids begin, in milliseconds. */
       readonly leadMs: number;
     }
-  /** A lease ended before its time, or none was to be had. */
+  /** A lease ended before its time, or none could be had. */
   | { readonly type: "worker-lost"; readonly tag: string; readonly error: IdmintError }
-  /** An alarm: the clock went back, and the tag's policy is at work. At most once a second. */
+  /** An alarm: the clock went back, and the tag's policy is applied. It comes at most once a second. */
   | {
       readonly type: "clock-back";
       readonly tag: string;
       readonly driftMs: number;
-      /** Whether the policy refuses; otherwise it goes on, or is about to. */
+      /** Whether the policy refuses ids. Otherwise it goes on, or is about to. */
       readonly isRefused: boolean;
     }
-  /** Another process has the same name: the two take worker id and time from each other. No id comes twice. */
+  /**
+   * Another process has the same name, so the two take the worker id from each other, and time with it. No id comes
+   * twice.
+   */
   | {
       readonly type: "name-shared";
       readonly tag: string;
       readonly instance: string;
       readonly workerId: number;
     }
-  /** An alarm: the clock is past what the registry reserves by its own clock. At most once a second. */
+  /** An alarm: the clock is past what the registry reserves by its own clock. It comes at most once a second. */
   | { readonly type: "clock-ahead"; readonly tag: string; readonly aheadMs: number };
 
 export interface SlotsOptions {
   readonly tag: string;
   readonly kind: SnowflakeKind;
-  /** Stable name of who makes the ids; with `#1` to `#3` behind it, of its backups. */
+  /** The stable name of the process that makes the ids. Its backups add `#1` to `#3` to it. */
   readonly instance: string;
-  /** Undefined: that of the tag. */
+  /** The tag's data centre when undefined. */
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;
-  /** The same, for the registry, where something between keeps what it reserved. Default: reserveAheadMs. */
+  /** How far ahead the registry reserves, where something between keeps what it reserved. Default: reserveAheadMs. */
   readonly registryAheadMs?: number;
 }
 
@@ -57,18 +60,18 @@ export interface SlotsPorts extends HolderPorts {
 
 /** What to do when the active generator makes no id at this moment. */
 export type Way =
-  /** Another worker id took over: ask it. */
+  /** Another worker id took over, and may be asked at once. */
   | { readonly type: "again" }
   | { readonly type: "wait"; readonly ms: number; readonly why: string }
   | { readonly type: "refuse"; readonly error: IdmintError };
 
-/** Most worker ids that are held beside the first, with policy BACKUP_WORKER. */
+/** Most worker ids that are held beside the first one, with policy BACKUP_WORKER. */
 const MAX_BACKUPS = 3;
 /** When to look again while it is not known how long to wait. */
 const LOOK_AGAIN_MS = 50;
 const ALARM_EVERY_MS = 1_000;
 const TOO_FAST = "it makes ids as fast as its layout allows, or the clock went back a little";
-/** Renewals are so frequent that two of them may fail before the reservation ends. */
+/** Renewals in the time of one reservation: two of them may fail before it ends. */
 const RENEWALS_PER_RESERVATION = 3;
 
 /** One worker id: its lease, and the generator of its ids. */
@@ -81,8 +84,8 @@ interface Slot {
 }
 
 /**
- * The worker ids that one process holds for a tag, one of which is active, and what the tag's policy does when the clock
- * went back. Without backups there is a single one.
+ * The worker ids that one process holds for a tag. One of them is active, and without backups there is only one. This
+ * is also where the tag's policy is applied when the clock went back.
  *
  * INVARIANT: ids are made under the lease of the slot whose generator makes them. No two leases share a worker id and a
  * reservation, so which slot is active decides nothing about uniqueness.
@@ -168,7 +171,7 @@ export class WorkerSlots {
     await Promise.all(this.#slots.map(async (slot) => slot.holder.close()));
   }
 
-  /** The policy. */
+  /** What the tag's policy does about a clock that is `driftMs` behind. */
   #wayBack(driftMs: number): Way {
     const { tag, kind } = this.#options;
     let way: Way | undefined;
@@ -180,7 +183,7 @@ export class WorkerSlots {
     return way ?? { type: "refuse", error: clockMovedBackwards(tag, driftMs) };
   }
 
-  /** To a slot that the clock is not behind of; a backup more is leased when there is none. */
+  /** Changes to a slot whose time the clock has reached. When there is none, another backup is leased. */
   #changeSlot(): Way | undefined {
     let isAnyComing = false;
     for (const slot of this.#slots) {
@@ -282,7 +285,7 @@ export class WorkerSlots {
   }
 }
 
-/** Whether waiting does not help. A lost lease is followed by another at once. */
+/** Whether waiting does not help. A lost lease is not final, since another one is leased at once. */
 function isFinal(error: IdmintError): boolean {
   return !error.retryable && error.code !== "ABORTED" && error.code !== "DEADLINE_EXCEEDED";
 }

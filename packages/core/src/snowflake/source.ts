@@ -17,8 +17,8 @@ interface Waiter {
 }
 
 /**
- * The ids of one snowflake tag, made in this process, for servers and SDKs alike: at once where time is reserved, after a
- * wait where it is not yet, in the order of the calls that wait.
+ * The ids of one snowflake tag that are made in this process, a server or an SDK. They are made at once where time is
+ * reserved. Calls that come before that wait, and are served in their order.
  */
 export class SnowflakeSource {
   readonly #options: SnowflakeOptions;
@@ -46,7 +46,10 @@ export class SnowflakeSource {
     return this.#isAgain() ? this.#slots.active.tryNext() : undefined;
   }
 
-  /** The next id as a number, or −1; UNSAFE_INTEGER when the layout has more than 53 bits. Otherwise as `tryNext`. */
+  /**
+   * The next id as a number, or −1. Throws UNSAFE_INTEGER when the layout has more than 53 bits. Otherwise as
+   * `tryNext`.
+   */
   tryNextNumber(): number {
     const id = this.#slots.active.tryNextNumber();
     if (id >= 0) return id;
@@ -54,8 +57,8 @@ export class SnowflakeSource {
   }
 
   /**
-   * Exactly `count` ids (1 or more) as segments, in the order they were made; a promise only when they cannot be made at
-   * once. Rejects (or throws) SEGMENT_NOT_READY when there were too few in time; those that were made are a gap.
+   * Exactly `count` ids (1 or more) as segments, in the order in which they were made. Answers a promise only when they
+   * cannot be made at once. Rejects (or throws) SEGMENT_NOT_READY when too few were made in time; those become a gap.
    */
   take(count: number, call?: Call): readonly Segment[] | Promise<readonly Segment[]> {
     if (this.#closed !== undefined) throw this.#closed;
@@ -80,7 +83,7 @@ export class SnowflakeSource {
     return way.type === "again" ? undefined : this.#slots.refusal(way);
   }
 
-  /** Stops for good, with `error` to whoever asks, and releases the leases. */
+  /** Stops for good, and releases the leases. Calls are refused with `error`. */
   async close(error: IdmintError): Promise<void> {
     this.#closed = error;
     this.#refuseAll(error);
@@ -95,7 +98,7 @@ export class SnowflakeSource {
     return way.type === "again";
   }
 
-  /** Serves who waits, as far as ids may be made now. */
+  /** Serves the calls that wait, as far as ids may be made now. */
   #serve(): void {
     this.#cancelLook?.();
     this.#cancelLook = undefined;

@@ -1,20 +1,25 @@
 /**
- * Whether a server's wall clock may be used for ids, as pure state: (state, reading, what others show) → refusal or none.
- * It knows no network and no clock. Uniqueness does not rest on it: reservations see to that (lease-state.ts). It keeps a
- * server with a wrong clock from using up, by ids of a wrong time, what it could issue once its clock is right again.
+ * Whether a server's wall clock may be used for ids, as pure state: (state, reading, what others show) → refusal or
+ * none. It knows no network and no clock.
+ * Uniqueness does not rest on this check, but on reservations (lease-state.ts). A server with a wrong clock makes ids
+ * of a wrong time. They use up what it could issue once its clock is right again, and the check prevents that.
  *
  * INVARIANTS
- * 1. A server starts only with a clock that has reached the last time it reported before, and is within `maxOffsetMs` of
- *    the mean of its live peers' clocks. From then on a peer's wrong clock takes nobody out.
+ * 1. A server starts only with a clock that has reached the last time it reported before, and that is within
+ *    `maxOffsetMs` of the mean of its live peers' clocks. Later on, a peer's wrong clock stops no other server.
  * 2. A clock is never believed more than MAX_JUMP_MS ahead of everything that could confirm it: the store's clock, the
  *    clocks of peers, and the clock itself as it was last confirmed. One of them suffices.
- * 3. What others showed is carried on by the monotonic clock, so that it stays a measure after the wall clock was set.
+ * 3. What others showed is carried on by the monotonic clock, so that it remains a measure after the wall clock was
+ *    set.
  */
 export interface ClockCheckState {
   readonly maxOffsetMs: number;
-  /** Whether the checks of the start were passed. */
+  /** Whether the clock has passed the checks of the start. */
   isStarted: boolean;
-  /** The last time that this server reported in an earlier life; undefined when it is not known, or was reached. */
+  /**
+   * The last time that this server reported in an earlier run. Undefined when it is not known, or when the clock has
+   * reached it.
+   */
   reportedMs: number | undefined;
   store: Sighting | undefined;
   /** Whether the store does not confirm the clock, so that only peers can. */
@@ -31,7 +36,7 @@ export interface ClockCheckState {
 export interface Sighting {
   /** Milliseconds since 1970. */
   readonly timeMs: number;
-  /** When it showed that, on the own monotonic clock. */
+  /** When it showed that, on this server's monotonic clock. */
   readonly at: number;
 }
 
@@ -60,10 +65,10 @@ export type ClockEffect =
 
 /** How far a clock may get ahead of all others before they have to confirm it. */
 const MAX_JUMP_MS = 10_000;
-/** An older sighting says nothing any more. */
+/** An older sighting is not used any more. */
 const FRESH_MS = 10_000;
 
-/** `reportedMs`: the last time that this server reported in an earlier life, milliseconds since 1970. */
+/** `reportedMs` is the last time that this server reported in an earlier run, in milliseconds since 1970. */
 export function createClockCheckState(
   maxOffsetMs: number,
   reportedMs: number | undefined,
@@ -81,22 +86,22 @@ export function createClockCheckState(
   };
 }
 
-/** The store's clock was seen. */
+/** Takes note of the store's clock. */
 export function sawStore(state: ClockCheckState, sighting: Sighting): void {
   state.store = sighting;
 }
 
-/** Peers were asked: those that answered, in the place of those of the last time. */
+/** Takes note of the peers that answered, in place of those that answered before. */
 export function sawPeers(state: ClockCheckState, sightings: readonly PeerSighting[]): void {
   state.peers = sightings;
 }
 
-/** Whether peers should be asked before the next check: at the start, and while nobody else confirms the clock. */
+/** Whether to ask peers before the next check: at the start, and while nothing else confirms the clock. */
 export function wantsPeers(state: ClockCheckState): boolean {
   return !state.isStarted || state.refusal !== undefined || state.isStoreOff;
 }
 
-/** Compares the clock. `monotonicMs` is of the same moment as `wallMs`. */
+/** Checks the clock. `monotonicMs` is of the same moment as `wallMs`. */
 export function checkClock(
   state: ClockCheckState,
   reading: { readonly wallMs: number; readonly monotonicMs: number },
@@ -123,7 +128,7 @@ function behindReport({ reportedMs }: ClockCheckState, wallMs: number): ClockRef
   return { why: "behind-report", driftMs, detail };
 }
 
-/** Invariant 1. */
+/** The refusal of a clock that breaks invariant 1; undefined for any other. */
 function offPeers(state: ClockCheckState, wallMs: number, now: number): ClockRefusal | undefined {
   const peers = freshPeers(state, now);
   if (state.isStarted || peers.length === 0) return undefined;
@@ -133,7 +138,10 @@ function offPeers(state: ClockCheckState, wallMs: number, now: number): ClockRef
   return { why: "off-peers", driftMs, detail: describePeers(peers, wallMs, now) };
 }
 
-/** Invariant 2. A refusal confirms nothing, whatever it is for. */
+/**
+ * The refusal of a clock that breaks invariant 2; undefined for any other. A clock that is refused, for whatever
+ * reason, is not confirmed.
+ */
 function ahead(state: ClockCheckState, wallMs: number, now: number): ClockRefusal | undefined {
   const { store, confirmed } = state;
   const peers = freshPeers(state, now);
@@ -146,7 +154,7 @@ function ahead(state: ClockCheckState, wallMs: number, now: number): ClockRefusa
     seen.push(store);
     words.push(`store: ${signed(driftMs)}`);
   }
-  // Who has others to ask does not confirm itself.
+  // A clock does not confirm itself while there are others to ask.
   if (seen.length === 0 && confirmed !== undefined) {
     seen.push(confirmed);
     words.push(`this clock before: ${signed(wallMs - timeAt(confirmed, now))}`);
@@ -155,7 +163,7 @@ function ahead(state: ClockCheckState, wallMs: number, now: number): ClockRefusa
   if (seen.length > 0 && driftMs > MAX_JUMP_MS) {
     return { why: "ahead", driftMs, detail: words.join(", ") };
   }
-  // Without anybody to ask it stays confirmed as of then, so that many small jumps are one.
+  // With nobody to ask, the clock stays confirmed as of then, so that many small jumps count as one.
   if (seen.length === 0 || seen.some((sighting) => sighting !== confirmed)) {
     state.confirmed = { timeMs: wallMs, at: now };
   }
@@ -170,7 +178,7 @@ function isFresh({ at }: Sighting, now: number): boolean {
   return now - at <= FRESH_MS;
 }
 
-/** Invariant 3. */
+/** What a sighting has come to by now: invariant 3. */
 function timeAt({ timeMs, at }: Sighting, now: number): number {
   return timeMs + (now - at);
 }

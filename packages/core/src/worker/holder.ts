@@ -23,18 +23,18 @@ export interface HolderPorts {
   readonly random: Random;
 }
 
-/** What becomes of a lease, for who makes ids under it. */
+/** What happens to a lease, for those who make ids under it. */
 export type LeaseChange = Exclude<LeaseEffect, { readonly type: "lease" | "renew" }>;
 
-/** Who makes ids under a lease. */
+/** Makes ids under a lease. */
 export interface LeaseUser {
   demand(): LeaseDemand;
   onChange(change: LeaseChange): void;
 }
 
 /**
- * Holds the lease of one worker id: leases it, renews it, leases one again when it was lost. The shell around
- * `lease-state.ts`, which has the rules; here are only calls and one timer.
+ * Holds the lease of one worker id: leases it, renews it, and leases another when it was lost. The rules are in
+ * `lease-state.ts`; this shell has the calls and one timer.
  */
 export class WorkerHolder {
   readonly #state: LeaseState;
@@ -48,7 +48,7 @@ export class WorkerHolder {
     this.#user = user;
   }
 
-  /** Sends what is due, and goes on doing so by a timer. */
+  /** Sends the call that is due, and continues by a timer. */
   run(): void {
     const state = this.#state;
     const now = this.#ports.clock.now();
@@ -72,14 +72,14 @@ export class WorkerHolder {
   }
 
   /**
-   * By how many milliseconds the registry's last renewal falls short of the time ids were made of when it was asked; 0 or
-   * less when all is well, and before the first renewal.
+   * By how many milliseconds the registry's last renewal falls short of the time that ids had when it was asked for. It
+   * is 0 or less when all is well, and before the first renewal.
    */
   get missingMs(): number {
     return this.#state.missingMs;
   }
 
-  /** Stops, and releases the lease if that is safe; a failure to do so only keeps the worker id until its lease ends. */
+  /** Stops, and releases the lease if that is safe. If that fails, the worker id stays taken until its lease ends. */
   async close(): Promise<void> {
     const held = end(this.#state);
     this.#cancelTimer?.();

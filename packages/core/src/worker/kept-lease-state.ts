@@ -2,16 +2,17 @@ import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts
 import type { Tag } from "../tag.ts";
 import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "./registry-state.ts";
 
-// A lease whose time is reserved in two steps: the registry reserves a minute ahead, and a file of the holder says how much
-// of that may have been used. So a holder that is started again goes on within its minute while the registry is down.
+// The time of a kept lease is reserved in two steps. The registry reserves a minute ahead, and a file of the holder
+// says how much of that minute may have been used. So a holder that is restarted goes on within its minute while the
+// registry is down.
 
 /**
- * A lease as its holder keeps it on a disk of its own.
+ * A lease as its holder keeps it on its own disk.
  *
  * INVARIANTS
- * 1. Ids are made only of times up to `usedUntilMs` as the file has it, and who takes the lease out of the file makes them
- *    only of later ones. So no two lives of the holder make ids of one millisecond.
- * 2. usedUntilMs ≤ reservedUntilMs, which the registry reserved for this lease and for nobody else, whatever became of the
+ * 1. Ids are made only of times up to `usedUntilMs` as the file has it. Whoever takes the lease out of the file makes
+ *    ids only of later times. So no two runs of the holder make ids of the same millisecond.
+ * 2. usedUntilMs ≤ reservedUntilMs, which the registry reserved for this lease and for no other, whatever became of the
  *    lease since.
  */
 export interface KeptLease {
@@ -22,7 +23,7 @@ export interface KeptLease {
   readonly extension: number;
   /** The tag's epoch. */
   readonly epoch: bigint;
-  /** Of the registry's last answer. */
+  /** The token of the registry's last answer. */
   readonly token: bigint;
   readonly ttlMs: number;
   /** Last millisecond that the registry reserved. */
@@ -32,39 +33,42 @@ export interface KeptLease {
   /** The registry's clock in its last answer, and when that came, on the holder's monotonic clock. */
   readonly registryMs: number;
   readonly at: number;
-  /** How far ahead of the registry's clock the lease began, in milliseconds: above what was reserved before it. */
+  /**
+   * How far ahead of the registry's clock the lease began, in milliseconds. It begins above what was reserved before
+   * it.
+   */
   readonly leadMs: number;
 }
 
-/** What a server keeps on a disk of its own, to be started again while its store or its registry is down. */
+/** What a server keeps on its own disk, so that it can start while its store or its registry is down. */
 export interface KeptContents {
   /** The highest time of the server's clock that was reported, milliseconds since 1970. */
   readonly reportedMs: number;
   /** The store's history (StoreChanges); undefined when it is not known yet. */
   readonly incarnation: string | undefined;
   readonly leases: readonly KeptLease[];
-  /** Those that the leases are of. */
+  /** The tags of the leases. */
   readonly tags: readonly Tag[];
   /** The server's row in the store, and until when it may issue; undefined when it has none yet. */
   readonly node: KeptNode | undefined;
 }
 
-/** A row that a later life goes on with. */
+/** The row that the next run of this server goes on with. */
 export interface KeptNode {
   readonly id: string;
   /** For each database of the store, on the holder's monotonic clock. */
   readonly parts: readonly (readonly [part: string, issueUntil: number])[];
 }
 
-/** The file it is kept in. Whoever has it open is the only one. */
+/** The file that this is kept in. One process at a time has it open. */
 export interface LeaseFile {
-  /** What an earlier life of this server left; undefined when there is nothing that may be used. */
+  /** What an earlier run of this server left; undefined when nothing of it may be used. */
   readonly found: KeptContents | undefined;
-  /** Durable, and whole or not at all, when it fulfils. */
+  /** Fulfils when the contents are durable. The file has them whole, or not at all. */
   write(contents: KeptContents): Promise<void>;
 }
 
-/** How far ahead of use the registry reserves for who keeps its leases. */
+/** How far ahead of use the registry reserves for a server that keeps its leases. */
 export const KEPT_RESERVE_AHEAD_MS: number = MAX_RESERVE_AHEAD_MS;
 
 /** A lease that the registry has just answered. Nothing of it is used yet. */
@@ -90,8 +94,8 @@ export function keptLease(
 }
 
 /**
- * What the holder does with a lease that it has just got, or found in its file: the first stretch of time, above all that
- * may have been used. The lease it answers must be in the file before that time is used.
+ * The first stretch of time of a lease that the holder has just got, or found in its file. It lies above all that may
+ * have been used. The answered lease must be in the file before that time is used.
  */
 export function takenUp(
   kept: KeptLease,
@@ -107,9 +111,9 @@ export function takenUp(
 }
 
 /**
- * More time of the same extension, as a registry would reserve it: not further ahead of the registry's clock than is
- * allowed, but for what the lease was ahead from its beginning, and never beyond what is reserved there. It must be in the
- * file before it is used.
+ * More time of the same extension, as a registry would reserve it. It is not further ahead of the registry's clock than
+ * is allowed, except by what the lease was ahead from its beginning, and it is never beyond what the registry reserved.
+ * It must be in the file before it is used.
  */
 export function raised(kept: KeptLease, renewal: WorkerRenewal, now: number): KeptLease {
   const { reserveUntilMs, reserveAheadMs } = renewal;
@@ -117,7 +121,7 @@ export function raised(kept: KeptLease, renewal: WorkerRenewal, now: number): Ke
   return used(kept, Math.min(reserveUntilMs, Math.floor(furthest)));
 }
 
-/** What to ask of the registry when the holder asks for `renewal`: the same, further ahead. */
+/** What to ask the registry for when the holder asks for `renewal`: the same, further ahead. */
 export function renewalAhead({ token }: KeptLease, renewal: WorkerRenewal): WorkerRenewal {
   const timeMs = renewal.reserveUntilMs - renewal.reserveAheadMs;
   return {
@@ -128,7 +132,7 @@ export function renewalAhead({ token }: KeptLease, renewal: WorkerRenewal): Work
   };
 }
 
-/** The registry renewed the lease. Of the next extension what the holder asked for is used at once. */
+/** Takes the registry's renewal. Of a next extension, what the holder asked for is used at once. */
 export function renewedAhead(
   kept: KeptLease,
   renewal: WorkerRenewal,
@@ -144,7 +148,7 @@ export function renewedAhead(
   return { ...next, extension, reservedUntilMs, usedUntilMs, leadMs: 0 };
 }
 
-/** What the holder is answered, once the lease is in its file. */
+/** The answer to the holder, once the lease is in its file. */
 export function answerOf(kept: KeptLease, now: number): RenewedWorkerLease {
   const { token, ttlMs, extension, usedUntilMs, epoch } = kept;
   const nowMs = Math.floor(registryTime(kept, now));
@@ -156,12 +160,12 @@ export function hasTimeLeft(kept: KeptLease, now: number): boolean {
   return kept.reservedUntilMs > Math.max(kept.usedUntilMs, registryTime(kept, now));
 }
 
-/** The registry's clock now, as far as its last answer tells. */
+/** The registry's clock now, as far as its last answer shows it. */
 function registryTime({ registryMs, at }: KeptLease, now: number): number {
   return registryMs + Math.max(0, now - at);
 }
 
-/** Invariant 2; what may have been used never falls. */
+/** The lease, used until a time: at most what is reserved (invariant 2), and never less than before. */
 function used(kept: KeptLease, untilMs: number): KeptLease {
   const usedUntilMs = Math.max(kept.usedUntilMs, Math.min(untilMs, kept.reservedUntilMs));
   return { ...kept, usedUntilMs };

@@ -4,24 +4,24 @@ import { backoffMs } from "../segment/backoff.ts";
 import { MAX_LEAD_MS } from "./registry-state.ts";
 
 /**
- * The lease of one worker id, on the side of who holds it, as pure state: (state, event, time) → what to do. It knows no
+ * The lease of one worker id on the holder's side, as pure state: (state, event, time) → what to do. It knows no
  * registry and no clock. `holder.ts` is the shell.
  *
  * INVARIANTS
- * 1. At most one call to the registry is on its way. Its answer is taken only with the number it was sent under; after
- *    `end`, none is.
+ * 1. At most one call to the registry is under way. Its answer is taken only under the number that it was sent with,
+ *    and not after `end`.
  * 2. What is reserved is what an answer said, never what was asked for. The same holds for the extension.
- * 3. A token is presented again only while it is not known whether it was used up: the registry then either takes it for
- *    the first time or says that the lease is lost, and both are true.
- * 4. Told that the lease is lost, or that the tag may not issue, the holder makes nothing more under it; whatever it does
- *    not learn, it ends with its reservation.
+ * 3. A token is presented again only while it is not known whether it was used up. The registry then either takes it
+ *    for the first time or says that the lease is lost, and both are true.
+ * 4. When the holder is told that the lease is lost, or that the tag may not issue, it makes nothing more under the
+ *    lease. Whatever it does not learn, it stops at the end of its reservation.
  */
 export interface LeaseState {
   readonly options: LeaseOptions;
   held: HeldLease | undefined;
   /** Why there is no lease, or why its reservation was not raised; undefined when all is well. */
   error: IdmintError | undefined;
-  /** Number of the call on its way. */
+  /** Number of the call under way. */
   inFlight: number | undefined;
   nextCall: number;
   /** When the next call is due, on the monotonic clock. */
@@ -29,9 +29,12 @@ export interface LeaseState {
   failures: number;
   /** When the last call was sent. */
   sentAt: number;
-  /** The time ids were made of then, milliseconds since 1970. */
+  /** The time that ids had then, in milliseconds since 1970. */
   sentTimeMs: number;
-  /** By how much the last renewal reserves less than that; 0 before the first, and negative when all is well. */
+  /**
+   * By how much the last renewal reserves less than that. It is 0 before the first renewal, and negative when all is
+   * well.
+   */
   missingMs: number;
   shared: SharedName;
   ended: boolean;
@@ -40,7 +43,7 @@ export interface LeaseState {
 export interface LeaseOptions {
   readonly tag: string;
   readonly instance: string;
-  /** Undefined: that of the tag. */
+  /** The tag's data centre when undefined. */
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;
@@ -67,36 +70,38 @@ export type LeaseEffect =
       /** First millisecond reserved. */
       readonly notBeforeMs: number;
       /**
-       * How far ahead of the registry's clock the lease begins, in milliseconds. 0 if no right clock can have reserved so
-       * far ahead: then the registry's clock went back.
+       * How far ahead of the registry's clock the lease begins, in milliseconds. It is 0 if no right clock can have
+       * reserved so far ahead, since then the registry's clock went back.
        */
       readonly leadMs: number;
     }
   /** More of the same reservation. */
   | { readonly type: "extend"; readonly reservedUntilMs: number }
-  /** Nothing more may be made under the lease there was. */
+  /** No more ids may be made under the lease. */
   | { readonly type: "give-up"; readonly error: IdmintError }
-  /** Another holder with the same name runs: the two take the worker id from each other. */
+  /** Another holder with the same name runs, so the two take the worker id from each other. */
   | { readonly type: "name-shared"; readonly workerId: number };
 
-/** What tells two holders of one name: a lease that is taken before its end, and taken back, again and again. */
+/** Shows whether two holders have one name: then a lease is taken before its end, and taken back, again and again. */
 interface SharedName {
-  /** When the registry last answered for the lease, and for how long that was good. */
+  /** When the registry last answered about the lease, and for how long that answer was good. */
   answeredAt: number;
   ttlMs: number;
   /** The lease that was lost before its end. */
   lost: (Pick<HeldLease, "dataCenter" | "workerId"> & { readonly epoch: bigint }) | undefined;
   epoch: bigint;
-  /** When it was taken back, the last times. */
+  /** When it was taken back, the last few times. */
   takenBackAt: readonly number[];
 }
 
-/** How often, at most, calls are sent in the time of a renewal while somebody waits. */
+/** Most calls that are sent in the time of one renewal while somebody waits. */
 const HURRIES_PER_RENEWAL = 10;
-/** Once may be a registry that lost its state, or an operator who released the lease. */
+/**
+ * More than once shows it: a single time may be a registry that lost its state, or an operator who released the lease.
+ */
 const TIMES_TAKEN_BACK = 2;
 const SHARED_WITHIN_MS = 60_000;
-/** How much the clocks of registries and servers differ without a fault. */
+/** How far the clocks of registries and servers differ without a fault. */
 const LEAD_SLACK_MS = 1_000;
 
 export function createLeaseState(options: LeaseOptions): LeaseState {
@@ -116,11 +121,11 @@ export function createLeaseState(options: LeaseOptions): LeaseState {
   };
 }
 
-/** What a holder needs of its next call. */
+/** What a holder needs its next call to ask for. */
 export interface LeaseDemand {
-  /** The time ids are made of now, milliseconds since 1970: the reservation is asked for ahead of it. */
+  /** The time of ids now, in milliseconds since 1970. The reservation is asked for ahead of it. */
   readonly timeMs: number;
-  /** The clock went back too far: a reservation of the next extension is wanted, ahead of `timeMs`. */
+  /** Whether the clock went back too far, so that a reservation of the next extension is wanted, ahead of `timeMs`. */
   readonly wantsExtension: boolean;
 }
 
@@ -149,7 +154,7 @@ export function callDue(state: LeaseState, now: number, demand: LeaseDemand): Le
   return [{ type: "renew", call, renewal }];
 }
 
-/** The registry leased a worker id. */
+/** Takes a lease that the registry answered. */
 export function leased(
   state: LeaseState,
   call: number,
@@ -170,8 +175,9 @@ export function leased(
 }
 
 /**
- * A registry that reserves time for a lease has allowed its lead, above a floor for example. Quick restarts use up all that
- * is allowed; then nothing is reserved until the clock has gone on, and it is right all the same.
+ * How far ahead a lease may begin. A registry that reserves time for a lease has allowed its lead, for example above a
+ * floor. Quick restarts may use up all that is allowed. Then nothing is reserved until the clock has gone on, and that
+ * is right.
  */
 function leadOf({ reserveAheadMs }: LeaseOptions, lease: WorkerLease): number {
   const { notBeforeMs, reservedUntilMs, nowMs } = lease;
@@ -181,8 +187,8 @@ function leadOf({ reserveAheadMs }: LeaseOptions, lease: WorkerLease): number {
 }
 
 /**
- * Whether the lease was taken away before its end, and taken back under the same name, so often that somebody else must
- * have that name. Nobody else can take a lease that has not ended. An epoch ends all leases, and says nothing.
+ * Whether somebody else must have this name: the lease was taken away before its end, and taken back under the same
+ * name, too often. Nobody else can take a lease that has not ended. A new epoch ends all leases, so it shows nothing.
  */
 function isTakenBack({ shared }: LeaseState, lease: WorkerLease, now: number): boolean {
   const { lost } = shared;
@@ -197,7 +203,7 @@ function isTakenBack({ shared }: LeaseState, lease: WorkerLease, now: number): b
   return isShared;
 }
 
-/** The registry renewed the lease. */
+/** Takes a renewal that the registry answered. */
 export function renewed(
   state: LeaseState,
   call: number,
@@ -210,13 +216,13 @@ export function renewed(
   const next = { ...held, token, extension, reservedUntilMs };
   succeed(state, next, answer, now);
   if (extension !== held.extension) {
-    // Of a new extension nothing was ever made: it begins wherever the clock is.
+    // No id was ever made of a new extension, so it begins wherever the clock is.
     return [{ type: "take-up", lease: next, notBeforeMs: 0, leadMs: 0 }];
   }
   return [{ type: "extend", reservedUntilMs }];
 }
 
-/** A call failed, or it is not known what became of it. */
+/** Takes the failure of a call, or that its outcome is not known. */
 export function callFailed(
   state: LeaseState,
   call: number,
@@ -230,10 +236,10 @@ export function callFailed(
   state.dueAt = now + backoffMs(state.failures, random);
   if (error.retryable || error.code === "DEADLINE_EXCEEDED" || error.code === "CANCELLED")
     return [];
-  // Invariant 4. A registry that is overloaded, or fails, judges no lease.
+  // Invariant 4 does not apply: a registry that is overloaded or fails says nothing of the lease.
   if (state.held !== undefined && (error.reason === "OVERLOADED" || error.code === "INTERNAL"))
     return [];
-  // Told that the lease is lost: the next one is asked for at once, the first time.
+  // The lease is lost. The first time, another one is asked for at once.
   if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
   const { shared, held } = state;
   const isEarly = now - shared.answeredAt < shared.ttlMs;
@@ -246,8 +252,8 @@ export function callFailed(
 }
 
 /**
- * Somebody waits for time to be reserved, or for the next extension: the next call is due at once, except after a failure
- * and soon after the call before.
+ * Makes the next call due at once, since somebody waits for time to be reserved or for the next extension. It does not
+ * after a failure, or soon after the last call.
  */
 export function hurry(state: LeaseState, now: number): void {
   if (state.failures > 0) return;
@@ -255,17 +261,17 @@ export function hurry(state: LeaseState, now: number): void {
   state.dueAt = Math.min(state.dueAt, Math.max(now, earliest));
 }
 
-/** The holder stops for good; the lease it may release is answered. */
+/** Stops for good, and answers the lease that may be released. */
 export function end(state: LeaseState): HeldLease | undefined {
   const { held, inFlight } = state;
   state.ended = true;
   state.held = undefined;
   state.inFlight = undefined;
-  // With a call on its way the token may be used up; the lease ends by itself then.
+  // While a call is under way, the token may be used up. The lease then ends by itself.
   return inFlight === undefined ? held : undefined;
 }
 
-/** Invariant 1. */
+/** Whether an answer may be taken: invariant 1. */
 function settle(state: LeaseState, call: number): boolean {
   if (state.inFlight !== call) return false;
   state.inFlight = undefined;

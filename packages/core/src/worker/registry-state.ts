@@ -10,15 +10,17 @@ import type {
 import type { SnowflakeLayout } from "../snowflake/layout.ts";
 import type { SnowflakeKind } from "../tag.ts";
 
-// What a registry of worker ids decides, for every store alike. Each function is run on rows that are locked until the
+// What a registry of worker ids decides, the same for every store. Each function runs on rows that are locked until the
 // decision is written, in one transaction.
 
-/** How long a lease lasts without a renewal. It frees the worker ids of the dead; uniqueness does not rest on it. */
+/**
+ * How long a lease lasts without a renewal. This frees the worker ids of dead holders; uniqueness does not rest on it.
+ */
 export const WORKER_TTL_MS = 30_000;
 /** How far reservations may lead the registry's clock, or the tag's floor, beyond what is reserved ahead of use. */
 export const MAX_LEAD_MS = 10_000;
 /**
- * How many free rows a registry compares. With millions of worker ids, all of which were leased once, a lease must not read
+ * How many free rows a registry compares. With millions of worker ids that were all leased once, a lease must not read
  * all of them.
  */
 export const FREE_CANDIDATES = 1_000;
@@ -40,7 +42,7 @@ export function instanceViolation(field: string, instance: string): FieldViolati
   return { field, description, reason: "INVALID_NAME" };
 }
 
-/** What is wrong with how far ahead time shall be reserved, or undefined. */
+/** What is wrong with how far ahead time is to be reserved, or undefined. */
 export function reserveAheadViolation(field: string, ms: number): FieldViolation | undefined {
   if (Number.isInteger(ms) && ms >= MIN_RESERVE_AHEAD_MS && ms <= MAX_RESERVE_AHEAD_MS) {
     return undefined;
@@ -68,9 +70,9 @@ export function dataCenterOf(kind: SnowflakeKind, dataCenter: number | undefined
 export interface LeaseCandidates {
   /** The row of the same instance. At most one row has it. */
   readonly own: Worker | undefined;
-  /** How many worker ids have a row. They are 0 … used − 1, since new ones are taken in order and rows stay. */
+  /** How many worker ids have a row. They are 0 … used − 1, since worker ids are taken in order and rows stay. */
   readonly used: number;
-  /** Of the first FREE_CANDIDATES rows that `isFree`, by worker id, the one with the lowest `expiresAtMs`. */
+  /** The row with the lowest `expiresAtMs` among the first FREE_CANDIDATES rows, by worker id, that `isFree`. */
   readonly free: Worker | undefined;
 }
 
@@ -92,10 +94,10 @@ export interface DataCenterRules extends WorkerRules {
 }
 
 /**
- * The furthest time that may be reserved. It counts from the floor where that is ahead of the clock, since no lease may
- * begin below the floor: after an accept it lies minutes ahead, and ids shall be made all the same. Whoever reserves a long
- * time ahead gets no more than others above such a floor: in Redis what it gets there moves the floor itself, and each loss
- * of Redis would put everybody's ids ahead by as much again.
+ * The furthest time that may be reserved. Where the floor is ahead of the clock, it counts from the floor, since no
+ * lease may begin below the floor. After an accept the floor lies minutes ahead, and ids are to be made all the same. A
+ * holder that reserves a long time ahead gets no more above such a floor than others. In Redis, what it gets there
+ * moves the floor itself, so each loss of Redis would put all ids ahead by as much again.
  */
 function furthest({ closedUntilMs }: WorkerRules, reserveAheadMs: number, nowMs: number): number {
   const aboveFloor = closedUntilMs + Math.min(reserveAheadMs, DEFAULT_RESERVE_AHEAD_MS);
@@ -109,12 +111,13 @@ export interface LeasedWorker {
 }
 
 /**
- * A lease.
+ * Decides about a lease.
  *
  * INVARIANTS
- * - It starts above the floor and above everything that was ever reserved of the worker id and its extension, whoever it
- *   was reserved for and whatever any clock says; and its token is new, so whoever held the worker id reserves nothing more.
- * - Worker ids are those of the layout: when all are taken, none is made up and none is begun with again.
+ * - The lease starts above the floor, and above everything that was ever reserved for the worker id and its extension,
+ *   whoever it was reserved for and whatever any clock says. Its token is new, so an earlier holder of the worker id
+ *   reserves nothing more.
+ * - Worker ids are those of the layout. When all are taken, none is invented and none is used twice.
  */
 export function leasedWorker(
   candidates: LeaseCandidates,
@@ -161,15 +164,15 @@ export interface RenewedWorker {
 }
 
 /**
- * A renewal, of the row of its worker id (undefined when there is none).
+ * Decides about a renewal. The row is that of its worker id, or undefined when there is none.
  *
  * INVARIANTS
  * - Only who presents the row's token reserves anything, and gets another token for it.
- * - A reservation never falls, even if the registry's clock went back. It begins anew with the next extension, of which
- *   nothing was ever reserved.
- * - Nothing is reserved further ahead than `furthest`: whoever asks for more has a wrong clock, or the registry has, and
- *   ids of a time that is yet to come would block their worker id once the clock is right again. The holder gets what is
- *   allowed, the answer shows how much that is, and the lease is kept. An extension is not begun by a clock so far ahead.
+ * - A reservation never falls, even if the registry's clock went back. With the next extension, of which nothing was
+ *   ever reserved, it begins anew.
+ * - Nothing is reserved further ahead than `furthest`. Whoever asks for more has a wrong clock, or the registry has.
+ *   Ids of a time to come would block their worker id once the clock is right again. The holder keeps its lease and
+ *   gets what is allowed, and the answer shows how much that is. An extension is not begun by a clock so far ahead.
  */
 export function renewedWorker(
   row: Worker | undefined,
@@ -204,7 +207,7 @@ export function renewedWorker(
   return { row: next, answer: renewalAnswer(next, nowMs) };
 }
 
-/** The end of a lease. INVARIANT: its reservation stays, and its token is used up. */
+/** Decides about the end of a lease. INVARIANT: the reservation stays, and the token is used up. */
 export function releasedWorker(
   row: Worker | undefined,
   key: WorkerLeaseKey,

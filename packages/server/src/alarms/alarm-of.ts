@@ -18,7 +18,7 @@ type Signs = {
   ) => Sign | undefined;
 };
 
-/** The one table of events that are alarms, or that end one. */
+/** Which events are alarms, or end one. No other place says so. */
 const SIGNS: Signs = {
   fenced: ({ tag, detail }) =>
     alarm({
@@ -119,20 +119,20 @@ const SIGNS: Signs = {
   "clock-refused": ({ tag, why, driftMs, detail }, server) => {
     const matter: Matter = {
       alarm: "CLOCK_REFUSED",
-      // A clock is one incident, however many tags it shows in; that of another server is another one.
+      // A clock is one incident, however many tags it shows in. The clock of another server is another incident.
       key: `CLOCK_REFUSED:${server}`,
       severity: "critical",
       summary:
         "A server's clock is wrong; the server makes no snowflakes and sends callers to other servers.",
       details: { why, driftMs: String(driftMs), detail, ...(tag === undefined ? {} : { tag }) },
     };
-    // A machine that was suspended is ahead of all that it knows, until it has asked again.
+    // A suspended machine is ahead of all that it knows until it has asked again.
     return why === "ahead" ? trouble(matter) : alarm(matter);
   },
   "clock-recovered": ({ tag }, server) =>
     tag === undefined ? over(`CLOCK_REFUSED:${server}`) : undefined,
   "clock-back": ({ tag, driftMs, isRefused }, server) => {
-    // Then it is told of as refused.
+    // A clock that is refused has an alarm of its own.
     if (isRefused) return undefined;
     return alarm({
       alarm: "CLOCK_WENT_BACK",
@@ -185,9 +185,9 @@ const PERIODS_IN_DOUBT: Readonly<Record<PeriodDoubt, string>> = {
     "The store's clock is in a later period than this server's: a sequence stays in its present one until both agree.",
 };
 
-/** The one place that says which events, of which server, are alarms; undefined: this one is none. */
+/** What an event of this server means to the alarms; undefined when it means nothing. */
 export function alarmOf(event: ServerEvent, server: string): Sign | undefined {
-  // The table has each function under the type of the events that it takes.
+  // The table holds each function under the type of the events that it takes.
   const signOf = SIGNS[event.type] as
     | ((event: ServerEvent, server: string) => Sign | undefined)
     | undefined;

@@ -3,16 +3,16 @@ import type { Sign } from "./alarm-of.ts";
 
 /** Alarms with the same key within this time are one, in milliseconds. */
 const ONE_ALARM_MS = 60_000;
-/** Keys that are remembered; with more the oldest are told once more. */
+/** Most keys that are remembered. Beyond that the oldest is forgotten, and may be told once more. */
 const MAX_REMEMBERED = 10_000;
-/** Alarms that wait in memory to be told; more are dropped, each with a line in the log. */
+/** Most alarms that wait in memory. Further ones are dropped, each with a line in the log. */
 const MAX_WAITING = 1_000;
-/** An alarm that could not be delivered for so long is dropped, with a line in the log: it is news no more. */
+/** An alarm that could not be delivered for this long is dropped, with a line in the log: it is no longer news. */
 const MAX_AGE_MS = 86_400_000;
 const MIN_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
 
-/** Keys of alarms, and when each was last told. In the order of that. */
+/** When each key was last told, in that order. */
 export type Recent = Map<string, number>;
 
 export function isRecent(recent: Recent, key: string, now: number): boolean {
@@ -30,12 +30,12 @@ export function remember(recent: Recent, key: string, now: number): void {
 }
 
 /**
- * What one server has to tell. Pure: the shell `alarms.ts` has the clock, the queue and the webhook.
+ * The alarms that one server has to tell. Pure: the shell `alarms.ts` has the clock, the queue and the webhook.
  *
  * INVARIANTS
- * 1. Nothing is lost without a word: what is not told is a repetition, or it is told of as dropped.
+ * 1. Nothing is lost silently. An alarm that is not told repeats a recent one, or is reported as dropped.
  * 2. A key is not told twice within ONE_ALARM_MS.
- * 3. A trouble is told once, when it is not over `lastingMs` after its beginning.
+ * 3. A trouble is told once, if it is not over `lastingMs` after its beginning.
  */
 export interface AlarmState {
   readonly lastingMs: number;
@@ -48,7 +48,7 @@ export function createAlarmState(lastingMs: number): AlarmState {
   return { lastingMs, troubles: new Map(), told: new Map() };
 }
 
-/** Something happened. */
+/** Takes note of a sign, and answers what to tell now. */
 export function noticed(state: AlarmState, sign: Sign, now: number): readonly Matter[] {
   if (sign.type === "alarm") return [sign.matter];
   const { troubles, lastingMs } = state;
@@ -59,20 +59,20 @@ export function noticed(state: AlarmState, sign: Sign, now: number): readonly Ma
   return [];
 }
 
-/** Troubles that have lasted for long enough, each answered once. */
+/** The troubles that have lasted long enough. Each is answered once. */
 export function lasted(state: AlarmState, now: number): readonly Matter[] {
   const ripe = [...state.troubles.values()].filter(({ dueAt }) => dueAt <= now);
   for (const { matter } of ripe) state.troubles.delete(matter.key);
   return ripe.map(({ matter }) => matter);
 }
 
-/** When `lasted` has something to say next; undefined: not as things are. */
+/** When `lasted` next has something to tell; undefined when no trouble is open. */
 export function nextDueAt(state: AlarmState): number | undefined {
   const [first] = [...state.troubles.values()].map(({ dueAt }) => dueAt).toSorted((a, b) => a - b);
   return first;
 }
 
-/** Whether something is told; `waiting` is what is in memory already. */
+/** Whether to tell a matter. `waiting` is how many alarms wait in memory already. */
 export function raised(
   state: AlarmState,
   { key }: Matter,
@@ -90,7 +90,7 @@ export function isStale(raisedAtMs: number, nowMs: number): boolean {
   return nowMs - raisedAtMs > MAX_AGE_MS;
 }
 
-/** How long to wait after so many failures in a row, with jitter, in milliseconds. */
+/** How long to wait after this many failures in a row, with jitter, in milliseconds. */
 export function retryMs(failures: number, random: () => number): number {
   const whole = Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** Math.min(failures - 1, 10));
   return whole * (0.5 + random() / 2);

@@ -1,4 +1,4 @@
-/** Everything that a person is told of; docs/operations.md explains every row. */
+/** The names of all alarms. docs/operations.md explains each. */
 type AlarmName =
   | "CLOCK_AHEAD"
   | "CLOCK_REFUSED"
@@ -17,12 +17,12 @@ type AlarmName =
   | "TICKET_DATABASE_REFUSED"
   | "CUT_OFF";
 
-/** What there is to tell. */
+/** What an alarm says. */
 export interface Matter {
   readonly alarm: AlarmName;
   /** Alarms with the same key within a minute are one. */
   readonly key: string;
-  /** critical: ids are refused, or may be soon. warning: all goes on, and somebody should know why. */
+  /** critical: ids are refused, or may be soon. warning: ids are issued, and somebody should know the cause. */
   readonly severity: "critical" | "warning";
   /** A sentence for people. */
   readonly summary: string;
@@ -40,10 +40,10 @@ export interface Alarm extends Matter {
   readonly server: string;
 }
 
-/** What the queue needs to know of an alarm to deliver it; the rest is the receiver's. */
+/** What delivery needs to know of an alarm. The rest is for the receiver. */
 export type Envelope = Pick<Alarm, "id" | "key"> & { readonly raisedAtMs: number };
 
-/** The envelope of a text from the queue; undefined when no server wrote it. */
+/** Reads the envelope of a text from the queue; undefined when no server wrote it. */
 export function envelopeOf(body: string): Envelope | undefined {
   try {
     const { id, key, time } = JSON.parse(body) as Record<string, unknown>;

@@ -18,16 +18,16 @@ import {
 } from "./alarm-state.ts";
 import type { Deliver } from "./webhook.ts";
 
-/** How often a server looks whether it is the one that delivers, and how long one wait for an alarm lasts. */
+/** How often a server checks whether it delivers, and how long it waits for one alarm. */
 const LOOK_MS = 250;
 const TAKE_MS = 1_000;
-/** Between two tries when the queue cannot be asked. */
+/** Time between two tries while the queue does not answer. */
 const QUEUE_RETRY_MS = 1_000;
 const MAX_ACK_TRIES = 5;
-/** How long a server that stops tries to get rid of what it still has to tell. */
+/** How long a server that stops keeps trying to deliver what it still has. */
 const CLOSE_MS = 1_500;
 
-/** An alarm out of the queue, in this server's hands. */
+/** An alarm that this server has taken from the queue. */
 interface Taken {
   readonly body: string;
   ack(): Promise<unknown>;
@@ -45,7 +45,7 @@ export interface AlarmQueue {
 }
 
 export interface AlarmsPorts {
-  /** Undefined: there is none, and each server delivers its own alarms. */
+  /** Undefined when there is no queue. Then each server delivers its own alarms. */
   readonly queue: AlarmQueue | undefined;
   readonly deliver: Deliver;
   readonly clock: Clock;
@@ -57,21 +57,21 @@ export interface AlarmsPorts {
 }
 
 /**
- * Tells people of what needs them, through a webhook.
+ * Tells people, through a webhook, what needs their attention.
  *
- * An alarm goes into the queue of all servers, and the elected one delivers it; with no queue, or none that answers, this
- * server delivers it itself, out of its memory. Each is delivered at least once unless the only server that knows of it
- * dies, or nobody takes it for a day. Nothing here is waited for by a call.
+ * An alarm goes into the queue of all servers, and the elected server delivers it. Without a queue that answers, this
+ * server delivers it by itself, out of its memory. Each alarm is delivered at least once, unless the only server that
+ * knows of it dies, or nobody takes it for a day. No call waits for any of this.
  */
 export class Alarms {
   readonly #ports: AlarmsPorts;
   readonly #server: string;
   readonly #state: AlarmState;
   readonly #waiting: Alarm[] = [];
-  /** What this server delivered, by key. */
+  /** When this server last delivered each key. */
   readonly #delivered: Recent = new Map();
   readonly #closing = new AbortController();
-  /** Ends the last tries. */
+  /** Aborts the last tries. */
   readonly #over = new AbortController();
   #sending: Promise<void> | undefined;
   #working: Promise<void> | undefined;
@@ -90,7 +90,7 @@ export class Alarms {
     this.#state = createAlarmState(options.lastingMs);
   }
 
-  /** To be told of every event of this server. */
+  /** Hears every event of this server. */
   readonly hear = (event: ServerEvent): void => {
     const sign = alarmOf(event, this.#server);
     if (sign === undefined || this.#isClosing) return;
@@ -98,13 +98,13 @@ export class Alarms {
     this.#watchTroubles();
   };
 
-  /** Begins to deliver what is in the queue, whenever this server is the one to do it. */
+  /** Begins to deliver from the queue, whenever this server is the elected one. */
   start(): void {
     const { queue } = this.#ports;
     if (queue !== undefined) this.#working ??= this.#workOff(queue);
   }
 
-  /** Gives back what it was about to deliver, and tries once more what only this server knows, not for long. */
+  /** Puts back what it was about to deliver. Then tries, for a short time, to deliver what only this server knows. */
   async close(): Promise<void> {
     if (this.#isClosing) return;
     this.#closing.abort();
@@ -143,7 +143,7 @@ export class Alarms {
     });
   }
 
-  /** Tells what waits, in its order: the first until it is told or too old. */
+  /** Delivers what waits in memory, in order: each until it is delivered or too old. */
   async #sendAll(): Promise<void> {
     let failures = 0;
     for (;;) {
@@ -170,12 +170,12 @@ export class Alarms {
       await queue?.push(body);
       if (queue !== undefined) return true;
     } catch {
-      // The alarm may be that Redis is lost.
+      // The alarm may be about this very Redis.
     }
     return this.#deliver(alarm, body, attempt);
   }
 
-  /** Delivers, unless its key was delivered a moment ago. */
+  /** Delivers an alarm, unless its key was delivered a moment ago. */
   async #deliver(
     { id, key }: Pick<Envelope, "id" | "key">,
     body: string,
@@ -205,7 +205,7 @@ export class Alarms {
         const taken = await queue.take(TAKE_MS, signal);
         if (taken !== undefined) await this.#workOffOne(queue, taken);
       } catch {
-        // Redis is told of as lost; what was taken and not acknowledged comes again.
+        // The loss of Redis has an event of its own. What was taken and not acknowledged comes again.
         await this.#pause(QUEUE_RETRY_MS);
       }
     }
@@ -219,7 +219,7 @@ export class Alarms {
     else await taken.release();
   }
 
-  /** Tries as long as this server is the one that delivers. False: another one is to go on. */
+  /** Tries while this server is the elected one. Answers false when another server has to go on. */
   async #deliverAs(queue: AlarmQueue, alarm: Envelope, body: string): Promise<boolean> {
     for (let attempt = 1; !this.#isStale(alarm); attempt++) {
       if (this.#isClosing || !queue.isDeliverer) return false;
@@ -229,7 +229,7 @@ export class Alarms {
     return true;
   }
 
-  /** What is not acknowledged would be delivered once more. */
+  /** Acknowledges an alarm, so that it is not delivered once more. */
   async #ack(taken: Taken): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -252,7 +252,7 @@ export class Alarms {
     this.#ports.emit({ type: "alarm-dropped", key, why });
   }
 
-  /** Ends at once when this is closed. */
+  /** Waits; ends at once when the alarms are closed. */
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const { signal } = this.#closing;

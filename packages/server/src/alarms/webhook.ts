@@ -1,4 +1,4 @@
-/** Delivers a body; rejects with an error whose text may be logged. Aborting gives up, and then it may have arrived. */
+/** Delivers a body. Rejects with an error whose text may be logged. A body that was aborted may have arrived. */
 export type Deliver = (body: string, signal: AbortSignal) => Promise<void>;
 
 /**
@@ -17,7 +17,7 @@ export function webhook(options: {
   const post = async (signal: AbortSignal, body: string): Promise<Response> => {
     const options = { method: "POST", headers, body, redirect: "manual", signal } as const;
     const response = await fetch(url, options);
-    // What it says besides is not read, however much it is.
+    // The rest of the answer is not read, however long it is.
     await response.body?.cancel();
     return response;
   };
@@ -36,7 +36,7 @@ export function webhook(options: {
   };
 }
 
-/** What went wrong, without the address and the request that the whole error may repeat. */
+/** What went wrong, as a code. The whole error may repeat the address and the request. */
 function codeOf(thrown: unknown): string {
   for (let error = thrown, depth = 0; error instanceof Error && depth < 4; depth++) {
     if ("code" in error && typeof error.code === "string") return error.code;

@@ -8,13 +8,16 @@ export function hostPort({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** The idmint server that has an address. */
+/** The idmint server that listens on an address already. */
 export interface Taker {
   /** Where its store is; empty when it does not say. */
   readonly store: string;
 }
 
-/** Why an address cannot be listened on, and which option says otherwise. `taker`: who has it, when it is one of us. */
+/**
+ * The error for an address that cannot be listened on. It names the option that chooses another one. `taker` is the
+ * idmint server that has the address, if one does.
+ */
 export function addressError(
   error: unknown,
   key: string,

@@ -9,11 +9,14 @@ import type { Presence } from "../service/presence.ts";
 import type { KnownHistory } from "../service/poll-state.ts";
 import type { System } from "./system.ts";
 
-/** What a server has besides its store for ids that are made by its clock. */
+/** What a server needs besides its store to make ids by its clock. */
 export interface ClockParts {
-  /** Undefined: it keeps no leases. */
+  /** Undefined when the server keeps no leases. */
   readonly leaseFile: LeaseFile | undefined;
-  /** `nodeId`: of this server, whose own answer says nothing. `known`: addresses of others, as the store has them. */
+  /**
+   * Asks other servers for their clocks. `nodeId` is this server, whose own answer does not count. `known` answers the
+   * addresses that the store has.
+   */
   readonly peerClocks: (nodeId: string, known: () => readonly string[]) => PeerClocks;
 }
 
@@ -23,7 +26,7 @@ export const NO_CLOCK_PARTS: ClockParts = {
   peerClocks: () => ({ ask: async () => [] }),
 };
 
-/** What is made later, and asked then. */
+/** Services that are made after the clocks. They are functions, because the clocks are made first. */
 export interface ClockSurroundings {
   readonly poll: () => Pick<Poll, "storeTime" | "incarnation">;
   readonly directory: () => Pick<Directory, "usesClock">;
@@ -70,8 +73,8 @@ export function createClocks(
 }
 
 /**
- * Where the store was when an earlier life of this server wrote the file; undefined when that is not known, or nothing is
- * left that could be issued without the store. `now`: on the monotonic clock.
+ * The store's history, as an earlier run of this server wrote it to the file. Undefined when it is not known, or when
+ * nothing is left that could be issued without the store. `now` is on the monotonic clock.
  */
 export function knownHistory(file: LeaseFile | undefined, now: number): KnownHistory | undefined {
   const { incarnation, tags = [], leases = [] } = file?.found ?? {};

@@ -20,7 +20,7 @@ export async function makeDemoTag(tags: Pick<TagService, "create">): Promise<voi
   try {
     await tags.create(draft, []);
   } catch (thrown) {
-    // Somebody gave it other settings; it is there, which is all that is wanted.
+    // A demo tag with other settings is as good.
     if (IdmintError.from(thrown).reason !== "TAG_EXISTS") throw thrown;
   }
 }

@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
 import type { Config } from "../config/table.ts";
 
-/** Longest name; processes add their number, and holders of several worker ids `#1` to `#3`. */
+/** Longest name. Processes add their number to it, and holders of several worker ids add `#1` to `#3`. */
 const MAX_LENGTH = 112;
 
 /**
- * What this server, or this process of it, is called among all that lease worker ids: the same after a restart, and another
- * name for each that runs. By default the host's name and the address that gRPC listens on, which no two servers of a host
- * share; one that takes any free port has no name that lasts.
+ * The name under which this server, or one of its processes, leases worker ids. It stays the same after a restart, and
+ * no two that run have the same. By default it is the host's name and the gRPC address, which no two servers of a host
+ * share. A server that takes any free port has no name that lasts.
  */
 export function instanceName(
   { instance, grpcAddress }: Pick<Config, "instance" | "grpcAddress">,

@@ -1,7 +1,7 @@
 import type { Clock } from "@idmint/core";
 import type { Emit } from "../service/events.ts";
 
-/** Tells of a Redis shard's loss and return, once each, however often its connection is tried. */
+/** Reports the loss and the return of a Redis shard, once each, however often the connection is tried. */
 export function redisEvents(
   shard: string,
   clock: Clock,

@@ -16,16 +16,16 @@ import { RedisWorkerRegistry } from "../service/redis-workers.ts";
 import type { MakeGrouped } from "../service/sources.ts";
 import type { System } from "./system.ts";
 
-/** A shard, and whether this server is the one that watches it. */
+/** A shard. `isLeader` says whether this server watches it. */
 export interface ElectedShard extends RedisShard {
   readonly isLeader: boolean;
 }
 
 /** What a server does with tags that count in Redis. */
 export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMovable" | "move"> {
-  /** The source of a tag; undefined for tags that do not count in Redis, and without any Redis. */
+  /** The source of a tag's ids. Undefined for tags that do not count in Redis, and without any Redis. */
   sourceOf(tag: Tag, grouped: MakeGrouped): TagSource | undefined;
-  /** The registry of a snowflake tag that has its workers in Redis; undefined without any Redis. */
+  /** The registry of a snowflake tag whose workers are in Redis. Undefined without any Redis. */
   readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
   /** Makes every shard ready for the tags that count in it, and begins to watch them. */
   start(): void;
@@ -82,7 +82,8 @@ export function createRedisTags(
     assertMovable: (name, shard) => assertMovable(name, shard, shards),
     move: (tag, request) => moveTag({ store, shards }, tag, request),
     sourceOf: (tag, grouped) => {
-      // A shard that is not configured here is refused when it is asked for: the tag may yet move to one that is.
+      // A shard that is not configured here is refused only when ids are asked for: the tag may yet move to one that
+      // is.
       const isCounted = tag.kind.kind !== "snowflake" && shardOfKind(tag.kind) !== undefined;
       if (shards.size === 0 || !isCounted) return undefined;
       return grouped(counterOf(tag));

@@ -3,7 +3,7 @@ import type { Serving } from "./running.ts";
 import type { Script } from "./script.ts";
 import { realSystem } from "./system.ts";
 
-/** SIGHUP comes when the terminal is closed, or when what was started on it has died. */
+/** SIGHUP comes when the terminal is closed, or when the process that owned it has died. */
 const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 /** What a run needs of the process; a test passes its own. */
@@ -13,16 +13,16 @@ export interface SignalSource {
   exit(code: number): void;
 }
 
-/** The code of a process that was told twice to stop, and did not wait. */
+/** The exit code of a process that was told to stop a second time and did not wait. */
 export const FORCED_EXIT_CODE = 1;
 
 /** Ctrl-C reaches every process of a terminal, and package managers pass it on: one press arrives up to three times. */
 const SAME_SIGNAL_MS = 1_000;
 
 /**
- * Waits for SIGTERM, SIGINT, SIGHUP or the end of the script that started the server. Then stops the server, and fulfils
- * with the exit code, 0. A second signal ends the process at once with FORCED_EXIT_CODE: unused ids become a gap. Under a
- * script, signals of the same second are one.
+ * Waits for SIGTERM, SIGINT, SIGHUP or the end of the script that started the server. Then stops the server, and
+ * fulfils with the exit code, 0. A second signal ends the process at once with FORCED_EXIT_CODE, and unused ids become
+ * a gap. Under a script, signals within one second count as one.
  */
 export async function runUntilSignal(
   server: Pick<Serving, "close" | "kill">,

@@ -8,7 +8,7 @@ import type { TagService } from "../service/tags.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 
-/** How long answers may take to leave when everything else is done. */
+/** How long the last answers may take to be sent, once everything else is done. */
 const CLOSE_GRACE_MS = 1_000;
 /** How long the store may take to close; one that hangs must not keep the process. */
 const STORE_CLOSE_MS = 2_000;
@@ -24,7 +24,7 @@ export interface Serving {
    * more, what is unused goes back to the store, and everything is closed. Calling it again answers the same promise.
    */
   close(): Promise<void>;
-  /** Ends processes other than this one at once, where there are any. */
+  /** Ends the other processes of this server at once, where there are any. */
   kill?(): void;
 }
 
@@ -58,7 +58,7 @@ export interface RunningParts {
   readonly services: Services;
   readonly stores: readonly Pick<Store, "close">[];
   readonly grpc: CallDoor;
-  /** Undefined: another process answers the probes. */
+  /** Undefined when another process answers the probes. */
   readonly http: { close(): Promise<void> } | undefined;
   readonly emit: Emit;
   readonly flush: () => Promise<void>;
@@ -68,7 +68,7 @@ export interface RunningParts {
   readonly gcCures: GcCures;
 }
 
-/** A server that listens; its one ticker samples the buffers and keeps health in step. */
+/** A server that listens. One ticker samples the buffers and updates its health. */
 export class Running implements RunningServer {
   readonly grpcAddress: string;
   readonly httpAddress: string;
@@ -116,7 +116,7 @@ export class Running implements RunningServer {
     services.clocks.watch.stop();
     services.redis.stop();
     const { givenBack, wasted } = await directory.drain(draining());
-    // Kept leases are gone on with under the same row.
+    // A server that keeps leases goes on with them, and with the same row.
     if (services.clocks.keeper?.hasTime !== true)
       await atMost(STORE_CLOSE_MS, services.nodes.leave());
     await grpc.close(CLOSE_GRACE_MS);
@@ -143,7 +143,7 @@ export class Running implements RunningServer {
   }
 }
 
-/** Waits for the work, but not longer than that, and not for its success. */
+/** Waits until the work has settled, but not longer than `boundMs`. */
 async function atMost(boundMs: number, work: Promise<unknown>): Promise<void> {
   const settled = work.catch(() => undefined);
   await bounded(settled, boundMs, nodeTimers, () => undefined);

@@ -35,11 +35,11 @@ import { realSystem, type System } from "./system.ts";
 import { createTextMakers, createTextPorts } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
-/** Allocations that can still be given back; more push the oldest out. */
+/** Most allocations that can still be given back. Further ones push the oldest out. */
 const MAX_RELEASE_TOKENS = 10_000;
-/** A poll is given up after this, so that a store that hangs is noticed, and its return too. */
+/** A poll is given up after this time. So a store that hangs is noticed, and so is its return. */
 const POLL_TIMEOUT_MS = 1_000;
-/** The store's own time-outs come first; this one is for a store that breaks its word. */
+/** The store's own time-outs come first. This one is for a store that does not keep them. */
 export const STORE_GRACE_MS = 500;
 
 /** The domain services of one server, connected with each other and with the store behind core's ports. */
@@ -128,7 +128,10 @@ export function createServices(
   return { api, clocks, counters, directory, ids, node, nodes, poll, presence, redis, tags };
 }
 
-/** One that goes on with the leases of an earlier life goes on with its row too, so that others wait for one server only. */
+/**
+ * A server that goes on with the leases of an earlier run goes on with its row too, so that others wait for one server
+ * only.
+ */
 function createPresence(
   config: Config,
   { leaseFile }: ClockParts,
@@ -161,7 +164,7 @@ function createPresence(
   return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };
 }
 
-/** How ids of every kind are made here, and what judges the clock that some of them are made by. */
+/** Makes the sources of ids of every kind, and the check of the clock that some of them use. */
 function createSources(
   config: Config,
   clockParts: ClockParts,
@@ -194,7 +197,10 @@ function createPoll(
   return new Poll({ ...ports, accept, epochGap, intervalMs, timeoutMs: POLL_TIMEOUT_MS });
 }
 
-/** What reads and writes the store without issuing; leases have their turns apart from the rest. */
+/**
+ * Makes the services that read and write the store without issuing. Worker leases have a gate of their own, so that
+ * other work does not delay them.
+ */
 function createAdministration(
   ports: Omit<ConstructorParameters<typeof TagService>[0], "gate"> & { readonly timers: Timers },
   storeTimeoutMs: number,

@@ -15,12 +15,12 @@ export interface SnowflakesPorts {
   readonly storeTimeoutMs: number;
   /** The store went back for a tag. */
   readonly onWentBack: (tag: string, detail: string) => void;
-  /** The registry of a tag that has it in Redis; undefined where this server has no Redis. */
+  /** The registry of a tag whose workers are in Redis. Undefined when this server has no Redis. */
   readonly registryInRedis: (tag: Tag) => TagRegistry | undefined;
   readonly clocks: Clocks;
 }
 
-/** How a server makes the sources of tags of kind snowflake. */
+/** Makes the sources of tags of kind snowflake. */
 export function createSnowflakes(config: Config, ports: SnowflakesPorts): MakeSource {
   const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
   const { clock, timers, random, randomToken, wallClock } = system;

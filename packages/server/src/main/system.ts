@@ -18,7 +18,7 @@ export interface System {
   readonly wallClock: () => number;
 }
 
-/** Random bytes fetched ahead: fetching 16 at a time would be a good part of what an allocation costs. */
+/** Random bytes are fetched ahead: fetching 16 at a time would be a large part of the cost of an allocation. */
 const pool = Buffer.alloc(4_096);
 const TOKEN_BYTES = 16;
 let poolAt = pool.length;
@@ -29,7 +29,7 @@ function randomToken(): string {
     poolAt = 0;
   }
   const token = pool.toString("base64url", poolAt, poolAt + TOKEN_BYTES);
-  // Nobody who reads this memory later learns a token from it.
+  // Whoever reads this memory later learns no token from it.
   pool.fill(0, poolAt, poolAt + TOKEN_BYTES);
   poolAt += TOKEN_BYTES;
   return token;

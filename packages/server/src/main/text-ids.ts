@@ -9,7 +9,7 @@ import { readKeys } from "../unguessable/keys.ts";
 import type { System } from "./system.ts";
 import { zoneOffsets } from "./zone-offsets.ts";
 
-/** What makes the ids of kinds uuid and object_id in this process. */
+/** Makes what issues the ids of kinds uuid and object_id in this process. */
 export function createTextMakers({ wallClock }: System): TextMakers {
   const ports = { random: (count: number) => randomBytes(count), now: wallClock };
   const machine = createHash("sha256").update(hostname()).digest();
@@ -19,7 +19,10 @@ export function createTextMakers({ wallClock }: System): TextMakers {
   };
 }
 
-/** What ids are written with. INVALID_ARGUMENT when a key file of the configuration cannot be used. */
+/**
+ * Makes what writes ids as text: time zones and keys. Throws INVALID_ARGUMENT when a configured key file cannot be
+ * used.
+ */
 export function createTextPorts(config: Config): TextPorts {
   const keys = readKeys(config.unguessableKeys);
   return { keys, offsetAt: zoneOffsets() };

@@ -10,11 +10,11 @@ import type { System } from "./system.ts";
 
 /** What a server does with ticket tags. */
 export interface Tickets {
-  /** Whether it is configured with databases. */
+  /** Whether any ticket database is configured. */
   readonly hasDatabases: boolean;
   /** The databases, and what this server found wrong with them. */
   readonly databases: () => readonly TicketHealth[];
-  /** The source of a tag; undefined for tags of other kinds, and without databases. */
+  /** The source of a tag's ids. Undefined for tags of other kinds, and without databases. */
   sourceOf(tag: Tag): TagSource | undefined;
   readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
 }

@@ -1,7 +1,10 @@
-/** Zones that are looked up often at once; each tag with a named zone has one. */
+/** Most zones that are kept. Each tag with a named zone uses one. */
 const MAX_ZONES = 256;
 
-/** Answers the offset of a time zone from UTC at a moment, in minutes; undefined when the runtime knows no such zone. */
+/**
+ * Makes a function that answers a time zone's offset from UTC at a moment, in minutes. It answers undefined when the
+ * runtime knows no such zone.
+ */
 export function zoneOffsets(): (zone: string, ms: number) => number | undefined {
   const zones = new Map<string, Intl.DateTimeFormat>();
   const zoneOf = (name: string): Intl.DateTimeFormat => {

@@ -2,10 +2,10 @@ import { IdmintError, type SnowflakeEvent } from "@idmint/core";
 import type { Emit, ServerEvent } from "../service/events.ts";
 import type { Logger } from "./logger.ts";
 
-/** Refused connections are logged at most this often; a flood of them must not become a flood of lines. */
+/** Refused connections are logged at most this often, so that a flood of them does not flood the log. */
 const REFUSED_EVERY_MS = 10_000;
 
-/** Turns what happens into lines. The only place that knows both. */
+/** Turns events into lines of the log. No other place knows both. */
 export function logEvents(logger: Logger, now: () => number): Emit {
   let refusedLoggedAt = -Infinity;
   let refusedSince = 0;
@@ -115,7 +115,7 @@ function logIds(logger: Logger, event: IdEvent): void {
       logger.debug(plain(event), event.type);
       break;
     case "load-failed":
-      // Refusals of a tag are an answer to its callers; a store that fails is the operator's business.
+      // A tag's refusals go to its callers. A store that fails is the operator's business.
       if (event.error.retryable) logger.warn(plain(event), "could not load a segment");
       else logger.debug(plain(event), event.type);
       break;
@@ -155,7 +155,7 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       logger.debug(plain(event), event.type);
       break;
     case "worker-ended":
-      // One that was sent a signal of its own drained, and its end is no fault.
+      // A process that got a signal of its own drained first, so its end is no fault.
       if (event.restartInMs === undefined || event.code === 0)
         logger.info(plain(event), "a worker process ended");
       else logger.error(plain(event), "a worker process ended by itself and will be replaced");
@@ -210,7 +210,7 @@ type OfElsewhere = Extract<
   { readonly type: "max-not-raised" | `redis-${string}` | `ticket-${string}` }
 >;
 
-/** What happens where tags count besides the store. */
+/** Logs events of Redis, of ticket databases and of other places where tags count besides the store. */
 function logElsewhere(logger: Logger, event: OfElsewhere): void {
   switch (event.type) {
     case "ticket-database-lost":
@@ -358,7 +358,7 @@ function logAlarm(
   }
 }
 
-/** The facts of an event as plain values. */
+/** The fields of an event as plain values. */
 function plain(event: Loggable): Record<string, unknown> {
   const { type: _, ...facts } = event;
   return Object.fromEntries(

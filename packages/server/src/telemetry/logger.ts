@@ -20,14 +20,14 @@ const REDACTED = [
   "*.release_token",
 ];
 
-/** What takes finished lines. */
+/** Takes finished lines. */
 export interface LineSink {
   write(line: string): void;
 }
 
 export interface LogTarget {
   readonly logger: Logger;
-  /** Waits, for a bounded time, until the lines are written; to be called before the process ends. */
+  /** Waits, for a bounded time, until the lines are written. Call it before the process ends. */
   readonly flush: () => Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export function createLogger(
   options: {
     readonly level: LogLevel;
     readonly format: "json" | "text";
-    /** Which of several processes writes; on every line. */
+    /** The number of this process among several. It stands on every line. */
     readonly worker?: number | undefined;
   },
   sink?: LineSink,
@@ -58,7 +58,7 @@ export function createLogger(
   return { logger, flush: async () => stderr?.flush() };
 }
 
-/** Lines for people: time, level, sentence, and the facts after it. */
+/** Writes lines for people: time, level, sentence, and then the facts. */
 function textSink(out: LineSink): LineSink {
   return {
     write: (line) => {

@@ -3,14 +3,17 @@ import { bounded } from "@idmint/core";
 import { nodeTimers } from "../timers.ts";
 
 const STDERR = 2;
-/** Bytes of lines that wait for a stderr nobody reads; more are dropped, since a log must not stop the server. */
+/**
+ * Most bytes of lines that wait while nobody reads stderr. Further lines are dropped, since a log must not stop the
+ * server.
+ */
 const MAX_WAITING_BYTES = 8 * 1_024 * 1_024;
 /** Time between two tries while a pipe is full. */
 const RETRY_MS = 50;
-/** How long a process that ends waits for a reader. */
+/** How long a process that ends waits until stderr is read. */
 const FLUSH_MS = 1_000;
 
-/** Stderr, opened a second time; once for the process, since it stays open until the end. */
+/** Stderr, opened a second time. The process opens it once and never closes it. */
 let pipe: number | undefined;
 
 /**
@@ -75,13 +78,14 @@ export class StderrLines {
 }
 
 /**
- * Stderr, such that a write to a full pipe fails at once. A write that blocks holds a thread, and a process that ends waits
- * for its threads.
+ * Stderr opened so that a write to a full pipe fails at once. A blocking write holds a thread, and a process that ends
+ * waits for its threads.
  */
 function nonBlockingStderr(): number {
   // The getter makes pipes and sockets non-blocking.
   void process.stderr;
-  // But whoever starts a process that inherits one makes it blocking again, for all who share it: a pipe of one's own.
+  // Starting a process that inherits the pipe makes it blocking again for all who share it. So this process opens it
+  // anew.
   try {
     if (fstatSync(STDERR).isFIFO()) {
       pipe ??= openSync(`/proc/self/fd/${STDERR}`, constants.O_WRONLY | constants.O_NONBLOCK);

@@ -28,7 +28,7 @@ export type ToParent =
   | { readonly type: "serving" }
   /** It could not start, and ends. */
   | { readonly type: "failed"; readonly fault: Fault }
-  /** Its own health. Comes when it changes, and often enough to be missed. */
+  /** Its own health. Comes when it changes, and otherwise so often that its absence is noticed. */
   | { readonly type: "health"; readonly ready: boolean; readonly state: string }
   /** Connections that arrived and that ended, since its start. */
   | { readonly type: "connections"; readonly taken: number; readonly closed: number };

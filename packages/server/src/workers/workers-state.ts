@@ -63,7 +63,7 @@ export type WorkersEffect =
 
 export const BACKOFF_MIN_MS = 100;
 export const BACKOFF_MAX_MS = 10_000;
-/** Whoever served for this long is not failing in a row. */
+/** A process that served for this long is not failing in a row. */
 export const SETTLED_MS = 10_000;
 
 /** Workers of which none has a process yet, and what brings them up. */
@@ -76,7 +76,9 @@ export function startWorkers(count: number): [WorkersState, WorkersEffect[]] {
   return [{ phase: "starting", workers }, workers.map((_, worker) => ({ type: "spawn", worker }))];
 }
 
-/** What follows from an event. Events of a worker that is not there, or that came too late, change nothing. */
+/**
+ * Takes an event and answers what to do. Events of a worker that is not there, or that came too late, change nothing.
+ */
 export function onWorkersEvent(state: WorkersState, event: WorkersEvent): WorkersEffect[] {
   if (state.phase === "over") return [];
   if (event.type === "stop") return stop(state);
@@ -135,7 +137,10 @@ function ended(
   return effects;
 }
 
-/** Half of it is random, so that workers that fell together do not come back together. */
+/**
+ * The back-off after this many failures. Half of it is random, so that workers that failed together do not come back
+ * together.
+ */
 function backoff(failures: number, jitter: number): number {
   const full = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures, 20));
   return full * (0.5 + jitter / 2);

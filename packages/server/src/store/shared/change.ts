@@ -26,19 +26,19 @@ import {
   withoutPlace,
 } from "./settings.ts";
 
-/** What a change by an operator is stamped with: the store's next revision, and the time by the store's clock. */
+/** The stamp of an operator's change: the store's next revision, and the time by the store's clock. */
 export interface Stamp {
   readonly revision: bigint;
   readonly nowMs: number;
 }
 
-/** The row as it shall be; `changed` is false when it is to stay as it is, without a new revision. */
+/** The row to write. `changed` is false when the row stays as it is, without a new revision. */
 export interface Decision {
   readonly tag: Tag;
   readonly changed: boolean;
 }
 
-/** A decision as it is to be written: nothing is, where it was only to be checked. */
+/** The decision to write. Nothing is written when the caller only wants to check. */
 export function asAsked(
   decision: Decision,
   { validateOnly = false }: ChangeOptions = {},
@@ -46,15 +46,16 @@ export function asAsked(
   return validateOnly ? { ...decision, changed: false } : decision;
 }
 
-// The functions below are pure. Each is run on a row that is locked until the decision is written, in a transaction
-// that holds the lock of the row `store` too: so no two changes take the same revision, and revisions become visible
-// in their order, which the servers' poll for changes rests on.
+// The functions below are pure. Each runs on a row that is locked until the decision is written. The transaction holds
+// the lock of the row `store` too. So no two changes take the same revision, and revisions become visible in their
+// order, which the servers' poll for changes relies on.
 
 /**
  * INVARIANTS
- * - A name never starts below a floor it once had, so a tag made over a tombstone keeps the tombstone's floor and period,
- *   and its version and epoch go on. Where a new kind of ids would not be held by that floor, it is refused.
- * - Its generation rises, whether it counts in Redis now, did so, or will again: an older Redis never takes part.
+ * - A name never starts below a floor that it once had. So a tag made over a tombstone keeps the tombstone's floor and
+ *   period, and its version and epoch go on. A new kind whose ids that floor would not hold back is refused.
+ * - The generation rises, whether the tag counts in Redis now, did so before, or will again. So an older Redis never
+ *   takes part.
  */
 export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Stamp): Decision {
   const settings = withKeysOf(row, wanted);
@@ -95,16 +96,16 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
   return { tag: { ...settings, kind, ...remembered, ...next, ...times }, changed: true };
 }
 
-/** INVARIANT: a name has one set of slots for ever, which go on where they are. Others would begin below them. */
+/** INVARIANT: a name has one set of slots for ever, which go on where they are. Other slots would begin below them. */
 function withSlotsOf(tombstone: TagKind, kind: TagKind): TagKind {
   if (tombstone.kind !== "ticket" || kind.kind !== "ticket") return kind;
   return { ...kind, slotsId: tombstone.slotsId };
 }
 
 /**
- * INVARIANT: the floor of a sequence with periods says nothing of ids of other periods, the floor of a ticket tag nothing of
- * what its databases issued, and that of a snowflake tag nothing of what its workers made. Over their tombstones only the
- * same can be made.
+ * INVARIANT: a tag over a tombstone can only be of the same kind where the tombstone's floor does not hold back all
+ * ids. The floor of a sequence with periods says nothing of other periods. The floor of a ticket tag says nothing of
+ * what its databases issued. The floor of a snowflake tag says nothing of what its workers made.
  */
 function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
   const old = tombstone.kind;
@@ -123,7 +124,10 @@ function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
   );
 }
 
-/** Leases of before the tag was deleted go on in the same registry, and ids of another layout are other numbers. */
+/**
+ * Refuses another layout: leases from before the tag was deleted go on in the same registry, and ids of another layout
+ * are other numbers.
+ */
 function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
   const old = tombstone.kind;
   if (old.kind !== "snowflake" || tombstone.version === 0n) return;
@@ -136,11 +140,11 @@ function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
 
 /**
  * INVARIANTS
- * - Order, ceiling and the fundamentals of the kind never change once the version is above 0, whatever the caller took for
- *   immutable: ids that were issued under them are out there. Of a ticket tag the store does not hear whether any were, so
- *   they never change.
- * - A change of a snowflake's layout begins an epoch: servers that have not heard of it lease no worker id by the old one,
- *   and begin no generation in Redis.
+ * - Order, ceiling and the fundamentals of the kind never change once the version is above 0, even if the caller took
+ *   the tag for unissued: ids may have been issued under them. The store does not hear whether ids of a ticket tag were
+ *   issued, so they never change there.
+ * - A change of a snowflake's layout begins an epoch. Servers that have not heard of it lease no worker id by the old
+ *   layout, and begin no generation in Redis.
  */
 export function updatedTag(
   name: string,
@@ -178,8 +182,8 @@ export function updatedTag(
 }
 
 /**
- * INVARIANTS: the floor only rises, never past the ceiling, and never by more than the caller says is meant; where Redis
- * counts up to the floor, the ids up to it are not Redis' to issue, so it is given a new start above.
+ * INVARIANTS: the floor only rises, never past the ceiling, and never by more than the caller allows. Where Redis
+ * counts up to the floor, the ids up to the new floor are not for Redis to issue, so it is given a new start above it.
  */
 export function advancedTag(
   name: string,
@@ -207,10 +211,10 @@ export function advancedTag(
 
 /**
  * INVARIANTS
- * - No id of a period is issued twice: the tag goes on above the last id that the period is known to have given, or above
- *   one that the operator says it gave none beyond. Nobody guesses.
+ * - No id of a period is issued twice. The tag goes on above the last id that the period is known to have given, or
+ *   above the one that the operator names. Nobody guesses.
  * - The period that is left is kept, so that it goes on above its own ids when its time comes.
- * - The epoch rises, so that ids granted in the period that is left are dropped by servers that have not answered them.
+ * - The epoch rises. So servers drop ids of the period that is left, if they were granted but not answered.
  */
 export function returnedTag(
   name: string,
@@ -276,13 +280,13 @@ function present(name: string, row: Tag | undefined, expectedRevision: bigint | 
   return row;
 }
 
-/** Callers go on for as long as the settings of before allow, also where those were of a tag that was deleted. */
+/** How long callers may go on under earlier settings, also under those of a tag that was deleted. */
 function earlierOf(old: Tag, kind: TagKind, stamp: Stamp, isOver: boolean): Pick<Tag, "earlier"> {
   const earlier = earlierMemory(old, kind, stamp.revision, isOver);
   return earlier === undefined ? {} : { earlier };
 }
 
-/** Of a ticket tag the store does not hear whether any ids were issued. */
+/** Whether ids may have been issued. The store does not hear of ids of a ticket tag. */
 function mayHaveIssued({ version, kind }: Tag): boolean {
   return version > 0n || kind.kind === "ticket";
 }
@@ -313,11 +317,11 @@ function writtenAs({
 }
 
 /**
- * INVARIANT: ids of one name that were written in two ways cannot be told from each other, so the way never changes: same
- * template, and keys only in addition. Each key has digits of its own in front, of which every number means one key for
- * ever; the ceiling, which does not change either, is the other half of what keys permute. That holds before the first id
- * too, since an update has no epoch of its own by which servers could tell which record an id is to be written by. A tag
- * that is deleted and made again has one.
+ * INVARIANT: the way in which ids are written never changes, since ids of one name that were written in two ways could
+ * not be told apart. The template stays, and keys are only added. Each key's ids begin with a number of its own, which
+ * means that key for ever. The ceiling, which does not change either, is the other half of what keys permute.
+ * This holds before the first id too. An update begins no epoch, by which servers could tell which record to write an
+ * id by. A tag that is deleted and made again begins one.
  */
 function isWrittenAlike(
   old: Pick<TagSettings, "format" | "unguessable">,
@@ -331,7 +335,10 @@ function isWrittenAlike(
   return one.keys.every(({ keyId, check }) => checks.get(keyId) === check);
 }
 
-/** The keys that a name ever had stay with it; of a number that means another key now, the new one is left to be refused. */
+/**
+ * The settings with all keys that the name ever had. A number that now means another key keeps the new key, which is
+ * refused later.
+ */
 function withKeysOf(row: Tag | undefined, settings: TagSettings): TagSettings {
   const { unguessable } = settings;
   if (unguessable === undefined || row?.unguessable === undefined) return settings;
@@ -342,7 +349,7 @@ function withKeysOf(row: Tag | undefined, settings: TagSettings): TagSettings {
   return { ...settings, unguessable: { ...unguessable, keys: sorted } };
 }
 
-/** Over the tombstone of a tag that issued ids as texts, or by a key, only the same can be made. */
+/** Refuses other texts over the tombstone of a tag that issued ids as texts, or by a key. */
 function assertTextsHold(tombstone: Tag, settings: TagSettings): void {
   if (!mayHaveIssued(tombstone)) return;
   const isAlike = isWrittenAlike(tombstone, settings);

@@ -1,11 +1,11 @@
 import { IdmintError, invalidField } from "@idmint/core";
 
 /**
- * What an operator may allow by name although ids may repeat after a crash.
+ * Settings that an operator may allow by name, although ids may repeat after a crash.
  *
  * - `fsync`: PostgreSQL runs with fsync=off.
  * - `full_page_writes`: PostgreSQL runs with full_page_writes=off.
- * - `synchronous_commit`: keep the server's synchronous_commit although it is weaker than `on`.
+ * - `synchronous_commit`: the server's synchronous_commit is kept although it is weaker than `on`.
  * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
  */
 export const UNSAFE_SETTINGS = [
@@ -31,18 +31,19 @@ export interface SqliteConfig {
 /** A store in a PostgreSQL database, 14 or later. */
 export interface PostgresConfig {
   readonly backend: "postgres";
-  /** postgres://user:password@host:port/database?sslmode=…; never logged, in no error. */
+  /** postgres://user:password@host:port/database?sslmode=…. It is never logged, and no error shows it. */
   readonly url: string;
   /**
-   * Longest wait for one answer, in milliseconds; then the socket is destroyed and the outcome is unknown. 100 … 60,000.
-   * Default: 3,000. The server's own time-outs are set to five sixths of it, for locks to four sixths, so that they come first.
+   * Longest wait for one answer, in milliseconds; then the socket is destroyed and the outcome is unknown. 100 …
+   * 60,000. Default: 3,000. The database server's own time-outs come first: they are five sixths of it, and four sixths
+   * for locks.
    */
   readonly timeoutMs?: number;
   /** Longest wait for a new connection, in milliseconds; 100 … 60,000. Default: 1,500. */
   readonly connectTimeoutMs?: number;
   /** Most connections of this process; 1 … 100. Default: 4. */
   readonly poolSize?: number;
-  /** One of several databases that tags are spread over: its name, and those of all in order. Default: it is alone. */
+  /** Set for one of several databases that tags are spread over: its name, and the names of all in order. */
   readonly place?: { readonly member: string; readonly members: readonly string[] };
   /** What pg_stat_activity shows. Default: idmint. */
   readonly applicationName?: string;
@@ -63,7 +64,7 @@ export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig;
 /** Longest wait for one answer of the store unless configured, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 3_000;
 
-/** Refuses what cannot be meant. */
+/** Throws for a configuration that cannot be meant. */
 export function checkConfig(config: StoreConfig): void {
   if (config.backend === "spread") {
     for (const database of config.databases.values()) checkConfig(database);
@@ -85,7 +86,7 @@ export function checkConfig(config: StoreConfig): void {
   checkRange("pool_size", config.poolSize, 1, 100);
 }
 
-/** Refuses a bad URL without repeating it: it may hold a password. */
+/** Throws for a bad URL, without repeating it: it may hold a password. */
 function checkUrl(text: string): void {
   if (URL.canParse(text)) {
     const { protocol, username, password, pathname } = new URL(text);

@@ -7,11 +7,11 @@ export interface Difference {
   readonly wanted: string;
 }
 
-/** In what the settings of a tag that is there differ from those that were asked for. */
+/** The settings of an existing tag that differ from those that were asked for. */
 export function differencesOf(present: TagSettings, wanted: TagSettings): readonly Difference[] {
   const [one, other] = [fieldsOf(present), fieldsOf(wanted)];
   const fields = new Set([...Object.keys(one), ...Object.keys(other)]);
-  // Of two kinds no setting can be compared with another.
+  // Settings of two kinds cannot be compared.
   const kind = present.kind.kind === wanted.kind.kind ? undefined : "kind";
   return [...fields]
     .filter(
@@ -22,7 +22,7 @@ export function differencesOf(present: TagSettings, wanted: TagSettings): readon
     .map((each) => (each.field === KEY ? { ...each, present: "one", wanted: "another" } : each));
 }
 
-/** Told without its values. */
+/** The path of a difference that is told without its values. */
 const KEY = "unguessable.key";
 
 type Fields = Readonly<Record<string, string>>;

@@ -46,7 +46,7 @@ export function withoutPeriods(name: string, kind: string): IdmintError {
   );
 }
 
-/** Fails when an answer is asked of a store that was closed. */
+/** The refusal of a store that was closed. */
 export function storeClosed(): IdmintError {
   return storeUnavailable("the store is closed");
 }

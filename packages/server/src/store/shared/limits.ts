@@ -13,12 +13,14 @@ import {
 
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;
-/** Generations of a tag whose marks are kept. Only a server that was not told of newer ones asks for those before. */
+/**
+ * Generations of a tag whose marks are kept. Only a server that has not heard of newer generations asks for older ones.
+ */
 export const KEPT_GENERATIONS = 8;
 /** Most names of one `getTags`, and most watched tags of one `changes`. */
 const MAX_NAMES = 1_000;
 
-// Breaking one of these is a fault of the calling code, not of a caller's input, hence RangeError.
+// These are limits of the calling code, not of a caller's input, hence RangeError.
 
 export function assertBatch(requests: readonly { readonly tag: string }[]): void {
   if (requests.length > MAX_BATCH) throw new RangeError(`${requests.length} requests in a batch`);
@@ -34,7 +36,7 @@ export function assertGrants(requests: readonly GrantRequest[]): void {
       Number.isSafeInteger(minCount) &&
       minCount >= 1 &&
       minCount <= count &&
-      // Callers of a sequence share one grant; a part of it would leave some of them without.
+      // Callers of a sequence share one grant, and a part of it would leave some of them without ids.
       (kind === "segment" || minCount === count) &&
       after >= 0n &&
       seenVersion >= 0n;
@@ -84,7 +86,7 @@ export function assertPage(limit: number): void {
   }
 }
 
-/** A gap is an operator's word, so a bad one is their error. */
+/** Throws for a bad gap. It is the operator's word, so the error is the operator's too. */
 export function assertGap(gap: bigint): void {
   if (gap >= 0n && gap <= MAX_ID) return;
   throw invalidField("gap", `must be 0 to ${MAX_ID}, got ${gap}`);

@@ -32,7 +32,7 @@ export function checksumOf(migration: Migration): string {
   return createHash("sha256").update(migration.sql).digest("hex");
 }
 
-/** The steps a store still needs; refuses a store that is newer than this release, or whose steps were other ones. */
+/** The steps that a store still needs. Throws for a store that is newer than this release, or that has other steps. */
 export function pendingSteps(
   known: readonly Migration[],
   applied: readonly AppliedMigration[],
@@ -51,7 +51,10 @@ export function pendingSteps(
   return known.filter(({ number }) => !applied.some((a) => a.number === number));
 }
 
-/** The version of a schema that a server can work with; refuses an older or a newer one. `command` brings it up to date. */
+/**
+ * The version of a schema that a server can work with. Throws for an older or a newer one. `command` brings the schema
+ * up to date.
+ */
 export function workableVersion(
   known: readonly Migration[],
   applied: readonly AppliedMigration[],

@@ -69,10 +69,11 @@ export function valuesOfRenewal(renewal: NodeRenewal): (string | bigint | null)[
 }
 
 /**
- * SQL: what a renewal makes of the row that is there (`table`).
+ * SQL: the columns of an existing row (`table`) after a renewal.
  *
- * INVARIANT: what the row says of obedience is never more than was so when some renewal was sent. A renewal that is carried
- * out late, after a later one, lowers nothing within its history; one of another history says nothing of this one.
+ * INVARIANT: the row never says that a server obeyed more than it had obeyed when some renewal was sent. Within one
+ * history, a renewal that is carried out after a later one lowers nothing. A renewal of another history says nothing of
+ * this one.
  */
 export function renewedColumns(table: string, greatest: string): string {
   return `instance = excluded.instance, address = excluded.address, version = excluded.version,

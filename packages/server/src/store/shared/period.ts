@@ -8,14 +8,14 @@ export interface Cut {
   readonly timeZone: string;
 }
 
-/** Most other periods that a row of a tag has: of those that it was in, the ones with the latest first days. */
+/** Most other periods that a row keeps: of the periods that the tag was in, those with the latest first days. */
 export const MAX_OTHER_PERIODS = 10;
-/** Most of them that may lie after the present one. */
+/** Most of these that may lie after the present period. */
 export const MAX_PERIODS_AHEAD = 5;
 
 /**
- * How far the store's clock may be ahead of a server's, in milliseconds, for that server to begin a period by it. A store
- * whose clock jumped further begins none.
+ * How far the store's clock may be ahead of a server's, in milliseconds, for that server to begin a period by it. A
+ * store whose clock jumped further begins none.
  */
 export const CLOCK_BOUND_MS = 10_000;
 
@@ -28,8 +28,8 @@ export const MAX_FORGOTTEN = 100;
  */
 export const CLOCK_MARGIN_MS = 300_000;
 
-// Loaded by the first tag with periods: it takes longer to load than all the rest of a SQLite store. What asks for it runs
-// in a transaction and cannot wait.
+// The first tag with periods loads it: loading takes longer than all the rest of a SQLite store. The callers run in a
+// transaction and cannot wait.
 let loaded: typeof polyfill.Temporal | undefined;
 
 function temporal(): typeof polyfill.Temporal {
@@ -82,10 +82,10 @@ export interface Turn extends Position {
 }
 
 /**
- * INVARIANTS: no period begins twice with the same ids. The row's period is the present one until the clock is in a later
- * one, so a clock that goes back changes nothing; dates are compared as texts, which is their order. One that an operator
- * went back from begins again above the ids that it gave. The first period of a tag begins above the floor it finds, which
- * is 0 unless an operator raised it.
+ * INVARIANT: no period begins twice with the same ids. The row's period is the present one until the clock is in a
+ * later one, so a clock that goes back changes nothing. Dates are compared as texts, which has the same order. A period
+ * that an operator went back from begins again above the ids that it gave. The first period of a tag begins above the
+ * floor that it finds, which is 0 unless an operator raised it.
  */
 export function turnOf(row: Position, today: string): Turn {
   const { start, floor, others } = row;
@@ -98,7 +98,10 @@ function movedTo(row: Position, start: string): Position {
   return { start, floor, others: withPeriod(row.others, { start: row.start, lastId: row.floor }) };
 }
 
-/** INVARIANT: those after the present period are all kept, being the latest, and few enough (MAX_PERIODS_AHEAD). */
+/**
+ * INVARIANT: all periods after the present one are kept, since they are the latest, and there are few enough
+ * (MAX_PERIODS_AHEAD).
+ */
 export function withPeriod(
   others: readonly OtherPeriod[],
   left: OtherPeriod,
@@ -109,8 +112,8 @@ export function withPeriod(
 }
 
 /**
- * What an accept leaves of other periods: the lost history may have given more ids of each. Those after the present one
- * begin above the gap; whoever goes back to an earlier one has to say where it ended.
+ * The other periods after an accept. The lost history may have given more ids of each. So those after the present one
+ * begin above the gap, and whoever goes back to an earlier one has to say where it ended.
  */
 export function acceptedPeriods(
   { start, others }: Position,
@@ -140,7 +143,7 @@ export function otherPeriodsFrom(text: string | null): readonly OtherPeriod[] {
     .toSorted((a, b) => (a.start < b.start ? 1 : -1));
 }
 
-/** What speaks against a period that ids are granted in, where the store has one clock with its servers. */
+/** Why a period is in doubt, where the store has the same clock as its servers. */
 export function doubtOf(cut: Cut, start: string, nowMs: number): PeriodDoubt | undefined {
   return start > periodAt(cut, nowMs + CLOCK_MARGIN_MS) ? "AHEAD" : undefined;
 }

@@ -4,13 +4,15 @@ import { schemaMismatch } from "./failures.ts";
 /** A row of a tag in one of several databases. */
 export interface PlacedTag {
   readonly tag: Tag;
-  /** The database that the tag went to or goes to; empty: none. */
+  /** The database to which the tag went or goes; empty when there is none. */
   readonly movedTo: string;
-  /** With `movedTo`: the tag leaves, and has not arrived yet. Without: it has arrived and is not open yet. */
+  /**
+   * With `movedTo`, the tag is leaving and has not arrived yet. Without it, the tag has arrived and is not open yet.
+   */
   readonly moving: boolean;
 }
 
-/** What a database knows of the databases that tags are spread over; all empty where there is one only. */
+/** What a database knows of the databases that tags are spread over. All of it is empty when there is only one. */
 export interface Membership {
   readonly member: string;
   /** All names, in order. */
@@ -21,7 +23,7 @@ export interface Membership {
 
 export const ALONE: Membership = { member: "", members: [], fleetId: "" };
 
-/** The tag is not in this database (any more), or is not open in it. */
+/** Says that the tag is not in this database (any more), or is not open in it. */
 export class TagMovedError extends IdmintError {
   constructor(tag: string) {
     super(
@@ -33,10 +35,10 @@ export class TagMovedError extends IdmintError {
 }
 
 /**
- * Refuses a database whose record of the databases is another one than is configured.
+ * Throws for a database whose record of the databases differs from the configuration.
  *
- * INVARIANT: a tag is at home in one database only. What its home is follows from the names, so no two servers may go by
- * different names when they make a tag: each change by an operator compares them with the record, under its lock.
+ * INVARIANT: a tag is at home in one database only. The home follows from the names, so no two servers may use
+ * different names when they make a tag. Each change by an operator compares the names with the record, under its lock.
  */
 export function assertMembership(found: Membership, wanted: Omit<Membership, "fleetId">): void {
   const names = wanted.members.join(",");

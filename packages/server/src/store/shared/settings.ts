@@ -70,10 +70,10 @@ function snowflakeText(kind: SnowflakeKind): string {
 }
 
 /**
- * The settings of a row. Rejects with SCHEMA_MISMATCH what no release wrote.
+ * The settings of a row. Throws SCHEMA_MISMATCH for a text that no release wrote.
  *
- * INVARIANT: what is read is what was written. Every field is checked for itself, and the whole by writing it again: a
- * field too many, of another type or in another place makes another text.
+ * INVARIANT: what is read is what was written. Every field is checked by itself. The whole is checked by writing it
+ * again: a field too many, of another type or in another place makes another text.
  */
 export function settingsFromText(tag: string, kind: string, text: string): TagKind {
   let settings: TagKind | undefined;
@@ -227,7 +227,7 @@ export function withoutPlace(kind: TagKind): TagKind {
   return { ...kind, redis: { ...kind.redis, shard: "" } };
 }
 
-/** The same settings with what may change at any time left out: what is left, the ids are made of. */
+/** The settings that ids are made of: the same without what may change at any time. */
 export function fundamentalsOf(kind: TagKind): TagKind {
   if (kind.kind === "ticket") return kind;
   if (kind.kind === "segment") return { ...kind, min: 1, max: 1, holdForMs: 1, maxAgeMs: 1 };

@@ -5,14 +5,14 @@ export interface StoreStatus {
   readonly schemaVersion: number;
   /** Version of the schema this release works with. */
   readonly knownSchemaVersion: number;
-  /** Random name the store got when it was made; empty without a schema. */
+  /** The random name that the store got when it was made. Empty without a schema. */
   readonly storeId: string;
-  /** Random name of the store's history; another one after every accept. */
+  /** The random name of the store's history. Every accept changes it. */
   readonly incarnation: string;
   readonly revision: bigint;
   /** How many tags there are, tombstones included. */
   readonly tags: number;
-  /** The identity that was accepted, and the one that is there. */
+  /** The identity that was accepted, and the present one. */
   readonly acceptedIdentity: string;
   readonly presentIdentity: string;
   /** Why nothing is granted; empty when all is well. */

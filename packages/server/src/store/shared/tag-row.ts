@@ -21,7 +21,7 @@ export interface TagRow {
   readonly revision: Int;
   /** What `columnOf` makes of the settings of the kind, the format and the key. */
   readonly settings: string;
-  // What statements need of the settings, once more.
+  // Copies of what statements need from the settings.
   readonly redis: bigint | boolean;
   readonly period_unit: string | null;
   readonly time_zone: string | null;
@@ -94,8 +94,8 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
 /**
  * A row as a tag. The constraints of the table keep every value within its type.
  *
- * INVARIANT: statements and servers go by the same settings. Both forms of them are written together, and a row in which
- * they differ is refused with SCHEMA_MISMATCH.
+ * INVARIANT: statements and servers use the same settings. Both forms are written together, and a row in which they
+ * differ is refused with SCHEMA_MISMATCH.
  */
 export function tagFromRow(row: TagRow): Tag {
   const written = columnFrom(row.name, row.kind, row.settings);

@@ -2,7 +2,10 @@ import type { Format, KeyCheck, TagSettings, Unguessable } from "@idmint/core";
 import { schemaMismatch } from "./failures.ts";
 import { settingsFromText, settingsText } from "./settings.ts";
 
-/** What the column `settings` has: the settings of the kind, and how ids are written where they are not plain numbers. */
+/**
+ * The content of the column `settings`: the settings of the kind, and how ids are written if they are not plain
+ * numbers.
+ */
 type Written = Pick<TagSettings, "kind" | "format" | "unguessable">;
 
 /** The column `settings` of a tag: JSON without spaces, its fields in a fixed order. */
@@ -16,7 +19,9 @@ export function columnOf({ kind, format, unguessable }: Written): string {
   });
 }
 
-/** INVARIANT: what is read is what was written; SCHEMA_MISMATCH for anything else, as `settingsFromText` does. */
+/**
+ * INVARIANT: what is read is what was written. Throws SCHEMA_MISMATCH for anything else, as `settingsFromText` does.
+ */
 export function columnFrom(tag: string, kind: string, text: string): Written {
   const fields = fieldsOf(text);
   if (fields === undefined || !("format" in fields || "unguessable" in fields)) {

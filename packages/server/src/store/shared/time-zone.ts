@@ -3,7 +3,7 @@ import { periodsOfKind } from "./settings.ts";
 
 const FIELD = "tag.sequence.time_zone";
 
-/** The time zone of a tag's periods, or undefined; refuses one that this runtime does not know. */
+/** The time zone of a tag's periods, or undefined. Throws for a zone that this runtime does not know. */
 export function knownTimeZone(kind: TagKind): string | undefined {
   const periods = periodsOfKind(kind);
   if (periods === undefined) return undefined;
@@ -12,7 +12,7 @@ export function knownTimeZone(kind: TagKind): string | undefined {
   return timeZone;
 }
 
-/** Refuses a time zone that `who` does not know. */
+/** The refusal of a time zone that `who` does not know. */
 export function timeZoneUnknown(timeZone: string, who: string): Error {
   return invalidField(
     FIELD,
@@ -21,8 +21,8 @@ export function timeZoneUnknown(timeZone: string, who: string): Error {
 }
 
 /**
- * Whether a name means the same everywhere. Without an area it may not: PostgreSQL takes CET for an abbreviation, without
- * summer time, and +08:00 for a zone west of Greenwich.
+ * Whether a name means the same everywhere. A name without an area may not: PostgreSQL takes CET for an abbreviation
+ * without summer time, and +08:00 for a zone west of Greenwich.
  */
 function isPlace(timeZone: string): boolean {
   return timeZone === "UTC" || /^[A-Za-z_]+(?:\/[A-Za-z0-9_+-]+)+$/u.test(timeZone);

@@ -25,24 +25,25 @@ import {
 import { CLOCK_MARGIN_MS } from "./period.ts";
 
 /**
- * What the row of a tag says of its workers, in the store.
+ * What the row of a tag in the store says of its workers.
  *
  * INVARIANTS, beside those of core's registry-state.ts
- * - No lease reserves a time of which an id is at or below the tag's floor. An operator who raises a floor, or accepts a
- *   store that went back, says by it that such ids may have been issued, under any worker id and extension. So leases above
- *   a floor have the last extension: another one would begin anew, wherever a clock is.
- * - A token is good in one epoch of its tag. An accept goes above all epochs of the history that was lost, so a holder
- *   whose lease only that history knew never presents the token of a present one, though both counted from the same row.
+ * - No lease reserves a time of which an id is at or below the tag's floor. An operator who raises a floor, or accepts
+ *   a store that went back, says that such ids may have been issued, under any worker id and extension. So leases above
+ *   a floor have the last extension: a further one would begin anew, wherever a clock is.
+ * - A token is valid in one epoch of its tag. An accept goes above all epochs of the history that was lost. So a holder
+ *   whose lease only that history knew never presents the token of a present lease, though both were counted from the
+ *   same row.
  */
 export interface WorkerPool {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   readonly epoch: bigint;
-  /** Last millisecond that no lease reserves any more; before the layout's origin when there is none. */
+  /** The last millisecond that no lease reserves any more. It is before the layout's origin when there is none. */
   readonly closedUntilMs: number;
 }
 
-/** The pool of a tag's row. Refuses for what the row says: TAG_NOT_FOUND, WRONG_KIND, TAG_PAUSED. */
+/** The pool of a tag's row. Throws what the row refuses: TAG_NOT_FOUND, WRONG_KIND, TAG_PAUSED. */
 export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
   if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
   const { kind, state, epoch, floor } = tag;
@@ -51,13 +52,15 @@ export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
   return { tag: name, kind, epoch, closedUntilMs: lastMsAtOrBelow(kind.layout, floor) };
 }
 
-/** Tokens of an epoch are above all of lower ones, as long as no worker id is renewed 2^31 times in one. */
+/**
+ * Tokens of an epoch are above all tokens of lower epochs, as long as no worker id is renewed 2^31 times in one epoch.
+ */
 const TOKENS_OF_EPOCH = 2n ** 31n;
 
-/** When a caller whose record of the tag is an older one can have the present one. */
+/** After this time a caller with an older record of the tag can have the present one. */
 const RETRY_AFTER_MS = 100;
 
-/** A lease, of rows that are locked. WORKER_IDS_EXHAUSTED when there is none. */
+/** Decides about a lease on locked rows. Throws WORKER_IDS_EXHAUSTED when there is none. */
 export function leaseOf(
   pool: WorkerPool,
   dataCenter: number,
@@ -85,7 +88,7 @@ function lastExtension(layout: SnowflakeLayout): number {
   return 2 ** layout.extensionBits - 1;
 }
 
-/** A renewal, of the row of its worker id, which is locked. */
+/** Decides about a renewal on the locked row of its worker id. */
 export function renewalOf(
   pool: WorkerPool,
   row: Worker | undefined,
@@ -96,7 +99,7 @@ export function renewalOf(
   return renewedWorker(ofEpoch(pool, row, renewal), renewal, rules, nowMs);
 }
 
-/** The end of a lease, of the row of its worker id, which is locked. */
+/** Decides about the end of a lease on the locked row of its worker id. */
 export function releaseOf(
   pool: WorkerPool,
   row: Worker | undefined,
@@ -106,7 +109,7 @@ export function releaseOf(
   return releasedWorker(ofEpoch(pool, row, key), key, nowMs);
 }
 
-/** A lease of an older epoch is lost. */
+/** The row, unless the lease is of an older epoch and therefore lost. */
 function ofEpoch(
   { epoch }: WorkerPool,
   row: Worker | undefined,
@@ -116,8 +119,8 @@ function ofEpoch(
 }
 
 /**
- * The floor of a tag whose store is accepted after it went back: above all that any lease of the lost history may have
- * reserved, by another host's clock.
+ * The floor of a tag after its store went back and was accepted. It is above all that any lease of the lost history may
+ * have reserved, by another host's clock.
  */
 export function acceptedFloor({ layout }: SnowflakeKind, floor: bigint, nowMs: number): bigint {
   const untilMs = nowMs + MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS + CLOCK_MARGIN_MS;
