@@ -40,6 +40,7 @@ test("docs/errors.md says which exit code each kind of error has", () => {
 });
 
 test.each([
+  "CONTRIBUTING.md",
   "README.md",
   "docs/clocks.md",
   "docs/errors.md",
