@@ -9,6 +9,7 @@ const steps: readonly (readonly [name: string, step: () => boolean])[] = [
   ["lint", () => succeeds("oxlint", "--type-aware", "--deny-warnings")],
   ["format", () => succeeds("oxfmt", "--check", ".")],
   ["types", () => succeeds("tsc", "-b")],
+  ["structure", () => succeeds("node", "scripts/structure.ts")],
   ["unused code", () => succeeds("knip")],
   ["proto lint", () => succeeds("buf", "lint")],
   [

@@ -1,5 +1,4 @@
 import { isIPv6 } from "node:net";
-import type { IdClientOptions } from "./options.ts";
 
 const MAX_ADDRESSES = 64;
 const EXAMPLE = 'as in "ids.example:7600"';
@@ -11,11 +10,19 @@ const DNS = /^dns:(?:\/\/[^/]*\/)?(?<rest>[^/]*)$/;
 /** Targets of gRPC that are no host and port. */
 const OTHER_TARGET = /^(?:unix|unix-abstract|ipv4|ipv6):./;
 
+/** The options that name servers. */
+interface AddressOptions {
+  readonly address?: string;
+  readonly addresses?: readonly string[];
+}
+
 type Refuse = (field: string, description: string) => void;
 
 /** The addresses of the options, checked: what gRPC would only fail at later is refused at once. */
-export function resolveAddresses(options: IdClientOptions, refuse: Refuse): readonly string[] {
-  const { address, addresses } = options;
+export function resolveAddresses(
+  { address, addresses }: AddressOptions,
+  refuse: Refuse,
+): readonly string[] {
   if (address !== undefined && addresses !== undefined) {
     refuse("addresses", "cannot be given together with address");
   }

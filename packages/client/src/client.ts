@@ -14,7 +14,8 @@ import { Endpoints } from "./endpoints.ts";
 import type { IdClientEvent } from "./events.ts";
 import { type IdClientOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
-import { BufferedTag, type Receipt, type TagContext } from "./tag.ts";
+import { BufferedTag } from "./tag.ts";
+import type { Receipt, TagContext } from "./tag-context.ts";
 
 /** How often buffers look at their rate and at the age of what they hold. */
 const SAMPLE_PERIOD_MS = 1_000;

@@ -3,7 +3,7 @@ import { LeasedIds } from "./leased.ts";
 import { LeaseCalls } from "./leases.ts";
 import { MadeIds } from "./made.ts";
 import { ServerIds } from "./server-ids.ts";
-import type { TagContext } from "./tag.ts";
+import type { TagContext } from "./tag-context.ts";
 
 interface Wish {
   readonly tag: string;

@@ -12,7 +12,7 @@ import { Idleness } from "./idleness.ts";
 import type { KindIds } from "./kind-ids.ts";
 import { hasNoNames, hasNoPeriods } from "./kinds.ts";
 import type { LeaseCalls } from "./leases.ts";
-import type { TagContext } from "./tag.ts";
+import type { TagContext } from "./tag-context.ts";
 
 /** Refusals of a lease after which the tag may come back with other settings. */
 const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);

@@ -10,7 +10,7 @@ import {
   notInMemory,
   notTaken,
 } from "./kinds.ts";
-import type { TagContext } from "./tag.ts";
+import type { TagContext } from "./tag-context.ts";
 import { UncachedIds } from "./uncached.ts";
 
 interface ServerTag {

@@ -1,9 +1,6 @@
 import * as threads from "node:worker_threads";
 import {
-  type BufferOptions,
-  type BufferPorts,
   type Call,
-  type Clock,
   IdmintError,
   type Load,
   type LoadRequest,
@@ -11,42 +8,17 @@ import {
   type Segment,
   SegmentBuffer,
   notWarm,
-  type Timers,
   type Unused,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
-import type { Answered, Endpoints } from "./endpoints.ts";
-import type { IdClientEvent } from "./events.ts";
+import type { Answered } from "./endpoints.ts";
 import { type KindFacts, kindFactsOf, type KindIds } from "./kind-ids.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds.ts";
 import { kindIdsFor } from "./kind-ids-for.ts";
-import type { ResolvedWorkerOptions } from "./options.ts";
-
-/** What is needed to give back the unused ids of a load: the token, and the server that knows it. */
-export interface Receipt {
-  readonly releaseToken: string;
-  readonly endpoint: number;
-}
-
-/** What the tags of one client share. */
-export interface TagContext {
-  readonly clock: Clock;
-  readonly endpoints: Endpoints;
-  readonly afterTurn: (run: () => void) => void;
-  readonly emit: (event: IdClientEvent) => void;
-  readonly deadlineMs: number;
-  readonly maxAgeMs: number;
-  readonly buffer: Omit<BufferOptions, "ordered">;
-  readonly ports: Omit<BufferPorts<Receipt>, "load">;
-  /** Timers that do not keep the process alive. */
-  readonly quietTimers: Timers;
-  /** Milliseconds since 1970. May go back and jump. */
-  readonly wallClock: () => number;
-  readonly worker: ResolvedWorkerOptions;
-}
+import type { Receipt, TagContext } from "./tag-context.ts";
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
 const COLD_RETRY_MS = 50;

@@ -16,7 +16,7 @@ import {
 import type { GenerateIdsResponse } from "@idmint/proto";
 import { AnswerCheck, invalidAnswer, segmentsOf } from "./answers.ts";
 import type { Answered } from "./endpoints.ts";
-import type { TagContext } from "./tag.ts";
+import type { TagContext } from "./tag-context.ts";
 
 /** Longest delay that a server's RetryInfo can ask for, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 30_000;

@@ -1,0 +1,27 @@
+import type { BufferOptions, BufferPorts, Clock, Timers } from "@idmint/core";
+import type { Endpoints } from "./endpoints.ts";
+import type { IdClientEvent } from "./events.ts";
+import type { ResolvedWorkerOptions } from "./options.ts";
+
+/** What is needed to give back the unused ids of a load: the token, and the server that knows it. */
+export interface Receipt {
+  readonly releaseToken: string;
+  readonly endpoint: number;
+}
+
+/** What the tags of one client share. */
+export interface TagContext {
+  readonly clock: Clock;
+  readonly endpoints: Endpoints;
+  readonly afterTurn: (run: () => void) => void;
+  readonly emit: (event: IdClientEvent) => void;
+  readonly deadlineMs: number;
+  readonly maxAgeMs: number;
+  readonly buffer: Omit<BufferOptions, "ordered">;
+  readonly ports: Omit<BufferPorts<Receipt>, "load">;
+  /** Timers that do not keep the process alive. */
+  readonly quietTimers: Timers;
+  /** Milliseconds since 1970. May go back and jump. */
+  readonly wallClock: () => number;
+  readonly worker: ResolvedWorkerOptions;
+}

@@ -1,0 +1,229 @@
+// Holds the code to its map: who may import whom, as the tables of ARCHITECTURE.md say, no circles of imports, those of
+// types included, and the limits of files and folders. Tests, generated code and migrations are left out.
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { parseSync } from "oxc-parser";
+import { publishedPackages, root } from "./lib.ts";
+
+const MAX_LINES = 400;
+const MAX_FILES = 20;
+
+/** Files and folders above the limits, and their size. Lower a number when one shrinks, and add none. */
+const LARGER: Readonly<Record<string, number>> = {
+  "packages/cli/src": 36,
+  "packages/client/src": 30,
+  "packages/core/src/ports.ts": 485,
+  "packages/server/src/service": 60,
+  "packages/server/src/service/directory.ts": 448,
+  "packages/server/src/service/tags.ts": 414,
+  "packages/server/src/store/sqlite": 23,
+};
+
+/** Circles of imports, each in the order of the alphabet. Remove those that are opened, and add none. */
+const CIRCLES: readonly (readonly string[])[] = [
+  [
+    "packages/server/src/service/kinds/draft.ts",
+    "packages/server/src/service/kinds/redis-snowflake.ts",
+    "packages/server/src/service/kinds/segment.ts",
+    "packages/server/src/service/kinds/sequence.ts",
+    "packages/server/src/service/kinds/snowflake.ts",
+    "packages/server/src/service/kinds/ticket.ts",
+    "packages/server/src/service/kinds/uuid.ts",
+  ],
+  ["packages/server/src/service/tag-settings.ts", "packages/server/src/service/writing.ts"],
+  ["packages/server/src/store/sqlite/database.ts", "packages/server/src/store/sqlite/identity.ts"],
+];
+
+/** What reaches the world outside a process, or another thread. A row of the map names those that it may import. */
+const DRIVERS: ReadonlySet<string> = new Set([
+  "@grpc/grpc-js",
+  "ioredis",
+  "node:child_process",
+  "node:http",
+  "node:http2",
+  "node:net",
+  "node:sqlite",
+  "node:worker_threads",
+  "pg",
+]);
+
+interface Import {
+  /** A file or folder of the repository, or the name of a driver. */
+  readonly to: string;
+  readonly isOfTypes: boolean;
+}
+
+/** A row of the map: what imports, and what it may import. */
+interface Row {
+  readonly from: string;
+  readonly may: readonly Import[];
+}
+
+const files = publishedPackages
+  .flatMap((name) => filesBelow(`packages/${name}/src`))
+  .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
+const imports = new Map(files.map((file) => [file, importsOf(file)]));
+const faults = [...mapFaults(), ...circleFaults(), ...limitFaults()];
+for (const fault of faults) console.error(fault);
+if (faults.length > 0) process.exitCode = 1;
+
+function filesBelow(folder: string): readonly string[] {
+  return readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".ts"))
+    .map((name) => path.posix.join(folder, name));
+}
+
+function importsOf(file: string): readonly Import[] {
+  const text = readFileSync(path.join(root, file), "utf8");
+  const { staticImports, staticExports, dynamicImports } = parseSync(file, text).module;
+  const found = [
+    ...staticImports.map(({ moduleRequest, entries }) => ({
+      name: moduleRequest.value,
+      isOfTypes: entries.length > 0 && entries.every(({ isType }) => isType),
+    })),
+    ...staticExports.flatMap(({ entries }) =>
+      entries.map(({ moduleRequest, isType }) => ({
+        name: moduleRequest?.value,
+        isOfTypes: isType,
+      })),
+    ),
+    ...dynamicImports.map(({ moduleRequest: { start, end } }) => ({
+      name: text.slice(start + 1, end - 1),
+      isOfTypes: false,
+    })),
+  ];
+  return found.flatMap(({ name, isOfTypes }) => {
+    const to = name === undefined ? undefined : targetOf(file, name);
+    return to === undefined ? [] : [{ to, isOfTypes }];
+  });
+}
+
+/** What a name means in a file; undefined for packages that anybody may import. */
+function targetOf(file: string, name: string): string | undefined {
+  if (name.startsWith(".")) return path.posix.join(path.posix.dirname(file), name);
+  const [, ours] = /^@idmint\/(\w+)/.exec(name) ?? [];
+  if (ours !== undefined) return `packages/${ours}/src/`;
+  if (name === "idmint") return "packages/cli/src/";
+  return DRIVERS.has(name) ? name : undefined;
+}
+
+/** The rows of all tables of ARCHITECTURE.md that begin `| in FOLDER |` and end `| may import |`. */
+function rowsOfMap(): readonly Row[] {
+  const text = readFileSync(path.join(root, "ARCHITECTURE.md"), "utf8");
+  const tables = text.matchAll(/^\| in `([^`]*)` .*\| may import \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/gm);
+  return [...tables].flatMap(([, folder = "", body = ""]) =>
+    body
+      .trimEnd()
+      .split("\n")
+      .flatMap((line) => {
+        const cells = line.slice(1, -1).split("|");
+        const may = namesIn(cells.at(-1) ?? "").map((name) => allowed(folder, name));
+        return namesIn(cells[0] ?? "").map((name) => ({ from: placeOf(folder, name), may }));
+      }),
+  );
+}
+
+function namesIn(cell: string): readonly string[] {
+  return cell
+    .replaceAll("`", "")
+    .split(",")
+    .map((name) => name.trim());
+}
+
+function allowed(folder: string, name: string): Import {
+  const [, bare = name] = /^(.*) \(types\)$/.exec(name) ?? [];
+  return { to: placeOf(folder, bare), isOfTypes: bare !== name };
+}
+
+/** All of the table's folder, a file or folder below it, a package by its name, or a driver. */
+function placeOf(folder: string, name: string): string {
+  if (name === "all") return folder;
+  if (name === "nothing" || DRIVERS.has(name)) return name;
+  if ((publishedPackages as readonly string[]).includes(name)) return `packages/${name}/src/`;
+  return path.posix.join(folder, name);
+}
+
+function mapFaults(): readonly string[] {
+  const rows = rowsOfMap().toSorted((a, b) => b.from.length - a.from.length);
+  const empty = rows.filter(({ from }) => !files.some((file) => isIn(file, from)));
+  const broken = [...imports].flatMap(([file, its]) => {
+    const row = rows.find(({ from }) => isIn(file, from));
+    if (row === undefined) return [`${file}: no row of the map in ARCHITECTURE.md has it`];
+    const may = [{ to: row.from, isOfTypes: false }, ...row.may];
+    return its
+      .filter(({ to, isOfTypes }) =>
+        may.every((one) => !isIn(to, one.to) || (one.isOfTypes && !isOfTypes)),
+      )
+      .map(({ to }) => `${file}: may not import ${to}, says the row of ${row.from}`);
+  });
+  return [...empty.map(({ from }) => `${from}: is a row of the map, and is not there`), ...broken];
+}
+
+/** Whether a file, folder or driver is that place, or lies in it. */
+function isIn(name: string, place: string): boolean {
+  return name === place || (place.endsWith("/") && name.startsWith(place));
+}
+
+function circleFaults(): readonly string[] {
+  const present = circles().map((circle) => circle.join(" "));
+  const known = CIRCLES.map((circle) => circle.join(" "));
+  return [
+    ...present.filter((one) => !known.includes(one)).map((one) => `import each other: ${one}`),
+    ...known
+      .filter((one) => !present.includes(one))
+      .map((one) => `no circle any more, remove it: ${one}`),
+  ];
+}
+
+/** Files that reach each other by imports, by the algorithm of Tarjan. */
+function circles(): readonly (readonly string[])[] {
+  const found: (readonly string[])[] = [];
+  const numbers = new Map<string, number>();
+  const stack: string[] = [];
+  const lowest = (file: string): number => {
+    const number = numbers.size;
+    numbers.set(file, number);
+    stack.push(file);
+    let low = number;
+    for (const { to } of imports.get(file) ?? []) {
+      if (!imports.has(to)) continue;
+      const known = numbers.get(to);
+      if (known === undefined) low = Math.min(low, lowest(to));
+      else if (stack.includes(to)) low = Math.min(low, known);
+    }
+    if (low === number) {
+      const circle = stack.splice(stack.indexOf(file));
+      if (circle.length > 1) found.push(circle.toSorted());
+    }
+    return low;
+  };
+  for (const file of imports.keys()) if (!numbers.has(file)) lowest(file);
+  return found;
+}
+
+function limitFaults(): readonly string[] {
+  const folders = Map.groupBy(files, (file) => path.posix.dirname(file));
+  const sizes = new Map(
+    [
+      ...files.map((file) => [file, linesOf(file), MAX_LINES] as const),
+      ...[...folders].map(([folder, its]) => [folder, its.length, MAX_FILES] as const),
+    ].map(([name, size, limit]) => [name, { size, limit }]),
+  );
+  const gone = Object.keys(LARGER).filter((name) => !sizes.has(name));
+  return [
+    ...gone.map((name) => `${name}: is gone, remove it from LARGER`),
+    ...[...sizes].flatMap(([name, { size, limit }]) => {
+      const listed = LARGER[name];
+      if (size > (listed ?? limit))
+        return [`${name}: ${size} is above the limit of ${listed ?? limit}`];
+      if (listed === undefined || size === listed) return [];
+      return [
+        `${name}: has shrunk to ${size}, ${size > limit ? "lower" : "remove"} its number in LARGER`,
+      ];
+    }),
+  ];
+}
+
+function linesOf(file: string): number {
+  return readFileSync(path.join(root, file), "utf8").split("\n").length - 1;
+}
