@@ -126,7 +126,7 @@ export class WorkerSlots {
     if (verdict.type === "exhausted") return { type: "refuse", error: timestampExhausted(tag) };
     if (verdict.type === "clock-back") {
       const { driftMs } = verdict;
-      const way = this.#wayBack(driftMs);
+      const way = this.#onClockBack(driftMs);
       this.#alarm({ type: "clock-back", tag, driftMs, isRefused: way.type === "refuse" });
       return way;
     }
@@ -172,7 +172,7 @@ export class WorkerSlots {
   }
 
   /** What the tag's policy does about a clock that is `driftMs` behind. */
-  #wayBack(driftMs: number): Way {
+  #onClockBack(driftMs: number): Way {
     const { tag, kind } = this.#options;
     let way: Way | undefined;
     if (kind.clockPolicy === "BACKUP_WORKER") way = this.#changeSlot();

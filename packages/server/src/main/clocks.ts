@@ -27,7 +27,7 @@ export const NO_CLOCK_PARTS: ClockParts = {
 };
 
 /** Services that are made after the clocks. They are functions, because the clocks are made first. */
-export interface ClockSurroundings {
+export interface LaterServices {
   readonly poll: () => Pick<Poll, "storeTime" | "incarnation">;
   readonly directory: () => Pick<Directory, "usesClock">;
   readonly presence: () => Pick<Presence, "until">;
@@ -44,27 +44,27 @@ export function createClocks(
   { leaseFile, peerClocks }: ClockParts,
   config: Config,
   ports: { readonly system: System; readonly emit: Emit; readonly nodeId: string },
-  around: ClockSurroundings,
+  later: LaterServices,
 ): Clocks {
   const { clock, timers, wallClock } = ports.system;
   const { emit, nodeId } = ports;
   const common = { clock, timers, wallClock, emit };
-  const incarnation = (): string | undefined => around.poll().incarnation;
+  const incarnation = (): string | undefined => later.poll().incarnation;
   const keeper =
     leaseFile === undefined
       ? undefined
       : new LeaseKeeper({
           ...common,
           incarnation,
-          node: () => around.presence().until,
+          node: () => later.presence().until,
           file: leaseFile,
         });
   const watch = new ClockWatch(
     {
       ...common,
-      peers: peerClocks(nodeId, around.peers),
-      storeTime: () => around.poll().storeTime,
-      usesClock: () => around.directory().usesClock || keeper?.hasTime === true,
+      peers: peerClocks(nodeId, later.peers),
+      storeTime: () => later.poll().storeTime,
+      usesClock: () => later.directory().usesClock || keeper?.hasTime === true,
       report: async () => keeper?.report(),
     },
     { maxOffsetMs: config.clockMaxOffsetMs, reportedMs: leaseFile?.found?.reportedMs },

@@ -24,7 +24,7 @@ import { WorkerService } from "../service/workers.ts";
 import {
   type ClockParts,
   type Clocks,
-  type ClockSurroundings,
+  type LaterServices,
   createClocks,
   NO_CLOCK_PARTS,
 } from "./clocks.ts";
@@ -143,7 +143,7 @@ function createPresence(
 ): {
   readonly presence: Presence;
   readonly nodes: NodeWatch;
-  readonly seen: Pick<ClockSurroundings, "peers" | "presence">;
+  readonly seen: Pick<LaterServices, "peers" | "presence">;
 } {
   const { clock, randomToken, wallClock } = ports.system;
   const earlier = leaseFile?.found?.node;
@@ -173,11 +173,11 @@ function createSources(
       readonly elsewhere: ElsewhereTags;
       readonly nodeId: string;
     },
-  around: ClockSurroundings,
+  later: LaterServices,
 ): { readonly clocks: Clocks; readonly makeSource: MakeSource } {
   const { system, elsewhere } = ports;
   const { registryInRedis } = elsewhere.redis;
-  const clocks = createClocks(clockParts, config, ports, around);
+  const clocks = createClocks(clockParts, config, ports, later);
   const makers = createTextMakers(system);
   const snowflake = createSnowflakes(config, { ...ports, registryInRedis, clocks });
   const makeSource = sourceMaker(
