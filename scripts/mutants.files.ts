@@ -87,14 +87,14 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "sqlite: commits are not synced (synchronous = NORMAL)",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/connection.ts`,
     find: `PRAGMA synchronous = FULL;`,
     replace: `PRAGMA synchronous = NORMAL;`,
     tests: [sqliteFiles],
   },
   {
     name: "sqlite: a hard link that is made under a running server is not seen",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/database.ts`,
     find: `      assertOneName(now.links);
 `,
     replace: ``,
@@ -102,7 +102,7 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "sqlite: a file with two hard links is opened",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/database.ts`,
     find: `    assertOneName(there.links);
 `,
     replace: ``,
@@ -110,21 +110,21 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "sqlite: what lies beside the file is looked for beside a symbolic link",
-    file: `${sqlite}/location.ts`,
+    file: `${sqlite}/file/location.ts`,
     find: `  return { ...config, path: file };`,
     replace: `  return config;`,
     tests: [sqliteFiles],
   },
   {
     name: "sqlite: a file that is mounted by itself is served",
-    file: `${sqlite}/location.ts`,
+    file: `${sqlite}/file/location.ts`,
     find: `mountPointsOf(readFileSync(MOUNTS, "utf8")).has(file)`,
     replace: `mountPointsOf(readFileSync(MOUNTS, "utf8")).has(\`\${file}/\`)`,
     tests: [sqliteFiles],
   },
   {
     name: "sqlite: a file that was moved without its -wal is served",
-    file: `${sqlite}/identity.ts`,
+    file: `${sqlite}/file/identity.ts`,
     find: `row.path !== this.#path && row.progress > 0n`,
     replace: `row.path === "" && row.progress > 0n`,
     tests: [sqliteFiles],

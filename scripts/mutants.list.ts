@@ -152,7 +152,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "store: a commit that failed on SQLite goes unnoticed",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/database.ts`,
     find: `      this.#abandon();
       throw storeUnavailable("the outcome of a commit is not known", error);`,
     replace: `      void error;
@@ -161,7 +161,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "store: replaced files under a running SQLite server are not noticed",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/database.ts`,
     find: `      now.wal === files.wal &&
       now.shm === files.shm`,
     replace: `      true`,
@@ -169,21 +169,21 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "store: a copied SQLite file is not noticed",
-    file: `${sqlite}/identity.ts`,
+    file: `${sqlite}/file/identity.ts`,
     find: `if (row.identity !== files.identity) {`,
     replace: `if (row.identity === "") {`,
     tests: [sqliteRestored],
   },
   {
     name: "store: the witness of a SQLite file is not compared",
-    file: `${sqlite}/identity.ts`,
+    file: `${sqlite}/file/identity.ts`,
     find: `if (witnessed !== undefined && isBehind(row, witnessed)) {`,
     replace: `if (witnessed !== undefined && isBehind(row, row)) {`,
     tests: [sqliteRestored],
   },
   {
     name: "store: SQLite rows that went back alone are not noticed",
-    file: `${sqlite}/identity.ts`,
+    file: `${sqlite}/file/identity.ts`,
     find: `if (!hasAllRows(transaction, row)) return`,
     replace: `if (!hasAllRows(transaction, row) && row.progress < 0n) return`,
     tests: [sqliteRestored],

@@ -11,7 +11,7 @@ const cold = ["packages/client/test/client.test.ts"];
 export const startMutants: readonly Mutant[] = [
   {
     name: "a witness of another user is found out while the store is opened",
-    file: `${sqlite}/location.ts`,
+    file: `${sqlite}/file/location.ts`,
     find: "  assertWitness(file);\n",
     replace: "",
     tests: sqliteFiles,
@@ -19,7 +19,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "a text file as a store may be tried again",
-    file: `${sqlite}/database.ts`,
+    file: `${sqlite}/file/database.ts`,
     find: "codeOf(error) === SQLITE_NOTADB && ",
     replace: "codeOf(error) === SQLITE_BUSY && ",
     tests: ["packages/server/test/store/sqlite.test.ts"],

@@ -12,11 +12,10 @@ const MAX_FILES = 20;
 const LARGER: Readonly<Record<string, number>> = {
   "packages/cli/src": 36,
   "packages/client/src": 30,
-  "packages/core/src/ports.ts": 485,
+  "packages/core/src/ports.ts": 483,
   "packages/server/src/service": 60,
   "packages/server/src/service/directory.ts": 448,
   "packages/server/src/service/tags.ts": 414,
-  "packages/server/src/store/sqlite": 23,
 };
 
 /** Circles of imports, each in the order of the alphabet. Remove those that are opened, and add none. */
@@ -31,7 +30,6 @@ const CIRCLES: readonly (readonly string[])[] = [
     "packages/server/src/service/kinds/uuid.ts",
   ],
   ["packages/server/src/service/tag-settings.ts", "packages/server/src/service/writing.ts"],
-  ["packages/server/src/store/sqlite/database.ts", "packages/server/src/store/sqlite/identity.ts"],
 ];
 
 /** What reaches the world outside a process, or another thread. A row of the map names those that it may import. */

@@ -98,6 +98,19 @@ export type {
 } from "./redis-ports.ts";
 export { storeUnavailable, storeWentBack, tagNotFound, tagPaused } from "./refusals.ts";
 export {
+  type Around,
+  type Ask,
+  type CallAnswers,
+  type CallArgs,
+  checkedCall,
+  STORE_CALLS,
+  type StoreCall,
+  type StoreCalls,
+  storeCalls,
+  wrapStore,
+} from "./store-calls.ts";
+export { assertGap, KEPT_GENERATIONS, MAX_BATCH } from "./store-limits.ts";
+export {
   composeId,
   COUNTERS_PER_MS,
   decomposeId,

@@ -204,11 +204,8 @@ export interface WorkerLeaseRequest {
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds; 1,000 … 60,000. */
   readonly reserveAheadMs: number;
-  /**
-   * Epoch of the tag's record by whose layout ids will be made; with a tag in another one nothing is leased
-   * (SEGMENT_NOT_READY). Undefined: whichever it is in.
-   */
-  readonly epoch?: bigint;
+  /** Epoch of the record by whose layout ids will be made; in another one: SEGMENT_NOT_READY. Undefined: any. */
+  readonly epoch?: bigint | undefined;
 }
 
 /** Which worker id of a tag, and the token of the last answer about it. */
@@ -453,25 +450,6 @@ export interface ChangeStore {
   }): Promise<StoreChanges>;
 }
 
-/** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. */
-export interface Store
-  extends
-    GrantStore,
-    RaiseStore,
-    MarkStore,
-    GiveBackStore,
-    TagStore,
-    PeriodStore,
-    ChangeStore,
-    NodeStore,
-    WorkerRegistry {
-  /** `sqlite` or `postgres`; for status and metrics. */
-  readonly backend: string;
-  /** Version of the schema that `open` found. */
-  readonly schemaVersion: number;
-  close(): Promise<void>;
-}
-
 /** Accepting a store that went back. */
 export interface AcceptStore {
   /**
@@ -482,4 +460,24 @@ export interface AcceptStore {
    * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none.
    */
   accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }>;
+}
+
+/** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. See STORE_CALLS too. */
+export interface Store
+  extends
+    GrantStore,
+    RaiseStore,
+    MarkStore,
+    GiveBackStore,
+    TagStore,
+    PeriodStore,
+    ChangeStore,
+    NodeStore,
+    WorkerRegistry,
+    AcceptStore {
+  /** `sqlite` or `postgres`; for status and metrics. */
+  readonly backend: string;
+  /** Version of the schema that `open` found. */
+  readonly schemaVersion: number;
+  close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { type AcceptStore, IdmintError, invalidField, type Store } from "@idmint/core";
+import { IdmintError, invalidField, type Store } from "@idmint/core";
 import { Alarms } from "./alarms/alarms.ts";
 import { webhook } from "./alarms/webhook.ts";
 import { allowAll } from "./api/api.ts";
@@ -21,10 +21,10 @@ import { listen } from "./neighbours.ts";
 import { type Emit, emitter } from "./service/events.ts";
 import type { KnownHistory } from "./service/poll-state.ts";
 import type { OpenLeaseFile } from "./store/kept/lease-file.ts";
-import { LateStore } from "./store/late-store.ts";
 import {
   migrateStore,
   openStore,
+  openStoreLater,
   type PostgresConfig,
   type StoreConfig,
 } from "./store/open-store.ts";
@@ -44,7 +44,7 @@ const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 /** What tests and embedders may replace. */
 export interface ServerParts {
   /** Default: the store that the configuration names. The server closes it. */
-  readonly store?: Store & Partial<AcceptStore>;
+  readonly store?: Store;
   /** Default: everybody may do everything. */
   readonly authorise?: Authorise;
   /** Hears of everything that happens, after the log. */
@@ -175,14 +175,13 @@ async function openLeases(
 }
 
 /** The store. One that does not answer is opened later, if the server can begin without it. */
-async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store & AcceptStore> {
+async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store> {
   const store = storeConfigOf(config);
   try {
     return await openStore(store);
   } catch (thrown) {
     if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
-    const backend = store.backend === "sqlite" ? "sqlite" : "postgres";
-    return new LateStore(backend, () => openStore(store));
+    return openStoreLater(store);
   }
 }
 

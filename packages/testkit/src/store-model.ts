@@ -17,7 +17,6 @@ import { expect } from "vitest";
 import {
   assertDisjoint,
   noonZone,
-  type OpenStore,
   redisSequenceOf,
   sequenceOf,
   settingsOf,
@@ -412,18 +411,18 @@ export async function walkStore(
 class Walk {
   readonly #model = new StoreModel();
   readonly #harness: StoreHarness;
-  readonly #handles: OpenStore[];
+  readonly #handles: Store[];
   readonly #zone = noonZone();
   readonly #grants: GiveBackRequest[] = [];
   #issued: { tag: string; day: number | undefined; from: bigint; to: bigint }[] = [];
 
-  constructor(harness: StoreHarness, handles: OpenStore[]) {
+  constructor(harness: StoreHarness, handles: Store[]) {
     this.#harness = harness;
     this.#handles = handles;
   }
 
   async take(next: Step): Promise<void> {
-    const store = this.#handles[next.handle] as OpenStore;
+    const store = this.#handles[next.handle] as Store;
     switch (next.do) {
       case "grant":
         return this.#grant(

@@ -1,7 +1,7 @@
 // How far tags had counted in Redis.
-import type { RedisMark } from "@idmint/core";
+import type { RedisMark, Store } from "@idmint/core";
 import { expect } from "vitest";
-import { type OpenStore, redisSequenceOf, type Suite } from "./store-suite-support.ts";
+import { redisSequenceOf, type Suite } from "./store-suite-support.ts";
 
 const at = (tag: string, generation: bigint, mark: bigint): RedisMark => ({
   tag,
@@ -10,7 +10,7 @@ const at = (tag: string, generation: bigint, mark: bigint): RedisMark => ({
 });
 
 /** What is kept of these generations, not of higher ones, as `tag:generation:mark`. */
-async function kept(store: OpenStore, ...which: readonly [string, bigint][]): Promise<string[]> {
+async function kept(store: Store, ...which: readonly [string, bigint][]): Promise<string[]> {
   const asked = which.map(([tag, generation]) => ({ tag, generation }));
   const marks = await store.exchangeMarks([], asked);
   const isAsked = ({ tag, generation }: RedisMark): boolean =>

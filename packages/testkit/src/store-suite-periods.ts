@@ -1,11 +1,10 @@
 // Sequences that start again in every period.
-import type { EndedPeriod, Granted, IdmintError, PeriodUnit } from "@idmint/core";
+import type { EndedPeriod, Granted, IdmintError, PeriodUnit, Store } from "@idmint/core";
 import { expect } from "vitest";
 import {
   FREE,
   grantedOf,
   NO_CHECK,
-  type OpenStore,
   raiseOf,
   reasonOf,
   refusalOf,
@@ -33,7 +32,7 @@ function dayOf(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 10);
 }
 
-async function ended(store: OpenStore, before = "", limit = 100): Promise<readonly EndedPeriod[]> {
+async function ended(store: Store, before = "", limit = 100): Promise<readonly EndedPeriod[]> {
   return store.listPeriods({ tag: "t", before, limit });
 }
 

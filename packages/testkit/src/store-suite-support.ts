@@ -1,6 +1,5 @@
 // What the cases of the suite share: settings, wishes, and what is expected of answers.
 import {
-  type AcceptStore,
   type Code,
   CODE_OF_REASON,
   type Granted,
@@ -20,13 +19,10 @@ import {
 } from "@idmint/core";
 import { expect } from "vitest";
 
-/** A store as the suite opens it: several handles may be open at once, each as if in a server of its own. */
-export type OpenStore = Store & AcceptStore;
-
 /** A fresh, empty store for one test. */
 export interface StoreHarness {
-  /** Opens another handle. */
-  open(): Promise<OpenStore>;
+  /** Opens another handle: several may be open at once, each as if in a server of its own. */
+  open(): Promise<Store>;
   /**
    * Moves the periods of all rows, present and ended, by whole days: as if the clock had gone the other way, and with it
    * whatever had been told by it.
@@ -228,7 +224,7 @@ export const FREE: Parameters<Store["advanceTag"]>[2] = {
 /** Registers one case, which gets a handle on a fresh store. */
 export type Suite = (
   title: string,
-  run: (store: OpenStore, open: () => Promise<OpenStore>, harness: StoreHarness) => Promise<void>,
+  run: (store: Store, open: () => Promise<Store>, harness: StoreHarness) => Promise<void>,
 ) => void;
 
 /** Every id from the first grant's base on is in exactly one grant. */

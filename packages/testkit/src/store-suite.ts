@@ -1,11 +1,12 @@
 // What every store must do, whatever it is made of. A backend's test file registers this and adds cases of its own.
-import { type Grant, type Granted, MAX_ID, type Tag } from "@idmint/core";
+import { type Grant, type Granted, MAX_ID, type Tag, type Store } from "@idmint/core";
 import { expect, test } from "vitest";
 import { kindCases } from "./store-suite-kinds.ts";
 import { markCases } from "./store-suite-marks.ts";
 import { nodeCases } from "./store-suite-nodes.ts";
 import { noonZone, periodCases } from "./store-suite-periods.ts";
 import { raiseCases } from "./store-suite-raises.ts";
+import { readCases } from "./store-suite-reads.ts";
 import { sequenceCases } from "./store-suite-sequences.ts";
 import {
   assertDisjoint,
@@ -14,7 +15,6 @@ import {
   granted,
   nextOf,
   NO_CHECK,
-  type OpenStore,
   raiseOf,
   reasonOf,
   refusal,
@@ -45,8 +45,8 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   const suite: Suite = (title, run) => {
     test(`${name}: ${title}`, { timeout: TIMEOUT_MS }, async () => {
       const harness = await makeStore();
-      const handles: OpenStore[] = [];
-      const open = async (): Promise<OpenStore> => {
+      const handles: Store[] = [];
+      const open = async (): Promise<Store> => {
         const handle = await harness.open();
         handles.push(handle);
         return handle;
@@ -70,6 +70,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   operatorCases(suite);
   changeCases(suite);
   nodeCases(suite);
+  readCases(suite);
   acceptCases(suite);
   concurrencyCases(suite);
   closeCases(suite);

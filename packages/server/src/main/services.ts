@@ -1,4 +1,4 @@
-import { type AcceptStore, type Store, type Timers, VersionGuard } from "@idmint/core";
+import { type Store, type Timers, VersionGuard } from "@idmint/core";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { storePlace } from "../config/place.ts";
@@ -59,7 +59,7 @@ export interface Services {
 
 export function createServices(
   config: Config,
-  store: Store & Partial<AcceptStore>,
+  store: Store,
   emit: Emit,
   authorise: Authorise,
   system: System = realSystem,
@@ -190,11 +190,16 @@ function createSources(
 function createPoll(
   { epochGap, pollIntervalMs: intervalMs }: Config,
   ports: Omit<PollPorts, "accept" | "epochGap" | "intervalMs" | "timeoutMs"> & {
-    readonly store: Store & Partial<AcceptStore>;
+    readonly store: Store;
   },
 ): Poll {
-  const accept = canAccept(ports.store) ? ports.store : undefined;
-  return new Poll({ ...ports, accept, epochGap, intervalMs, timeoutMs: POLL_TIMEOUT_MS });
+  return new Poll({
+    ...ports,
+    accept: ports.store,
+    epochGap,
+    intervalMs,
+    timeoutMs: POLL_TIMEOUT_MS,
+  });
 }
 
 /**
@@ -226,8 +231,4 @@ function createIds(
     countAsSegments: config.limitCountAsSegments,
   };
   return new IdService({ directory, tokens, limits, counters });
-}
-
-function canAccept(store: Store & Partial<AcceptStore>): store is Store & AcceptStore {
-  return store.accept !== undefined;
 }

@@ -128,7 +128,7 @@ export class Grants {
     let locked: readonly Wanted[] = [];
     try {
       const grants = await within(
-        () => store.grant(requests, { skipLocked }),
+        () => store.grant(requests, skipLocked ? { skipLocked } : undefined),
         storeTimeoutMs,
         timers,
         (late) => this.#comeLate(requests, late, history),

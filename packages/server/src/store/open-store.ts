@@ -1,11 +1,14 @@
-import type { AcceptStore, Store } from "@idmint/core";
-import type * as Postgres from "./postgres/backend.ts";
-import { checkConfig, type SpreadConfig, type StoreConfig } from "./shared/config.ts";
-import { assertGap } from "./shared/limits.ts";
+import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core";
+import { lateStore } from "./late-store.ts";
+import {
+  checkPostgres,
+  checkSqlite,
+  type SpreadConfig,
+  type StoreConfig,
+} from "./shared/config.ts";
 import type { MigrationReport } from "./shared/migration.ts";
-import type * as Spread from "./spread/backend.ts";
 import type { StoreStatus } from "./shared/status.ts";
-import type * as Sqlite from "./sqlite/backend.ts";
+import type * as Spread from "./spread/backend.ts";
 
 export {
   type PostgresConfig,
@@ -18,21 +21,75 @@ export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 export type { DatabaseStanding } from "./spread/fleet.ts";
 
-/** A backend is loaded when a store of it is used: its driver takes some of the memory of an idle server. */
-const sqlite = (): Promise<typeof Sqlite> => import("./sqlite/backend.ts");
-const postgres = (): Promise<typeof Postgres> => import("./postgres/backend.ts");
-const spread = (): Promise<typeof Spread> => import("./spread/backend.ts");
+/** What a backend's backend.ts exports. */
+interface Backend<Its extends StoreConfig> {
+  open(config: Its): Promise<Store>;
+  migrate(config: Its, options: { dryRun: boolean }): Promise<MigrationReport> | MigrationReport;
+  status(config: Its): Promise<StoreStatus> | StoreStatus;
+}
+
+interface Row<Its extends StoreConfig> {
+  /** A backend is loaded when a store of it is used: its driver takes some of the memory of an idle server. */
+  readonly load: () => Promise<Backend<Its>>;
+  /** Refuses what cannot be meant. */
+  readonly check: (config: Its) => void;
+  /** The same with another time-out. */
+  readonly withTimeout: (config: Its, timeoutMs: number) => Its;
+  /** `backend` of its stores. */
+  readonly shownAs: string;
+}
+
+/** One row for each backend. */
+const BACKENDS: {
+  readonly [Name in StoreConfig["backend"]]: Row<Extract<StoreConfig, { backend: Name }>>;
+} = {
+  sqlite: {
+    load: () => import("./sqlite/backend.ts"),
+    check: checkSqlite,
+    withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
+    shownAs: "sqlite",
+  },
+  postgres: {
+    load: () => import("./postgres/backend.ts"),
+    check: checkPostgres,
+    withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
+    shownAs: "postgres",
+  },
+  spread: {
+    load: loadSpread,
+    check: ({ databases }) => databases.forEach(checkPostgres),
+    withTimeout: spreadWithTimeout,
+    shownAs: "postgres",
+  },
+};
+
+/** Only the compiler's view of the table is lost here: the row is that of the configuration's backend. */
+function rowOf<Its extends StoreConfig>(config: Its): Row<Its> {
+  return BACKENDS[config.backend] as unknown as Row<Its>;
+}
+
+async function backendOf<Its extends StoreConfig>(config: Its): Promise<Backend<Its>> {
+  const { check, load } = rowOf(config);
+  check(config);
+  return load();
+}
 
 /**
  * Opens a store that exists and has the schema this release works with. Rejects with SCHEMA_MISMATCH (none, older or
  * newer), STORE_UNSAFE (settings under which ids may repeat) or STORE_UNAVAILABLE. A store that went back opens, and
  * refuses to grant.
  */
-export async function openStore(config: StoreConfig): Promise<Store & AcceptStore> {
-  checkConfig(config);
-  if (config.backend === "sqlite") return (await sqlite()).open(config);
-  if (config.backend === "spread") return (await spread()).open(config);
-  return (await postgres()).open(config);
+export async function openStore(config: StoreConfig): Promise<Store> {
+  return wrapStore(await openBackend(config), checkedCall);
+}
+
+/** The same store, opened by what is first asked of it when it is there. */
+export function openStoreLater(config: StoreConfig): Store {
+  return lateStore(rowOf(config).shownAs, () => openBackend(config));
+}
+
+async function openBackend(config: StoreConfig): Promise<Store> {
+  return (await backendOf(config)).open(config);
 }
 
 /**
@@ -43,10 +100,7 @@ export async function migrateStore(
   config: StoreConfig,
   options: { dryRun: boolean },
 ): Promise<MigrationReport> {
-  checkConfig(config);
-  if (config.backend === "sqlite") return (await sqlite()).migrate(config, options);
-  if (config.backend === "spread") return (await spread()).migrate(config, options);
-  return (await postgres()).migrate(config, options);
+  return (await backendOf(config)).migrate(config, options);
 }
 
 /** An accept writes every tag, so it may take longer than what a server waits for. */
@@ -62,7 +116,7 @@ export async function acceptStore(
   maxOfflineMs?: number | null,
 ): Promise<{ tags: number }> {
   assertGap(gap);
-  const store = await openStore(patient(config));
+  const store = await openStore(rowOf(config).withTimeout(config, ACCEPT_TIMEOUT_MS));
   try {
     return await store.accept(gap, maxOfflineMs);
   } finally {
@@ -70,39 +124,21 @@ export async function acceptStore(
   }
 }
 
-/** The same with time for long transactions. */
-function patient(config: StoreConfig): StoreConfig {
-  if (config.backend !== "spread") return { ...config, timeoutMs: ACCEPT_TIMEOUT_MS };
-  return patientSpread(config);
-}
-
-function patientSpread({ backend, databases }: SpreadConfig): SpreadConfig {
-  const patientOnes = [...databases].map(
-    ([name, its]) => [name, { ...its, timeoutMs: ACCEPT_TIMEOUT_MS }] as const,
-  );
-  return { backend, databases: new Map(patientOnes) };
-}
-
 /** Looks at a store without changing it, also at one that a server refuses. */
 export async function storeStatus(config: StoreConfig): Promise<StoreStatus> {
-  checkConfig(config);
-  if (config.backend === "sqlite") return (await sqlite()).status(config);
-  if (config.backend === "spread") return (await spread()).status(config);
-  return (await postgres()).status(config);
+  return (await backendOf(config)).status(config);
 }
 
 /** Looks at the databases that tags are spread over; one that is away does not hide the others. */
 export async function spreadStatus(
   config: SpreadConfig,
 ): Promise<readonly Spread.DatabaseStanding[]> {
-  checkConfig(config);
-  return (await spread()).spreadStatus(config);
+  return (await spreadOf(config)).spreadStatus(config);
 }
 
 /** Makes the databases of a configuration one store, or adds those that are not part of it yet. All have to answer. */
 export async function addToSpread(config: SpreadConfig): Promise<{ added: readonly string[] }> {
-  checkConfig(config);
-  return (await spread()).addToSpread(patientSpread(config));
+  return (await spreadOf(config)).addToSpread(spreadWithTimeout(config, ACCEPT_TIMEOUT_MS));
 }
 
 /** Moves a tag to the database `to`, or finishes a move that was interrupted. `moved` is false when it was there. */
@@ -111,6 +147,19 @@ export async function moveTagTo(
   tag: string,
   to: string,
 ): Promise<{ moved: boolean }> {
-  checkConfig(config);
-  return (await spread()).move(config, tag, to);
+  return (await spreadOf(config)).move(config, tag, to);
+}
+
+async function spreadOf(config: SpreadConfig): Promise<typeof Spread> {
+  rowOf(config).check(config);
+  return loadSpread();
+}
+
+function loadSpread(): Promise<typeof Spread> {
+  return import("./spread/backend.ts");
+}
+
+function spreadWithTimeout({ backend, databases }: SpreadConfig, timeoutMs: number): SpreadConfig {
+  const all = [...databases].map(([name, its]) => [name, { ...its, timeoutMs }] as const);
+  return { backend, databases: new Map(all) };
 }

@@ -1,5 +1,5 @@
 import { invalidField } from "@idmint/core";
-import { checkConfig } from "./shared/config.ts";
+import { checkPostgres } from "./shared/config.ts";
 import type { MigrationReport } from "./shared/migration.ts";
 import type * as Backend from "./ticket/backend.ts";
 import type { PostgresTicketDatabase, TicketConfig } from "./ticket/backend.ts";
@@ -14,7 +14,7 @@ export async function openTicketDatabases(
   configs: readonly TicketConfig[],
 ): Promise<readonly PostgresTicketDatabase[]> {
   if (configs.length === 0) return [];
-  for (const config of configs) checkConfig(config);
+  for (const config of configs) checkPostgres(config);
   return (await backend()).openTicketDatabases(configs);
 }
 
@@ -23,7 +23,7 @@ export async function migrateTicketDatabase(
   config: TicketConfig,
   options: { dryRun: boolean },
 ): Promise<MigrationReport> {
-  checkConfig(config);
+  checkPostgres(config);
   return (await backend()).migrate(config, options);
 }
 
@@ -37,7 +37,7 @@ export async function acceptTicketDatabase(
   name: string,
   gap: bigint,
 ): Promise<{ readonly slots: number }> {
-  for (const config of configs) checkConfig(config);
+  for (const config of configs) checkPostgres(config);
   const config = configs.find((each) => each.name === name);
   if (config === undefined) throw invalidField("name", `must be one of ticket.urls, got ${name}`);
   const others = configs.filter((each) => each !== config);

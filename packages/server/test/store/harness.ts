@@ -1,8 +1,9 @@
+import type { Store } from "@idmint/core";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
-import type { OpenStore, StoreHarness } from "@idmint/testkit/store-suite";
+import type { StoreHarness } from "@idmint/testkit/store-suite";
 import {
   addToSpread,
   migrateStore,
@@ -34,7 +35,7 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
   return {
     config,
     folder,
-    open: async (): Promise<OpenStore> => openStore(config),
+    open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => {
       sqlInAnotherProcess(
         config.path,
@@ -82,7 +83,7 @@ export async function postgresHarness(
   return {
     config,
     database: its,
-    open: async (): Promise<OpenStore> => openStore(config),
+    open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => shiftPeriods(its, days),
     passWorkers: async (ms) => passWorkers(its, ms),
     remove: async () => its.close(),
@@ -134,7 +135,7 @@ export async function spreadHarness(
     config,
     databases,
     spreads: true,
-    open: async (): Promise<OpenStore> => openStore(config),
+    open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => {
       for (const database of databases.values()) await shiftPeriods(database, days);
     },

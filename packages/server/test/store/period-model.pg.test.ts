@@ -4,7 +4,10 @@ import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres"
 import fc from "fast-check";
 import { Temporal } from "temporal-polyfill";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import * as sql from "../../src/store/postgres/periods.ts";
+import {
+  periodAt as sqlPeriodAt,
+  periodEnd as sqlPeriodEnd,
+} from "../../src/store/postgres/periods.ts";
 import { periodAt, periodEnd } from "../../src/store/shared/period.ts";
 
 let database: TestDatabase;
@@ -60,9 +63,9 @@ const ZONES = [
 async function answersOf(cases: readonly Case[]): Promise<readonly string[]> {
   const values = cases.map(({ unit, timeZone, atMs }) => `('${unit}', '${timeZone}', ${atMs})`);
   const at = "to_timestamp(c.at_ms / 1000.0)";
-  const start = sql.periodAt("c.unit", "c.zone", at);
+  const start = sqlPeriodAt("c.unit", "c.zone", at);
   const rows = await database.query(`
-    SELECT s.start || ' ' || ${sql.periodEnd("c.unit", "c.zone", "s.start")} AS answer
+    SELECT s.start || ' ' || ${sqlPeriodEnd("c.unit", "c.zone", "s.start")} AS answer
     FROM (VALUES ${values.join(",")}) AS c (unit, zone, at_ms),
     LATERAL (SELECT ${start} AS start) AS s`);
   return rows.map(({ answer }) => String(answer));

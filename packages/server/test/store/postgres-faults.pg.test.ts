@@ -1,11 +1,11 @@
 // A PostgreSQL that writes to the disk, and is killed, frozen, cut off and set wrong.
+import type { Store } from "@idmint/core";
 import { createServer, type Server, type Socket } from "node:net";
 import { connect } from "node:net";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import {
   assertDisjoint,
   granted,
-  type OpenStore,
   reasonOf,
   refusal,
   settingsOf,
@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 async function withStore(
-  work: (store: OpenStore, harness: PostgresHarness) => Promise<void>,
+  work: (store: Store, harness: PostgresHarness) => Promise<void>,
   more: Parameters<typeof postgresHarness>[0] = {},
 ): Promise<void> {
   const harness = await postgresHarness(
@@ -45,7 +45,7 @@ async function withStore(
 }
 
 /** Tries until a grant succeeds; answers it, and after how long in milliseconds. */
-async function firstGrant(store: OpenStore): Promise<{ base: bigint; tookMs: number }> {
+async function firstGrant(store: Store): Promise<{ base: bigint; tookMs: number }> {
   const startedAt = performance.now();
   for (;;) {
     const grants = await store.grant([wish("t")]).catch(() => []);
@@ -138,7 +138,7 @@ test("a setting that turns unsafe while the server runs stops the grants, until 
   });
 });
 
-async function reasonOrNone(store: OpenStore): Promise<string> {
+async function reasonOrNone(store: Store): Promise<string> {
   return store.grant([wish("t")]).then(
     () => "",
     (error: unknown) => (error as { reason: string }).reason,
@@ -277,7 +277,7 @@ test("a server promoted to another timeline is refused until it is accepted", as
   }
 });
 
-async function refusalOrNone(store: OpenStore): Promise<string> {
+async function refusalOrNone(store: Store): Promise<string> {
   const grants = await store.grant([wish("t")]).catch(() => []);
   const [grant] = grants;
   if (grant?.outcome === "granted") throw new Error("granted on another timeline");

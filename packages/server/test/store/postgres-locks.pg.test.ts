@@ -1,12 +1,6 @@
 // What becomes of grants while other sessions keep rows of the store locked.
-import { type Granted, VersionGuard } from "@idmint/core";
-import {
-  assertDisjoint,
-  type OpenStore,
-  sequenceOf,
-  settingsOf,
-  wish,
-} from "@idmint/testkit/store-suite";
+import { type Granted, VersionGuard, type Store } from "@idmint/core";
+import { assertDisjoint, sequenceOf, settingsOf, wish } from "@idmint/testkit/store-suite";
 import type { TestDatabase } from "@idmint/testkit/postgres";
 import pg from "pg";
 import { expect, test } from "vitest";
@@ -31,7 +25,7 @@ async function lockRows(
 }
 
 /** How a server asks the store: with its queue, its guard and its limits. */
-function serverOn(store: OpenStore, storeConnections = 4) {
+function serverOn(store: Store, storeConnections = 4) {
   const guard = new VersionGuard();
   const counters = createCounters();
   const wentBack: string[] = [];
@@ -59,7 +53,7 @@ function serverOn(store: OpenStore, storeConnections = 4) {
 }
 
 async function withStore(
-  work: (store: OpenStore, harness: PostgresHarness) => Promise<void>,
+  work: (store: Store, harness: PostgresHarness) => Promise<void>,
 ): Promise<void> {
   const harness = await postgresHarness();
   const store = await harness.open();

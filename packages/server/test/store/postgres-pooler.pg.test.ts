@@ -14,7 +14,6 @@ import { grant } from "../../src/store/postgres/grant.ts";
 import { raise } from "../../src/store/postgres/raise.ts";
 import { setTagState } from "../../src/store/postgres/tags.ts";
 import { openStore } from "../../src/store/open-store.ts";
-import { ALONE } from "../../src/store/shared/place.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
 /** A database whose own defaults are unsafe, and one session of idmint's in it that has lost its settings. */
@@ -48,17 +47,14 @@ for (const [name, value] of [
   ["client_min_messages", "error"],
 ] as const) {
   test(`a session that has ${name} = ${value} grants and raises nothing, and names it`, async () => {
-    await withLostSession(`${name} = ${value}`, async (lost, { config, database }) => {
-      const { allowUnsafe } = config;
+    await withLostSession(`${name} = ${value}`, async (lost, { database }) => {
       const refusal = {
         reason: "STORE_UNSAFE",
         metadata: { settings: name },
         message: expect.stringContaining("pooler") as string,
       };
-      await expect(grant(lost, [wish("t")], allowUnsafe)).rejects.toMatchObject(refusal);
-      await expect(raise(lost, raiseOf("r", { by: 1n }), allowUnsafe)).rejects.toMatchObject(
-        refusal,
-      );
+      await expect(grant(lost, [wish("t")])).rejects.toMatchObject(refusal);
+      await expect(raise(lost, raiseOf("r", { by: 1n }))).rejects.toMatchObject(refusal);
       const rows = await database.query("SELECT DISTINCT floor::int FROM idmint.tag");
       expect(rows).toEqual([{ floor: 0 }]);
     });
@@ -73,7 +69,7 @@ test("a change by an operator waits for the disk, and hears warnings, whatever i
         INSERT INTO public.seen VALUES (concat_ws(' ', current_setting('synchronous_commit'), current_setting('client_min_messages')));
         RETURN NEW; END $$;
       CREATE TRIGGER note AFTER UPDATE ON idmint.tag FOR EACH ROW EXECUTE FUNCTION public.note()`);
-    await setTagState({ connections: lost, place: ALONE }, "t", "PAUSED", undefined);
+    await setTagState(lost, "t", "PAUSED", undefined);
     expect(await database.query("SELECT value FROM public.seen")).toEqual([
       { value: "on warning" },
     ]);

@@ -11,7 +11,7 @@ import {
 } from "../../src/store/open-store.ts";
 import { migrateTicketDatabase, openTicketDatabases } from "../../src/store/open-tickets.ts";
 import { withPlainSslMode } from "../../src/store/postgres/connections.ts";
-import { PostgresStore } from "../../src/store/postgres/store.ts";
+import { open as openPostgres } from "../../src/store/postgres/store.ts";
 
 const SECRET = "s3cr3t";
 let server: TestPostgres;
@@ -149,7 +149,7 @@ test("an answer that is an error is not told as no answer", async () => {
 });
 
 test("a server that was let in once takes a refusal for a passing one", async () => {
-  const store = await PostgresStore.open({ ...config, poolSize: 1 });
+  const store = await openPostgres({ ...config, poolSize: 1 });
   const database = await server.createDatabase();
   try {
     await database.query(`ALTER ROLE owner PASSWORD 'changed';

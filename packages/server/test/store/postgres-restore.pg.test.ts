@@ -1,10 +1,10 @@
 // The database set back, under servers that run and for one that starts. pg_dump is not among the binaries of npm, so the
 // dumps here are what it writes: the rows as text, loaded by INSERT in a transaction of their own.
+import type { Store } from "@idmint/core";
 import { createTestDatabase, TestDatabase } from "@idmint/testkit/postgres";
 import {
   granted,
   leaseOf,
-  type OpenStore,
   reasonOf,
   refusal,
   renewalOf,
@@ -21,7 +21,7 @@ interface Scene {
   /** Statements that load the rows of each table as they were when `t` and `quiet` were at 10. */
   readonly dump: Readonly<Record<"migration" | "store" | "tag", string>>;
   /** A server that has run since; `t` is at 110 and `quiet` at 20. */
-  readonly running: OpenStore;
+  readonly running: Store;
 }
 
 async function dumpOf(database: TestDatabase, table: string): Promise<string> {
@@ -57,14 +57,14 @@ async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
   }
 }
 
-async function assertRefused(store: OpenStore): Promise<void> {
+async function assertRefused(store: Store): Promise<void> {
   for (const tag of ["t", "quiet"]) expect(await refusal(store, tag)).toBe("STORE_EPOCH_CHANGED");
   expect(await store.giveBack([{ tag: "t", from: 10n, to: 10n, version: 1n }])).toEqual([0]);
   const pause = store.setTagState("t", "PAUSED", undefined);
   expect(await reasonOf(pause)).toBe("STORE_EPOCH_CHANGED");
 }
 
-async function assertFenced(store: OpenStore): Promise<void> {
+async function assertFenced(store: Store): Promise<void> {
   await assertRefused(store);
   const { fenced } = await store.changes({ since: 0n, watched: [], limit: 10 });
   expect(fenced).not.toBe("");

@@ -1,8 +1,8 @@
 // What sequences rest on in PostgreSQL alone.
+import type { Store } from "@idmint/core";
 import {
   assertDisjoint,
   grantedOf,
-  type OpenStore,
   raised,
   raiseOf,
   reasonOf,
@@ -20,7 +20,7 @@ import { type PostgresHarness, postgresHarness } from "./harness.ts";
 const daily = { unit: "DAY", timeZone: "UTC", keepForMs: 86_400_000 } as const;
 
 async function withStore(
-  work: (store: OpenStore, harness: PostgresHarness) => Promise<void>,
+  work: (store: Store, harness: PostgresHarness) => Promise<void>,
 ): Promise<void> {
   const harness = await postgresHarness();
   const store = await harness.open();

@@ -1,9 +1,8 @@
 import { inspect } from "node:util";
-import { IdmintError, MAX_NODES } from "@idmint/core";
+import { IdmintError, MAX_NODES, type Store } from "@idmint/core";
 import {
   granted,
   nodeRenewalOf,
-  type OpenStore,
   reasonOf,
   refusal,
   settingsOf,
@@ -17,7 +16,7 @@ import { type PostgresHarness, postgresHarness } from "./harness.ts";
 storeSuite("postgres", postgresHarness);
 
 async function withStore(
-  work: (store: OpenStore, harness: PostgresHarness) => Promise<void>,
+  work: (store: Store, harness: PostgresHarness) => Promise<void>,
   more: Parameters<typeof postgresHarness>[0] = {},
 ): Promise<void> {
   const harness = await postgresHarness(more);

@@ -1,11 +1,11 @@
 // Tags in several databases of a real PostgreSQL: moved under load by movers that are killed, cut off, configured wrong.
+import type { Store } from "@idmint/core";
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { createTestDatabase, type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";
 import {
   granted,
   NO_CHECK,
-  type OpenStore,
   reasonOf,
   sequenceOf,
   settingsOf,
@@ -21,7 +21,7 @@ import {
   type SpreadConfig,
   spreadStatus,
 } from "../../src/store/open-store.ts";
-import { PostgresStore } from "../../src/store/postgres/store.ts";
+import { open as openPostgres, type PostgresStore } from "../../src/store/postgres/store.ts";
 import { homeOf } from "../../src/store/spread/home.ts";
 import { moveTag } from "../../src/store/spread/move.ts";
 import { generateId, Refusal, startTest } from "../support.ts";
@@ -35,7 +35,7 @@ async function spread(...args: Parameters<typeof spreadHarness>): Promise<Spread
   return harness;
 }
 
-async function opened(config: SpreadConfig): Promise<OpenStore> {
+async function opened(config: SpreadConfig): Promise<Store> {
   const store = await openStore(config);
   onTestFinished(() => store.close());
   return store;
@@ -56,7 +56,7 @@ async function placesOf({ config }: SpreadHarness): Promise<Map<string, Postgres
   const members = [...config.databases.keys()].toSorted();
   const places = new Map<string, PostgresStore>();
   for (const [name, its] of config.databases) {
-    const store = await PostgresStore.open({ ...its, place: { member: name, members } });
+    const store = await openPostgres({ ...its, place: { member: name, members } });
     onTestFinished(() => store.close());
     places.set(name, store);
   }

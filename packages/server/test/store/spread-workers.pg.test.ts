@@ -11,7 +11,7 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test } from "vitest";
 import { moveTagTo, openStore } from "../../src/store/open-store.ts";
-import { PostgresStore } from "../../src/store/postgres/store.ts";
+import { open as openPostgres } from "../../src/store/postgres/store.ts";
 import { homeOf } from "../../src/store/spread/home.ts";
 import { spreadHarness } from "./harness.ts";
 
@@ -44,7 +44,7 @@ test("worker ids are leased where the tag is, by servers that look elsewhere fir
   // What the tag left behind leases nothing, and keeps nothing alive.
   const its = harness.config.databases.get("default");
   if (its === undefined) throw new Error("no first database");
-  const home = await PostgresStore.open({ ...its, place: { member: "default", members: NAMES } });
+  const home = await openPostgres({ ...its, place: { member: "default", members: NAMES } });
   onTestFinished(() => home.close());
   const refusals = await Promise.all([
     reasonOf(home.leaseWorker(leaseOf("c"))),

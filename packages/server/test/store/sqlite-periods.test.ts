@@ -1,13 +1,8 @@
 // Periods by a clock that the test moves.
-import {
-  type OpenStore,
-  grantedOf,
-  reasonOf,
-  sequenceOf,
-  settingsOf,
-} from "@idmint/testkit/store-suite";
+import type { Store } from "@idmint/core";
+import { grantedOf, reasonOf, sequenceOf, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
-import { SqliteStore } from "../../src/store/sqlite/store.ts";
+import { open as openSqlite } from "../../src/store/sqlite/store.ts";
 import { sqlInAnotherProcess } from "./children.ts";
 import { type SqliteHarness, sqliteHarness } from "./harness.ts";
 
@@ -28,11 +23,11 @@ class MovedClock {
 
 async function withClock(
   timeZone: string,
-  work: (store: OpenStore, clock: MovedClock, harness: SqliteHarness) => Promise<void>,
+  work: (store: Store, clock: MovedClock, harness: SqliteHarness) => Promise<void>,
 ): Promise<void> {
   const harness = await sqliteHarness();
   const clock = new MovedClock();
-  const store = await SqliteStore.open(harness.config, clock.buffer);
+  const store = await openSqlite(harness.config, clock.buffer);
   try {
     const periods = { unit: "DAY", timeZone, keepForMs: 10 * 24 * HOUR_MS } as const;
     await store.createTag(sequenceOf("t", { periods }));
@@ -44,7 +39,7 @@ async function withClock(
 }
 
 /** What the next grant of one id says: its period, the id, and the period's end. */
-async function next(store: OpenStore): Promise<string> {
+async function next(store: Store): Promise<string> {
   const { period, base } = await grantedOf(store, "t");
   return `${period?.start} ${base} ${new Date(period?.endsAtMs ?? 0).toISOString()}`;
 }
@@ -116,7 +111,7 @@ test("a clock that goes back an hour after midnight keeps the new day, until the
 test("processes whose clocks differ are in the same day", async () => {
   await withClock("UTC", async (store, clock, harness) => {
     const later = new MovedClock();
-    const other = await SqliteStore.open(harness.config, later.buffer);
+    const other = await openSqlite(harness.config, later.buffer);
     clock.set("2026-11-20T23:59:00Z");
     later.set("2026-11-21T00:01:00Z");
     expect(await next(store)).toBe("2026-11-20 1 2026-11-21T00:00:00.000Z");

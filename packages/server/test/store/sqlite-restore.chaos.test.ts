@@ -1,10 +1,10 @@
 // The file of a store set back, under servers that run and for one that starts.
+import type { Store } from "@idmint/core";
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import {
   granted,
   leaseOf,
-  type OpenStore,
   reasonOf,
   refusal,
   renewalOf,
@@ -21,7 +21,7 @@ interface Scene {
   /** A whole copy of the database file from when `t` was at 10 and `quiet` at 10. */
   readonly backup: string;
   /** A server that has run since; `t` is at 110 and `quiet` at 20. */
-  readonly running: OpenStore;
+  readonly running: Store;
 }
 
 async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
@@ -46,7 +46,7 @@ async function withScene(work: (scene: Scene) => Promise<void>): Promise<void> {
 }
 
 /** Everything refuses for `store`, whatever it saw before. */
-async function assertFenced(store: OpenStore): Promise<void> {
+async function assertFenced(store: Store): Promise<void> {
   expect(await refusal(store, "t")).toBe("STORE_EPOCH_CHANGED");
   expect(await refusal(store, "quiet")).toBe("STORE_EPOCH_CHANGED");
   const poll = store.changes({ since: 0n, watched: [], limit: 10 });

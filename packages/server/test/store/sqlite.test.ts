@@ -13,7 +13,7 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
 import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
-import { nameOfNetworkFileSystem } from "../../src/store/sqlite/files.ts";
+import { nameOfNetworkFileSystem } from "../../src/store/sqlite/file/files.ts";
 import { sqlInAnotherProcess } from "./children.ts";
 import { sqliteHarness } from "./harness.ts";
 

@@ -9,7 +9,7 @@ import {
   type KeptContents,
   type LeaseFile,
 } from "@idmint/core";
-import { networkFileSystem } from "../sqlite/files.ts";
+import { networkFileSystem } from "../sqlite/file/files.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
 import { type Lock, takeLock } from "./lock.ts";
 

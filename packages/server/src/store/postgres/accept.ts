@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { storeWentBack } from "@idmint/core";
+import { DEFAULT_MAX_OFFLINE_MS, storeWentBack } from "@idmint/core";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
@@ -61,7 +61,7 @@ const RECORD = `UPDATE idmint.store SET
 export async function accept(
   connections: Connections,
   gap: bigint,
-  maxOfflineMs: number | null,
+  maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
 ): Promise<{ tags: number }> {
   return connections.run((session) =>
     session.transaction(async () => {

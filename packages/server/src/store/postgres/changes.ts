@@ -54,7 +54,6 @@ export interface DatabaseChanges extends StoreChanges {
 export async function changes(
   connections: Connections,
   query: Parameters<ChangeStore["changes"]>[0],
-  allowUnsafe: readonly string[],
 ): Promise<DatabaseChanges> {
   const { since, watched, limit, renewal, nodes = false } = query;
   const values = [
@@ -62,7 +61,7 @@ export async function changes(
     watched.map(({ tag }) => tag),
     watched.map(({ version }) => String(version)),
     limit + 1,
-    allowUnsafe,
+    connections.allowUnsafe,
     nodes,
     ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
   ];

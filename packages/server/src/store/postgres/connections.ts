@@ -4,6 +4,7 @@ import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
 import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
+import { ALONE } from "../shared/place.ts";
 import { refusal } from "./refusal.ts";
 import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 
@@ -72,6 +73,9 @@ class Connection extends pg.Client {
  * not bound that wait; only the end of the socket does.
  */
 export class Connections {
+  /** What the configuration says of the database; see there. */
+  readonly place: NonNullable<PostgresConfig["place"]>;
+  readonly allowUnsafe: readonly string[];
   readonly #config: PostgresConfig;
   readonly #secret: string;
   /** Host and port. */
@@ -89,6 +93,8 @@ export class Connections {
   #closing: Promise<void> | undefined;
 
   constructor(config: PostgresConfig) {
+    this.place = config.place ?? ALONE;
+    this.allowUnsafe = config.allowUnsafe;
     this.#config = config;
     const { password, hostname, port } = new URL(config.url);
     this.#secret = decodeURIComponent(password);

@@ -137,7 +137,6 @@ interface Row extends Omit<Judged, "refused"> {
 export async function grant(
   connections: Connections,
   requests: readonly GrantRequest[],
-  allowUnsafe: readonly string[],
   { skipLocked = false }: GrantOptions = {},
 ): Promise<readonly Grant[]> {
   const values = [
@@ -147,7 +146,7 @@ export async function grant(
     requests.map(({ minCount }) => String(minCount)),
     requests.map(({ after }) => String(after)),
     requests.map(({ seenVersion }) => String(seenVersion)),
-    allowUnsafe,
+    connections.allowUnsafe,
     String(Date.now() + CLOCK_BOUND_MS),
   ];
   const rows = await connections.run((session) =>

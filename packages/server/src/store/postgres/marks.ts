@@ -1,5 +1,4 @@
-import type { MarkedGeneration, RedisMark } from "@idmint/core";
-import { KEPT_GENERATIONS } from "../shared/limits.ts";
+import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core";
 import type { Connections } from "./connections.ts";
 
 /** SQL: how many generations of a row's tag are kept above its own. */

@@ -59,7 +59,6 @@ interface Row extends Judged {
 export async function raise(
   connections: Connections,
   request: RaiseRequest,
-  allowUnsafe: readonly string[],
 ): Promise<Raised | Refused> {
   const { tag, by, atLeast, newGeneration, generationFrom = 0n, seenVersion } = request;
   const values = [
@@ -68,7 +67,7 @@ export async function raise(
     String(atLeast),
     newGeneration,
     String(seenVersion),
-    allowUnsafe,
+    connections.allowUnsafe,
     String(generationFrom),
   ];
   const [row] = await connections.run((session) => session.query<Row>({ ...RAISE, values }));

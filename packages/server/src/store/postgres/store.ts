@@ -1,42 +1,20 @@
 import {
-  type AcceptStore,
-  type ChangeOptions,
-  DEFAULT_MAX_OFFLINE_MS,
-  type EndedPeriod,
-  type Grant,
-  type NodeRowKey,
-  type Raised,
-  type RaiseRequest,
-  type Refused,
-  type RenewedWorkerLease,
+  type CallAnswers,
+  type CallArgs,
+  MAX_BATCH,
   type Store,
+  type StoreCall,
+  storeCalls,
   type Tag,
-  type Worker,
-  type WorkerLease,
-  type WorkerLeaseKey,
-  type WorkerLeaseRequest,
-  type WorkerRenewal,
 } from "@idmint/core";
 import type { PostgresConfig } from "../shared/config.ts";
-import {
-  assertBatch,
-  assertGap,
-  assertGrants,
-  assertLease,
-  assertMarks,
-  assertNames,
-  assertPage,
-  assertRaise,
-  assertRenewal,
-  MAX_BATCH,
-} from "../shared/limits.ts";
 import { workableVersion } from "../shared/migration.ts";
-import { ALONE, assertMembership, type PlacedTag } from "../shared/place.ts";
-import { accept } from "./accept.ts";
-import { changes, type DatabaseChanges } from "./changes.ts";
+import { assertMembership, type PlacedTag } from "../shared/place.ts";
+import * as accept from "./accept.ts";
+import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
-import { giveBack } from "./give-back.ts";
-import { grant } from "./grant.ts";
+import * as giveBack from "./give-back.ts";
+import * as grant from "./grant.ts";
 import {
   findMembership,
   pageOfRows,
@@ -45,201 +23,80 @@ import {
   readStanding,
   type Standing,
 } from "./membership.ts";
-import { exchangeMarks } from "./marks.ts";
-import { forgetNodes } from "./nodes.ts";
+import * as marks from "./marks.ts";
+import * as nodes from "./nodes.ts";
 import { migrations } from "./migrations/index.ts";
-import { listPeriods } from "./periods.ts";
-import { raise } from "./raise.ts";
+import * as periods from "./periods.ts";
+import * as raise from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
-import {
-  advanceTag,
-  createTag,
-  getTags,
-  listTags,
-  returnToPeriod,
-  rewriteTag,
-  setTagState,
-  type Site,
-  updateTag,
-} from "./tags.ts";
-import { leaseWorker, listWorkers, releaseWorker, renewWorker } from "./workers.ts";
+import { createTag, getRows, rewriteTag } from "./tags.ts";
+import * as tags from "./tags.ts";
+import * as workers from "./workers.ts";
+
+/** What each call does on a connection: the function of its name out of the files beside this one. */
+const CALLS: {
+  readonly [Name in StoreCall]: (
+    connections: Connections,
+    ...args: CallArgs[Name]
+  ) => Promise<CallAnswers[Name]>;
+} = {
+  ...accept,
+  ...changes,
+  ...giveBack,
+  ...grant,
+  ...marks,
+  ...nodes,
+  ...periods,
+  ...raise,
+  ...tags,
+  ...workers,
+};
 
 type Tail<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Rest]
   ? Rest
   : never;
 
-/** The PostgreSQL store: each file beside this one holds the statements of one purpose. */
-export class PostgresStore implements Store, AcceptStore {
-  readonly backend = "postgres";
-  readonly maxBatch: number = MAX_BATCH;
-  readonly schemaVersion: number;
+/** The store in one PostgreSQL database, with what a store in several needs of each of them. */
+export interface PostgresStore extends Store {
   /** What the database knew of its fleet when it was opened. */
   readonly fleetId: string;
-  readonly #connections: Connections;
-  readonly #site: Site;
-  readonly #allowUnsafe: readonly string[];
-
-  private constructor(
-    connections: Connections,
-    config: PostgresConfig,
-    schemaVersion: number,
-    fleetId: string,
-  ) {
-    this.fleetId = fleetId;
-    this.#connections = connections;
-    this.#site = { connections, place: config.place ?? ALONE };
-    this.#allowUnsafe = config.allowUnsafe;
-    this.schemaVersion = schemaVersion;
-  }
-
-  static async open(config: PostgresConfig): Promise<PostgresStore> {
-    const connections = new Connections(config);
-    try {
-      const version = await connections.run(async (session) =>
-        workableVersion(migrations, await appliedMigrations(session)),
-      );
-      const place = config.place ?? ALONE;
-      // Without a record nothing is granted or changed, and it shows that there is none.
-      const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
-      assertMembership(membership, place);
-      return new PostgresStore(connections, config, version, membership.fleetId);
-    } catch (error) {
-      await connections.close();
-      throw error;
-    }
-  }
-
-  async grant(...[requests, options]: Parameters<Store["grant"]>): Promise<readonly Grant[]> {
-    assertGrants(requests);
-    if (requests.length === 0) return [];
-    return grant(this.#connections, requests, this.#allowUnsafe, options);
-  }
-
-  async raise(request: RaiseRequest): Promise<Raised | Refused> {
-    assertRaise(request);
-    return raise(this.#connections, request, this.#allowUnsafe);
-  }
-
-  async exchangeMarks(
-    ...args: Parameters<Store["exchangeMarks"]>
-  ): ReturnType<Store["exchangeMarks"]> {
-    assertMarks(...args);
-    return exchangeMarks(this.#connections, ...args);
-  }
-
-  async giveBack(requests: Parameters<Store["giveBack"]>[0]): Promise<readonly number[]> {
-    assertBatch(requests);
-    return requests.length === 0 ? [] : giveBack(this.#connections, requests);
-  }
-
-  async leaseWorker(request: WorkerLeaseRequest): Promise<WorkerLease> {
-    assertLease(request);
-    return leaseWorker(this.#connections, request, this.#allowUnsafe);
-  }
-
-  async renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
-    assertRenewal(renewal);
-    return renewWorker(this.#connections, renewal, this.#allowUnsafe);
-  }
-
-  async releaseWorker(key: WorkerLeaseKey): Promise<void> {
-    return releaseWorker(this.#connections, key, this.#allowUnsafe);
-  }
-
-  async listWorkers(query: Parameters<Store["listWorkers"]>[0]): Promise<readonly Worker[]> {
-    assertPage(query.limit);
-    return listWorkers(this.#connections, query);
-  }
-
-  /** `isHome`: see createTag of tags.ts. */
-  async createTag(
-    settings: Parameters<Store["createTag"]>[0],
-    options?: ChangeOptions,
-    isHome = true,
-  ): Promise<Tag> {
-    return createTag(this.#site, settings, options, isHome);
-  }
-
-  async getTags(names: readonly string[]): Promise<readonly Tag[]> {
-    assertNames(names);
-    const rows = await getTags(this.#connections, names);
-    return rows.filter((row) => row.movedTo === "" || row.moving).map(({ tag }) => tag);
-  }
-
-  /** The rows of these names, also of tags that are elsewhere. */
-  async getRows(names: readonly string[]): Promise<readonly PlacedTag[]> {
-    assertNames(names);
-    return getTags(this.#connections, names);
-  }
-
+  changes(...args: CallArgs["changes"]): Promise<changes.DatabaseChanges>;
+  createTag(...args: Tail<Parameters<typeof createTag>>): Promise<Tag>;
+  getRows(names: readonly string[]): Promise<readonly PlacedTag[]>;
+  pageOfRows(afterName: string, limit: number): Promise<readonly PlacedTag[]>;
+  point(pointers: readonly Pointer[]): Promise<void>;
   /** One step of a move. */
-  async rewriteTag(...args: Tail<Parameters<typeof rewriteTag>>): Promise<void> {
-    return rewriteTag(this.#site, ...args);
-  }
+  rewriteTag(...args: Tail<Parameters<typeof rewriteTag>>): Promise<void>;
+  standing(): Promise<Standing>;
+}
 
-  async standing(): Promise<Standing> {
-    return readStanding(this.#connections);
-  }
-
-  /** See pageOfRows. */
-  async pageOfRows(afterName: string, limit: number): Promise<readonly PlacedTag[]> {
-    assertPage(limit);
-    return pageOfRows(this.#connections, afterName, limit);
-  }
-
-  /** See point. */
-  async point(pointers: readonly Pointer[]): Promise<void> {
-    return point(this.#connections, pointers);
-  }
-
-  async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
-    assertPage(query.limit);
-    return listTags(this.#connections, query);
-  }
-
-  async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {
-    assertPage(query.limit);
-    return listPeriods(this.#connections, query);
-  }
-
-  async updateTag(...args: Parameters<Store["updateTag"]>): Promise<Tag> {
-    return updateTag(this.#site, ...args);
-  }
-
-  async advanceTag(...args: Parameters<Store["advanceTag"]>): ReturnType<Store["advanceTag"]> {
-    return advanceTag(this.#site, ...args);
-  }
-
-  async returnToPeriod(
-    ...args: Parameters<Store["returnToPeriod"]>
-  ): ReturnType<Store["returnToPeriod"]> {
-    return returnToPeriod(this.#site, ...args);
-  }
-
-  async setTagState(...args: Parameters<Store["setTagState"]>): Promise<Tag> {
-    return setTagState(this.#site, ...args);
-  }
-
-  async changes(query: Parameters<Store["changes"]>[0]): Promise<DatabaseChanges> {
-    assertNames(query.watched);
-    assertPage(query.limit);
-    return changes(this.#connections, query, this.#allowUnsafe);
-  }
-
-  async forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
-    assertNames(keys);
-    return keys.length === 0 ? 0 : forgetNodes(this.#connections, keys);
-  }
-
-  async accept(
-    gap: bigint,
-    maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
-  ): Promise<{ tags: number }> {
-    assertGap(gap);
-    return accept(this.#connections, gap, maxOfflineMs);
-  }
-
-  async close(): Promise<void> {
-    await this.#connections.close();
+export async function open(config: PostgresConfig): Promise<PostgresStore> {
+  const connections = new Connections(config);
+  try {
+    const schemaVersion = await connections.run(async (session) =>
+      workableVersion(migrations, await appliedMigrations(session)),
+    );
+    const { place } = connections;
+    // Without a record nothing is granted or changed, and it shows that there is none.
+    const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
+    assertMembership(membership, place);
+    return {
+      ...storeCalls((name, args) => CALLS[name](connections, ...args)),
+      backend: config.backend,
+      maxBatch: MAX_BATCH,
+      schemaVersion,
+      fleetId: membership.fleetId,
+      changes: (...args) => changes.changes(connections, ...args),
+      createTag: (...args) => createTag(connections, ...args),
+      getRows: (names) => getRows(connections, names),
+      pageOfRows: (afterName, limit) => pageOfRows(connections, afterName, limit),
+      point: (pointers) => point(connections, pointers),
+      rewriteTag: (...args) => rewriteTag(connections, ...args),
+      standing: () => readStanding(connections),
+      close: () => connections.close(),
+    };
+  } catch (error) {
+    await connections.close();
+    throw error;
   }
 }

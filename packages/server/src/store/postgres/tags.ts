@@ -18,12 +18,7 @@ import {
   tagInState,
   updatedTag,
 } from "../shared/change.ts";
-import {
-  assertMembership,
-  type Membership,
-  type PlacedTag,
-  TagMovedError,
-} from "../shared/place.ts";
+import { assertMembership, type PlacedTag, TagMovedError } from "../shared/place.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";
@@ -45,12 +40,6 @@ const WRITE_TAG = `INSERT INTO idmint.tag (${COLUMNS}, moved_to, moving, written
 const TAKE_REVISION = `UPDATE idmint.store SET
   revision = greatest(revision, $1::bigint), written_by = pg_current_xact_id()::xid`;
 
-/** A database, and what it is configured as. */
-export interface Site {
-  readonly connections: Connections;
-  readonly place: Omit<Membership, "fleetId">;
-}
-
 interface StoreRow extends MembershipRow {
   readonly incarnation: string;
   readonly fenced: string;
@@ -66,17 +55,17 @@ interface StoreRow extends MembershipRow {
  * never lock it: no deadlock.
  */
 async function change(
-  site: Site,
+  connections: Connections,
   name: string,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
   kind?: TagKind,
   also?: (session: Session, row: Tag | undefined, stamp: Stamp) => Promise<void>,
 ): Promise<Decision> {
   const timeZone = kind === undefined ? undefined : knownTimeZone(kind);
-  return site.connections.run((session) =>
+  return connections.run((session) =>
     session.transaction(async () => {
       if (timeZone !== undefined) await assertKnown(session, timeZone);
-      const { stamp } = await lockStore(session, site);
+      const { stamp } = await lockStore(session, connections);
       const row = await lockTag(session, name);
       if (row !== undefined && (row.movedTo !== "" || row.moving)) throw new TagMovedError(name);
       const decision = decide(row?.tag, stamp);
@@ -94,14 +83,14 @@ async function change(
  * database in which the step was decided upon; in another one it is refused.
  */
 export async function rewriteTag(
-  site: Site,
+  connections: Connections,
   name: string,
   decide: (row: PlacedTag | undefined, stamp: Stamp) => PlacedTag | undefined,
   incarnation?: string,
 ): Promise<void> {
-  await site.connections.run((session) =>
+  await connections.run((session) =>
     session.transaction(async () => {
-      const store = await lockStore(session, site);
+      const store = await lockStore(session, connections);
       if (incarnation !== undefined && incarnation !== store.incarnation) {
         throw storeUnavailable("the database was accepted anew meanwhile");
       }
@@ -147,7 +136,7 @@ async function assertKnown(session: Session, timeZone: string): Promise<void> {
 
 async function lockStore(
   session: Session,
-  { place }: Site,
+  { place }: Connections,
 ): Promise<{ stamp: Stamp; incarnation: string }> {
   const [store] = await session.query<StoreRow>({ text: LOCK_STORE });
   if (store === undefined) throw storeWentBack("the store has lost its identity");
@@ -159,14 +148,14 @@ async function lockStore(
 
 /** `isHome` is false in a database that the tag was moved to: there it can only be made over the row it has. */
 export async function createTag(
-  site: Site,
+  connections: Connections,
   settings: TagSettings,
   options?: ChangeOptions,
   isHome = true,
 ): Promise<Tag> {
   const { name, kind } = settings;
   const decision = await change(
-    site,
+    connections,
     name,
     (row, stamp) => {
       if (row === undefined && !isHome) throw new TagMovedError(name);
@@ -178,14 +167,14 @@ export async function createTag(
 }
 
 export async function updateTag(
-  site: Site,
+  connections: Connections,
   name: string,
   what: TagChange,
   expectedRevision: bigint | undefined,
   options?: ChangeOptions,
 ): Promise<Tag> {
   const decision = await change(
-    site,
+    connections,
     name,
     (row, stamp) => asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
     what.settings?.kind,
@@ -194,26 +183,26 @@ export async function updateTag(
 }
 
 export async function setTagState(
-  site: Site,
+  connections: Connections,
   name: string,
   state: Tag["state"],
   expectedRevision: bigint | undefined,
   options?: ChangeOptions,
 ): Promise<Tag> {
-  const decision = await change(site, name, (row, stamp) =>
+  const decision = await change(connections, name, (row, stamp) =>
     asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   );
   return decision.tag;
 }
 
 export async function advanceTag(
-  site: Site,
+  connections: Connections,
   name: string,
   floor: bigint,
   options: Parameters<TagStore["advanceTag"]>[2],
 ): Promise<{ tag: Tag; raised: boolean }> {
   let raised = false;
-  const decision = await change(site, name, (row, stamp) => {
+  const decision = await change(connections, name, (row, stamp) => {
     const would = advancedTag(name, row, floor, options, stamp);
     raised = would.changed;
     return asAsked(would, options);
@@ -226,14 +215,14 @@ const LEAVE_PERIOD = `INSERT INTO idmint.period (tag, start, last_id, ended_at_m
   ON CONFLICT (tag, start) DO UPDATE SET last_id = excluded.last_id, ended_at_ms = excluded.ended_at_ms`;
 
 export async function returnToPeriod(
-  site: Site,
+  connections: Connections,
   name: string,
   period: Parameters<TagStore["returnToPeriod"]>[1],
   options: Parameters<TagStore["returnToPeriod"]>[2],
 ): Promise<{ tag: Tag; returned: boolean }> {
   let would: Decision | undefined;
   const decision = await change(
-    site,
+    connections,
     name,
     (row, stamp) => {
       would = returnedTag(name, row, period, options.expectedRevision, stamp);
@@ -268,11 +257,20 @@ const LIST = {
 SELECT p.fenced, ${T_COLUMNS}, t.moved_to, t.moving FROM proof AS p LEFT JOIN page AS t ON true ORDER BY t.name`,
 };
 
-export async function getTags(
+/** The rows of these names, also of tags that are elsewhere. */
+export async function getRows(
   connections: Connections,
   names: readonly string[],
 ): Promise<readonly PlacedTag[]> {
   return readTags(connections, { ...GET, values: [names] });
+}
+
+export async function getTags(
+  connections: Connections,
+  names: readonly string[],
+): Promise<readonly Tag[]> {
+  const rows = await getRows(connections, names);
+  return rows.filter((row) => row.movedTo === "" || row.moving).map(({ tag }) => tag);
 }
 
 export async function listTags(

@@ -126,10 +126,9 @@ type TimedRow = LockedRow & { readonly now_ms: string };
 export async function leaseWorker(
   connections: Connections,
   request: WorkerLeaseRequest,
-  allowUnsafe: readonly string[],
 ): Promise<WorkerLease> {
   const { tag, instance } = request;
-  return inPool(connections, LOCK_TAG, tag, allowUnsafe, async (session, pool) => {
+  return inPool(connections, LOCK_TAG, tag, async (session, pool) => {
     const dataCenter = dataCenterOf(pool.kind, request.dataCenter);
     const values = [tag, dataCenter];
     const [own] = await session.query<TimedRow>({ ...LOCK_OWN, values: [...values, instance] });
@@ -152,10 +151,9 @@ export async function leaseWorker(
 export async function renewWorker(
   connections: Connections,
   renewal: WorkerRenewal,
-  allowUnsafe: readonly string[],
 ): Promise<RenewedWorkerLease> {
   const { tag } = renewal;
-  return inPool(connections, READ_TAG, tag, allowUnsafe, async (session, pool) => {
+  return inPool(connections, READ_TAG, tag, async (session, pool) => {
     const [held] = await lock(session, renewal);
     const nowMs = Number(held?.now_ms ?? 0);
     const { row, answer } = renewalOf(pool, workerOf(tag, held), renewal, nowMs);
@@ -164,13 +162,9 @@ export async function renewWorker(
   });
 }
 
-export async function releaseWorker(
-  connections: Connections,
-  key: WorkerLeaseKey,
-  allowUnsafe: readonly string[],
-): Promise<void> {
+export async function releaseWorker(connections: Connections, key: WorkerLeaseKey): Promise<void> {
   const { tag } = key;
-  await inPool(connections, READ_TAG, tag, allowUnsafe, async (session, pool) => {
+  await inPool(connections, READ_TAG, tag, async (session, pool) => {
     const [held] = await lock(session, key);
     const nowMs = Number(held?.now_ms ?? 0);
     await write(session, tag, releaseOf(pool, workerOf(tag, held), key, nowMs));
@@ -198,12 +192,11 @@ async function inPool<T>(
   connections: Connections,
   statement: { readonly name: string; readonly text: string },
   tag: string,
-  allowUnsafe: readonly string[],
   work: (session: Session, pool: WorkerPool) => Promise<T>,
 ): Promise<T> {
   return connections.run((session) =>
     session.transaction(async () => {
-      const values = [tag, allowUnsafe];
+      const values = [tag, connections.allowUnsafe];
       const [row] = await session.query<ProvenTag>({ ...statement, values });
       if (row === undefined) throw storeWentBack("the store has lost its identity");
       if (row.fenced !== "") throw storeWentBack(row.fenced);

@@ -65,25 +65,27 @@ export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig;
 export const DEFAULT_TIMEOUT_MS = 3_000;
 
 /** Throws for a configuration that cannot be meant. */
-export function checkConfig(config: StoreConfig): void {
-  if (config.backend === "spread") {
-    for (const database of config.databases.values()) checkConfig(database);
-    return;
+export function checkSqlite(config: SqliteConfig): void {
+  checkCommon(config);
+  if (config.path === "" || config.path.includes("\0") || config.path.startsWith(":")) {
+    throw invalidField("path", "must name a file");
   }
-  for (const name of config.allowUnsafe) {
-    if ((UNSAFE_SETTINGS as readonly string[]).includes(name)) continue;
-    throw invalidField("allow_unsafe", `knows ${UNSAFE_SETTINGS.join(", ")}, got ${name}`);
-  }
-  checkRange("timeout", config.timeoutMs, 100, 60_000);
-  if (config.backend === "sqlite") {
-    if (config.path === "" || config.path.includes("\0") || config.path.startsWith(":")) {
-      throw invalidField("path", "must name a file");
-    }
-    return;
-  }
+}
+
+/** Throws for a configuration that cannot be meant. */
+export function checkPostgres(config: PostgresConfig): void {
+  checkCommon(config);
   checkUrl(config.url);
   checkRange("connect_timeout", config.connectTimeoutMs, 100, 60_000);
   checkRange("pool_size", config.poolSize, 1, 100);
+}
+
+function checkCommon({ allowUnsafe, timeoutMs }: PostgresConfig | SqliteConfig): void {
+  for (const name of allowUnsafe) {
+    if ((UNSAFE_SETTINGS as readonly string[]).includes(name)) continue;
+    throw invalidField("allow_unsafe", `knows ${UNSAFE_SETTINGS.join(", ")}, got ${name}`);
+  }
+  checkRange("timeout", timeoutMs, 100, 60_000);
 }
 
 /** Throws for a bad URL, without repeating it: it may hold a password. */

@@ -1,7 +1,7 @@
 import { invalidField } from "@idmint/core";
 import { migrate as migrateOne } from "../postgres/migrate.ts";
 import { status as statusOfOne } from "../postgres/status.ts";
-import { PostgresStore } from "../postgres/store.ts";
+import { open as openPostgres, type PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import type { MigrationReport } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
@@ -63,7 +63,7 @@ export async function move(
   try {
     for (const [name, config] of databases) {
       const place = { member: name, members: names };
-      stores.set(name, await PostgresStore.open({ ...config, place }));
+      stores.set(name, await openPostgres({ ...config, place }));
     }
     return await moveTag(stores, tag, to);
   } finally {

@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import { PostgresStore } from "../postgres/store.ts";
+import { open as openPostgres, type PostgresStore } from "../postgres/store.ts";
 import type { PostgresConfig } from "../shared/config.ts";
 import { storeClosed } from "../shared/failures.ts";
 
@@ -18,7 +18,12 @@ export class Member {
     this.#assertOurs = assertOurs;
   }
 
-  /** The store in this database; rejects with STORE_UNAVAILABLE when it is away. */
+  /** The store in this database, if it was opened. */
+  get opened(): PostgresStore | undefined {
+    return this.#store;
+  }
+
+  /** The same, opened now if it was not; rejects with STORE_UNAVAILABLE when it is away. */
   async store(): Promise<PostgresStore> {
     if (this.#store !== undefined) return this.#store;
     if (this.#isClosed) throw storeClosed();
@@ -26,11 +31,6 @@ export class Member {
       this.#opening = undefined;
     });
     return this.#opening;
-  }
-
-  /** Works in it. What is begun before a close ends before it. */
-  async use<T>(work: (store: PostgresStore) => Promise<T>): Promise<T> {
-    return this.#store === undefined ? work(await this.store()) : work(this.#store);
   }
 
   /** Opens it if it is there. False: it is away. Rejects with what else speaks against it. */
@@ -51,7 +51,7 @@ export class Member {
   }
 
   async #open(): Promise<PostgresStore> {
-    const store = await PostgresStore.open(this.#config);
+    const store = await openPostgres(this.#config);
     try {
       this.#assertOurs(store);
     } catch (error) {

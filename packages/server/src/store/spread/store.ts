@@ -1,6 +1,5 @@
 import {
   bounded,
-  type AcceptStore,
   type EndedPeriod,
   type GiveBackRequest,
   type Grant,
@@ -8,6 +7,7 @@ import {
   type GrantRequest,
   IdmintError,
   invalidField,
+  MAX_BATCH,
   type NodeRowKey,
   type Raised,
   type RaiseRequest,
@@ -27,15 +27,6 @@ import { nodeTimers } from "../../timers.ts";
 import type { PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";
-import {
-  assertBatch,
-  assertGap,
-  assertGrants,
-  assertMarks,
-  assertNames,
-  assertPage,
-  MAX_BATCH,
-} from "../shared/limits.ts";
 import { TagMovedError } from "../shared/place.ts";
 import { pointEverywhere } from "./fleet.ts";
 import { Locator } from "./locator.ts";
@@ -54,7 +45,7 @@ const MAX_TRIES = 3;
  * INVARIANT: nothing is decided here that ids rest on. Each database grants the tags that its own rows say are open there
  * (move-state.ts); a tag that is asked for in the wrong place is refused.
  */
-export class SpreadStore implements Store, AcceptStore {
+export class SpreadStore implements Store {
   readonly backend = "postgres";
   readonly maxBatch: number = MAX_BATCH;
   readonly schemaVersion: number;
@@ -109,7 +100,6 @@ export class SpreadStore implements Store, AcceptStore {
   readonly partsOf = (tag: string): readonly string[] => this.#locator.partsOf(tag);
 
   async forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
-    assertNames(keys);
     const work = [...Map.groupBy(keys, ({ part }) => part)].map(([part, its]) =>
       this.#in(part, (store) => store.forgetNodes(its)),
     );
@@ -122,7 +112,6 @@ export class SpreadStore implements Store, AcceptStore {
     requests: readonly GrantRequest[],
     options: GrantOptions = {},
   ): Promise<readonly Grant[]> {
-    assertGrants(requests);
     const answers = await this.#grant(requests, options);
     const moved = requests.filter(({ tag }) => isMoved(answers.get(tag)));
     if (moved.length > 0) {
@@ -147,7 +136,6 @@ export class SpreadStore implements Store, AcceptStore {
   async exchangeMarks(
     ...[risen, asked]: Parameters<Store["exchangeMarks"]>
   ): ReturnType<Store["exchangeMarks"]> {
-    assertMarks(risen, asked);
     const raised = Map.groupBy(risen, ({ tag }) => this.#locator.placeOf(tag));
     const read = Map.groupBy(asked, ({ tag }) => this.#locator.placeOf(tag));
     const members = [...new Set([...raised.keys(), ...read.keys()])];
@@ -158,7 +146,6 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   async giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {
-    assertBatch(requests);
     const counts = new Map<string, number>();
     const groups = Map.groupBy(requests, ({ tag }) => this.#locator.placeOf(tag));
     const work = [...groups].map(async ([member, its]) => {
@@ -178,13 +165,11 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   async getTags(names: readonly string[]): Promise<readonly Tag[]> {
-    assertNames(names);
     const found = await this.#locator.find(names);
     return [...found.values()].map(({ tag }) => tag);
   }
 
   async listTags(query: Parameters<Store["listTags"]>[0]): Promise<readonly Tag[]> {
-    assertPage(query.limit);
     const pages = await this.#ofAll((store) => store.listTags(query));
     // While a tag arrives it is in two of them.
     const byName = new Map<string, Tag>();
@@ -197,7 +182,6 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {
-    assertPage(query.limit);
     const found = (await this.#locator.find([query.tag])).get(query.tag);
     const member = found?.member ?? this.#locator.homeOf(query.tag);
     return this.#in(member, (store) => store.listPeriods(query));
@@ -216,7 +200,6 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   async listWorkers(query: Parameters<Store["listWorkers"]>[0]): Promise<readonly Worker[]> {
-    assertPage(query.limit);
     const found = (await this.#locator.find([query.tag])).get(query.tag);
     const member = found?.member ?? this.#locator.homeOf(query.tag);
     return this.#in(member, (store) => store.listWorkers(query));
@@ -241,8 +224,6 @@ export class SpreadStore implements Store, AcceptStore {
   }
 
   async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
-    assertNames(query.watched);
-    assertPage(query.limit);
     return this.#changes.changes(query);
   }
 
@@ -251,7 +232,6 @@ export class SpreadStore implements Store, AcceptStore {
    * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
   async accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }> {
-    assertGap(gap);
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
     let tags = 0;
@@ -268,13 +248,15 @@ export class SpreadStore implements Store, AcceptStore {
 
   async #in<T>(name: string, work: (store: PostgresStore) => Promise<T>): Promise<T> {
     const member = this.#members.get(name);
-    if (member !== undefined) return member.use(work);
+    if (member !== undefined) return work(member.opened ?? (await member.store()));
     throw schemaMismatch(`a tag is in database ${name}, which is none of store.more_urls`);
   }
 
   async #ofAll<T>(work: (store: PostgresStore) => Promise<T>): Promise<readonly T[]> {
     const members = [...this.#members.values()];
-    return Promise.all(members.map((member) => member.use(work)));
+    return Promise.all(
+      members.map(async (member) => work(member.opened ?? (await member.store()))),
+    );
   }
 
   /** Rejects when one of the databases does: callers send the tags of different ones apart, by groupOf. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { storeUnavailable, storeWentBack } from "@idmint/core";
+import { DEFAULT_MAX_OFFLINE_MS, storeUnavailable, storeWentBack } from "@idmint/core";
 import {
   acceptedPeriods,
   CLOCK_MARGIN_MS,
@@ -9,10 +9,11 @@ import {
 } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
-import type { Database, Transaction } from "./database.ts";
-import { lookAtFiles } from "./files.ts";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
+import { lookAtFiles } from "./file/files.ts";
 import { beginPeriod, cutOf, positionOf } from "./grant.ts";
-import { readStoreRow, SUM_OF_ROWS } from "./identity.ts";
+import { readStoreRow, SUM_OF_ROWS } from "./file/identity.ts";
 import { addLostNodes } from "./nodes.ts";
 
 const WITH_PERIODS = `SELECT name, floor, ceiling, period_unit, time_zone, period_start, other_periods FROM tag
@@ -44,9 +45,9 @@ const RECORD = `UPDATE store SET
  */
 export function accept(
   database: Database,
-  gap: bigint,
-  maxOfflineMs: number | null,
   deadlineMs: number,
+  gap: bigint,
+  maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
 ): { tags: number } {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
   database.reopen();

@@ -1,7 +1,7 @@
 import type { ChangeStore, StoreChanges } from "@idmint/core";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
-import type { Database } from "./database.ts";
-import { readStoreRow } from "./identity.ts";
+import type { Database } from "./file/database.ts";
+import { readStoreRow } from "./file/identity.ts";
 import { readNodes, renew } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
@@ -9,8 +9,8 @@ const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? OR
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export function changes(
   database: Database,
-  query: Parameters<ChangeStore["changes"]>[0],
   deadlineMs: number,
+  query: Parameters<ChangeStore["changes"]>[0],
 ): StoreChanges {
   const { renewal } = query;
   const isRenewed = renewal !== undefined && renew(database, renewal, deadlineMs);

@@ -1,5 +1,5 @@
 import { type GiveBackRequest, IdmintError } from "@idmint/core";
-import type { Database } from "./database.ts";
+import type { Database } from "./file/database.ts";
 
 const GIVE_BACK =
   "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind = 'segment' AND state <> 'DELETED'";
@@ -15,8 +15,8 @@ const PROGRESS = "UPDATE store SET progress = progress + ?";
  */
 export function giveBack(
   database: Database,
-  requests: readonly GiveBackRequest[],
   deadlineMs: number,
+  requests: readonly GiveBackRequest[],
 ): readonly number[] {
   try {
     return database.write(deadlineMs, (transaction) => {

@@ -18,7 +18,8 @@ import {
   type Turn,
   turnOf,
 } from "../shared/period.ts";
-import type { Database, Transaction } from "./database.ts";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 
 const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start,
   other_periods FROM tag WHERE name = ?`;
@@ -43,8 +44,8 @@ const PROGRESS = "UPDATE store SET progress = progress + ?";
  */
 export function grant(
   database: Database,
-  requests: readonly GrantRequest[],
   deadlineMs: number,
+  requests: readonly GrantRequest[],
 ): readonly Grant[] {
   try {
     return database.write(deadlineMs, (transaction) => {

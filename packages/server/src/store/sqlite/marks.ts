@@ -1,6 +1,6 @@
-import type { MarkedGeneration, RedisMark } from "@idmint/core";
-import { KEPT_GENERATIONS } from "../shared/limits.ts";
-import type { Database, Transaction } from "./database.ts";
+import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 
 const HAS = "SELECT 1 FROM redis_mark WHERE tag = ? AND generation = ?";
 const READ = "SELECT generation, mark FROM redis_mark WHERE tag = ? AND generation >= ?";
@@ -13,9 +13,9 @@ const PUSH_OUT = `DELETE FROM redis_mark WHERE tag = ?1 AND generation <= (
 /** Raises marks and reads others. With none that rose it takes no lock and writes nothing. */
 export function exchangeMarks(
   database: Database,
+  deadlineMs: number,
   risen: readonly RedisMark[],
   asked: readonly MarkedGeneration[],
-  deadlineMs: number,
 ): readonly RedisMark[] {
   const read = (transaction: Transaction): readonly RedisMark[] =>
     asked.flatMap(({ tag, generation: from }) =>

@@ -2,13 +2,14 @@ import { randomUUID } from "node:crypto";
 import { storeWentBack } from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
 import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
-import { Database, monotonicMs, type Transaction } from "./database.ts";
-import { createFile, lookAtFiles } from "./files.ts";
-import { isThere, locate, locateNew, missingStore } from "./location.ts";
+import { monotonicMs, type Transaction } from "./file/connection.ts";
+import { Database } from "./file/database.ts";
+import { createFile, lookAtFiles } from "./file/files.ts";
+import { isThere, locate, locateNew, missingStore } from "./file/location.ts";
 import { migrations } from "./migrations/index.ts";
 import { deadlineOf, refuseNetworkFileSystem } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
-import { Witness } from "./witness.ts";
+import { Witness } from "./file/witness.ts";
 
 const RECORD = "INSERT INTO migration (number, name, checksum, applied_at_ms) VALUES (?, ?, ?, ?)";
 const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, path, revision, generation, progress)

@@ -14,7 +14,8 @@ import {
   valuesOfNode,
   valuesOfRenewal,
 } from "../shared/node-row.ts";
-import { type Database, monotonicMs, type Transaction } from "./database.ts";
+import { monotonicMs, type Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 
 const COLUMNS = NODE_COLUMNS.join(", ");
 const PLACES = NODE_COLUMNS.map((_, index) => `?${index + 1}`).join(", ");
@@ -51,8 +52,8 @@ export function readNodes(transaction: Transaction): readonly NodeRow[] {
 
 export function forgetNodes(
   database: Database,
-  keys: readonly NodeRowKey[],
   deadlineMs: number,
+  keys: readonly NodeRowKey[],
 ): number {
   return database.write(deadlineMs, (transaction) => {
     let forgotten = 0;

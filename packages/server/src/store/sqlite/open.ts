@@ -1,8 +1,9 @@
 import path from "node:path";
 import { DEFAULT_TIMEOUT_MS, refuseUnsafe, type SqliteConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
-import { Database, monotonicMs } from "./database.ts";
-import { networkFileSystem } from "./files.ts";
+import { monotonicMs } from "./file/connection.ts";
+import { Database } from "./file/database.ts";
+import { networkFileSystem } from "./file/files.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 

@@ -1,49 +1,24 @@
-import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
-import type { AcceptStore, Store } from "@idmint/core";
+import { type ErrorDetails, IdmintError, type Reason, type StoreCall } from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
-
-/** What the worker does on demand. */
-export type Calls = Pick<
-  Store & AcceptStore,
-  | "accept"
-  | "advanceTag"
-  | "changes"
-  | "createTag"
-  | "exchangeMarks"
-  | "forgetNodes"
-  | "getTags"
-  | "giveBack"
-  | "grant"
-  | "leaseWorker"
-  | "listPeriods"
-  | "listTags"
-  | "listWorkers"
-  | "raise"
-  | "releaseWorker"
-  | "renewWorker"
-  | "returnToPeriod"
-  | "setTagState"
-  | "updateTag"
->;
 
 /** A request of the main thread; `deadlineMs` is monotonic and means the same in both threads. */
 export type Request =
   | {
       readonly id: number;
-      readonly call: keyof Calls;
+      readonly call: StoreCall;
       readonly args: readonly unknown[];
       readonly deadlineMs: number;
     }
   | { readonly close: true };
 
-/** The answers of the worker. The first message says whether the file could be opened. */
+/** The answers of the store's thread. The first message says whether the file could be opened. */
 export type Answer =
   | { readonly opened: { readonly schemaVersion: number } }
   | { readonly refused: WireError }
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: WireError };
 
-export interface WorkerData {
+export interface ThreadData {
   readonly config: SqliteConfig;
   /** For tests: one 64-bit integer, milliseconds by which the wall clock differs from the host's. */
   readonly clockOffset: SharedArrayBuffer | undefined;

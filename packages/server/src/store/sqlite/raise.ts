@@ -1,5 +1,6 @@
 import { IdmintError, type Raised, type RaiseRequest, type Refused } from "@idmint/core";
-import type { Database, Transaction } from "./database.ts";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 import { refusalOf, refused } from "./grant.ts";
 
 const READ =
@@ -16,8 +17,8 @@ const PROGRESS = "UPDATE store SET progress = progress + 1";
  */
 export function raise(
   database: Database,
-  request: RaiseRequest,
   deadlineMs: number,
+  request: RaiseRequest,
 ): Raised | Refused {
   try {
     return database.write(deadlineMs, (transaction) => raiseOne(transaction, request));

@@ -1,5 +1,5 @@
 import type { AppliedMigration } from "../shared/migration.ts";
-import type { Transaction } from "./database.ts";
+import type { Transaction } from "./file/connection.ts";
 
 const TABLE = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migration'";
 const APPLIED = "SELECT number, checksum FROM migration ORDER BY number";

@@ -1,10 +1,11 @@
 import path from "node:path";
 import type { SqliteConfig } from "../shared/config.ts";
 import type { StoreStatus } from "../shared/status.ts";
-import { Database, monotonicMs } from "./database.ts";
-import { lookAtFiles, networkFileSystem } from "./files.ts";
-import { readStoreRow } from "./identity.ts";
-import { locate } from "./location.ts";
+import { monotonicMs } from "./file/connection.ts";
+import { Database } from "./file/database.ts";
+import { lookAtFiles, networkFileSystem } from "./file/files.ts";
+import { readStoreRow } from "./file/identity.ts";
+import { locate } from "./file/location.ts";
 import { migrations } from "./migrations/index.ts";
 import { deadlineOf } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";

@@ -1,27 +1,23 @@
 import { Worker } from "node:worker_threads";
-import { type AcceptStore, type Store, storeUnavailable } from "@idmint/core";
+import {
+  type CallAnswers,
+  type CallArgs,
+  MAX_BATCH,
+  type Store,
+  type StoreCall,
+  storeCalls,
+  storeUnavailable,
+} from "@idmint/core";
 import type { SqliteConfig } from "../shared/config.ts";
 import { storeClosed } from "../shared/failures.ts";
-import {
-  assertBatch,
-  assertGap,
-  assertGrants,
-  assertLease,
-  assertMarks,
-  assertNames,
-  assertPage,
-  assertRaise,
-  assertRenewal,
-  MAX_BATCH,
-} from "../shared/limits.ts";
-import { monotonicMs } from "./database.ts";
-import { locate } from "./location.ts";
+import { monotonicMs } from "./file/connection.ts";
+import { locate } from "./file/location.ts";
 import { deadlineOf } from "./open.ts";
-import { type Answer, type Calls, fromWire, type Request, type WorkerData } from "./protocol.ts";
+import { type Answer, fromWire, type Request, type ThreadData } from "./protocol.ts";
 
-/** Most requests that wait for the worker. */
+/** Most requests that wait for the thread. */
 const MAX_PENDING = 10_000;
-/** Shortest time between two starts of the worker, in milliseconds. */
+/** Shortest time between two starts of the thread, in milliseconds. */
 const RESTART_PAUSE_MS = 1_000;
 
 interface Pending {
@@ -31,135 +27,42 @@ interface Pending {
 }
 
 /**
- * The SQLite store as the main thread sees it: every call is a message to a worker thread, so a slow disk or a locked
- * file never holds up the event loop.
- *
- * Modes: open (a worker runs), broken (the worker died; the next call starts another), closed.
+ * Opens the SQLite store as the main thread sees it: every call is a message to a thread of its own, so a slow disk or a
+ * locked file never holds up the event loop. `clockOffset` is for tests; see ThreadData.
  */
-export class SqliteStore implements Store, AcceptStore {
-  readonly backend = "sqlite";
-  readonly maxBatch: number = MAX_BATCH;
-  readonly schemaVersion: number;
-  readonly #config: SqliteConfig;
-  readonly #clockOffset: SharedArrayBuffer | undefined;
+export async function open(config: SqliteConfig, clockOffset?: SharedArrayBuffer): Promise<Store> {
+  // Once: a thread that takes over later opens the same file, wherever links lead by then.
+  const data: ThreadData = { config: locate(config), clockOffset };
+  const thread = startThread(data);
+  const schemaVersion = await opened(thread, deadlineOf(config));
+  const channel = new Channel(data, thread);
+  return {
+    ...storeCalls((name, args) => channel.ask(name, args)),
+    backend: config.backend,
+    maxBatch: MAX_BATCH,
+    schemaVersion,
+    close: () => channel.close(),
+  };
+}
+
+/**
+ * The main thread's end of the channel to the store's thread.
+ *
+ * Modes: open (a thread runs), broken (the thread died; the next call starts another), closed.
+ */
+class Channel {
+  readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
-  #worker: Worker | undefined;
+  #thread: Worker | undefined;
   #startedAtMs: number;
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
-  private constructor({ config, clockOffset }: WorkerData, worker: Worker, schemaVersion: number) {
-    this.#config = config;
-    this.#clockOffset = clockOffset;
-    this.schemaVersion = schemaVersion;
-    this.#worker = worker;
+  constructor(data: ThreadData, thread: Worker) {
+    this.#data = data;
+    this.#thread = thread;
     this.#startedAtMs = monotonicMs();
-    this.#listen(worker);
-  }
-
-  /** `clockOffset` is for tests; see WorkerData. */
-  static async open(config: SqliteConfig, clockOffset?: SharedArrayBuffer): Promise<SqliteStore> {
-    // Once: a thread that takes over later opens the same file, wherever links lead by then.
-    const data: WorkerData = { config: locate(config), clockOffset };
-    const worker = startWorker(data);
-    const schemaVersion = await opened(worker, deadlineOf(config));
-    return new SqliteStore(data, worker, schemaVersion);
-  }
-
-  async grant(requests: Parameters<Calls["grant"]>[0]): ReturnType<Calls["grant"]> {
-    assertGrants(requests);
-    return requests.length === 0 ? [] : this.#call("grant", [requests]);
-  }
-
-  async raise(...args: Parameters<Calls["raise"]>): ReturnType<Calls["raise"]> {
-    assertRaise(args[0]);
-    return this.#call("raise", args);
-  }
-
-  async exchangeMarks(
-    ...args: Parameters<Calls["exchangeMarks"]>
-  ): ReturnType<Calls["exchangeMarks"]> {
-    assertMarks(...args);
-    return this.#call("exchangeMarks", args);
-  }
-
-  async giveBack(...args: Parameters<Calls["giveBack"]>): ReturnType<Calls["giveBack"]> {
-    assertBatch(args[0]);
-    return args[0].length === 0 ? [] : this.#call("giveBack", args);
-  }
-
-  async createTag(...args: Parameters<Calls["createTag"]>): ReturnType<Calls["createTag"]> {
-    return this.#call("createTag", args);
-  }
-
-  async getTags(...args: Parameters<Calls["getTags"]>): ReturnType<Calls["getTags"]> {
-    assertNames(args[0]);
-    return this.#call("getTags", args);
-  }
-
-  async listTags(...args: Parameters<Calls["listTags"]>): ReturnType<Calls["listTags"]> {
-    assertPage(args[0].limit);
-    return this.#call("listTags", args);
-  }
-
-  async listPeriods(...args: Parameters<Calls["listPeriods"]>): ReturnType<Calls["listPeriods"]> {
-    assertPage(args[0].limit);
-    return this.#call("listPeriods", args);
-  }
-
-  async updateTag(...args: Parameters<Calls["updateTag"]>): ReturnType<Calls["updateTag"]> {
-    return this.#call("updateTag", args);
-  }
-
-  async advanceTag(...args: Parameters<Calls["advanceTag"]>): ReturnType<Calls["advanceTag"]> {
-    return this.#call("advanceTag", args);
-  }
-
-  async returnToPeriod(
-    ...args: Parameters<Calls["returnToPeriod"]>
-  ): ReturnType<Calls["returnToPeriod"]> {
-    return this.#call("returnToPeriod", args);
-  }
-
-  async setTagState(...args: Parameters<Calls["setTagState"]>): ReturnType<Calls["setTagState"]> {
-    return this.#call("setTagState", args);
-  }
-
-  async leaseWorker(...args: Parameters<Calls["leaseWorker"]>): ReturnType<Calls["leaseWorker"]> {
-    assertLease(args[0]);
-    return this.#call("leaseWorker", args);
-  }
-
-  async renewWorker(...args: Parameters<Calls["renewWorker"]>): ReturnType<Calls["renewWorker"]> {
-    assertRenewal(args[0]);
-    return this.#call("renewWorker", args);
-  }
-
-  async releaseWorker(
-    ...args: Parameters<Calls["releaseWorker"]>
-  ): ReturnType<Calls["releaseWorker"]> {
-    return this.#call("releaseWorker", args);
-  }
-
-  async listWorkers(...args: Parameters<Calls["listWorkers"]>): ReturnType<Calls["listWorkers"]> {
-    assertPage(args[0].limit);
-    return this.#call("listWorkers", args);
-  }
-
-  async changes(...args: Parameters<Calls["changes"]>): ReturnType<Calls["changes"]> {
-    assertNames(args[0].watched);
-    assertPage(args[0].limit);
-    return this.#call("changes", args);
-  }
-
-  async forgetNodes(...args: Parameters<Calls["forgetNodes"]>): ReturnType<Calls["forgetNodes"]> {
-    assertNames(args[0]);
-    return args[0].length === 0 ? 0 : this.#call("forgetNodes", args);
-  }
-
-  async accept(...args: Parameters<Calls["accept"]>): ReturnType<Calls["accept"]> {
-    assertGap(args[0]);
-    return this.#call("accept", args);
+    this.#listen(thread);
   }
 
   /** Lets the requests before it end, then closes the file. Once is enough; again does no harm. */
@@ -169,26 +72,23 @@ export class SqliteStore implements Store, AcceptStore {
   }
 
   async #end(): Promise<void> {
-    const worker = this.#worker;
-    if (worker === undefined) return;
-    const ended = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+    const thread = this.#thread;
+    if (thread === undefined) return;
+    const ended = new Promise<void>((resolve) => thread.once("exit", () => resolve()));
     const request: Request = { close: true };
-    worker.postMessage(request);
-    // A worker that hangs in a system call cannot be asked; its thread ends with the process.
-    const timer = setTimeout(() => void worker.terminate(), deadlineOf(this.#config));
+    thread.postMessage(request);
+    // A thread that hangs in a system call cannot be asked; it ends with the process.
+    const timer = setTimeout(() => void thread.terminate(), deadlineOf(this.#data.config));
     await ended;
     clearTimeout(timer);
   }
 
-  async #call<Name extends keyof Calls>(
-    call: Name,
-    args: readonly unknown[],
-  ): Promise<Awaited<ReturnType<Calls[Name]>>> {
+  async ask<Name extends StoreCall>(call: Name, args: CallArgs[Name]): Promise<CallAnswers[Name]> {
     if (this.#closing !== undefined) throw storeClosed();
     if (this.#pending.size >= MAX_PENDING)
       throw storeUnavailable("too many requests wait for the store");
-    const worker = this.#running();
-    const timeoutMs = deadlineOf(this.#config);
+    const thread = this.#running();
+    const timeoutMs = deadlineOf(this.#data.config);
     const id = this.#nextId++;
     const value = await new Promise<unknown>((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -197,34 +97,34 @@ export class SqliteStore implements Store, AcceptStore {
       }, timeoutMs);
       this.#pending.set(id, { resolve, reject, timer });
       const request: Request = { id, call, args, deadlineMs: monotonicMs() + timeoutMs };
-      worker.postMessage(request);
+      thread.postMessage(request);
     });
-    return value as Awaited<ReturnType<Calls[Name]>>;
+    return value as CallAnswers[Name];
   }
 
   #running(): Worker {
-    if (this.#worker !== undefined) return this.#worker;
+    if (this.#thread !== undefined) return this.#thread;
     const now = monotonicMs();
     if (now - this.#startedAtMs < RESTART_PAUSE_MS) {
       throw storeUnavailable("the store's thread has ended and is started again in a second");
     }
     this.#startedAtMs = now;
-    const worker = startWorker({ config: this.#config, clockOffset: this.#clockOffset });
-    this.#worker = worker;
-    this.#listen(worker);
-    return worker;
+    const thread = startThread(this.#data);
+    this.#thread = thread;
+    this.#listen(thread);
+    return thread;
   }
 
-  #listen(worker: Worker): void {
-    worker.on("message", (answer: Answer) => this.#settle(worker, answer));
-    worker.on("error", (error: unknown) => this.#lose(worker, error));
-    worker.on("exit", () => this.#lose(worker, new Error("the thread has ended")));
+  #listen(thread: Worker): void {
+    thread.on("message", (answer: Answer) => this.#settle(thread, answer));
+    thread.on("error", (error: unknown) => this.#lose(thread, error));
+    thread.on("exit", () => this.#lose(thread, new Error("the thread has ended")));
   }
 
-  #settle(worker: Worker, answer: Answer): void {
+  #settle(thread: Worker, answer: Answer): void {
     if ("opened" in answer) return;
     if ("refused" in answer) {
-      this.#lose(worker, fromWire(answer.refused));
+      this.#lose(thread, fromWire(answer.refused));
       return;
     }
     const pending = this.#pending.get(answer.id);
@@ -236,10 +136,10 @@ export class SqliteStore implements Store, AcceptStore {
     else pending.resolve(answer.value);
   }
 
-  /** The worker is gone: what it was asked has an unknown outcome. */
-  #lose(worker: Worker, cause: unknown): void {
-    if (this.#worker !== worker) return;
-    this.#worker = undefined;
+  /** The thread is gone: what it was asked has an unknown outcome. */
+  #lose(thread: Worker, cause: unknown): void {
+    if (this.#thread !== thread) return;
+    this.#thread = undefined;
     for (const { reject, timer } of this.#pending.values()) {
       clearTimeout(timer);
       reject(storeUnavailable("the store's thread has ended", cause));
@@ -248,38 +148,37 @@ export class SqliteStore implements Store, AcceptStore {
   }
 }
 
-/** The worker's file lies beside this one, as .ts unbuilt and as .js built. */
+/** The thread's objects live for one message; without a bound V8 lets them pile up to tens of megabytes before it looks. */
 const YOUNG_MB = 4;
 
-function startWorker(workerData: WorkerData): Worker {
-  const file = import.meta.url.endsWith(".ts") ? "./worker.ts" : "./worker.js";
-  // Its objects live for one message; without a bound V8 lets them pile up to tens of megabytes before it looks.
-  const resourceLimits = { maxYoungGenerationSizeMb: YOUNG_MB };
+function startThread(data: ThreadData): Worker {
+  // It lies beside this file, as .ts unbuilt and as .js built.
+  const file = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
   return new Worker(new URL(file, import.meta.url), {
     name: "idmint-sqlite",
-    workerData,
-    resourceLimits,
+    workerData: data,
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
   });
 }
 
-async function opened(worker: Worker, timeoutMs: number): Promise<number> {
+async function opened(thread: Worker, timeoutMs: number): Promise<number> {
   try {
     return await new Promise<number>((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(storeUnavailable(`the store could not be opened within ${timeoutMs} ms`));
       }, timeoutMs + 2_000);
-      worker.once("message", (answer: Answer) => {
+      thread.once("message", (answer: Answer) => {
         clearTimeout(timer);
         if ("opened" in answer) resolve(answer.opened.schemaVersion);
         else if ("refused" in answer) reject(fromWire(answer.refused));
       });
-      worker.once("error", (error) => {
+      thread.once("error", (error) => {
         clearTimeout(timer);
         reject(storeUnavailable("the store's thread could not start", error));
       });
     });
   } catch (error) {
-    await worker.terminate();
+    await thread.terminate();
     throw error;
   }
 }

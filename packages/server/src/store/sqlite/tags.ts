@@ -18,9 +18,10 @@ import {
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
-import type { Database, Transaction } from "./database.ts";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 import { endPeriod } from "./grant.ts";
-import { readStoreRow } from "./identity.ts";
+import { readStoreRow } from "./file/identity.ts";
 
 const COLUMNS = TAG_COLUMNS.join(", ");
 const PLACES = TAG_COLUMNS.map(() => "?").join(", ");
@@ -63,9 +64,9 @@ function change(
 
 export function createTag(
   database: Database,
+  deadlineMs: number,
   settings: TagSettings,
   options: ChangeOptions | undefined,
-  deadlineMs: number,
 ): Tag {
   knownTimeZone(settings.kind);
   return change(database, settings.name, deadlineMs, (row, stamp) =>
@@ -75,11 +76,11 @@ export function createTag(
 
 export function updateTag(
   database: Database,
+  deadlineMs: number,
   name: string,
   what: TagChange,
   expectedRevision: bigint | undefined,
   options: ChangeOptions | undefined,
-  deadlineMs: number,
 ): Tag {
   if (what.settings !== undefined) knownTimeZone(what.settings.kind);
   return change(database, name, deadlineMs, (row, stamp) =>
@@ -89,11 +90,11 @@ export function updateTag(
 
 export function setTagState(
   database: Database,
+  deadlineMs: number,
   name: string,
   state: Tag["state"],
   expectedRevision: bigint | undefined,
   options: ChangeOptions | undefined,
-  deadlineMs: number,
 ): Tag {
   return change(database, name, deadlineMs, (row, stamp) =>
     asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
@@ -102,10 +103,10 @@ export function setTagState(
 
 export function advanceTag(
   database: Database,
+  deadlineMs: number,
   name: string,
   floor: bigint,
   options: Parameters<TagStore["advanceTag"]>[2],
-  deadlineMs: number,
 ): { tag: Tag; raised: boolean } {
   let would: Decision | undefined;
   const decision = change(database, name, deadlineMs, (row, stamp) => {
@@ -117,10 +118,10 @@ export function advanceTag(
 
 export function returnToPeriod(
   database: Database,
+  deadlineMs: number,
   name: string,
   period: Parameters<TagStore["returnToPeriod"]>[1],
   options: Parameters<TagStore["returnToPeriod"]>[2],
-  deadlineMs: number,
 ): { tag: Tag; returned: boolean } {
   let would: Decision | undefined;
   const decision = change(database, name, deadlineMs, (row, stamp, transaction) => {
@@ -136,8 +137,8 @@ export function returnToPeriod(
 
 export function getTags(
   database: Database,
-  names: readonly string[],
   deadlineMs: number,
+  names: readonly string[],
 ): readonly Tag[] {
   return readWhole(database, deadlineMs, (transaction) =>
     names.map((name) => readTag(transaction, name)).filter((tag) => tag !== undefined),
@@ -146,8 +147,8 @@ export function getTags(
 
 export function listTags(
   database: Database,
-  query: Parameters<TagStore["listTags"]>[0],
   deadlineMs: number,
+  query: Parameters<TagStore["listTags"]>[0],
 ): readonly Tag[] {
   const { afterName, prefix, showDeleted, limit } = query;
   return readWhole(database, deadlineMs, (transaction) =>

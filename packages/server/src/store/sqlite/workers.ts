@@ -21,7 +21,8 @@ import {
   type WorkerPool,
   type WorkerRow,
 } from "../shared/worker-pool.ts";
-import type { Database, Transaction } from "./database.ts";
+import type { Transaction } from "./file/connection.ts";
+import type { Database } from "./file/database.ts";
 import { readTag } from "./tags.ts";
 
 const READ = `SELECT ${WORKER_COLUMNS} FROM worker WHERE tag = ? AND data_center = ? AND worker_id = ?`;
@@ -50,8 +51,8 @@ const LIST = `SELECT ${WORKER_COLUMNS} FROM worker
  */
 export function leaseWorker(
   database: Database,
-  request: WorkerLeaseRequest,
   deadlineMs: number,
+  request: WorkerLeaseRequest,
 ): WorkerLease {
   return inPool(database, request.tag, deadlineMs, (transaction, pool) => {
     const { tag, instance } = request;
@@ -72,8 +73,8 @@ export function leaseWorker(
 
 export function renewWorker(
   database: Database,
-  renewal: WorkerRenewal,
   deadlineMs: number,
+  renewal: WorkerRenewal,
 ): RenewedWorkerLease {
   const { tag, dataCenter, workerId } = renewal;
   return inPool(database, tag, deadlineMs, (transaction, pool) => {
@@ -84,7 +85,7 @@ export function renewWorker(
   });
 }
 
-export function releaseWorker(database: Database, key: WorkerLeaseKey, deadlineMs: number): void {
+export function releaseWorker(database: Database, deadlineMs: number, key: WorkerLeaseKey): void {
   const { tag, dataCenter, workerId } = key;
   inPool(database, tag, deadlineMs, (transaction, pool) => {
     const held = readRow(transaction, READ, tag, dataCenter, workerId);
@@ -94,8 +95,8 @@ export function releaseWorker(database: Database, key: WorkerLeaseKey, deadlineM
 
 export function listWorkers(
   database: Database,
-  { tag, after, limit }: Parameters<WorkerRegistry["listWorkers"]>[0],
   deadlineMs: number,
+  { tag, after, limit }: Parameters<WorkerRegistry["listWorkers"]>[0],
 ): readonly Worker[] {
   return database.read(deadlineMs, (transaction, fenced) => {
     if (fenced !== "") throw storeWentBack(fenced);

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { acceptNeedsAll, MAX_ID, reconcile, type Reconciliation } from "@idmint/core";
+import { acceptNeedsAll, assertGap, MAX_ID, reconcile, type Reconciliation } from "@idmint/core";
 import { Connections, type Session } from "../postgres/connections.ts";
 import { PRESENT_IDENTITY } from "../postgres/identity.ts";
-import { assertGap } from "../shared/limits.ts";
 import { ticketWentBack, type TicketConfig } from "./config.ts";
 import { PostgresTicketDatabase } from "./database.ts";
 import { lastIdUpTo, NOW_RUNNING, viewOf, US } from "./slots.ts";

@@ -9,8 +9,8 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { IdmintError, invalidField, storeUnavailable } from "@idmint/core";
-import type { SqliteConfig } from "../shared/config.ts";
-import { schemaMismatch } from "../shared/failures.ts";
+import type { SqliteConfig } from "../../shared/config.ts";
+import { schemaMismatch } from "../../shared/failures.ts";
 import { witnessOf } from "./witness.ts";
 
 const FIELD = "store.url";

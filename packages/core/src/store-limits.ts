@@ -1,15 +1,14 @@
-import {
-  type GrantRequest,
-  instanceViolation,
-  invalidField,
-  type MarkedGeneration,
-  MAX_ID,
-  type RaiseRequest,
-  type RedisMark,
-  reserveAheadViolation,
-  type WorkerLeaseRequest,
-  type WorkerRenewal,
-} from "@idmint/core";
+import { invalidField } from "./errors.ts";
+import { MAX_ID } from "./limits.ts";
+import type {
+  GrantRequest,
+  MarkedGeneration,
+  RaiseRequest,
+  RedisMark,
+  WorkerLeaseRequest,
+  WorkerRenewal,
+} from "./ports.ts";
+import { instanceViolation, reserveAheadViolation } from "./worker/registry-state.ts";
 
 /** Most requests of one `grant` or `giveBack`. */
 export const MAX_BATCH = 1_000;

@@ -1,4 +1,4 @@
-import type { Transaction } from "./database.ts";
+import type { Transaction } from "./connection.ts";
 import type { Files } from "./files.ts";
 import { isBehind, type Mark } from "./witness.ts";
 

@@ -1,0 +1,82 @@
+// One connection to a SQLite file: how it is set up, and how it waits for another process.
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import { type Files, lookAtFiles } from "./files.ts";
+
+/** Statements of one transaction. 64-bit integers come as bigint. */
+export interface Transaction {
+  all(sql: string, ...values: SQLInputValue[]): Record<string, unknown>[];
+  get(sql: string, ...values: SQLInputValue[]): Record<string, unknown> | undefined;
+  /** Answers how many rows were changed. */
+  run(sql: string, ...values: SQLInputValue[]): number;
+}
+
+/** Monotonic milliseconds that every thread of the process counts from the same origin. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000;
+}
+
+/** Longest wait for the lock of another process, in milliseconds. */
+const LOCK_WAIT_MS = 2_000;
+
+export function cutBackWal(sqlite: DatabaseSync): void {
+  try {
+    sqlite.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  } catch {
+    // Somebody still reads; a later commit tries again.
+  }
+}
+
+export function prepareConnection(sqlite: DatabaseSync, path: string, deadlineMs: number): Files {
+  sqlite.exec("PRAGMA busy_timeout = 0");
+  untilNotBusy(deadlineMs, () => {
+    const mode = sqlite.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
+    if (mode !== "wal")
+      throw new Error(`the file system allows no WAL: journal_mode is ${String(mode)}`);
+  });
+  // FULL: a commit is on disk before it is answered. fullfsync: on macOS only then it really is.
+  sqlite.exec("PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON");
+  sqlite.exec("PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 4194304");
+  sqlite.exec("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY");
+  // The -wal and -shm exist from the first read on, and as long as any connection is open.
+  untilNotBusy(deadlineMs, () => sqlite.exec("SELECT 1 FROM sqlite_schema"));
+  const files = lookAtFiles(path);
+  if (files === undefined) throw new Error("the file of the store is gone");
+  return files;
+}
+
+/** Repeats what fails for another process's lock, with growing and jittered pauses, until the deadline. */
+export function untilNotBusy(deadlineMs: number, attempt: () => void): void {
+  const end = Math.min(deadlineMs, monotonicMs() + LOCK_WAIT_MS);
+  for (let pauseMs = 0.2; ; pauseMs = Math.min(pauseMs * 1.5, 10)) {
+    try {
+      attempt();
+      return;
+    } catch (error) {
+      if (!isBusy(error) || monotonicMs() + pauseMs >= end) throw error;
+    }
+    sleep(pauseMs * (0.5 + Math.random()));
+  }
+}
+
+const SQLITE_BUSY = 5;
+const SQLITE_LOCKED = 6;
+export const SQLITE_NOTADB = 26;
+
+/** SQLite's primary code; undefined for what SQLite did not throw. */
+export function codeOf(error: unknown): number | undefined {
+  const { errcode } = error as { errcode?: unknown };
+  // The low byte is the primary code; the rest says which kind of it.
+  return typeof errcode === "number" ? errcode & 0xff : undefined;
+}
+
+export function isBusy(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === SQLITE_BUSY || code === SQLITE_LOCKED;
+}
+
+const never = new Int32Array(new SharedArrayBuffer(4));
+
+/** Blocks this thread, which has nothing else to do: every request behind this one needs the same lock. */
+function sleep(ms: number): void {
+  Atomics.wait(never, 0, 0, ms);
+}

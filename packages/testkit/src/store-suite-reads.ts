@@ -1,0 +1,31 @@
+// What a store must do for the calls that STORE_CALLS says only read.
+import { type Store, STORE_CALLS } from "@idmint/core";
+import { expect } from "vitest";
+import { settingsOf, type Suite } from "./store-suite-support.ts";
+import { snowflakeOf } from "./worker-suite.ts";
+
+/** Each call that reads, as a server makes it. */
+const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+  getTags: (store) => store.getTags(["t", "s", "nobody"]),
+  listPeriods: (store) => store.listPeriods({ tag: "t", before: "", limit: 10 }),
+  listTags: (store) => store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
+  listWorkers: (store) => store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
+};
+
+export function readCases(suite: Suite): void {
+  suite("what is read changes nothing, for whoever reads or writes next", async (store) => {
+    const named = Object.entries(STORE_CALLS).filter(([, { effect }]) => effect === "read");
+    expect(Object.keys(READS)).toEqual(named.map(([name]) => name));
+    await store.createTag(settingsOf("t"));
+    await store.createTag(snowflakeOf("s", { place: { registry: "STORE" } }));
+    const holder = { instance: "a", dataCenter: undefined, reserveAheadMs: 3_000 };
+    await store.leaseWorker({ tag: "s", ...holder });
+    const looked = async (): Promise<unknown> => {
+      const answers = await Promise.all(Object.values(READS).map((read) => read(store)));
+      const { nowMs: _, ...changes } = await store.changes({ since: 0n, watched: [], limit: 10 });
+      return { answers, changes };
+    };
+    const first = await looked();
+    expect(await looked()).toEqual(first);
+  });
+}
