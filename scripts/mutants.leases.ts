@@ -115,9 +115,9 @@ row.token`,
   },
   {
     name: "leases: a lease of another epoch is taken up",
-    file: source,
-    find: `if (this.#maker === maker && lease.epoch !== epoch) {`,
-    replace: `if (this.#maker === maker && lease.epoch < epoch) {`,
+    file: "packages/core/src/worker/holder.ts",
+    find: `if (epoch !== undefined && lease.epoch !== epoch) throw`,
+    replace: `if (epoch !== undefined && lease.epoch < epoch) throw`,
     tests: sources,
   },
   {

@@ -46,6 +46,8 @@ export interface SlotsOptions {
   readonly instance: string;
   /** The tag's data centre when undefined. */
   readonly dataCenter: number | undefined;
+  /** See LeaseOptions. */
+  readonly epoch?: bigint | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;
   /** How far ahead the registry reserves, where something between keeps what it reserved. Default: reserveAheadMs. */
@@ -209,9 +211,9 @@ export class WorkerSlots {
   }
 
   #addSlot(instance: string): Slot {
-    const { tag, kind, dataCenter, reserveAheadMs } = this.#options;
+    const { tag, kind, dataCenter, reserveAheadMs, epoch } = this.#options;
     const renewEveryMs = reserveAheadMs / RENEWALS_PER_RESERVATION;
-    const lease = { tag, instance, dataCenter, reserveAheadMs, renewEveryMs };
+    const lease = { tag, instance, dataCenter, reserveAheadMs, epoch, renewEveryMs };
     const slot: Slot = {
       instance,
       generator: new SnowflakeGenerator(kind.layout, kind.clockWaitMs, this.#ports),

@@ -1,4 +1,4 @@
-import { IdmintError } from "../errors.ts";
+import { IdmintError, segmentNotReady } from "../errors.ts";
 import type { Clock, Random, Timers, WorkerRegistry } from "../ports.ts";
 import {
   callDue,
@@ -13,6 +13,9 @@ import {
   type LeaseState,
   renewed,
 } from "./lease-state.ts";
+
+/** When a lease of the right epoch may be had, in milliseconds. */
+const RETRY_AFTER_MS = 100;
 
 /** What a holder needs of the outside world. */
 export interface HolderPorts {
@@ -101,10 +104,12 @@ export class WorkerHolder {
   }
 
   async #lease(call: number): Promise<void> {
-    const { tag, instance, dataCenter, reserveAheadMs } = this.#state.options;
-    const request = { tag, instance, dataCenter, reserveAheadMs };
+    const { tag, instance, dataCenter, reserveAheadMs, epoch } = this.#state.options;
+    const request = { tag, instance, dataCenter, reserveAheadMs, epoch };
     await this.#settle(call, async () => {
       const lease = await this.#ports.registry.leaseWorker(request);
+      // One that was kept from an earlier life may be of another epoch, whatever was asked for.
+      if (epoch !== undefined && lease.epoch !== epoch) throw segmentNotReady(tag, RETRY_AFTER_MS);
       return () => leased(this.#state, call, lease, this.#ports.clock.now());
     });
   }

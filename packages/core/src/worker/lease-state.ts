@@ -47,6 +47,8 @@ export interface LeaseOptions {
   readonly dataCenter: number | undefined;
   /** How far ahead of use time is reserved, in milliseconds. */
   readonly reserveAheadMs: number;
+  /** Epoch of the tag's record by which ids will be made; a lease of another one is not taken up. Default: any. */
+  readonly epoch?: bigint | undefined;
   /** How often the lease is renewed, in milliseconds; at most a third of what is reserved ahead. */
   readonly renewEveryMs: number;
 }

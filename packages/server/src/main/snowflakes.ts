@@ -1,7 +1,7 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
-import { boundedRegistry, guardedRegistry, unreachableRegistry } from "../service/registries.ts";
+import { boundedCalls, guardedRegistry, unreachableRegistry } from "../service/registries.ts";
 import { SnowflakeTagSource, type TagRegistry } from "../service/snowflake-source.ts";
 import type { MakeSource } from "../service/sources.ts";
 import type { Clocks } from "./clocks.ts";
@@ -24,7 +24,7 @@ export interface SnowflakesPorts {
 export function createSnowflakes(config: Config, ports: SnowflakesPorts): MakeSource {
   const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
   const { clock, timers, random, randomToken, wallClock } = system;
-  const inStore = guardedRegistry(boundedRegistry(store, storeTimeoutMs, timers), onWentBack);
+  const inStore = guardedRegistry(boundedCalls(store, storeTimeoutMs, timers), onWentBack);
   const registryOf = (tag: Tag): TagRegistry => {
     if (tag.kind.kind === "snowflake" && tag.kind.registry === "STORE") return inStore;
     return registryInRedis(tag) ?? unreachableRegistry(tag.name);

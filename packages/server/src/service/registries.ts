@@ -1,5 +1,7 @@
 import {
   IdmintError,
+  type StoreCalls,
+  storeCalls,
   storeWentBack,
   type Timers,
   type WorkerLeaseKey,
@@ -8,18 +10,9 @@ import {
 import { notConfigured, within } from "./call.ts";
 import { TokenGuard } from "./token-guard.ts";
 
-/** A registry each of whose calls settles in bounded time; after that its outcome is unknown. */
-export function boundedRegistry(
-  registry: WorkerRegistry,
-  boundMs: number,
-  timers: Timers,
-): WorkerRegistry {
-  return {
-    leaseWorker: (request) => within(() => registry.leaseWorker(request), boundMs, timers),
-    renewWorker: (renewal) => within(() => registry.renewWorker(renewal), boundMs, timers),
-    releaseWorker: (key) => within(() => registry.releaseWorker(key), boundMs, timers),
-    listWorkers: (query) => within(() => registry.listWorkers(query), boundMs, timers),
-  };
+/** The calls of a store, each of which settles in bounded time; after that its outcome is unknown. */
+export function boundedCalls(store: StoreCalls, boundMs: number, timers: Timers): StoreCalls {
+  return storeCalls((name, args) => within(() => store[name](...args), boundMs, timers));
 }
 
 /** Of a tag whose registry this server cannot reach; others may. */

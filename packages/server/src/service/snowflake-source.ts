@@ -12,13 +12,11 @@ import {
   SnowflakeSource,
   type Tag,
   type Timers,
-  type WorkerLease,
-  type WorkerLeaseRequest,
   type WorkerRegistry,
 } from "@idmint/core";
 import type { Patience } from "./call.ts";
 import type { TagSource, TakenIds } from "./entries.ts";
-import type { KeptRegistry, LeaseRegistry } from "./lease-keeper.ts";
+import type { KeptRegistry } from "./lease-keeper.ts";
 
 /** The registry that has the workers of a tag; each call settles in bounded time. */
 export interface TagRegistry extends WorkerRegistry {
@@ -193,38 +191,15 @@ export class SnowflakeTagSource implements TagSource {
   }
 
   #start(): SnowflakeSource {
-    const { registry: inPlace, keeper, judge: _, ...ports } = this.#ports;
-    const registry = keeper ?? inPlace;
-    const epoch = this.#epoch;
+    const { registry, keeper, judge: _, ...ports } = this.#ports;
     const hasDataCenter = this.#kind.layout.dataCenterBits > 0;
     const dataCenter = hasDataCenter ? this.#options.dataCenter : undefined;
     const maker = new SnowflakeSource(
-      { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter },
-      {
-        ...ports,
-        registry: {
-          ...bound(registry),
-          leaseWorker: (r) => this.#lease(maker, registry, r, epoch),
-        },
-      },
+      { ...this.#options, tag: this.#name, kind: this.#kind, dataCenter, epoch: this.#epoch },
+      { ...ports, registry: keeper ?? registry },
     );
     maker.start();
     return maker;
-  }
-
-  /** `epoch`: of the record that the maker was made by. A lease that was kept from an earlier life may be of another one. */
-  async #lease(
-    maker: SnowflakeSource,
-    registry: LeaseRegistry,
-    request: WorkerLeaseRequest,
-    epoch: bigint,
-  ): Promise<WorkerLease> {
-    const lease = await registry.leaseWorker({ ...request, epoch });
-    // Otherwise nobody takes it up any more.
-    if (this.#maker === maker && lease.epoch !== epoch) {
-      throw segmentNotReady(this.#name, RETRY_AFTER_MS);
-    }
-    return lease;
   }
 
   #noteClock(error: IdmintError | undefined): void {
@@ -248,11 +223,3 @@ function isForClock(error: unknown): error is IdmintError {
 
 /** Settings, beside the layout, that a maker is made with. */
 const SETTINGS = ["dataCenter", "clockPolicy", "clockWaitMs", "registry", "redisShard"] as const;
-
-function bound(registry: LeaseRegistry): LeaseRegistry {
-  return {
-    leaseWorker: (request) => registry.leaseWorker(request),
-    renewWorker: (renewal) => registry.renewWorker(renewal),
-    releaseWorker: (key) => registry.releaseWorker(key),
-  };
-}
