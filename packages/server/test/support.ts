@@ -1,4 +1,5 @@
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import type { StoreCall } from "@idmint/core";
 import {
   CreateTagRequest,
   IdServiceClient,
@@ -11,7 +12,7 @@ import {
   WorkerServiceClient,
 } from "@idmint/proto";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
-import { MemoryStore, type StoreOperation } from "@idmint/testkit";
+import { MemoryStore } from "@idmint/testkit";
 import { onTestFinished } from "vitest";
 import { type ServerParts, startServer } from "../src/app.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -206,11 +207,11 @@ export async function until(
 /** Holds an operation of a store back, before it is done or before it is answered. The answer lets go of it. */
 export function holdBack(
   store: MemoryStore,
-  operation: StoreOperation,
+  operation: StoreCall,
   when: "before" | "after" = "before",
 ): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  store.faults = { [when]: (each: StoreOperation) => (each === operation ? promise : undefined) };
+  store.faults = { [when]: (each: StoreCall) => (each === operation ? promise : undefined) };
   return () => {
     store.faults = {};
     resolve();

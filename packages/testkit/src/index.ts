@@ -1,5 +1,5 @@
 export { selfSigned } from "./certificate.ts";
 export { FakeTime } from "./fake-time.ts";
-export { MemoryDatabase, type MemorySnapshot } from "./memory-database.ts";
-export { MemoryStore, type StoreFaults, storeIsDown, type StoreOperation } from "./memory-store.ts";
-export { MemoryTicketDatabase } from "./memory-ticket-database.ts";
+export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";
+export { MemoryStore, type StoreFaults, storeIsDown } from "./memory/store.ts";
+export { MemoryTicketDatabase } from "./memory/ticket-database.ts";

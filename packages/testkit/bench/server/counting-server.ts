@@ -1,5 +1,5 @@
 // idmint's server with a store that counts what is asked of it. Configured by IDMINT_… variables, as `idmint serve` is.
-import type { GrantRequest, Store } from "@idmint/core";
+import type { CallArgs } from "@idmint/core";
 import { applyPretenuringCure } from "@idmint/server/pretenuring";
 
 /** What the store was asked so far. */
@@ -12,6 +12,7 @@ export interface StoreCounts {
 
 // As the command line does: before anything else is compiled.
 applyPretenuringCure();
+const { wrapStore } = await import("@idmint/core");
 const { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } =
   await import("@idmint/server");
 
@@ -19,13 +20,13 @@ const config = loadConfig({ env: process.env });
 const store = await openStore(storeConfigOf(config));
 let roundTrips = 0;
 let loads = 0;
-const grant = store.grant.bind(store);
-const counting: Store = Object.assign(store, {
-  grant: (requests: readonly GrantRequest[]) => {
+const counting = wrapStore(store, (name, args, inner) => {
+  if (name === "grant") {
     roundTrips++;
+    const [requests] = args as CallArgs["grant"];
     loads += requests.length;
-    return grant(requests);
-  },
+  }
+  return inner[name](...args);
 });
 const server = await startServer(config, { store: counting });
 process.on("message", () => {

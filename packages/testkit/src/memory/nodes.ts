@@ -1,5 +1,5 @@
 import { lostNodes, MAX_NODES, type NodeRenewal, type NodeRowKey } from "@idmint/core";
-import type { MemoryDatabase } from "./memory-database.ts";
+import type { MemoryDatabase } from "./database.ts";
 
 /** False when there are as many rows as may be. */
 export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {

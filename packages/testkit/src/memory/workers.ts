@@ -19,7 +19,8 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import type { MemoryDatabase } from "./memory-database.ts";
+import type { MemoryDatabase } from "./database.ts";
+import { assertAccepted } from "./rows.ts";
 
 const TOKENS_OF_EPOCH = 2n ** 31n;
 /** Furthest that a lost history may have reserved by its own clock, ahead of this one's. */
@@ -70,6 +71,7 @@ export function listWorkers(
   database: MemoryDatabase,
   { tag, after, limit }: Parameters<WorkerRegistry["listWorkers"]>[0],
 ): readonly Worker[] {
+  assertAccepted(database);
   return workersOf(database, tag)
     .toSorted((a, b) => a.dataCenter - b.dataCenter || a.workerId - b.workerId)
     .filter(
@@ -99,6 +101,7 @@ interface Pool {
 }
 
 function poolOf(database: MemoryDatabase, tag: string): Pool {
+  assertAccepted(database);
   const metadata = { tag };
   const row = database.rows.get(tag);
   if (row === undefined || row.state === "DELETED") {

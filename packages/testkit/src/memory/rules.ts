@@ -12,13 +12,7 @@ import {
   type TagKind,
   type TagSettings,
 } from "@idmint/core";
-import {
-  countsInRedis,
-  isFirstDay,
-  knowsTimeZone,
-  periodsOf,
-  presentPeriod,
-} from "./memory-periods.ts";
+import { countsInRedis, isFirstDay, knowsTimeZone, periodsOf, presentPeriod } from "./periods.ts";
 
 /** A refusal of a request, for one tag. */
 export function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {

@@ -1,0 +1,57 @@
+// What servers learn of a MemoryStore, and how it is accepted.
+import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core";
+import type { MemoryDatabase } from "./database.ts";
+import { addLostNodes, renewNode } from "./nodes.ts";
+import { countsInRedis } from "./periods.ts";
+import { change, endPeriod, fenced } from "./rows.ts";
+import { acceptedPeriods, CLOCK_MARGIN_MS, inPeriodAt } from "./rules.ts";
+import { acceptedFloor } from "./workers.ts";
+
+export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"]): StoreChanges {
+  const reason = fenced(database);
+  const { renewal } = query;
+  const isRenewed = renewal !== undefined && reason === "" && renewNode(database, renewal);
+  const { incarnation, revision } = database;
+  const changed = [...database.rows.values()]
+    .filter((tag) => tag.revision > query.since)
+    .toSorted((a, b) => (a.revision < b.revision ? -1 : 1));
+  const nodes = query.nodes === true ? [...database.nodes.values()] : undefined;
+  return {
+    incarnation,
+    revision,
+    changed: changed.slice(0, query.limit),
+    more: changed.length > query.limit,
+    behind: query.watched
+      .filter(({ tag, version }) => (database.rows.get(tag)?.version ?? -1n) < version)
+      .map(({ tag }) => tag),
+    fenced: reason,
+    nowMs: database.now(),
+    parts: [{ name: "", incarnation, revision, isRenewed, nodes }],
+  };
+}
+
+export function accept(
+  database: MemoryDatabase,
+  ...[gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS]: CallArgs["accept"]
+): { tags: number } {
+  database.newIncarnation();
+  addLostNodes(database, maxOfflineMs);
+  database.acceptedIdentity = database.identity;
+  for (const old of database.rows.values()) {
+    // A period that the lost history may have begun starts above the gap too.
+    const { row: begun, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
+    endPeriod(database, begun, ended);
+    const row = acceptedPeriods(begun, gap);
+    const raised = row.floor + gap > row.ceiling ? row.ceiling : row.floor + gap;
+    const floor =
+      row.kind.kind === "snowflake"
+        ? acceptedFloor(row.kind, { ...row, floor: raised }, database.now())
+        : raised;
+    // Above any epoch the tag may have had before the store went back.
+    const seconds = BigInt(Math.floor(database.now() / 1_000));
+    const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
+    const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
+    change(database, { ...row, floor, generation, version: row.version + 1n, epoch });
+  }
+  return { tags: database.rows.size };
+}
