@@ -36,8 +36,8 @@ export const startMutants: readonly Mutant[] = [
   {
     name: "a server with TLS is asked without",
     file: "packages/server/src/neighbours.ts",
-    find: "[credentials.createInsecure(), secure]",
-    replace: "[credentials.createInsecure()]",
+    find: "if (answer !== undefined || !isSecure) return answer;",
+    replace: "if (answer !== undefined || isSecure) return answer;",
     tests: ["packages/server/test/dev.e2e.test.ts"],
     only: "with TLS has",
   },

@@ -1,3 +1,4 @@
+import { connect } from "node:tls";
 import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import { NodeServiceClient } from "@idmint/proto";
 import { type Config, type Option, OPTIONS } from "./config/table.ts";
@@ -6,6 +7,8 @@ import { addressError, hostPort, type Taker, tryAddress } from "./main/address.t
 
 /** A program that listens here answers at once, if it answers at all. */
 const TIMEOUT_MS = 1_000;
+/** Nothing is told to whoever answers, so it need not prove who it is. */
+const ANYBODY = { rejectUnauthorized: false };
 /** Longest text of another program that is shown. */
 const MAX_PLACE = 300;
 
@@ -56,10 +59,29 @@ function reachable({ host, port }: Address): Address {
 
 /** The idmint server behind a gRPC port; undefined when there is none, or none that answers. */
 async function askNode(target: string): Promise<Taker | undefined> {
-  const secure = credentials.createSsl(null, null, null, { rejectUnauthorized: false });
-  const asked = [credentials.createInsecure(), secure].map(async (by) => askBy(by, target));
-  const answers = await Promise.all(asked);
-  return answers.find((answer) => answer !== undefined);
+  const [answer, isSecure] = await Promise.all([
+    askBy(credentials.createInsecure(), target),
+    speaksTls(target),
+  ]);
+  if (answer !== undefined || !isSecure) return answer;
+  return askBy(credentials.createSsl(null, null, null, ANYBODY), target);
+}
+
+/** Whether a TLS handshake succeeds. gRPC never gives one up, and would keep this process alive for a silent stranger. */
+async function speaksTls(target: string): Promise<boolean> {
+  const { hostname, port } = new URL(`tcp://${target}`);
+  const host = hostname.replaceAll(/[[\]]/g, "");
+  const socket = connect({ host, port: Number(port), ALPNProtocols: ["h2"], ...ANYBODY });
+  try {
+    return await new Promise((resolve) => {
+      socket.setTimeout(TIMEOUT_MS, () => resolve(false));
+      socket.once("secureConnect", () => resolve(true));
+      socket.once("error", () => resolve(false));
+      socket.once("close", () => resolve(false));
+    });
+  } finally {
+    socket.destroy();
+  }
 }
 
 async function askBy(by: ChannelCredentials, target: string): Promise<Taker | undefined> {
