@@ -329,9 +329,9 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "redis: sequences count past 2^53",
-    file: `${service}/tag-settings.ts`,
-    find: `const max = isInRedis ? MAX_SAFE_ID : MAX_ID;`,
-    replace: `const max = MAX_ID;`,
+    file: "packages/core/src/kinds/sequence.ts",
+    find: `maxCeiling: ({ backend }) => (backend === "REDIS" ? MAX_SAFE_ID : MAX_ID),`,
+    replace: `maxCeiling: () => MAX_ID,`,
     tests: ["packages/server/test/service/tag-settings.test.ts"],
   },
   {

@@ -12,23 +12,13 @@ const MAX_FILES = 20;
 const LARGER: Readonly<Record<string, number>> = {
   "packages/cli/src": 36,
   "packages/client/src": 30,
-  "packages/core/src/ports.ts": 483,
-  "packages/server/src/service": 60,
+  "packages/core/src/ports.ts": 482,
+  "packages/server/src/service": 59,
   "packages/server/src/service/directory.ts": 448,
-  "packages/server/src/service/tags.ts": 414,
 };
 
 /** Circles of imports, each in the order of the alphabet. Remove those that are opened, and add none. */
 const CIRCLES: readonly (readonly string[])[] = [
-  [
-    "packages/server/src/service/kinds/draft.ts",
-    "packages/server/src/service/kinds/redis-snowflake.ts",
-    "packages/server/src/service/kinds/segment.ts",
-    "packages/server/src/service/kinds/sequence.ts",
-    "packages/server/src/service/kinds/snowflake.ts",
-    "packages/server/src/service/kinds/ticket.ts",
-    "packages/server/src/service/kinds/uuid.ts",
-  ],
   ["packages/server/src/service/tag-settings.ts", "packages/server/src/service/writing.ts"],
 ];
 

@@ -22,6 +22,15 @@ export { textFormatOf } from "./format/of-tag.ts";
 export { paymentSerial } from "./format/presets.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { MAX_TEMPLATE_LENGTH, parseTemplate, type Template } from "./format/template.ts";
+export type { ObjectIdKind } from "./kinds/object-id.ts";
+export type { RedisSnowflakeKind } from "./kinds/redis-snowflake.ts";
+export type { SegmentKind } from "./kinds/segment.ts";
+export type { Periods, PeriodUnit, RedisPlace, SequenceKind } from "./kinds/sequence.ts";
+export type { ClockPolicy, SnowflakeKind } from "./kinds/snowflake.ts";
+export type { Order } from "./kinds/spec.ts";
+export type { TagKind } from "./kinds/table.ts";
+export type { TicketKind } from "./kinds/ticket.ts";
+export type { UuidKind } from "./kinds/uuid.ts";
 export {
   assertNoViolations,
   countViolation,
@@ -231,27 +240,15 @@ export {
 export type { SlotsOptions, SlotsPorts, SnowflakeEvent } from "./snowflake/slots.ts";
 export { type SnowflakeOptions, SnowflakeSource } from "./snowflake/source.ts";
 export {
-  type ClockPolicy,
   firstIdOf,
-  type KeyCheck,
   type Format,
-  type ObjectIdKind,
-  type Order,
+  type KeyCheck,
   type OtherPeriod,
-  type Periods,
-  type PeriodUnit,
-  type RedisPlace,
-  type RedisSnowflakeKind,
-  type SegmentKind,
-  type SequenceKind,
-  type SnowflakeKind,
+  periodsOf,
   type Tag,
-  type TagKind,
   type TagSettings,
   type TagState,
-  type TicketKind,
   type Unguessable,
-  type UuidKind,
 } from "./tag.ts";
 export { applyPlan, planTag, type TagPlan } from "./ticket/apply.ts";
 export {
@@ -323,20 +320,22 @@ export {
   takenUp,
 } from "./worker/kept-lease-state.ts";
 export {
-  dataCenterOf,
   DEFAULT_RESERVE_AHEAD_MS,
   FREE_CANDIDATES,
+  MAX_LEAD_MS,
+  MAX_RESERVE_AHEAD_MS,
+  MIN_RESERVE_AHEAD_MS,
+  WORKER_TTL_MS,
+} from "./worker/limits.ts";
+export {
+  dataCenterOf,
   instanceViolation,
   isFree,
   type LeaseCandidates,
   type LeasedWorker,
   leasedWorker,
-  MAX_LEAD_MS,
-  MAX_RESERVE_AHEAD_MS,
-  MIN_RESERVE_AHEAD_MS,
   releasedWorker,
   type RenewedWorker,
   renewedWorker,
   reserveAheadViolation,
-  WORKER_TTL_MS,
 } from "./worker/registry-state.ts";

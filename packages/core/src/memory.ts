@@ -1,10 +1,9 @@
-import type { EarlierMemory, Tag, TagKind } from "./tag.ts";
-import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "./worker/registry-state.ts";
+import { specOf, type TagKind } from "./kinds/table.ts";
+import type { EarlierMemory, Tag } from "./tag.ts";
 
 /** How long callers may go on by themselves: with segments they hold, with time that is reserved for them. */
 export function memoryMsOf(kind: TagKind): number {
-  if (kind.kind === "segment") return kind.maxAgeMs;
-  return kind.kind === "snowflake" ? MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS : 0;
+  return specOf(kind).memoryMs(kind);
 }
 
 /**

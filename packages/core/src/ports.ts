@@ -1,5 +1,6 @@
 import type { NodeRenewal, NodeStore, StorePart } from "./node/ports.ts";
-import type { PeriodUnit, Tag, TagSettings } from "./tag.ts";
+import type { PeriodUnit } from "./kinds/sequence.ts";
+import type { Tag, TagSettings } from "./tag.ts";
 
 /** Monotonic time in milliseconds, from any origin. Never goes back, never jumps with the wall clock. */
 export interface Clock {
@@ -331,14 +332,12 @@ export interface GiveBackStore {
   giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]>;
 }
 
-/** A change of settings. */
+/** A change of settings. Once ids may have been issued, only what tunes a kind may change (FIELD_IMMUTABLE). */
 export interface TagChange {
   readonly description?: string;
   readonly settings?: Pick<TagSettings, "order" | "ceiling" | "kind">;
   /** How ids are written, as a whole: what is absent in it is taken away. */
   readonly texts?: Pick<TagSettings, "format" | "unguessable">;
-  /** The change touches something that is immutable after the first id: refused (FIELD_IMMUTABLE) if version > 0. */
-  readonly onlyIfUnissued: boolean;
   /** Whoever was allowed to hold ids for longer by the row's `earlier` settings holds none any more. Default: false. */
   readonly isEarlierOver?: boolean;
 }

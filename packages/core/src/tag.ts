@@ -1,137 +1,15 @@
-import type { SnowflakeLayout } from "./snowflake/layout.ts";
-
-/** How the ids of a tag are ordered in time; design words, see docs/guarantees.md. */
-export type Order = "UNORDERED" | "PER_CLIENT" | "STRICT";
-
-/** Settings of a tag of kind segment, defaults filled in. */
-export interface SegmentKind {
-  readonly kind: "segment";
-  /** First id; 1 … ceiling. */
-  readonly start: bigint;
-  /** Fewest ids a server takes from the store at once; 1 … max. */
-  readonly min: number;
-  /** Most ids a server takes from the store at once; min … 1,000,000,000. */
-  readonly max: number;
-  /** How long a server's segment shall last at the peak rate, in milliseconds; 1,000 … 86,400,000. */
-  readonly holdForMs: number;
-  /** How long an SDK may keep a segment, in milliseconds; 1,000 … 86,400,000. */
-  readonly maxAgeMs: number;
-}
-
-/** How often a sequence starts again from 1. */
-export type PeriodUnit = "DAY" | "WEEK" | "MONTH" | "YEAR";
-
-/** Periods of a sequence that restarts. */
-export interface Periods {
-  readonly unit: PeriodUnit;
-  /** A name of the IANA database. */
-  readonly timeZone: string;
-  /** How long the last ids of ended periods are kept, in milliseconds; 1 … 3,650 days. */
-  readonly keepForMs: number;
-}
-
-/** Settings of a tag of kind sequence, defaults filled in. */
-export interface SequenceKind {
-  readonly kind: "sequence";
-  /** First id; 1 … ceiling, 1 with periods. */
-  readonly start: bigint;
-  /** Undefined: it never restarts. Always so in Redis. */
-  readonly periods: Periods | undefined;
-  /** Undefined: it counts in the store. */
-  readonly redis: RedisPlace | undefined;
-}
-
-/** Where and how a sequence counts in Redis. */
-export interface RedisPlace {
-  /** Name of the Redis shard. */
-  readonly shard: string;
-  /** Fewest ids by which the maximum is raised; 1 … 1,000,000,000. */
-  readonly step: number;
-}
-
-/** Settings of a tag of kind redis_snowflake, defaults filled in. */
-export interface RedisSnowflakeKind {
-  readonly kind: "redis_snowflake";
-  /** The shard's number within the ids; 0 … 4,095. */
-  readonly shard: number;
-  /** Where time begins, milliseconds since 1970. */
-  readonly timeOriginMs: number;
-  /** Name of the Redis shard that counts. */
-  readonly redisShard: string;
-}
-
-/** Settings of a tag of kind ticket, defaults filled in. */
-export interface TicketKind {
-  readonly kind: "ticket";
-  /** First id; 1 … ceiling. */
-  readonly start: bigint;
-  /** Number of residue classes; 1 … 1,024. */
-  readonly slots: number;
-  /**
-   * Names the slots in the ticket databases, `tag.random`. They are made before the tag is, so that no server ever makes
-   * them again; a tag made over a tombstone keeps those of the tombstone.
-   */
-  readonly slotsId: string;
-}
-
-/**
- * What a worker does when its clock went back further than its reservation reaches and than is waited for: refuse until
- * the clock has caught up; go on with the next extension; go on with another worker id.
- */
-export type ClockPolicy = "REFUSE" | "EXTENSION" | "BACKUP_WORKER";
-
-/** Settings of a tag of kind snowflake, defaults filled in. Its ceiling is the highest id of the layout. */
-export interface SnowflakeKind {
-  readonly kind: "snowflake";
-  readonly layout: SnowflakeLayout;
-  /** Data centre of workers that name none; 0 … 2^dataCenterBits − 1. */
-  readonly dataCenter: number;
-  /** EXTENSION only with extension bits. */
-  readonly clockPolicy: ClockPolicy;
-  /** Longest setting back of the clock that is waited for, in milliseconds; 0 … 1,000. */
-  readonly clockWaitMs: number;
-  /** Where worker ids are leased, and nowhere else. */
-  readonly registry: "STORE" | "REDIS";
-  /** Name of the Redis shard that has the registry; a new tag is placed on one. Absent with registry STORE. */
-  readonly redisShard?: string;
-}
-
-/** Settings of a tag of kind uuid, defaults filled in. */
-export type UuidKind =
-  | { readonly kind: "uuid"; readonly version: 1 | 4 | 6 | 7 }
-  | {
-      readonly kind: "uuid";
-      readonly version: 2;
-      readonly domain: "PERSON" | "GROUP" | "ORG";
-      /** 0 … 2^32 − 1. */
-      readonly number: number;
-    }
-  | {
-      readonly kind: "uuid";
-      readonly version: 3 | 5;
-      /** A UUID in lower case, whatever it was named by. */
-      readonly namespace: string;
-    };
-
-/** Settings of a tag of kind object_id, defaults filled in. */
-export interface ObjectIdKind {
-  readonly kind: "object_id";
-  readonly variant: "CLASSIC" | "MACHINE_PROCESS";
-}
-
-/** The settings of each kind of tag. */
-export type TagKind =
-  | SegmentKind
-  | SequenceKind
-  | RedisSnowflakeKind
-  | TicketKind
-  | SnowflakeKind
-  | UuidKind
-  | ObjectIdKind;
+import type { Periods } from "./kinds/sequence.ts";
+import type { Order } from "./kinds/spec.ts";
+import type { TagKind } from "./kinds/table.ts";
 
 /** The first id that a tag of this kind may issue. */
 export function firstIdOf(kind: TagKind): bigint {
   return "start" in kind ? kind.start : 1n;
+}
+
+/** The periods of a tag's sequence; undefined for every other tag. */
+export function periodsOf(kind: TagKind): Periods | undefined {
+  return "periods" in kind ? kind.periods : undefined;
 }
 
 /** How the ids of a tag are written as text. */

@@ -5,6 +5,7 @@ import {
   invalidFields,
   lifeEndMs,
   periodName,
+  periodsOf,
   periodText,
   type TagSettings,
   type TextFormat,
@@ -86,7 +87,7 @@ function examplesOf(
     return [uuid.next(kind, "example")];
   }
   if (unguessable !== undefined) return [];
-  const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
+  const unit = periodsOf(kind)?.unit;
   const start = unit === "WEEK" ? "2026-01-05" : "2026-01-01";
   return idsOf(settings, nowMs).map((id) => {
     if (format !== undefined) return format.render(id, start);

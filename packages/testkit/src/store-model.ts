@@ -450,7 +450,7 @@ class Walk {
         const { name, ...its } = this.#settingsOf(next.name, next.settings);
         const expected = this.#revisionOf(name, next.revision);
         const { description, ...rest } = its;
-        const change = { description, settings: rest, onlyIfUnissued: false };
+        const change = { description, settings: rest };
         const real = outcome(store.updateTag(name, change, expected));
         return agree(real, this.#model.update(name, { name, ...its }, expected));
       }

@@ -84,7 +84,7 @@ function bigintsAsText(_key: string, value: unknown): unknown {
 }
 
 function changeTo({ order, ceiling, kind }: TagSettings) {
-  return { settings: { order, ceiling, kind }, onlyIfUnissued: false };
+  return { settings: { order, ceiling, kind } };
 }
 
 function immutabilityCases(suite: Suite): void {

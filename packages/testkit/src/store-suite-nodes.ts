@@ -128,7 +128,7 @@ export function nodeCases(suite: Suite): void {
     const withAge = async (maxAgeMs: number, isEarlierOver = false) => {
       const next = { ...settingsOf("t", { maxAgeMs }).kind };
       const settings = { kind: next, order, ceiling };
-      return store.updateTag("t", { settings, onlyIfUnissued: false, isEarlierOver }, NO_CHECK);
+      return store.updateTag("t", { settings, isEarlierOver }, NO_CHECK);
     };
     const lowered = await withAge(5_000);
     expect(lowered.earlier).toEqual({ memoryMs: 600_000, revision: lowered.revision });

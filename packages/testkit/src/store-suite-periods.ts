@@ -112,7 +112,7 @@ export function periodCases(suite: Suite): void {
       expect(error.violations[0]?.field).toBe("tag.sequence.time_zone");
       await store.createTag(sequenceOf("t"));
       const { order, ceiling, kind } = sequenceOf("t", { periods });
-      const change = { settings: { order, ceiling, kind }, onlyIfUnissued: false };
+      const change = { settings: { order, ceiling, kind } };
       expect(await reasonOf(store.updateTag("t", change, NO_CHECK))).toBe("INVALID_ARGUMENT");
     });
   }
@@ -223,7 +223,7 @@ function historyCases(suite: Suite): void {
     await grantedOf(store, "t", 8);
     expect((await ended(store)).map(({ lastId }) => lastId)).toEqual([7n, 6n, 5n, 4n]);
     const kind = sequenceOf("t", { periods: daily() });
-    await store.updateTag("t", { settings: kind, onlyIfUnissued: false }, NO_CHECK);
+    await store.updateTag("t", { settings: kind }, NO_CHECK);
     // Those before are gone and not merely left out.
     expect((await ended(store)).map(({ lastId }) => lastId)).toEqual([7n, 6n, 5n, 4n]);
   });

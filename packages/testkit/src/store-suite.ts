@@ -425,11 +425,7 @@ function tagCases(suite: Suite): void {
 function operatorCases(suite: Suite): void {
   suite("an update changes what it names, under a new revision", async (store) => {
     const old = await store.createTag(settingsOf("t"));
-    const tag = await store.updateTag(
-      "t",
-      { description: "new", onlyIfUnissued: false },
-      old.revision,
-    );
+    const tag = await store.updateTag("t", { description: "new" }, old.revision);
     expect(tag).toEqual({
       ...old,
       description: "new",
@@ -442,7 +438,7 @@ function operatorCases(suite: Suite): void {
   suite("the start of a tag that issued nothing can move", async (store) => {
     await store.createTag(settingsOf("t"));
     const { order, ceiling, kind } = settingsOf("t", { start: 300n, order: "PER_CLIENT" });
-    const change = { settings: { order, ceiling, kind }, onlyIfUnissued: true };
+    const change = { settings: { order, ceiling, kind } };
     expect(await store.updateTag("t", change, NO_CHECK)).toMatchObject({
       floor: 299n,
       version: 0n,
@@ -454,7 +450,7 @@ function operatorCases(suite: Suite): void {
     await store.createTag(settingsOf("t"));
     await granted(store, "t");
     const { order, ceiling, kind } = settingsOf("t", { ceiling: 500n });
-    const change = { settings: { order, ceiling, kind }, onlyIfUnissued: true };
+    const change = { settings: { order, ceiling, kind } };
     expect(await reasonOf(store.updateTag("t", change, NO_CHECK))).toBe("FIELD_IMMUTABLE");
     expect((await store.getTags(["t"]))[0]?.ceiling).toBe(MAX_ID);
   });
@@ -463,7 +459,7 @@ function operatorCases(suite: Suite): void {
     await store.createTag(settingsOf("t"));
     await granted(store, "t");
     const { order, ceiling, kind } = settingsOf("t", { min: 5, max: 50 });
-    const change = { settings: { order, ceiling, kind }, onlyIfUnissued: false };
+    const change = { settings: { order, ceiling, kind } };
     const tag = await store.updateTag("t", change, NO_CHECK);
     expect(tag).toMatchObject({ floor: 10n, version: 1n, epoch: 1n, kind: { min: 5, max: 50 } });
   });
@@ -509,7 +505,7 @@ function operatorCases(suite: Suite): void {
     const old = await store.createTag(settingsOf("t"));
     const seen = { since: 0n, watched: [], limit: 10 };
     const { revision } = await store.changes(seen);
-    const change = { description: "other", onlyIfUnissued: false };
+    const change = { description: "other" };
     expect(await store.updateTag("t", change, NO_CHECK, only)).toMatchObject({
       description: "other",
     });
@@ -538,7 +534,7 @@ function operatorCases(suite: Suite): void {
     await store.setTagState("gone", "DELETED", NO_CHECK);
     for (const tag of ["nobody", "gone"]) {
       const works = [
-        store.updateTag(tag, { description: "x", onlyIfUnissued: false }, NO_CHECK),
+        store.updateTag(tag, { description: "x" }, NO_CHECK),
         store.advanceTag(tag, 5n, FREE),
         store.setTagState(tag, "PAUSED", NO_CHECK),
         store.setTagState(tag, "DELETED", NO_CHECK),
@@ -551,7 +547,7 @@ function operatorCases(suite: Suite): void {
     const { revision } = await store.createTag(settingsOf("t"));
     const now = await store.setTagState("t", "PAUSED", revision);
     const works = [
-      store.updateTag("t", { description: "x", onlyIfUnissued: false }, revision),
+      store.updateTag("t", { description: "x" }, revision),
       store.advanceTag("t", 5n, { ...FREE, expectedRevision: revision }),
       store.setTagState("t", "ACTIVE", revision),
       store.setTagState("t", "DELETED", revision),
@@ -787,9 +783,7 @@ function concurrencyCases(suite: Suite): void {
     const handles = [first, await open(), await open()];
     const { revision } = await first.createTag(settingsOf("t"));
     const outcomes = await Promise.allSettled(
-      handles.map((handle, at) =>
-        handle.updateTag("t", { description: `by ${at}`, onlyIfUnissued: false }, revision),
-      ),
+      handles.map((handle, at) => handle.updateTag("t", { description: `by ${at}` }, revision)),
     );
     expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
   });

@@ -390,7 +390,7 @@ function tagCases(suite: WorkerSuite): void {
   suite("the layout is immutable from the first lease on", async (registry, harness) => {
     const old = snowflakeOf("t", harness);
     const { order, ceiling, kind } = snowflakeOf("t", harness, { workerBits: 5 });
-    const change = { settings: { order, ceiling, kind }, onlyIfUnissued: false };
+    const change = { settings: { order, ceiling, kind } };
     await registry.createTag(old);
     await registry.updateTag("t", change, undefined);
     await registry.leaseWorker(leaseOf("a"));
@@ -404,14 +404,14 @@ function tagCases(suite: WorkerSuite): void {
       const { epoch } = await r.createTag(snowflakeOf("t", h));
       const { order, ceiling, kind } = snowflakeOf("t", h, { workerBits: 5 });
       const settings = { order, ceiling, kind };
-      const changed = await r.updateTag("t", { settings, onlyIfUnissued: false }, undefined);
+      const changed = await r.updateTag("t", { settings }, undefined);
       expect(changed.epoch).toBe(epoch + 1n);
       const old = leaseOf("a", { epoch });
       expect(await reasonOf(r.leaseWorker(old))).toBe("SEGMENT_NOT_READY");
       const other = {
         settings: { order, ceiling, kind: { ...kind, clockWaitMs: 9 } as typeof kind },
       };
-      expect(await r.updateTag("t", { ...other, onlyIfUnissued: false }, undefined)).toMatchObject({
+      expect(await r.updateTag("t", { ...other }, undefined)).toMatchObject({
         epoch: changed.epoch,
         version: 0n,
       });

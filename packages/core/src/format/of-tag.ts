@@ -1,5 +1,6 @@
 import { invalidField } from "../errors.ts";
-import { firstIdOf, type TagSettings, type Unguessable } from "../tag.ts";
+import { specOf } from "../kinds/table.ts";
+import { firstIdOf, periodsOf, type TagSettings, type Unguessable } from "../tag.ts";
 import { domainOf, idRange } from "../unguessable/domain.ts";
 import { TextFormat } from "./format.ts";
 import type { FormatSubject } from "./subject.ts";
@@ -19,7 +20,7 @@ export function textFormatOf(
   offsetAt?: FormatSubject["offsetAt"],
 ): TextFormat | undefined {
   if (tag.format === undefined) return undefined;
-  if (tag.kind.kind === "uuid" || tag.kind.kind === "object_id")
+  if (specOf(tag.kind).ids === "text")
     throw invalidField(
       "tag.format",
       `must be empty for kind ${tag.kind.kind}: its ids are text`,
@@ -37,6 +38,6 @@ function subjectOf(tag: FormattedTag): FormatSubject {
   }
   if (kind.kind === "snowflake") return { firstId: 0n, lastId: ceiling, snowflake: kind.layout };
   const ids = { firstId: firstIdOf(kind), lastId: ceiling };
-  const periods = kind.kind === "sequence" ? kind.periods : undefined;
+  const periods = periodsOf(kind);
   return periods === undefined ? ids : { ...ids, period: periods.unit };
 }

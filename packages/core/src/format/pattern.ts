@@ -1,5 +1,5 @@
 import { IdmintError } from "../errors.ts";
-import type { PeriodUnit } from "../tag.ts";
+import type { PeriodUnit } from "../kinds/sequence.ts";
 import {
   type CivilTime,
   civilOf,

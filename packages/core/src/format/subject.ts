@@ -1,5 +1,5 @@
 import type { SnowflakeLayout, SnowflakeParts } from "../snowflake/layout.ts";
-import type { PeriodUnit } from "../tag.ts";
+import type { PeriodUnit } from "../kinds/sequence.ts";
 import { CHECKS } from "./check-digit.ts";
 import { lengthOf, type Pattern, PERIOD_PATTERNS } from "./pattern.ts";
 import { digitsOf } from "./radix.ts";

@@ -1,5 +1,5 @@
 import type { Period } from "../ports.ts";
-import type { PeriodUnit } from "../tag.ts";
+import type { PeriodUnit } from "../kinds/sequence.ts";
 
 const MONTH_LENGTHS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 

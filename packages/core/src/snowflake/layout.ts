@@ -32,6 +32,9 @@ export interface SnowflakeParts {
   readonly sequence: number;
 }
 
+/** 2026-01-01T00:00:00Z. */
+export const DEFAULT_TIME_ORIGIN_MS = 1_767_225_600_000;
+
 /** Layouts by name, from 2026-01-01 on. */
 export const SNOWFLAKE_PRESETS: Readonly<
   Record<"41-10-12" | "41-5-5-12" | "sonyflake" | "js53", SnowflakeLayout>
@@ -46,9 +49,19 @@ export const SNOWFLAKE_PRESETS: Readonly<
   js53: preset(1, 41, 0, 5, 7),
 };
 
+/** What each field of a layout may be, by its name in the API. The time unit is in milliseconds. */
+export const LAYOUT_RANGES = {
+  time_unit: [1, 1_000],
+  time_bits: [1, 47],
+  data_center_bits: [0, 16],
+  worker_bits: [0, 22],
+  sequence_bits: [1, 30],
+  extension_bits: [0, 8],
+} as const;
+
 const MAX_BITS = 63;
 /** As many as uid-generator has in its layout 28-22-13. */
-export const MAX_WORKER_BITS = 22;
+export const MAX_WORKER_BITS: number = LAYOUT_RANGES.worker_bits[1];
 /** The year 10000: timestamps of the API end there. */
 const END_OF_TIME_MS = 253_402_300_800_000;
 const SHORTEST_LIFE_MS = 365 * 86_400_000;
@@ -62,7 +75,7 @@ function preset(
 ): SnowflakeLayout {
   return {
     timeUnitMs,
-    timeOriginMs: 1_767_225_600_000, // 2026-01-01T00:00:00Z
+    timeOriginMs: DEFAULT_TIME_ORIGIN_MS,
     timeBits,
     extensionBits: 0,
     dataCenterBits,
@@ -116,18 +129,20 @@ export function layoutViolations(
   options: { readonly nowMs: number; readonly allowShortLife: boolean },
 ): FieldViolation[] {
   const violations: FieldViolation[] = [];
-  const range = (name: string, value: number, min: number, max: number, unit = ""): void => {
+  const ranges = { ...LAYOUT_RANGES, time_origin: [0, options.nowMs] } as const;
+  const check = (name: keyof typeof ranges, value: number, unit = ""): void => {
+    const [min, max] = ranges[name];
     if (Number.isInteger(value) && value >= min && value <= max) return;
     const description = `must be ${min} to ${max}${unit}, got ${value}`;
     violations.push({ field: `${field}.${name}`, description, reason: "VALUE_OUT_OF_RANGE" });
   };
-  range("time_unit", layout.timeUnitMs, 1, 1_000, " whole milliseconds");
-  range("time_bits", layout.timeBits, 1, 47);
-  range("time_origin", layout.timeOriginMs, 0, options.nowMs, " in milliseconds since 1970");
-  range("data_center_bits", layout.dataCenterBits, 0, 16);
-  range("worker_bits", layout.workerBits, 0, MAX_WORKER_BITS);
-  range("sequence_bits", layout.sequenceBits, 1, 30);
-  range("extension_bits", layout.extensionBits, 0, 8);
+  check("time_unit", layout.timeUnitMs, " whole milliseconds");
+  check("time_bits", layout.timeBits);
+  check("time_origin", layout.timeOriginMs, " in milliseconds since 1970");
+  check("data_center_bits", layout.dataCenterBits);
+  check("worker_bits", layout.workerBits);
+  check("sequence_bits", layout.sequenceBits);
+  check("extension_bits", layout.extensionBits);
   if (violations.length > 0) return violations;
   const bits = bitsOf(layout);
   if (bits > MAX_BITS) {

@@ -1,8 +1,8 @@
 import { IdmintError } from "../errors.ts";
-import type { SnowflakeKind } from "../tag.ts";
+import type { SnowflakeKind } from "../kinds/snowflake.ts";
 import { type HolderPorts, type LeaseChange, WorkerHolder } from "../worker/holder.ts";
 import type { LeaseDemand } from "../worker/lease-state.ts";
-import { MAX_LEAD_MS } from "../worker/registry-state.ts";
+import { MAX_LEAD_MS } from "../worker/limits.ts";
 import { SnowflakeGenerator } from "./generator.ts";
 
 /** What happens to a snowflake tag, for listeners. A listener must not throw; one that does is ignored. */

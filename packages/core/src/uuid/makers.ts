@@ -1,5 +1,6 @@
 import { invalidField } from "../errors.ts";
-import type { ObjectIdKind, UuidKind } from "../tag.ts";
+import type { ObjectIdKind } from "../kinds/object-id.ts";
+import type { UuidKind } from "../kinds/uuid.ts";
 import { namespaceOf } from "./decode.ts";
 import {
   createDceState,

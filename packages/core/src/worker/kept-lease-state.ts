@@ -1,6 +1,6 @@
 import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts";
 import type { Tag } from "../tag.ts";
-import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "./registry-state.ts";
+import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "./limits.ts";
 
 // The time of a kept lease is reserved in two steps. The registry reserves a minute ahead, and a file of the holder
 // says how much of that minute may have been used. So a holder that is restarted goes on within its minute while the

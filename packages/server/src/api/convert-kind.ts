@@ -1,164 +1,131 @@
+// Reads and writes the settings of any kind, by its table. A test compares the tables with the API.
+import { type Duration, durationOf, type TagKind } from "@idmint/core";
 import {
-  durationOf,
-  lifeEndMs,
-  type PeriodUnit as UnitName,
-  type SequenceKind as DomainSequence,
-  type TagKind,
-  type UuidKind as DomainUuid,
-} from "@idmint/core";
-import {
-  DceDomain,
-  ObjectIdVariant,
-  PeriodUnit,
-  SequenceBackend,
-  type SequenceKind,
-  type Tag,
-  type UuidKind,
-} from "@idmint/proto";
-import type { KindDraft } from "../service/kinds/draft.ts";
-import type { SequenceDraft } from "../service/kinds/sequence.ts";
-import { uuidDraftOf } from "../service/kinds/uuid.ts";
-import { outputOnlyOfSnowflake, snowflakeDraftOf, snowflakeOf } from "./convert-snowflake.ts";
+  type Field,
+  type Fields,
+  KIND_NAMES,
+  type KindDraft,
+  KINDS,
+  specOf,
+  type Value,
+  type Values,
+  valuesOf,
+} from "@idmint/core/kinds";
+import type { Tag } from "@idmint/proto";
 import { wholeMillisecondsOf } from "./duration.ts";
 
 type Kind = NonNullable<Tag["kind"]>;
-
-const UNITS: ReadonlyMap<number, UnitName | undefined> = new Map([
-  [PeriodUnit.UNSPECIFIED, undefined],
-  [PeriodUnit.DAY, "DAY" as const],
-  [PeriodUnit.WEEK, "WEEK" as const],
-  [PeriodUnit.MONTH, "MONTH" as const],
-  [PeriodUnit.YEAR, "YEAR" as const],
-]);
-
-const BACKENDS: ReadonlyMap<number, "STORE" | "REDIS" | undefined> = new Map([
-  [SequenceBackend.UNSPECIFIED, undefined],
-  [SequenceBackend.STORE, "STORE" as const],
-  [SequenceBackend.REDIS, "REDIS" as const],
-]);
-
-const DOMAINS: ReadonlyMap<number, "PERSON" | "GROUP" | "ORG" | undefined> = new Map([
-  [DceDomain.UNSPECIFIED, undefined],
-  [DceDomain.PERSON, "PERSON" as const],
-  [DceDomain.GROUP, "GROUP" as const],
-  [DceDomain.ORG, "ORG" as const],
-]);
-
-const VARIANTS: ReadonlyMap<number, "CLASSIC" | "MACHINE_PROCESS" | undefined> = new Map([
-  [ObjectIdVariant.UNSPECIFIED, undefined],
-  [ObjectIdVariant.CLASSIC, "CLASSIC" as const],
-  [ObjectIdVariant.MACHINE_PROCESS, "MACHINE_PROCESS" as const],
-]);
+/** A message of the API, by its fields' names in TypeScript. */
+type Message = Readonly<Record<string, unknown>>;
 
 /** The settings of a kind as callers see them. */
-export function kindOf(kind: TagKind): Kind {
-  switch (kind.kind) {
-    case "segment": {
-      const { start, min, max, holdForMs, maxAgeMs } = kind;
-      const [holdFor, maxAge] = [durationOf(holdForMs), durationOf(maxAgeMs)];
-      return { $case: "segment", value: { start, min, max, holdFor, maxAge } };
-    }
-    case "sequence":
-      return { $case: "sequence", value: sequenceOf(kind) };
-    case "redis_snowflake": {
-      const { shard, timeOriginMs, redisShard } = kind;
-      const timeOrigin = new Date(timeOriginMs);
-      const endTime = new Date(lifeEndMs(timeOriginMs));
-      return { $case: "redisSnowflake", value: { shard, timeOrigin, endTime, redisShard } };
-    }
-    case "ticket":
-      return { $case: "ticket", value: { start: kind.start, slots: kind.slots } };
-    case "snowflake":
-      return { $case: "snowflake", value: snowflakeOf(kind) };
-    case "uuid":
-      return { $case: "uuid", value: uuidOf(kind) };
-    case "object_id":
-      return { $case: "objectId", value: { variant: ObjectIdVariant[kind.variant] } };
-    default:
-      return kind satisfies never;
-  }
-}
-
-function uuidOf(kind: DomainUuid): UuidKind {
-  const { domain, number, ...others } = uuidDraftOf(kind);
-  const named = domain === undefined || domain === "UNKNOWN" ? "UNSPECIFIED" : domain;
-  const { version, namespace } = others;
-  return { version, namespace, domain: DceDomain[named], number };
-}
-
-function sequenceOf({ start, periods, redis }: DomainSequence): SequenceKind {
-  return {
-    start,
-    period: PeriodUnit[periods?.unit ?? "UNSPECIFIED"],
-    timeZone: periods?.timeZone ?? "",
-    keepFor: periods === undefined ? undefined : durationOf(periods.keepForMs),
-    backend: redis === undefined ? SequenceBackend.STORE : SequenceBackend.REDIS,
-    step: redis?.step ?? 0,
-    shard: redis?.shard ?? "",
-  };
+export function protoKindOf(settings: TagKind): Kind {
+  const { name, fields } = specOf(settings);
+  const kind = { $case: camelCase(name), value: messageOf(fields, valuesOf(settings)) };
+  return kind as unknown as Kind;
 }
 
 /** The settings of a kind as a caller wrote them; nothing is checked yet. */
 export function kindDraftOf(kind: Kind): KindDraft {
-  switch (kind.$case) {
-    case "segment": {
-      const { start, min, max, holdFor, maxAge } = kind.value;
-      const holdForMs = wholeMillisecondsOf(holdFor);
-      return { kind: "segment", start, min, max, holdForMs, maxAgeMs: wholeMillisecondsOf(maxAge) };
-    }
-    case "sequence":
-      return sequenceDraftOf(kind.value);
-    case "redisSnowflake": {
-      const { shard, timeOrigin } = kind.value;
-      const timeOriginMs = timeOrigin?.getTime();
-      return { kind: "redis_snowflake", shard, timeOriginMs, redisShard: undefined };
-    }
-    case "ticket": {
-      const { start, slots } = kind.value;
-      return { kind: "ticket", start, slots, slotsId: undefined };
-    }
-    case "snowflake":
-      return snowflakeDraftOf(kind.value);
-    case "uuid": {
-      const { version, namespace, domain, number } = kind.value;
-      const named = DOMAINS.has(domain) ? DOMAINS.get(domain) : "UNKNOWN";
-      return { kind: "uuid", version, namespace, domain: named, number };
-    }
-    case "objectId": {
-      const { variant } = kind.value;
-      const named = VARIANTS.has(variant) ? VARIANTS.get(variant) : "UNKNOWN";
-      return { kind: "object_id", variant: named };
-    }
-    default:
-      return kind satisfies never;
-  }
-}
-
-function sequenceDraftOf(value: SequenceKind): SequenceDraft {
-  const { start, period, timeZone, keepFor, backend, step } = value;
-  return {
-    kind: "sequence",
-    start,
-    period: UNITS.has(period) ? UNITS.get(period) : "UNKNOWN",
-    timeZone,
-    keepForMs: wholeMillisecondsOf(keepFor),
-    backend: BACKENDS.has(backend) ? BACKENDS.get(backend) : "UNKNOWN",
-    step,
-    shard: undefined,
-  };
+  const { name, fields } = tableOf(kind);
+  return { kind: name, ...valuesFrom(fields, messageIn(kind)) };
 }
 
 /** Fields of a kind that only the server may set: which, whether it is set, and what to do instead. */
 export function outputOnlyOfKind(
   kind: Kind | undefined,
 ): readonly [field: string, isSet: boolean, wayOut: string][] {
-  const move = "; tags are spread over the shards, and MoveTag moves one";
-  if (kind?.$case === "sequence") return [["tag.sequence.shard", kind.value.shard !== "", move]];
-  if (kind?.$case === "snowflake") return outputOnlyOfSnowflake(kind.value);
-  if (kind?.$case !== "redisSnowflake") return [];
-  const { redisShard, endTime } = kind.value;
-  return [
-    ["tag.redis_snowflake.redis_shard", redisShard !== "", move],
-    ["tag.redis_snowflake.end_time", endTime !== undefined, "; it follows from time_origin"],
-  ];
+  if (kind === undefined) return [];
+  const { name, fields } = tableOf(kind);
+  const message = messageIn(kind);
+  return Object.entries<Field>(fields)
+    .filter(([, { role }]) => role === "output-only" || role === "placed")
+    .map(([field, spec]) => [
+      `tag.${name}.${field}`,
+      valueFrom(spec, message[camelCase(field)]) !== undefined,
+      spec.role === "placed"
+        ? "; tags are spread over the shards, and MoveTag moves one"
+        : `; it follows from ${spec.of === "layout" ? "the layout" : spec.of}`,
+    ]);
+}
+
+function tableOf(kind: Kind): { readonly name: KindDraft["kind"]; readonly fields: Fields } {
+  const name = KIND_NAMES.find((each) => camelCase(each) === kind.$case);
+  if (name === undefined) throw new Error(`kind ${kind.$case} has no table`);
+  return KINDS[name];
+}
+
+function messageIn(kind: Kind): Message {
+  return kind.value as unknown as Message;
+}
+
+function messageOf(fields: Fields, values: Values): Message {
+  const entries = Object.entries(fields)
+    .filter(([, { role }]) => role !== "row-only")
+    .map(([name, field]) => {
+      const value = field.role === "input-only" ? undefined : values[name];
+      return [camelCase(name), protoValueOf(field, value)] as const;
+    });
+  return Object.fromEntries(entries);
+}
+
+function protoValueOf({ type, fields = {}, enum: kinds }: Field, value: Value): unknown {
+  switch (type) {
+    case "id":
+      return value ?? 0n;
+    case "int32":
+    case "uint32":
+      return value ?? 0;
+    case "text":
+      return value ?? "";
+    case "bool":
+      return value ?? false;
+    case "enum":
+      return 1 + (kinds?.values.indexOf(value as string) ?? -1);
+    case "duration":
+      return value === undefined ? undefined : durationOf(value as number);
+    case "time":
+      return value === undefined ? undefined : new Date(value as number);
+    case "message":
+      return value === undefined ? undefined : messageOf(fields, value as Values);
+    default:
+      return type satisfies never;
+  }
+}
+
+function valuesFrom(fields: Fields, message: Message): Values {
+  const entries = Object.entries(fields)
+    .filter(([, { role }]) => role === undefined || role === "input-only")
+    .map(([name, field]) => [name, valueFrom(field, message[camelCase(name)])] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+}
+
+/** Undefined for what the caller left empty, NaN for a time or a duration that no number of milliseconds is. */
+function valueFrom({ type, fields = {}, enum: kinds }: Field, value: unknown): Value {
+  if (value === undefined) return undefined;
+  switch (type) {
+    case "id":
+      return value === 0n ? undefined : (value as bigint);
+    case "int32":
+    case "uint32":
+      return value === 0 ? undefined : (value as number);
+    case "text":
+      return value === "" ? undefined : (value as string);
+    case "bool":
+      return value === false ? undefined : (value as boolean);
+    case "enum":
+      return value === 0 ? undefined : (kinds?.values[(value as number) - 1] ?? "UNKNOWN");
+    case "duration":
+      return wholeMillisecondsOf(value as Duration);
+    case "time":
+      return (value as Date).getTime();
+    case "message":
+      return valuesFrom(fields, value as Message);
+    default:
+      return type satisfies never;
+  }
+}
+
+function camelCase(name: string): string {
+  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

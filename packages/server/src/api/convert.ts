@@ -3,13 +3,14 @@ import {
   type Order as OrderName,
   type Period,
   periodName,
+  periodsOf,
   type Segment as DomainSegment,
   type Tag as DomainTag,
 } from "@idmint/core";
 import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
 import type { TagDraft } from "../service/tag-settings.ts";
 import { etagOf } from "../service/tags.ts";
-import { kindDraftOf, kindOf, outputOnlyOfKind } from "./convert-kind.ts";
+import { kindDraftOf, outputOnlyOfKind, protoKindOf } from "./convert-kind.ts";
 
 export function orderOf(order: OrderName): Order {
   return Order[order];
@@ -42,7 +43,7 @@ export function tagOf(tag: DomainTag): Tag {
   return {
     name: tag.name,
     description: tag.description,
-    kind: kindOf(tag.kind),
+    kind: protoKindOf(tag.kind),
     order: orderOf(tag.order),
     ceiling: tag.ceiling,
     floor: tag.floor,
@@ -65,7 +66,7 @@ function unguessableOf({ unguessable }: DomainTag): Tag["unguessable"] {
 }
 
 function presentPeriod({ kind, periodStart: start }: DomainTag): string {
-  const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
+  const unit = periodsOf(kind)?.unit;
   return unit === undefined || start === "" ? "" : periodName({ unit, start });
 }
 

@@ -11,7 +11,7 @@ import {
   type Worker,
 } from "@idmint/proto";
 import type { WorkerService } from "../service/workers.ts";
-import { snowflakeOf } from "./convert-snowflake.ts";
+import { protoKindOf } from "./convert-kind.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
@@ -89,12 +89,13 @@ export function workerHandlers(
 
 function leased(lease: Awaited<ReturnType<WorkerService["lease"]>>): LeaseWorkerResponse {
   const { dataCenter, workerId, notBeforeMs, kind } = lease;
+  const settings = protoKindOf(kind);
   return {
     ...renewed(lease),
     dataCenter,
     workerId,
     notBeforeMs: BigInt(notBeforeMs),
-    snowflake: snowflakeOf(kind),
+    snowflake: settings.$case === "snowflake" ? settings.value : undefined,
   };
 }
 

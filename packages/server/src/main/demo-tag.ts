@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import { DEFAULT_SEGMENT } from "../service/kinds/segment.ts";
+import type { TagDraft } from "../service/tag-settings.ts";
 import type { TagService } from "../service/tags.ts";
 
 /** The tag that start-dev creates. */
@@ -8,12 +8,12 @@ export const DEMO_TAG = "demo";
 /** Creates it if it does not exist yet. */
 export async function makeDemoTag(tags: Pick<TagService, "create">): Promise<void> {
   const description = "created by start-dev, for trying things out";
-  const draft = {
+  const draft: TagDraft = {
     name: DEMO_TAG,
     description,
     order: undefined,
     ceiling: 0n,
-    kind: DEFAULT_SEGMENT,
+    kind: { kind: "segment" },
     format: undefined,
     unguessable: undefined,
   };

@@ -1,4 +1,5 @@
 import { type RedisShard, type Store, type Tag, tagNotFound } from "@idmint/core";
+import { redisShardOf } from "@idmint/core/kinds";
 import { within } from "../service/call.ts";
 import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
@@ -6,7 +7,7 @@ import type { Placement } from "../service/placement.ts";
 import type { Raises } from "../service/raises.ts";
 import { preload } from "../service/redis-preload.ts";
 import { assertMovable, moveTag } from "../service/redis-move.ts";
-import { placeOf, shardOfKind, type TagPlace } from "../service/redis-place.ts";
+import { placeOf, type TagPlace } from "../service/redis-place.ts";
 import { placeOnShard } from "../service/redis-placement.ts";
 import { type RedisCounterPorts, RedisSequenceCounter } from "../service/redis-sequence.ts";
 import { RedisSnowflakeCounter } from "../service/redis-snowflake.ts";
@@ -82,9 +83,8 @@ export function createRedisTags(
     assertMovable: (name, shard) => assertMovable(name, shard, shards),
     move: (tag, request) => moveTag({ store, shards }, tag, request),
     sourceOf: (tag, grouped) => {
-      // A shard that is not configured here is refused only when ids are asked for: the tag may yet move to one that
-      // is.
-      const isCounted = tag.kind.kind !== "snowflake" && shardOfKind(tag.kind) !== undefined;
+      // A shard that is not configured here is refused when it is asked for: the tag may yet move to one that is.
+      const isCounted = tag.kind.kind !== "snowflake" && redisShardOf(tag.kind) !== undefined;
       if (shards.size === 0 || !isCounted) return undefined;
       return grouped(counterOf(tag));
     },

@@ -13,6 +13,7 @@ import {
   type TagStore,
   timeOf,
 } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
 import type { AdminGate } from "./admin-gate.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
@@ -78,7 +79,7 @@ export class DecodeService {
 
 function decoded(tag: Tag, value: Value, texts: TextPorts): Decoded {
   const { kind, format, unguessable } = tag;
-  const isText = kind.kind === "uuid" || kind.kind === "object_id" || format !== undefined;
+  const isText = specOf(kind).ids === "text" || format !== undefined;
   if (isText && "id" in value)
     throw invalidField(
       "id",

@@ -7,6 +7,7 @@ import type {
   Tag,
   TagKind,
 } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
 import type { Patience } from "./call.ts";
 import type { Receipt } from "./give-back.ts";
 import type { TagText } from "./tag-text.ts";
@@ -92,11 +93,5 @@ export function issuerOf(entry: Entry): Issuer {
  * be of another kind, or count elsewhere.
  */
 export function isSameSource(one: SourceKind, other: SourceKind): boolean {
-  if (one.kind === "sequence" && other.kind === "sequence") {
-    return (one.redis === undefined) === (other.redis === undefined);
-  }
-  if (one.kind === "snowflake" && other.kind === "snowflake") {
-    return one.registry === other.registry;
-  }
-  return one.kind === other.kind;
+  return one.kind === other.kind && specOf(one).countedIn(one) === specOf(other).countedIn(other);
 }

@@ -12,6 +12,7 @@ import {
   segmentOf,
   tagNameViolation,
 } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
 import type { Patience } from "./call.ts";
 import type { Counters } from "./counters.ts";
 import type { Directory } from "./directory.ts";
@@ -318,8 +319,7 @@ function assertWritable({ text }: Entry): TagText | undefined {
 
 /** Whether the ids of an entry are text, and no numbers. */
 function writesText({ text, rules }: Entry): boolean {
-  const { kind } = rules.kind;
-  return kind === "uuid" || kind === "object_id" || (text instanceof TagText && text.isText);
+  return specOf(rules.kind).ids === "text" || (text instanceof TagText && text.isText);
 }
 
 function mostAtOnce({ text }: Entry): number {

@@ -8,7 +8,8 @@ import {
   tagNameViolation,
   type TagStore,
 } from "@idmint/core";
-import { placedIn, placeOf } from "./redis-place.ts";
+import { placedIn } from "@idmint/core/kinds";
+import { placeOf } from "./redis-place.ts";
 
 export interface RedisMovePorts {
   readonly store: Pick<TagStore, "updateTag">;
@@ -62,7 +63,7 @@ export async function moveTag(
   const { shards, store } = ports;
   const { shard: from } = placeOf(tag);
   const settings = { order, ceiling, kind: placedIn(kind, shard) };
-  const change: TagChange = { settings, onlyIfUnissued: false };
+  const change: TagChange = { settings };
   if (validateOnly) {
     if (from !== shard && !force) known(shards.get(from), from);
     return store.updateTag(name, change, revision, { validateOnly });

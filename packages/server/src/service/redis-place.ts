@@ -1,10 +1,5 @@
-import {
-  type CountingPlace,
-  IdmintError,
-  segmentNotReady,
-  type Tag,
-  type TagKind,
-} from "@idmint/core";
+import { type CountingPlace, IdmintError, segmentNotReady, type Tag } from "@idmint/core";
+import { redisShardOf } from "@idmint/core/kinds";
 import type { Raises } from "./raises.ts";
 
 /** Where a tag counts and up to where it may, from one reading of its row. */
@@ -41,24 +36,9 @@ export function inEpoch({ raises, readPlace }: RowPorts, epoch: () => bigint): R
 
 /** WRONG_KIND for a tag that does not count in Redis. */
 export function placeOf({ name, kind, generation, floor, epoch }: Tag): TagPlace {
-  const shard = shardOfKind(kind);
+  const shard = redisShardOf(kind);
   if (shard !== undefined) return { shard, generation, floor, epoch };
   throw new IdmintError("WRONG_KIND", `tag "${name}" does not count in Redis`, {
     metadata: { tag: name, kind: kind.kind },
   });
-}
-
-/** The Redis shard a kind counts in; undefined: in none. */
-export function shardOfKind(kind: TagKind): string | undefined {
-  if (kind.kind === "redis_snowflake") return kind.redisShard;
-  if (kind.kind === "snowflake") return kind.redisShard;
-  return kind.kind === "sequence" ? kind.redis?.shard : undefined;
-}
-
-/** The same kind in another shard; unchanged when it counts in none. */
-export function placedIn(kind: TagKind, shard: string): TagKind {
-  if (kind.kind === "redis_snowflake") return { ...kind, redisShard: shard };
-  if (kind.kind === "snowflake" && kind.registry === "REDIS") return { ...kind, redisShard: shard };
-  if (kind.kind !== "sequence" || kind.redis === undefined) return kind;
-  return { ...kind, redis: { ...kind.redis, shard } };
 }

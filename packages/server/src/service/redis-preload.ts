@@ -1,8 +1,8 @@
 import { IdmintError, type Tag, type TagStore, type Timers } from "@idmint/core";
+import { redisShardOf } from "@idmint/core/kinds";
 import { within } from "./call.ts";
 import type { Emit } from "./events.ts";
 import type { Marks } from "./redis-marks.ts";
-import { shardOfKind } from "./redis-place.ts";
 
 /** Tags of one page of the list. */
 const PAGE = 500;
@@ -39,7 +39,7 @@ export async function preload(ports: PreloadPorts): Promise<void> {
       const query = { afterName, prefix: "", showDeleted: false, limit: PAGE };
       const tags = await within(() => store.listTags(query), storeTimeoutMs, timers);
       const here = tags.filter(({ kind, state }) => {
-        const shard = shardOfKind(kind);
+        const shard = redisShardOf(kind);
         return state === "ACTIVE" && shard !== undefined && hasShard(shard);
       });
       const some = here.slice(0, left);
@@ -68,7 +68,7 @@ async function prepareAll(
   const waiting = [...tags];
   const work = async (): Promise<void> => {
     for (let tag = waiting.pop(); tag !== undefined; tag = waiting.pop()) {
-      const shard = shardOfKind(tag.kind) ?? "";
+      const shard = redisShardOf(tag.kind) ?? "";
       if (signal.aborted) return;
       if (failures.areTooMany(shard)) continue;
       try {

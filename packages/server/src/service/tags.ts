@@ -9,6 +9,7 @@ import {
   MAX_ID,
   MAX_RAISE,
   periodName,
+  periodsOf,
   type PeriodStore,
   type PeriodUnit,
   type Tag,
@@ -18,25 +19,17 @@ import {
   type TagState,
   type TagStore,
 } from "@idmint/core";
+import { hasPlace, inPlaceOf } from "@idmint/core/kinds";
 import type { AdminGate } from "./admin-gate.ts";
 import type { Directory } from "./directory.ts";
-import type { KindDraft } from "./kinds/draft.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import { periodStart } from "./period-start.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./tag-settings.ts";
 import type { TextPorts } from "./tag-text.ts";
 import { NO_EFFECT, type TagEffect, type TagEffects } from "./tag-effects.ts";
-import { changeOf } from "./tag-update.ts";
-import { maskViolations } from "./update-mask.ts";
+import { changeOf, maskViolations } from "./update-mask.ts";
 
-/** Kinds that may count elsewhere than in the store. */
-const COUNTS_ELSEWHERE: readonly KindDraft["kind"][] = [
-  "sequence",
-  "redis_snowflake",
-  "snowflake",
-  "ticket",
-];
 const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;
 /** How often an update without an etag is tried again when somebody else was faster. */
 const MAX_UPDATE_TRIES = 5;
@@ -251,7 +244,7 @@ export class TagService {
         : undefined,
     );
     const old = await this.#read(name);
-    const unit = old.kind.kind === "sequence" ? old.kind.periods?.unit : undefined;
+    const unit = periodsOf(old.kind)?.unit;
     if (unit === undefined) throw withoutPeriods(name, old.kind.kind);
     const start = periodStart(unit, period);
     if (start === undefined) {
@@ -304,7 +297,7 @@ export class TagService {
           },
     );
     const { kind } = await this.#read(name);
-    const unit = kind.kind === "sequence" ? kind.periods?.unit : undefined;
+    const unit = periodsOf(kind)?.unit;
     if (unit === undefined) throw withoutPeriods(name, kind.kind);
     const limit = pageLimitOf(pageSize);
     const found = await this.#gate.run(() =>
@@ -319,25 +312,11 @@ export class TagService {
   /** A tag that counts elsewhere than in the store and is made once more stays where it is. */
   async #inItsPlace(draft: TagDraft): Promise<TagDraft> {
     const { name, kind } = draft;
-    const isInStore = kind?.kind === "sequence" && kind.backend !== "REDIS";
-    if (kind === undefined || !COUNTS_ELSEWHERE.includes(kind.kind) || isInStore) return draft;
+    if (kind === undefined || !hasPlace(kind)) return draft;
     if (tagNameViolation("name", name) !== undefined) return draft;
     const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
     if (tag === undefined || tag.state === "DELETED") return draft;
-    const { kind: old } = tag;
-    if (kind.kind === "redis_snowflake" && old.kind === "redis_snowflake") {
-      return { ...draft, kind: { ...kind, redisShard: old.redisShard } };
-    }
-    if (kind.kind === "snowflake" && old.kind === "snowflake") {
-      return { ...draft, kind: { ...kind, redisShard: old.redisShard } };
-    }
-    if (kind.kind === "sequence" && old.kind === "sequence") {
-      return { ...draft, kind: { ...kind, shard: old.redis?.shard } };
-    }
-    if (kind.kind === "ticket" && old.kind === "ticket") {
-      return { ...draft, kind: { ...kind, slotsId: old.slotsId } };
-    }
-    return draft;
+    return { ...draft, kind: inPlaceOf(kind, tag.kind) };
   }
 
   /** Slots of a ticket tag are made before the tag is: a tag without them could issue nothing. */

@@ -2,14 +2,25 @@ import {
   type FieldViolation,
   IdmintError,
   invalidField,
+  invalidFields,
   type InvalidReason,
   type Tag,
+  type TagChange,
 } from "@idmint/core";
-import type { KindDraft } from "./kinds/draft.ts";
-import { DEFAULT_SEGMENT, type SegmentDraft } from "./kinds/segment.ts";
-import { DEFAULT_SEQUENCE, type SequenceDraft } from "./kinds/sequence.ts";
-import { DEFAULT_SNOWFLAKE, type SnowflakeDraft } from "./kinds/snowflake.ts";
-import { draftOf, type TagDraft } from "./tag-settings.ts";
+import {
+  type Field,
+  isSameValue,
+  KIND_NAMES,
+  type KindDraft,
+  type KindName,
+  KINDS,
+  plainText,
+  type Value,
+  valueOf,
+  withValues,
+} from "@idmint/core/kinds";
+import { draftOf, settingsOf, type TagDraft } from "./tag-settings.ts";
+import type { TextPorts } from "./tag-text.ts";
 
 /** Most paths a mask may have; there are fewer fields than that. */
 const MAX_MASK_PATHS = 32;
@@ -17,7 +28,7 @@ const MAX_MASK_PATHS = 32;
 /** One path of an update mask. */
 interface Path {
   /** The kind whose field it is; undefined: every tag has it. */
-  readonly kind: "segment" | "sequence" | "snowflake" | undefined;
+  readonly kind: KindName | undefined;
   /** How it changes what is there. */
   readonly merge: (old: TagDraft, draft: TagDraft) => TagDraft;
 }
@@ -25,36 +36,31 @@ interface Path {
 const KEY_ID = "unguessable.key_id";
 
 /** The paths that are one field each. */
-const PATHS: ReadonlyMap<string, Path> = new Map([
+const PATHS: ReadonlyMap<string, Path> = new Map<string, Path>([
   ["description", top("description")],
   ["order", top("order")],
   ["ceiling", top("ceiling")],
-  ["segment.start", ofSegment("start")],
-  ["segment.min", ofSegment("min")],
-  ["segment.max", ofSegment("max")],
-  ["segment.hold_for", ofSegment("holdForMs")],
-  ["segment.max_age", ofSegment("maxAgeMs")],
-  ["sequence.start", ofSequence("start")],
-  ["sequence.period", ofSequence("period")],
-  ["sequence.time_zone", ofSequence("timeZone")],
-  ["sequence.keep_for", ofSequence("keepForMs")],
-  ["sequence.step", ofSequence("step")],
-  ["snowflake.layout", ofSnowflake("layout")],
-  ["snowflake.data_center", ofSnowflake("dataCenter")],
-  ["snowflake.clock_policy", ofSnowflake("clockPolicy")],
-  ["snowflake.clock_wait", ofSnowflake("clockWaitMs")],
+  ...KIND_NAMES.flatMap((kind) =>
+    fieldsOf(kind, ["any-time", "before-first-id"]).map(
+      (name) => [`${kind}.${name}`, ofKind(kind, name)] as const,
+    ),
+  ),
   [KEY_ID, { kind: undefined, merge: withKeyId }],
 ]);
 
 /** Stands for all paths that the tag has. */
 const ALL = "*";
 /** Paths that stand for those below them. */
-const PARENTS: ReadonlySet<string> = new Set([
-  "segment",
-  "sequence",
-  "snowflake",
-  KEY_ID.split(".")[0] ?? "",
-]);
+const PARENTS: ReadonlySet<string> = new Set(
+  [...PATHS.keys()].filter((path) => path.includes(".")).map((path) => path.split(".")[0] ?? ""),
+);
+
+/** The fields of a kind that callers decide and that change in one of these ways. */
+function fieldsOf(kind: KindName, ways: readonly Field["change"][]): readonly string[] {
+  return Object.entries<Field>(KINDS[kind].fields)
+    .filter(([, { role, change }]) => role === undefined && ways.includes(change))
+    .map(([name]) => name);
+}
 
 function top(field: "description" | "order" | "ceiling"): Path {
   return { kind: undefined, merge: (old, draft) => ({ ...old, [field]: draft[field] }) };
@@ -70,35 +76,17 @@ function withKeyId(old: TagDraft, draft: TagDraft): TagDraft {
   return { ...old, unguessable: { ...old.unguessable, keyId } };
 }
 
-function ofSegment(field: Exclude<keyof SegmentDraft, "kind">): Path {
-  return ofKind(DEFAULT_SEGMENT, field);
-}
-
-function ofSequence(field: Exclude<keyof SequenceDraft, "kind" | "backend" | "shard">): Path {
-  return ofKind(DEFAULT_SEQUENCE, field);
-}
-
-function ofSnowflake(field: "layout" | "dataCenter" | "clockPolicy" | "clockWaitMs"): Path {
-  const path = ofKind(DEFAULT_SNOWFLAKE, field);
-  if (field !== "layout") return path;
-  // How long a layout lives is looked at when it is set, so whether it may be short goes with it.
+function ofKind(kind: KindName, name: string): Path {
+  const fields = Object.entries<Field>(KINDS[kind].fields);
+  // How a field is to be taken goes with it.
+  const ways = fields.filter(([, { role, of }]) => role === "input-only" && of === name);
+  const names = [name, ...ways.map(([way]) => way)];
   const merge = (old: TagDraft, draft: TagDraft): TagDraft => {
-    const allowShortLife = draft.kind?.kind === "snowflake" && draft.kind.allowShortLife;
-    const { kind, ...rest } = path.merge(old, draft);
-    return { ...rest, kind: { ...(kind as SnowflakeDraft), allowShortLife } };
-  };
-  return { ...path, merge };
-}
-
-function ofKind<Draft extends SegmentDraft | SequenceDraft | SnowflakeDraft>(
-  defaults: Draft,
-  field: keyof Draft,
-): Path {
-  const { kind } = defaults;
-  const merge = (old: TagDraft, draft: TagDraft): TagDraft => {
+    if (old.kind === undefined) return old;
     // A path into a kind that was left empty asks for its default.
-    const from = draft.kind?.kind === kind ? (draft.kind as Draft) : defaults;
-    return { ...old, kind: { ...(old.kind as Draft), [field]: from[field] } };
+    const from = draft.kind?.kind === kind ? draft.kind : undefined;
+    const values = names.map((each) => [each, valueOf(from, each)] as const);
+    return { ...old, kind: withValues(old.kind, Object.fromEntries(values)) };
   };
   return { kind, merge };
 }
@@ -108,6 +96,24 @@ function bad(
   reason: InvalidReason = "INVALID_UPDATE_MASK",
 ): readonly FieldViolation[] {
   return [{ field: "update_mask", description, reason }];
+}
+
+/** The change a mask asks for, validated as a whole with what stays. `maskViolations` found nothing in the mask. */
+export function changeOf(
+  old: Tag,
+  draft: TagDraft,
+  paths: readonly string[],
+  { nowMs, texts }: { readonly nowMs: number; readonly texts: TextPorts },
+): TagChange {
+  const keys = old.unguessable?.keys ?? [];
+  const made = settingsOf(merged(old, draft, paths), { nowMs, placement: undefined, texts, keys });
+  if ("violations" in made) throw invalidFields(made.violations);
+  const { description, order, ceiling, kind, format, unguessable } = made.settings;
+  const written = {
+    ...(format === undefined ? {} : { format }),
+    ...(unguessable === undefined ? {} : { unguessable }),
+  };
+  return { description, settings: { order, ceiling, kind }, texts: written };
 }
 
 /** What is wrong with a mask, whatever tag it is for. */
@@ -124,7 +130,7 @@ export function maskViolations(paths: readonly string[]): readonly FieldViolatio
 }
 
 /** What a tag becomes by a mask in which `maskViolations` found nothing. */
-export function merged(old: Tag, draft: TagDraft, mask: readonly string[]): TagDraft {
+function merged(old: Tag, draft: TagDraft, mask: readonly string[]): TagDraft {
   if (mask.includes(ALL) && draft.kind === undefined) {
     const text = `is required with the path *: the tag is of kind ${old.kind.kind}`;
     throw invalidField("tag.kind", text, "FIELD_REQUIRED");
@@ -146,18 +152,23 @@ function pathsBelow(wide: string, old: Tag, draft: TagDraft): readonly string[] 
     .map(([path]) => path);
   // What a caller read and sends back as it was changes nothing, also where it could not be set: the ceiling of kinds that
   // have their own, and a layout that ends soon.
+  const present = draftOf(old).kind;
   const isSent = (path: string): boolean =>
     (path !== KEY_ID || draft.unguessable !== undefined) &&
     (path !== "ceiling" || draft.ceiling !== old.ceiling) &&
-    (path !== "snowflake.layout" || !isSameLayout(old, draft));
+    !isSentBack(path, present, draft.kind);
   return common.filter(isSent);
 }
 
-function isSameLayout({ kind: old }: Tag, { kind }: TagDraft): boolean {
-  if (old.kind !== "snowflake" || kind?.kind !== "snowflake") return false;
-  const { layout } = kind;
-  const fields = Object.keys(old.layout) as (keyof typeof old.layout)[];
-  return layout !== undefined && fields.every((field) => layout[field] === old.layout[field]);
+function isSentBack(
+  path: string,
+  present: KindDraft | undefined,
+  sent: KindDraft | undefined,
+): boolean {
+  const [kind = "", name = ""] = path.split(".");
+  if (kind !== present?.kind || kind !== sent?.kind) return false;
+  const field = Object.entries<Field>(KINDS[sent.kind].fields).find(([each]) => each === name)?.[1];
+  return field !== undefined && isSameValue(field, valueOf(present, name), valueOf(sent, name));
 }
 
 /** Fields of another kind than the tag's cannot be changed, nor can values be read from one. */
@@ -181,17 +192,6 @@ function assertOfKind(
   }
 }
 
-/** Fields of a kind that no path changes. */
-const FIXED: Readonly<Record<KindDraft["kind"], Readonly<Record<string, string>>>> = {
-  segment: {},
-  sequence: { backend: "backend" },
-  snowflake: { registry: "registry" },
-  redis_snowflake: { shard: "shard", timeOriginMs: "time_origin" },
-  ticket: { start: "start", slots: "slots" },
-  uuid: { version: "version", namespace: "namespace", domain: "domain", number: "number" },
-  object_id: { variant: "variant" },
-};
-
 /**
  * INVARIANT: no value that a caller sent is dropped in silence. A wide path covers fields that never change: there a value
  * must be that of the tag, and an empty one means it.
@@ -205,8 +205,9 @@ function assertFixed(wide: string, old: Tag, draft: TagDraft): void {
     throw fixed(name, "tag.kind", `is ${old.kind.kind}`);
   }
   if (kind !== undefined && (isAll || wide === kind.kind)) {
-    for (const [key, field] of Object.entries(FIXED[kind.kind])) {
-      assertSame(name, `tag.${kind.kind}.${field}`, valueOf(kind, key), valueOf(present.kind, key));
+    for (const field of fieldsOf(kind.kind, ["never"])) {
+      const [sent, had] = [valueOf(kind, field), valueOf(present.kind, field)];
+      assertSame(name, `tag.${kind.kind}.${field}`, sent, had);
     }
   }
   if (isAll) assertSame(name, "tag.format.template", draft.format, present.format);
@@ -219,14 +220,10 @@ function assertFixed(wide: string, old: Tag, draft: TagDraft): void {
   }
 }
 
-function valueOf(kind: KindDraft | undefined, key: string): unknown {
-  return (kind as unknown as Readonly<Record<string, unknown>> | undefined)?.[key];
-}
-
-function assertSame(tag: string, field: string, sent: unknown, present: unknown): void {
-  const isEmpty = sent === undefined || sent === "" || sent === 0 || sent === 0n;
+function assertSame(tag: string, field: string, sent: Value, present: Value): void {
+  const isEmpty = sent === undefined || sent === "" || sent === 0;
   if (isEmpty || sent === present) return;
-  throw fixed(tag, field, `is ${String(present)}`);
+  throw fixed(tag, field, `is ${plainText(present)}`);
 }
 
 function fixed(tag: string, field: string, present: string): IdmintError {

@@ -1,4 +1,5 @@
-import { IdmintError, type ObjectIdKind, type UuidKind } from "@idmint/core";
+import { IdmintError, type TagKind } from "@idmint/core";
+import { plainText, specOf, valuesOf } from "@idmint/core/kinds";
 import type { Entry } from "./entries.ts";
 import { TagText } from "./tag-text.ts";
 
@@ -7,7 +8,7 @@ import { TagText } from "./tag-text.ts";
  * - `kind`: the tag's kind; segment when its ids are written by a format or a key, which only servers do;
  * - `text`: "true" when ids are text;
  * - `max_count`: most ids of one call, where that is less than of others;
- * - `version`, `domain`, `number`, `namespace`, `variant`: the settings of kinds uuid and object_id.
+ * - the settings of kinds whose ids are text, by their names in the API, such as `version` and `variant`.
  */
 export function wrongKind(entry: Entry, countAsList: number): IdmintError {
   const { name, rules, text } = entry;
@@ -22,18 +23,14 @@ export function wrongKind(entry: Entry, countAsList: number): IdmintError {
     if (text.isText) metadata["text"] = "true";
     metadata["max_count"] = String(most);
   }
-  if (kind.kind === "uuid") Object.assign(metadata, uuidSettings(kind));
-  if (kind.kind === "object_id") Object.assign(metadata, objectIdSettings(kind));
+  if (specOf(kind).ids === "text") Object.assign(metadata, settingsOf(kind));
   return new IdmintError("WRONG_KIND", `${why}; use GenerateId or GenerateIds`, { metadata });
 }
 
-function uuidSettings(kind: UuidKind): Record<string, string> {
-  const settings = { text: "true", version: String(kind.version) };
-  if ("namespace" in kind) return { ...settings, namespace: kind.namespace };
-  if ("domain" in kind) return { ...settings, domain: kind.domain, number: String(kind.number) };
-  return settings;
-}
-
-function objectIdSettings({ variant }: ObjectIdKind): Record<string, string> {
-  return { text: "true", variant };
+/** What an SDK makes the ids of. */
+function settingsOf(kind: TagKind): Record<string, string> {
+  const values = Object.entries(valuesOf(kind)).filter(([name]) => name in specOf(kind).fields);
+  const set = values.filter(([, value]) => value !== undefined);
+  const texts = set.map(([name, value]) => [name, plainText(value)] as const);
+  return { text: "true", ...Object.fromEntries(texts) };
 }

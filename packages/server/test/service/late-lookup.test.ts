@@ -53,7 +53,7 @@ test("a max_age that is lowered while a tag is looked up is the one that is hand
   const world = setUp();
   await world.store.createTag(SETTINGS);
   const kind = { ...SEGMENT, kind: "segment", start: 1n, maxAgeMs: 50 } as const;
-  const change = { settings: { ...SETTINGS, kind }, onlyIfUnissued: false };
+  const change = { settings: { ...SETTINGS, kind } };
   const allocation = await askedBefore(
     world,
     () => world.ids.allocateSegment({ tag: "orders", count: 1, after: 0n }, world.call),
@@ -123,7 +123,7 @@ test("a tag that changes during each of its lookups is not said to be absent", a
   world.store.faults = {
     after: async (operation) => {
       if (operation !== "getTags") return;
-      const change = { description: "again", onlyIfUnissued: false };
+      const change = { description: "again" };
       tag = await world.store.updateTag("orders", change, undefined);
       await world.directory.apply([tag], world.directory.history);
     },
@@ -147,7 +147,7 @@ test("a record that is older than the newest one seen changes nothing", async ()
   await settled();
   await found;
   const kind = { ...SEGMENT, kind: "segment", start: 1n, maxAgeMs: 50 } as const;
-  const change = { settings: { ...SETTINGS, kind }, onlyIfUnissued: false };
+  const change = { settings: { ...SETTINGS, kind } };
   const paused = await world.store.updateTag("orders", change, undefined);
   const now = await world.store.setTagState("orders", "PAUSED", undefined);
   await world.directory.apply([paused, now], world.directory.history);

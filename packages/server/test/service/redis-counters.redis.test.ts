@@ -97,7 +97,7 @@ test.each(["before", "after"])(
     const deaf = (await serverOn(store, { a: redis })).snowflake(events);
     const kind = { ...events.kind, timeOriginMs: origin - 86_400_000 } as typeof events.kind;
     const settings = { order: events.order, ceiling: events.ceiling, kind };
-    const tag = await store.updateTag("events", { settings, onlyIfUnissued: false }, undefined);
+    const tag = await store.updateTag("events", { settings }, undefined);
     const server = (await serverOn(store, { a: redis })).snowflake(events);
     server.update(tag);
     if (order === "after") await commitSoon(server, 1);
@@ -213,7 +213,7 @@ test("a tag that moves between a raise and the new start is not started in its o
     after: async (operation) => {
       if (operation !== "raise") return;
       store.faults = {};
-      await operator.updateTag(TAG, { settings: moved, onlyIfUnissued: false }, undefined);
+      await operator.updateTag(TAG, { settings: moved }, undefined);
     },
   };
   expect((await counter.commit(1)).base).toBeGreaterThan(base + 9n);

@@ -1,11 +1,10 @@
-import { MAX_ID, MAX_SAFE_ID, type TagSettings } from "@idmint/core";
+import { MAX_ID, MAX_SAFE_ID, type TagChange, type TagSettings } from "@idmint/core";
+import { isSameButForTuning } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
-import { DEFAULT_SEGMENT } from "../../src/service/kinds/segment.ts";
-import { DEFAULT_SEQUENCE } from "../../src/service/kinds/sequence.ts";
 import { NOWHERE, type Placement } from "../../src/service/placement.ts";
 import type { UnguessableKey } from "../../src/service/tag-text.ts";
 import { draftOf, settingsOf, type TagDraft } from "../../src/service/tag-settings.ts";
-import { changeOf } from "../../src/service/tag-update.ts";
+import { changeOf } from "../../src/service/update-mask.ts";
 
 /** A server with Redis and ticket databases. */
 const PLACEMENT: Placement = {
@@ -21,8 +20,10 @@ const PORTS = {
   keys: [],
 };
 
-const uuid = (version: number) =>
-  ({ kind: "uuid", version, namespace: "", domain: undefined, number: 0 }) as const;
+const DEFAULT_SEGMENT = { kind: "segment" } as const;
+const DEFAULT_SEQUENCE = { kind: "sequence" } as const;
+
+const uuid = (version: number) => ({ kind: "uuid", version }) as const;
 
 const made = (kind: TagDraft["kind"], more: Partial<TagDraft> = {}): TagSettings => {
   const plain = { name: "t", description: "", order: undefined, ceiling: 0n };
@@ -41,7 +42,7 @@ test("a sequence counts in the store, strictly, from 1 to 2^63 − 1, unless tol
 });
 
 test("ended periods are kept for 400 days, unless told", () => {
-  const { kind } = made({ ...DEFAULT_SEQUENCE, period: "DAY", timeZone: "Asia/Shanghai" });
+  const { kind } = made({ ...DEFAULT_SEQUENCE, period: "DAY", time_zone: "Asia/Shanghai" });
   expect(kind).toMatchObject({
     periods: { unit: "DAY", timeZone: "Asia/Shanghai", keepForMs: 400 * DAY_MS },
   });
@@ -60,13 +61,12 @@ test("a sequence in Redis ends at 2^53 − 1, and is placed on a shard when it i
 });
 
 test("a snowflake of Redis begins in 2026 unless told, and a ticket has 60 slots", () => {
-  const snowflake = { kind: "redis_snowflake", shard: 3, timeOriginMs: undefined } as const;
-  expect(made({ ...snowflake, redisShard: undefined })).toMatchObject({
+  expect(made({ kind: "redis_snowflake", shard: 3 })).toMatchObject({
     order: "UNORDERED",
     ceiling: MAX_ID,
     kind: { shard: 3, timeOriginMs: Date.UTC(2026, 0, 1), redisShard: "shard of t" },
   });
-  expect(made({ kind: "ticket", start: 0n, slots: 0, slotsId: undefined })).toMatchObject({
+  expect(made({ kind: "ticket" })).toMatchObject({
     order: "UNORDERED",
     kind: { kind: "ticket", start: 1n, slots: 60, slotsId: "" },
   });
@@ -76,10 +76,10 @@ test("settings of every kind, taken as a draft, are the same settings", () => {
   const all = [
     made(DEFAULT_SEGMENT, { order: "PER_CLIENT", description: "d" }),
     made({ ...DEFAULT_SEQUENCE, start: 5n }, { ceiling: 9n }),
-    made({ ...DEFAULT_SEQUENCE, period: "WEEK", timeZone: "UTC", keepForMs: DAY_MS }),
+    made({ ...DEFAULT_SEQUENCE, period: "WEEK", time_zone: "UTC", keep_for: DAY_MS }),
     made({ ...DEFAULT_SEQUENCE, backend: "REDIS", step: 3 }),
-    made({ kind: "redis_snowflake", shard: 1, timeOriginMs: 5, redisShard: "a" }),
-    made({ kind: "ticket", start: 2n, slots: 4, slotsId: "t.x" }),
+    made({ kind: "redis_snowflake", shard: 1, time_origin: 5, redis_shard: "a" }),
+    made({ kind: "ticket", start: 2n, slots: 4, slots_id: "t.x" }),
     made(uuid(4)),
     made({ ...uuid(2), number: 7 }),
     made({ ...uuid(5), namespace: "URL" }),
@@ -94,7 +94,7 @@ test("settings of every kind, taken as a draft, are the same settings", () => {
 });
 
 test("what tunes a sequence may change any time, what makes its ids only before the first", () => {
-  const daily = made({ ...DEFAULT_SEQUENCE, period: "DAY", timeZone: "UTC" });
+  const daily = made({ ...DEFAULT_SEQUENCE, period: "DAY", time_zone: "UTC" });
   const row = {
     ...daily,
     state: "ACTIVE",
@@ -110,19 +110,20 @@ test("what tunes a sequence may change any time, what makes its ids only before 
   const kind = {
     ...DEFAULT_SEQUENCE,
     period: "MONTH",
-    timeZone: "Asia/Tokyo",
-    keepForMs: DAY_MS,
+    time_zone: "Asia/Tokyo",
+    keep_for: DAY_MS,
   } as const;
   const draft = { ...draftOf(daily), kind };
   const change = (...paths: string[]) => changeOf(row, draft, paths, PORTS);
+  const tunes = ({ settings }: TagChange) => isSameButForTuning(settings!.kind, daily.kind);
+  expect(tunes(change("sequence.keep_for"))).toBe(true);
   expect(change("sequence.keep_for")).toMatchObject({
-    onlyIfUnissued: false,
     settings: { kind: { periods: { unit: "DAY", timeZone: "UTC", keepForMs: DAY_MS } } },
   });
+  expect(tunes(change("sequence.period"))).toBe(false);
   expect(change("sequence.period")).toMatchObject({
-    onlyIfUnissued: true,
     settings: { kind: { periods: { unit: "MONTH", timeZone: "UTC" } } },
   });
-  expect(change("sequence.time_zone").onlyIfUnissued).toBe(true);
-  expect(change("description").onlyIfUnissued).toBe(false);
+  expect(tunes(change("sequence.time_zone"))).toBe(false);
+  expect(tunes(change("description"))).toBe(true);
 });

@@ -77,20 +77,14 @@ test("how ids are written never changes, before the first id as little as after 
   for (const version of [0n, 1n]) {
     const row = rowOf({ format, version });
     const update = (texts: { format?: { template: string }; unguessable?: Unguessable }) => () =>
-      updatedTag("t", row, { texts, onlyIfUnissued: false }, undefined, stamp);
+      updatedTag("t", row, { texts }, undefined, stamp);
     expect(update({})).toThrow("FIELD_IMMUTABLE");
     expect(update({ format: { template: "B{id}" } })).toThrow("FIELD_IMMUTABLE");
     expect(update({ format, unguessable: by(1) })).toThrow("FIELD_IMMUTABLE");
     expect(update({ format })().changed).toBe(false);
-    const ceiling = { settings: { ...settings, ceiling: 5n }, onlyIfUnissued: true };
+    const ceiling = { settings: { ...settings, ceiling: 5n } };
     expect(() => updatedTag("t", row, ceiling, undefined, stamp)).toThrow("FIELD_IMMUTABLE");
-    const { tag } = updatedTag(
-      "t",
-      row,
-      { description: "x", onlyIfUnissued: false },
-      undefined,
-      stamp,
-    );
+    const { tag } = updatedTag("t", row, { description: "x" }, undefined, stamp);
     expect(tag).toMatchObject({ description: "x", format });
   }
 });
@@ -98,7 +92,7 @@ test("how ids are written never changes, before the first id as little as after 
 test("a key may follow another one, and none is forgotten or becomes another", () => {
   const row = rowOf({ unguessable: by(1) });
   const update = (unguessable: Unguessable) => () =>
-    updatedTag("t", row, { texts: { unguessable }, onlyIfUnissued: false }, undefined, stamp);
+    updatedTag("t", row, { texts: { unguessable } }, undefined, stamp);
   expect(update(by(2, 1))().tag.unguessable).toEqual(by(2, 1));
   expect(update(by(2))).toThrow("FIELD_IMMUTABLE");
   expect(update({ ...by(2, 1), keyDigits: 2 })).toThrow("FIELD_IMMUTABLE");

@@ -96,9 +96,8 @@ export function updateTag(
   const row = existing(database, name, expectedRevision);
   if (what.settings !== undefined) assertTimeZone(what.settings.kind);
   const isFundamental =
-    what.onlyIfUnissued ||
-    (what.settings !== undefined &&
-      !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(what.settings)));
+    what.settings !== undefined &&
+    !isDeepStrictEqual(fundamentalsOf(row), fundamentalsOf(what.settings));
   const isUnissued = row.version === 0n && row.kind.kind !== "ticket";
   if (isFundamental && !isUnissued) {
     throw new IdmintError("FIELD_IMMUTABLE", `tag "${name}" has issued ids`, {

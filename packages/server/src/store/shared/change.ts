@@ -3,12 +3,20 @@ import {
   earlierMemory,
   firstIdOf,
   invalidField,
+  periodsOf,
   type Tag,
   type TagChange,
   type TagKind,
   tagNotFound,
   type TagSettings,
 } from "@idmint/core";
+import {
+  countsInRedis,
+  isSameButForPlace,
+  isSameButForTuning,
+  isSameKind,
+  specOf,
+} from "@idmint/core/kinds";
 import { differencesOf } from "./differences.ts";
 import {
   etagMismatch,
@@ -18,13 +26,6 @@ import {
   writingImmutable,
 } from "./failures.ts";
 import { isFirstDay, MAX_PERIODS_AHEAD, withPeriod } from "./period.ts";
-import {
-  countsInRedis,
-  fundamentalsOf,
-  periodsOfKind,
-  settingsText,
-  withoutPlace,
-} from "./settings.ts";
 
 /** The stamp of an operator's change: the store's next revision, and the time by the store's clock. */
 export interface Stamp {
@@ -67,8 +68,7 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
     return { tag: { ...settings, ...fresh, ...none, ...times }, changed: true };
   }
   if (row.state !== "DELETED") {
-    const asked = { ...settings, kind: withoutPlace(settings.kind) };
-    if (!haveSameSettings({ ...row, kind: withoutPlace(row.kind) }, asked)) {
+    if (!haveSameSettings(row, settings, isSameButForPlace)) {
       throw tagExists(settings.name, differencesOf(row, settings));
     }
     return { tag: row, changed: false };
@@ -91,51 +91,22 @@ export function createdTag(row: Tag | undefined, wanted: TagSettings, stamp: Sta
     version: row.version + 1n,
     epoch: row.epoch + 1n,
   } as const;
-  const kind = withSlotsOf(row.kind, settings.kind);
+  const kind = inherited(row.kind, settings.kind);
   const remembered = earlierOf(row, kind, stamp, false);
   return { tag: { ...settings, kind, ...remembered, ...next, ...times }, changed: true };
 }
 
-/** INVARIANT: a name has one set of slots for ever, which go on where they are. Other slots would begin below them. */
-function withSlotsOf(tombstone: TagKind, kind: TagKind): TagKind {
-  if (tombstone.kind !== "ticket" || kind.kind !== "ticket") return kind;
-  return { ...kind, slotsId: tombstone.slotsId };
+/** What stays with a name for ever, such as the slots of a ticket tag, goes on in the next tag of the kind. */
+function inherited(tombstone: TagKind, kind: TagKind): TagKind {
+  return tombstone.kind === kind.kind ? (specOf(kind).inherit?.(kind, tombstone) ?? kind) : kind;
 }
 
-/**
- * INVARIANT: a tag over a tombstone can only be of the same kind where the tombstone's floor does not hold back all
- * ids. The floor of a sequence with periods says nothing of other periods. The floor of a ticket tag says nothing of
- * what its databases issued. The floor of a snowflake tag says nothing of what its workers made.
- */
+/** INVARIANT: the floor of some kinds does not hold all their ids. Over their tombstones only the same can be made. */
 function assertFloorHolds(tombstone: Tag, kind: TagKind): void {
-  const old = tombstone.kind;
-  if (old.kind === "ticket" && (kind.kind !== "ticket" || kind.slots !== old.slots)) {
-    throw invalidField(
-      "tag.ticket.slots",
-      `must be ${old.slots}: a deleted ticket tag has this name, and its ids would be repeated; take another name`,
-    );
-  }
-  assertWorkersHold(tombstone, kind);
-  const unit = periodsOfKind(old)?.unit;
-  if (unit === undefined || tombstone.version === 0n || periodsOfKind(kind)?.unit === unit) return;
-  throw invalidField(
-    "tag.sequence.period",
-    `must be ${unit}: a deleted sequence with that period has this name, and its ids would be repeated; take another name`,
-  );
-}
-
-/**
- * Refuses another layout: leases from before the tag was deleted go on in the same registry, and ids of another layout
- * are other numbers.
- */
-function assertWorkersHold(tombstone: Tag, kind: TagKind): void {
-  const old = tombstone.kind;
-  if (old.kind !== "snowflake" || tombstone.version === 0n) return;
-  if (isSameKind(fundamentalsOf(old), fundamentalsOf(kind))) return;
-  throw invalidField(
-    "tag.snowflake.layout",
-    "must be that of the deleted snowflake tag of this name, with its registry: its ids would be repeated; take another name",
-  );
+  if (!mayHaveIssued(tombstone)) return;
+  const { kind: old } = tombstone;
+  const conflict = specOf(old).mayFollow(old, kind.kind === old.kind ? kind : undefined);
+  if (conflict !== undefined) throw invalidField(conflict.field, conflict.description);
 }
 
 /**
@@ -165,15 +136,14 @@ export function updatedTag(
   const isFundamental =
     settings.order !== old.order ||
     settings.ceiling !== old.ceiling ||
-    !isSameKind(fundamentalsOf(settings.kind), fundamentalsOf(old.kind));
+    !isSameButForTuning(settings.kind, old.kind);
   const isWritten = old.format !== undefined || old.unguessable !== undefined;
   if (!isWrittenAlike(old, settings) || (isWritten && isFundamental)) throw writingImmutable(name);
   const hasIssued = mayHaveIssued(old);
-  if (hasIssued && (change.onlyIfUnissued || isFundamental)) throw fieldImmutable(name);
+  if (hasIssued && isFundamental) throw fieldImmutable(name);
   if (haveSameSettings(old, settings)) return { tag: old, changed: false };
   const floor = !hasIssued ? firstIdOf(settings.kind) - 1n : old.floor;
-  const { kind } = settings.kind;
-  const isOtherLayout = isFundamental && (kind === "snowflake" || kind === "redis_snowflake");
+  const isOtherLayout = isFundamental && specOf(settings.kind).isLayout;
   const epoch = isOtherLayout ? old.epoch + 1n : old.epoch;
   const { format: _, unguessable: __, earlier: ___, ...rest } = old;
   const remembered = earlierOf(old, settings.kind, stamp, change.isEarlierOver === true);
@@ -224,7 +194,7 @@ export function returnedTag(
   stamp: Stamp,
 ): Decision {
   const old = present(name, row, expectedRevision);
-  const unit = periodsOfKind(old.kind)?.unit;
+  const unit = periodsOf(old.kind)?.unit;
   if (unit === undefined) throw withoutPeriods(name, old.kind.kind);
   const others = old.otherPeriods ?? [];
   if (!isFirstDay(unit, start)) {
@@ -288,19 +258,19 @@ function earlierOf(old: Tag, kind: TagKind, stamp: Stamp, isOver: boolean): Pick
 
 /** Whether ids may have been issued. The store does not hear of ids of a ticket tag. */
 function mayHaveIssued({ version, kind }: Tag): boolean {
-  return version > 0n || kind.kind === "ticket";
+  return version > 0n || !specOf(kind).reportsIssued;
 }
 
 function stampOf(stamp: Stamp): { revision: bigint; updatedAtMs: number } {
   return { revision: stamp.revision, updatedAtMs: stamp.nowMs };
 }
 
-function haveSameSettings(a: TagSettings, b: TagSettings): boolean {
+function haveSameSettings(a: TagSettings, b: TagSettings, haveSameKinds = isSameKind): boolean {
   return (
     a.description === b.description &&
     a.order === b.order &&
     a.ceiling === b.ceiling &&
-    isSameKind(a.kind, b.kind) &&
+    haveSameKinds(a.kind, b.kind) &&
     a.unguessable?.keyId === b.unguessable?.keyId &&
     isWrittenAlike(a, b)
   );
@@ -359,8 +329,4 @@ function assertTextsHold(tombstone: Tag, settings: TagSettings): void {
     tombstone.format?.template === settings.format?.template ? "tag.unguessable" : "tag.format",
     `must be that of the deleted tag of this name, with its ceiling: ids that it issued would be repeated; take another name`,
   );
-}
-
-function isSameKind(a: TagKind, b: TagKind): boolean {
-  return a.kind === b.kind && settingsText(a) === settingsText(b);
 }

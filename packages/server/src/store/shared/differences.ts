@@ -1,4 +1,13 @@
 import type { TagKind, TagSettings } from "@idmint/core";
+import {
+  type Field,
+  flatFields,
+  plainText,
+  specOf,
+  type Value,
+  valueAt,
+  valuesOf,
+} from "@idmint/core/kinds";
 
 /** A setting that two tags have differently: its path in the API, and both values as JSON has them. */
 export interface Difference {
@@ -50,60 +59,17 @@ function named(prefix: string, fields: Readonly<Record<string, unknown>>): Field
   return Object.fromEntries(set.map(([name, value]) => [`${prefix}.${name}`, String(value)]));
 }
 
-/** The settings by their names in the API, without what servers choose. */
+/** The settings by their names in the API, without what servers choose and what follows. */
 function kindFields(kind: TagKind): Readonly<Record<string, unknown>> {
-  switch (kind.kind) {
-    case "segment": {
-      const { start, min, max, holdForMs, maxAgeMs } = kind;
-      return { start, min, max, hold_for: seconds(holdForMs), max_age: seconds(maxAgeMs) };
-    }
-    case "sequence": {
-      const { start, periods, redis } = kind;
-      return {
-        start,
-        period: periods?.unit,
-        time_zone: periods?.timeZone,
-        keep_for: periods && seconds(periods.keepForMs),
-        backend: redis === undefined ? "STORE" : "REDIS",
-        step: redis?.step,
-      };
-    }
-    case "redis_snowflake":
-      return { shard: kind.shard, time_origin: time(kind.timeOriginMs) };
-    case "ticket":
-      return { start: kind.start, slots: kind.slots };
-    case "snowflake": {
-      const { layout, dataCenter, clockPolicy, clockWaitMs, registry } = kind;
-      const { timeUnitMs, timeOriginMs, ...bits } = layout;
-      return {
-        "layout.time_unit": seconds(timeUnitMs),
-        "layout.time_origin": time(timeOriginMs),
-        "layout.time_bits": bits.timeBits,
-        "layout.data_center_bits": bits.dataCenterBits,
-        "layout.worker_bits": bits.workerBits,
-        "layout.sequence_bits": bits.sequenceBits,
-        "layout.extension_bits": bits.extensionBits,
-        data_center: dataCenter,
-        clock_policy: clockPolicy,
-        clock_wait: seconds(clockWaitMs),
-        registry,
-      };
-    }
-    case "uuid": {
-      const { kind: _, ...fields } = kind;
-      return fields;
-    }
-    case "object_id":
-      return { variant: kind.variant };
-    default:
-      return kind satisfies never;
-  }
+  const values = valuesOf(kind);
+  const shown = flatFields(specOf(kind).fields).filter(([, { role }]) => role === undefined);
+  return Object.fromEntries(
+    shown.map(([path, field]) => [path, textOf(field, valueAt(values, path))]),
+  );
 }
 
-function seconds(ms: number): string {
-  return `${ms / 1_000}s`;
-}
-
-function time(ms: number): string {
-  return new Date(ms).toISOString();
+function textOf({ type }: Field, value: Value): string | undefined {
+  if (value === undefined) return undefined;
+  if (type === "duration") return `${(value as number) / 1_000}s`;
+  return type === "time" ? new Date(value as number).toISOString() : plainText(value);
 }

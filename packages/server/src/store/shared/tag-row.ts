@@ -1,7 +1,7 @@
-import type { Order, Tag, TagState } from "@idmint/core";
+import { type Order, periodsOf, type Tag, type TagState } from "@idmint/core";
+import { countsInRedis } from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 import { otherPeriodsFrom, otherPeriodsText } from "./period.ts";
-import { countsInRedis, periodsOfKind } from "./settings.ts";
 import { columnFrom, columnOf } from "./text-settings.ts";
 
 /** 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
@@ -64,7 +64,7 @@ export const TAG_COLUMNS: readonly (keyof TagRow)[] = [
 
 /** A tag's values in the order of TAG_COLUMNS. */
 export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
-  const periods = periodsOfKind(tag.kind);
+  const periods = periodsOf(tag.kind);
   return [
     tag.name,
     tag.kind.kind,
@@ -100,7 +100,7 @@ export function valuesOfTag(tag: Tag): (string | bigint | null)[] {
 export function tagFromRow(row: TagRow): Tag {
   const written = columnFrom(row.name, row.kind, row.settings);
   const { kind } = written;
-  const periods = periodsOfKind(kind);
+  const periods = periodsOf(kind);
   const agrees =
     Boolean(row.redis) === countsInRedis(kind) &&
     row.period_unit === (periods?.unit ?? null) &&

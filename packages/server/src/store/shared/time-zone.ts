@@ -1,11 +1,10 @@
-import { invalidField, type TagKind } from "@idmint/core";
-import { periodsOfKind } from "./settings.ts";
+import { invalidField, periodsOf, type TagKind } from "@idmint/core";
 
 const FIELD = "tag.sequence.time_zone";
 
 /** The time zone of a tag's periods, or undefined. Throws for a zone that this runtime does not know. */
 export function knownTimeZone(kind: TagKind): string | undefined {
-  const periods = periodsOfKind(kind);
+  const periods = periodsOf(kind);
   if (periods === undefined) return undefined;
   const { timeZone } = periods;
   if (!isPlace(timeZone) || !isKnown(timeZone)) throw timeZoneUnknown(timeZone, "this server");

@@ -1,6 +1,6 @@
-import { IdmintError, invalidField, type Tag, tagNotFound } from "@idmint/core";
+import { IdmintError, invalidField, periodsOf, type Tag, tagNotFound } from "@idmint/core";
+import { countsInRedis } from "@idmint/core/kinds";
 import type { Stamp } from "../shared/change.ts";
-import { countsInRedis, periodsOfKind } from "../shared/settings.ts";
 import type { PlacedTag } from "../shared/place.ts";
 
 // How a tag moves from one database to another. Pure: each function decides on one row, which is locked until the
@@ -80,7 +80,7 @@ function stamped(tag: Tag, { revision, nowMs }: Stamp): Tag {
 
 function assertMovable({ name, kind }: Tag): void {
   const isPlain = kind.kind === "segment" || kind.kind === "sequence";
-  if (isPlain && !countsInRedis(kind) && periodsOfKind(kind) === undefined) return;
+  if (isPlain && !countsInRedis(kind) && periodsOf(kind) === undefined) return;
   throw new IdmintError(
     "WRONG_KIND",
     `tag "${name}" stays in its database: only segments, and sequences without periods that count in the store, can be moved`,

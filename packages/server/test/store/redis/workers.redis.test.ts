@@ -321,7 +321,7 @@ test.each(["before", "after"])(
     expect(await deaf.listWorkers({ tag: "t", after: undefined, limit: 1 })).toEqual([]);
     const { kind, ceiling } = snowflakeOf("t", harness, { workerBits: 4, sequenceBits: 10 });
     const settings = { order: "UNORDERED", ceiling, kind } as const;
-    await registry.updateTag("t", { settings, onlyIfUnissued: false }, undefined);
+    await registry.updateTag("t", { settings }, undefined);
     if (order === "after") await registry.leaseWorker(leaseOf("a"));
     expect(await reasonOf(deaf.leaseWorker(leaseOf("b")))).toBe("SEGMENT_NOT_READY");
     const held = { dataCenter: 0, workerId: 0, token: 1n, extension: 0, nowMs: Date.now() };

@@ -1,0 +1,49 @@
+import { oneOf } from "./row.ts";
+import { settling } from "./settling.ts";
+import type { FieldsOf, KindSpec } from "./spec.ts";
+
+/** Settings of a tag of kind object_id, defaults filled in. */
+export interface ObjectIdKind {
+  readonly kind: "object_id";
+  readonly variant: "CLASSIC" | "MACHINE_PROCESS";
+}
+
+export interface ObjectIdDraft {
+  readonly kind: "object_id";
+  readonly variant?: ObjectIdKind["variant"] | "UNKNOWN" | undefined;
+}
+
+const VARIANTS: readonly ObjectIdKind["variant"][] = ["CLASSIC", "MACHINE_PROCESS"];
+
+const FIELDS: FieldsOf<ObjectIdDraft> = {
+  variant: {
+    type: "enum",
+    enum: { name: "OBJECT_ID_VARIANT", values: VARIANTS },
+    default: "CLASSIC",
+    change: "never",
+    help: "what the ids are made of besides time and counter: random bytes, or machine and process",
+  },
+};
+
+export const OBJECT_ID: KindSpec<"object_id", ObjectIdDraft, ObjectIdKind> = {
+  name: "object_id",
+  orders: ["UNORDERED"],
+  whyOrders: "each server makes them by itself",
+  ids: "text",
+  reportsIssued: true,
+  isLayout: false,
+  fields: FIELDS,
+  whyNoCeiling: "its ids are text",
+  settle: (draft, context) => ({
+    kind: "object_id",
+    variant: settling(draft, FIELDS, context).value("variant"),
+  }),
+  draftOf: (settings) => settings,
+  row: {
+    write: ({ variant }) => JSON.stringify({ variant }),
+    read: (json) => ({ kind: "object_id", variant: oneOf(json["variant"], VARIANTS) }),
+  },
+  countedIn: () => "nothing",
+  memoryMs: () => 0,
+  mayFollow: () => undefined,
+};

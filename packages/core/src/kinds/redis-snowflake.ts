@@ -1,0 +1,97 @@
+import { lifeEndMs, MAX_SNOWFLAKE_SHARD } from "../redis-snowflake/layout.ts";
+import { DEFAULT_TIME_ORIGIN_MS } from "../snowflake/layout.ts";
+import { integerFrom, textFrom } from "./row.ts";
+import { settling } from "./settling.ts";
+import type { FieldsOf, KindContext, KindSpec } from "./spec.ts";
+
+/** Settings of a tag of kind redis_snowflake, defaults filled in. */
+export interface RedisSnowflakeKind {
+  readonly kind: "redis_snowflake";
+  /** The shard's number within the ids; 0 … 4,095. */
+  readonly shard: number;
+  /** Where time begins, milliseconds since 1970. */
+  readonly timeOriginMs: number;
+  /** Name of the Redis shard that counts. */
+  readonly redisShard: string;
+}
+
+export interface RedisSnowflakeDraft {
+  readonly kind: "redis_snowflake";
+  readonly shard?: number | undefined;
+  readonly time_origin?: number | undefined;
+  readonly end_time?: number | undefined;
+  readonly redis_shard?: string | undefined;
+}
+
+const FIELDS: FieldsOf<RedisSnowflakeDraft> = {
+  shard: {
+    type: "int32",
+    default: 0,
+    range: [0, MAX_SNOWFLAKE_SHARD],
+    change: "never",
+    help: "shard within the ids",
+  },
+  time_origin: {
+    type: "time",
+    default: DEFAULT_TIME_ORIGIN_MS,
+    change: "never",
+    help: "where time begins, as a date, a time in UTC or milliseconds since 1970",
+  },
+  redis_shard: {
+    type: "text",
+    role: "placed",
+    change: "any-time",
+    help: "Redis shard that counts",
+  },
+  end_time: {
+    type: "time",
+    role: "output-only",
+    of: "time_origin",
+    change: "never",
+    help: "when the bits of the time run out",
+  },
+};
+
+function settle(draft: RedisSnowflakeDraft, context: KindContext): RedisSnowflakeKind {
+  const of = settling(draft, FIELDS, context);
+  const [shard, timeOriginMs] = [of.value("shard"), of.value("time_origin")];
+  const redisShard = draft.redis_shard ?? context.placement?.redisShardFor(context.name);
+  const notHere = "cannot be made here: this server is not configured with redis.urls";
+  of.check(redisShard !== undefined, "", notHere, "INVALID_ARGUMENT");
+  return { kind: "redis_snowflake", shard, timeOriginMs, redisShard: redisShard ?? "" };
+}
+
+export const REDIS_SNOWFLAKE: KindSpec<"redis_snowflake", RedisSnowflakeDraft, RedisSnowflakeKind> =
+  {
+    name: "redis_snowflake",
+    orders: ["UNORDERED"],
+    whyOrders: "its ids follow the clock of Redis",
+    ids: "number",
+    reportsIssued: true,
+    isLayout: true,
+    fields: FIELDS,
+    whyNoCeiling: "its ids end with the bits of their time",
+    settle,
+    draftOf: ({ kind, shard, timeOriginMs, redisShard }) => ({
+      kind,
+      shard,
+      time_origin: timeOriginMs,
+      end_time: lifeEndMs(timeOriginMs),
+      redis_shard: redisShard,
+    }),
+    row: {
+      write: ({ shard, timeOriginMs, redisShard }) =>
+        JSON.stringify({ shard, timeOriginMs, redisShard }),
+      read: (json) => ({
+        kind: "redis_snowflake",
+        shard: integerFrom(json["shard"], 0),
+        timeOriginMs: integerFrom(json["timeOriginMs"], 0),
+        redisShard: textFrom(json["redisShard"]),
+      }),
+    },
+    countedIn: () => "redis",
+    redisShard: ({ redisShard }) => redisShard,
+    placedIn: (settings, shard) => ({ ...settings, redisShard: shard }),
+    memoryMs: () => 0,
+    mayFollow: () => undefined,
+  };
