@@ -1,7 +1,10 @@
-// Writes docs/configuration.md from the server's table of options. A test fails when the committed file differs.
+// Writes the docs that are made from tables: docs/configuration.md from the server's options, docs/kinds.md from the kinds.
+// Tests fail when the committed files differ.
 import { writeFileSync } from "node:fs";
 import path from "node:path";
+import { kindDocs } from "../packages/cli/src/kind-docs.ts";
 import { configurationDocs } from "../packages/server/src/config/docs.ts";
 import { root } from "./lib.ts";
 
 writeFileSync(path.join(root, "docs", "configuration.md"), configurationDocs());
+writeFileSync(path.join(root, "docs", "kinds.md"), kindDocs());

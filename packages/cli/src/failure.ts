@@ -1,6 +1,7 @@
 import { type FieldViolation, IdmintError } from "@idmint/core";
 import { CommanderError } from "commander";
 import { EXIT, exitCodeOf } from "./exit-code.ts";
+import { FLAG_OF_KIND_FIELD, FLAG_OF_SETTING } from "./kind-flags.ts";
 
 /** What went wrong, as it is shown. `code` and `reason` are names and not types: a newer server may know more of them. */
 export interface Failure {
@@ -101,46 +102,12 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   "tag.order": "--order",
   "tag.ceiling": "--ceiling",
   "tag.kind": "--kind",
-  "tag.segment.start": "--start",
-  "tag.segment.min": "--min",
-  "tag.segment.max": "--max",
-  "tag.segment.hold_for": "--hold-for",
-  "tag.segment.max_age": "--max-age",
-  "tag.sequence.start": "--start",
-  "tag.sequence.period": "--period",
-  "tag.sequence.time_zone": "--time-zone",
-  "tag.sequence.keep_for": "--keep-for",
-  "tag.sequence.backend": "--backend",
-  "tag.sequence.step": "--step",
-  "tag.redis_snowflake": "--kind redis-snowflake",
-  "tag.redis_snowflake.shard": "--shard",
-  "tag.redis_snowflake.time_origin": "--time-origin",
-  "tag.snowflake": "--kind snowflake",
-  "tag.snowflake.layout": "--layout",
-  "tag.snowflake.layout.time_unit": "--time-unit",
-  "tag.snowflake.layout.time_origin": "--time-origin",
-  "tag.snowflake.layout.time_bits": "--layout: bits of the time",
-  "tag.snowflake.layout.data_center_bits": "--layout: bits of the data centre",
-  "tag.snowflake.layout.worker_bits": "--layout: bits of the worker",
-  "tag.snowflake.layout.sequence_bits": "--layout: bits of the sequence",
-  "tag.snowflake.layout.extension_bits": "--extension-bits",
-  "tag.snowflake.data_center": "--data-center",
-  "tag.snowflake.clock_policy": "--clock-policy",
-  "tag.snowflake.clock_wait": "--clock-wait",
-  "tag.snowflake.registry": "--registry",
-  "tag.uuid.version": "--version",
-  "tag.uuid.namespace": "--namespace",
-  "tag.uuid.domain": "--domain",
-  "tag.uuid.number": "--number",
-  "tag.object_id.variant": "--variant",
+  ...FLAG_OF_KIND_FIELD,
   "tag.format": "--format",
   "tag.format.template": "--format",
   "tag.unguessable": "--key-id",
   "tag.unguessable.key_id": "--key-id",
   "tag.unguessable.key_digits": "--key-digits",
-  "tag.ticket": "--kind ticket",
-  "tag.ticket.start": "--start",
-  "tag.ticket.slots": "--slots",
   shard: "--to",
   page_size: "--limit",
   page_token: "--page-token",
@@ -156,10 +123,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
 /** The flags of settings that descriptions name as the API does. */
 const FLAG_OF_WORD: Readonly<Record<string, string>> = {
   allow_large_raise: "--allow-large-raise",
-  allow_short_life: "--allow-short-life",
-  extension_bits: "--extension-bits",
-  time_origin: "--time-origin",
-  time_unit: "--time-unit",
+  ...FLAG_OF_SETTING,
 };
 
 /** What to type next, for reasons whose text does not say it. */

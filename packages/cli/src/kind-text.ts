@@ -1,133 +1,74 @@
-// The settings of a tag's kind, in words and as JSON.
-import {
-  dceDomainToJSON,
-  type ObjectIdVariant,
-  objectIdVariantToJSON,
-  PeriodUnit,
-  periodUnitToJSON,
-  type RedisSnowflakeKind,
-  type SegmentKind,
-  type SequenceKind,
-  SequenceBackend,
-  type Tag,
-  type UuidKind,
-} from "@idmint/proto";
-import { protoDurationText } from "./proto-duration.ts";
+// The settings of a tag's kind in words.
+import { durationText, type Field, KINDS, plainText, type Value } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/proto";
+import { kindNameOf, type ProtoKind, valuesOfProto } from "@idmint/server/kind-values";
+import { wordOf } from "./kind.ts";
 import { snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
 import { plain, type Rows } from "./table.ts";
 
+/** What settings are called that others of a tag would be taken for. */
+const LABELS: Readonly<Record<string, string>> = {
+  end_time: "ends at",
+  "sequence.shard": "redis shard",
+  "uuid.version": "uuid version",
+};
+
 /** The settings as rows. */
 export function kindRows({ kind, period }: Tag): Rows {
-  switch (kind?.$case) {
-    case undefined:
-      return [];
-    case "segment":
-      return segmentRows(kind.value);
-    case "sequence":
-      return sequenceRows(kind.value, period);
-    case "redisSnowflake":
-      return redisSnowflakeRows(kind.value);
-    case "snowflake":
-      return snowflakeRows(kind.value);
-    case "ticket":
-      return [
-        ["start", String(kind.value.start)],
-        ["slots", String(kind.value.slots)],
-      ];
-    case "uuid":
-      return uuidRows(kind.value);
-    case "objectId":
-      return [["variant", variantWord(kind.value.variant)]];
-    default:
-      return kind satisfies never;
-  }
+  if (kind === undefined) return [];
+  if (kind.$case === "snowflake") return snowflakeRows(kind.value);
+  const hasPeriods = kind.$case === "sequence" && kind.value.timeZone !== "";
+  const present = period === "" ? "none yet" : plain(period);
+  return [...settingRows(kind), ...(hasPeriods ? [["present period", present] as const] : [])];
 }
 
-function segmentRows({ start, min, max, holdFor, maxAge }: SegmentKind): Rows {
-  return [
-    ["start", String(start)],
-    ["min", String(min)],
-    ["max", String(max)],
-    ["hold for", protoDurationText(holdFor)],
-    ["max age", protoDurationText(maxAge)],
-  ];
-}
-
-function sequenceRows(sequence: SequenceKind, present: string): Rows {
-  const { start, period, timeZone, keepFor, backend, step, shard } = sequence;
-  const isInRedis = backend === SequenceBackend.REDIS;
-  const rows: (readonly [string, string])[] = [
-    ["start", String(start)],
-    ["backend", isInRedis ? "redis" : "store"],
-  ];
-  if (isInRedis) rows.push(["step", String(step)], ["redis shard", plain(shard)]);
-  if (period === PeriodUnit.UNSPECIFIED) return rows;
-  rows.push(
-    ["period", unitWord(period)],
-    ["time zone", plain(timeZone)],
-    ["keep for", protoDurationText(keepFor)],
-    ["present period", present === "" ? "none yet" : plain(present)],
+/** The settings that apply, those that servers decide last. */
+function settingRows(kind: ProtoKind): Rows {
+  const name = kindNameOf(kind);
+  const values = valuesOfProto(kind);
+  const fields = Object.entries<Field>(KINDS[name].fields).toSorted(
+    ([, one], [, other]) => Number(one.role === "placed") - Number(other.role === "placed"),
   );
-  return rows;
+  return fields.flatMap(([path, field]) => {
+    // A server answers what does not apply as empty, and so it does 0.
+    const value = values[path] ?? (field.default === 0 ? 0 : undefined);
+    const label = LABELS[`${name}.${path}`] ?? LABELS[path] ?? path.replaceAll("_", " ");
+    return value === undefined ? [] : [[label, valueText(field, value)] as const];
+  });
 }
 
-function uuidRows({ version, namespace, domain, number }: UuidKind): Rows {
-  const rows: (readonly [string, string])[] = [["uuid version", String(version)]];
-  if (namespace !== "") rows.push(["namespace", plain(namespace)]);
-  if (version === 2) {
-    const word = dceDomainToJSON(domain).replace("DCE_DOMAIN_", "").toLowerCase();
-    rows.push(["domain", word], ["number", String(number)]);
-  }
-  return rows;
-}
-
-/** A variant as it is typed after --variant. */
-function variantWord(variant: ObjectIdVariant): string {
-  const word = objectIdVariantToJSON(variant).replace("OBJECT_ID_VARIANT_", "");
-  return word.toLowerCase().replaceAll("_", "-");
-}
-
-function redisSnowflakeRows({ shard, timeOrigin, endTime, redisShard }: RedisSnowflakeKind): Rows {
-  return [
-    ["shard", String(shard)],
-    ["time origin", timeText(timeOrigin)],
-    ["ends at", timeText(endTime)],
-    ["redis shard", plain(redisShard)],
-  ];
+function valueText({ type }: Field, value: Value): string {
+  if (type === "duration") return durationText(value as number);
+  if (type === "time") return timeText(new Date(value as number));
+  const text = plainText(value);
+  return type === "enum" ? wordOf(text) : plain(text);
 }
 
 /** What tells tags of a kind apart, in one word for a table. */
 export function kindSummary({ kind }: Tag): string {
-  switch (kind?.$case) {
-    case "sequence": {
-      const { period, timeZone, backend, shard } = kind.value;
-      if (backend === SequenceBackend.REDIS) return `redis:${plain(shard)}`;
-      return period === PeriodUnit.UNSPECIFIED ? "-" : `${unitWord(period)}:${plain(timeZone)}`;
-    }
-    case "redisSnowflake":
-      return `shard:${kind.value.shard}`;
-    case "ticket":
-      return `slots:${kind.value.slots}`;
-    case "snowflake":
-      return snowflakeSummary(kind.value);
-    case "uuid":
-      return `version:${kind.value.version}`;
-    case "objectId":
-      return variantWord(kind.value.variant);
-    case "segment":
-    case undefined:
-      return "-";
-    default:
-      return kind satisfies never;
+  if (kind === undefined) return "-";
+  if (kind.$case === "snowflake") return snowflakeSummary(kind.value);
+  const values = valuesOfProto(kind);
+  if (kind.$case === "sequence") {
+    const { period, time_zone: zone, shard } = values;
+    if (shard !== undefined) return `redis:${plain(plainText(shard))}`;
+    return period === undefined ? "-" : `${wordOf(plainText(period))}:${plain(plainText(zone))}`;
   }
+  const name = TELLING[kind.$case];
+  if (name === undefined) return "-";
+  const text = wordOf(plainText(values[name] ?? 0));
+  return name === "variant" ? text : `${name}:${text}`;
 }
+
+/** The field that tells tags of a kind apart. */
+const TELLING: Readonly<Partial<Record<ProtoKind["$case"], string>>> = {
+  redisSnowflake: "shard",
+  ticket: "slots",
+  uuid: "version",
+  objectId: "variant",
+};
 
 /** A time as ISO 8601 in UTC. */
 export function timeText(time: Date | undefined): string {
   return time === undefined ? "unknown" : time.toISOString();
-}
-
-/** A unit as it is typed after --period. */
-function unitWord(unit: PeriodUnit): string {
-  return periodUnitToJSON(unit).replace("PERIOD_UNIT_", "").toLowerCase();
 }

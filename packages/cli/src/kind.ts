@@ -1,14 +1,18 @@
+// Kinds and values as they are typed and shown.
+import { KIND_NAMES, type KindName } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
-import type { Option } from "commander";
 
-/** A tag's settings of its kind. */
-export type Kind = NonNullable<Tag["kind"]>;
-export type KindName = Kind["$case"];
+/** Kinds, by the word that is typed after --kind. */
+export const KIND_WORDS: Readonly<Record<string, KindName>> = Object.fromEntries(
+  KIND_NAMES.map((name) => [wordOf(name), name]),
+);
 
-/** A flag that some kinds have. */
-export interface KindFlag {
-  readonly kinds: readonly KindName[];
-  /** Fields of UpdateTag's mask, by kind, where it can be changed later. */
-  readonly paths: Readonly<Partial<Record<KindName, string>>>;
-  readonly option: () => Option;
+/** A kind of the API as it is typed after --kind. */
+export function kindWord(kind: NonNullable<Tag["kind"]>["$case"] | undefined): string {
+  return kind?.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`) ?? "unknown";
+}
+
+/** A kind, or a value of an enum, as it is typed. */
+export function wordOf(value: string): string {
+  return value.toLowerCase().replaceAll("_", "-");
 }

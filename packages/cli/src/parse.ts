@@ -1,4 +1,5 @@
 import { invalidField, MAX_ID, MAX_SAFE_ID } from "@idmint/core";
+import { durationText } from "@idmint/core/kinds";
 
 /** Reads one value of the command line, or throws an INVALID_ARGUMENT that names the field and its limits. */
 export type Parser<T> = (text: string) => T;
@@ -91,16 +92,6 @@ export function duration(
     }
     return value;
   };
-}
-
-/** Milliseconds in the largest unit that states them exactly; one day is 24h. */
-export function durationText(ms: number): string {
-  for (const unit of ["d", "h", "m", "s"] as const) {
-    const size = UNIT_MS[unit] ?? 1;
-    const least = unit === "d" ? 2 * size : size;
-    if (ms >= least && ms % size === 0) return `${ms / size}${unit}`;
-  }
-  return `${ms}ms`;
 }
 
 /** A time in UTC: 2026-01-01, or 2026-01-01T08:30:00Z with milliseconds if wished. */

@@ -2,11 +2,14 @@
 import {
   COUNTERS_PER_MS,
   endOf,
+  firstIdOf,
   idsPerSecond,
   lifeEndMs,
+  periodsOf,
   type SnowflakeLayout,
   type TagSettings,
 } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
 import type { PlannedTag } from "@idmint/server";
 import { columns, plain, type Rows } from "./table.ts";
 import { settingsJson, settingsRows } from "./tag-text.ts";
@@ -64,24 +67,14 @@ function lifeText(days: number): string {
 
 /** How many ids there can be. Empty for kinds whose ids are text by themselves. */
 function capacityOf({ kind, ceiling }: TagSettings): Readonly<Record<string, string>> {
-  switch (kind.kind) {
-    case "snowflake":
-      return { idsPerSecondInAll: String(idsPerSecondInAll(kind.layout)) };
-    case "redis_snowflake":
-      return { idsPerSecondInAll: String(COUNTERS_PER_MS * 1_000) };
-    case "sequence": {
-      const ids = String(ceiling - kind.start + 1n);
-      return kind.periods === undefined ? { ids } : { idsPerPeriod: ids };
-    }
-    case "segment":
-    case "ticket":
-      return { ids: String(ceiling - kind.start + 1n) };
-    case "uuid":
-    case "object_id":
-      return {};
-    default:
-      return kind satisfies never;
+  if (kind.kind === "snowflake") {
+    return { idsPerSecondInAll: String(idsPerSecondInAll(kind.layout)) };
   }
+  if (kind.kind === "redis_snowflake")
+    return { idsPerSecondInAll: String(COUNTERS_PER_MS * 1_000) };
+  if (specOf(kind).ids === "text") return {};
+  const ids = String(ceiling - firstIdOf(kind) + 1n);
+  return periodsOf(kind) === undefined ? { ids } : { idsPerPeriod: ids };
 }
 
 function idsPerSecondInAll(layout: SnowflakeLayout): bigint {

@@ -1,5 +1,5 @@
 import { type Duration, millisecondsOf } from "@idmint/core";
-import { durationText } from "./parse.ts";
+import { durationText } from "@idmint/core/kinds";
 
 /** A duration of the API for people. */
 export function protoDurationText(value: Duration | undefined): string {

@@ -1,7 +1,7 @@
 // The settings of kind snowflake in words.
 import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
+import { durationText } from "@idmint/core/kinds";
 import { clockPolicyToJSON, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
-import { durationText } from "./parse.ts";
 import { protoDurationText } from "./proto-duration.ts";
 import { domainLayout } from "./snowflake-layout.ts";
 import { plain, type Rows } from "./table.ts";

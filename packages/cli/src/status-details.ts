@@ -2,7 +2,7 @@ import { type FieldViolation, millisecondsOf } from "@idmint/core";
 import { BadRequest, Code, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import type { ServiceError } from "@grpc/grpc-js";
 import { CommandFailure, type Failure, failureOf } from "./failure.ts";
-import { durationText } from "./parse.ts";
+import { durationText } from "@idmint/core/kinds";
 
 const TYPE = "type.googleapis.com/google.rpc.";
 

@@ -1,19 +1,17 @@
 import { invalidField, paymentSerial } from "@idmint/core";
+import type { KindName } from "@idmint/core/kinds";
 import { Order, Tag, type UpdateTagRequest } from "@idmint/proto";
 import { type Command, Option } from "commander";
-import {
-  assertOfKind,
-  KIND_TEXT,
-  type KindFlags,
-  kindOf,
-  kindOptions,
-  kindPaths,
-  KINDS,
-  ORDERS,
-} from "./kind-flags.ts";
-import type { KindName } from "./kind.ts";
+import { assertOfKind, type KindFlags, kindFrom, kindOptions, kindPaths } from "./kind-flags.ts";
+import { KIND_WORDS } from "./kind.ts";
 import { ceiling, oneOf, smallNumber } from "./parse.ts";
 import { domainLayout } from "./snowflake-layout.ts";
+
+const ORDERS: Readonly<Record<string, Order>> = {
+  unordered: Order.UNORDERED,
+  "per-client": Order.PER_CLIENT,
+  strict: Order.STRICT,
+};
 
 /** The settings of a tag as typed; undefined when not given. */
 export interface TagFlags extends KindFlags {
@@ -35,8 +33,8 @@ export function addTagFlags(command: Command, { isNew }: { isNew: boolean }): Co
   // settings fit together.
   const kind = new Option(
     "--kind <kind>",
-    `how ids are made: ${KIND_TEXT.replace("segment", "segment (default)")}`,
-  ).argParser(oneOf("--kind", KINDS));
+    `how ids are made: ${Object.keys(KIND_WORDS).join(", ").replace("segment", "segment (default)")}`,
+  ).argParser(oneOf("--kind", KIND_WORDS));
   const options = [
     ...(isNew ? [kind] : []),
     new Option("--description <text>", "what the ids are for"),
@@ -66,7 +64,7 @@ export function newTag(name: string, flags: TagFlags): Tag {
   const { keyId, keyDigits } = flags;
   if (keyId === undefined && keyDigits !== undefined)
     throw invalidField("--key-digits", "needs --key-id: without a key ids have no digits of it");
-  const settings = kindOf(kind, flags);
+  const settings = kindFrom(kind, flags);
   const template = templateOf(flags, settings);
   return {
     ...commonOf(name, flags),
@@ -123,7 +121,7 @@ export function tagUpdate(
   const paths = [...common, ...(keyId === undefined ? [] : ["unguessable.key_id"])];
   if (kind === undefined) return { tag, updateMask: paths, validateOnly: false };
   const updateMask = [...paths, ...kindPaths(flags, kind)];
-  return { tag: { ...tag, kind: kindOf(kind, flags) }, updateMask, validateOnly: false };
+  return { tag: { ...tag, kind: kindFrom(kind, flags) }, updateMask, validateOnly: false };
 }
 
 function commonOf(name: string, flags: TagFlags): Tag {

@@ -1,5 +1,5 @@
 import { type Order, orderToJSON, Tag, type TagState, tagStateToJSON } from "@idmint/proto";
-import { kindWord } from "./kind-flags.ts";
+import { kindWord } from "./kind.ts";
 import { kindRows, kindSummary, timeText } from "./kind-text.ts";
 import { protoJson } from "./proto-json.ts";
 import { columns, plain, type Rows } from "./table.ts";

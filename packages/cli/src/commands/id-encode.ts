@@ -13,7 +13,7 @@ import { PeriodUnit, type Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
-import { kindWord } from "../kind-flags.ts";
+import { kindWord } from "../kind.ts";
 import { printAnswer } from "../output.ts";
 import { smallNumber, time, wholeNumber } from "../parse.ts";
 import { layoutOf } from "../snowflake-layout.ts";

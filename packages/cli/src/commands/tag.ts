@@ -1,11 +1,12 @@
 import { invalidField } from "@idmint/core";
+import type { KindName } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
+import { kindNameOf } from "@idmint/server/kind-values";
 import { type Command, Option } from "commander";
 import { confirm, serverPlace } from "../confirm.ts";
 import { type Send, withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
 import { kindMeant } from "../kind-flags.ts";
-import type { KindName } from "../kind.ts";
 import { addConnectionOptions } from "../options.ts";
 import { printAnswer } from "../output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
@@ -169,7 +170,7 @@ function addUpdate(group: Command, io: Io): void {
 /** The kind of a tag. Flags that several kinds have change the field of the tag's own kind. */
 async function kindOfTag(send: Send, name: string): Promise<KindName | undefined> {
   const { tag } = await send(({ tags }) => tags.getTag.bind(tags), { name });
-  return tag?.kind?.$case;
+  return tag?.kind === undefined ? undefined : kindNameOf(tag.kind);
 }
 
 function addPause(group: Command, io: Io): void {

@@ -21,7 +21,7 @@ const FIELDS: FieldsOf<ObjectIdDraft> = {
     enum: { name: "OBJECT_ID_VARIANT", values: VARIANTS },
     default: "CLASSIC",
     change: "never",
-    help: "what the ids are made of besides time and counter: random bytes, or machine and process",
+    help: "what tells processes apart, random bytes (classic) or machine and process",
   },
 };
 

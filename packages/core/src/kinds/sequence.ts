@@ -54,24 +54,6 @@ const MAX_ZONE_LENGTH = 64;
 
 const FIELDS: FieldsOf<SequenceDraft> = {
   start: START,
-  period: {
-    type: "enum",
-    enum: { name: "PERIOD_UNIT", values: UNITS },
-    change: "before-first-id",
-    help: "how often it starts again from 1; never unless set",
-  },
-  time_zone: {
-    type: "text",
-    change: "before-first-id",
-    help: "zone in which periods begin, such as Asia/Shanghai or UTC",
-  },
-  keep_for: {
-    type: "duration",
-    default: 400 * DAY_MS,
-    range: [DAY_MS, 3_650 * DAY_MS],
-    change: "any-time",
-    help: "how long the last ids of ended periods are kept",
-  },
   backend: {
     type: "enum",
     enum: BACKENDS,
@@ -84,7 +66,25 @@ const FIELDS: FieldsOf<SequenceDraft> = {
     default: 10_000,
     range: [1, 1_000_000_000],
     change: "any-time",
-    help: "in Redis: fewest ids by which its maximum is raised",
+    help: "fewest ids by which the maximum in Redis is raised",
+  },
+  period: {
+    type: "enum",
+    enum: { name: "PERIOD_UNIT", values: UNITS },
+    change: "before-first-id",
+    help: "how often it starts again from 1 (never unless set)",
+  },
+  time_zone: {
+    type: "text",
+    change: "before-first-id",
+    help: "zone in which periods begin, such as Asia/Shanghai or UTC",
+  },
+  keep_for: {
+    type: "duration",
+    default: 400 * DAY_MS,
+    range: [DAY_MS, 3_650 * DAY_MS],
+    change: "any-time",
+    help: "how long the last ids of ended periods are kept",
   },
   shard: { type: "text", role: "placed", change: "any-time", help: "Redis shard that counts" },
 };

@@ -109,7 +109,7 @@ const LAYOUT: Field = {
   fields: LAYOUT_FIELDS,
   change: "before-first-id",
   flag: null,
-  help: "how ids are composed; 41 bits of milliseconds, 10 of worker and 12 of sequence unless set",
+  help: "how ids are composed (41 bits of milliseconds, 10 of worker, 12 of sequence unless set)",
 };
 
 const FIELDS: FieldsOf<SnowflakeDraft> = {
@@ -133,7 +133,7 @@ const FIELDS: FieldsOf<SnowflakeDraft> = {
     default: 5,
     range: [0, 1_000],
     change: "any-time",
-    help: "wait if the clock went back by at most this time",
+    help: "longest step back of the clock that is waited out",
   },
   registry: {
     type: "enum",

@@ -33,25 +33,29 @@ const VERSIONS = [1, 2, 3, 4, 5, 6, 7] as const;
 const DOMAINS: readonly DceDomain[] = ["PERSON", "GROUP", "ORG"];
 
 const FIELDS: FieldsOf<UuidDraft> = {
-  version: { type: "int32", range: [1, 7], change: "never", help: "version; required" },
+  version: {
+    type: "int32",
+    range: [1, 7],
+    change: "never",
+    help: "version of the UUIDs (required)",
+  },
   namespace: {
     type: "text",
     change: "never",
-    help: "versions 3 and 5: namespace of the names, a UUID or DNS, URL, OID, X500",
+    help: "of versions 3 and 5: namespace of the names, a UUID or DNS, URL, OID, X500",
   },
   domain: {
     type: "enum",
     enum: { name: "DCE_DOMAIN", values: DOMAINS },
     default: "PERSON",
     change: "never",
-    help: "version 2: kind of the number",
+    help: "of version 2: kind of the number",
   },
   number: {
     type: "uint32",
-    default: 0,
     range: [0, 2 ** 32 - 1],
     change: "never",
-    help: "version 2: the number of the person, group or organization",
+    help: "of version 2: the number of the person, group or organization (0 unless set)",
   },
 };
 
@@ -91,9 +95,9 @@ function namespaceFrom(
 
 function dceFrom(
   { version, domain, number }: UuidDraft,
-  { value, check }: Settling<UuidDraft>,
+  { given, value, check }: Settling<UuidDraft>,
 ): { readonly domain: DceDomain; readonly number: number } {
-  if (version === 2) return { domain: value("domain"), number: value("number") };
+  if (version === 2) return { domain: value("domain"), number: given("number") ?? 0 };
   const why = "must be empty except for version 2";
   check(domain === undefined, "domain", why);
   check(number === undefined, "number", why);
