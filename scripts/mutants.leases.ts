@@ -8,7 +8,7 @@ const lead = ["packages/core/test/snowflake/lead.test.ts"];
 const judged = ["packages/core/test/worker/registry-state.test.ts"];
 const redisWorkers = ["packages/server/test/store/redis/workers.redis.test.ts"];
 
-const source = "packages/server/src/service/snowflake-source.ts";
+const source = "packages/server/src/service/kinds/snowflake/source.ts";
 const sources = ["packages/server/test/service/snowflake-source.test.ts"];
 
 /** Faults of leases that begin ahead of the clock, and of what ends with a lease. */

@@ -18,7 +18,7 @@ const commits = [
   "packages/core/test/group-commit.model.test.ts",
   "packages/core/test/group-commit.test.ts",
 ];
-const sdkUncached = "packages/client/src/uncached.ts";
+const sdkUncached = "packages/client/src/kinds/uncached.ts";
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const coordination = "packages/coordination";
@@ -364,14 +364,14 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "redis: two servers give it a new start from the same maximum",
-    file: `${service}/redis-sequence.ts`,
+    file: `${service}/kinds/sequence/redis-counter.ts`,
     find: `          newGeneration: true,`,
     replace: `          newGeneration: false,`,
     tests: counters,
   },
   {
     name: "redis: a new start below what the store had reserved",
-    file: `${service}/redis-sequence.ts`,
+    file: `${service}/kinds/sequence/redis-counter.ts`,
     find: `shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),`,
     replace: `shard.sequences.seed({ tag: name, generation, cur: this.#seen, max: floor, doubt }),`,
     tests: counters,

@@ -13,7 +13,7 @@ const marks = "packages/core/src/sequence/redis-mark-state.ts";
 export const redisMutants: readonly Mutant[] = [
   {
     name: "a sequence in Redis is compared with what this server saw alone",
-    file: `${service}/redis-sequence.ts`,
+    file: `${service}/kinds/sequence/redis-counter.ts`,
     find: `const seen = mark > this.#seen ? mark : this.#seen;`,
     replace: `const seen = mark < this.#seen ? this.#seen : this.#seen;`,
     tests: setBack,
@@ -28,7 +28,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "positions in Redis are compared with what this server saw alone",
-    file: `${service}/redis-snowflake.ts`,
+    file: `${service}/kinds/redis-snowflake/counter.ts`,
     find: `const seen = Math.max(this.#seen, Number(mark));`,
     replace: `const seen = Math.max(this.#seen, Number(mark) * 0);`,
     tests: setBack,
@@ -106,7 +106,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "a sequence in Redis counts below what this server was answered",
-    file: `${service}/redis-sequence.ts`,
+    file: `${service}/kinds/sequence/redis-counter.ts`,
     find: `issue({ tag: name, generation, count, seen });`,
     replace: `issue({ tag: name, generation, count, seen: seen * 0n });`,
     tests: [counters],

@@ -79,7 +79,7 @@ export const sdkMutants: readonly Mutant[] = [
   },
   {
     name: "sdk: ids that servers mint one by one are believed",
-    file: "packages/client/src/uncached.ts",
+    file: "packages/client/src/kinds/uncached.ts",
     find: `    else this.#answers.assertNew(segments, server);
 `,
     replace: ``,

@@ -112,7 +112,7 @@ export const snowflakeMutants: readonly Mutant[] = [
   },
   {
     name: "snowflake: an SDK goes on under the settings of an older epoch",
-    file: "packages/client/src/leases.ts",
+    file: "packages/client/src/kinds/snowflake-leases.ts",
     find: `if (answer.epoch === this.#epoch) return`,
     replace: `if (answer.epoch >= this.#epoch) return`,
     tests: ["packages/client/test/leased.test.ts"],

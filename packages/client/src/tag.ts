@@ -14,11 +14,11 @@ import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
-import type { Answered } from "./endpoints.ts";
-import { type KindFacts, kindFactsOf, type KindIds } from "./kind-ids.ts";
-import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds.ts";
-import { kindIdsFor } from "./kind-ids-for.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
+import type { Answered } from "./endpoints.ts";
+import { type KindFacts, kindFactsOf, type KindIds } from "./kinds/kind-ids.ts";
+import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
+import { kindIdsFor } from "./kinds/sources.ts";
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
 const COLD_RETRY_MS = 50;
@@ -32,10 +32,11 @@ const MAX_TURNS = 4;
  * of.
  *
  * WHICH OF THEM. A tag is taken for one of kind segment until AllocateSegment answers WRONG_KIND with the kind. Then the
- * buffer is fenced, so that it drops what it holds and asks for nothing; and calls go to `LeasedIds` (kind snowflake, made
- * here under a leased worker id), `MadeIds` (kinds uuid and object_id, made here) or `ServerIds` (all others, and ids that
- * are written by a format or a key). That ends when an answer shows that the tag may be another one now (a higher epoch,
- * TAG_NOT_FOUND, WRONG_KIND), and when nobody has used it for a minute; the next call finds out anew.
+ * buffer is fenced, so that it drops what it holds and asks for nothing; and calls go to the source of that kind
+ * (`kinds/sources.ts`): snowflakes are made here under a leased worker id, UUIDs and ObjectIds are made here, and all others,
+ * with ids that are written by a format or a key, are asked of servers. That ends when an answer shows that the tag may be
+ * another one now (a higher epoch, TAG_NOT_FOUND, WRONG_KIND), and when nobody has used it for a minute; the next call finds
+ * out anew.
  *
  * WHO RETRIES WHAT. Three layers, each for one thing, none of them twice:
  * - grpc-js retries nothing (`grpc.enable_retries` is 0), so one try is one request.

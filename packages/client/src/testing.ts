@@ -10,6 +10,7 @@ import {
   type Segment,
   notWarm,
   segmentOf,
+  type TagKind,
   tagNameViolation,
 } from "@idmint/core";
 import type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
@@ -21,7 +22,7 @@ import {
   needsPeriod,
   notInMemory,
   notTaken,
-} from "./kinds.ts";
+} from "./kinds/refusals.ts";
 
 /** Options of `createTestIdClient`. */
 export interface TestIdClientOptions {
@@ -59,17 +60,18 @@ export interface TestIdTag extends IdTag {
 }
 
 /** Kinds of tags; "segment" until a test says otherwise. */
-export type TestKind =
-  | "object_id"
-  | "redis_snowflake"
-  | "segment"
-  | "sequence"
-  | "snowflake"
-  | "ticket"
-  | "uuid";
+export type TestKind = TagKind["kind"];
 
-/** Kinds whose ids are made, or held, in the process that uses them. */
-const AT_ONCE: ReadonlySet<TestKind> = new Set(["object_id", "segment", "snowflake", "uuid"]);
+/** Whether ids of a kind are made, or held, in the process that uses them. */
+const IS_AT_ONCE: Readonly<Record<TestKind, boolean>> = {
+  segment: true,
+  sequence: false,
+  redis_snowflake: false,
+  ticket: false,
+  snowflake: true,
+  uuid: true,
+  object_id: true,
+};
 
 /** The stand-in for tests: an IdClient without a server. */
 export interface TestIdClient extends IdClient {
@@ -273,7 +275,7 @@ class InMemoryIdTag implements TestIdTag {
 
   #assertInMemory(): void {
     const isWritten = this.#kind === "segment" && this.#render !== undefined;
-    if (isWritten || !AT_ONCE.has(this.#kind)) throw notInMemory(this.name, this.#kind);
+    if (isWritten || !IS_AT_ONCE[this.#kind]) throw notInMemory(this.name, this.#kind);
   }
 
   #assertNumbers(): void {

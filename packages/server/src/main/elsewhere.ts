@@ -4,7 +4,7 @@ import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import type { Placement } from "../service/placement.ts";
 import type { Raises } from "../service/raises.ts";
-import type { SourcesPorts } from "../service/sources.ts";
+import type { SourcesPorts } from "../service/kinds/sources.ts";
 import { createRedisTags, type ElectedShard, type RedisTags } from "./redis.ts";
 import type { System } from "./system.ts";
 import { createTickets, type Tickets } from "./tickets.ts";
@@ -30,7 +30,7 @@ export interface ElsewhereTags {
   readonly redis: RedisTags;
   readonly ticketDatabases: Tickets["databases"];
   readonly placement: Placement;
-  readonly sourceOf: SourcesPorts["elsewhere"];
+  readonly sources: Pick<SourcesPorts, "redis" | "ticket">;
 }
 
 export function createElsewhere(
@@ -50,11 +50,12 @@ export function createElsewhere(
     { raiseBelowMs: config.redisRaiseBelowMs, raiseByMs: config.redisRaiseByMs },
   );
   const { redisShardFor, assertMovable, move } = redis;
-  const { hasDatabases: hasTicketDatabases, makeSlots } = tickets;
+  const { makeSlots } = tickets;
+  const hasTicketDatabases = ticketDatabases.length > 0;
   return {
     redis,
     ticketDatabases: tickets.databases,
     placement: { redisShardFor, assertMovable, move, hasTicketDatabases, makeSlots },
-    sourceOf: (tag, grouped) => tickets.sourceOf(tag) ?? redis.sourceOf(tag, grouped),
+    sources: { redis: redis.counters, ticket: tickets.sourceOf },
   };
 }

@@ -1,20 +1,19 @@
-import { type RedisShard, type Store, type Tag, tagNotFound } from "@idmint/core";
-import { redisShardOf } from "@idmint/core/kinds";
+import { type RedisShard, type Store, type Tag, type TagKind, tagNotFound } from "@idmint/core";
 import { within } from "../service/call.ts";
-import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
+import { RedisSnowflakeCounter } from "../service/kinds/redis-snowflake/counter.ts";
+import { RedisSequenceCounter } from "../service/kinds/sequence/redis-counter.ts";
+import type { RedisCounters } from "../service/kinds/kind.ts";
 import type { Placement } from "../service/placement.ts";
 import type { Raises } from "../service/raises.ts";
-import { preload } from "../service/redis-preload.ts";
+import { preload, type PreloadPorts } from "../service/redis-preload.ts";
 import { assertMovable, moveTag } from "../service/redis-move.ts";
 import { placeOf, type TagPlace } from "../service/redis-place.ts";
 import { placeOnShard } from "../service/redis-placement.ts";
-import { type RedisCounterPorts, RedisSequenceCounter } from "../service/redis-sequence.ts";
-import { RedisSnowflakeCounter } from "../service/redis-snowflake.ts";
+import type { RedisCounterPorts } from "../service/redis-counter-ports.ts";
 import { RedisMarks } from "../service/redis-marks.ts";
 import { RedisWatch } from "../service/redis-watch.ts";
 import { RedisWorkerRegistry } from "../service/redis-workers.ts";
-import type { MakeGrouped } from "../service/sources.ts";
 import type { System } from "./system.ts";
 
 /** A shard. `isLeader` says whether this server watches it. */
@@ -24,8 +23,8 @@ export interface ElectedShard extends RedisShard {
 
 /** What a server does with tags that count in Redis. */
 export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMovable" | "move"> {
-  /** The source of a tag's ids. Undefined for tags that do not count in Redis, and without any Redis. */
-  sourceOf(tag: Tag, grouped: MakeGrouped): TagSource | undefined;
+  /** Undefined without any Redis. A shard that is not configured here is refused by whoever counts in it: the tag may move. */
+  readonly counters: RedisCounters | undefined;
   /** The registry of a snowflake tag whose workers are in Redis. Undefined without any Redis. */
   readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
   /** Makes every shard ready for the tags that count in it, and begins to watch them. */
@@ -41,6 +40,9 @@ export interface RedisTagsPorts {
   readonly emit: Emit;
   readonly storeTimeoutMs: number;
 }
+
+/** What is made ready for the tags of each kind before their first calls. */
+type Preparable = Readonly<Partial<Record<TagKind["kind"], PreloadPorts["counterOf"]>>>;
 
 export function createRedisTags(
   ports: RedisTagsPorts,
@@ -75,19 +77,18 @@ export function createRedisTags(
         options,
       ),
   );
-  const counterOf = (tag: Tag): PreparedCounter => counterOn(counterPorts, tag);
+  const counters = {
+    sequence: (tag: Tag) => new RedisSequenceCounter(tag, counterPorts),
+    redis_snowflake: (tag: Tag) => new RedisSnowflakeCounter(tag, counterPorts),
+  };
   const registryOf = (tag: Tag): RedisWorkerRegistry => new RedisWorkerRegistry(tag, counterPorts);
+  const prepared: Preparable = { ...counters, snowflake: registryOf };
   const stopping = new AbortController();
   return {
     redisShardFor: (tag) => placeOnShard(tag, shards.keys()),
     assertMovable: (name, shard) => assertMovable(name, shard, shards),
     move: (tag, request) => moveTag({ store, shards }, tag, request),
-    sourceOf: (tag, grouped) => {
-      // A shard that is not configured here is refused when it is asked for: the tag may yet move to one that is.
-      const isCounted = tag.kind.kind !== "snowflake" && redisShardOf(tag.kind) !== undefined;
-      if (shards.size === 0 || !isCounted) return undefined;
-      return grouped(counterOf(tag));
-    },
+    counters: shards.size === 0 ? undefined : counters,
     registryInRedis: (tag) => (shards.size === 0 ? undefined : registryOf(tag)),
     start: () => {
       if (shards.size === 0) return;
@@ -95,7 +96,7 @@ export function createRedisTags(
       for (const watch of watches) watch.start();
       void preload({
         store,
-        counterOf: (tag) => (tag.kind.kind === "snowflake" ? registryOf(tag) : counterOf(tag)),
+        counterOf: (tag) => prepared[tag.kind.kind]?.(tag),
         marks,
         hasShard: (name) => shards.has(name),
         timers,
@@ -110,11 +111,4 @@ export function createRedisTags(
       for (const watch of watches) watch.stop();
     },
   };
-}
-
-type PreparedCounter = RedisSnowflakeCounter | RedisSequenceCounter;
-
-function counterOn(ports: RedisCounterPorts, tag: Tag): PreparedCounter {
-  if (tag.kind.kind === "redis_snowflake") return new RedisSnowflakeCounter(tag, ports);
-  return new RedisSequenceCounter(tag, ports);
 }

@@ -17,7 +17,8 @@ import { Poll, type PollPorts } from "../service/poll.ts";
 import { Presence } from "../service/presence.ts";
 import { Raises } from "../service/raises.ts";
 import { ReleaseTokens } from "../service/release-tokens.ts";
-import { type MakeSource, sourceMaker, type SourcesPorts } from "../service/sources.ts";
+import type { MakeSource } from "../service/kinds/kind.ts";
+import { sourceMaker, type SourcesPorts } from "../service/kinds/sources.ts";
 import { TagEffects } from "../service/tag-effects.ts";
 import { TagService } from "../service/tags.ts";
 import { WorkerService } from "../service/workers.ts";
@@ -169,7 +170,7 @@ function createSources(
   config: Config,
   clockParts: ClockParts,
   ports: Omit<SnowflakesPorts, "clocks" | "registryInRedis"> &
-    Omit<SourcesPorts, "elsewhere" | "makers" | "snowflake"> & {
+    Omit<SourcesPorts, "makers" | "redis" | "snowflake" | "ticket"> & {
       readonly elsewhere: ElsewhereTags;
       readonly nodeId: string;
     },
@@ -181,7 +182,7 @@ function createSources(
   const makers = createTextMakers(system);
   const snowflake = createSnowflakes(config, { ...ports, registryInRedis, clocks });
   const makeSource = sourceMaker(
-    { ...ports, makers, snowflake, elsewhere: elsewhere.sourceOf },
+    { ...ports, ...elsewhere.sources, makers, snowflake },
     { maxWaiters: config.limitWaiters, maxCount: config.limitCountAsSegments },
   );
   return { clocks, makeSource };

@@ -2,8 +2,8 @@ import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
 import { boundedCalls, guardedRegistry, unreachableRegistry } from "../service/registries.ts";
-import { SnowflakeTagSource, type TagRegistry } from "../service/snowflake-source.ts";
-import type { MakeSource } from "../service/sources.ts";
+import { SnowflakeTagSource, type TagRegistry } from "../service/kinds/snowflake/source.ts";
+import type { SourceOf } from "../service/kinds/kind.ts";
 import type { Clocks } from "./clocks.ts";
 import { instanceName } from "./instance.ts";
 import type { System } from "./system.ts";
@@ -21,7 +21,7 @@ export interface SnowflakesPorts {
 }
 
 /** Makes the sources of tags of kind snowflake. */
-export function createSnowflakes(config: Config, ports: SnowflakesPorts): MakeSource {
+export function createSnowflakes(config: Config, ports: SnowflakesPorts): SourceOf<"snowflake"> {
   const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
   const { clock, timers, random, randomToken, wallClock } = system;
   const inStore = guardedRegistry(boundedCalls(store, storeTimeoutMs, timers), onWentBack);

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { ObjectIdMaker, UuidMaker } from "@idmint/core";
 import * as library from "uuid";
 import type { Config } from "../config/table.ts";
-import type { TextMakers } from "../service/text-source.ts";
+import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/tag-text.ts";
 import { readKeys } from "../unguessable/keys.ts";
 import type { System } from "./system.ts";

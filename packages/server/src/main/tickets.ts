@@ -1,21 +1,19 @@
-import type { BufferOptions, Tag, TicketDatabase, TicketKind } from "@idmint/core";
+import type { BufferOptions, TicketDatabase, TicketKind } from "@idmint/core";
 import type { Counters } from "../service/counters.ts";
-import type { TagSource } from "../service/entries.ts";
 import type { Emit } from "../service/events.ts";
 import type { TicketHealth } from "../service/node.ts";
+import type { SourceOf } from "../service/kinds/kind.ts";
 import { TicketFleet } from "../service/ticket-fleet.ts";
 import { makeSlots } from "../service/ticket-maker.ts";
-import { TicketSource } from "../service/ticket-source.ts";
+import { TicketSource } from "../service/kinds/ticket/source.ts";
 import type { System } from "./system.ts";
 
 /** What a server does with ticket tags. */
 export interface Tickets {
-  /** Whether any ticket database is configured. */
-  readonly hasDatabases: boolean;
   /** The databases, and what this server found wrong with them. */
   readonly databases: () => readonly TicketHealth[];
-  /** The source of a tag's ids. Undefined for tags of other kinds, and without databases. */
-  sourceOf(tag: Tag): TagSource | undefined;
+  /** Undefined without databases. */
+  readonly sourceOf: SourceOf<"ticket"> | undefined;
   readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
 }
 
@@ -39,13 +37,9 @@ export function createTickets(
     },
   };
   return {
-    hasDatabases: databases.length > 0,
     databases: () => fleet.all(),
-    sourceOf: (tag) => {
-      const { kind } = tag;
-      if (kind.kind !== "ticket" || databases.length === 0) return undefined;
-      return new TicketSource({ ...tag, kind }, options, sourcePorts);
-    },
+    sourceOf:
+      databases.length === 0 ? undefined : (tag) => new TicketSource(tag, options, sourcePorts),
     makeSlots: (tag, kind) => makeSlots(tag, kind, fleet, randomToken),
   };
 }

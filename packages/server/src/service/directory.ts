@@ -41,7 +41,7 @@ import type { Grants } from "./grants.ts";
 import type { Lookups } from "./lookups.ts";
 import type { Presence } from "./presence.ts";
 import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
-import type { MakeSource } from "./sources.ts";
+import type { MakeSource } from "./kinds/kind.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
@@ -295,7 +295,7 @@ export class Directory {
 
   #source(tag: Tag, kind: SourceKind): SourceEntry {
     const { name, state, order, revision } = tag;
-    const source = this.#ports.makeSource(tag);
+    const source = this.#ports.makeSource({ ...tag, kind });
     const rules = { state, order, kind };
     const common = { name, revision, usedAt: this.#tick, fencedAs: "", text: this.#textOf(tag) };
     return { ...common, rules, buffer: undefined, source };

@@ -194,7 +194,7 @@ export class IdService {
 
   async #oneOfSource(entry: SourceEntry, call: Patience, name: string): Promise<OneId> {
     assertWritable(entry);
-    if (name !== "" && entry.rules.kind.kind !== "uuid") throw withoutNames();
+    if (name !== "" && specOf(entry.rules.kind).ids !== "text") throw withoutNames();
     const { segments, texts, epoch, period } = await entry.source.take(1, call, name);
     const [text] = texts ?? [];
     if (text !== undefined) {

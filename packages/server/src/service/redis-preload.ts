@@ -15,7 +15,8 @@ const MAX_FAILURES_IN_A_ROW = 20;
 
 export interface PreloadPorts {
   readonly store: Pick<TagStore, "listTags">;
-  readonly counterOf: (tag: Tag) => { prepare(): Promise<void> };
+  /** What counts a tag in Redis, or leases its worker ids there; undefined: nothing. */
+  readonly counterOf: (tag: Tag) => { prepare(): Promise<void> } | undefined;
   readonly marks: Pick<Marks, "learn">;
   /** Whether this server is configured with a Redis shard. Tags of others are made ready by servers that are. */
   readonly hasShard: (name: string) => boolean;
@@ -72,7 +73,7 @@ async function prepareAll(
       if (signal.aborted) return;
       if (failures.areTooMany(shard)) continue;
       try {
-        await counterOf(tag).prepare();
+        await counterOf(tag)?.prepare();
         failures.ended(shard);
       } catch (thrown) {
         failures.add(shard, IdmintError.from(thrown));

@@ -25,7 +25,7 @@ import { shardOf } from "./call.ts";
 import { RedisAgreement } from "./redis-agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./redis-place.ts";
 import { RedisRaise } from "./redis-raise.ts";
-import type { RedisCounterPorts } from "./redis-sequence.ts";
+import type { RedisCounterPorts } from "./redis-counter-ports.ts";
 
 /**
  * How much further than was asked for the store lets Redis reserve, so that it is not asked each time. When Redis loses its

@@ -20,7 +20,7 @@ import type { AdminGate } from "./admin-gate.ts";
 import type { Patience } from "./call.ts";
 import type { Directory } from "./directory.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
-import { SnowflakeTagSource } from "./snowflake-source.ts";
+import { SnowflakeTagSource } from "./kinds/snowflake/source.ts";
 
 /** The end of the calendar of the API: no time is reserved beyond it. */
 const MAX_TIME_MS = 253_402_300_799_999;

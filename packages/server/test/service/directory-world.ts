@@ -10,7 +10,7 @@ import { Grants } from "../../src/service/grants.ts";
 import { IdService } from "../../src/service/ids.ts";
 import { Lookup } from "../../src/service/lookup.ts";
 import { ReleaseTokens } from "../../src/service/release-tokens.ts";
-import { sourceMaker } from "../../src/service/sources.ts";
+import { sourceMaker } from "../../src/service/kinds/sources.ts";
 
 export const SETTINGS: TagSettings = {
   name: "orders",
@@ -56,7 +56,7 @@ export function setUp() {
     { prefetchShare: 0.1, maxWaiters: 10, timeoutMs: 1_000 },
   );
   const makeSource = sourceMaker(
-    { ...shared, grants, makers, snowflake, elsewhere: (tag) => tickets.sourceOf(tag) },
+    { ...shared, grants, makers, snowflake, ticket: tickets.sourceOf, redis: undefined },
     { maxWaiters: 10, maxCount: 100 },
   );
   const texts = { keys: new Map(), offsetAt: () => undefined };

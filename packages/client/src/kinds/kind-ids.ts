@@ -1,11 +1,6 @@
-import {
-  type Call,
-  type IdmintError,
-  type ObjectIdKind,
-  type Segment,
-  type UuidKind,
-} from "@idmint/core";
-import type { PeriodId } from "./api.ts";
+import type { Call, IdmintError, Segment } from "@idmint/core";
+import type { PeriodId } from "../api.ts";
+import type { TagContext } from "../tag-context.ts";
 
 /** The source of ids of a tag that servers hand out no segments of. Calls reject with, or throw, IdmintError. */
 export interface KindIds {
@@ -40,9 +35,27 @@ export interface KindFacts {
   readonly isText: boolean;
   /** Most ids of one request. Undefined: the usual limit. */
   readonly maxCount: number | undefined;
-  /** Settings of kinds uuid and object_id, whose ids are made here. */
-  readonly made: ObjectIdKind | UuidKind | undefined;
+  /** Settings of kinds whose ids are made here, by their names in the API. */
+  readonly settings: Readonly<Record<string, string>>;
 }
+
+/** A tag that servers hand out no segments of, and who wants its ids. */
+export interface TagWish {
+  readonly tag: string;
+  readonly facts: KindFacts;
+  /** The order in which the tag prefers the endpoints. */
+  readonly preference: readonly number[];
+  /** Called when the tag may have other settings now. */
+  readonly onDoubt: () => void;
+  /** Asked after a wait. */
+  readonly isWanted: () => boolean;
+}
+
+/** Makes the source of a tag of one kind. "unknown": by settings that this SDK does not know; undefined: it is not wanted. */
+export type MakeKindIds = (
+  wish: TagWish,
+  context: TagContext,
+) => KindIds | "unknown" | Promise<KindIds | undefined>;
 
 /** What a refused allocation tells about its tag; undefined when it tells nothing. */
 export function kindFactsOf({ reason, metadata }: IdmintError): KindFacts | undefined {
@@ -52,35 +65,6 @@ export function kindFactsOf({ reason, metadata }: IdmintError): KindFacts | unde
     kind,
     isText: text === "true",
     maxCount: maxCount === undefined ? undefined : Math.max(1, Math.trunc(Number(maxCount)) || 1),
-    made: madeKindOf(kind, metadata),
+    settings: metadata,
   };
 }
-
-/** When this SDK does not know a setting, the servers make the ids. */
-function madeKindOf(
-  kind: string,
-  { version, domain, number, namespace = "", variant }: Readonly<Record<string, string>>,
-): ObjectIdKind | UuidKind | undefined {
-  if (kind === "object_id") {
-    if (variant !== "CLASSIC" && variant !== "MACHINE_PROCESS") return undefined;
-    return { kind, variant };
-  }
-  if (kind !== "uuid" || version === undefined) return undefined;
-  switch (version) {
-    case "1":
-    case "4":
-    case "6":
-    case "7":
-      return { kind, version: VERSIONS[version] };
-    case "2":
-      if (domain !== "PERSON" && domain !== "GROUP" && domain !== "ORG") return undefined;
-      return { kind, version: 2, domain, number: Number(number) };
-    case "3":
-    case "5":
-      return { kind, version: version === "3" ? 3 : 5, namespace };
-    default:
-      return undefined;
-  }
-}
-
-const VERSIONS = { "1": 1, "4": 4, "6": 6, "7": 7 } as const;

@@ -1,43 +1,16 @@
-import {
-  bounded,
-  type Clock,
-  type Committed,
-  IdmintError,
-  type Random,
-  type RedisShard,
-  type SequenceIssued,
-  type Tag,
-  type Timers,
-} from "@idmint/core";
-import type { Emit } from "./events.ts";
-import type { Raises } from "./raises.ts";
-import { tagExhausted } from "./refusals.ts";
-import type { Counter } from "./grouped-source.ts";
-import { RedisAgreement } from "./redis-agreement.ts";
-import type { Marks } from "./redis-marks.ts";
-import { placeOf, type TagPlace } from "./redis-place.ts";
-import { RedisRaise } from "./redis-raise.ts";
+import { bounded, type Committed, IdmintError, type SequenceIssued, type Tag } from "@idmint/core";
+import { tagExhausted } from "../../refusals.ts";
+import type { Counter } from "../grouped-source.ts";
+import { RedisAgreement } from "../../redis-agreement.ts";
+import type { RedisCounterPorts } from "../../redis-counter-ports.ts";
+import { placeOf } from "../../redis-place.ts";
+import { RedisRaise } from "../../redis-raise.ts";
 
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;
 const RETRY_AFTER_MS = 200;
 /** Refusals of one tag are told of at most this often; its callers hear of each. */
 const TELL_EVERY_MS = 10_000;
-
-/** What the counters of tags that count in Redis need of the server. */
-export interface RedisCounterPorts {
-  readonly shard: (name: string) => RedisShard | undefined;
-  readonly raises: Raises;
-  /** Where a tag counts, from its row; rejects with TAG_NOT_FOUND and its kin. */
-  readonly readPlace: (tag: string) => Promise<TagPlace>;
-  /** How far Redis had counted for any server. */
-  readonly marks: Marks;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly random: Random;
-  readonly wallClock: () => number;
-  readonly emit: Emit;
-}
 
 /** What is used of the tag's record. */
 interface Settings {

@@ -9,13 +9,13 @@ import {
   SegmentBuffer,
   type Segment,
   type Tag,
-  type TicketKind,
   type Timers,
 } from "@idmint/core";
-import type { Patience } from "./call.ts";
-import type { TagSource, TakenIds } from "./entries.ts";
-import type { TicketFleet } from "./ticket-fleet.ts";
-import { TicketSlots } from "./ticket-slots.ts";
+import type { Patience } from "../../call.ts";
+import type { TagSource, TakenIds } from "../../entries.ts";
+import type { TagOf } from "../kind.ts";
+import type { TicketFleet } from "../../ticket-fleet.ts";
+import { TicketSlots } from "../../ticket-slots.ts";
 
 /** Ids of one load unless it is known that more are needed. */
 const MIN_LOAD = 20;
@@ -33,9 +33,6 @@ export interface TicketSourcePorts {
   readonly onEvent: NonNullable<BufferPorts<undefined>["onEvent"]>;
 }
 
-/** A tag with its kind's settings narrowed. */
-export type TicketTag = Tag & { readonly kind: TicketKind };
-
 /**
  * The ids of one ticket tag: a small buffer over its databases, so that calls share loads and the next load is under way
  * while the last one is used.
@@ -47,10 +44,10 @@ export class TicketSource implements TagSource {
   readonly #slots: TicketSlots;
   readonly #buffer: SegmentBuffer<undefined>;
   readonly #clock: Clock;
-  #tag: TicketTag;
+  #tag: TagOf<"ticket">;
 
   constructor(
-    tag: TicketTag,
+    tag: TagOf<"ticket">,
     options: Pick<BufferOptions, "prefetchShare" | "maxWaiters">,
     ports: TicketSourcePorts,
   ) {

@@ -1,7 +1,8 @@
 import { type Call, IdmintError, periodText, type Segment } from "@idmint/core";
-import type { PeriodId } from "./api.ts";
-import { numberOf } from "./calls.ts";
-import type { KindFacts, KindIds } from "./kind-ids.ts";
+import type { PeriodId } from "../api.ts";
+import { numberOf } from "../calls.ts";
+import type { TagContext } from "../tag-context.ts";
+import type { KindFacts, KindIds, TagWish } from "./kind-ids.ts";
 import {
   hasNoNames,
   hasNoPeriods,
@@ -9,27 +10,17 @@ import {
   needsPeriod,
   notInMemory,
   notTaken,
-} from "./kinds.ts";
-import type { TagContext } from "./tag-context.ts";
+} from "./refusals.ts";
 import { UncachedIds } from "./uncached.ts";
 
-interface ServerTag {
-  readonly tag: string;
-  readonly facts: KindFacts;
-  /** The order in which it prefers the endpoints. */
-  readonly preference: readonly number[];
-  /** Called when the tag may be of another kind now. */
-  readonly onDoubt: () => void;
-}
-
 /** The ids of a tag that servers mint request by request. Refuses calls that the kind cannot answer. */
-export class ServerIds implements KindIds {
+export class ServedIds implements KindIds {
   readonly kind: string;
   readonly #tag: string;
   readonly #facts: KindFacts;
   readonly #uncached: UncachedIds;
 
-  constructor({ tag, facts, preference, onDoubt }: ServerTag, context: TagContext) {
+  constructor({ tag, facts, preference, onDoubt }: TagWish, context: TagContext) {
     this.kind = facts.kind;
     this.#tag = tag;
     this.#facts = facts;

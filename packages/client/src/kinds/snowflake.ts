@@ -7,15 +7,28 @@ import {
   type SnowflakeKind,
   SnowflakeSource,
 } from "@idmint/core";
-import type { PeriodId } from "./api.ts";
-import { Idleness } from "./idleness.ts";
-import type { KindIds } from "./kind-ids.ts";
-import { hasNoNames, hasNoPeriods } from "./kinds.ts";
-import type { LeaseCalls } from "./leases.ts";
-import type { TagContext } from "./tag-context.ts";
+import type { PeriodId } from "../api.ts";
+import { Idleness } from "../idleness.ts";
+import type { TagContext } from "../tag-context.ts";
+import type { KindIds, TagWish } from "./kind-ids.ts";
+import { hasNoNames, hasNoPeriods } from "./refusals.ts";
+import { LeaseCalls } from "./snowflake-leases.ts";
 
 /** Refusals of a lease after which the tag may come back with other settings. */
 const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);
+
+/** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is to be had. */
+export async function snowflakeIds(
+  { tag, preference, onDoubt, isWanted }: TagWish,
+  context: TagContext,
+): Promise<KindIds | undefined> {
+  const leases = new LeaseCalls(context.endpoints, preference);
+  const kind = await leases.begin({ tag, ...context.worker });
+  if (isWanted()) return new LeasedIds({ tag, kind, leases, onDoubt }, context);
+  // It ends by itself when this does not arrive.
+  await leases.abandon(tag).catch(() => undefined);
+  return undefined;
+}
 
 interface LeasedTag {
   readonly tag: string;
@@ -30,7 +43,7 @@ interface LeasedTag {
  * the worker id, renews the lease before it is needed, and leases again after it lost the lease. Between two answers of the
  * registry only the reservation counts: when it cannot be extended, calls wait and synchronous calls are refused.
  */
-export class LeasedIds implements KindIds {
+class LeasedIds implements KindIds {
   readonly kind = "snowflake";
   readonly #tag: string;
   readonly #context: TagContext;

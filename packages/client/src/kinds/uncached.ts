@@ -14,9 +14,9 @@ import {
   tooManyWaiters,
 } from "@idmint/core";
 import type { GenerateIdsResponse } from "@idmint/proto";
-import { AnswerCheck, invalidAnswer, segmentsOf } from "./answers.ts";
-import type { Answered } from "./endpoints.ts";
-import type { TagContext } from "./tag-context.ts";
+import { AnswerCheck, invalidAnswer, segmentsOf } from "../answers.ts";
+import type { Answered } from "../endpoints.ts";
+import type { TagContext } from "../tag-context.ts";
 
 /** Longest delay that a server's RetryInfo can ask for, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 30_000;
@@ -73,7 +73,7 @@ interface Mark {
 
 /**
  * The ids of a tag whose kind allows none in memory: core's group commit over GenerateIds, so that calls which come
- * while a request is in flight share the next one. Who retries what is as in `tag.ts`: one request asks each of up to
+ * while a request is in flight share the next one. Who retries what is as in `../tag.ts`: one request asks each of up to
  * three endpoints once, and the next one follows a failed one after a back-off, as long as somebody waits.
  *
  * INVARIANTS

@@ -12,8 +12,8 @@ import {
   type Tag,
   type Timers,
 } from "@idmint/core";
-import type { Patience } from "./call.ts";
-import type { TagSource, TakenIds } from "./entries.ts";
+import type { Patience } from "../call.ts";
+import type { TagSource, TakenIds } from "../entries.ts";
 
 /** What counts the ids of one tag, a round trip at a time. */
 export interface Counter {
