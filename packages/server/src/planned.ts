@@ -17,6 +17,7 @@ import { draftOf, outputOnlyViolations, tagOf } from "./api/convert.ts";
 import { realSystem } from "./main/system.ts";
 import { createTextMakers } from "./main/text-ids.ts";
 import { zoneOffsets } from "./main/zone-offsets.ts";
+import { exampleText, isTextKind } from "./service/kinds/text-ids.ts";
 import { NOWHERE } from "./service/placement.ts";
 import { settingsOf } from "./service/tag-settings.ts";
 import type { TextPorts, UnguessableKey } from "./service/tag-text.ts";
@@ -81,11 +82,7 @@ function examplesOf(
   format: TextFormat | undefined,
 ): readonly string[] {
   const { kind, unguessable } = settings;
-  if (kind.kind === "uuid" || kind.kind === "object_id") {
-    const { uuid, objectId } = createTextMakers(realSystem);
-    if (kind.kind === "object_id") return [objectId.next(kind.variant)];
-    return [uuid.next(kind, "example")];
-  }
+  if (isTextKind(kind)) return [exampleText(createTextMakers(realSystem), kind, "example")];
   if (unguessable !== undefined) return [];
   const unit = periodsOf(kind)?.unit;
   const start = unit === "WEEK" ? "2026-01-05" : "2026-01-01";

@@ -1,4 +1,6 @@
+import { KINDS } from "@idmint/core/kinds";
 import { type DecodeIdRequest, DecodeIdResponse, type Tag } from "@idmint/proto";
+import { kindNameOf } from "@idmint/server/kind-values";
 import type { Command } from "commander";
 import { withServer } from "../connection.ts";
 import type { Io } from "../io.ts";
@@ -37,7 +39,8 @@ Examples:
 
 /** Whether the ids of a tag are text, and no numbers. */
 export function answersText({ kind, format }: Tag): boolean {
-  return format !== undefined || kind?.$case === "uuid" || kind?.$case === "objectId";
+  const isTextKind = kind !== undefined && KINDS[kindNameOf(kind)].ids === "text";
+  return format !== undefined || isTextKind;
 }
 
 function text(value: string): DecodeIdRequest["value"] {

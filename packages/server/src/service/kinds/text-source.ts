@@ -15,6 +15,9 @@ export interface TextMakers {
   readonly objectId: ObjectIdMaker;
 }
 
+/** Every kind whose ids are text. */
+export type TextKind = ObjectIdKind | UuidKind;
+
 /** How ids of one kind are made that are text. */
 export interface TextIds<Kind> {
   /** Throws INVALID_ARGUMENT when so many ids cannot be made of this name; empty: of none. */
@@ -30,7 +33,7 @@ export function assertNoName(name: string): void {
 }
 
 /** The ids of one tag that are text: made here, of nothing that is stored. */
-export class TextSource<Kind extends ObjectIdKind | UuidKind> implements TagSource {
+export class TextSource<Kind extends TextKind> implements TagSource {
   readonly busy = false;
   readonly ready = 0;
   readonly #ids: TextIds<Kind>;

@@ -1,0 +1,23 @@
+import type { TagKind } from "@idmint/core";
+import { specOf } from "@idmint/core/kinds";
+import { objectIds } from "./object-id/ids.ts";
+import type { TextIds, TextKind, TextMakers } from "./text-source.ts";
+import { uuids } from "./uuid/ids.ts";
+
+type AllTextIds = {
+  readonly [Name in TextKind["kind"]]: TextIds<Extract<TextKind, { readonly kind: Name }>>;
+};
+
+/** How ids of each kind are made that are text. */
+export function textIds({ uuid, objectId }: TextMakers): AllTextIds {
+  return { uuid: uuids(uuid), object_id: objectIds(objectId) };
+}
+
+export function isTextKind(kind: TagKind): kind is TextKind {
+  return specOf(kind).ids === "text";
+}
+
+/** One id; `name` is for kinds whose ids are made of names. */
+export function exampleText(makers: TextMakers, kind: TextKind, name: string): string {
+  return (textIds(makers)[kind.kind] as TextIds<TextKind>).next(kind, name);
+}
