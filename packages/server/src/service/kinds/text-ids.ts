@@ -1,8 +1,11 @@
-import type { TagKind } from "@idmint/core";
+import type { ObjectIdKind, TagKind, UuidKind } from "@idmint/core";
 import { specOf } from "@idmint/core/kinds";
 import { objectIds } from "./object-id/ids.ts";
-import type { TextIds, TextKind, TextMakers } from "./text-source.ts";
+import type { TextIds, TextMakers } from "./text-source.ts";
 import { uuids } from "./uuid/ids.ts";
+
+/** Every kind whose ids are text. */
+type TextKind = ObjectIdKind | UuidKind;
 
 type AllTextIds = {
   readonly [Name in TextKind["kind"]]: TextIds<Extract<TextKind, { readonly kind: Name }>>;

@@ -1,10 +1,9 @@
 import {
   type IdmintError,
   invalidField,
-  type ObjectIdKind,
   type ObjectIdMaker,
   type Tag,
-  type UuidKind,
+  type TagKind,
   type UuidMaker,
 } from "@idmint/core";
 import type { TagSource, TakenIds } from "../entries.ts";
@@ -14,9 +13,6 @@ export interface TextMakers {
   readonly uuid: UuidMaker;
   readonly objectId: ObjectIdMaker;
 }
-
-/** Every kind whose ids are text. */
-export type TextKind = ObjectIdKind | UuidKind;
 
 /** How ids of one kind are made that are text. */
 export interface TextIds<Kind> {
@@ -33,7 +29,7 @@ export function assertNoName(name: string): void {
 }
 
 /** The ids of one tag that are text: made here, of nothing that is stored. */
-export class TextSource<Kind extends TextKind> implements TagSource {
+export class TextSource<Kind extends TagKind> implements TagSource {
   readonly busy = false;
   readonly ready = 0;
   readonly #ids: TextIds<Kind>;
