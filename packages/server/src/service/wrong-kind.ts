@@ -8,7 +8,7 @@ import { TagText } from "./tag-text.ts";
  * - `kind`: the tag's kind; segment when its ids are written by a format or a key, which only servers do;
  * - `text`: "true" when ids are text;
  * - `max_count`: most ids of one call, where that is less than of others;
- * - the settings of kinds whose ids are text, by their names in the API, such as `version` and `variant`.
+ * - the settings of kinds whose ids nobody counts, by their names in the API, such as `version` and `variant`.
  */
 export function wrongKind(entry: Entry, countAsList: number): IdmintError {
   const { name, rules, text } = entry;
@@ -23,14 +23,15 @@ export function wrongKind(entry: Entry, countAsList: number): IdmintError {
     if (text.isText) metadata["text"] = "true";
     metadata["max_count"] = String(most);
   }
-  if (specOf(kind).ids === "text") Object.assign(metadata, settingsOf(kind));
+  if (specOf(kind).ids === "text") metadata["text"] = "true";
+  // Ids that nobody counts can be made by an SDK.
+  if (specOf(kind).countedIn(kind) === "nothing") Object.assign(metadata, settingsOf(kind));
   return new IdmintError("WRONG_KIND", `${why}; use GenerateId or GenerateIds`, { metadata });
 }
 
-/** What an SDK makes the ids of. */
 function settingsOf(kind: TagKind): Record<string, string> {
   const values = Object.entries(valuesOf(kind)).filter(([name]) => name in specOf(kind).fields);
   const set = values.filter(([, value]) => value !== undefined);
   const texts = set.map(([name, value]) => [name, plainText(value)] as const);
-  return { text: "true", ...Object.fromEntries(texts) };
+  return Object.fromEntries(texts);
 }
