@@ -26,6 +26,21 @@ export const guardMutants: readonly Mutant[] = [
     tests: differences,
   },
   {
+    name: "guards: what the ids are made of changes after the first id",
+    file: "packages/core/src/kinds/compare.ts",
+    find: `({ change }) => change !== "any-time"`,
+    replace: `({ change }) => change === "never"`,
+    tests: ["packages/core/test/kinds/changes.test.ts"],
+  },
+  {
+    name: "guards: a tag that reports no first id is taken for one that issued none",
+    file: `${shared}/change.ts`,
+    find: `return version > 0n || !specOf(kind).reportsIssued;`,
+    replace: `return version > 0n;`,
+    tests: ["packages/server/test/store/sqlite.test.ts"],
+    only: "ticket",
+  },
+  {
     name: "guards: a floor rises by more than is meant",
     file: `${shared}/change.ts`,
     find: `if (floor - old.floor > options.maxRaise) {`,
