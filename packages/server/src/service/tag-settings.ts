@@ -11,20 +11,16 @@ import {
 } from "@idmint/core";
 import { KIND_NAMES, type KindDraft, specOf, type Places } from "@idmint/core/kinds";
 import type { TextPorts } from "./tag-text.ts";
-import { writingOf } from "./writing.ts";
+import { type WritingDraft, writingOf } from "./writing.ts";
 
 /** Settings as a caller wrote them: zero and undefined mean the default, and anything may be out of range. */
-export interface TagDraft {
+export interface TagDraft extends WritingDraft {
   readonly name: string;
   readonly description: string;
   /** `undefined`: the default of the kind; `UNKNOWN`: a value this server does not know. */
   readonly order: Order | "UNKNOWN" | undefined;
   readonly ceiling: bigint;
   readonly kind: KindDraft | undefined;
-  /** Undefined: ids are numbers. */
-  readonly format: string | undefined;
-  /** Undefined: ids are as they were minted. 0 for `keyDigits` means the default. */
-  readonly unguessable: { readonly keyId: number; readonly keyDigits: number } | undefined;
 }
 
 /** Settings with defaults filled in, or everything that is wrong with them. Nothing is clamped. */

@@ -9,11 +9,18 @@ import {
   type Unguessable,
   unguessableViolations,
 } from "@idmint/core";
-import type { TagDraft } from "./tag-settings.ts";
 import type { TextPorts } from "./tag-text.ts";
 
 const DEFAULT_KEY_DIGITS = 1;
 const FIELD = "tag.unguessable";
+
+/** How the ids of a tag are to be written, as a caller asks for it. */
+export interface WritingDraft {
+  /** Undefined: ids are numbers. */
+  readonly format: string | undefined;
+  /** Undefined: ids are as they were minted. 0 for `keyDigits` means the default. */
+  readonly unguessable: { readonly keyId: number; readonly keyDigits: number } | undefined;
+}
 
 /** How the ids of a tag are written. */
 export type Writing = Pick<TagSettings, "format" | "unguessable">;
@@ -23,7 +30,7 @@ export type Writing = Pick<TagSettings, "format" | "unguessable">;
  * has not the key that is asked for, or the tag had another one under its number.
  */
 export function writingOf(
-  { format, unguessable }: Pick<TagDraft, "format" | "unguessable">,
+  { format, unguessable }: WritingDraft,
   settings: Omit<TagSettings, keyof Writing>,
   { texts, keys }: { readonly texts: TextPorts; readonly keys: readonly KeyCheck[] },
 ): Writing | { readonly violations: readonly [FieldViolation, ...FieldViolation[]] } {
