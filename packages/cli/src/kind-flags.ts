@@ -55,23 +55,34 @@ const LAYOUT: Flag = {
   option: layoutOption(),
 };
 
+/** What stands for the value in the help; the flag's last word for all other types. */
+const PLACEHOLDERS: Readonly<Partial<Record<Field["type"], string>>> = {
+  id: "id",
+  int32: "number",
+  uint32: "number",
+  duration: "time",
+  time: "time",
+};
+
 const FLAGS: readonly Flag[] = [
-  ...[...new Set(USES.map(({ flag }) => flag))].map((flag) => {
-    const uses = USES.filter((each) => each.flag === flag);
-    return { flag, uses, option: optionOf(flag, uses) };
-  }),
+  ...[...Map.groupBy(USES, ({ flag }) => flag)].map(([flag, uses]) => ({
+    flag,
+    uses,
+    option: optionOf(flag, uses),
+  })),
   LAYOUT,
 ];
 
 function optionOf(flag: string, uses: readonly Use[]): Option {
   const field = uses[0]?.field;
-  if (field === undefined) throw new Error(`${flag} sets nothing`);
+  if (field === undefined || uses.some((use) => use.field.type !== field.type)) {
+    throw new Error(`the kinds that have ${flag} do not agree on its type`);
+  }
   const text = `${uses.map(({ kind }) => wordOf(kind)).join(", ")}: ${field.help}${rangeText(field)}`;
   const parser = parserOf(flag, field);
   if (field.type === "bool") return new Option(flag, text);
-  const what = { id: "id", duration: "time", time: "time", int32: "number", uint32: "number" };
-  const value = { ...what, enum: "", text: "", message: "" }[field.type];
-  const option = new Option(`${flag} <${value === "" ? flag.split("-").at(-1) : value}>`, text);
+  const value = PLACEHOLDERS[field.type] ?? flag.split("-").at(-1);
+  const option = new Option(`${flag} <${value}>`, text);
   return parser === undefined ? option : option.argParser(parser);
 }
 
