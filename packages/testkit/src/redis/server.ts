@@ -85,6 +85,11 @@ export class RedisServer implements AsyncDisposable {
   async start(settings: RedisSettings = {}): Promise<void> {
     if (this.#guard !== undefined) throw new Error("the server runs already");
     this.#settings = { ...this.#settings, ...settings };
+    if (this.#settings["cluster-enabled"] === "yes") {
+      // By default its port and 10,000, which connections of anybody may have.
+      const port = await freePort(FIRST_PORT, LAST_PORT);
+      this.#settings = { "cluster-port": String(port), ...this.#settings };
+    }
     const { command, env } = redisProgram();
     this.#configure();
     const words = [command, `${this.folder}.conf`];
