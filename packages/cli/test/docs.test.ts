@@ -39,6 +39,18 @@ test("docs/errors.md says which exit code each kind of error has", () => {
   expect(Object.fromEntries(stated)).toEqual(Object.fromEntries(wanted));
 });
 
+test.each(["CONTRIBUTING.md", "README.md"])("%s runs only scripts that exist", (file) => {
+  const manifest = readFileSync(path.join(root, "package.json"), "utf8");
+  const { scripts } = JSON.parse(manifest) as { readonly scripts: Record<string, string> };
+  const ofPnpm = ["install"];
+  const ofDependencies = ["changeset"];
+  const known = new Set([...Object.keys(scripts), ...ofPnpm, ...ofDependencies]);
+  const text = readFileSync(path.join(root, file), "utf8");
+  const run = [...text.matchAll(/pnpm@10 ([\w:]+)/g)].map(([, script]) => script ?? "");
+  expect(run.length).toBeGreaterThan(0);
+  expect(run.filter((script) => !known.has(script))).toEqual([]);
+});
+
 test.each([
   "CONTRIBUTING.md",
   "README.md",
