@@ -94,12 +94,11 @@ export class VersionGuard {
   }
 
   #of(tag: string): Known {
-    const known = this.#tags.get(tag) ?? {
-      seen: undefined,
-      earlier: undefined,
-      granted: undefined,
-    };
-    this.#tags.set(tag, known);
+    let known = this.#tags.get(tag);
+    if (known === undefined) {
+      known = { seen: undefined, earlier: undefined, granted: undefined };
+      this.#tags.set(tag, known);
+    }
     return known;
   }
 
