@@ -35,7 +35,7 @@ function hasMemory(): boolean {
   }
 }
 
-if (hasMemory()) process.env["TMPDIR"] ??= MEMORY;
+if (process.env["TMPDIR"] === undefined && hasMemory()) process.env["TMPDIR"] = MEMORY;
 // Tests start hundreds of processes and threads; each would compile the same files again.
 process.env["NODE_COMPILE_CACHE"] ??= path.join(
   import.meta.dirname,
