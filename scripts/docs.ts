@@ -2,7 +2,7 @@
 // Tests fail when the committed files differ.
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { kindDocs } from "../packages/cli/src/kind-docs.ts";
+import { kindDocs } from "../packages/cli/src/text/kind-docs.ts";
 import { configurationDocs } from "../packages/server/src/config/docs.ts";
 import { root } from "./lib.ts";
 

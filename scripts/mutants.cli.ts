@@ -2,7 +2,7 @@ import type { Mutant } from "./mutant.ts";
 
 const load = "packages/server/src/config/load.ts";
 const config = ["packages/server/test/config/config.test.ts"];
-const confirm = "packages/cli/src/confirm.ts";
+const confirm = "packages/cli/src/commands/confirm.ts";
 const confirms = ["packages/cli/test/confirm.test.ts"];
 const onStores = ["packages/cli/test/confirm.e2e.test.ts"];
 
@@ -46,7 +46,7 @@ export const cliMutants: readonly Mutant[] = [
   },
   {
     name: "cli: a store is accepted without a question",
-    file: "packages/cli/src/commands/store.ts",
+    file: "packages/cli/src/commands/databases/store.ts",
     find: `    await confirm(command, io, { place: \`store: \${place}\`, effect });
 `,
     replace: ``,
@@ -54,7 +54,7 @@ export const cliMutants: readonly Mutant[] = [
   },
   {
     name: "cli: a schema that is there is migrated without a question",
-    file: "packages/cli/src/migration.ts",
+    file: "packages/cli/src/commands/databases/migration.ts",
     find: `if (from === 0 || steps.length === 0) continue;`,
     replace: `if (from <= 1 || steps.length === 0) continue;`,
     tests: confirms,

@@ -72,7 +72,7 @@ export const guardMutants: readonly Mutant[] = [
   },
   {
     name: "guards: the command line names no flag for a large raise",
-    file: "packages/cli/src/failure.ts",
+    file: "packages/cli/src/calls/failure.ts",
     find: `  allow_large_raise: "--allow-large-raise",
 `,
     replace: ``,

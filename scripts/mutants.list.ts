@@ -18,7 +18,7 @@ const commits = [
   "packages/core/test/group-commit.model.test.ts",
   "packages/core/test/group-commit.test.ts",
 ];
-const sdkUncached = "packages/client/src/kinds/uncached.ts";
+const sdkUncached = "packages/client/src/kinds/uncached-ids.ts";
 const cursor = "packages/core/src/segment/cursor.ts";
 
 const coordination = "packages/coordination";

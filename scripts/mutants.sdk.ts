@@ -79,7 +79,7 @@ export const sdkMutants: readonly Mutant[] = [
   },
   {
     name: "sdk: ids that servers mint one by one are believed",
-    file: "packages/client/src/kinds/uncached.ts",
+    file: "packages/client/src/kinds/uncached-ids.ts",
     find: `    else this.#answers.assertNew(segments, server);
 `,
     replace: ``,
@@ -123,14 +123,14 @@ export const sdkMutants: readonly Mutant[] = [
   },
   {
     name: "sdk: calls wait for a server that was never reached",
-    file: "packages/client/src/endpoints.ts",
+    file: "packages/client/src/servers/endpoints.ts",
     find: `return this.#ports.clock.now() - sinceMs >= FIRST_CONTACT_MS;`,
     replace: `return sinceMs < 0;`,
     tests: dead,
   },
   {
     name: "sdk: calls are refused in an outage as if no server had been reached",
-    file: "packages/client/src/endpoints.ts",
+    file: "packages/client/src/servers/endpoints.ts",
     find: `      this.#unreachableSinceMs = undefined;
       this.#note(`,
     replace: `      this.#note(`,
@@ -145,14 +145,14 @@ export const sdkMutants: readonly Mutant[] = [
   },
   {
     name: "sdk: a URL is taken for an address",
-    file: "packages/client/src/addresses.ts",
+    file: "packages/client/src/servers/addresses.ts",
     find: `if (scheme !== undefined) return schemeFault(scheme);`,
     replace: `if (scheme !== undefined) return undefined;`,
     tests: ["packages/client/test/options.test.ts"],
   },
   {
     name: "sdk: an address without a port is taken for one with port 443",
-    file: "packages/client/src/addresses.ts",
+    file: "packages/client/src/servers/addresses.ts",
     find: `if (port === undefined || port === "") return`,
     replace: `if (port === undefined) return undefined;
   if (port === "") return`,

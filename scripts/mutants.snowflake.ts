@@ -115,7 +115,7 @@ export const snowflakeMutants: readonly Mutant[] = [
     file: "packages/client/src/kinds/snowflake-leases.ts",
     find: `if (answer.epoch === this.#epoch) return`,
     replace: `if (answer.epoch >= this.#epoch) return`,
-    tests: ["packages/client/test/leased.test.ts"],
+    tests: ["packages/client/test/snowflake.test.ts"],
   },
   {
     name: "snowflake: Redis raises a reservation without asking whose it is",

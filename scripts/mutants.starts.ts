@@ -75,7 +75,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "a wait tells every time that a server computes anew",
-    file: "packages/cli/src/commands/tag-wait.ts",
+    file: "packages/cli/src/commands/tag/tag-wait.ts",
     find: ">= SAME_TIME_MS",
     replace: "> 0",
     tests: waits,

@@ -10,8 +10,6 @@ const MAX_FILES = 20;
 
 /** Files and folders above the limits, and their size. Lower a number when one shrinks, and add none. */
 const LARGER: Readonly<Record<string, number>> = {
-  "packages/cli/src": 36,
-  "packages/client/src": 21,
   "packages/core/src/ports.ts": 482,
   "packages/server/src/service": 53,
   "packages/server/src/service/directory.ts": 448,

@@ -1,8 +1,8 @@
 // The process around `run`: its streams, its signals, its exit code.
-import { EXIT } from "./exit-code.ts";
-import { writeTo } from "./io.ts";
+import { EXIT } from "./process/exit-code.ts";
+import { writeTo } from "./process/io.ts";
 import { run } from "./program.ts";
-import { askerOn } from "./terminal.ts";
+import { askerOn } from "./process/terminal.ts";
 
 // A reader that stops early (`| head`) is not a failure. The ids that it did not read were issued, and become a gap.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {

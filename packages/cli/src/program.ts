@@ -1,18 +1,18 @@
 import { Command } from "commander";
-import { addIdCommands } from "./commands/id.ts";
+import { addIdCommands } from "./commands/id/id.ts";
 import { addNodeCommands } from "./commands/node.ts";
 import { addServerCommands, addServerFlags } from "./commands/server.ts";
 import { addStatusCommand } from "./commands/status.ts";
-import { addStoreCommands } from "./commands/store.ts";
-import { addTagCommands } from "./commands/tag.ts";
-import { addTicketCommands } from "./commands/ticket.ts";
+import { addStoreCommands } from "./commands/databases/store.ts";
+import { addTagCommands } from "./commands/tag/tag.ts";
+import { addTicketCommands } from "./commands/databases/ticket.ts";
 import { addVersion } from "./commands/version.ts";
 import { addWorkerCommands } from "./commands/worker.ts";
-import { asTyped } from "./command-name.ts";
-import { EXIT } from "./exit-code.ts";
-import { failureFrom, failureJson, failureText } from "./failure.ts";
-import type { Io } from "./io.ts";
-import { addRootOptions } from "./options.ts";
+import { asTyped } from "./process/command-name.ts";
+import { EXIT } from "./process/exit-code.ts";
+import { failureFrom, failureJson, failureText } from "./calls/failure.ts";
+import type { Io } from "./process/io.ts";
+import { addRootOptions } from "./flags/options.ts";
 
 /** The whole command tree, not yet parsed. */
 export function createProgram(io: Io): Command {

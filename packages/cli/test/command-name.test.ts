@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asTyped, commandName } from "../src/command-name.ts";
+import { asTyped, commandName } from "../src/process/command-name.ts";
 import { idmint } from "./support.ts";
 
 test.each([

@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { expect, onTestFinished, test } from "vitest";
-import { confirmSteps } from "../src/migration.ts";
+import { confirmSteps } from "../src/commands/databases/migration.ts";
 import { idmint, type Play, playServer, type Ran, someTag } from "./support.ts";
 
 const answer = { tag: someTag("a"), raised: true, laggingNodes: [], laggingNodeCount: 0 };

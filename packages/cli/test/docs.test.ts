@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { expect, test } from "vitest";
-import { exitCodeOf } from "../src/exit-code.ts";
+import { exitCodeOf } from "../src/process/exit-code.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 const errors = readFileSync(path.join(root, "docs/errors.md"), "utf8");

@@ -1,8 +1,8 @@
 import { CODE_OF_REASON, IdmintError, invalidField, type Reason } from "@idmint/core";
 import { CommanderError } from "commander";
 import { expect, test } from "vitest";
-import { failureFrom, failureJson, failureText } from "../src/failure.ts";
-import { exitCodeOf } from "../src/exit-code.ts";
+import { failureFrom, failureJson, failureText } from "../src/calls/failure.ts";
+import { exitCodeOf } from "../src/process/exit-code.ts";
 
 test("every reason has the exit code of its kind", () => {
   const reasons = Object.keys(CODE_OF_REASON) as Reason[];

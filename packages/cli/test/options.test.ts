@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import { expect, test } from "vitest";
-import { resolveConnection } from "../src/options.ts";
+import { resolveConnection } from "../src/flags/options.ts";
 
 const PEM = Buffer.from("-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n");
 

@@ -1,7 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import { durationText } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
-import { address, ceiling, duration, id, oneOf, smallNumber, time } from "../src/parse.ts";
+import { address, ceiling, duration, id, oneOf, smallNumber, time } from "../src/flags/parse.ts";
 
 function violation(parse: () => unknown): string {
   try {

@@ -1,7 +1,12 @@
 import type { MigrationReport, StoreStatus } from "@idmint/server";
 import { expect, test } from "vitest";
-import { bannerText } from "../src/banner.ts";
-import { migrationJson, migrationText, storeIllness, storeStatusText } from "../src/store-text.ts";
+import { bannerText } from "../src/text/banner.ts";
+import {
+  migrationJson,
+  migrationText,
+  storeIllness,
+  storeStatusText,
+} from "../src/commands/databases/store-text.ts";
 
 const REPORT: MigrationReport = {
   from: 0,

@@ -22,7 +22,7 @@ import {
 import { HealthService } from "@idmint/proto/health";
 import { type Any, BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { onTestFinished } from "vitest";
-import type { Io } from "../src/io.ts";
+import type { Io } from "../src/process/io.ts";
 import { run } from "../src/program.ts";
 
 /** What one command line did. */

@@ -1,7 +1,7 @@
 import { SequenceKind, Tag } from "@idmint/proto";
 import { expect, test } from "vitest";
-import { columns, plain } from "../src/table.ts";
-import { tagJson, tagTable, tagText } from "../src/tag-text.ts";
+import { columns, plain } from "../src/text/table.ts";
+import { tagJson, tagTable, tagText } from "../src/text/tag-text.ts";
 import { sequenceTag, someTag } from "./support.ts";
 
 test("columns are as wide as their widest cell, and lines end without spaces", () => {

@@ -9,8 +9,8 @@ import {
   type Unused,
 } from "@idmint/core";
 import type { IdClient, IdTag } from "./api.ts";
-import { GrpcTransport, type Transport } from "./channel.ts";
-import { Endpoints } from "./endpoints.ts";
+import { GrpcTransport, type Transport } from "./servers/channel.ts";
+import { Endpoints } from "./servers/endpoints.ts";
 import type { IdClientEvent } from "./events.ts";
 import { type IdClientOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";

@@ -10,7 +10,7 @@ import {
   MAX_WAITERS,
   reserveAheadViolation,
 } from "@idmint/core";
-import { resolveAddresses } from "./addresses.ts";
+import { resolveAddresses } from "./servers/addresses.ts";
 import type { IdClientEvent } from "./events.ts";
 
 /** TLS settings. All values are PEM text or its bytes, never a path: the SDK reads no files. */

@@ -1,5 +1,5 @@
 import type { BufferOptions, BufferPorts, Clock, Timers } from "@idmint/core";
-import type { Endpoints } from "./endpoints.ts";
+import type { Endpoints } from "./servers/endpoints.ts";
 import type { IdClientEvent } from "./events.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 

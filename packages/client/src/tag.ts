@@ -15,8 +15,8 @@ import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
-import type { Answered } from "./endpoints.ts";
-import { type KindFacts, kindFactsOf, type KindIds } from "./kinds/kind-ids.ts";
+import type { Answered } from "./servers/endpoints.ts";
+import { type KindFacts, kindFactsOf, type KindIds } from "./kinds/id-source.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
 import { kindIdsFor } from "./kinds/sources.ts";
 

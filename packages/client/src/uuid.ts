@@ -1,5 +1,5 @@
 import type { DceDomain } from "@idmint/core";
-import { makers } from "./kinds/makers.ts";
+import { makers } from "./kinds/local-text-makers.ts";
 
 export { type DceDomain, decodeObjectId, type DecodedUuid, decodeUuid } from "@idmint/core";
 

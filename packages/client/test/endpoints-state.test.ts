@@ -6,8 +6,8 @@ import {
   MAX_ATTEMPTS,
   nextEndpoints,
   planLoad,
-} from "../src/endpoints-state.ts";
-import { rendezvousOrder, score } from "../src/rendezvous.ts";
+} from "../src/servers/endpoints-state.ts";
+import { rendezvousOrder, score } from "../src/servers/rendezvous.ts";
 
 const fail = (endpoint: number, nowMs: number, retryAfterMs = 0) =>
   ({ type: "failed", endpoint, nowMs, jitter: 0.5, retryAfterMs }) as const;

@@ -7,7 +7,7 @@ import {
   MAX_ATTEMPTS,
   nextEndpoints,
   planLoad,
-} from "../src/endpoints-state.ts";
+} from "../src/servers/endpoints-state.ts";
 
 const endpoint = fc.nat({ max: 4 });
 const jitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });

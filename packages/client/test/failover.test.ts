@@ -9,7 +9,7 @@ import {
   type IdClientOptions,
   type IdTag,
 } from "../src/index.ts";
-import { rendezvousOrder } from "../src/rendezvous.ts";
+import { rendezvousOrder } from "../src/servers/rendezvous.ts";
 import { type FakeServer, type FakeStore, startFleet } from "./fake-fleet.ts";
 import { pause, reasonOf, refusal } from "./support.ts";
 

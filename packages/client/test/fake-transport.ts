@@ -14,7 +14,7 @@ import type {
   RenewWorkerLeaseResponse,
 } from "@idmint/proto";
 import { FakeTime } from "@idmint/testkit";
-import type { Transport } from "../src/channel.ts";
+import type { Transport } from "../src/servers/channel.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
 import type { IdClientOptions } from "../src/index.ts";
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { BufferedIdClient } from "../src/client.ts";
 import { createIdClient } from "../src/index.ts";
 import { nodeRuntime } from "../src/runtime.ts";
-import { GrpcTransport } from "../src/channel.ts";
+import { GrpcTransport } from "../src/servers/channel.ts";
 import { startFleet } from "./fake-fleet.ts";
 import { reasonOf, thrown } from "./support.ts";
 

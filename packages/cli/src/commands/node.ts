@@ -1,15 +1,15 @@
 import { Node } from "@idmint/proto";
 import type { Command } from "commander";
-import { confirm, serverPlace } from "../confirm.ts";
-import { withServer } from "../connection.ts";
-import type { Io } from "../io.ts";
-import { timeText } from "../kind-text.ts";
-import { addConnectionOptions } from "../options.ts";
-import { examplesText, printAnswer } from "../output.ts";
-import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
-import { protoDurationText } from "../proto-duration.ts";
-import { protoJson } from "../proto-json.ts";
-import { columns, plain } from "../table.ts";
+import { confirm, serverPlace } from "./confirm.ts";
+import { withServer } from "../calls/connection.ts";
+import type { Io } from "../process/io.ts";
+import { timeText } from "../text/kind-text.ts";
+import { addConnectionOptions } from "../flags/options.ts";
+import { examplesText, printAnswer } from "../text/output.ts";
+import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../calls/paging.ts";
+import { protoDurationText } from "../text/proto-duration.ts";
+import { protoJson } from "../text/proto-json.ts";
+import { columns, plain } from "../text/table.ts";
 
 const MAX_LISTED = 1_000;
 

@@ -1,11 +1,11 @@
 import type { Script, Serving } from "@idmint/server";
 import type { Command } from "commander";
-import { bannerText } from "../banner.ts";
-import { addConfigFlags, configSources, loadServerConfig } from "../config-flags.ts";
-import type { Io } from "../io.ts";
-import { confirmDevStore } from "../migration.ts";
-import { addOutputOptions, isJson } from "../options.ts";
-import { examplesText } from "../output.ts";
+import { bannerText } from "../text/banner.ts";
+import { addConfigFlags, configSources, loadServerConfig } from "../flags/config-flags.ts";
+import type { Io } from "../process/io.ts";
+import { confirmDevStore } from "./databases/migration.ts";
+import { addOutputOptions, isJson } from "../flags/options.ts";
+import { examplesText } from "../text/output.ts";
 
 /** `idmint start-dev` and `idmint serve`. Their flags come from the server's table of options. */
 export function addServerCommands(program: Command, io: Io): void {

@@ -12,15 +12,15 @@ import {
   type HealthCheckResponse_ServingStatus,
 } from "@idmint/proto/health";
 import type { Command } from "commander";
-import { withServer } from "../connection.ts";
-import { EXIT } from "../exit-code.ts";
-import { CommandFailure, failureOf } from "../failure.ts";
-import type { Io } from "../io.ts";
-import { addConnectionOptions } from "../options.ts";
-import { examplesText, printAnswer } from "../output.ts";
-import { protoJson } from "../proto-json.ts";
-import { columns, plain } from "../table.ts";
-import { timeText } from "../kind-text.ts";
+import { withServer } from "../calls/connection.ts";
+import { EXIT } from "../process/exit-code.ts";
+import { CommandFailure, failureOf } from "../calls/failure.ts";
+import type { Io } from "../process/io.ts";
+import { addConnectionOptions } from "../flags/options.ts";
+import { examplesText, printAnswer } from "../text/output.ts";
+import { protoJson } from "../text/proto-json.ts";
+import { columns, plain } from "../text/table.ts";
+import { timeText } from "../text/kind-text.ts";
 
 /** `idmint status`: what a server says about itself. */
 export function addStatusCommand(program: Command, io: Io): void {

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import type { Io } from "../io.ts";
-import { addOutputOptions } from "../options.ts";
-import { examplesText, printAnswer } from "../output.ts";
-import { cliVersion } from "../version.ts";
+import type { Io } from "../process/io.ts";
+import { addOutputOptions } from "../flags/options.ts";
+import { examplesText, printAnswer } from "../text/output.ts";
+import { cliVersion } from "../process/package-version.ts";
 
 /** `idmint version` and `idmint --version`. */
 export function addVersion(program: Command, io: Io): void {

@@ -1,16 +1,16 @@
 import { IdmintError, invalidField, MAX_WORKER_BITS } from "@idmint/core";
 import { Worker } from "@idmint/proto";
 import { type Command, Option } from "commander";
-import { confirm, serverPlace } from "../confirm.ts";
-import { type Send, withServer } from "../connection.ts";
-import type { Io } from "../io.ts";
-import { timeText } from "../kind-text.ts";
-import { addConnectionOptions } from "../options.ts";
-import { examplesText, printAnswer } from "../output.ts";
-import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../paging.ts";
-import { smallNumber } from "../parse.ts";
-import { protoJson } from "../proto-json.ts";
-import { columns, plain } from "../table.ts";
+import { confirm, serverPlace } from "./confirm.ts";
+import { type Send, withServer } from "../calls/connection.ts";
+import type { Io } from "../process/io.ts";
+import { timeText } from "../text/kind-text.ts";
+import { addConnectionOptions } from "../flags/options.ts";
+import { examplesText, printAnswer } from "../text/output.ts";
+import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../calls/paging.ts";
+import { smallNumber } from "../flags/parse.ts";
+import { protoJson } from "../text/proto-json.ts";
+import { columns, plain } from "../text/table.ts";
 
 const MAX_LISTED = 100_000;
 const MAX_WORKER_ID = 2 ** MAX_WORKER_BITS - 1;

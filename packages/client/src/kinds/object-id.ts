@@ -1,8 +1,8 @@
 import type { TagContext } from "../tag-context.ts";
-import type { KindIds, TagWish } from "./kind-ids.ts";
-import { makers } from "./makers.ts";
+import type { KindIds, TagWish } from "./id-source.ts";
+import { makers } from "./local-text-makers.ts";
 import { hasNoNames } from "./refusals.ts";
-import { TextIds } from "./text-ids.ts";
+import { TextIds } from "./local-text-ids.ts";
 
 /** The ids of a tag of kind object_id. */
 export function objectIds({ tag, facts }: TagWish, { clock }: TagContext): KindIds | "unknown" {

@@ -16,7 +16,7 @@ import {
   type LeaseWorkerResponse,
   type SnowflakeKind as WireKind,
 } from "@idmint/proto";
-import type { Endpoints } from "../endpoints.ts";
+import type { Endpoints } from "../servers/endpoints.ts";
 
 const POLICIES: ReadonlyMap<number, ClockPolicy> = new Map([
   [WirePolicy.REFUSE, "REFUSE" as const],

@@ -10,7 +10,7 @@ import {
 import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
 import type { TagContext } from "../tag-context.ts";
-import type { KindIds, TagWish } from "./kind-ids.ts";
+import type { KindIds, TagWish } from "./id-source.ts";
 import { hasNoNames, hasNoPeriods } from "./refusals.ts";
 import { LeaseCalls } from "./snowflake-leases.ts";
 

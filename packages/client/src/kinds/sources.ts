@@ -1,8 +1,8 @@
 import type { TagKind } from "@idmint/core";
 import type { TagContext } from "../tag-context.ts";
-import type { KindIds, MakeKindIds, TagWish } from "./kind-ids.ts";
+import type { KindIds, MakeKindIds, TagWish } from "./id-source.ts";
 import { objectIds } from "./object-id.ts";
-import { ServedIds } from "./served.ts";
+import { ServedIds } from "./served-ids.ts";
 import { snowflakeIds } from "./snowflake.ts";
 import { uuids } from "./uuid.ts";
 

@@ -1,9 +1,9 @@
 import { invalidField, type UuidKind } from "@idmint/core";
-import type { KindIds, KindFacts, TagWish } from "./kind-ids.ts";
+import type { KindIds, KindFacts, TagWish } from "./id-source.ts";
 import type { TagContext } from "../tag-context.ts";
-import { makers } from "./makers.ts";
+import { makers } from "./local-text-makers.ts";
 import { hasNoNames } from "./refusals.ts";
-import { TextIds } from "./text-ids.ts";
+import { TextIds } from "./local-text-ids.ts";
 
 /** Longest name of a UUID of version 3 or 5, in bytes of UTF-8; servers have the same bound. */
 const MAX_NAME_BYTES = 4_096;

@@ -1,0 +1,92 @@
+import {
+  type CallOptions,
+  type ChannelCredentials,
+  type ClientOptions,
+  type ClientUnaryCall,
+  credentials,
+  Metadata,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import {
+  IdServiceClient,
+  NodeServiceClient,
+  TagServiceClient,
+  WorkerServiceClient,
+} from "@idmint/proto";
+import { HealthClient } from "@idmint/proto/health";
+import type { Command } from "commander";
+import type { Io } from "../process/io.ts";
+import { type ConnectionSettings, connectionSettings } from "../flags/options.ts";
+import { failureOfCall } from "./status-details.ts";
+import { cliVersion } from "../process/package-version.ts";
+
+/** A unary method of a generated client, bound to it. */
+type UnaryMethod<Request, Response> = (
+  request: Request,
+  metadata: Metadata,
+  options: Partial<CallOptions>,
+  callback: (error: ServiceError | null, response: Response) => void,
+) => ClientUnaryCall;
+
+/** The services of one server. */
+interface Services {
+  readonly ids: IdServiceClient;
+  readonly tags: TagServiceClient;
+  readonly workers: WorkerServiceClient;
+  readonly nodes: NodeServiceClient;
+  readonly health: HealthClient;
+}
+
+/** Sends one call: with a deadline, once, cancelled by Ctrl-C. Rejects with CommandFailure. */
+export type Send = <Request, Response>(
+  pick: (services: Services) => UnaryMethod<Request, Response>,
+  request: Request,
+) => Promise<Response>;
+
+/** Runs `use` with a function that calls the server that the command's flags name. Closes the connection afterwards. */
+export async function withServer(
+  command: Command,
+  io: Io,
+  use: (send: Send) => Promise<void>,
+): Promise<void> {
+  const settings = connectionSettings(command, io.env);
+  const services = connect(settings);
+  const send: Send = (pick, request) =>
+    new Promise((resolve, reject) => {
+      const method = pick(services);
+      const options = { deadline: Date.now() + settings.timeoutMs };
+      const call = method(request, new Metadata(), options, (error, response) => {
+        io.signal.removeEventListener("abort", cancel);
+        if (error === null) resolve(response);
+        else reject(failureOfCall(error, { ...settings, isInterrupted: io.signal.aborted }));
+      });
+      const cancel = (): void => call.cancel();
+      io.signal.addEventListener("abort", cancel, { once: true });
+      if (io.signal.aborted) cancel();
+    });
+  try {
+    await use(send);
+  } finally {
+    const { ids, tags, workers, nodes, health } = services;
+    for (const client of [ids, tags, workers, nodes, health]) client.close();
+  }
+}
+
+function connect({ address, tls }: ConnectionSettings): Services {
+  const channel: ChannelCredentials =
+    tls === undefined ? credentials.createInsecure() : credentials.createSsl(tls.caPem ?? null);
+  const options: ClientOptions = {
+    "grpc.primary_user_agent": `idmint-cli/${cliVersion()}`,
+    // A retry would be a second attempt that the exit code hides.
+    "grpc.enable_retries": 0,
+    // A proxy that the environment names is meant for web pages. It would answer in place of a server on this machine.
+    "grpc.enable_http_proxy": 0,
+  };
+  return {
+    ids: new IdServiceClient(address, channel, options),
+    tags: new TagServiceClient(address, channel, options),
+    workers: new WorkerServiceClient(address, channel, options),
+    nodes: new NodeServiceClient(address, channel, options),
+    health: new HealthClient(address, channel, options),
+  };
+}

@@ -1,0 +1,59 @@
+import type { MigrationReport, StoreStatus } from "@idmint/server";
+import { columns, plain } from "../../text/table.ts";
+
+/** What `idmint migrate` did, or would do. */
+export function migrationText(report: MigrationReport, isDryRun: boolean): string {
+  const { from, to, steps, created } = report;
+  if (steps.length === 0) return `schema ${to} is up to date\n`;
+  const done = isDryRun ? "would be applied" : "applied";
+  const rows = steps.map(({ number, name }) => [`  ${number}`, plain(name), done]);
+  const verb = isDryRun ? "would go" : "went";
+  const made = created ? (isDryRun ? ", in a new store" : ", in a store made for it") : "";
+  return `the schema ${verb} from ${from} to ${to}${made}\n${columns(rows)}`;
+}
+
+/** What `idmint migrate` did, or would do, for scripts. */
+export function migrationJson(
+  report: MigrationReport,
+  isDryRun: boolean,
+): Readonly<Record<string, unknown>> {
+  const { from, to, steps, created } = report;
+  return {
+    from,
+    to,
+    created,
+    dryRun: isDryRun,
+    steps: steps.map(({ number, name }) => ({ number, name })),
+  };
+}
+
+/** What `idmint store status` shows. */
+export function storeStatusText(status: StoreStatus): string {
+  const { fenced, unsafe } = status;
+  const grantsNothing = fenced === "" ? "no: its schema is another one" : `no: ${plain(fenced)}`;
+  return columns([
+    ["store", status.backend],
+    [
+      "schema version",
+      `${status.schemaVersion} (this release works with ${status.knownSchemaVersion})`,
+    ],
+    ["store id", plain(status.storeId)],
+    ["incarnation", plain(status.incarnation)],
+    ["revision", String(status.revision)],
+    ["tags", String(status.tags)],
+    ["accepted identity", plain(status.acceptedIdentity)],
+    ["present identity", plain(status.presentIdentity)],
+    ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
+    ["grants", storeIllness(status) === undefined ? "yes" : grantsNothing],
+  ]);
+}
+
+/** Why a server cannot use a store, in words; undefined when it can. */
+export function storeIllness(status: StoreStatus): string | undefined {
+  const { schemaVersion, knownSchemaVersion, fenced } = status;
+  if (schemaVersion !== knownSchemaVersion) {
+    return `its schema is ${schemaVersion}, and this release works with ${knownSchemaVersion}: see idmint migrate`;
+  }
+  if (fenced === "") return undefined;
+  return `it grants nothing: ${plain(fenced)}; see idmint store accept`;
+}

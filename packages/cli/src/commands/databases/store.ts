@@ -1,0 +1,146 @@
+import { MAX_ID } from "@idmint/core";
+import type { StoreConfig } from "@idmint/server";
+import { type Command, Option } from "commander";
+import { addConfigFlags, loadServerConfig } from "../../flags/config-flags.ts";
+import { confirm } from "../confirm.ts";
+import { EXIT } from "../../process/exit-code.ts";
+import { CommandFailure, failureOf } from "../../calls/failure.ts";
+import type { Io } from "../../process/io.ts";
+import { addOutputOptions } from "../../flags/options.ts";
+import { examplesText, printAnswer } from "../../text/output.ts";
+import { wholeNumber } from "../../flags/parse.ts";
+import { plain } from "../../text/table.ts";
+import { confirmMigration } from "./migration.ts";
+import { addSpreadCommands } from "./spread.ts";
+import { migrationJson, migrationText, storeIllness, storeStatusText } from "./store-text.ts";
+
+/**
+ * Added to the result of an accept: the floors of snowflake tags lie above all that servers of the lost history can
+ * have reserved.
+ */
+const SNOWFLAKES_AHEAD =
+  "; snowflakes carry times up to 6 min 10 s ahead until the clock has caught up";
+
+/** `idmint migrate` and `idmint store …`: they work on the store itself, without a server. */
+export function addStoreCommands(program: Command, io: Io): void {
+  addMigrate(program, io);
+  const group = program
+    .command("store")
+    .description("inspect the store itself, and accept one that went back")
+    .helpCommand(false);
+  group.hook("preSubcommand", async (_group, command) => {
+    // Flags of a group would hide the same flags of its commands.
+    if (command.commands.length === 0) await addConfigFlags(command, "store");
+  });
+  addStatus(group, io);
+  addAccept(group, io);
+  addSpreadCommands(group, io);
+  for (const command of [group, ...group.commands]) addOutputOptions(command);
+}
+
+/** The store that a command line means, and its name for people. */
+interface MeantStore {
+  readonly config: StoreConfig;
+  readonly place: string;
+  /** Null when servers never stop by themselves. */
+  readonly maxOfflineMs: number | null;
+}
+
+async function meantStore(command: Command, io: Io): Promise<MeantStore> {
+  const { storeConfigOf, storePlace } = await import("@idmint/server");
+  const config = await loadServerConfig(command, io);
+  const maxOfflineMs = config.nodeMaxOffline.ms ?? null;
+  return { config: storeConfigOf(config), place: storePlace(config), maxOfflineMs };
+}
+
+function addMigrate(program: Command, io: Io): void {
+  const command = program
+    .command("migrate")
+    .description("bring the store's schema up to this release; creates a missing SQLite file")
+    .addOption(new Option("--dry-run", "show what would be done, and change nothing"))
+    .addHelpText(
+      "after",
+      `
+A schema that exists already is changed only with --yes, or after you answer yes on a terminal.
+${examplesText([
+  "idmint migrate --store-url sqlite:/var/lib/idmint/idmint.db",
+  "idmint migrate --store-url postgres://idmint@db.internal/idmint --dry-run",
+  "idmint migrate --store-url postgres://idmint@db.internal/idmint --yes",
+])}`,
+    );
+  addOutputOptions(command);
+  command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
+    const { migrateStore } = await import("@idmint/server");
+    const { config, place } = await meantStore(command, io);
+    // No other command creates a file: a server that did would issue ids from 1 again after a mistyped path.
+    const target = config.backend === "sqlite" ? { ...config, create: true } : config;
+    if (!dryRun) await confirmMigration(command, io, target, place);
+    const report = await migrateStore(target, { dryRun });
+    await printAnswer(command, io, {
+      json: () => ({ store: place, ...migrationJson(report, dryRun) }),
+      text: () => `${migrationText(report, dryRun)}store: ${plain(place)}\n`,
+    });
+  });
+}
+
+function addStatus(group: Command, io: Io): void {
+  const command = group
+    .command("status")
+    .description("show a store and whether it grants ids; exit code 5 when it does not")
+    .addHelpText(
+      "after",
+      examplesText(["idmint store status --store-url sqlite:/var/lib/idmint/idmint.db"]),
+    );
+  command.action(async () => {
+    const { storeStatus } = await import("@idmint/server");
+    const { config } = await meantStore(command, io);
+    const status = await storeStatus(config);
+    await printAnswer(command, io, {
+      json: () => ({ ...status, revision: String(status.revision) }),
+      text: () => storeStatusText(status),
+    });
+    const illness = storeIllness(status);
+    if (illness === undefined) return;
+    const more = { exitCode: EXIT.unhealthy };
+    throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", illness, more));
+  });
+}
+
+function addAccept(group: Command, io: Io): void {
+  const command = group
+    .command("accept")
+    .description("accept a store as it is now, and raise every tag's floor by a gap")
+    .addOption(
+      new Option(
+        "--gap <ids>",
+        "more ids than any tag can have been granted since the state that the store went back to",
+      )
+        .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
+        .makeOptionMandatory(),
+    )
+    .addHelpText(
+      "after",
+      `
+A store goes back when a backup is restored, or when a promoted replica lacks the last grants. Ids are then in use that
+the store does not know. Servers refuse until you accept the store with a gap that covers those ids. An accept cannot be
+undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
+${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
+    );
+  command.action(async ({ gap }: { gap: bigint }) => {
+    const { acceptStore, storeStatus } = await import("@idmint/server");
+    const { config, place, maxOfflineMs } = await meantStore(command, io);
+    const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
+    await confirm(command, io, { place: `store: ${place}`, effect });
+    const { fenced } = await storeStatus(config);
+    const { tags } = await acceptStore(config, gap, maxOfflineMs);
+    await printAnswer(command, io, {
+      json: () => ({ store: place, tags, gap: String(gap), fenced }),
+      text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,
+    });
+    io.err(
+      fenced === ""
+        ? `idmint: the store itself was not in doubt; servers that saw later grants issue again within a second${SNOWFLAKES_AHEAD}\n`
+        : `idmint: it was in doubt (${plain(fenced)}); servers issue again within a second${SNOWFLAKES_AHEAD}\n`,
+    );
+  });
+}

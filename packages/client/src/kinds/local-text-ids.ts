@@ -1,0 +1,93 @@
+import type { Clock, IdmintError, Segment } from "@idmint/core";
+import type { PeriodId } from "../api.ts";
+import { Idleness } from "../idleness.ts";
+import type { KindIds } from "./id-source.ts";
+import { hasNoPeriods, idsAreText } from "./refusals.ts";
+
+/** A tag whose ids are text that is made here. */
+interface TextTag {
+  readonly tag: string;
+  readonly kind: string;
+  /** Throws INVALID_ARGUMENT for a name that no id is made from. */
+  readonly next: (name: string | undefined) => string;
+}
+
+/** The ids of a tag that are text: made here, without a server. */
+export class TextIds implements KindIds {
+  readonly kind: string;
+  readonly #tag: string;
+  readonly #make: TextTag["next"];
+  readonly #idleness: Idleness;
+  #closed: IdmintError | undefined;
+
+  constructor({ tag, kind, next }: TextTag, clock: Clock) {
+    this.kind = kind;
+    this.#tag = tag;
+    this.#make = next;
+    this.#idleness = new Idleness(clock);
+  }
+
+  async nextText(_call: unknown, name: string | undefined): Promise<string> {
+    return this.#next(name);
+  }
+
+  nextTextSync(): string {
+    this.#idleness.keep();
+    return this.#next(undefined);
+  }
+
+  now(): bigint | undefined {
+    return undefined;
+  }
+
+  async next(): Promise<bigint> {
+    throw idsAreText(this.#tag, this.kind);
+  }
+
+  async nextNumber(): Promise<number> {
+    throw idsAreText(this.#tag, this.kind);
+  }
+
+  async nextPeriodId(): Promise<PeriodId> {
+    throw hasNoPeriods(this.#tag, this.kind);
+  }
+
+  async take(): Promise<readonly Segment[]> {
+    throw idsAreText(this.#tag, this.kind);
+  }
+
+  async warm(): Promise<void> {
+    this.#idleness.keep();
+    if (this.#closed !== undefined) throw this.#closed;
+  }
+
+  nextSync(): bigint {
+    throw idsAreText(this.#tag, this.kind);
+  }
+
+  nextNumberSync(): number {
+    throw idsAreText(this.#tag, this.kind);
+  }
+
+  idleMs(): number {
+    return this.#idleness.measure();
+  }
+
+  resume(): boolean {
+    return false;
+  }
+
+  forget(): void {
+    // Nothing is held.
+  }
+
+  async close(error: IdmintError): Promise<void> {
+    this.#closed = error;
+  }
+
+  #next(name: string | undefined): string {
+    if (this.#closed !== undefined) throw this.#closed;
+    this.#idleness.use();
+    return this.#make(name);
+  }
+}
