@@ -50,6 +50,14 @@ export const startMutants: readonly Mutant[] = [
     only: "without a schema",
   },
   {
+    name: "a tag that is leaving is looked for where it has not arrived",
+    file: "packages/server/src/store/postgres/changes.ts",
+    find: "CASE WHEN d.moving THEN '' ELSE d.moved_to END",
+    replace: "d.moved_to",
+    tests: ["packages/server/test/store/spread-faults.pg.test.ts"],
+    only: "cut off after any step",
+  },
+  {
     name: "an error that PostgreSQL answers counts as no answer",
     file: "packages/server/src/store/postgres/refusal.ts",
     find: 'SQL_STATE.test(code ?? "")',

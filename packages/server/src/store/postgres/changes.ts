@@ -24,7 +24,7 @@ SELECT ${STORE_ROW}, p.unsafe, ARRAY (
   ) AS behind,
   EXISTS (SELECT FROM renewal) AS is_renewed,
   CASE WHEN $6::boolean THEN ${NODES_AS_JSON} END AS nodes,
-  ARRAY (SELECT d.name || '~' || d.moved_to FROM idmint.tag AS d
+  ARRAY (SELECT d.name || '~' || CASE WHEN d.moving THEN '' ELSE d.moved_to END FROM idmint.tag AS d
     WHERE d.revision > $1 AND d.moved_to IS NOT NULL ORDER BY d.revision LIMIT $4) AS departed,
   c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
     .map((column) => `c.${column}`)
@@ -47,7 +47,13 @@ type Row = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
 
 /** A poll of one database, and which tags left it since the revision, or are leaving; more than `limit` are not told whole. */
 export interface DatabaseChanges extends StoreChanges {
-  readonly departed: readonly { readonly tag: string; readonly to: string }[];
+  readonly departed: readonly Departed[];
+}
+
+interface Departed {
+  readonly tag: string;
+  /** Where it went; undefined while it is leaving, since the other database may not have it yet. */
+  readonly to: string | undefined;
 }
 
 /** What changed since a revision, in one statement and so from one snapshot. */
@@ -93,7 +99,7 @@ export async function changes(
     parts: [part],
     departed: store.departed.map((text) => {
       const [tag = "", to = ""] = text.split("~");
-      return { tag, to };
+      return { tag, to: to === "" ? undefined : to };
     }),
   };
 }

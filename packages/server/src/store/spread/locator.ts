@@ -59,11 +59,21 @@ export class Locator {
     this.#hasLostPlaces = true;
   }
 
-  /** A tag was seen to be open there, or on its way there. */
+  /** A tag was seen to be open there. */
   note(tag: string, member: string): void {
-    const wasAway = this.#away.delete(tag);
     // One that came home may leave again from where nobody listens: it counts as away.
-    if (member === this.homeOf(tag) && !wasAway) return;
+    if (member === this.homeOf(tag) && !this.#away.has(tag)) return;
+    this.noteLeft(tag, member);
+  }
+
+  /**
+   * A tag that left, or is leaving, was last seen there, and counts as away from now on.
+   *
+   * INVARIANT: that database has a row of the tag. One without a row would be taken for one that has lost the tag, and so
+   * a tag that is leaving is looked for where it leaves: it may be long before it arrives.
+   */
+  noteLeft(tag: string, member: string): void {
+    this.#away.delete(tag);
     this.#away.set(tag, member);
     const [oldest] = this.#away.keys();
     if (this.#away.size <= MAX_AWAY || oldest === undefined) return;

@@ -76,7 +76,7 @@ export class MergedChanges {
       throw failure?.reason instanceof Error ? failure.reason : storeUnavailable("no database");
     }
     const fences = answers.flatMap(({ member, answer }) => this.#judge(member, answer));
-    for (const { answer } of answers) this.#noteDeparted(answer, limit);
+    for (const { member, answer } of answers) this.#noteDeparted(member, answer, limit);
     // A database that is away has not been polled at all where the poll begins at the end.
     const marks = new Map(this.#members.map((name) => [name, startOf(from.get(name))]));
     const page = { changed: [] as StoreChanges["changed"][number][], more: false };
@@ -118,9 +118,9 @@ export class MergedChanges {
     return { ...renewal, incarnation, obeyed: mark };
   }
 
-  #noteDeparted({ departed }: DatabaseChanges, limit: number): void {
+  #noteDeparted(member: string, { departed }: DatabaseChanges, limit: number): void {
     if (departed.length > limit) this.#locator.losePlaces();
-    else for (const { tag, to } of departed) this.#locator.note(tag, to);
+    else for (const { tag, to } of departed) this.#locator.noteLeft(tag, to ?? member);
   }
 
   #marksAt(since: bigint): Marks {
