@@ -20,21 +20,21 @@ export const apiMutants: readonly Mutant[] = [
   },
   {
     name: "api: a move that is only to be validated tells the old shard to stop",
-    file: `${service}/redis-move.ts`,
+    file: `${service}/redis/move.ts`,
     find: `if (from !== shard && !force) known(shards.get(from), from);`,
     replace: `if (from !== shard && !force) await retire(shards.get(from), from, name);`,
     tests: tried,
   },
   {
     name: "api: a wide path drops what never changes in silence",
-    file: `${service}/update-mask.ts`,
+    file: `${service}/tags/update-mask.ts`,
     find: `if (isEmpty || sent === present) return;`,
     replace: `if (isEmpty || sent !== present) return;`,
     tests: tags,
   },
   {
     name: "api: * without a kind sets the kind's defaults",
-    file: `${service}/update-mask.ts`,
+    file: `${service}/tags/update-mask.ts`,
     find: `if (mask.includes(ALL) && draft.kind === undefined) {`,
     replace: `if (mask.length === 0 && draft.kind === undefined) {`,
     tests: tags,
@@ -48,7 +48,7 @@ export const apiMutants: readonly Mutant[] = [
   },
   {
     name: "api: a made-up release token counts as waste",
-    file: `${service}/ids.ts`,
+    file: `${service}/issue/ids.ts`,
     find: `if (released !== undefined) this.#counters.wastedIds`,
     replace: `this.#counters.wastedIds`,
     tests: ["packages/server/test/allocate.e2e.test.ts"],

@@ -13,14 +13,14 @@ const buffer = "packages/core/test/buffer.test.ts";
 export const fileMutants: readonly Mutant[] = [
   {
     name: "lookup: an answer of before a change that was seen is taken",
-    file: `${service}/lookup-state.ts`,
+    file: `${service}/upstream/lookup-state.ts`,
     find: `records.filter(({ name }) => inFlight.has(name))`,
     replace: `[...records]`,
     tests: [lateLookup],
   },
   {
     name: "lookup: a change that is seen does not overtake it",
-    file: `${service}/directory.ts`,
+    file: `${service}/issue/directory.ts`,
     find: `      this.#ports.lookup.overtaken(tag.name);
 `,
     replace: ``,
@@ -28,7 +28,7 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "directory: an older revision is accepted",
-    file: `${service}/directory.ts`,
+    file: `${service}/issue/directory.ts`,
     find: `    if (tag.revision < entry.revision) return;
 `,
     replace: ``,
@@ -51,7 +51,7 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "grants: a late grant does not move the version guard",
-    file: `${service}/grants.ts`,
+    file: `${service}/upstream/grants.ts`,
     find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) continue;
       this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
 `,
@@ -62,7 +62,7 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "grants: a late grant of a store that went back goes unnoticed",
-    file: `${service}/grants.ts`,
+    file: `${service}/upstream/grants.ts`,
     find: `      if (this.#ports.guard.admitGrant(tag, request.seenVersion, grant)) continue;
       this.#ports.onWentBack(tag, wentBackText(version, request.seenVersion));
 `,
@@ -72,14 +72,14 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "grants: ids are used that were granted here before",
-    file: `${service}/grants.ts`,
+    file: `${service}/upstream/grants.ts`,
     find: `(request.kind !== "segment" || guard.admitIds(tag, grant))`,
     replace: `(request.kind !== "segment" || guard.admitIds(tag, grant) || isAbove)`,
     tests: [grants],
   },
   {
     name: "directory: ids that were given back are taken for ids of a store that went back",
-    file: `${service}/directory.ts`,
+    file: `${service}/issue/directory.ts`,
     find: `      this.#ports.guard.giveBack(entry.name, request.from);
 `,
     replace: ``,
@@ -150,7 +150,7 @@ export const fileMutants: readonly Mutant[] = [
   },
   {
     name: "neighbours: an idmint server that has the port is taken for another program",
-    file: "packages/server/src/neighbours.ts",
+    file: "packages/server/src/main/neighbours.ts",
     find: `answer?.["service"] !== "idmint"`,
     replace: `answer?.["service"] !== ""`,
     tests: ["packages/server/test/dev.e2e.test.ts"],

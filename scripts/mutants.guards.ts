@@ -169,7 +169,7 @@ export const guardMutants: readonly Mutant[] = [
   },
   {
     name: "ticket: slots are used that an advance has not raised",
-    file: "packages/server/src/service/ticket-slots.ts",
+    file: "packages/server/src/service/tickets/slots.ts",
     find: `    for (const name of this.#state.databases.keys()) closeSlots(this.#state, name);`,
     replace: ``,
     tests: moves,

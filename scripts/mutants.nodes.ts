@@ -104,7 +104,7 @@ export const nodeMutants: readonly Mutant[] = [
   },
   {
     name: "obedience is what the answer brought, before it was applied",
-    file: `${service}/poll.ts`,
+    file: `${service}/upstream/poll.ts`,
     find: "    await this.#run(effects);\n    await saved();",
     replace:
       '    this.#obeyed = { incarnation: this.#state.present ?? "", revision: this.#state.since };\n    void this.#run(effects);\n    await saved();',
@@ -112,14 +112,14 @@ export const nodeMutants: readonly Mutant[] = [
   },
   {
     name: "obedience is said before a later life could know of it",
-    file: `${service}/poll.ts`,
+    file: `${service}/upstream/poll.ts`,
     find: "    await saved();\n",
     replace: "    await saved().catch(() => undefined);\n",
     tests: pollTests,
   },
   {
     name: "a page of a poll keeps a server issuing",
-    file: `${service}/poll.ts`,
+    file: `${service}/upstream/poll.ts`,
     find: '    if (effects.some((effect) => effect.type === "poll-again")) return true;\n    presence.obeyed(acknowledged);',
     replace:
       '    presence.obeyed(acknowledged);\n    if (effects.some((effect) => effect.type === "poll-again")) return true;',
@@ -127,7 +127,7 @@ export const nodeMutants: readonly Mutant[] = [
   },
   {
     name: "a refresh is over with a poll that was under way",
-    file: `${service}/poll.ts`,
+    file: `${service}/upstream/poll.ts`,
     find: "    for (const resolve of refreshing) resolve();",
     replace: "    for (const resolve of [...refreshing, ...this.#refreshing]) resolve();",
     tests: pollTests,

@@ -61,14 +61,14 @@ export const postgresMutants: readonly Mutant[] = [
   },
   {
     name: "grants: every call may wait for a lock",
-    file: "packages/server/src/service/grants-state.ts",
+    file: "packages/server/src/service/upstream/grants-state.ts",
     find: `return countOf(waiting, group) < options.maxWaiting;`,
     replace: `return countOf(waiting, group) < options.maxCalls;`,
     tests: queue,
   },
   {
     name: "grants: a skipped tag is overtaken by a later request of its own",
-    file: "packages/server/src/service/grants-state.ts",
+    file: "packages/server/src/service/upstream/grants-state.ts",
     find: `    state.busy.add(wanted.request.tag);
     state.locked.push(wanted);`,
     replace: `    state.locked.push(wanted);`,
@@ -141,7 +141,7 @@ export const postgresMutants: readonly Mutant[] = [
   },
   {
     name: "periods: a doubtful one is told of at every grant",
-    file: "packages/server/src/service/period-watch.ts",
+    file: "packages/server/src/service/upstream/period-watch.ts",
     find: `if (told === telling || `,
     replace: `if (`,
     tests: ["packages/server/test/service/period-watch.test.ts"],

@@ -36,7 +36,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "changes of workers in Redis are not compared",
-    file: `${service}/redis-workers.ts`,
+    file: `${service}/redis/worker-registry.ts`,
     find: `{ generation, seen: Number(mark) }`,
     replace: `{ generation, seen: Number(mark) * 0 }`,
     tests: setBack,
@@ -44,7 +44,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "a lower generation is asked for in Redis after a higher one was answered to others",
-    file: `${service}/redis-agreement.ts`,
+    file: `${service}/redis/agreement.ts`,
     find: `const newest = isOrdered ? marks.newest(this.#tag) : 0n;`,
     replace: `const newest = isOrdered ? marks.newest("") : 0n;`,
     tests: setBack,
@@ -52,7 +52,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "Redis is asked before the kept mark is read",
-    file: `${service}/redis-agreement.ts`,
+    file: `${service}/redis/agreement.ts`,
     find: `    await marks.learn([which]);
     return`,
     replace: `    return`,
@@ -113,7 +113,7 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "a tag that moved after the raise is started in its old shard",
-    file: `${service}/redis-agreement.ts`,
+    file: `${service}/redis/agreement.ts`,
     find: `if (place.shard !== shard.name) return placeRead(state, shard.name, place);`,
     replace: ``,
     tests: [counters],
@@ -164,7 +164,7 @@ local wasAlive`,
   },
   {
     name: "a tag of an unconfigured shard ends the preloading",
-    file: `${service}/redis-preload.ts`,
+    file: `${service}/redis/preload.ts`,
     find: `failures.add(shard, IdmintError.from(thrown));`,
     replace: `throw thrown;`,
     tests: onServers,

@@ -158,7 +158,7 @@ local before =`,
   },
   {
     name: "text: a server takes another key under the number of a tag's key",
-    file: `${service}/tag-text.ts`,
+    file: `${service}/issue/tag-text.ts`,
     find: `if (key.check !== check) throw keyDiffers(tag, each);`,
     replace: ``,
     tests: ["packages/server/test/text-ids.e2e.test.ts"],
@@ -259,7 +259,7 @@ local before =`,
   },
   {
     name: "clock: time is used before it is in the cache file",
-    file: `${service}/lease-keeper.ts`,
+    file: `${service}/worker-ids/lease-keeper.ts`,
     find: `    const answer = answerOf(held.kept, clock.now());
     await this.#write();`,
     replace: `    const answer = answerOf(held.kept, clock.now());

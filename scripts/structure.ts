@@ -11,8 +11,8 @@ const MAX_FILES = 20;
 /** Files and folders above the limits, and their size. Lower a number when one shrinks, and add none. */
 const LARGER: Readonly<Record<string, number>> = {
   "packages/core/src/ports.ts": 482,
-  "packages/server/src/service": 53,
-  "packages/server/src/service/directory.ts": 448,
+  "packages/server/src/main": 22,
+  "packages/server/src/service/issue/directory.ts": 448,
 };
 
 /** Circles of imports, each in the order of the alphabet. Remove those that are opened, and add none. */

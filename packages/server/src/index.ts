@@ -1,10 +1,10 @@
 // To run a server.
-export { type ServerParts, startServer, storeConfigOf, ticketConfigsOf } from "./app.ts";
-export { startServing } from "./serving.ts";
+export { type ServerParts, startServer, storeConfigOf, ticketConfigsOf } from "./main/app.ts";
+export { startServing } from "./main/serving.ts";
 export { type ConfigSources, loadConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
 export type { Address } from "./config/types.ts";
-export { type DevServer, startDev } from "./dev.ts";
+export { type DevServer, startDev } from "./main/dev.ts";
 export type { RunningServer, Serving } from "./main/running.ts";
 export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.ts";
 export { type Script, watchScript } from "./main/script.ts";
@@ -13,7 +13,7 @@ export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.t
 export { storePlace, ticketPlace } from "./config/place.ts";
 // To plan a tag, and to know time zones, without a server.
 export { zoneOffsets } from "./main/zone-offsets.ts";
-export { type PlannedTag, plannedTag } from "./planned.ts";
+export { type PlannedTag, plannedTag } from "./main/planned.ts";
 // To look after a store.
 export {
   acceptStore,

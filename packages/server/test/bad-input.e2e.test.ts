@@ -22,7 +22,7 @@ import {
 } from "@idmint/proto";
 import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startServer } from "../src/app.ts";
+import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import type { RunningServer } from "../src/main/running.ts";
 import { MemoryStore } from "@idmint/testkit";

@@ -12,7 +12,7 @@ import {
 } from "@idmint/proto";
 import { CODE_OF_REASON, type Reason } from "@idmint/core";
 import { beforeAll, expect, test } from "vitest";
-import { startServer } from "../src/app.ts";
+import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { MemoryStore } from "@idmint/testkit";
 import { createSnowflake, DEFAULT_BITS } from "./snowflake-support.ts";

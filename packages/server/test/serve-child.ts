@@ -2,7 +2,7 @@
 // its store. Calls for the tag `never` are never answered.
 import path from "node:path";
 import type { GenerateIdRequest } from "@idmint/proto";
-import { startDev } from "../src/dev.ts";
+import { startDev } from "../src/main/dev.ts";
 import { runUntilSignal } from "../src/main/run.ts";
 
 const folder = process.argv[2] ?? "";

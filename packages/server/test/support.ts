@@ -14,7 +14,7 @@ import {
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { MemoryStore } from "@idmint/testkit";
 import { onTestFinished } from "vitest";
-import { type ServerParts, startServer } from "../src/app.ts";
+import { type ServerParts, startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import type { RunningServer } from "../src/main/running.ts";
 import type { ServerEvent } from "../src/service/events.ts";

@@ -19,9 +19,9 @@ import {
   UpdateTagRequest,
 } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
-import { startServer } from "../src/app.ts";
+import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
-import { makeStore } from "../src/app.ts";
+import { makeStore } from "../src/main/app.ts";
 import { sqlInAnotherProcess } from "./store/children.ts";
 import { ownRedis } from "./store/redis/support.ts";
 import { call, clientsOf, generateId, refusalOf } from "./support.ts";

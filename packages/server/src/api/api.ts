@@ -1,9 +1,9 @@
-import type { DecodeService } from "../service/decode.ts";
-import type { IdService } from "../service/ids.ts";
+import type { DecodeService } from "../service/issue/decode.ts";
+import type { IdService } from "../service/issue/ids.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
-import type { WorkerService } from "../service/workers.ts";
-import type { TagService } from "../service/tags.ts";
+import type { WorkerService } from "../service/worker-ids/service.ts";
+import type { TagService } from "../service/tags/service.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler } from "./method.ts";

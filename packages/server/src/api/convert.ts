@@ -8,8 +8,8 @@ import {
   type Tag as DomainTag,
 } from "@idmint/core";
 import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
-import type { TagDraft } from "../service/tag-settings.ts";
-import { etagOf } from "../service/tags.ts";
+import type { TagDraft } from "../service/tags/settings.ts";
+import { etagOf } from "../service/tags/service.ts";
 import { kindDraftOf, outputOnlyOfKind, protoKindOf } from "./convert-kind.ts";
 
 export function orderOf(order: OrderName): Order {

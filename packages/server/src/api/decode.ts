@@ -1,5 +1,5 @@
 import { DecodeIdRequest, DecodeIdResponse } from "@idmint/proto";
-import type { Decoded, DecodeService } from "../service/decode.ts";
+import type { Decoded, DecodeService } from "../service/issue/decode.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 export function decodeHandler(decoder: DecodeService, ports: HandlerPorts): Handler {

@@ -12,7 +12,7 @@ import {
   StreamIdsResponse,
 } from "@idmint/proto";
 import type { Patience } from "../service/call.ts";
-import type { Allocation, IdService, ManyIds, OneId } from "../service/ids.ts";
+import type { Allocation, IdService, ManyIds, OneId } from "../service/issue/ids.ts";
 import { orderOf, periodOf, segmentsOf } from "./convert.ts";
 import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./method.ts";
 

@@ -26,7 +26,7 @@ import {
   UpdateTagRequest,
   UpdateTagResponse,
 } from "@idmint/proto";
-import type { Changed, TagService } from "../service/tags.ts";
+import type { Changed, TagService } from "../service/tags/service.ts";
 import { draftOf, outputOnlyViolations, tagOf } from "./convert.ts";
 import { type Handler, handlerOf, type HandlerPorts, type Method } from "./method.ts";
 

@@ -10,7 +10,7 @@ import {
   RenewWorkerLeaseResponse,
   type Worker,
 } from "@idmint/proto";
-import type { WorkerService } from "../service/workers.ts";
+import type { WorkerService } from "../service/worker-ids/service.ts";
 import { protoKindOf } from "./convert-kind.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import type { Clock, PeerSighting } from "@idmint/core";
 import { type GetNodeTimeResponse, NodeServiceClient } from "@idmint/proto";
-import type { PeerClocks } from "../service/clock-watch.ts";
+import type { PeerClocks } from "../service/worker-ids/clock-watch.ts";
 
 /** Peers that are asked at a time; of more, others the next time. */
 const MAX_ASKED = 8;

@@ -1,12 +1,12 @@
 import { hasTimeLeft, type LeaseFile } from "@idmint/core";
 import type { Config } from "../config/table.ts";
-import { ClockWatch, type PeerClocks } from "../service/clock-watch.ts";
-import type { Directory } from "../service/directory.ts";
+import { ClockWatch, type PeerClocks } from "../service/worker-ids/clock-watch.ts";
+import type { Directory } from "../service/issue/directory.ts";
 import type { Emit } from "../service/events.ts";
-import { LeaseKeeper } from "../service/lease-keeper.ts";
-import type { Poll } from "../service/poll.ts";
+import { LeaseKeeper } from "../service/worker-ids/lease-keeper.ts";
+import type { Poll } from "../service/upstream/poll.ts";
 import type { Presence } from "../service/presence.ts";
-import type { KnownHistory } from "../service/poll-state.ts";
+import type { KnownHistory } from "../service/upstream/poll-state.ts";
 import type { System } from "./system.ts";
 
 /** What a server needs besides its store to make ids by its clock. */

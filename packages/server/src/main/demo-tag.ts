@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
-import type { TagDraft } from "../service/tag-settings.ts";
-import type { TagService } from "../service/tags.ts";
+import type { TagDraft } from "../service/tags/settings.ts";
+import type { TagService } from "../service/tags/service.ts";
 
 /** The tag that start-dev creates. */
 export const DEMO_TAG = "demo";

@@ -4,16 +4,16 @@ import type { Emit } from "../service/events.ts";
 import { RedisSnowflakeCounter } from "../service/kinds/redis-snowflake/counter.ts";
 import { RedisSequenceCounter } from "../service/kinds/sequence/redis-counter.ts";
 import type { RedisCounters } from "../service/kinds/kind.ts";
-import type { Placement } from "../service/placement.ts";
-import type { Raises } from "../service/raises.ts";
-import { preload, type PreloadPorts } from "../service/redis-preload.ts";
-import { assertMovable, moveTag } from "../service/redis-move.ts";
-import { placeOf, type TagPlace } from "../service/redis-place.ts";
-import { placeOnShard } from "../service/redis-placement.ts";
-import type { RedisCounterPorts } from "../service/redis-counter-ports.ts";
-import { RedisMarks } from "../service/redis-marks.ts";
-import { RedisWatch } from "../service/redis-watch.ts";
-import { RedisWorkerRegistry } from "../service/redis-workers.ts";
+import type { Placement } from "../service/tags/placement.ts";
+import type { Raises } from "../service/upstream/raises.ts";
+import { preload, type PreloadPorts } from "../service/redis/preload.ts";
+import { assertMovable, moveTag } from "../service/redis/move.ts";
+import { placeOf, type TagPlace } from "../service/redis/place.ts";
+import { placeOnShard } from "../service/redis/shard-choice.ts";
+import type { RedisCounterPorts } from "../service/redis/counter-ports.ts";
+import { RedisMarks } from "../service/redis/marks.ts";
+import { RedisWatch } from "../service/redis/watch.ts";
+import { RedisWorkerRegistry } from "../service/redis/worker-registry.ts";
 import type { System } from "./system.ts";
 
 /** A shard. `isLeader` says whether this server watches it. */

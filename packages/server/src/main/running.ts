@@ -4,7 +4,7 @@ import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit, GcCures } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
-import type { TagService } from "../service/tags.ts";
+import type { TagService } from "../service/tags/service.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 

@@ -5,23 +5,23 @@ import { storePlace } from "../config/place.ts";
 import type { Config } from "../config/table.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
-import { DecodeService } from "../service/decode.ts";
-import { Directory } from "../service/directory.ts";
+import { DecodeService } from "../service/issue/decode.ts";
+import { Directory } from "../service/issue/directory.ts";
 import type { Emit } from "../service/events.ts";
-import { Grants } from "../service/grants.ts";
-import { IdService } from "../service/ids.ts";
-import { GroupedLookups } from "../service/lookups.ts";
+import { Grants } from "../service/upstream/grants.ts";
+import { IdService } from "../service/issue/ids.ts";
+import { GroupedLookups } from "../service/upstream/lookups.ts";
 import { NodeService } from "../service/node.ts";
 import { NodeWatch } from "../service/node-watch.ts";
-import { Poll, type PollPorts } from "../service/poll.ts";
+import { Poll, type PollPorts } from "../service/upstream/poll.ts";
 import { Presence } from "../service/presence.ts";
-import { Raises } from "../service/raises.ts";
-import { ReleaseTokens } from "../service/release-tokens.ts";
+import { Raises } from "../service/upstream/raises.ts";
+import { ReleaseTokens } from "../service/issue/release-tokens.ts";
 import type { MakeSource } from "../service/kinds/kind.ts";
 import { sourceMaker, type SourcesPorts } from "../service/kinds/sources.ts";
-import { TagEffects } from "../service/tag-effects.ts";
-import { TagService } from "../service/tags.ts";
-import { WorkerService } from "../service/workers.ts";
+import { TagEffects } from "../service/tags/effects.ts";
+import { TagService } from "../service/tags/service.ts";
+import { WorkerService } from "../service/worker-ids/service.ts";
 import {
   type ClockParts,
   type Clocks,

@@ -1,7 +1,11 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
-import { boundedCalls, guardedRegistry, unreachableRegistry } from "../service/registries.ts";
+import {
+  boundedCalls,
+  guardedRegistry,
+  unreachableRegistry,
+} from "../service/worker-ids/registries.ts";
 import { SnowflakeTagSource, type TagRegistry } from "../service/kinds/snowflake/source.ts";
 import type { SourceOf } from "../service/kinds/kind.ts";
 import type { Clocks } from "./clocks.ts";

@@ -4,7 +4,7 @@ import { ObjectIdMaker, UuidMaker } from "@idmint/core";
 import * as library from "uuid";
 import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
-import type { TextPorts } from "../service/tag-text.ts";
+import type { TextPorts } from "../service/issue/tag-text.ts";
 import { readKeys } from "../unguessable/keys.ts";
 import type { System } from "./system.ts";
 import { zoneOffsets } from "./zone-offsets.ts";

@@ -3,8 +3,8 @@ import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import type { TicketHealth } from "../service/node.ts";
 import type { SourceOf } from "../service/kinds/kind.ts";
-import { TicketFleet } from "../service/ticket-fleet.ts";
-import { makeSlots } from "../service/ticket-maker.ts";
+import { TicketFleet } from "../service/tickets/fleet.ts";
+import { makeSlots } from "../service/tickets/make-slots.ts";
 import { TicketSource } from "../service/kinds/ticket/source.ts";
 import type { System } from "./system.ts";
 

@@ -7,7 +7,7 @@ import {
   type NodeRow,
 } from "@idmint/core";
 import type { Counters } from "./counters.ts";
-import type { Directory } from "./directory.ts";
+import type { Directory } from "./issue/directory.ts";
 import { ALIVE_MS, type NodeWatch } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";

@@ -2,7 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { type FieldViolation, invalidFields } from "@idmint/core";
 import { FF1 } from "@noble/ciphers/ff1.js";
-import type { UnguessableKey } from "../service/tag-text.ts";
+import type { UnguessableKey } from "../service/issue/tag-text.ts";
 
 const MAX_FILE_BYTES = 1_024;
 const HEX_KEY = /^(?:[0-9a-fA-F]{32}|[0-9a-fA-F]{48}|[0-9a-fA-F]{64})$/;

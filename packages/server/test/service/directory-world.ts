@@ -5,11 +5,11 @@ import { createTextMakers } from "../../src/main/text-ids.ts";
 import { createTickets } from "../../src/main/tickets.ts";
 import type { Patience } from "../../src/service/call.ts";
 import { createCounters } from "../../src/service/counters.ts";
-import { Directory } from "../../src/service/directory.ts";
-import { Grants } from "../../src/service/grants.ts";
-import { IdService } from "../../src/service/ids.ts";
-import { Lookup } from "../../src/service/lookup.ts";
-import { ReleaseTokens } from "../../src/service/release-tokens.ts";
+import { Directory } from "../../src/service/issue/directory.ts";
+import { Grants } from "../../src/service/upstream/grants.ts";
+import { IdService } from "../../src/service/issue/ids.ts";
+import { Lookup } from "../../src/service/upstream/lookup.ts";
+import { ReleaseTokens } from "../../src/service/issue/release-tokens.ts";
 import { sourceMaker } from "../../src/service/kinds/sources.ts";
 
 export const SETTINGS: TagSettings = {

@@ -1,7 +1,7 @@
 import { idsOf, type Segment, type Unused } from "@idmint/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { rangeToGiveBack, type Receipt } from "../../src/service/give-back.ts";
+import { rangeToGiveBack, type Receipt } from "../../src/service/issue/give-back.ts";
 
 /** What may happen to a tag between the grants of one server. */
 const step = fc.oneof(

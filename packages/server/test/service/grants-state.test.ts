@@ -6,7 +6,7 @@ import {
   nextCall,
   takeQueued,
   want,
-} from "../../src/service/grants-state.ts";
+} from "../../src/service/upstream/grants-state.ts";
 
 /** Tags with a slash are of the part before it. */
 const groupOf = (tag: string): string => (tag.includes("/") ? (tag.split("/")[0] ?? "") : "");

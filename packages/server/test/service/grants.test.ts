@@ -2,7 +2,7 @@ import { type Grant, type GrantRequest, IdmintError, VersionGuard } from "@idmin
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
-import { Grants } from "../../src/service/grants.ts";
+import { Grants } from "../../src/service/upstream/grants.ts";
 
 /** A store whose calls the test answers by hand. */
 function setUp() {

@@ -21,7 +21,7 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import type { ServerEvent } from "../../src/service/events.ts";
-import { LeaseKeeper, type LeaseRegistry } from "../../src/service/lease-keeper.ts";
+import { LeaseKeeper, type LeaseRegistry } from "../../src/service/worker-ids/lease-keeper.ts";
 
 const START_MS = 1_800_000_000_000;
 const RESERVE_AHEAD_MS = 3_000;

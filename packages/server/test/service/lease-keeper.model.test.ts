@@ -1,7 +1,7 @@
 import type { ClockPolicy, WorkerLease } from "@idmint/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LeaseKeeper, type LeaseRegistry } from "../../src/service/lease-keeper.ts";
+import { LeaseKeeper, type LeaseRegistry } from "../../src/service/worker-ids/lease-keeper.ts";
 import { KeptHost, KeptWorld, type Network } from "./kept-world.ts";
 
 type Step =

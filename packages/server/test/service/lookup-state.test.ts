@@ -8,7 +8,7 @@ import {
   overtaken,
   unwish,
   wish,
-} from "../../src/service/lookup-state.ts";
+} from "../../src/service/upstream/lookup-state.ts";
 
 const OPTIONS: LookupOptions = {
   maxBatch: 3,

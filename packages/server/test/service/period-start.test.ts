@@ -1,6 +1,6 @@
 import { periodName } from "@idmint/core";
 import { expect, test } from "vitest";
-import { periodStart } from "../../src/service/period-start.ts";
+import { periodStart } from "../../src/service/tags/period-start.ts";
 
 const DAY_MS = 86_400_000;
 

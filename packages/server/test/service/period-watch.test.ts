@@ -1,7 +1,7 @@
 import type { Period, PeriodDoubt } from "@idmint/core";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../src/service/events.ts";
-import { PeriodWatch } from "../../src/service/period-watch.ts";
+import { PeriodWatch } from "../../src/service/upstream/period-watch.ts";
 
 function period(start: string, doubt?: PeriodDoubt): Period {
   const certain = { start, unit: "DAY", endsAtMs: 0 } as const;

@@ -5,7 +5,7 @@ import {
   fenceOf,
   pollAnswered,
   pollFailed,
-} from "../../src/service/poll-state.ts";
+} from "../../src/service/upstream/poll-state.ts";
 
 function changes(more: Partial<StoreChanges> = {}): StoreChanges {
   return {

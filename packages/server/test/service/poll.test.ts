@@ -9,8 +9,8 @@ import {
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
-import type { Directory } from "../../src/service/directory.ts";
-import { Poll } from "../../src/service/poll.ts";
+import type { Directory } from "../../src/service/issue/directory.ts";
+import { Poll } from "../../src/service/upstream/poll.ts";
 import { Presence } from "../../src/service/presence.ts";
 
 const CHANGES: StoreChanges = {

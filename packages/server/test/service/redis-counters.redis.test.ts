@@ -14,13 +14,13 @@ import { expect, test } from "vitest";
 import { realSystem } from "../../src/main/system.ts";
 import type { ServerEvent } from "../../src/service/events.ts";
 import type { Counter } from "../../src/service/kinds/grouped-source.ts";
-import { Raises } from "../../src/service/raises.ts";
-import { moveTag } from "../../src/service/redis-move.ts";
-import { RedisMarks } from "../../src/service/redis-marks.ts";
-import { placeOf } from "../../src/service/redis-place.ts";
+import { Raises } from "../../src/service/upstream/raises.ts";
+import { moveTag } from "../../src/service/redis/move.ts";
+import { RedisMarks } from "../../src/service/redis/marks.ts";
+import { placeOf } from "../../src/service/redis/place.ts";
 import { RedisSequenceCounter } from "../../src/service/kinds/sequence/redis-counter.ts";
 import { RedisSnowflakeCounter } from "../../src/service/kinds/redis-snowflake/counter.ts";
-import { RedisWatch } from "../../src/service/redis-watch.ts";
+import { RedisWatch } from "../../src/service/redis/watch.ts";
 import { begin, ownRedis, shardOf } from "../store/redis/support.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";
 

@@ -4,9 +4,9 @@ import { type Clock, GroupCommit, IdmintError, type Timers, VersionGuard } from 
 import { MemoryStore } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Raises } from "../../src/service/raises.ts";
-import { RedisMarks } from "../../src/service/redis-marks.ts";
-import { placeOf } from "../../src/service/redis-place.ts";
+import { Raises } from "../../src/service/upstream/raises.ts";
+import { RedisMarks } from "../../src/service/redis/marks.ts";
+import { placeOf } from "../../src/service/redis/place.ts";
 import { RedisSequenceCounter } from "../../src/service/kinds/sequence/redis-counter.ts";
 import { FakeRedis, fakeShard } from "./fake-redis.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";

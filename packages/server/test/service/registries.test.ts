@@ -6,7 +6,7 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import { expect, test } from "vitest";
-import { guardedRegistry } from "../../src/service/registries.ts";
+import { guardedRegistry } from "../../src/service/worker-ids/registries.ts";
 
 const WISH: WorkerLeaseRequest = {
   tag: "t",

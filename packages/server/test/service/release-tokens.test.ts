@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ReleaseTokens } from "../../src/service/release-tokens.ts";
+import { ReleaseTokens } from "../../src/service/issue/release-tokens.ts";
 
 function tokens(limit = 10): ReleaseTokens {
   let made = 0;

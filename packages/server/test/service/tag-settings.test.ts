@@ -1,10 +1,10 @@
 import { MAX_ID, MAX_SAFE_ID, type TagChange, type TagSettings } from "@idmint/core";
 import { isSameButForTuning } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
-import { NOWHERE, type Placement } from "../../src/service/placement.ts";
-import type { UnguessableKey } from "../../src/service/tag-text.ts";
-import { draftOf, settingsOf, type TagDraft } from "../../src/service/tag-settings.ts";
-import { changeOf } from "../../src/service/update-mask.ts";
+import { NOWHERE, type Placement } from "../../src/service/tags/placement.ts";
+import type { UnguessableKey } from "../../src/service/issue/tag-text.ts";
+import { draftOf, settingsOf, type TagDraft } from "../../src/service/tags/settings.ts";
+import { changeOf } from "../../src/service/tags/update-mask.ts";
 
 /** A server with Redis and ticket databases. */
 const PLACEMENT: Placement = {

@@ -10,8 +10,8 @@ import {
 import { FakeTime, MemoryTicketDatabase } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TicketFleet } from "../../src/service/ticket-fleet.ts";
-import { TicketSlots } from "../../src/service/ticket-slots.ts";
+import { TicketFleet } from "../../src/service/tickets/fleet.ts";
+import { TicketSlots } from "../../src/service/tickets/slots.ts";
 
 const ID = "t.1";
 const SLOTS = 7;

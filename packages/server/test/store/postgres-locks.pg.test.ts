@@ -5,7 +5,7 @@ import type { TestDatabase } from "@idmint/testkit/postgres";
 import pg from "pg";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";
-import { Grants } from "../../src/service/grants.ts";
+import { Grants } from "../../src/service/upstream/grants.ts";
 import { realSystem } from "../../src/main/system.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 

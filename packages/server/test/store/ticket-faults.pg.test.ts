@@ -6,8 +6,8 @@ import { applyPlan, IdmintError, idsOf, initialSlots, planTag, survey } from "@i
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { afterEach, expect, test } from "vitest";
 import { realSystem } from "../../src/main/system.ts";
-import { TicketFleet } from "../../src/service/ticket-fleet.ts";
-import { TicketSlots } from "../../src/service/ticket-slots.ts";
+import { TicketFleet } from "../../src/service/tickets/fleet.ts";
+import { TicketSlots } from "../../src/service/tickets/slots.ts";
 import {
   accept,
   migrate,

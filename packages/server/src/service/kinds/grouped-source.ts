@@ -13,7 +13,7 @@ import {
   type Timers,
 } from "@idmint/core";
 import type { Patience } from "../call.ts";
-import type { TagSource, TakenIds } from "../entries.ts";
+import type { TagSource, TakenIds } from "../issue/entries.ts";
 
 /** What counts the ids of one tag, a round trip at a time. */
 export interface Counter {

@@ -1,5 +1,5 @@
 import type { Tag } from "@idmint/core";
-import type { SourceKind, TagSource } from "../entries.ts";
+import type { SourceKind, TagSource } from "../issue/entries.ts";
 import type { Counter } from "./grouped-source.ts";
 
 /** Every kind that has no buffer. */

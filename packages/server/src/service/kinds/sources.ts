@@ -1,9 +1,9 @@
 import type { GroupCommitOptions, Tag } from "@idmint/core";
 import { notConfigured } from "../call.ts";
 import type { Counters } from "../counters.ts";
-import type { TagSource } from "../entries.ts";
+import type { TagSource } from "../issue/entries.ts";
 import type { Emit } from "../events.ts";
-import type { Grants } from "../grants.ts";
+import type { Grants } from "../upstream/grants.ts";
 import type { MakeSource, RedisCounters, SourceName, SourceOf } from "./kind.ts";
 import { type Counter, GroupedSource, type GroupedSourcePorts } from "./grouped-source.ts";
 import { sequenceCounter } from "./sequence/counter.ts";

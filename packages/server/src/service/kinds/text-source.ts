@@ -6,7 +6,7 @@ import {
   type TagKind,
   type UuidMaker,
 } from "@idmint/core";
-import type { TagSource, TakenIds } from "../entries.ts";
+import type { TagSource, TakenIds } from "../issue/entries.ts";
 
 /** What makes ids that are text, one of each for a server. */
 export interface TextMakers {

@@ -25,10 +25,10 @@ import {
 import { walkRegistry } from "@idmint/testkit/store-model";
 import { expect, test, vi } from "vitest";
 import { realSystem } from "../../../src/main/system.ts";
-import { Raises } from "../../../src/service/raises.ts";
-import { RedisMarks } from "../../../src/service/redis-marks.ts";
-import { placeOf } from "../../../src/service/redis-place.ts";
-import { RedisWorkerRegistry } from "../../../src/service/redis-workers.ts";
+import { Raises } from "../../../src/service/upstream/raises.ts";
+import { RedisMarks } from "../../../src/service/redis/marks.ts";
+import { placeOf } from "../../../src/service/redis/place.ts";
+import { RedisWorkerRegistry } from "../../../src/service/redis/worker-registry.ts";
 import { hashOf, ownRedis, shardOf } from "./support.ts";
 
 vi.setConfig({ testTimeout: 60_000 });

@@ -20,10 +20,10 @@ import {
   type TimedDoubt,
 } from "@idmint/core";
 import type { Counter } from "../grouped-source.ts";
-import { RedisAgreement } from "../../redis-agreement.ts";
-import { inEpoch, placeOf } from "../../redis-place.ts";
-import { RedisRaise } from "../../redis-raise.ts";
-import type { RedisCounterPorts } from "../../redis-counter-ports.ts";
+import { RedisAgreement } from "../../redis/agreement.ts";
+import { inEpoch, placeOf } from "../../redis/place.ts";
+import { RedisRaise } from "../../redis/raise.ts";
+import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
 
 /** Extensions one round trip waits for: the first may be overtaken by time, or by another server's. */
 const MAX_EXTENSIONS = 3;

@@ -1,4 +1,4 @@
-import type { Grants } from "../../grants.ts";
+import type { Grants } from "../../upstream/grants.ts";
 import type { Counter } from "../grouped-source.ts";
 import type { RedisCounters, TagOf } from "../kind.ts";
 

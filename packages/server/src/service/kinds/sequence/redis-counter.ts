@@ -1,10 +1,10 @@
 import { bounded, type Committed, IdmintError, type SequenceIssued, type Tag } from "@idmint/core";
-import { tagExhausted } from "../../refusals.ts";
+import { tagExhausted } from "../../upstream/refusals.ts";
 import type { Counter } from "../grouped-source.ts";
-import { RedisAgreement } from "../../redis-agreement.ts";
-import type { RedisCounterPorts } from "../../redis-counter-ports.ts";
-import { placeOf } from "../../redis-place.ts";
-import { RedisRaise } from "../../redis-raise.ts";
+import { RedisAgreement } from "../../redis/agreement.ts";
+import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
+import { placeOf } from "../../redis/place.ts";
+import { RedisRaise } from "../../redis/raise.ts";
 
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;

@@ -15,8 +15,8 @@ import {
   type WorkerRegistry,
 } from "@idmint/core";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../../entries.ts";
-import type { KeptRegistry } from "../../lease-keeper.ts";
+import type { TagSource, TakenIds } from "../../issue/entries.ts";
+import type { KeptRegistry } from "../../worker-ids/lease-keeper.ts";
 
 /** The registry that has the workers of a tag; each call settles in bounded time. */
 export interface TagRegistry extends WorkerRegistry {

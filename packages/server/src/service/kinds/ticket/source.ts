@@ -12,10 +12,10 @@ import {
   type Timers,
 } from "@idmint/core";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../../entries.ts";
+import type { TagSource, TakenIds } from "../../issue/entries.ts";
 import type { TagOf } from "../kind.ts";
-import type { TicketFleet } from "../../ticket-fleet.ts";
-import { TicketSlots } from "../../ticket-slots.ts";
+import type { TicketFleet } from "../../tickets/fleet.ts";
+import { TicketSlots } from "../../tickets/slots.ts";
 
 /** Ids of one load unless it is known that more are needed. */
 const MIN_LOAD = 20;

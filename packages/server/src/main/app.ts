@@ -1,0 +1,322 @@
+import { IdmintError, invalidField, type Store } from "@idmint/core";
+import { Alarms } from "../alarms/alarms.ts";
+import { webhook } from "../alarms/webhook.ts";
+import { allowAll } from "../api/api.ts";
+import type { Authorise } from "../api/method.ts";
+import { type Config, OPTIONS } from "../config/table.ts";
+import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
+import { GrpcDoor } from "../grpc/door.ts";
+import { gcCures } from "../grpc/gc-cures.ts";
+import type { ConnectionSource } from "../grpc/listener.ts";
+import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
+import { HttpDoor } from "../http/door.ts";
+import { hostPort } from "./address.ts";
+import { instanceName } from "./instance.ts";
+import { type ClockParts, knownHistory } from "./clocks.ts";
+import { Running, type RunningServer } from "./running.ts";
+import { createServices, type Services } from "./services.ts";
+import { redisEvents } from "./redis-events.ts";
+import { realSystem } from "./system.ts";
+import { listen } from "./neighbours.ts";
+import { type Emit, emitter } from "../service/events.ts";
+import type { KnownHistory } from "../service/upstream/poll-state.ts";
+import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
+import {
+  migrateStore,
+  openStore,
+  openStoreLater,
+  type PostgresConfig,
+  type StoreConfig,
+} from "../store/open-store.ts";
+import {
+  openAlarmQueue,
+  openRedisShards,
+  openTagSignals,
+  type RedisShardConfig,
+  type TagSignals,
+} from "../store/open-redis.ts";
+import { openTicketDatabases, type TicketConfig } from "../store/open-tickets.ts";
+import { logEvents } from "../telemetry/log-events.ts";
+import { createLogger, type LineSink } from "../telemetry/logger.ts";
+
+const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
+
+/** What tests and embedders may replace. */
+export interface ServerParts {
+  /** Default: the store that the configuration names. The server closes it. */
+  readonly store?: Store;
+  /** Default: everybody may do everything. */
+  readonly authorise?: Authorise;
+  /** Hears of everything that happens, after the log. */
+  readonly onEvent?: Emit;
+  /** Takes the log's lines instead of stderr. */
+  readonly logSink?: LineSink;
+  /** Set when this process is one of several. */
+  readonly worker?: WorkerParts;
+}
+
+/** What a process gets from its parent. */
+interface WorkerParts {
+  /** From 1. */
+  readonly number: number;
+  /** Connections come from here. The server listens on no port. */
+  readonly connections: ConnectionSource;
+  /** The address of the parent's probes, which answer for all processes. */
+  readonly httpAddress: string;
+}
+
+/**
+ * The composition root: the one place that sees both the doors and the stores.
+ *
+ * Starts a server: opens its store, asks it where it is, and listens. Rejects with IdmintError when the store cannot be
+ * used or an address cannot be had; nothing is left behind then.
+ */
+export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
+  if (config.workers !== 1) throw invalidField("workers", "must be 1 for a server in one process");
+  const { logLevel: level, logFormat: format } = config;
+  const { worker } = parts;
+  const log = createLogger({ level, format, worker: worker?.number }, parts.logSink);
+  const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
+  if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
+  const emit = emitter(listeners);
+  const flush = (): Promise<void> => log.flush();
+  const undo: (() => void | Promise<void>)[] = [flush];
+  const stores: Closable[] = [];
+  try {
+    const alarms = await openAlarms(config, emit);
+    if (alarms !== undefined) listeners.push(alarms.hear);
+    const opened = <Part extends Closable>(part: Part): Part => {
+      stores.push(part);
+      undo.unshift(() => part.close());
+      return part;
+    };
+    if (alarms !== undefined) opened(alarms);
+    const leaseFile = await openLeases(config, worker?.number, emit);
+    if (leaseFile !== undefined) opened(leaseFile);
+    const known = knownHistory(leaseFile, realSystem.clock.now());
+    const store = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
+    const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
+    for (const database of ticketDatabases) opened(database);
+    const redisShards = await openRedisShards(redisConfigsOf(config, emit));
+    for (const shard of redisShards) opened(shard);
+    const signals = await openSignals(config);
+    if (signals !== undefined) opened(signals);
+    const services = createServices(
+      { ...config, instance: instanceName(config, worker?.number, realSystem.randomToken) },
+      store,
+      emit,
+      parts.authorise ?? allowAll,
+      realSystem,
+      { ticketDatabases, redisShards },
+      { leaseFile, peerClocks: peerClocksOf(config) },
+      () => signals?.tell(),
+    );
+    const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
+    undo.unshift(() => grpc.close(0));
+    undo.unshift(() => stopFollowing(services));
+    await follow(services, known);
+    signals?.start(() => services.poll.hasten());
+    undo.unshift(() => services.redis.stop());
+    services.redis.start();
+    alarms?.start();
+    const { node } = services;
+    const ready = () => ({ ready: node.ready, state: node.status().state });
+    let grpcAddress = "";
+    const probes = { ready, grpcAddress: () => grpcAddress };
+    const http = worker === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
+    undo.unshift(() => http?.close());
+    const httpAddress =
+      http === undefined
+        ? (worker?.httpAddress ?? "")
+        : await listen(http, OPTIONS.httpAddress, config.httpAddress);
+    grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
+    services.presence.advertise(advertised(config, grpcAddress));
+    const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
+    const times = { drainTimeMs: config.drainTimeMs };
+    return new Running({ services, stores, emit, flush, ...times, ...doors });
+  } catch (error) {
+    for (const step of undo) await settled(step);
+    throw error;
+  }
+}
+
+type Closable = Pick<Store, "close">;
+
+/** Learns where the store is and whether the clock can be used. Then keeps watching both. */
+async function follow(
+  { poll, directory, clocks }: Services,
+  known: KnownHistory | undefined,
+): Promise<void> {
+  await poll.start(known);
+  if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
+  await clocks.watch.start();
+}
+
+async function stopFollowing({ poll, clocks, nodes }: Services): Promise<void> {
+  poll.stop();
+  clocks.watch.stop();
+  // A server that keeps leases goes on with them, and with the same row.
+  if (clocks.keeper?.hasTime !== true) await nodes.leave();
+}
+
+/** The file of this server's leases, if it keeps any. Each process has its own. */
+async function openLeases(
+  config: Config,
+  worker: number | undefined,
+  emit: Emit,
+): Promise<OpenLeaseFile | undefined> {
+  const { snowflakeCacheFile: file } = config;
+  if (file === undefined) return undefined;
+  const { openLeaseFile } = await import("../store/kept/lease-file.ts");
+  const name = worker === undefined ? file : `${file}.${worker}`;
+  const opened = await openLeaseFile(name, realSystem.clock);
+  if (opened.ignored !== undefined) emit({ type: "lease-file-ignored", why: opened.ignored });
+  return opened;
+}
+
+/** The store. One that does not answer is opened later, if the server can begin without it. */
+async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store> {
+  const store = storeConfigOf(config);
+  try {
+    return await openStore(store);
+  } catch (thrown) {
+    if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
+    return openStoreLater(store);
+  }
+}
+
+/**
+ * The address at which others reach this server. Empty when it listens on all addresses of its host and none is
+ * configured.
+ */
+function advertised({ nodeAdvertise, grpcAddress }: Config, listening: string): string {
+  if (nodeAdvertise !== undefined) return hostPort(nodeAdvertise);
+  return ALL_ADDRESSES.includes(grpcAddress.host) ? "" : listening;
+}
+
+function peerClocksOf(config: Config): ClockParts["peerClocks"] {
+  const { nodePeers: peers, tlsPeerCaFile: caFile } = config;
+  const own = tlsOf(config);
+  const tls = own === undefined ? undefined : { ...own, caFile };
+  return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
+}
+
+async function createGrpcDoor(
+  config: Config,
+  services: Services,
+  emit: Emit,
+  source: ConnectionSource | undefined,
+): Promise<GrpcDoor> {
+  const { api, counters } = services;
+  const onBadReload = (cause: unknown): void =>
+    emit({ type: "internal-error", where: "reload of the TLS files", cause });
+  const files = tlsOf(config);
+  const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
+  return GrpcDoor.create(
+    { api, clock: realSystem.clock, counters, emit },
+    { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
+  );
+}
+
+/** The store's part of the configuration. The URL holds the password, so it is never shown. */
+export function storeConfigOf(config: Config): StoreConfig {
+  const { storeUrl, storePassword, storeTimeoutMs: timeoutMs, allowUnsafeStore } = config;
+  const common = { timeoutMs, allowUnsafe: allowUnsafeStore };
+  if (storeUrl.startsWith("sqlite:")) {
+    return { backend: "sqlite", path: storeUrl.slice("sqlite:".length), ...common };
+  }
+  const databaseAt = (text: string): PostgresConfig => {
+    const url = new URL(text);
+    if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
+    return {
+      backend: "postgres",
+      url: url.href,
+      connectTimeoutMs: config.storeConnectTimeoutMs,
+      poolSize: config.storePoolSize,
+      ...common,
+    };
+  };
+  const first = databaseAt(storeUrl);
+  if (config.storeMoreUrls.size === 0) return first;
+  const more = [...config.storeMoreUrls].map(([name, url]) => [name, databaseAt(url)] as const);
+  return { backend: "spread", databases: new Map([["default", first], ...more]) };
+}
+
+/**
+ * The ticket databases of the configuration, in the order of their names. Their URLs hold passwords, so they are never
+ * shown.
+ */
+export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
+  const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
+  const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return byName.map(([name, text]) => {
+    const url = new URL(text);
+    if (ticketPassword !== undefined) url.password = encodeURIComponent(ticketPassword);
+    const { allowUnsafeStore: allowUnsafe, storePoolSize: poolSize } = config;
+    const connectTimeoutMs = Math.min(timeoutMs, config.storeConnectTimeoutMs);
+    const times = { timeoutMs, connectTimeoutMs };
+    return { backend: "postgres", name, url: url.href, poolSize, allowUnsafe, ...times };
+  });
+}
+
+/** The Redis shards of a configuration. */
+function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[] {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  return [...redisUrls].map(([name, url]) => {
+    const onChange = redisEvents(name, realSystem.clock, emit);
+    const onUnfit = (why: string): void => emit({ type: "redis-unfit", shard: name, why });
+    return { name, url, password, timeoutMs, onChange, onUnfit };
+  });
+}
+
+/** The Redis through which servers talk to each other: the same for all servers with the same shards. */
+function meetingPlaceOf(config: Config): RedisShardConfig | undefined {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (first === undefined) return undefined;
+  const [name, url] = first;
+  return { name, url, password, timeoutMs };
+}
+
+async function openSignals(config: Config): Promise<TagSignals | undefined> {
+  const place = meetingPlaceOf(config);
+  return place === undefined ? undefined : openTagSignals(place);
+}
+
+/** Makes the alarms; undefined without a webhook, since there is nobody to tell. */
+async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefined> {
+  const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
+  if (url === undefined) return undefined;
+  const place = meetingPlaceOf(config);
+  const queue = place === undefined ? undefined : await openAlarmQueue(place);
+  const deliver = webhook({ url, token, timeoutMs: alarmWebhookTimeoutMs });
+  const newId = realSystem.randomToken;
+  const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
+  return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
+}
+
+/** Makes the configured store if there is none, and brings its schema up to date. */
+export async function makeStore(config: Config): Promise<void> {
+  const store = storeConfigOf(config);
+  if (store.backend === "sqlite") {
+    await migrateStore({ ...store, create: true }, { dryRun: false });
+  } else {
+    await migrateStore(store, { dryRun: false });
+  }
+}
+
+function tlsOf(config: Config): TlsFiles | undefined {
+  const { tlsCertFile: certFile, tlsKeyFile: keyFile, tlsClientCaFile: clientCaFile } = config;
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  return { certFile, keyFile, clientCaFile };
+}
+
+/**
+ * Runs one step of undoing a start. Undoing goes on when a step fails, since the error that began it is the one to
+ * show.
+ */
+async function settled(step: () => void | Promise<void>): Promise<void> {
+  try {
+    await step();
+  } catch {}
+}

@@ -1,0 +1,61 @@
+import { invalidField } from "@idmint/core";
+import { makeStore, type ServerParts, startServer } from "./app.ts";
+import { type ConfigSources, loadConfig } from "../config/load.ts";
+import type { Config } from "../config/table.ts";
+import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
+import type { Serving } from "./running.ts";
+import { assertFree } from "./neighbours.ts";
+import { startWorkers } from "./serving.ts";
+
+/** A server for trying things out, and what to tell whoever started it. */
+export interface DevServer {
+  readonly server: Serving;
+  /** What to print: where the server listens, and what to type next. Ends without a newline. */
+  readonly banner: string;
+}
+
+/**
+ * Starts a server and makes what it needs: a SQLite store (./.idmint/idmint.db by default) and the tag `demo`. Rejects
+ * when an address is taken, before it makes anything, and says how to choose another address.
+ */
+export async function startDev(
+  sources: ConfigSources,
+  parts: ServerParts = {},
+): Promise<DevServer> {
+  const defaults = { "log.format": "text", ...sources.defaults };
+  const config = loadConfig({ ...sources, defaults });
+  await assertFree(config);
+  await makeStore(config);
+  const server = await startServed(config, parts);
+  return { server, banner: bannerOf(server, config.storeUrl) };
+}
+
+async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
+  if (config.workers > 1) {
+    if (Object.keys(parts).length === 0) return startWorkers(config, { makesDemoTag: true });
+    throw invalidField("workers", "must be 1 with parts, which other processes cannot have");
+  }
+  const server = await startServer(config, parts);
+  try {
+    await makeDemoTag(server.tags);
+    return server;
+  } catch (error) {
+    await server.close();
+    throw error;
+  }
+}
+
+function bannerOf({ grpcAddress, httpAddress }: Serving, storeUrl: string): string {
+  return `idmint listens for gRPC on ${grpcAddress}, for probes on http://${httpAddress}
+Store: ${storeUrl}
+
+Mint an id:
+  grpcurl -plaintext -d '{"tag":"${DEMO_TAG}"}' ${grpcAddress} idmint.v1.IdService/GenerateId
+  idmint id next ${DEMO_TAG}
+Make a tag of your own:
+  idmint tag create orders --kind segment
+See the whole API:
+  grpcurl -plaintext ${grpcAddress} describe idmint.v1.IdService
+
+Ctrl-C stops it; ids that were not used go back to the store.`;
+}

@@ -1,0 +1,142 @@
+import { startServer } from "./app.ts";
+import { type Config, OPTIONS } from "../config/table.ts";
+import { HttpDoor } from "../http/door.ts";
+import { longestStopMs, type Serving } from "./running.ts";
+import { realSystem } from "./system.ts";
+import { listen } from "./neighbours.ts";
+import { type Emit, emitter } from "../service/events.ts";
+import { logEvents } from "../telemetry/log-events.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { Front } from "../processes/front.ts";
+import type { Start } from "../processes/messages.ts";
+import { WorkerProcess } from "../processes/spawned-process.ts";
+import { Workers } from "../processes/processes.ts";
+
+/** On top of what a worker needs to stop: for the messages between processes on a busy machine. */
+const STOP_MARGIN_MS = 2_000;
+
+/**
+ * Starts a server in as many processes as `workers` says; with one it is this process. Rejects as `startServer` does,
+ * and nothing is left behind then.
+ */
+export function startServing(config: Config): Promise<Serving> {
+  return config.workers === 1 ? startServer(config) : startWorkers(config);
+}
+
+/**
+ * The composition root of the parent of several workers. It has the ports, answers the probes for all and looks after
+ * the processes; it opens no store and makes no ids.
+ */
+export async function startWorkers(
+  config: Config,
+  { makesDemoTag = false }: { readonly makesDemoTag?: boolean } = {},
+): Promise<Serving> {
+  const { logLevel: level, logFormat: format } = config;
+  const log = createLogger({ level, format });
+  const emit = emitter([logEvents(log.logger, () => realSystem.clock.now())]);
+  const parent = new Parent(config, makesDemoTag, emit, () => log.flush());
+  try {
+    await parent.start();
+    return parent;
+  } catch (error) {
+    await parent.undo();
+    throw error;
+  }
+}
+
+class Parent implements Serving {
+  readonly #config: Config;
+  readonly #makesDemoTag: boolean;
+  readonly #emit: Emit;
+  readonly #flush: () => Promise<void>;
+  readonly #workers: Workers;
+  readonly #front: Front;
+  readonly #http: HttpDoor;
+  #isFirst = true;
+  #grpcAddress = "";
+  #httpAddress = "";
+  #closed: Promise<void> | undefined;
+
+  constructor(config: Config, makesDemoTag: boolean, emit: Emit, flush: () => Promise<void>) {
+    this.#config = config;
+    this.#makesDemoTag = makesDemoTag;
+    this.#emit = emit;
+    this.#flush = flush;
+    const { clock, timers, random } = realSystem;
+    const options = { count: config.workers, stopLimitMs: longestStopMs(config) + STOP_MARGIN_MS };
+    this.#workers = new Workers(options, {
+      spawn: (at, listener) => new WorkerProcess(this.#startOf(at), clock, listener),
+      onServing: () => this.#front.offer(),
+      onStopping: () => this.#front.stopWaiting(),
+      clock,
+      timers,
+      random,
+      emit,
+    });
+    const onRefused = (peer: string, why: string): void =>
+      emit({ type: "connection-refused", peer, why });
+    const limits = { maxConnections: config.limitConnections, onRefused };
+    this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#workers);
+    const ready = () => this.#workers.status();
+    const probes = { ready, grpcAddress: () => this.#grpcAddress };
+    this.#http = new HttpDoor(probes, config.httpAddress);
+  }
+
+  get grpcAddress(): string {
+    return this.#grpcAddress;
+  }
+
+  get httpAddress(): string {
+    return this.#httpAddress;
+  }
+
+  /** Takes both ports before it starts a process. */
+  async start(): Promise<void> {
+    const { grpcAddress, httpAddress } = this.#config;
+    this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
+    this.#grpcAddress = await listen(this.#front, OPTIONS.grpcAddress, grpcAddress);
+    await this.#workers.start();
+    const taken = { grpcAddress: this.#grpcAddress, httpAddress: this.#httpAddress };
+    this.#emit({ type: "serving", ...taken });
+  }
+
+  /** Undoes a start that failed: no process is left then, only ports. */
+  async undo(): Promise<void> {
+    this.#front.close();
+    await this.#http.close();
+    await this.#flush();
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  kill(): void {
+    this.#workers.kill();
+  }
+
+  async #close(): Promise<void> {
+    this.#emit({ type: "draining" });
+    try {
+      await this.#workers.close();
+    } finally {
+      this.#emit({ type: "workers-stopped" });
+      await this.undo();
+    }
+  }
+
+  #startOf(at: number): Start {
+    const makesDemoTag = this.#makesDemoTag && at === 0 && this.#isFirst;
+    // Not when that worker is started again: somebody may have deleted the tag since.
+    if (at === 0) this.#isFirst = false;
+    return {
+      type: "start",
+      worker: at + 1,
+      config: { ...this.#config, workers: 1 },
+      grpcPort: this.#front.port,
+      httpAddress: this.#httpAddress,
+      makesDemoTag,
+    };
+  }
+}

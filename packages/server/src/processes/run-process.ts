@@ -1,0 +1,95 @@
+import type { Socket } from "node:net";
+import { startServer } from "../main/app.ts";
+import { makeDemoTag } from "../main/demo-tag.ts";
+import type { RunningServer } from "../main/running.ts";
+import { Inlet } from "./inlet.ts";
+import { faultOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
+
+/** How often a worker checks its health, and after how many checks it reports it although nothing changed. */
+const LOOK_MS = 200;
+const LOOKS = 5;
+
+/**
+ * A worker process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
+ * SIGTERM. SIGTERM ends this worker only: it drains, and the parent starts another.
+ */
+export async function runWorker(): Promise<void> {
+  const toStop = Promise.withResolvers<void>();
+  const toStart = Promise.withResolvers<Start | undefined>();
+  const stop = (): void => {
+    toStop.resolve();
+    toStart.resolve(undefined);
+  };
+  let inlet: Inlet | undefined;
+  process.on("SIGTERM", stop);
+  process.on("disconnect", stop);
+  process.on("message", (message: unknown, socket: unknown) => {
+    const said = message as ToWorker;
+    if (said.type === "start") {
+      inlet = new Inlet(said.grpcPort, (taken, closed) => {
+        void tell({ type: "connections", taken, closed });
+      });
+      toStart.resolve(said);
+    } else if (said.type === "connection") {
+      inlet?.receive(socket as Socket | undefined);
+    } else {
+      stop();
+    }
+  });
+  // The parent may have died before this process listened.
+  if (!process.connected) stop();
+  const start = await toStart.promise;
+  const isGood =
+    start === undefined || inlet === undefined || (await serve(start, inlet, toStop.promise));
+  // The channel to the parent would keep the process alive, and so may a store that hangs.
+  process.exit(isGood ? 0 : 1);
+}
+
+/** False when it could not start. */
+async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise<boolean> {
+  const { config, worker: number, httpAddress, makesDemoTag } = start;
+  let server: RunningServer | undefined;
+  try {
+    server = await startServer(config, { worker: { number, httpAddress, connections: inlet } });
+    if (makesDemoTag) await makeDemoTag(server.tags);
+  } catch (thrown) {
+    await tell({ type: "failed", fault: faultOf(thrown) });
+    await server?.close();
+    return false;
+  }
+  const { node } = server;
+  const look = lookAfter(() => ({ ready: node.ready, state: node.status().state }));
+  look();
+  const looking = setInterval(look, LOOK_MS);
+  void tell({ type: "serving" });
+  await toStop;
+  const closed = server.close();
+  // At once, so that no further connection comes.
+  look();
+  await closed;
+  clearInterval(looking);
+  return true;
+}
+
+/** Reports this worker's health to the parent when it changes, and from time to time when it does not. */
+function lookAfter(health: () => { ready: boolean; state: string }): () => void {
+  let told = "";
+  let looks = 0;
+  return () => {
+    const { ready, state } = health();
+    const now = `${ready} ${state}`;
+    looks++;
+    if (now === told && looks < LOOKS) return;
+    told = now;
+    looks = 0;
+    void tell({ type: "health", ready, state });
+  };
+}
+
+/** Fulfils when the message was sent, or when there is no parent any more. */
+function tell(message: ToParent): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.connected) process.send?.(message, undefined, {}, () => resolve());
+    else resolve();
+  });
+}

@@ -1,0 +1,158 @@
+import { type ChildProcess, fork } from "node:child_process";
+import type { Socket } from "node:net";
+import { fileURLToPath } from "node:url";
+import { type Clock, IdmintError } from "@idmint/core";
+import type { Candidate } from "./balance.ts";
+import { errorOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
+
+/** A worker reports its health every second. One that missed three reports hangs, or was stopped. */
+const SILENT_AFTER_MS = 3_500;
+
+/** How a process ended. */
+export interface WorkerEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** What it said was wrong, or why there never was a process. */
+  readonly error: Error | undefined;
+}
+
+/** What is told of a process. */
+export interface WorkerListener {
+  /** It takes connections from now on. */
+  readonly onServing: () => void;
+  /** Once, and the last. */
+  readonly onEnd: (end: WorkerEnd) => void;
+}
+
+/** What the parent does with a worker. */
+export interface WorkerPort extends Candidate {
+  readonly pid: number | undefined;
+  /** Its state in words, as NodeService says it; STARTING before it serves. */
+  readonly state: string;
+  hand(socket: Socket): void;
+  drain(): void;
+  kill(): void;
+}
+
+/** One worker process, seen from the parent. */
+export class WorkerProcess implements WorkerPort {
+  readonly #clock: Clock;
+  readonly #listener: WorkerListener;
+  readonly #child: ChildProcess | undefined;
+  /** Sent but not yet confirmed, oldest first. */
+  readonly #inTransit: Socket[] = [];
+  #handed = 0;
+  #taken = 0;
+  #closed = 0;
+  #ready = false;
+  #state = "STARTING";
+  #heardAt: number;
+  #error: Error | undefined;
+  #hasEnded = false;
+
+  constructor(start: Start, clock: Clock, listener: WorkerListener) {
+    this.#clock = clock;
+    this.#listener = listener;
+    this.#heardAt = clock.now();
+    try {
+      this.#child = this.#fork();
+    } catch (thrown) {
+      this.#error = IdmintError.from(thrown);
+      setImmediate(() => this.#end(null, null));
+      return;
+    }
+    this.#send(start);
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  get state(): string {
+    return this.#state;
+  }
+
+  get open(): number {
+    return this.#handed - this.#closed;
+  }
+
+  get isReady(): boolean {
+    return this.#ready;
+  }
+
+  get isSilent(): boolean {
+    return this.#clock.now() - this.#heardAt > SILENT_AFTER_MS;
+  }
+
+  hand(socket: Socket): void {
+    this.#handed++;
+    this.#inTransit.push(socket);
+    this.#send({ type: "connection" }, socket);
+  }
+
+  drain(): void {
+    this.#send({ type: "drain" });
+  }
+
+  kill(): void {
+    this.#child?.kill("SIGKILL");
+  }
+
+  #fork(): ChildProcess {
+    // Beside this file, as .ts unbuilt and as .js built.
+    const file = import.meta.url.endsWith(".ts") ? "./process-main.ts" : "./process-main.js";
+    const child = fork(fileURLToPath(new URL(file, import.meta.url)), [], {
+      serialization: "advanced",
+      // Stdout is data, and a worker has none.
+      stdio: ["ignore", "ignore", "inherit", "ipc"],
+    });
+    child.on("message", (message: unknown) => this.#hear(message as ToParent));
+    // `close` comes after the last message, `exit` may come before it.
+    child.once("close", (code, signal) => this.#end(code, signal));
+    child.on("error", (error) => {
+      this.#error ??= error;
+      // There never was a process, so it will not end.
+      if (child.pid === undefined) this.#end(null, null);
+    });
+    return child;
+  }
+
+  #send(message: ToWorker, socket?: Socket): void {
+    const failed = (error: Error | null): void => {
+      // The process is about to end, and its connections with it.
+      if (error !== null) socket?.destroy();
+    };
+    if (this.#child?.connected !== true) failed(new Error("the worker is gone"));
+    else if (socket === undefined) this.#child.send(message, failed);
+    else this.#child.send(message, socket, {}, failed);
+  }
+
+  #hear(message: ToParent): void {
+    this.#heardAt = this.#clock.now();
+    switch (message.type) {
+      case "serving":
+        this.#listener.onServing();
+        break;
+      case "failed":
+        this.#error = errorOf(message.fault);
+        break;
+      case "health":
+        this.#ready = message.ready;
+        this.#state = message.state;
+        break;
+      case "connections":
+        this.#inTransit.splice(0, message.taken - this.#taken);
+        this.#taken = message.taken;
+        this.#closed = message.closed;
+        break;
+    }
+  }
+
+  #end(code: number | null, signal: NodeJS.Signals | null): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    // These were still waiting to be sent. Of those that were sent, nothing is left in this process.
+    for (const socket of this.#inTransit) socket.destroy();
+    this.#listener.onEnd({ code, signal, error: this.#error });
+  }
+}

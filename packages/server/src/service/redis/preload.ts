@@ -1,0 +1,103 @@
+import { IdmintError, type Tag, type TagStore, type Timers } from "@idmint/core";
+import { redisShardOf } from "@idmint/core/kinds";
+import { within } from "../call.ts";
+import type { Emit } from "../events.ts";
+import type { Marks } from "./marks.ts";
+
+/** Tags of one page of the list. */
+const PAGE = 500;
+/** Tags that are made ready; those beyond are made ready by their first call. */
+const MAX_PRELOADED = 10_000;
+/** Tags made ready at once. */
+const PARALLEL = 8;
+/** After so many failures in a row in one shard its tags are left to their first calls: it is not one tag's fault. */
+const MAX_FAILURES_IN_A_ROW = 20;
+
+export interface PreloadPorts {
+  readonly store: Pick<TagStore, "listTags">;
+  /** What counts a tag in Redis, or leases its worker ids there; undefined: nothing. */
+  readonly counterOf: (tag: Tag) => { prepare(): Promise<void> } | undefined;
+  readonly marks: Pick<Marks, "learn">;
+  /** Whether this server is configured with a Redis shard. Tags of others are made ready by servers that are. */
+  readonly hasShard: (name: string) => boolean;
+  readonly timers: Timers;
+  readonly storeTimeoutMs: number;
+  readonly signal: AbortSignal;
+  readonly emit: Emit;
+}
+
+/**
+ * Makes Redis ready for all active tags that count there, so that the first call of each after Redis or the servers were
+ * restarted need not. A convenience: what fails here is done by the first call, and one tag that fails holds up no other.
+ * Never rejects.
+ */
+export async function preload(ports: PreloadPorts): Promise<void> {
+  const { store, timers, storeTimeoutMs, signal, emit, hasShard } = ports;
+  const failures = new Failures();
+  try {
+    let afterName = "";
+    for (let left = MAX_PRELOADED; left > 0 && !signal.aborted;) {
+      const query = { afterName, prefix: "", showDeleted: false, limit: PAGE };
+      const tags = await within(() => store.listTags(query), storeTimeoutMs, timers);
+      const here = tags.filter(({ kind, state }) => {
+        const shard = redisShardOf(kind);
+        return state === "ACTIVE" && shard !== undefined && hasShard(shard);
+      });
+      const some = here.slice(0, left);
+      await prepareAll(some, ports, failures);
+      left -= some.length;
+      afterName = tags.at(-1)?.name ?? "";
+      if (tags.length < PAGE) break;
+    }
+  } catch (thrown) {
+    failures.first ??= IdmintError.from(thrown);
+  }
+  if (failures.first !== undefined) emit({ type: "redis-preload-failed", error: failures.first });
+}
+
+async function prepareAll(
+  tags: readonly Tag[],
+  { marks, counterOf, signal }: PreloadPorts,
+  failures: Failures,
+): Promise<void> {
+  try {
+    // One statement for all of them, where each would need one of its own.
+    await marks.learn(tags.map(({ name: tag, generation }) => ({ tag, generation })));
+  } catch {
+    // Each tag says so itself.
+  }
+  const waiting = [...tags];
+  const work = async (): Promise<void> => {
+    for (let tag = waiting.pop(); tag !== undefined; tag = waiting.pop()) {
+      const shard = redisShardOf(tag.kind) ?? "";
+      if (signal.aborted) return;
+      if (failures.areTooMany(shard)) continue;
+      try {
+        await counterOf(tag)?.prepare();
+        failures.ended(shard);
+      } catch (thrown) {
+        failures.add(shard, IdmintError.from(thrown));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: PARALLEL }, work));
+}
+
+/** What failed while tags were made ready. */
+class Failures {
+  first: IdmintError | undefined;
+  readonly #inARow = new Map<string, number>();
+
+  add(shard: string, error: IdmintError): void {
+    this.first ??= error;
+    this.#inARow.set(shard, (this.#inARow.get(shard) ?? 0) + 1);
+  }
+
+  ended(shard: string): void {
+    this.#inARow.delete(shard);
+  }
+
+  areTooMany(shard: string): boolean {
+    return (this.#inARow.get(shard) ?? 0) >= MAX_FAILURES_IN_A_ROW;
+  }
+}

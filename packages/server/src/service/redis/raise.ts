@@ -1,0 +1,103 @@
+import { backoffMs, type Clock, IdmintError, type Random, type RedisShard } from "@idmint/core";
+import type { Raises } from "../upstream/raises.ts";
+import { shardOf } from "../call.ts";
+
+export interface RedisRaisePorts {
+  readonly shard: (name: string) => RedisShard | undefined;
+  readonly raises: Pick<Raises, "raise">;
+  readonly readPlace: (
+    tag: string,
+  ) => Promise<{ readonly generation: bigint; readonly floor: bigint }>;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/**
+ * Raises the maximum of one tag: in the RDBMS first, then in Redis. One raise at a time; after a failure none for a
+ * growing while.
+ *
+ * INVARIANT: Redis gets a maximum only together with the generation that the row had with it, so whatever lies between
+ * Redis' old maximum and the new one belongs to that generation.
+ */
+export class RedisRaise {
+  readonly #tag: string;
+  readonly #ports: RedisRaisePorts;
+  #flight: Promise<void> | undefined;
+  #failures = 0;
+  #failure: IdmintError | undefined;
+  #retryAt = -Infinity;
+
+  constructor(tag: string, ports: RedisRaisePorts) {
+    this.#tag = tag;
+    this.#ports = ports;
+  }
+
+  /** Raises a sequence by so many ids, at most to the tag's ceiling. */
+  sequence(shard: string, by: bigint): Promise<void> {
+    return this.#once(async () => {
+      await raiseSequence(this.#ports, this.#tag, shard, by);
+    });
+  }
+
+  /** Raises the last millisecond that a tag's snowflakes or worker ids may reserve. */
+  limit(shard: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
+    return this.#once(async () => {
+      const tag = this.#tag;
+      const wish = { tag, by: 0n, atLeast, newGeneration: false };
+      const { generation, floor } = await this.#ports.raises.raise(wish);
+      const limitMs = limitOf(floor);
+      await shardOf(this.#ports.shard, tag, shard).raiseLimit({ tag, generation, limitMs });
+    });
+  }
+
+  #once(work: () => Promise<void>): Promise<void> {
+    if (this.#flight === undefined && this.#failure !== undefined) {
+      if (this.#ports.clock.now() < this.#retryAt) return Promise.reject(this.#failure);
+    }
+    // It ends in a later turn, so it is not cleared before it is set.
+    this.#flight ??= this.#run(work);
+    return this.#flight;
+  }
+
+  async #run(work: () => Promise<void>): Promise<void> {
+    const { clock, random } = this.#ports;
+    try {
+      await work();
+      this.#failures = 0;
+      this.#failure = undefined;
+    } catch (thrown) {
+      this.#failure = IdmintError.from(thrown);
+      this.#failures++;
+      this.#retryAt = clock.now() + backoffMs(this.#failures, random);
+      throw this.#failure;
+    } finally {
+      this.#flight = undefined;
+    }
+  }
+}
+
+/** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
+export async function raiseSequence(
+  ports: Pick<RedisRaisePorts, "shard" | "raises" | "readPlace">,
+  tag: string,
+  shard: string,
+  by: bigint,
+): Promise<bigint> {
+  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+  await shardOf(ports.shard, tag, shard).sequences.raise({ tag, generation, max: floor });
+  return floor;
+}
+
+/** At the ceiling there is nothing to raise, but Redis may not have heard of it yet. */
+async function raisedOrEnd(
+  { raises, readPlace }: Pick<RedisRaisePorts, "raises" | "readPlace">,
+  tag: string,
+  by: bigint,
+): Promise<{ readonly generation: bigint; readonly floor: bigint }> {
+  try {
+    return await raises.raise({ tag, by, atLeast: 0n, newGeneration: false });
+  } catch (thrown) {
+    if (IdmintError.from(thrown).reason !== "TAG_EXHAUSTED") throw thrown;
+    return readPlace(tag);
+  }
+}

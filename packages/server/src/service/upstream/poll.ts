@@ -1,0 +1,334 @@
+import {
+  type AcceptStore,
+  type Acknowledged,
+  type ChangeStore,
+  type Clock,
+  IdmintError,
+  MAX_ID,
+  type Sighting,
+  type StoreChanges,
+  type Timers,
+  type VersionGuard,
+} from "@idmint/core";
+import { within } from "../call.ts";
+import type { Counters } from "../counters.ts";
+import type { Directory } from "../issue/directory.ts";
+import type { Emit } from "../events.ts";
+import type { NodeWatch } from "../node-watch.ts";
+import type { Obeyed, Presence } from "../presence.ts";
+import {
+  createPollState,
+  fenceOf,
+  type KnownHistory,
+  pollAnswered,
+  type PollEffect,
+  pollFailed,
+  type PollState,
+  resumeHistory,
+} from "./poll-state.ts";
+
+/** Tags whose versions one poll compares; with more they take turns. */
+const MAX_WATCHED = 1_000;
+/** Changed tags one statement answers, and how many statements follow each other at once when there are more. */
+const MAX_CHANGED = 1_000;
+const MAX_PAGES = 20;
+/** Polls that were given up and have not settled yet; a store that never settles them gets no more. */
+const MAX_UNSETTLED = 4;
+/** Time between polls while the store does not answer, so that its return is noticed soon. */
+const RETRY_MS = 250;
+/** How long a server that starts goes on asking a store that it opened. */
+const FIRST_MS = 10_000;
+/** Least time between the beginnings of two polls, however often other servers tell of changes. */
+const HASTE_MS = 50;
+
+export interface PollPorts {
+  readonly store: ChangeStore;
+  /** With `epochGap`: how a store that went back is accepted without an operator. */
+  readonly accept: AcceptStore | undefined;
+  readonly epochGap: bigint | undefined;
+  readonly directory: Directory;
+  readonly guard: VersionGuard;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly intervalMs: number;
+  readonly timeoutMs: number;
+  readonly presence: Presence;
+  readonly nodes: Pick<NodeWatch, "saw" | "wantsNodes">;
+  /** Makes durable what a later life of this server would have to know of changes that were applied. */
+  readonly saved: () => Promise<void>;
+  readonly counters: Counters;
+  readonly emit: Emit;
+}
+
+/** An answer, and what it says of this server's row. */
+interface Asked {
+  readonly changes: StoreChanges;
+  readonly sentAt: number;
+  readonly acknowledged: readonly Acknowledged[];
+}
+
+/** Longest wait for a poll that shows a change that was just made. */
+const REFRESH_MS = 1_500;
+const NOTHING_OBEYED: Obeyed = { incarnation: "", revision: 0n };
+
+/**
+ * Asks the store every second what changed, and whether it is still the store it was. One statement, one poll at a
+ * time; a poll that is given up is never used. Each carries a renewal of this server's row.
+ *
+ * INVARIANT: what a renewal says of obedience was applied to the directory before it is sent, and made durable where a
+ * later life of this server would go on from a record of its own.
+ */
+export class Poll {
+  readonly #ports: PollPorts;
+  readonly #state: PollState = createPollState(MAX_ID);
+  readonly #cursor = { after: 0 };
+  #unsettled = 0;
+  #stopped = false;
+  #cancelTimer: (() => void) | undefined;
+  /** When the last poll began; undefined before the first one ended. */
+  #startedAt: number | undefined;
+  #isPolling = false;
+  /** Whether a change was heard of that the last poll, or the one under way, may not have seen. */
+  #isHastened = false;
+  /** The history for which this server accepted the store by itself: it does so once. */
+  #acceptedIn: string | undefined;
+  #detected = false;
+  #storeTime: Sighting | undefined;
+  #obeyed = NOTHING_OBEYED;
+  /** Those who wait for the end of a poll that has not begun yet. */
+  readonly #refreshing: (() => void)[] = [];
+
+  constructor(ports: PollPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered for a
+   * while, unless it is known where the store was.
+   */
+  async start(known?: KnownHistory): Promise<void> {
+    const { clock, intervalMs, emit } = this.#ports;
+    const startedAt = clock.now();
+    let asked: Asked;
+    if (known !== undefined) resumeHistory(this.#state, known);
+    try {
+      asked = await this.#askFirst(known === undefined ? FIRST_MS : 0);
+    } catch (thrown) {
+      const error = IdmintError.from(thrown);
+      if (known === undefined || !error.retryable) throw error;
+      pollFailed(this.#state, clock.now());
+      emit({ type: "store-lost", error });
+      this.#startedAt = startedAt;
+      this.#later(Math.min(RETRY_MS, intervalMs));
+      return;
+    }
+    await this.#take(asked);
+    this.#startedAt = startedAt;
+    // The row is there now; what was changed before it was is known by a poll that is sent after it.
+    await this.#once();
+  }
+
+  /** The first answer. On a machine that is busy it may come late, and a server that gives up then has to be started again. */
+  async #askFirst(patienceMs: number): Promise<Asked> {
+    const { clock, timers } = this.#ports;
+    const until = clock.now() + patienceMs;
+    for (;;) {
+      try {
+        return await this.#ask();
+      } catch (thrown) {
+        if (clock.now() >= until || !IdmintError.from(thrown).retryable) throw thrown;
+      }
+      const pause = Promise.withResolvers<void>();
+      timers.after(RETRY_MS, () => pause.resolve());
+      await pause.promise;
+    }
+  }
+
+  /** Fulfils when a poll that began after this call has ended, or soon anyway. */
+  async refresh(): Promise<void> {
+    if (this.#stopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#ports.timers.after(REFRESH_MS, resolve);
+    this.#refreshing.push(resolve);
+    this.hasten();
+    await promise;
+    cancel();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+  }
+
+  /** Another server changed something: the next poll need not wait for its time. Never more than one is in flight. */
+  hasten(): void {
+    if (this.#stopped || this.#isHastened || this.#startedAt === undefined) return;
+    this.#isHastened = true;
+    if (this.#isPolling || !this.reachable) return;
+    this.#cancelTimer?.();
+    this.#later(this.#startedAt + HASTE_MS - this.#ports.clock.now());
+  }
+
+  /** Whether the last poll was answered. */
+  get reachable(): boolean {
+    return this.#state.failingSince === undefined;
+  }
+
+  /** Why nothing is granted, in words; empty when all is well. */
+  get fenced(): string {
+    return fenceOf(this.#state);
+  }
+
+  /** The store's clock in its last answer. */
+  get storeTime(): Sighting | undefined {
+    return this.#storeTime;
+  }
+
+  /** The store's history; undefined before its first answer. */
+  get incarnation(): string | undefined {
+    return this.#state.present;
+  }
+
+  /** A grant showed that the store went back. */
+  noteWentBack(): void {
+    this.#detected = true;
+  }
+
+  #later(delayMs: number): void {
+    if (this.#stopped) return;
+    this.#cancelTimer = this.#ports.timers.after(Math.max(0, delayMs), () => {
+      void this.#once();
+    });
+  }
+
+  async #once(): Promise<void> {
+    const { clock, intervalMs, emit } = this.#ports;
+    const startedAt = clock.now();
+    const refreshing = this.#refreshing.splice(0);
+    let isAnswered = true;
+    this.#startedAt = startedAt;
+    this.#isPolling = true;
+    this.#isHastened = false;
+    try {
+      await this.#pages();
+      await this.#acceptIfTold();
+    } catch (thrown) {
+      isAnswered = false;
+      const error = IdmintError.from(thrown);
+      for (const effect of pollFailed(this.#state, clock.now())) {
+        if (effect.type === "store-lost") emit({ type: "store-lost", error });
+      }
+    }
+    this.#isPolling = false;
+    for (const resolve of refreshing) resolve();
+    const elapsed = clock.now() - startedAt;
+    const everyMs = this.#isHastened ? HASTE_MS : intervalMs;
+    this.#later((isAnswered ? everyMs : Math.min(RETRY_MS, intervalMs)) - elapsed);
+  }
+
+  async #pages(): Promise<void> {
+    for (let page = 0; page < MAX_PAGES && !this.#stopped; page++) {
+      // A page depends on the one before.
+      const asked = await this.#ask();
+      if (this.#stopped) return;
+      if (!(await this.#take(asked))) return;
+    }
+  }
+
+  /** Obeys an answer. True: there is more to ask for at once. */
+  async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
+    const { clock, presence, nodes, saved } = this.#ports;
+    const effects = pollAnswered(this.#state, changes, clock.now());
+    await this.#run(effects);
+    await saved();
+    const { present: incarnation = "", since } = this.#state;
+    this.#obeyed = { incarnation, revision: since };
+    if (effects.some((effect) => effect.type === "poll-again")) return true;
+    presence.obeyed(acknowledged);
+    // Somebody may wait to hear that this server has obeyed, which the next renewal says.
+    if (effects.some((effect) => effect.type === "changed")) this.#isHastened = true;
+    nodes.saw(changes.parts, sentAt);
+    return acknowledged.some(({ isContinuous }) => !isContinuous);
+  }
+
+  async #ask(): Promise<Asked> {
+    const { store, guard, clock, timers, timeoutMs, counters, presence, nodes } = this.#ports;
+    if (this.#unsettled >= MAX_UNSETTLED) {
+      throw new IdmintError("STORE_UNAVAILABLE", "earlier polls are not answered yet");
+    }
+    counters.polls++;
+    const watched = [...guard.watch(MAX_WATCHED, this.#cursor)];
+    this.#unsettled++;
+    const sentAt = clock.now();
+    const query = {
+      since: this.#state.since,
+      watched,
+      limit: MAX_CHANGED,
+      renewal: presence.renewal(this.#obeyed),
+      nodes: nodes.wantsNodes,
+    };
+    const changes = await within(
+      async () => {
+        try {
+          return await store.changes(query);
+        } finally {
+          this.#unsettled--;
+        }
+      },
+      timeoutMs,
+      timers,
+    );
+    this.#storeTime = { timeMs: changes.nowMs, at: (sentAt + clock.now()) / 2 };
+    return { changes, sentAt, acknowledged: presence.acknowledged(changes.parts, sentAt) };
+  }
+
+  async #run(effects: readonly PollEffect[]): Promise<void> {
+    const { directory, emit } = this.#ports;
+    for (const effect of effects) {
+      switch (effect.type) {
+        case "changed":
+          // Effects are in the order in which they must happen.
+          await directory.apply(effect.tags, directory.history);
+          break;
+        case "new-history":
+          directory.startHistory();
+          emit({ type: "incarnation-changed", incarnation: effect.incarnation });
+          break;
+        case "fence-all":
+          this.#detected = true;
+          directory.fenceAll(effect.detail);
+          break;
+        case "unfence-all":
+          directory.unfenceAll();
+          break;
+        case "fence-tags":
+          this.#detected = true;
+          for (const tag of effect.tags) {
+            directory.fenceTag(tag, "its row is missing or has a lower version than was seen");
+          }
+          break;
+        case "store-back":
+          emit(effect);
+          directory.retryAll();
+          break;
+        case "store-lost":
+        case "poll-again":
+          break;
+      }
+    }
+  }
+
+  /** An operator may have decided in advance to lose a gap rather than to wait for somebody to type. */
+  async #acceptIfTold(): Promise<void> {
+    const { accept, epochGap, emit } = this.#ports;
+    const { present } = this.#state;
+    if (!this.#detected || this.#stopped) return;
+    this.#detected = false;
+    if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
+    this.#acceptedIn = present;
+    const { maxOfflineMs = null } = this.#ports.presence;
+    const { tags } = await accept.accept(epochGap, maxOfflineMs);
+    emit({ type: "store-accepted", gap: epochGap, tags });
+    await this.#pages();
+  }
+}

@@ -1,0 +1,90 @@
+import { connect, type Socket } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { Front } from "../../src/processes/front.ts";
+import { until } from "../support.ts";
+
+class FakeTakers {
+  readonly taken: Socket[] = [];
+  takes = true;
+
+  get open(): number {
+    return this.taken.length;
+  }
+
+  hand(socket: Socket): boolean {
+    if (this.takes) this.taken.push(socket);
+    return this.takes;
+  }
+}
+
+async function frontWith(takers: FakeTakers, maxConnections = 10) {
+  const refused: string[] = [];
+  const onRefused = (_peer: string, why: string): void => void refused.push(why);
+  const front = new Front({ host: "127.0.0.1", port: 0, maxConnections, onRefused }, takers);
+  const port = await front.listen();
+  onTestFinished(() => {
+    front.close();
+    for (const socket of takers.taken) socket.destroy();
+  });
+  const open = (): { socket: Socket; isClosed: () => boolean } => {
+    const socket = connect(port, "127.0.0.1");
+    let closed = false;
+    socket.on("error", () => undefined);
+    socket.once("close", () => (closed = true));
+    socket.resume();
+    onTestFinished(() => void socket.destroy());
+    return { socket, isClosed: () => closed };
+  };
+  return { front, refused, open };
+}
+
+test("a connection goes to a worker with nothing read of it", async () => {
+  const takers = new FakeTakers();
+  const { open } = await frontWith(takers);
+  open().socket.write("PRI");
+  await until(() => takers.taken.length === 1);
+  expect(takers.taken[0]).toMatchObject({ bytesRead: 0, readableFlowing: false });
+});
+
+test("while no worker takes them connections wait, and go to the first that does", async () => {
+  const takers = new FakeTakers();
+  takers.takes = false;
+  const { front, open } = await frontWith(takers);
+  const ones = [open(), open()];
+  await Promise.all(
+    ones.map(({ socket }) => new Promise((resolve) => socket.once("connect", resolve))),
+  );
+  front.offer();
+  expect(takers.taken).toEqual([]);
+  takers.takes = true;
+  await until(() => {
+    front.offer();
+    return takers.taken.length === 2;
+  });
+  expect(ones.map(({ isClosed }) => isClosed())).toEqual([false, false]);
+});
+
+test("nobody waits once the workers stop", async () => {
+  const takers = new FakeTakers();
+  takers.takes = false;
+  const { front, refused, open } = await frontWith(takers);
+  const waiting = open();
+  await new Promise((resolve) => waiting.socket.once("connect", resolve));
+  await until(() => {
+    front.stopWaiting();
+    return waiting.isClosed();
+  });
+  const late = open();
+  await until(late.isClosed);
+  expect(refused).toContain("no worker takes it");
+});
+
+test("the limit of connections holds for all workers together", async () => {
+  const takers = new FakeTakers();
+  const { refused, open } = await frontWith(takers, 2);
+  open();
+  open();
+  await until(() => takers.taken.length === 2);
+  await until(open().isClosed);
+  expect(refused).toEqual(["2 connections are open already"]);
+});
