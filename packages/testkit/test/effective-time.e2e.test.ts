@@ -212,7 +212,8 @@ test(
       await callers.stop();
     }
     console.log(`in effect after ms: ${took.join(", ")}`);
-    // A machine that does much else delays one or another round; what a round needs by itself is in the quickest.
-    expect(Math.min(...took)).toBeLessThanOrEqual(2_000 + MAX_AGE_MS);
+    // The long form has its machine to itself. Elsewhere a round may be delayed; what it needs by itself is in the quickest.
+    const judged = isLong ? Math.max(...took) : Math.min(...took);
+    expect(judged).toBeLessThanOrEqual(2_000 + MAX_AGE_MS);
   },
 );
