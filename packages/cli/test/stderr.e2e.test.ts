@@ -46,12 +46,12 @@ async function endOf(child: ReturnType<typeof spawn>, beforeStop = (): void => u
 }
 
 test.each([
-  { workers: [], what: "one process" },
-  { workers: ["--workers", "2"], what: "several processes" },
-])("$what: a server ends on SIGTERM while stderr is a full pipe", async ({ workers }) => {
+  { processes: [], what: "one process" },
+  { processes: ["--processes", "2"], what: "several processes" },
+])("$what: a server ends on SIGTERM while stderr is a full pipe", async ({ processes }) => {
   const folder = emptyFolder();
   const [command, ...rest] = CLI;
-  const child = spawn(command, [...rest, "start-dev", "--json", ...PORTS, ...workers], {
+  const child = spawn(command, [...rest, "start-dev", "--json", ...PORTS, ...processes], {
     cwd: folder,
     env: cleanEnv(),
     stdio: ["ignore", "pipe", fullPipe(folder)],

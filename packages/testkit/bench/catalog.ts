@@ -11,7 +11,7 @@ import { storeLatency } from "./server/store-latency.ts";
 import { streamIds } from "./server/stream-ids.ts";
 import { allocateSegment, generateId, generateIds } from "./server/unary.ts";
 import { unguessable } from "./server/unguessable.ts";
-import { workers } from "./server/processes.ts";
+import { processes } from "./server/processes.ts";
 
 /** All benchmarks, in the order they run. */
 export const benchmarks: readonly Benchmark[] = [
@@ -19,7 +19,7 @@ export const benchmarks: readonly Benchmark[] = [
   allocateSegment,
   generateIds,
   streamIds,
-  workers,
+  processes,
   storeLatency,
   coldTag,
   manyTags,

@@ -23,17 +23,18 @@ interface Place {
 }
 
 /** One server of several processes on a SQLite file. */
-async function startWorkers(count: number, env: Record<string, string> = {}): Promise<Place> {
+async function startProcesses(count: number, env: Record<string, string> = {}): Promise<Place> {
   const file = await sqliteFile();
   const fleet = await startFleet({
     servers: 1,
     storeUrl: `sqlite:${file}`,
-    env: { IDMINT_WORKERS: String(count), IDMINT_STORE_TIMEOUT: "30s", ...env },
+    env: { IDMINT_PROCESSES: String(count), IDMINT_STORE_TIMEOUT: "30s", ...env },
   });
   // The fleet chose the port of the probes; the log tells it.
   const { httpAddress = "" } = await until(
     "the server says where its probes are",
-    () => linesOf(fleet.first).find(({ msg, worker }) => msg === "serving" && worker === undefined),
+    () =>
+      linesOf(fleet.first).find(({ msg, process }) => msg === "serving" && process === undefined),
     PATIENT,
   );
   const readyz = async (): Promise<{ code: number; body: unknown }> => {
@@ -45,7 +46,7 @@ async function startWorkers(count: number, env: Record<string, string> = {}): Pr
 
 interface Line {
   readonly msg: string;
-  readonly worker?: number;
+  readonly process?: number;
   readonly pid?: number;
   readonly httpAddress?: string;
   readonly gcCures?: Readonly<Record<string, string>>;
@@ -60,12 +61,12 @@ function linesOf(server: FleetServer): readonly Line[] {
 }
 
 /** Processes that began to serve so far, oldest first. */
-function workersOf(
+function processesOf(
   server: FleetServer,
-): readonly { worker: number; pid: number; gcCures: Line["gcCures"] }[] {
+): readonly { process: number; pid: number; gcCures: Line["gcCures"] }[] {
   return linesOf(server)
-    .filter(({ msg, worker }) => msg === "serving" && worker !== undefined)
-    .map(({ worker = 0, pid = 0, gcCures }) => ({ worker, pid, gcCures }));
+    .filter(({ msg, process }) => msg === "serving" && process !== undefined)
+    .map(({ process = 0, pid = 0, gcCures }) => ({ process, pid, gcCures }));
 }
 
 function runs(pid: number): boolean {
@@ -126,35 +127,35 @@ async function callsInFlight(apis: readonly Api[], file: string) {
 }
 
 test("connections are spread evenly, also when there are few, and both processes have the cures", async () => {
-  const { server, readyz } = await startWorkers(2);
+  const { server, readyz } = await startProcesses(2);
   for (const count of [2, 8, 32]) {
     const apis = connections(server, count);
     expect(await shares(apis)).toEqual([count / 2, count / 2]);
   }
-  const cures = workersOf(server).map(({ gcCures }) => gcCures);
+  const cures = processesOf(server).map(({ gcCures }) => gcCures);
   const both = { pretenuring: "active", streamRing: "active" };
   expect(cures).toEqual([both, both]);
   expect(await readyz()).toEqual({
     code: 200,
-    body: { ready: true, state: "SERVING", workers: { total: 2, ready: 2 } },
+    body: { ready: true, state: "SERVING", processes: { total: 2, ready: 2 } },
   });
 });
 
 test("two processes on one SQLite file give every id once, and what they did not use goes back when they stop", async () => {
-  const { server, fleet } = await startWorkers(2);
+  const { server, fleet } = await startProcesses(2);
   await server.api.createTag({ name: "orders", min: 100, max: 100 });
   const apis = connections(server, 4);
   const ids: bigint[] = [];
   for (let round = 0; round < 200; round++)
     ids.push(...(await Promise.all(apis.map((api) => api.id("orders", 20_000)))));
   expect(new Set(ids).size).toBe(ids.length);
-  const workers = workersOf(server);
-  expect(new Set(workers.map(({ worker }) => worker))).toEqual(new Set([1, 2]));
+  const processes = processesOf(server);
+  expect(new Set(processes.map(({ process }) => process))).toEqual(new Set([1, 2]));
   const { code } = await server.stop();
   expect(code).toBe(0);
-  expect(workers.filter(({ pid }) => runs(pid))).toEqual([]);
+  expect(processes.filter(({ pid }) => runs(pid))).toEqual([]);
   const given = linesOf(server).filter(
-    ({ msg, worker }) => msg === "stopped" && worker !== undefined,
+    ({ msg, process }) => msg === "stopped" && process !== undefined,
   );
   expect(given).toHaveLength(2);
   await fleet.first.start();
@@ -166,10 +167,10 @@ test("two processes on one SQLite file give every id once, and what they did not
 });
 
 test(
-  "a worker that is killed is started again, callers go on meanwhile, and no id comes twice",
+  "a process that is killed is started again, callers go on meanwhile, and no id comes twice",
   { timeout: 300_000 },
   async () => {
-    const { fleet, server, readyz } = await startWorkers(2);
+    const { fleet, server, readyz } = await startProcesses(2);
     await server.api.createTag({ name: "orders", min: 500, max: 500 });
     const load = { tag: "orders", deadlineMs: 10_000 };
     const activities = [{ kind: "id" as const, perSecond: 200, parallel: 4 }];
@@ -193,17 +194,17 @@ test(
     };
     await go();
     for (let kill = 0; kill < (isLong ? 20 : 3); kill++) {
-      const living = workersOf(server).filter(({ pid }) => runs(pid));
+      const living = processesOf(server).filter(({ pid }) => runs(pid));
       const victim = living[kill % living.length]!;
-      const before = workersOf(server).length;
+      const before = processesOf(server).length;
       process.kill(victim.pid, "SIGKILL");
       await go();
       const next = await until(
-        "the worker is back",
+        "the process is back",
         () =>
-          workersOf(server)
+          processesOf(server)
             .slice(before)
-            .find(({ worker }) => worker === victim.worker),
+            .find(({ process }) => process === victim.process),
         PATIENT,
       );
       expect(next.pid).not.toBe(victim.pid);
@@ -225,16 +226,14 @@ test(
     const verdict = judge(fleet.records);
     expect(verdict.repeated).toBe(0);
     expect(verdict.distinct).toBeGreaterThan(150);
-    const ended = linesOf(server).filter(({ msg }) =>
-      msg.startsWith("a worker process ended by itself"),
-    );
+    const ended = linesOf(server).filter(({ msg }) => msg.startsWith("a process ended by itself"));
     expect(ended).toHaveLength(isLong ? 20 : 3);
     expect((await server.stop()).code).toBe(0);
   },
 );
 
 test("told to stop, every process says NOT_SERVING and refuses at once, what is in flight is answered, and all end with 0", async () => {
-  const { server, file, readyz } = await startWorkers(2, { IDMINT_DRAIN_TIME: "5min" });
+  const { server, file, readyz } = await startProcesses(2, { IDMINT_DRAIN_TIME: "5min" });
   const apis = connections(server, 4);
   expect(await shares(apis)).toEqual([2, 2]);
   const watched = apis.map((api) => {
@@ -251,7 +250,7 @@ test("told to stop, every process says NOT_SERVING and refuses at once, what is 
     PATIENT,
   );
   const { lock, calls } = await callsInFlight(apis, file);
-  const pids = workersOf(server).map(({ pid }) => pid);
+  const pids = processesOf(server).map(({ pid }) => pid);
   server.process.signal("SIGTERM");
   await until(
     "every process says NOT_SERVING",
@@ -270,11 +269,11 @@ test("told to stop, every process says NOT_SERVING and refuses at once, what is 
 });
 
 test("a second signal ends all processes at once", async () => {
-  const { server, file } = await startWorkers(2, { IDMINT_DRAIN_TIME: "5min" });
+  const { server, file } = await startProcesses(2, { IDMINT_DRAIN_TIME: "5min" });
   const apis = connections(server, 2);
   expect(await shares(apis)).toEqual([1, 1]);
   const { calls } = await callsInFlight(apis, file);
-  const pids = workersOf(server).map(({ pid }) => pid);
+  const pids = processesOf(server).map(({ pid }) => pid);
   server.process.signal("SIGINT");
   await until("it says NOT_SERVING", async () => !(await apis[0]!.isServing(10_000)), PATIENT);
   server.process.signal("SIGINT");
@@ -284,30 +283,30 @@ test("a second signal ends all processes at once", async () => {
     expect(outcome).toMatchObject({ code: "UNAVAILABLE" });
 });
 
-test("workers leave Ctrl-C to their parent; SIGTERM ends the one it is sent to, and another follows", async () => {
-  const { server } = await startWorkers(2);
-  const before = workersOf(server);
+test("processes leave Ctrl-C to their parent; SIGTERM ends the one it is sent to, and another follows", async () => {
+  const { server } = await startProcesses(2);
+  const before = processesOf(server);
   for (const { pid } of before) process.kill(pid, "SIGINT");
   await pause(300);
   expect(before.every(({ pid }) => runs(pid))).toBe(true);
   expect(await server.api.isServing(10_000)).toBe(true);
   const [one] = before;
   process.kill(one!.pid, "SIGTERM");
-  await until("another one follows", () => workersOf(server).length === 3, PATIENT);
-  expect(workersOf(server).at(-1)!.worker).toBe(one!.worker);
+  await until("another one follows", () => processesOf(server).length === 3, PATIENT);
+  expect(processesOf(server).at(-1)!.process).toBe(one!.process);
   expect(linesOf(server)).toContainEqual(
-    expect.objectContaining({ msg: "stopped", worker: one!.worker, pid: one!.pid }),
+    expect.objectContaining({ msg: "stopped", process: one!.process, pid: one!.pid }),
   );
-  expect(
-    linesOf(server).filter(({ msg }) => msg.startsWith("a worker process ended by itself")),
-  ).toEqual([]);
+  expect(linesOf(server).filter(({ msg }) => msg.startsWith("a process ended by itself"))).toEqual(
+    [],
+  );
 });
 
-test("workers whose parent dies give back what they did not use, and end", async () => {
-  const { server } = await startWorkers(2);
+test("processes whose parent dies give back what they did not use, and end", async () => {
+  const { server } = await startProcesses(2);
   await server.api.createTag({ name: "orders", min: 1_000, max: 1_000 });
   expect(await server.api.id("orders", 20_000)).toBe(1n);
-  const pids = workersOf(server).map(({ pid }) => pid);
+  const pids = processesOf(server).map(({ pid }) => pid);
   server.process.signal("SIGKILL");
   await until("no process is left", () => !pids.some(runs), PATIENT);
   await server.start();
@@ -339,7 +338,7 @@ test("what keeps a server from starting is said in the same words, and nothing i
     const store = name === "missing" ? { IDMINT_STORE_URL: `sqlite:${file}.none` } : {};
     const all = { ...common, ...env, ...store, IDMINT_LOG_LEVEL: "warn" };
     const alone = await runCli(["serve"], all);
-    const several = await runCli(["serve", "--workers", "3"], {
+    const several = await runCli(["serve", "--processes", "3"], {
       ...all,
       IDMINT_LOG_LEVEL: "silent",
     });
@@ -352,7 +351,7 @@ test("what keeps a server from starting is said in the same words, and nothing i
 
 test("start-dev runs in several processes too, and makes its tag once", async () => {
   const file = await sqliteFile();
-  const child = new Child(CLI, ["start-dev", "--workers", "3"], {
+  const child = new Child(CLI, ["start-dev", "--processes", "3"], {
     name: "start-dev",
     env: {
       IDMINT_STORE_URL: `sqlite:${file}`,

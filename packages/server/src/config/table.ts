@@ -33,7 +33,7 @@ export interface Config {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
-  readonly workers: number;
+  readonly processes: number;
   readonly storeUrl: string;
   readonly storeMoreUrls: ReadonlyMap<string, string>;
   readonly storePassword: string | undefined;
@@ -129,8 +129,8 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "127.0.0.1:7601",
     "Where the server answers /healthz and /readyz, in plain HTTP.",
   ),
-  workers: option(
-    "workers",
+  processes: option(
+    "processes",
     integer(1, 64),
     "1",
     "Processes that share the gRPC port. Use about one per core. Each has its own segments, its own connections to the store and its own limits. Only `limits.connections` holds for all together.",

@@ -1,5 +1,5 @@
 // One of the two cures of `gc-cures.ts`, which says what it is for. It is a module of its own, and imports nothing but
-// node:v8, because it is the first thing that every command line and every worker process loads.
+// node:v8, because it is the first thing that every command line and every process of a server loads.
 import { cachedDataVersionTag, setFlagsFromString } from "node:v8";
 
 /** active: applied, and seen to work. unavailable: this Node does not have what it takes, and runs as it always did. */

@@ -25,7 +25,7 @@ export interface Probes {
     readonly ready: boolean;
     readonly state: string;
     /** Where there are several processes: how many, and how many of them are ready. */
-    readonly workers?: { readonly total: number; readonly ready: number };
+    readonly processes?: { readonly total: number; readonly ready: number };
   };
 }
 

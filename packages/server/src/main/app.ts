@@ -52,11 +52,11 @@ export interface ServerParts {
   /** Takes the log's lines instead of stderr. */
   readonly logSink?: LineSink;
   /** Set when this process is one of several. */
-  readonly worker?: WorkerParts;
+  readonly process?: ProcessParts;
 }
 
 /** What a process gets from its parent. */
-interface WorkerParts {
+interface ProcessParts {
   /** From 1. */
   readonly number: number;
   /** Connections come from here. The server listens on no port. */
@@ -72,10 +72,11 @@ interface WorkerParts {
  * used or an address cannot be had; nothing is left behind then.
  */
 export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
-  if (config.workers !== 1) throw invalidField("workers", "must be 1 for a server in one process");
+  if (config.processes !== 1)
+    throw invalidField("processes", "must be 1 for a server in one process");
   const { logLevel: level, logFormat: format } = config;
-  const { worker } = parts;
-  const log = createLogger({ level, format, worker: worker?.number }, parts.logSink);
+  const { process: own } = parts;
+  const log = createLogger({ level, format, process: own?.number }, parts.logSink);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
@@ -91,7 +92,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       return part;
     };
     if (alarms !== undefined) opened(alarms);
-    const leaseFile = await openLeases(config, worker?.number, emit);
+    const leaseFile = await openLeases(config, own?.number, emit);
     if (leaseFile !== undefined) opened(leaseFile);
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const store = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
@@ -102,7 +103,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);
     const services = createServices(
-      { ...config, instance: instanceName(config, worker?.number, realSystem.randomToken) },
+      { ...config, instance: instanceName(config, own?.number, realSystem.randomToken) },
       store,
       emit,
       parts.authorise ?? allowAll,
@@ -111,7 +112,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       { leaseFile, peerClocks: peerClocksOf(config) },
       () => signals?.tell(),
     );
-    const grpc = await createGrpcDoor(config, services, emit, worker?.connections);
+    const grpc = await createGrpcDoor(config, services, emit, own?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
     await follow(services, known);
@@ -123,11 +124,11 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const ready = () => ({ ready: node.ready, state: node.status().state });
     let grpcAddress = "";
     const probes = { ready, grpcAddress: () => grpcAddress };
-    const http = worker === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
+    const http = own === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
     undo.unshift(() => http?.close());
     const httpAddress =
       http === undefined
-        ? (worker?.httpAddress ?? "")
+        ? (own?.httpAddress ?? "")
         : await listen(http, OPTIONS.httpAddress, config.httpAddress);
     grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     services.presence.advertise(advertised(config, grpcAddress));
@@ -162,13 +163,13 @@ async function stopFollowing({ poll, clocks, nodes }: Services): Promise<void> {
 /** The file of this server's leases, if it keeps any. Each process has its own. */
 async function openLeases(
   config: Config,
-  worker: number | undefined,
+  process: number | undefined,
   emit: Emit,
 ): Promise<OpenLeaseFile | undefined> {
   const { snowflakeCacheFile: file } = config;
   if (file === undefined) return undefined;
   const { openLeaseFile } = await import("../store/kept/lease-file.ts");
-  const name = worker === undefined ? file : `${file}.${worker}`;
+  const name = process === undefined ? file : `${file}.${process}`;
   const opened = await openLeaseFile(name, realSystem.clock);
   if (opened.ignored !== undefined) emit({ type: "lease-file-ignored", why: opened.ignored });
   return opened;

@@ -5,7 +5,7 @@ import type { Config } from "../config/table.ts";
 import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
 import type { Serving } from "./running.ts";
 import { assertFree } from "./neighbours.ts";
-import { startWorkers } from "./serving.ts";
+import { startProcesses } from "./serving.ts";
 
 /** A server for trying things out, and what to tell whoever started it. */
 export interface DevServer {
@@ -31,9 +31,9 @@ export async function startDev(
 }
 
 async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
-  if (config.workers > 1) {
-    if (Object.keys(parts).length === 0) return startWorkers(config, { makesDemoTag: true });
-    throw invalidField("workers", "must be 1 with parts, which other processes cannot have");
+  if (config.processes > 1) {
+    if (Object.keys(parts).length === 0) return startProcesses(config, { makesDemoTag: true });
+    throw invalidField("processes", "must be 1 with parts, which other processes cannot have");
   }
   const server = await startServer(config, parts);
   try {

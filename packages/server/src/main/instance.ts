@@ -11,13 +11,13 @@ const MAX_LENGTH = 112;
  */
 export function instanceName(
   { instance, grpcAddress }: Pick<Config, "instance" | "grpcAddress">,
-  worker: number | undefined,
+  process: number | undefined,
   randomToken: () => string,
 ): string {
   const { host, port } = grpcAddress;
   const last = port === 0 ? randomToken() : String(port);
   const name = instance ?? nameFrom(`${hostname()}:${host}:${last}`);
-  return worker === undefined ? name : `${name}/${worker}`;
+  return process === undefined ? name : `${name}/${process}`;
 }
 
 function nameFrom(text: string): string {

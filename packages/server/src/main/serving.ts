@@ -9,25 +9,25 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { Front } from "../processes/front.ts";
 import type { Start } from "../processes/messages.ts";
-import { WorkerProcess } from "../processes/spawned-process.ts";
-import { Workers } from "../processes/processes.ts";
+import { SpawnedProcess } from "../processes/spawned-process.ts";
+import { Processes } from "../processes/processes.ts";
 
-/** On top of what a worker needs to stop: for the messages between processes on a busy machine. */
+/** On top of what a process needs to stop: for the messages between processes on a busy machine. */
 const STOP_MARGIN_MS = 2_000;
 
 /**
- * Starts a server in as many processes as `workers` says; with one it is this process. Rejects as `startServer` does,
+ * Starts a server in as many processes as `processes` says; with one it is this process. Rejects as `startServer` does,
  * and nothing is left behind then.
  */
 export function startServing(config: Config): Promise<Serving> {
-  return config.workers === 1 ? startServer(config) : startWorkers(config);
+  return config.processes === 1 ? startServer(config) : startProcesses(config);
 }
 
 /**
- * The composition root of the parent of several workers. It has the ports, answers the probes for all and looks after
+ * The composition root of the parent of several processes. It has the ports, answers the probes for all and looks after
  * the processes; it opens no store and makes no ids.
  */
-export async function startWorkers(
+export async function startProcesses(
   config: Config,
   { makesDemoTag = false }: { readonly makesDemoTag?: boolean } = {},
 ): Promise<Serving> {
@@ -49,7 +49,7 @@ class Parent implements Serving {
   readonly #makesDemoTag: boolean;
   readonly #emit: Emit;
   readonly #flush: () => Promise<void>;
-  readonly #workers: Workers;
+  readonly #processes: Processes;
   readonly #front: Front;
   readonly #http: HttpDoor;
   #isFirst = true;
@@ -63,9 +63,12 @@ class Parent implements Serving {
     this.#emit = emit;
     this.#flush = flush;
     const { clock, timers, random } = realSystem;
-    const options = { count: config.workers, stopLimitMs: longestStopMs(config) + STOP_MARGIN_MS };
-    this.#workers = new Workers(options, {
-      spawn: (at, listener) => new WorkerProcess(this.#startOf(at), clock, listener),
+    const options = {
+      count: config.processes,
+      stopLimitMs: longestStopMs(config) + STOP_MARGIN_MS,
+    };
+    this.#processes = new Processes(options, {
+      spawn: (at, listener) => new SpawnedProcess(this.#startOf(at), clock, listener),
       onServing: () => this.#front.offer(),
       onStopping: () => this.#front.stopWaiting(),
       clock,
@@ -76,8 +79,8 @@ class Parent implements Serving {
     const onRefused = (peer: string, why: string): void =>
       emit({ type: "connection-refused", peer, why });
     const limits = { maxConnections: config.limitConnections, onRefused };
-    this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#workers);
-    const ready = () => this.#workers.status();
+    this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#processes);
+    const ready = () => this.#processes.status();
     const probes = { ready, grpcAddress: () => this.#grpcAddress };
     this.#http = new HttpDoor(probes, config.httpAddress);
   }
@@ -95,7 +98,7 @@ class Parent implements Serving {
     const { grpcAddress, httpAddress } = this.#config;
     this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
     this.#grpcAddress = await listen(this.#front, OPTIONS.grpcAddress, grpcAddress);
-    await this.#workers.start();
+    await this.#processes.start();
     const taken = { grpcAddress: this.#grpcAddress, httpAddress: this.#httpAddress };
     this.#emit({ type: "serving", ...taken });
   }
@@ -113,27 +116,27 @@ class Parent implements Serving {
   }
 
   kill(): void {
-    this.#workers.kill();
+    this.#processes.kill();
   }
 
   async #close(): Promise<void> {
     this.#emit({ type: "draining" });
     try {
-      await this.#workers.close();
+      await this.#processes.close();
     } finally {
-      this.#emit({ type: "workers-stopped" });
+      this.#emit({ type: "processes-stopped" });
       await this.undo();
     }
   }
 
   #startOf(at: number): Start {
     const makesDemoTag = this.#makesDemoTag && at === 0 && this.#isFirst;
-    // Not when that worker is started again: somebody may have deleted the tag since.
+    // Not when that process is started again: somebody may have deleted the tag since.
     if (at === 0) this.#isFirst = false;
     return {
       type: "start",
-      worker: at + 1,
-      config: { ...this.#config, workers: 1 },
+      process: at + 1,
+      config: { ...this.#config, processes: 1 },
       grpcPort: this.#front.port,
       httpAddress: this.#httpAddress,
       makesDemoTag,

@@ -1,4 +1,4 @@
-/** What the choice of a worker depends on. */
+/** What the choice of a process depends on. */
 export interface Candidate {
   /** Connections it has. */
   readonly open: number;
@@ -9,10 +9,10 @@ export interface Candidate {
 }
 
 /**
- * Chooses the worker for the next connection: among the best, the one with the fewest connections; among equals, the
- * next one after `last`. Answers undefined when no worker takes any (a candidate is undefined without a serving process).
+ * Chooses the process for the next connection: among the best, the one with the fewest connections; among equals, the
+ * next one after `last`. Answers undefined when no process takes any (a candidate is undefined without a serving process).
  *
- * The best are those that are ready. A worker that cannot reach the store still answers for itself, so it is better than
+ * The best are those that are ready. A process that cannot reach the store still answers for itself, so it is better than
  * none, and so is, in the end, one that is silent.
  *
  * Connections of gRPC are few and live long, so they must be spread evenly. Taking turns becomes uneven as connections

@@ -1,30 +1,30 @@
 import { createServer, type Server, type Socket } from "node:net";
 import { listen } from "../tcp.ts";
 
-/** Most connections that wait for a worker. Further ones are closed. */
+/** Most connections that wait for a process. Further ones are closed. */
 const MAX_WAITING = 1_024;
-/** How long they wait. A worker that died is back by then. */
+/** How long they wait. A process that died is back by then. */
 const WAIT_MS = 5_000;
 
 export interface FrontOptions {
   readonly host: string;
   readonly port: number;
-  /** Connections of all workers that are open at once; further ones are closed. */
+  /** Connections of all processes that are open at once; further ones are closed. */
   readonly maxConnections: number;
   readonly onRefused: (peer: string, why: string) => void;
 }
 
 /** Where connections go. */
 export interface Takers {
-  /** Connections that workers have. */
+  /** Connections that processes have. */
   readonly open: number;
-  /** Hands one over; false when no worker takes it now. */
+  /** Hands one over; false when no process takes it now. */
   hand(socket: Socket): boolean;
 }
 
 /**
- * The parent's listener: takes connections, reads nothing of them, and hands them to workers. It alone holds the
- * port. So a taken port shows before any worker starts, and the port is free when the parent dies.
+ * The parent's listener: takes connections, reads nothing of them, and hands them to processes. It alone holds the
+ * port. So a taken port shows before any process starts, and the port is free when the parent dies.
  */
 export class Front {
   readonly #options: FrontOptions;
@@ -55,7 +55,7 @@ export class Front {
     return typeof address === "object" && address !== null ? address.port : this.#options.port;
   }
 
-  /** To be called when a worker takes connections that did not before. */
+  /** To be called when a process takes connections that did not before. */
   offer(): void {
     for (const socket of this.#waiting) {
       if (!this.#takers.hand(socket)) return;
@@ -63,7 +63,7 @@ export class Front {
     }
   }
 
-  /** Stops waiting: connections that no worker takes now are closed. */
+  /** Stops waiting: connections that no process takes now are closed. */
   stopWaiting(): void {
     this.#stopped = true;
     for (const socket of this.#waiting) socket.destroy();
@@ -89,7 +89,7 @@ export class Front {
 
   #wait(socket: Socket, peer: string): void {
     if (this.#stopped || this.#waiting.size >= MAX_WAITING) {
-      this.#options.onRefused(peer, "no worker takes it");
+      this.#options.onRefused(peer, "no process takes it");
       socket.destroy();
       return;
     }
@@ -97,7 +97,7 @@ export class Front {
     socket.once("close", () => this.#waiting.delete(socket));
     // Nothing is read from it, so this time counts from its arrival.
     socket.setTimeout(WAIT_MS, () => {
-      this.#options.onRefused(peer, `no worker took it within ${WAIT_MS} ms`);
+      this.#options.onRefused(peer, `no process took it within ${WAIT_MS} ms`);
       socket.destroy();
     });
   }

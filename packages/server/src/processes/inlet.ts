@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 
-/** Where the connections of a worker come in; the gRPC door takes them from here instead of listening. */
+/** Where the connections of a process come in; the gRPC door takes them from here instead of listening. */
 export class Inlet {
   /** The port they arrived on. */
   readonly port: number;

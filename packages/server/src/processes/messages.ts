@@ -1,14 +1,14 @@
 import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 
-// What the parent and its workers say to each other. Both are the same release of the same program.
+// What the parent and its processes say to each other. Both are the same release of the same program.
 
-/** The first message: what the worker is to be. */
+/** The first message: what the process is to be. */
 export interface Start {
   readonly type: "start";
   /** From 1. */
-  readonly worker: number;
-  /** The parent's, so that a worker that starts later does not read a file that has changed in the meantime. */
+  readonly process: number;
+  /** The parent's, so that a process that starts later does not read a file that has changed in the meantime. */
   readonly config: Config;
   /** The port that the parent listens on. */
   readonly grpcPort: number;
@@ -17,7 +17,7 @@ export interface Start {
   readonly makesDemoTag: boolean;
 }
 
-export type ToWorker =
+export type ToProcess =
   | Start
   /** Comes with the socket of a connection. */
   | { readonly type: "connection" }

@@ -1,4 +1,4 @@
-// The first module of a worker process. V8's flags must be set before anything else is compiled, so everything else is
+// The first module of a process. V8's flags must be set before anything else is compiled, so everything else is
 // imported later.
 import { enableCompileCache } from "node:module";
 import { applyPretenuringCure } from "../grpc/pretenuring.ts";
@@ -6,8 +6,8 @@ import { applyPretenuringCure } from "../grpc/pretenuring.ts";
 applyPretenuringCure();
 // After that, because V8 caches code separately for each set of flags.
 enableCompileCache();
-// Ctrl-C and the end of a terminal reach every process of it. The parent handles them, and tells its workers.
+// Ctrl-C and the end of a terminal reach every process of it. The parent handles them, and tells its processes.
 process.on("SIGINT", () => undefined);
 process.on("SIGHUP", () => undefined);
-const { runWorker } = await import("./run-process.ts");
-await runWorker();
+const { runProcess } = await import("./run-process.ts");
+await runProcess();

@@ -1,32 +1,33 @@
 /**
- * The life of the worker processes behind one address. Pure: the shell `workers.ts` has the processes and the timers.
+ * The life of the processes behind one address. Each has a number, and another one may follow it under that number.
+ * Pure: the shell `processes.ts` has the processes themselves and the timers.
  *
- * What a worker is in:
- * - `starting`: its process runs and does not take calls yet
+ * What a process is in:
+ * - `starting`: it runs and does not take calls yet
  * - `serving`: it takes calls
- * - `waiting`: its process ended by itself, and another one follows when the back-off is over
- * - `draining`: its process was told to stop
- * - `gone`: no process, and none will follow
+ * - `waiting`: it ended by itself, and another one follows when the back-off is over
+ * - `draining`: it was told to stop
+ * - `gone`: it ended, and none will follow
  *
  * What all of them together are in:
- * - `starting`: not every worker has served yet; one that ends now ends the start
- * - `serving`: every worker has served once; one that ends is followed by another
+ * - `starting`: not every process has served yet; one that ends now ends the start
+ * - `serving`: every process has served once; one that ends is followed by another
  * - `stopping`: told to stop, or the start failed; nothing is started any more
  * - `over`: all are gone
  *
  * INVARIANTS
- * 1. A worker has at most one process: one is spawned only when there is none, and only `ended` says that there is none.
+ * 1. A number has at most one process: one is spawned only when there is none, and only `ended` says that there is none.
  * 2. Nothing is spawned once they are stopping.
- * 3. While they are serving each worker has a process, or a back-off that ends.
+ * 3. While they are serving each number has a process, or a back-off that ends.
  * 4. `started` comes at most once and never after `start-failed`; `over` comes exactly once, after both, with no process
  *    left.
  */
-export interface WorkersState {
+export interface ProcessesState {
   phase: "starting" | "serving" | "stopping" | "over";
-  readonly workers: readonly WorkerState[];
+  readonly processes: readonly ProcessState[];
 }
 
-interface WorkerState {
+interface ProcessState {
   mode: "starting" | "serving" | "waiting" | "draining" | "gone";
   /** Processes in a row that ended before they had served for long. */
   failures: number;
@@ -34,31 +35,31 @@ interface WorkerState {
   servingSince: number | undefined;
 }
 
-export type WorkersEvent =
-  | { readonly type: "serving"; readonly worker: number; readonly now: number }
+export type ProcessesEvent =
+  | { readonly type: "serving"; readonly process: number; readonly now: number }
   /** The process is gone, for whatever reason, or could not be made. `jitter`: in [0, 1). */
   | {
       readonly type: "ended";
-      readonly worker: number;
+      readonly process: number;
       readonly now: number;
       readonly jitter: number;
     }
   /** The back-off is over. */
-  | { readonly type: "due"; readonly worker: number }
+  | { readonly type: "due"; readonly process: number }
   /** It took too long to start. */
-  | { readonly type: "late"; readonly worker: number }
+  | { readonly type: "late"; readonly process: number }
   | { readonly type: "stop" }
   /** Told to stop again, or the time to stop is over. */
   | { readonly type: "force" };
 
-export type WorkersEffect =
-  | { readonly type: "spawn"; readonly worker: number }
+export type ProcessesEffect =
+  | { readonly type: "spawn"; readonly process: number }
   /** Say `due` after this time. */
-  | { readonly type: "wait"; readonly worker: number; readonly delayMs: number }
-  | { readonly type: "drain"; readonly worker: number }
-  | { readonly type: "kill"; readonly worker: number }
+  | { readonly type: "wait"; readonly process: number; readonly delayMs: number }
+  | { readonly type: "drain"; readonly process: number }
+  | { readonly type: "kill"; readonly process: number }
   | { readonly type: "started" }
-  | { readonly type: "start-failed"; readonly worker: number }
+  | { readonly type: "start-failed"; readonly process: number }
   | { readonly type: "over" };
 
 export const BACKOFF_MIN_MS = 100;
@@ -66,79 +67,82 @@ export const BACKOFF_MAX_MS = 10_000;
 /** A process that served for this long is not failing in a row. */
 export const SETTLED_MS = 10_000;
 
-/** Workers of which none has a process yet, and what brings them up. */
-export function startWorkers(count: number): [WorkersState, WorkersEffect[]] {
-  const workers = Array.from({ length: count }, () => ({
+/** Processes of which none runs yet, and what brings them up. */
+export function startProcesses(count: number): [ProcessesState, ProcessesEffect[]] {
+  const processes = Array.from({ length: count }, () => ({
     mode: "starting" as const,
     failures: 0,
     servingSince: undefined,
   }));
-  return [{ phase: "starting", workers }, workers.map((_, worker) => ({ type: "spawn", worker }))];
+  return [
+    { phase: "starting", processes },
+    processes.map((_, process) => ({ type: "spawn", process })),
+  ];
 }
 
 /**
- * Takes an event and answers what to do. Events of a worker that is not there, or that came too late, change nothing.
+ * Takes an event and answers what to do. Events of a number that is not there, or that came too late, change nothing.
  */
-export function onWorkersEvent(state: WorkersState, event: WorkersEvent): WorkersEffect[] {
+export function onProcessesEvent(state: ProcessesState, event: ProcessesEvent): ProcessesEffect[] {
   if (state.phase === "over") return [];
   if (event.type === "stop") return stop(state);
   if (event.type === "force") return force(state);
-  const worker = state.workers[event.worker];
-  return worker === undefined ? [] : onWorkerEvent(state, worker, event);
+  const process = state.processes[event.process];
+  return process === undefined ? [] : onProcessEvent(state, process, event);
 }
 
-function onWorkerEvent(
-  state: WorkersState,
-  worker: WorkerState,
-  event: Extract<WorkersEvent, { readonly worker: number }>,
-): WorkersEffect[] {
-  if (event.type === "serving") return serving(state, worker, event.now);
-  if (event.type === "ended") return ended(state, worker, event);
+function onProcessEvent(
+  state: ProcessesState,
+  process: ProcessState,
+  event: Extract<ProcessesEvent, { readonly process: number }>,
+): ProcessesEffect[] {
+  if (event.type === "serving") return serving(state, process, event.now);
+  if (event.type === "ended") return ended(state, process, event);
   if (event.type === "late") {
-    return worker.mode === "starting" ? [{ type: "kill", worker: event.worker }] : [];
+    return process.mode === "starting" ? [{ type: "kill", process: event.process }] : [];
   }
-  if (worker.mode !== "waiting") return [];
-  worker.mode = "starting";
-  return [{ type: "spawn", worker: event.worker }];
+  if (process.mode !== "waiting") return [];
+  process.mode = "starting";
+  return [{ type: "spawn", process: event.process }];
 }
 
-function serving(state: WorkersState, worker: WorkerState, now: number): WorkersEffect[] {
-  if (worker.mode !== "starting") return [];
-  worker.mode = "serving";
-  worker.servingSince = now;
+function serving(state: ProcessesState, process: ProcessState, now: number): ProcessesEffect[] {
+  if (process.mode !== "starting") return [];
+  process.mode = "serving";
+  process.servingSince = now;
   if (state.phase !== "starting") return [];
-  if (state.workers.some(({ mode }) => mode !== "serving")) return [];
+  if (state.processes.some(({ mode }) => mode !== "serving")) return [];
   state.phase = "serving";
   return [{ type: "started" }];
 }
 
 function ended(
-  state: WorkersState,
-  worker: WorkerState,
-  event: Extract<WorkersEvent, { readonly type: "ended" }>,
-): WorkersEffect[] {
-  if (worker.mode === "waiting" || worker.mode === "gone") return [];
-  const { servingSince } = worker;
-  worker.servingSince = undefined;
+  state: ProcessesState,
+  process: ProcessState,
+  event: Extract<ProcessesEvent, { readonly type: "ended" }>,
+): ProcessesEffect[] {
+  if (process.mode === "waiting" || process.mode === "gone") return [];
+  const { servingSince } = process;
+  process.servingSince = undefined;
   if (state.phase === "serving") {
-    if (servingSince !== undefined && event.now - servingSince >= SETTLED_MS) worker.failures = 0;
-    worker.mode = "waiting";
-    const delayMs = backoff(worker.failures, event.jitter);
-    worker.failures++;
-    return [{ type: "wait", worker: event.worker, delayMs }];
+    if (servingSince !== undefined && event.now - servingSince >= SETTLED_MS) process.failures = 0;
+    process.mode = "waiting";
+    const delayMs = backoff(process.failures, event.jitter);
+    process.failures++;
+    return [{ type: "wait", process: event.process, delayMs }];
   }
-  worker.mode = "gone";
-  const effects: WorkersEffect[] = [];
+  process.mode = "gone";
+  const effects: ProcessesEffect[] = [];
   if (state.phase === "starting") {
-    effects.push({ type: "start-failed", worker: event.worker }, ...stop(state));
-  } else if (state.workers.every(({ mode }) => mode === "gone")) {
+    effects.push({ type: "start-failed", process: event.process }, ...stop(state));
+  } else if (state.processes.every(({ mode }) => mode === "gone")) {
     effects.push(over(state));
   }
   return effects;
 }
 
 /**
- * The back-off after this many failures. Half of it is random, so that workers that failed together do not come back
+ * The back-off after this many failures. Half of it is random, so that processes that failed together do not come back
  * together.
  */
 function backoff(failures: number, jitter: number): number {
@@ -146,29 +150,29 @@ function backoff(failures: number, jitter: number): number {
   return full * (0.5 + jitter / 2);
 }
 
-function stop(state: WorkersState): WorkersEffect[] {
+function stop(state: ProcessesState): ProcessesEffect[] {
   if (state.phase === "stopping") return [];
   state.phase = "stopping";
-  const effects: WorkersEffect[] = [];
-  for (const [at, worker] of state.workers.entries()) {
-    if (worker.mode === "waiting") worker.mode = "gone";
-    if (worker.mode === "gone") continue;
-    worker.mode = "draining";
-    effects.push({ type: "drain", worker: at });
+  const effects: ProcessesEffect[] = [];
+  for (const [at, process] of state.processes.entries()) {
+    if (process.mode === "waiting") process.mode = "gone";
+    if (process.mode === "gone") continue;
+    process.mode = "draining";
+    effects.push({ type: "drain", process: at });
   }
   if (effects.length === 0) effects.push(over(state));
   return effects;
 }
 
-function force(state: WorkersState): WorkersEffect[] {
+function force(state: ProcessesState): ProcessesEffect[] {
   const effects = stop(state);
-  for (const [at, { mode }] of state.workers.entries()) {
-    if (mode === "draining") effects.push({ type: "kill", worker: at });
+  for (const [at, { mode }] of state.processes.entries()) {
+    if (mode === "draining") effects.push({ type: "kill", process: at });
   }
   return effects;
 }
 
-function over(state: WorkersState): WorkersEffect {
+function over(state: ProcessesState): ProcessesEffect {
   state.phase = "over";
   return { type: "over" };
 }

@@ -2,24 +2,24 @@ import type { Socket } from "node:net";
 import { type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import type { Emit } from "../service/events.ts";
 import { pick } from "./balance.ts";
-import type { WorkerEnd, WorkerListener, WorkerPort } from "./spawned-process.ts";
+import type { ProcessEnd, ProcessListener, ProcessPort } from "./spawned-process.ts";
 import {
-  onWorkersEvent,
-  startWorkers,
-  type WorkersEffect,
-  type WorkersEvent,
-  type WorkersState,
+  onProcessesEvent,
+  startProcesses,
+  type ProcessesEffect,
+  type ProcessesEvent,
+  type ProcessesState,
 } from "./processes-state.ts";
 
-/** Longest start of one worker. Its store has its own time-outs, so this limit is for a worker that hangs. */
+/** Longest start of one process. Its store has its own time-outs, so this limit is for a process that hangs. */
 const START_LIMIT_MS = 60_000;
 
-export interface WorkersPorts {
-  /** Starts the process of a worker, numbered from 0. The listener is called later, never at once. */
-  readonly spawn: (worker: number, listener: WorkerListener) => WorkerPort;
-  /** A worker has begun to take connections. */
+export interface ProcessesPorts {
+  /** Starts the process of a number, from 0. The listener is called later, never at once. */
+  readonly spawn: (process: number, listener: ProcessListener) => ProcessPort;
+  /** A process has begun to take connections. */
   readonly onServing: () => void;
-  /** They are stopping: connections that no worker takes now will not be taken. */
+  /** They are stopping: connections that no process takes now will not be taken. */
   readonly onStopping: () => void;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -27,30 +27,30 @@ export interface WorkersPorts {
   readonly emit: Emit;
 }
 
-export interface WorkersOptions {
+export interface ProcessesOptions {
   readonly count: number;
   /** How long all of them may take to stop. Those that take longer are killed. */
   readonly stopLimitMs: number;
 }
 
-/** What the probes say of all workers together. */
-export interface WorkersStatus {
+/** What the probes say of all processes together. */
+export interface ProcessesStatus {
   /** At least one is ready, and they are not draining. */
   readonly ready: boolean;
   /** SERVING when all are; STARTING, DRAINING; DEGRADED otherwise. */
   readonly state: string;
-  readonly workers: { readonly total: number; readonly ready: number };
+  readonly processes: { readonly total: number; readonly ready: number };
 }
 
-/** The worker processes behind one address: runs what `workers-state.ts` decides, and hands connections out. */
-export class Workers {
-  readonly #options: WorkersOptions;
-  readonly #ports: WorkersPorts;
-  readonly #state: WorkersState;
-  readonly #begin: readonly WorkersEffect[];
-  /** By worker; undefined when there is no process. */
-  readonly #processes: (WorkerPort | undefined)[];
-  /** Of each worker: what cancels its start limit or its back-off. */
+/** The processes behind one address: runs what `processes-state.ts` decides, and hands connections out. */
+export class Processes {
+  readonly #options: ProcessesOptions;
+  readonly #ports: ProcessesPorts;
+  readonly #state: ProcessesState;
+  readonly #begin: readonly ProcessesEffect[];
+  /** By number; undefined when there is no process. */
+  readonly #processes: (ProcessPort | undefined)[];
+  /** Of each number: what cancels its start limit or its back-off. */
   readonly #timers: ((() => void) | undefined)[];
   readonly #started = Promise.withResolvers<void>();
   readonly #over = Promise.withResolvers<void>();
@@ -60,12 +60,12 @@ export class Workers {
   #last = -1;
   #killed = 0;
 
-  constructor(options: WorkersOptions, ports: WorkersPorts) {
+  constructor(options: ProcessesOptions, ports: ProcessesPorts) {
     this.#options = options;
     this.#ports = ports;
-    [this.#state, this.#begin] = startWorkers(options.count);
-    this.#processes = this.#state.workers.map(() => undefined);
-    this.#timers = this.#state.workers.map(() => undefined);
+    [this.#state, this.#begin] = startProcesses(options.count);
+    this.#processes = this.#state.processes.map(() => undefined);
+    this.#timers = this.#state.processes.map(() => undefined);
     // A caller that closes early may never have waited for the start.
     this.#started.promise.catch(() => undefined);
   }
@@ -76,24 +76,24 @@ export class Workers {
     await this.#started.promise;
   }
 
-  status(): WorkersStatus {
+  status(): ProcessesStatus {
     const { phase } = this.#state;
     const total = this.#processes.length;
     const well = this.#serving().filter((each) => each?.isReady === true && !each.isSilent);
     const ready = well.length;
-    const workers = { total, ready };
-    if (phase === "starting") return { ready: false, state: "STARTING", workers };
-    if (phase !== "serving") return { ready: false, state: "DRAINING", workers };
+    const processes = { total, ready };
+    if (phase === "starting") return { ready: false, state: "STARTING", processes };
+    if (phase !== "serving") return { ready: false, state: "DRAINING", processes };
     const isWhole = ready === total && well.every((each) => each?.state === "SERVING");
-    return { ready: ready > 0, state: isWhole ? "SERVING" : "DEGRADED", workers };
+    return { ready: ready > 0, state: isWhole ? "SERVING" : "DEGRADED", processes };
   }
 
-  /** Connections that workers have. */
+  /** Connections that processes have. */
   get open(): number {
     return this.#processes.reduce((sum, each) => sum + (each?.open ?? 0), 0);
   }
 
-  /** Hands a connection to a worker; false when none takes any now. */
+  /** Hands a connection to a process; false when none takes any now. */
   hand(socket: Socket): boolean {
     const candidates = this.#serving();
     const at = pick(candidates, this.#last);
@@ -110,7 +110,7 @@ export class Workers {
     if (this.#killed === 0) return;
     throw new IdmintError(
       "INTERNAL",
-      `worker processes that did not stop in time were killed: ${this.#killed}; their unused ids are a gap`,
+      `processes that did not stop in time were killed: ${this.#killed}; their unused ids are a gap`,
     );
   }
 
@@ -120,36 +120,36 @@ export class Workers {
   }
 
   /** The processes that take connections; a draining one answers for itself that it does. */
-  #serving(): readonly (WorkerPort | undefined)[] {
+  #serving(): readonly (ProcessPort | undefined)[] {
     return this.#processes.map((each, at) => {
-      const worker = this.#state.workers[at];
-      return worker?.servingSince === undefined ? undefined : each;
+      const process = this.#state.processes[at];
+      return process?.servingSince === undefined ? undefined : each;
     });
   }
 
-  #on(event: WorkersEvent): void {
-    this.#run(onWorkersEvent(this.#state, event));
+  #on(event: ProcessesEvent): void {
+    this.#run(onProcessesEvent(this.#state, event));
   }
 
-  #run(effects: readonly WorkersEffect[]): void {
+  #run(effects: readonly ProcessesEffect[]): void {
     for (const effect of effects) this.#do(effect);
   }
 
-  #do(effect: WorkersEffect): void {
+  #do(effect: ProcessesEffect): void {
     switch (effect.type) {
       case "spawn":
-        this.#spawn(effect.worker);
+        this.#spawn(effect.process);
         break;
       case "wait":
-        this.#after(effect.worker, effect.delayMs, "due");
+        this.#after(effect.process, effect.delayMs, "due");
         break;
       case "drain":
-        this.#processes[effect.worker]?.drain();
+        this.#processes[effect.process]?.drain();
         this.#boundStop();
         break;
       case "kill":
         if (this.#state.phase === "stopping") this.#killed++;
-        this.#processes[effect.worker]?.kill();
+        this.#processes[effect.process]?.kill();
         break;
       case "started":
         this.#started.resolve();
@@ -164,42 +164,42 @@ export class Workers {
     }
   }
 
-  #spawn(worker: number): void {
-    this.#after(worker, START_LIMIT_MS, "late");
-    this.#processes[worker] = this.#ports.spawn(worker, {
-      onServing: () => this.#served(worker),
-      onEnd: (end) => this.#gone(worker, end),
+  #spawn(process: number): void {
+    this.#after(process, START_LIMIT_MS, "late");
+    this.#processes[process] = this.#ports.spawn(process, {
+      onServing: () => this.#served(process),
+      onEnd: (end) => this.#gone(process, end),
     });
   }
 
-  #served(worker: number): void {
-    this.#timers[worker]?.();
-    const pid = this.#processes[worker]?.pid ?? 0;
-    this.#ports.emit({ type: "worker-serving", worker: worker + 1, pid });
-    this.#on({ type: "serving", worker, now: this.#ports.clock.now() });
+  #served(process: number): void {
+    this.#timers[process]?.();
+    const pid = this.#processes[process]?.pid ?? 0;
+    this.#ports.emit({ type: "process-serving", process: process + 1, pid });
+    this.#on({ type: "serving", process, now: this.#ports.clock.now() });
     this.#ports.onServing();
   }
 
-  #gone(worker: number, { code, signal, error }: WorkerEnd): void {
+  #gone(process: number, { code, signal, error }: ProcessEnd): void {
     const { clock, random, emit } = this.#ports;
-    this.#timers[worker]?.();
-    const pid = this.#processes[worker]?.pid ?? 0;
-    this.#processes[worker] = undefined;
-    this.#lastError = error ?? endError(worker + 1, code, signal);
-    const effects = onWorkersEvent(this.#state, {
+    this.#timers[process]?.();
+    const pid = this.#processes[process]?.pid ?? 0;
+    this.#processes[process] = undefined;
+    this.#lastError = error ?? endError(process + 1, code, signal);
+    const effects = onProcessesEvent(this.#state, {
       type: "ended",
-      worker,
+      process,
       now: clock.now(),
       jitter: random(),
     });
     const wait = effects.find((effect) => effect.type === "wait");
     const restartInMs = wait === undefined ? undefined : Math.round(wait.delayMs);
-    emit({ type: "worker-ended", worker: worker + 1, pid, code, signal, error, restartInMs });
+    emit({ type: "process-ended", process: process + 1, pid, code, signal, error, restartInMs });
     this.#run(effects);
   }
 
-  #after(worker: number, delayMs: number, type: "due" | "late"): void {
-    this.#timers[worker] = this.#ports.timers.after(delayMs, () => this.#on({ type, worker }));
+  #after(process: number, delayMs: number, type: "due" | "late"): void {
+    this.#timers[process] = this.#ports.timers.after(delayMs, () => this.#on({ type, process }));
   }
 
   #boundStop(): void {
@@ -220,7 +220,7 @@ export class Workers {
   }
 }
 
-function endError(worker: number, code: number | null, signal: NodeJS.Signals | null): Error {
+function endError(process: number, code: number | null, signal: NodeJS.Signals | null): Error {
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-  return new IdmintError("INTERNAL", `worker ${worker} ended ${how} before it took calls`);
+  return new IdmintError("INTERNAL", `process ${process} ended ${how} before it took calls`);
 }

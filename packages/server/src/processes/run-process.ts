@@ -3,17 +3,17 @@ import { startServer } from "../main/app.ts";
 import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
 import { Inlet } from "./inlet.ts";
-import { faultOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
+import { faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
-/** How often a worker checks its health, and after how many checks it reports it although nothing changed. */
+/** How often a process checks its health, and after how many checks it reports it although nothing changed. */
 const LOOK_MS = 200;
 const LOOKS = 5;
 
 /**
- * A worker process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
- * SIGTERM. SIGTERM ends this worker only: it drains, and the parent starts another.
+ * A process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
+ * SIGTERM. SIGTERM ends this process only: it drains, and the parent starts another.
  */
-export async function runWorker(): Promise<void> {
+export async function runProcess(): Promise<void> {
   const toStop = Promise.withResolvers<void>();
   const toStart = Promise.withResolvers<Start | undefined>();
   const stop = (): void => {
@@ -24,7 +24,7 @@ export async function runWorker(): Promise<void> {
   process.on("SIGTERM", stop);
   process.on("disconnect", stop);
   process.on("message", (message: unknown, socket: unknown) => {
-    const said = message as ToWorker;
+    const said = message as ToProcess;
     if (said.type === "start") {
       inlet = new Inlet(said.grpcPort, (taken, closed) => {
         void tell({ type: "connections", taken, closed });
@@ -47,10 +47,10 @@ export async function runWorker(): Promise<void> {
 
 /** False when it could not start. */
 async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise<boolean> {
-  const { config, worker: number, httpAddress, makesDemoTag } = start;
+  const { config, process: number, httpAddress, makesDemoTag } = start;
   let server: RunningServer | undefined;
   try {
-    server = await startServer(config, { worker: { number, httpAddress, connections: inlet } });
+    server = await startServer(config, { process: { number, httpAddress, connections: inlet } });
     if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {
     await tell({ type: "failed", fault: faultOf(thrown) });
@@ -71,7 +71,7 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
   return true;
 }
 
-/** Reports this worker's health to the parent when it changes, and from time to time when it does not. */
+/** Reports this process's health to the parent when it changes, and from time to time when it does not. */
 function lookAfter(health: () => { ready: boolean; state: string }): () => void {
   let told = "";
   let looks = 0;

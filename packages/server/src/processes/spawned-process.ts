@@ -3,13 +3,13 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { type Clock, IdmintError } from "@idmint/core";
 import type { Candidate } from "./balance.ts";
-import { errorOf, type Start, type ToParent, type ToWorker } from "./messages.ts";
+import { errorOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
-/** A worker reports its health every second. One that missed three reports hangs, or was stopped. */
+/** A process reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
 
 /** How a process ended. */
-export interface WorkerEnd {
+export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   /** What it said was wrong, or why there never was a process. */
@@ -17,15 +17,15 @@ export interface WorkerEnd {
 }
 
 /** What is told of a process. */
-export interface WorkerListener {
+export interface ProcessListener {
   /** It takes connections from now on. */
   readonly onServing: () => void;
   /** Once, and the last. */
-  readonly onEnd: (end: WorkerEnd) => void;
+  readonly onEnd: (end: ProcessEnd) => void;
 }
 
-/** What the parent does with a worker. */
-export interface WorkerPort extends Candidate {
+/** What the parent does with a process. */
+export interface ProcessPort extends Candidate {
   readonly pid: number | undefined;
   /** Its state in words, as NodeService says it; STARTING before it serves. */
   readonly state: string;
@@ -34,10 +34,10 @@ export interface WorkerPort extends Candidate {
   kill(): void;
 }
 
-/** One worker process, seen from the parent. */
-export class WorkerProcess implements WorkerPort {
+/** One process, seen from the parent. */
+export class SpawnedProcess implements ProcessPort {
   readonly #clock: Clock;
-  readonly #listener: WorkerListener;
+  readonly #listener: ProcessListener;
   readonly #child: ChildProcess | undefined;
   /** Sent but not yet confirmed, oldest first. */
   readonly #inTransit: Socket[] = [];
@@ -50,7 +50,7 @@ export class WorkerProcess implements WorkerPort {
   #error: Error | undefined;
   #hasEnded = false;
 
-  constructor(start: Start, clock: Clock, listener: WorkerListener) {
+  constructor(start: Start, clock: Clock, listener: ProcessListener) {
     this.#clock = clock;
     this.#listener = listener;
     this.#heardAt = clock.now();
@@ -103,7 +103,7 @@ export class WorkerProcess implements WorkerPort {
     const file = import.meta.url.endsWith(".ts") ? "./process-main.ts" : "./process-main.js";
     const child = fork(fileURLToPath(new URL(file, import.meta.url)), [], {
       serialization: "advanced",
-      // Stdout is data, and a worker has none.
+      // Stdout is data, and this process has none.
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
     child.on("message", (message: unknown) => this.#hear(message as ToParent));
@@ -117,12 +117,12 @@ export class WorkerProcess implements WorkerPort {
     return child;
   }
 
-  #send(message: ToWorker, socket?: Socket): void {
+  #send(message: ToProcess, socket?: Socket): void {
     const failed = (error: Error | null): void => {
       // The process is about to end, and its connections with it.
       if (error !== null) socket?.destroy();
     };
-    if (this.#child?.connected !== true) failed(new Error("the worker is gone"));
+    if (this.#child?.connected !== true) failed(new Error("the process is gone"));
     else if (socket === undefined) this.#child.send(message, failed);
     else this.#child.send(message, socket, {}, failed);
   }

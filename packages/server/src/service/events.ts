@@ -23,10 +23,10 @@ export type ServerEvent =
       /** Undefined: other processes answer the calls, and each of them says its own. */
       readonly gcCures?: GcCures;
     }
-  | { readonly type: "worker-serving"; readonly worker: number; readonly pid: number }
+  | { readonly type: "process-serving"; readonly process: number; readonly pid: number }
   | {
-      readonly type: "worker-ended";
-      readonly worker: number;
+      readonly type: "process-ended";
+      readonly process: number;
       readonly pid: number;
       readonly code: number | null;
       readonly signal: string | null;
@@ -35,7 +35,7 @@ export type ServerEvent =
       /** Undefined: none follows, since all stop. */
       readonly restartInMs: number | undefined;
     }
-  | { readonly type: "workers-stopped" }
+  | { readonly type: "processes-stopped" }
   | { readonly type: "draining" }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }

@@ -36,9 +36,9 @@ function logOne(logger: Logger, event: Loggable): void {
       logIds(logger, event);
       break;
     case "serving":
-    case "worker-serving":
-    case "worker-ended":
-    case "workers-stopped":
+    case "process-serving":
+    case "process-ended":
+    case "processes-stopped":
     case "draining":
     case "stopped":
     case "internal-error":
@@ -134,9 +134,9 @@ type ProcessEvent = Extract<
   {
     readonly type:
       | "serving"
-      | "worker-serving"
-      | "worker-ended"
-      | "workers-stopped"
+      | "process-serving"
+      | "process-ended"
+      | "processes-stopped"
       | "draining"
       | "internal-error"
       | "stopped";
@@ -151,17 +151,17 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
         logger.warn({ gcCures: event.gcCures }, "garbage collections may be slow");
       }
       break;
-    case "worker-serving":
+    case "process-serving":
       logger.debug(plain(event), event.type);
       break;
-    case "worker-ended":
+    case "process-ended":
       // A process that got a signal of its own drained first, so its end is no fault.
       if (event.restartInMs === undefined || event.code === 0)
-        logger.info(plain(event), "a worker process ended");
-      else logger.error(plain(event), "a worker process ended by itself and will be replaced");
+        logger.info(plain(event), "a process ended");
+      else logger.error(plain(event), "a process ended by itself and will be replaced");
       break;
-    case "workers-stopped":
-      logger.info("stopped all worker processes");
+    case "processes-stopped":
+      logger.info("stopped all processes");
       break;
     case "draining":
       logger.info("stopping: finishing the calls in flight");

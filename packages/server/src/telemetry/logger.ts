@@ -37,18 +37,18 @@ export function createLogger(
     readonly level: LogLevel;
     readonly format: "json" | "text";
     /** The number of this process among several. It stands on every line. */
-    readonly worker?: number | undefined;
+    readonly process?: number | undefined;
   },
   sink?: LineSink,
 ): LogTarget {
-  const { worker } = options;
+  const { process: number } = options;
   const stderr = sink === undefined ? new StderrLines() : undefined;
   const lines = sink ?? stderr ?? { write: () => undefined };
   const target = options.format === "json" ? lines : textSink(lines);
   const logger = pino(
     {
       level: options.level,
-      base: worker === undefined ? null : { worker, pid: process.pid },
+      base: number === undefined ? null : { process: number, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, censor: "[redacted]" },

@@ -38,7 +38,7 @@ async function frontWith(takers: FakeTakers, maxConnections = 10) {
   return { front, refused, open };
 }
 
-test("a connection goes to a worker with nothing read of it", async () => {
+test("a connection goes to a process with nothing read of it", async () => {
   const takers = new FakeTakers();
   const { open } = await frontWith(takers);
   open().socket.write("PRI");
@@ -46,7 +46,7 @@ test("a connection goes to a worker with nothing read of it", async () => {
   expect(takers.taken[0]).toMatchObject({ bytesRead: 0, readableFlowing: false });
 });
 
-test("while no worker takes them connections wait, and go to the first that does", async () => {
+test("while no process takes them connections wait, and go to the first that does", async () => {
   const takers = new FakeTakers();
   takers.takes = false;
   const { front, open } = await frontWith(takers);
@@ -64,7 +64,7 @@ test("while no worker takes them connections wait, and go to the first that does
   expect(ones.map(({ isClosed }) => isClosed())).toEqual([false, false]);
 });
 
-test("nobody waits once the workers stop", async () => {
+test("nobody waits once the processes stop", async () => {
   const takers = new FakeTakers();
   takers.takes = false;
   const { front, refused, open } = await frontWith(takers);
@@ -76,10 +76,10 @@ test("nobody waits once the workers stop", async () => {
   });
   const late = open();
   await until(late.isClosed);
-  expect(refused).toContain("no worker takes it");
+  expect(refused).toContain("no process takes it");
 });
 
-test("the limit of connections holds for all workers together", async () => {
+test("the limit of connections holds for all processes together", async () => {
   const takers = new FakeTakers();
   const { refused, open } = await frontWith(takers, 2);
   open();

@@ -8,7 +8,7 @@ function sent(thrown: unknown): Error {
   return errorOf(deserialize(serialize(faultOf(thrown))) as Fault);
 }
 
-test("an error of a worker is the same in its parent", () => {
+test("an error of a process is the same in its parent", () => {
   const error = new IdmintError("STORE_UNAVAILABLE", "it is down", {
     metadata: { backend: "postgres" },
     violations: [{ field: "store.url", description: "leads nowhere" }],

@@ -3,19 +3,19 @@ import { IdmintError } from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../src/service/events.ts";
-import type { WorkerListener, WorkerPort } from "../../src/processes/spawned-process.ts";
-import { Workers } from "../../src/processes/processes.ts";
+import type { ProcessListener, ProcessPort } from "../../src/processes/spawned-process.ts";
+import { Processes } from "../../src/processes/processes.ts";
 
-class FakeWorker implements WorkerPort {
+class FakeProcess implements ProcessPort {
   readonly pid = 1;
-  readonly listener: WorkerListener;
+  readonly listener: ProcessListener;
   state = "SERVING";
   open = 0;
   isReady = true;
   isSilent = false;
   told: string[] = [];
 
-  constructor(listener: WorkerListener) {
+  constructor(listener: ProcessListener) {
     this.listener = listener;
   }
 
@@ -38,16 +38,16 @@ class FakeWorker implements WorkerPort {
 
 function made(count = 2) {
   const time = new FakeTime();
-  const spawned: FakeWorker[][] = Array.from({ length: count }, () => []);
+  const spawned: FakeProcess[][] = Array.from({ length: count }, () => []);
   const events: ServerEvent[] = [];
   let isStopping = false;
-  const workers = new Workers(
+  const processes = new Processes(
     { count, stopLimitMs: 5_000 },
     {
       spawn: (at, listener) => {
-        const worker = new FakeWorker(listener);
-        spawned[at]!.push(worker);
-        return worker;
+        const process = new FakeProcess(listener);
+        spawned[at]!.push(process);
+        return process;
       },
       onServing: () => undefined,
       onStopping: () => (isStopping = true),
@@ -57,13 +57,13 @@ function made(count = 2) {
       emit: (event) => events.push(event),
     },
   );
-  const now = (at: number): FakeWorker => spawned[at]!.at(-1)!;
-  return { workers, time, spawned, events, now, isStopping: () => isStopping };
+  const now = (at: number): FakeProcess => spawned[at]!.at(-1)!;
+  return { processes, time, spawned, events, now, isStopping: () => isStopping };
 }
 
 async function started(count = 2) {
   const it = made(count);
-  const start = it.workers.start();
+  const start = it.processes.start();
   for (let at = 0; at < count; at++) it.now(at).listener.onServing();
   await start;
   return it;
@@ -72,42 +72,46 @@ async function started(count = 2) {
 const socket = {} as Socket;
 
 test("they are ready when one is, and whole when all are", async () => {
-  const { workers, now } = await started();
-  expect(workers.status()).toEqual({
+  const { processes, now } = await started();
+  expect(processes.status()).toEqual({
     ready: true,
     state: "SERVING",
-    workers: { total: 2, ready: 2 },
+    processes: { total: 2, ready: 2 },
   });
   now(0).isReady = false;
-  expect(workers.status()).toMatchObject({ ready: true, state: "DEGRADED", workers: { ready: 1 } });
+  expect(processes.status()).toMatchObject({
+    ready: true,
+    state: "DEGRADED",
+    processes: { ready: 1 },
+  });
   now(1).isSilent = true;
-  expect(workers.status()).toMatchObject({ ready: false, state: "DEGRADED" });
+  expect(processes.status()).toMatchObject({ ready: false, state: "DEGRADED" });
   now(1).isSilent = false;
   now(0).isReady = true;
   now(0).state = "DEGRADED";
-  expect(workers.status()).toMatchObject({ ready: true, state: "DEGRADED" });
+  expect(processes.status()).toMatchObject({ ready: true, state: "DEGRADED" });
 });
 
-test("a worker that falls is started again, and gets no connection meanwhile", async () => {
-  const { workers, time, spawned, events, now } = await started();
+test("a process that falls is started again, and gets no connection meanwhile", async () => {
+  const { processes, time, spawned, events, now } = await started();
   now(0).end(new Error("it fell"));
-  expect(events.at(-1)).toMatchObject({ type: "worker-ended", worker: 1, restartInMs: 50 });
-  for (let connection = 0; connection < 4; connection++) expect(workers.hand(socket)).toBe(true);
+  expect(events.at(-1)).toMatchObject({ type: "process-ended", process: 1, restartInMs: 50 });
+  for (let connection = 0; connection < 4; connection++) expect(processes.hand(socket)).toBe(true);
   expect(now(1).open).toBe(4);
   time.advance(49);
   expect(spawned[0]).toHaveLength(1);
   time.advance(1);
   expect(spawned[0]).toHaveLength(2);
-  expect(workers.hand(socket)).toBe(true);
+  expect(processes.hand(socket)).toBe(true);
   expect(now(1).open).toBe(5);
   now(0).listener.onServing();
-  for (let connection = 0; connection < 5; connection++) workers.hand(socket);
+  for (let connection = 0; connection < 5; connection++) processes.hand(socket);
   expect([now(0).open, now(1).open]).toEqual([5, 5]);
 });
 
-test("a start fails with the error of the worker that failed, when the others are gone", async () => {
-  const { workers, now, spawned } = made();
-  const start = workers.start();
+test("a start fails with the error of the process that failed, when the others are gone", async () => {
+  const { processes, now, spawned } = made();
+  const start = processes.start();
   let settled = false;
   const outcome = start.catch((error: unknown) => error).finally(() => (settled = true));
   const error = new IdmintError("SCHEMA_MISMATCH", "no schema");
@@ -120,36 +124,36 @@ test("a start fails with the error of the worker that failed, when the others ar
   expect(spawned.map(({ length }) => length)).toEqual([1, 1]);
 });
 
-test("a worker that hangs as it starts is killed, and ends the start", async () => {
-  const { workers, time, now } = made();
-  const start = workers.start().catch((error: unknown) => error);
+test("a process that hangs as it starts is killed, and ends the start", async () => {
+  const { processes, time, now } = made();
+  const start = processes.start().catch((error: unknown) => error);
   now(0).listener.onServing();
   time.advance(60_000);
   expect([now(0).told, now(1).told]).toEqual([[], ["kill"]]);
   now(1).listener.onEnd({ code: null, signal: "SIGKILL", error: undefined });
   now(0).end();
-  expect(String(await start)).toContain("worker 2 ended by SIGKILL before it took calls");
+  expect(String(await start)).toContain("process 2 ended by SIGKILL before it took calls");
   expect(time.pending).toBe(0);
 });
 
 test("all are told to stop at once, and it is over when the last has ended", async () => {
-  const { workers, time, now, isStopping } = await started(3);
+  const { processes, time, now, isStopping } = await started(3);
   now(2).end();
-  const closed = workers.close();
+  const closed = processes.close();
   expect([now(0).told, now(1).told, isStopping()]).toEqual([["drain"], ["drain"], true]);
-  expect(workers.status()).toMatchObject({ ready: false, state: "DRAINING" });
+  expect(processes.status()).toMatchObject({ ready: false, state: "DRAINING" });
   // Those that drain answer for themselves that they do.
-  expect(workers.hand(socket)).toBe(true);
+  expect(processes.hand(socket)).toBe(true);
   now(0).end();
   now(1).end();
   await closed;
-  expect(workers.hand(socket)).toBe(false);
+  expect(processes.hand(socket)).toBe(false);
   expect(time.pending).toBe(0);
 });
 
 test("whoever does not stop in time is killed, and that is told", async () => {
-  const { workers, time, now } = await started();
-  const closed = workers.close().catch((error: unknown) => error);
+  const { processes, time, now } = await started();
+  const closed = processes.close().catch((error: unknown) => error);
   now(0).end();
   time.advance(4_999);
   expect(now(1).told).toEqual(["drain"]);
@@ -160,9 +164,9 @@ test("whoever does not stop in time is killed, and that is told", async () => {
 });
 
 test("they can be stopped while they start", async () => {
-  const { workers, now } = made();
-  const start = workers.start().catch((error: unknown) => error);
-  const closed = workers.close();
+  const { processes, now } = made();
+  const start = processes.start().catch((error: unknown) => error);
+  const closed = processes.close();
   now(0).end();
   now(1).end();
   await closed;

@@ -167,7 +167,7 @@ export interface IdmintOptions {
   /** Default: `idmint serve`. */
   readonly command?: readonly string[];
   /** Processes behind the address; `idmint serve` only. Default: 1. */
-  readonly workers?: number;
+  readonly processes?: number;
   /** Whether it stays off the generator's core. Default: true. */
   readonly isPinned?: boolean;
 }
@@ -176,7 +176,7 @@ export interface IdmintOptions {
 export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-bench-"));
   const { storeUrl = `sqlite:${path.join(folder, "idmint.db")}`, command } = options;
-  const { workers = 1, isPinned = true } = options;
+  const { processes = 1, isPinned = true } = options;
   const grpcAddress = `127.0.0.1:${await freePort()}`;
   const env = {
     IDMINT_STORE_URL: storeUrl,
@@ -189,7 +189,7 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     env,
   });
   await migration.toEnd(30_000);
-  const serve = [process.execPath, BUILT_CLI, "serve", "--workers", String(workers)];
+  const serve = [process.execPath, BUILT_CLI, "serve", "--processes", String(processes)];
   const pin = isPinned ? cores.server : [];
   const subject = new Subject("idmint", [...pin, ...(command ?? serve)], {
     env,
@@ -197,7 +197,7 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
   });
   const idmint = new Idmint(subject, grpcAddress, cleanUp);
   try {
-    await idmint.meet(workers);
+    await idmint.meet(processes);
     return idmint;
   } catch (cause) {
     await idmint[Symbol.asyncDispose]();

@@ -4,25 +4,25 @@ import { type Figure, ratioAtLeast, ratioAtMost } from "../lib/figure.ts";
 import { GENERATE_ID, generateIdMessage, type Idmint, startIdmint } from "../lib/servers.ts";
 import { type Shape, textOf, type Unary, warmUp } from "./unary.ts";
 
-const WORKERS = 2;
+const PROCESSES = 2;
 const SHAPES: readonly Shape[] = [
   { connections: 8, streams: 16 },
   { connections: 32, streams: 4 },
 ];
-const ONE = "--workers 1";
+const ONE = "--processes 1";
 const CORES = availableParallelism();
-/** Whether there is a core for each worker and one for the generator. */
-const HAS_ROOM = CORES > WORKERS;
+/** Whether there is a core for each process and one for the generator. */
+const HAS_ROOM = CORES > PROCESSES;
 /** What two processes make of the cores they have, whoever else uses these. */
 const GAIN = 1.6;
 
 /** Two processes behind one address, against one. Nobody is pinned. */
-export const workers: Benchmark = {
-  name: "workers",
+export const processes: Benchmark = {
+  name: "processes",
   title: "Several processes behind one address",
   run: async (effort) => {
-    await using two = await startIdmint({ workers: WORKERS, isPinned: false });
-    await using one = await startIdmint({ workers: 1, isPinned: false });
+    await using two = await startIdmint({ processes: PROCESSES, isPinned: false });
+    await using one = await startIdmint({ processes: 1, isPinned: false });
     const tags = { two: await two.makeTag(), one: await one.makeTag() };
     const figures: Figure[] = [];
     for (const shape of SHAPES) {
@@ -46,8 +46,8 @@ function figuresOf(
   shape: Shape,
   { two, one }: Readonly<Record<"two" | "one", readonly Unary[]>>,
 ): readonly Figure[] {
-  const id = `workers.${shape.connections}x${shape.streams}`;
-  const text = `--workers ${WORKERS}, GenerateId, ${textOf(shape)}`;
+  const id = `processes.${shape.connections}x${shape.streams}`;
+  const text = `--processes ${PROCESSES}, GenerateId, ${textOf(shape)}`;
   const where = HAS_ROOM ? `${CORES} cores` : `${CORES} cores, of which the generator takes a part`;
   const of = (pick: (result: Unary) => number) => samplesOf(two, one, pick);
   return [
@@ -62,11 +62,11 @@ function figuresOf(
     },
     {
       id: `${id}.cpu`,
-      text: `${text}: processor time of all its processes (twice the cores are ${GAIN} × the calls while a call takes no more than ${WORKERS / GAIN} × the time)`,
+      text: `${text}: processor time of all its processes (twice the cores are ${GAIN} × the calls while a call takes no more than ${PROCESSES / GAIN} × the time)`,
       unit: "µs a call",
       peer: ONE,
       samples: of((result) => result.cpuUs),
-      bar: ratioAtMost(WORKERS / GAIN),
+      bar: ratioAtMost(PROCESSES / GAIN),
     },
     {
       id: `${id}.cores`,
