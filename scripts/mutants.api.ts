@@ -19,10 +19,10 @@ export const apiMutants: readonly Mutant[] = [
     only: "only to be validated",
   },
   {
-    name: "api: a move that is only to be validated tells the old shard to stop",
+    name: "api: a move that is only to be validated tells the old Redis server to stop",
     file: `${service}/redis/move.ts`,
-    find: `if (from !== shard && !force) known(shards.get(from), from);`,
-    replace: `if (from !== shard && !force) await retire(shards.get(from), from, name);`,
+    find: `if (from !== redisServer && !force) known(redisServers.get(from), from);`,
+    replace: `if (from !== redisServer && !force) await retire(redisServers.get(from), from, name);`,
     tests: tried,
   },
   {

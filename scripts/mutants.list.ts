@@ -357,7 +357,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
 `,
     replace: `  const place = await ports.readPlace(tag);
   const ahead = { tag, generation: place.generation, max: place.floor + by };
-  await shardOf(ports.shard, tag, shard).sequences.raise(ahead);
+  await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise(ahead);
   const { generation, floor } = await raisedOrEnd(ports, tag, by);
 `,
     tests: counters,
@@ -372,8 +372,8 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "redis: a new start below what the store had reserved",
     file: `${service}/kinds/sequence/redis-counter.ts`,
-    find: `shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),`,
-    replace: `shard.sequences.seed({ tag: name, generation, cur: this.#seen, max: floor, doubt }),`,
+    find: `redisServer.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),`,
+    replace: `redisServer.sequences.seed({ tag: name, generation, cur: this.#seen, max: floor, doubt }),`,
     tests: counters,
   },
   {

@@ -108,7 +108,7 @@ test("a sequence of days is made, drawn from, looked at and updated from a shell
       keepFor: "34560000s",
       backend: "SEQUENCE_BACKEND_STORE",
       step: 0,
-      shard: "",
+      redisServer: "",
     },
   });
   const { out } = await idmint("id", "next", "daily");

@@ -192,7 +192,7 @@ test.each([
         keepFor: { seconds: 34_560_000n, nanos: 0 },
         backend: SequenceBackend.UNSPECIFIED,
         step: 0,
-        shard: "",
+        redisServer: "",
       },
     },
   ],
@@ -207,7 +207,7 @@ test.each([
         keepFor: undefined,
         backend: SequenceBackend.REDIS,
         step: 500,
-        shard: "",
+        redisServer: "",
       },
     },
   ],
@@ -219,7 +219,7 @@ test.each([
         shard: 60,
         timeOrigin: new Date("2026-01-01T00:00:00Z"),
         endTime: undefined,
-        redisShard: "",
+        redisServer: "",
       },
     },
   ],
@@ -330,7 +330,7 @@ test("ended periods are paged until the limit", async () => {
   });
 });
 
-test("a move names the shard, and forces only when told to", async () => {
+test("a move names the Redis server, and forces only when told to", async () => {
   const requests: MoveTagRequest[] = [];
   const play: Play = {
     moveTag: (request: MoveTagRequest) => {
@@ -339,11 +339,11 @@ test("a move names the shard, and forces only when told to", async () => {
     },
   };
   const { exitCode, out } = await against(play, "tag", "move", "a", "--to", "b");
-  expect([exitCode, out]).toEqual([0, expect.stringMatching(/^redis shard +a$/m)]);
+  expect([exitCode, out]).toEqual([0, expect.stringMatching(/^redis server +a$/m)]);
   await against(play, "tag", "move", "a", "--to", "b", "--force", "--etag", "e");
   expect(requests).toEqual([
-    { name: "a", shard: "b", force: false, etag: "", validateOnly: false },
-    { name: "a", shard: "b", force: true, etag: "e", validateOnly: false },
+    { name: "a", redisServer: "b", force: false, etag: "", validateOnly: false },
+    { name: "a", redisServer: "b", force: true, etag: "e", validateOnly: false },
   ]);
 });
 

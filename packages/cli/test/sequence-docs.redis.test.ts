@@ -21,13 +21,13 @@ test("the way of docs/sequences.md to Redis works as printed", async () => {
     const env = { IDMINT_ADDRESS: server.grpcAddress };
     const { exitCode, out, err } = await shell(commands.join("\n"), { env });
     expect([exitCode, err]).toEqual([0, ""]);
-    expect(out).toMatch(/^backend +redis\nstep +10000\nredis shard +[ab]$/m);
+    expect(out).toMatch(/^backend +redis\nstep +10000\nredis server +[ab]$/m);
     // The last one shows where it is now.
-    expect(out.match(/^redis shard +\w$/gm)?.at(-1)).toMatch(/b$/);
+    expect(out.match(/^redis server +\w$/gm)?.at(-1)).toMatch(/b$/);
     const first = await cli(["id", "next", "jobs"], { env });
     expect([first.exitCode, first.err]).toEqual([0, ""]);
     const there = await cli(["tag", "move", "jobs", "--to", "a"], { env });
-    expect(there.out).toMatch(/^redis shard +a$/m);
+    expect(there.out).toMatch(/^redis server +a$/m);
     const second = await cli(["id", "next", "jobs"], { env });
     expect(BigInt(second.out)).toBeGreaterThan(BigInt(first.out));
     const nowhere = await cli(["tag", "move", "jobs", "--to", "c"], { env });

@@ -170,7 +170,7 @@ test("what a server finds wrong is told by flags", async () => {
 });
 
 test("a snowflake tag is shown with its layout, its end and its rates", async () => {
-  const redis = { registry: WorkerRegistry.REDIS, redisShard: "a", dataCenter: 0 };
+  const redis = { registry: WorkerRegistry.REDIS, redisServer: "a", dataCenter: 0 };
   const play: Play = {
     getTag: () => ({ tag: snowflakeTag("trace", redis) }),
     listTags: () => ({ tags: [snowflakeTag("trace")], nextPageToken: "" }),
@@ -199,7 +199,7 @@ test("a snowflake tag is shown with its layout, its end and its rates", async ()
         clockPolicy: "CLOCK_POLICY_REFUSE",
         clockWait: "0.005s",
         registry: "WORKER_REGISTRY_REDIS",
-        redisShard: "a",
+        redisServer: "a",
         endTime: "2095-09-07T15:47:35.552Z",
         idsPerSecond: "4096000",
       },
@@ -253,7 +253,7 @@ test("a span of time has a smallest and a largest id", async () => {
 });
 
 function redisSnowflakeTag(name: string): Tag {
-  const value = { shard: 60, timeOrigin: ORIGIN, endTime: undefined, redisShard: "a" };
+  const value = { shard: 60, timeOrigin: ORIGIN, endTime: undefined, redisServer: "a" };
   return { ...someTag(name), kind: { $case: "redisSnowflake", value } };
 }
 
@@ -343,7 +343,7 @@ test.each([
     keepFor: undefined,
     backend: SequenceBackend.STORE,
     step: 0,
-    shard: "",
+    redisServer: "",
   };
   const tag: Tag = {
     ...someTag("r"),

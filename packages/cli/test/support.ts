@@ -167,7 +167,7 @@ export function someTag(name: string, floor = 0n): Tag {
 
 /** A sequence that counts in Redis, as a server answers it. */
 export function sequenceTag(name: string): Tag {
-  const value = SequenceKind.create({ start: 1n, backend: 2, step: 10_000, shard: "a" });
+  const value = SequenceKind.create({ start: 1n, backend: 2, step: 10_000, redisServer: "a" });
   return { ...someTag(name), order: 3, kind: { $case: "sequence", value } };
 }
 
@@ -194,7 +194,7 @@ export function snowflakeTag(name: string, more: Partial<SnowflakeKind> = {}): T
     allowShortLife: false,
     endTime,
     idsPerSecond: 4_096_000n,
-    redisShard: "",
+    redisServer: "",
     ...more,
   };
   return { ...someTag(name), order: 1, kind: { $case: "snowflake", value } };

@@ -74,7 +74,7 @@ const KINDS: readonly Tag[] = [
         shard: 60,
         timeOrigin: new Date("2026-01-01T00:00:00Z"),
         endTime: new Date("2095-09-07T15:47:35.551Z"),
-        redisShard: "a",
+        redisServer: "a",
       },
     },
   },
@@ -84,13 +84,13 @@ const KINDS: readonly Tag[] = [
 test("each kind shows its own settings, in the words that are typed", () => {
   const [redis = "", days = "", flake = "", ticket = ""] = KINDS.map((tag) => tagText(tag));
   expect(redis).toMatch(/^kind +sequence\norder +strict\n/m);
-  expect(redis).toMatch(/^start +1\nbackend +redis\nstep +10000\nredis shard +a\nepoch /m);
+  expect(redis).toMatch(/^start +1\nbackend +redis\nstep +10000\nredis server +a\nepoch /m);
   expect(days).toMatch(
     /^backend +store\nperiod +day\ntime zone +Asia\/Shanghai\nkeep for +400d\npresent period +2026-11-21\nepoch /m,
   );
   expect(flake).toMatch(/^kind +redis-snowflake$/m);
   expect(flake).toMatch(
-    /^shard +60\ntime origin +2026-01-01T00:00:00.000Z\nends at +2095-09-07T15:47:35.551Z\nredis shard +a\nepoch /m,
+    /^shard +60\ntime origin +2026-01-01T00:00:00.000Z\nends at +2095-09-07T15:47:35.551Z\nredis server +a\nepoch /m,
   );
   expect(ticket).toMatch(/^kind +ticket$/m);
   expect(ticket).toMatch(/^start +1\nslots +60\nepoch /m);

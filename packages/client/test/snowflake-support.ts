@@ -180,7 +180,7 @@ export class FakeRegistry {
       allowShortLife: false,
       endTime: undefined,
       idsPerSecond: 0n,
-      redisShard: "",
+      redisServer: "",
     };
   }
 }

@@ -90,7 +90,7 @@ export type {
   RedisRenewal,
   RedisSeeded,
   RedisSequences,
-  RedisShard,
+  CountingRedis,
   RedisSnowflakes,
   RedisWorkers,
   RedisWorkersAnswer,

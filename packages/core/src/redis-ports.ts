@@ -2,7 +2,7 @@ import type { Worker } from "./ports.ts";
 import type { Position } from "./redis-snowflake/layout.ts";
 
 /**
- * What a Redis shard counts for one tag is valid only under one *generation*, which the RDBMS gave out with a range of
+ * What a Redis server counts for one tag is valid only under one *generation*, which the RDBMS gave out with a range of
  * ids of its own, and only in the very Redis process and history that the generation was seeded into.
  *
  * INVARIANTS, kept by every adapter
@@ -29,7 +29,7 @@ export type RedisDoubt =
   | { readonly status: "other-generation"; readonly generation: bigint }
   /** It counts below what the caller has seen answered: somebody put an older state into it. */
   | { readonly status: "behind"; readonly generation: bigint }
-  /** It was told to stop counting for this tag so long ago, because the tag moves to another shard. */
+  /** It was told to stop counting for this tag so long ago, because the tag moves to another Redis server. */
   | { readonly status: "moved"; readonly generation: bigint; readonly agoMs: number };
 
 /** The answer to a seed. */
@@ -83,7 +83,7 @@ export interface SequenceRates extends Counted {
   readonly longTerm: number;
 }
 
-/** Sequences of one Redis shard. */
+/** Sequences of one Redis server. */
 export interface RedisSequences {
   issue(request: SequenceIssueRequest): Promise<SequenceIssued>;
   /**
@@ -94,9 +94,9 @@ export interface RedisSequences {
   seed(request: SequenceSeedRequest): Promise<RedisSeeded>;
   /** Raises the maximum of this very generation; false when it is another one, or higher already. */
   raise(request: Counted & { readonly max: bigint }): Promise<boolean>;
-  /** Up to `limit` tags this shard was seeded for, in rounds: pass the cursor of the answer before, "0" at first. */
+  /** Up to `limit` tags this Redis server was seeded for, in rounds: pass the cursor of the answer before, "0" at first. */
   list(cursor: string, limit: number): Promise<{ tags: readonly string[]; cursor: string }>;
-  /** Forgets that the shard was seeded for a tag. */
+  /** Forgets that the Redis server was seeded for a tag. */
   unlist(tag: string): Promise<void>;
   /** What Redis has of these tags, in their order; undefined for what it has not. */
   read(tags: readonly string[]): Promise<readonly (SequenceReading | undefined)[]>;
@@ -141,7 +141,7 @@ export interface SnowflakeSeedRequest extends Counted {
   readonly doubt: RedisDoubt;
 }
 
-/** Tags of kind redis_snowflake of one Redis shard. */
+/** Tags of kind redis_snowflake of one Redis server. */
 export interface RedisSnowflakes {
   issue(request: SnowflakeIssueRequest): Promise<SnowflakeIssued>;
   /** As with sequences. */
@@ -206,7 +206,7 @@ export interface RedisWorkersSeed extends Counted {
 }
 
 /**
- * Worker ids of one Redis shard, with the decisions of worker/registry-state.ts. Under each generation they begin anew, above
+ * Worker ids of one Redis server, with the decisions of worker/registry-state.ts. Under each generation they begin anew, above
  * all times that an earlier one may have reserved, whatever worker id it was for.
  */
 export interface RedisWorkers {
@@ -224,7 +224,7 @@ export interface RedisWorkers {
 }
 
 /** One Redis that counts. All methods reject with STORE_UNAVAILABLE when Redis is not there or does not answer in time. */
-export interface RedisShard {
+export interface CountingRedis {
   readonly name: string;
   readonly sequences: RedisSequences;
   readonly snowflakes: RedisSnowflakes;

@@ -81,9 +81,9 @@ test("knows a bounded number of tags, and lets go of those known longest", () =>
 test("a higher generation that somebody was answered under is read from the row, or given a new start", () => {
   const { state, step } = outdated(startSeeding(5n), 7n);
   expect(step).toEqual({ type: "read-place" });
-  const there = placeRead(state, "a", { shard: "a", generation: 8n });
+  const there = placeRead(state, "a", { redisServer: "a", generation: 8n });
   expect(there).toMatchObject({ state: { generation: 8n }, step: { type: "ask-again" } });
   // The row lost it too: a Redis that has the row's generation again is not believed.
-  const lost = placeRead(state, "a", { shard: "a", generation: 6n });
+  const lost = placeRead(state, "a", { redisServer: "a", generation: 6n });
   expect(lost.step).toMatchObject({ type: "re-seed" });
 });

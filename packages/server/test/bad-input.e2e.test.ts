@@ -489,7 +489,11 @@ function sequenceCases(): readonly Case[] {
     ),
     bad("CreateTag, unknown backend", createSequence({ backend: 9 }), "tag.sequence.backend"),
     bad("CreateTag, step without Redis", createSequence({ step: 5 }), "tag.sequence.step"),
-    bad("CreateTag, shard named", createSequence({ shard: "a" }), "tag.sequence.shard"),
+    bad(
+      "CreateTag, Redis server named",
+      createSequence({ redisServer: "a" }),
+      "tag.sequence.redis_server",
+    ),
     bad("CreateTag, period named", createSequence({}, { period: "2026-11-21" }), "tag.period"),
     bad(
       "CreateTag, several faults of a sequence",
@@ -615,10 +619,10 @@ function elsewhereCases(): readonly Case[] {
     ),
     bad(
       "CreateTag, snowflake with a ceiling and what only the server says",
-      createSnowflake({ redisShard: "a", endTime: new Date() }, { ceiling: 5n }),
+      createSnowflake({ redisServer: "a", endTime: new Date() }, { ceiling: 5n }),
       "tag.ceiling",
       "tag.redis_snowflake",
-      "tag.redis_snowflake.redis_shard",
+      "tag.redis_snowflake.redis_server",
       "tag.redis_snowflake.end_time",
     ),
     bad("CreateTag, ticket without databases", createTicket({}), "tag.ticket"),
@@ -637,8 +641,12 @@ function elsewhereCases(): readonly Case[] {
         "tag.ticket",
       ),
     ),
-    bad("MoveTag, nothing set", move({}), "name", "shard"),
-    bad("MoveTag, to a shard nobody knows", move({ name: "bills", shard: "a" }), "shard"),
+    bad("MoveTag, nothing set", move({}), "name", "redis_server"),
+    bad(
+      "MoveTag, to a Redis server nobody knows",
+      move({ name: "bills", redisServer: "a" }),
+      "redis_server",
+    ),
   ];
 }
 
@@ -713,7 +721,7 @@ test.each([
   ["Redis", createSequence({ backend: 2 }), "redis.urls"],
   ["Redis' clock", createSnowflake({}), "redis.urls"],
   ["ticket databases", createTicket({}), "ticket.urls"],
-  ["a shard of Redis", move({ name: "bills", shard: "a" }), "redis.urls"],
+  ["a Redis server", move({ name: "bills", redisServer: "a" }), "redis.urls"],
 ])(
   "a wish for %s that this server has not names the option that brings it",
   async (_, answer, option) => {

@@ -147,10 +147,10 @@ const bad: readonly (readonly [what: string, send: Send, ...fields: string[]])[]
   ["CreateTag, an order per client", create({}, { order: 2 }), "tag.order"],
   [
     "CreateTag, output-only fields",
-    create({ endTime: new Date(), idsPerSecond: 1n, redisShard: "a" }),
+    create({ endTime: new Date(), idsPerSecond: 1n, redisServer: "a" }),
     "tag.snowflake.end_time",
     "tag.snowflake.ids_per_second",
-    "tag.snowflake.redis_shard",
+    "tag.snowflake.redis_server",
   ],
 ];
 

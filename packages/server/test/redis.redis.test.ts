@@ -1,4 +1,4 @@
-// A whole server with Redis shards, over a store in memory.
+// A whole server with Redis servers, over a store in memory.
 import { decomposeId } from "@idmint/core";
 import {
   AdvanceTagRequest,
@@ -38,7 +38,7 @@ function sequence(name: string, value: object = {}): object {
   return { name, kind: { $case: "sequence", value: { backend, ...value } } };
 }
 
-test("sequences and snowflakes count in Redis, and tags are spread over its shards", async () => {
+test("sequences and snowflakes count in Redis, and tags are spread over its Redis servers", async () => {
   const [a, b] = [await ownRedis(), await ownRedis()];
   const flags = { "redis-urls": `a=${a.url},b=${b.url}` };
   const store = new MemoryStore();
@@ -47,16 +47,16 @@ test("sequences and snowflakes count in Redis, and tags are spread over its shar
     flags,
     parts: { store: new MemoryStore({ database: store.database }) },
   });
-  const shards = new Map<string, number>();
+  const redisServers = new Map<string, number>();
   for (let at = 0; at < 12; at++) {
     const tag = await createTag(one, sequence(`orders-${at}`));
     expect(tag.ceiling).toBe(2n ** 53n - 1n);
-    const { shard } = tag.kind?.$case === "sequence" ? tag.kind.value : { shard: "" };
-    shards.set(shard, (shards.get(shard) ?? 0) + 1);
+    const { redisServer } = tag.kind?.$case === "sequence" ? tag.kind.value : { redisServer: "" };
+    redisServers.set(redisServer, (redisServers.get(redisServer) ?? 0) + 1);
     expect((await generateId(one, tag.name)).id).toBe(1n);
     expect((await generateId(two, tag.name)).id).toBe(2n);
   }
-  expect([...shards.keys()].toSorted()).toEqual(["a", "b"]);
+  expect([...redisServers.keys()].toSorted()).toEqual(["a", "b"]);
   await createTag(one, { name: "events", kind: { $case: "redisSnowflake", value: { shard: 5 } } });
   const ids = [];
   for (const { ids: service } of [one, two, one]) {
@@ -70,7 +70,7 @@ test("sequences and snowflakes count in Redis, and tags are spread over its shar
   expect(decomposeId(Date.UTC(2026, 0), ids[0]!)).toMatchObject({ shard: 5 });
 });
 
-test("says what is wrong: no Redis, too many snowflakes, a ceiling past 2^53, a shard that is not there", async () => {
+test("says what is wrong: no Redis, too many snowflakes, a ceiling past 2^53, a Redis server that is not there", async () => {
   const without = await startTest();
   const refusedHere = await refusalOf(createTag(without, sequence("orders")));
   expect(refusedHere).toMatchObject({ reason: "INVALID_ARGUMENT" });
@@ -86,12 +86,12 @@ test("says what is wrong: no Redis, too many snowflakes, a ceiling past 2^53, a 
   expect(tooMany.fields).toMatchObject([
     { field: "count", description: "must be at most 51200, got 51201; ask several times for more" },
   ]);
-  const move = MoveTagRequest.fromPartial({ name: "events", shard: "b" });
+  const move = MoveTagRequest.fromPartial({ name: "events", redisServer: "b" });
   const unknown = await refusalOf(call(server.tags, TagServiceService.moveTag, move));
   expect(unknown.fields[0]?.description).toContain("default");
 });
 
-test("MoveTag moves between shards, and every server follows", async () => {
+test("MoveTag moves between Redis servers, and every server follows", async () => {
   const [a, b] = [await ownRedis(), await ownRedis()];
   const flags = { "redis-urls": `a=${a.url},b=${b.url}` };
   const store = new MemoryStore();
@@ -102,10 +102,10 @@ test("MoveTag moves between shards, and every server follows", async () => {
   });
   await createTag(one, sequence("orders"));
   let last = 0n;
-  for (const shard of ["a", "b", "a", "b"]) {
-    const request = MoveTagRequest.fromPartial({ name: "orders", shard });
+  for (const redisServer of ["a", "b", "a", "b"]) {
+    const request = MoveTagRequest.fromPartial({ name: "orders", redisServer });
     const { tag } = await call(one.tags, TagServiceService.moveTag, request);
-    expect(tag?.kind).toMatchObject({ value: { shard } });
+    expect(tag?.kind).toMatchObject({ value: { redisServer } });
     for (const server of [two, one, two]) {
       const { id } = await generateId(server, "orders");
       expect(id).toBeGreaterThan(last);
@@ -159,13 +159,13 @@ test("a server that starts makes Redis ready for its tags before anybody calls",
   await until(async () => (await redis.command("HGET", "idmint:{orders}", "cur")) !== null);
 });
 
-test("tags of shards that a server lacks, or that are down, keep none of the others from being made ready", async () => {
+test("tags of Redis servers that a server lacks, or that are down, keep none of the others from being made ready", async () => {
   const [a, b, c] = [await ownRedis(), await ownRedis(), await ownRedis()];
   const store = new MemoryStore();
   const urls = `a=${a.url},b=${b.url},c=${c.url}`;
   const first = await startTest({ flags: { "redis-urls": urls }, store });
-  const move = (name: string, shard: string) =>
-    call(first.tags, TagServiceService.moveTag, MoveTagRequest.fromPartial({ name, shard }));
+  const move = (name: string, redisServer: string) =>
+    call(first.tags, TagServiceService.moveTag, MoveTagRequest.fromPartial({ name, redisServer }));
   // They are taken from the end of the list, several at a time.
   for (const name of ["orders", ...Array.from({ length: 30 }, (_, at) => `x${at}`)]) {
     await createTag(first, sequence(name));
@@ -318,7 +318,7 @@ test("a tag in a Redis that a server is not configured with is refused as such",
   await createTag(both, sequence("orders"));
   await createTag(both, { name: "flakes", kind: { $case: "snowflake", value: { registry: 2 } } });
   for (const name of ["orders", "flakes"]) {
-    const move = MoveTagRequest.fromPartial({ name, shard: "a" });
+    const move = MoveTagRequest.fromPartial({ name, redisServer: "a" });
     await call(both.tags, TagServiceService.moveTag, move);
   }
   for (const flags of [{}, { "redis-urls": `b=${b.url}` }]) {

@@ -78,7 +78,7 @@ test("a server that stops refuses whoever waits for a sequence", async () => {
 
 test("a tag that counts where this server cannot reach is refused with what to configure", async () => {
   const it = await startTest();
-  const redis = { shard: "a", step: 10 };
+  const redis = { server: "a", step: 10 };
   const kind = { kind: "sequence", start: 1n, periods: undefined, redis } as const;
   await it.store.createTag({
     name: "bills",
@@ -96,7 +96,7 @@ test("a tag that counts where this server cannot reach is refused with what to c
     updateMask: ["description"],
     validateOnly: false,
   });
-  expect(tag?.kind).toMatchObject({ $case: "sequence", value: { shard: "a", step: 10 } });
+  expect(tag?.kind).toMatchObject({ $case: "sequence", value: { redisServer: "a", step: 10 } });
 });
 
 test("a store that went back fences its sequences like any other tag", async () => {

@@ -45,9 +45,9 @@ test("ids of two servers stay different while Redis is emptied and their tag mov
   const servers = await startTwo({ "redis-urls": `a=${a.url},b=${b.url}` });
   const [one] = servers;
   const tag = await createSnowflake(one, "t", IN_REDIS);
-  const shardOf = ({ kind }: typeof tag): string =>
-    kind?.$case === "snowflake" ? kind.value.redisShard : "";
-  const from = shardOf(tag);
+  const redisServerOf = ({ kind }: typeof tag): string =>
+    kind?.$case === "snowflake" ? kind.value.redisServer : "";
+  const from = redisServerOf(tag);
   expect(["a", "b"]).toContain(from);
   const ids = await takeFromBoth(servers, 2_000);
   expect(new Set(ids.map((id) => decode(LAYOUT, id).worker))).toEqual(new Set([0, 1]));
@@ -55,9 +55,9 @@ test("ids of two servers stay different while Redis is emptied and their tag mov
   const end = Date.now() + 4_500;
   while (Date.now() < end) ids.push(...(await takeFromBoth(servers, 15_000)));
   const to = from === "a" ? "b" : "a";
-  const move = MoveTagRequest.fromPartial({ name: "t", shard: to });
+  const move = MoveTagRequest.fromPartial({ name: "t", redisServer: to });
   const moved = await call(one.tags, TagServiceService.moveTag, move);
-  expect(moved.tag === undefined ? "" : shardOf(moved.tag)).toBe(to);
+  expect(moved.tag === undefined ? "" : redisServerOf(moved.tag)).toBe(to);
   const later = Date.now() + 4_500;
   while (Date.now() < later) ids.push(...(await takeFromBoth(servers, 15_000)));
   expect(new Set(ids).size).toBe(ids.length);

@@ -177,7 +177,7 @@ test("sequences with periods show them in the format", async () => {
       keepFor: undefined,
       backend: 0,
       step: 0,
-      shard: "",
+      redisServer: "",
       period: 1,
       timeZone: "UTC",
     },

@@ -1,4 +1,4 @@
-// Every method that changes something, on a real store with real Redis shards: tried first, which changes nothing, and
+// Every method that changes something, on a real store with real Redis servers: tried first, which changes nothing, and
 // then done, which answers what the trial did.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -125,7 +125,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
   },
   moveTag: {
     tag: "bills",
-    make: async (place, validateOnly) => move(place, await otherShard(place), validateOnly),
+    make: async (place, validateOnly) => move(place, await otherRedisServer(place), validateOnly),
     refused: (place, validateOnly) => move(place, "c", validateOnly),
     says: "which are a, b",
   },
@@ -151,16 +151,17 @@ function returnTo(tags: Place["tags"], period: string, validateOnly: boolean) {
   return call(tags, S.returnToPeriod, ReturnToPeriodRequest.fromPartial(request));
 }
 
-function move({ tags }: Place, shard: string, validateOnly: boolean) {
-  const request = { name: "bills", shard, validateOnly };
+function move({ tags }: Place, redisServer: string, validateOnly: boolean) {
+  const request = { name: "bills", redisServer, validateOnly };
   return call(tags, S.moveTag, MoveTagRequest.fromPartial(request));
 }
 
 /** The one that `bills` is not on. */
-async function otherShard(place: Place): Promise<string> {
+async function otherRedisServer(place: Place): Promise<string> {
   const bills = (await allTags(place)).find(({ name }) => name === "bills");
-  const { shard } = bills?.kind?.$case === "sequence" ? bills.kind.value : { shard: "" };
-  return shard === "a" ? "b" : "a";
+  const { redisServer } =
+    bills?.kind?.$case === "sequence" ? bills.kind.value : { redisServer: "" };
+  return redisServer === "a" ? "b" : "a";
 }
 
 async function allTags({ tags }: Place): Promise<readonly Tag[]> {

@@ -23,8 +23,8 @@ export function kindCases(suite: Suite): void {
     settingsOf("t", { start: 5n, min: 3, max: 30, holdForMs: 5_000, maxAgeMs: 6_000 }),
     sequenceOf("t", { start: 2n ** 60n }),
     sequenceOf("t", { periods: { unit: "WEEK", timeZone: "UTC", keepForMs: DAY_MS } }),
-    redisSequenceOf("t", { shard: "eu-1", step: 1_000_000_000 }),
-    redisSnowflakeOf("t", { shard: 4_095, timeOriginMs: 0, redisShard: "b" }),
+    redisSequenceOf("t", { server: "eu-1", step: 1_000_000_000 }),
+    redisSnowflakeOf("t", { shard: 4_095, timeOriginMs: 0, redisServer: "b" }),
     ticketOf("t", { start: 9n, slots: 1_024 }),
   ];
 
@@ -44,13 +44,13 @@ export function kindCases(suite: Suite): void {
     });
   }
 
-  suite("the Redis shard that servers chose makes no other tag", async (store) => {
-    const tag = await store.createTag(redisSequenceOf("t", { shard: "a" }));
-    expect(await store.createTag(redisSequenceOf("t", { shard: "b" }))).toEqual(tag);
-    const work = store.createTag(redisSequenceOf("t", { shard: "b", step: 5 }));
+  suite("the Redis server that servers chose makes no other tag", async (store) => {
+    const tag = await store.createTag(redisSequenceOf("t", { server: "a" }));
+    expect(await store.createTag(redisSequenceOf("t", { server: "b" }))).toEqual(tag);
+    const work = store.createTag(redisSequenceOf("t", { server: "b", step: 5 }));
     expect(await reasonOf(work)).toBe("TAG_EXISTS");
-    const flake = await store.createTag(redisSnowflakeOf("f", { redisShard: "a" }));
-    expect(await store.createTag(redisSnowflakeOf("f", { redisShard: "b" }))).toEqual(flake);
+    const flake = await store.createTag(redisSnowflakeOf("f", { redisServer: "a" }));
+    expect(await store.createTag(redisSnowflakeOf("f", { redisServer: "b" }))).toEqual(flake);
   });
 
   suite("the slots that servers made make no other tag, and stay with its name", async (store) => {
@@ -123,7 +123,7 @@ function immutabilityCases(suite: Suite): void {
   }
 
   suite(
-    "how long periods are kept, the step and the Redis shard change at any time",
+    "how long periods are kept, the step and the Redis server change at any time",
     async (store) => {
       await store.createTag(periodic);
       await grantedOf(store, "t");
@@ -131,7 +131,7 @@ function immutabilityCases(suite: Suite): void {
       expect(await store.updateTag("t", changeTo(longer), NO_CHECK)).toMatchObject(longer);
       await store.createTag({ ...redis, name: "r" });
       await raised(store, "r", { by: 1n });
-      const moved = redisSequenceOf("r", { shard: "b", step: 5 });
+      const moved = redisSequenceOf("r", { server: "b", step: 5 });
       expect(await store.updateTag("r", changeTo(moved), NO_CHECK)).toMatchObject(moved);
     },
   );

@@ -81,10 +81,10 @@ export function sequenceOf(
 /** Settings of a sequence that counts in Redis. */
 export function redisSequenceOf(
   name: string,
-  more: Common & { readonly shard?: string; readonly step?: number } = {},
+  more: Common & { readonly server?: string; readonly step?: number } = {},
 ): TagSettings {
-  const { shard = "a", step = 10_000, ...common } = more;
-  return sequenceOf(name, { ceiling: 2n ** 53n - 1n, ...common, redis: { shard, step } });
+  const { server = "a", step = 10_000, ...common } = more;
+  return sequenceOf(name, { ceiling: 2n ** 53n - 1n, ...common, redis: { server, step } });
 }
 
 /** Settings of a tag of kind redis_snowflake, defaults filled in. */
@@ -102,7 +102,7 @@ export function redisSnowflakeOf(
       kind: "redis_snowflake",
       shard: 0,
       timeOriginMs: Date.UTC(2026, 0, 1),
-      redisShard: "a",
+      redisServer: "a",
       ...kind,
     },
   };

@@ -28,7 +28,7 @@ export type OpenRegistry = WorkerRegistry &
 /** A fresh, empty registry for one test. */
 export interface RegistryHarness {
   /** Where its tags have their workers. */
-  readonly place: Pick<SnowflakeKind, "registry" | "redisShard">;
+  readonly place: Pick<SnowflakeKind, "registry" | "redisServer">;
   /** Opens another handle. */
   open(): Promise<OpenRegistry>;
   /** Moves what all rows of workers say of time into the past, as if so many milliseconds had gone by. */
@@ -51,7 +51,7 @@ export function snowflakeOf(
   harness: Pick<RegistryHarness, "place">,
   more: Partial<Omit<SnowflakeKind, "kind" | "layout">> & Partial<SnowflakeLayout> = {},
 ): TagSettings {
-  const { dataCenter, clockPolicy, clockWaitMs, registry, redisShard, ...bits } = more;
+  const { dataCenter, clockPolicy, clockWaitMs, registry, redisServer, ...bits } = more;
   const layout: SnowflakeLayout = {
     ...SNOWFLAKE_PRESETS["41-10-12"],
     extensionBits: harness.place.registry === "STORE" ? 1 : 0,
@@ -62,7 +62,7 @@ export function snowflakeOf(
   const place = {
     ...harness.place,
     ...(registry === undefined ? {} : { registry }),
-    ...(redisShard === undefined ? {} : { redisShard }),
+    ...(redisServer === undefined ? {} : { redisServer }),
   };
   return {
     name,

@@ -108,7 +108,7 @@ const FLAG_OF_FIELD: Readonly<Record<string, string>> = {
   "tag.unguessable": "--key-id",
   "tag.unguessable.key_id": "--key-id",
   "tag.unguessable.key_digits": "--key-digits",
-  shard: "--to",
+  redis_server: "--to",
   page_size: "--limit",
   page_token: "--page-token",
   prefix: "--prefix",

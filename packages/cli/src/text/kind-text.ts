@@ -9,7 +9,6 @@ import { plain, type Rows } from "./table.ts";
 /** What settings are called that others of a tag would be taken for. */
 const LABELS: Readonly<Record<string, string>> = {
   end_time: "ends at",
-  "sequence.shard": "redis shard",
   "uuid.version": "uuid version",
 };
 
@@ -50,8 +49,8 @@ export function kindSummary({ kind }: Tag): string {
   if (kind.$case === "snowflake") return snowflakeSummary(kind.value);
   const values = valuesOfProto(kind);
   if (kind.$case === "sequence") {
-    const { period, time_zone: zone, shard } = values;
-    if (shard !== undefined) return `redis:${plain(plainText(shard))}`;
+    const { period, time_zone: zone, redis_server: redisServer } = values;
+    if (redisServer !== undefined) return `redis:${plain(plainText(redisServer))}`;
     return period === undefined ? "-" : `${wordOf(plainText(period))}:${plain(plainText(zone))}`;
   }
   const name = TELLING[kind.$case];

@@ -32,13 +32,16 @@ function layoutRows(layout: SnowflakeLayout): Rows {
 }
 
 export function snowflakeRows(kind: SnowflakeKind): Rows {
-  const { dataCenter, registry, redisShard } = kind;
+  const { dataCenter, registry, redisServer } = kind;
   return [
     ...layoutRows(domainLayout(kind.layout)),
     ["data center", String(dataCenter)],
     ["clock policy", policyWord(kind)],
     ["clock wait", protoDurationText(kind.clockWait)],
-    ["worker registry", registry === WorkerRegistry.REDIS ? `redis ${plain(redisShard)}` : "store"],
+    [
+      "worker registry",
+      registry === WorkerRegistry.REDIS ? `redis ${plain(redisServer)}` : "store",
+    ],
   ];
 }
 

@@ -1,13 +1,13 @@
 import { type KindDraft, specOf, type TagKind, valuesOf, withValues } from "./table.ts";
 
 /** The Redis server that such a tag counts on; undefined: it does not count in Redis. */
-export function redisShardOf(settings: TagKind): string | undefined {
-  return specOf(settings).redisShard?.(settings);
+export function redisServerOf(settings: TagKind): string | undefined {
+  return specOf(settings).redisServer?.(settings);
 }
 
 /** The same settings on another Redis server; unchanged when they do not count in Redis. */
-export function placedIn(settings: TagKind, shard: string): TagKind {
-  return specOf(settings).placedIn?.(settings, shard) ?? settings;
+export function placedIn(settings: TagKind, redisServer: string): TagKind {
+  return specOf(settings).placedIn?.(settings, redisServer) ?? settings;
 }
 
 /** Whether the ids or the worker ids of such a tag are kept in Redis, below a bound that the store keeps. */

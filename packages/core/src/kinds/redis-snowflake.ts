@@ -11,8 +11,8 @@ export interface RedisSnowflakeKind {
   readonly shard: number;
   /** Where time begins, milliseconds since 1970. */
   readonly timeOriginMs: number;
-  /** Name of the Redis shard that counts. */
-  readonly redisShard: string;
+  /** Name of the Redis server that counts. */
+  readonly redisServer: string;
 }
 
 export interface RedisSnowflakeDraft {
@@ -20,7 +20,7 @@ export interface RedisSnowflakeDraft {
   readonly shard?: number | undefined;
   readonly time_origin?: number | undefined;
   readonly end_time?: number | undefined;
-  readonly redis_shard?: string | undefined;
+  readonly redis_server?: string | undefined;
 }
 
 const FIELDS: FieldsOf<RedisSnowflakeDraft> = {
@@ -37,11 +37,11 @@ const FIELDS: FieldsOf<RedisSnowflakeDraft> = {
     change: "never",
     help: "where time begins, as a date, a time in UTC or milliseconds since 1970",
   },
-  redis_shard: {
+  redis_server: {
     type: "text",
     role: "placed",
     change: "any-time",
-    help: "Redis shard that counts",
+    help: "Redis server that counts",
   },
   end_time: {
     type: "time",
@@ -55,10 +55,10 @@ const FIELDS: FieldsOf<RedisSnowflakeDraft> = {
 function settle(draft: RedisSnowflakeDraft, context: KindContext): RedisSnowflakeKind {
   const of = settling(draft, FIELDS, context);
   const [shard, timeOriginMs] = [of.value("shard"), of.value("time_origin")];
-  const redisShard = draft.redis_shard ?? context.placement?.redisShardFor(context.name);
+  const redisServer = draft.redis_server ?? context.placement?.redisServerFor(context.name);
   const notHere = "cannot be made here: this server is not configured with redis.urls";
-  of.check(redisShard !== undefined, "", notHere, "INVALID_ARGUMENT");
-  return { kind: "redis_snowflake", shard, timeOriginMs, redisShard: redisShard ?? "" };
+  of.check(redisServer !== undefined, "", notHere, "INVALID_ARGUMENT");
+  return { kind: "redis_snowflake", shard, timeOriginMs, redisServer: redisServer ?? "" };
 }
 
 export const REDIS_SNOWFLAKE: KindSpec<"redis_snowflake", RedisSnowflakeDraft, RedisSnowflakeKind> =
@@ -72,26 +72,26 @@ export const REDIS_SNOWFLAKE: KindSpec<"redis_snowflake", RedisSnowflakeDraft, R
     fields: FIELDS,
     whyNoCeiling: "its ids end with the bits of their time",
     settle,
-    draftOf: ({ kind, shard, timeOriginMs, redisShard }) => ({
+    draftOf: ({ kind, shard, timeOriginMs, redisServer }) => ({
       kind,
       shard,
       time_origin: timeOriginMs,
       end_time: lifeEndMs(timeOriginMs),
-      redis_shard: redisShard,
+      redis_server: redisServer,
     }),
     row: {
-      write: ({ shard, timeOriginMs, redisShard }) =>
-        JSON.stringify({ shard, timeOriginMs, redisShard }),
+      write: ({ shard, timeOriginMs, redisServer }) =>
+        JSON.stringify({ shard, timeOriginMs, redisShard: redisServer }),
       read: (json) => ({
         kind: "redis_snowflake",
         shard: integerFrom(json["shard"], 0),
         timeOriginMs: integerFrom(json["timeOriginMs"], 0),
-        redisShard: textFrom(json["redisShard"]),
+        redisServer: textFrom(json["redisShard"]),
       }),
     },
     countedIn: () => "redis",
-    redisShard: ({ redisShard }) => redisShard,
-    placedIn: (settings, shard) => ({ ...settings, redisShard: shard }),
+    redisServer: ({ redisServer }) => redisServer,
+    placedIn: (settings, redisServer) => ({ ...settings, redisServer }),
     memoryMs: () => 0,
     mayFollow: () => undefined,
   };

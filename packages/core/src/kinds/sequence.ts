@@ -18,8 +18,8 @@ export interface Periods {
 
 /** Where and how a sequence counts in Redis. */
 export interface RedisPlace {
-  /** Name of the Redis shard. */
-  readonly shard: string;
+  /** Name of the Redis server. */
+  readonly server: string;
   /** Fewest ids by which the maximum is raised; 1 … 1,000,000,000. */
   readonly step: number;
 }
@@ -43,7 +43,7 @@ export interface SequenceDraft {
   readonly keep_for?: number | undefined;
   readonly backend?: "STORE" | "REDIS" | "UNKNOWN" | undefined;
   readonly step?: number | undefined;
-  readonly shard?: string | undefined;
+  readonly redis_server?: string | undefined;
 }
 
 const UNITS: readonly PeriodUnit[] = ["DAY", "WEEK", "MONTH", "YEAR"];
@@ -86,7 +86,12 @@ const FIELDS: FieldsOf<SequenceDraft> = {
     change: "any-time",
     help: "how long the last ids of ended periods are kept",
   },
-  shard: { type: "text", role: "placed", change: "any-time", help: "Redis shard that counts" },
+  redis_server: {
+    type: "text",
+    role: "placed",
+    change: "any-time",
+    help: "Redis server that counts",
+  },
 };
 
 function settle(draft: SequenceDraft, context: KindContext): SequenceKind {
@@ -141,11 +146,11 @@ function redisOf(
     return undefined;
   }
   const step = of.value("step");
-  const shard = draft.shard ?? placement?.redisShardFor(name);
+  const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls";
-  of.check(shard !== undefined, "backend", notHere, "INVALID_ARGUMENT");
-  return { shard: shard ?? "", step };
+  of.check(redisServer !== undefined, "backend", notHere, "INVALID_ARGUMENT");
+  return { server: redisServer ?? "", step };
 }
 
 /**
@@ -176,7 +181,7 @@ function write({ start, periods, redis }: SequenceKind): string {
       periods === undefined
         ? null
         : { unit: periods.unit, timeZone: periods.timeZone, keepForMs: periods.keepForMs },
-    redis: redis === undefined ? null : { shard: redis.shard, step: redis.step },
+    redis: redis === undefined ? null : { shard: redis.server, step: redis.step },
   });
 }
 
@@ -197,7 +202,7 @@ function read(json: Json): SequenceKind {
     redis:
       redis === null
         ? undefined
-        : { shard: textFrom(redis["shard"]), step: integerFrom(redis["step"], 1) },
+        : { server: textFrom(redis["shard"]), step: integerFrom(redis["step"], 1) },
   };
 }
 
@@ -220,13 +225,13 @@ export const SEQUENCE: KindSpec<"sequence", SequenceDraft, SequenceKind> = {
     keep_for: periods?.keepForMs,
     backend: redis === undefined ? "STORE" : "REDIS",
     step: redis?.step,
-    shard: redis?.shard,
+    redis_server: redis?.server,
   }),
   row: { write, read },
   countedIn: ({ redis }) => (redis === undefined ? "store" : "redis"),
-  redisShard: ({ redis }) => redis?.shard,
-  placedIn: (settings, shard) =>
-    settings.redis === undefined ? settings : { ...settings, redis: { ...settings.redis, shard } },
+  redisServer: ({ redis }) => redis?.server,
+  placedIn: (settings, server) =>
+    settings.redis === undefined ? settings : { ...settings, redis: { ...settings.redis, server } },
   memoryMs: () => 0,
   // The floor says nothing of ids of other periods.
   mayFollow: (dead, next) => {

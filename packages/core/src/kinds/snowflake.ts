@@ -31,8 +31,8 @@ export interface SnowflakeKind {
   readonly clockWaitMs: number;
   /** Where worker ids are leased, and nowhere else. */
   readonly registry: "STORE" | "REDIS";
-  /** Name of the Redis shard that has the registry; a new tag is placed on one. Absent with registry STORE. */
-  readonly redisShard?: string;
+  /** Name of the Redis server that has the registry; a new tag is placed on one. Absent with registry STORE. */
+  readonly redisServer?: string;
 }
 
 /** A layout as a caller wrote it. */
@@ -56,7 +56,7 @@ export interface SnowflakeDraft {
   readonly allow_short_life?: boolean | undefined;
   readonly end_time?: number | undefined;
   readonly ids_per_second?: bigint | undefined;
-  readonly redis_shard?: string | undefined;
+  readonly redis_server?: string | undefined;
 }
 
 const DEFAULT_LAYOUT = SNOWFLAKE_PRESETS["41-10-12"];
@@ -163,11 +163,11 @@ const FIELDS: FieldsOf<SnowflakeDraft> = {
     change: "before-first-id",
     help: "most ids that one worker makes in a second",
   },
-  redis_shard: {
+  redis_server: {
     type: "text",
     role: "placed",
     change: "any-time",
-    help: "Redis shard that has the registry",
+    help: "Redis server that has the registry",
   },
 };
 
@@ -223,24 +223,24 @@ function placeOf(
   draft: SnowflakeDraft,
   of: Settling<SnowflakeDraft>,
   { name, placement, violations }: KindContext,
-): Pick<SnowflakeKind, "redisShard" | "registry"> {
+): Pick<SnowflakeKind, "redisServer" | "registry"> {
   const registry = of.value("registry");
   if (registry === "STORE") return { registry };
-  const redisShard = draft.redis_shard ?? placement?.redisShardFor(name);
+  const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "cannot be WORKER_REGISTRY_REDIS here: this server is not configured with redis.urls";
-  of.check(redisShard !== undefined, "registry", notHere, "INVALID_ARGUMENT");
+  of.check(redisServer !== undefined, "registry", notHere, "INVALID_ARGUMENT");
   const { workerBits } = layoutOf(draft.layout);
   if (workerBits > MAX_REDIS_WORKER_BITS) {
     const field = "tag.snowflake.layout.worker_bits";
     const description = `must be at most ${MAX_REDIS_WORKER_BITS} with the registry in Redis, got ${workerBits}`;
     violations.push({ field, description, reason: "FIELD_CONFLICT" });
   }
-  return { registry, redisShard: redisShard ?? "" };
+  return { registry, redisServer: redisServer ?? "" };
 }
 
 function draftOf(settings: SnowflakeKind): SnowflakeDraft {
-  const { kind, layout, dataCenter, clockPolicy, clockWaitMs, registry, redisShard } = settings;
+  const { kind, layout, dataCenter, clockPolicy, clockWaitMs, registry, redisServer } = settings;
   return {
     kind,
     layout: {
@@ -260,12 +260,12 @@ function draftOf(settings: SnowflakeKind): SnowflakeDraft {
     allow_short_life: true,
     end_time: endOf(layout),
     ids_per_second: BigInt(idsPerSecond(layout)),
-    redis_shard: redisShard,
+    redis_server: redisServer,
   };
 }
 
 function write(kind: SnowflakeKind): string {
-  const { layout, dataCenter, clockPolicy, clockWaitMs, registry, redisShard } = kind;
+  const { layout, dataCenter, clockPolicy, clockWaitMs, registry, redisServer } = kind;
   const { timeUnitMs, timeOriginMs, timeBits, extensionBits, ...low } = layout;
   const { dataCenterBits, workerBits, sequenceBits } = low;
   const high = { timeUnitMs, timeOriginMs, timeBits, extensionBits };
@@ -275,13 +275,13 @@ function write(kind: SnowflakeKind): string {
     clockPolicy,
     clockWaitMs,
     registry,
-    redisShard: redisShard ?? null,
+    redisShard: redisServer ?? null,
   });
 }
 
 function read(json: Json): SnowflakeKind {
   const layout = json["layout"] as Json;
-  const shard = json["redisShard"];
+  const redisServer = json["redisShard"];
   return {
     kind: "snowflake",
     layout: {
@@ -297,7 +297,7 @@ function read(json: Json): SnowflakeKind {
     clockPolicy: oneOf(json["clockPolicy"], POLICIES),
     clockWaitMs: integerFrom(json["clockWaitMs"], 0),
     registry: oneOf(json["registry"], REGISTRIES),
-    ...(shard === null ? {} : { redisShard: textFrom(shard) }),
+    ...(redisServer === null ? {} : { redisServer: textFrom(redisServer) }),
   };
 }
 
@@ -315,9 +315,9 @@ export const SNOWFLAKE: KindSpec<"snowflake", SnowflakeDraft, SnowflakeKind> = {
   draftOf,
   row: { write, read },
   countedIn: ({ registry }) => (registry === "REDIS" ? "redis" : "store"),
-  redisShard: ({ redisShard }) => redisShard,
-  placedIn: (settings, shard) =>
-    settings.registry === "REDIS" ? { ...settings, redisShard: shard } : settings,
+  redisServer: ({ redisServer }) => redisServer,
+  placedIn: (settings, redisServer) =>
+    settings.registry === "REDIS" ? { ...settings, redisServer } : settings,
   memoryMs: () => MAX_RESERVE_AHEAD_MS + MAX_LEAD_MS,
   // Leases of before go on in the same registry, and ids of another layout are other numbers.
   mayFollow: (dead, next) => {

@@ -61,7 +61,7 @@ export type FieldsOf<Draft> = { readonly [Name in Exclude<keyof Draft, "kind">]-
 /** Where a new tag would count. */
 export interface Places {
   /** The Redis server on which a new tag of this name counts; undefined: this server has no Redis. */
-  readonly redisShardFor: (tag: string) => string | undefined;
+  readonly redisServerFor: (tag: string) => string | undefined;
   readonly hasTicketDatabases: boolean;
 }
 
@@ -113,9 +113,9 @@ export interface KindSpec<Name extends string, Draft, Settings> {
   /** Where its ids or its worker ids are counted. */
   countedIn(settings: Settings): "nothing" | "redis" | "store" | "tickets";
   /** The Redis server that counts; undefined: none. Absent, with the next: the kind never counts in Redis. */
-  redisShard?(settings: Settings): string | undefined;
+  redisServer?(settings: Settings): string | undefined;
   /** The same settings on another Redis server; unchanged where none counts. */
-  placedIn?(settings: Settings, shard: string): Settings;
+  placedIn?(settings: Settings, redisServer: string): Settings;
   /** How long callers may go on by themselves with what they hold, in milliseconds. */
   memoryMs(settings: Settings): number;
   /**

@@ -11,8 +11,8 @@ export const MOVE_FAILED_AFTER_MS = 10_000;
 
 /** Where a tag counts, as its row in the RDBMS has it. */
 export interface CountingPlace {
-  /** Name of the Redis shard. */
-  readonly shard: string;
+  /** Name of the Redis server. */
+  readonly redisServer: string;
   readonly generation: bigint;
 }
 
@@ -27,8 +27,8 @@ export type SeedingStep =
    * generation once, and pass the answer to `seedAnswered`.
    */
   | { readonly type: "re-seed"; readonly doubt: RedisDoubt }
-  /** The tag counts in another shard now: ask that one. */
-  | { readonly type: "elsewhere"; readonly shard: string }
+  /** The tag counts in another Redis server now: ask that one. */
+  | { readonly type: "elsewhere"; readonly redisServer: string }
   /** Refuse for now. */
   | { readonly type: "refuse"; readonly why: string };
 
@@ -93,11 +93,11 @@ export function outdated(old: SeedingState, newest: bigint): Next {
   return { state, step: { type: "read-place" } };
 }
 
-/** The row was read, as `read-place` said. `shard`: the one that doubted. */
-export function placeRead(state: SeedingState, shard: string, place: CountingPlace): Next {
-  if (place.shard !== shard) {
+/** The row was read, as `read-place` said. `redisServer`: the one that doubted. */
+export function placeRead(state: SeedingState, redisServer: string, place: CountingPlace): Next {
+  if (place.redisServer !== redisServer) {
     const there = { ...state, generation: place.generation, waits: 0 };
-    return { state: there, step: { type: "elsewhere", shard: place.shard } };
+    return { state: there, step: { type: "elsewhere", redisServer: place.redisServer } };
   }
   const { doubt } = state;
   if (doubt?.status === "moved") {

@@ -6,9 +6,9 @@ import { isSameButForPlace, isSameButForTuning } from "../../src/kinds/index.ts"
 const segment = { kind: "segment", start: 1n, min: 1, max: 2, holdForMs: 3, maxAgeMs: 4 } as const;
 const periods = { unit: "DAY", timeZone: "UTC", keepForMs: 1 } as const;
 const daily = { kind: "sequence", start: 1n, periods, redis: undefined } as const;
-const redis = { shard: "a", step: 1 } as const;
+const redis = { server: "a", step: 1 } as const;
 const counted = { kind: "sequence", start: 1n, periods: undefined, redis } as const;
-const flake = { kind: "redis_snowflake", shard: 1, timeOriginMs: 0, redisShard: "a" } as const;
+const flake = { kind: "redis_snowflake", shard: 1, timeOriginMs: 0, redisServer: "a" } as const;
 const ticket = { kind: "ticket", start: 1n, slots: 60, slotsId: "t.1" } as const;
 const layout = SNOWFLAKE_PRESETS["41-5-5-12"];
 const snowflake = {
@@ -18,7 +18,7 @@ const snowflake = {
   clockPolicy: "REFUSE",
   clockWaitMs: 5,
   registry: "REDIS",
-  redisShard: "a",
+  redisServer: "a",
 } as const;
 
 test.each<[string, TagKind, TagKind, boolean]>([
@@ -30,9 +30,9 @@ test.each<[string, TagKind, TagKind, boolean]>([
   ["the zone", daily, { ...daily, periods: { ...periods, timeZone: "Asia/Tokyo" } }, false],
   ["periods at all", daily, { ...daily, periods: undefined }, false],
   ["the start of a sequence", counted, { ...counted, start: 2n }, false],
-  ["step and shard", counted, { ...counted, redis: { shard: "b", step: 2 } }, true],
+  ["step and server", counted, { ...counted, redis: { server: "b", step: 2 } }, true],
   ["the backend", counted, { ...counted, redis: undefined }, false],
-  ["the Redis shard of a snowflake", flake, { ...flake, redisShard: "b" }, true],
+  ["the Redis server of a snowflake", flake, { ...flake, redisServer: "b" }, true],
   ["the shard within ids", flake, { ...flake, shard: 2 }, false],
   ["where time begins", flake, { ...flake, timeOriginMs: 1 }, false],
   ["the number of slots", ticket, { ...ticket, slots: 61 }, false],
@@ -54,13 +54,13 @@ test.each<[string, TagKind, TagKind, boolean]>([
 });
 
 test.each<[TagKind, TagKind, boolean]>([
-  [counted, { ...counted, redis: { ...redis, shard: "" } }, true],
+  [counted, { ...counted, redis: { ...redis, server: "" } }, true],
   [counted, { ...counted, redis: { ...redis, step: 2 } }, false],
-  [flake, { ...flake, redisShard: "" }, true],
+  [flake, { ...flake, redisServer: "" }, true],
   [flake, { ...flake, shard: 2 }, false],
   [ticket, { ...ticket, slotsId: "" }, true],
   [ticket, { ...ticket, slots: 61 }, false],
-  [snowflake, { ...snowflake, redisShard: "" }, true],
+  [snowflake, { ...snowflake, redisServer: "" }, true],
   [snowflake, { ...snowflake, dataCenter: 1 }, false],
   [segment, { ...segment, maxAgeMs: 5 }, false],
 ])("whether %o and %o were asked for in the same words", (one, other, isSame) => {

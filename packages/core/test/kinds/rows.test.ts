@@ -41,11 +41,11 @@ test.each<[TagKind, string]>([
     '{"start":"1","periods":{"unit":"WEEK","timeZone":"Asia/Shanghai","keepForMs":86400000},"redis":null}',
   ],
   [
-    { kind: "sequence", start: 7n, periods: undefined, redis: { shard: "a", step: 10_000 } },
+    { kind: "sequence", start: 7n, periods: undefined, redis: { server: "a", step: 10_000 } },
     '{"start":"7","periods":null,"redis":{"shard":"a","step":10000}}',
   ],
   [
-    { kind: "redis_snowflake", shard: 60, timeOriginMs: 1_767_225_600_000, redisShard: "b" },
+    { kind: "redis_snowflake", shard: 60, timeOriginMs: 1_767_225_600_000, redisServer: "b" },
     '{"shard":60,"timeOriginMs":1767225600000,"redisShard":"b"}',
   ],
   [
@@ -71,7 +71,7 @@ test.each<[TagKind, string]>([
       clockPolicy: "REFUSE",
       clockWaitMs: 0,
       registry: "REDIS",
-      redisShard: "a",
+      redisServer: "a",
     },
     '{"layout":{"timeUnitMs":1,"timeOriginMs":1767225600000,"timeBits":41,"extensionBits":0,"dataCenterBits":5,"workerBits":5,"sequenceBits":12},"dataCenter":0,"clockPolicy":"REFUSE","clockWaitMs":0,"registry":"REDIS","redisShard":"a"}',
   ],
@@ -115,13 +115,13 @@ const settings: fc.Arbitrary<TagKind> = fc.oneof(
       }),
       { nil: undefined },
     ),
-    redis: fc.option(fc.record({ shard: place, step: few }), { nil: undefined }),
+    redis: fc.option(fc.record({ server: place, step: few }), { nil: undefined }),
   }),
   fc.record({
     kind: fc.constant("redis_snowflake" as const),
     shard: few,
     timeOriginMs: few,
-    redisShard: place,
+    redisServer: place,
   }),
   fc.record({ kind: fc.constant("ticket" as const), start: id, slots: few, slotsId: place }),
   fc.record(
@@ -140,7 +140,7 @@ const settings: fc.Arbitrary<TagKind> = fc.oneof(
       clockPolicy: fc.constantFrom("REFUSE" as const, "EXTENSION" as const),
       clockWaitMs: few,
       registry: fc.constantFrom("STORE" as const, "REDIS" as const),
-      redisShard: place,
+      redisServer: place,
     },
     { requiredKeys: ["kind", "layout", "dataCenter", "clockPolicy", "clockWaitMs", "registry"] },
   ),

@@ -75,42 +75,42 @@ const SIGNS: Signs = {
     });
   },
   "ticket-database-back": ({ database }) => over(`TICKET_DATABASE_LOST:${database}`),
-  "redis-lost": ({ shard, why }) =>
+  "redis-lost": ({ redisServer, why }) =>
     trouble({
       alarm: "REDIS_LOST",
-      key: `REDIS_LOST:${shard}`,
+      key: `REDIS_LOST:${redisServer}`,
       severity: "critical",
       summary: "Redis does not answer; the tags that count in it issue nothing.",
-      details: { shard, ...(why === "" ? {} : { error: why }) },
+      details: { redisServer, ...(why === "" ? {} : { error: why }) },
     }),
-  "redis-back": ({ shard }) => over(`REDIS_LOST:${shard}`),
-  "redis-unfit": ({ shard, why }) =>
+  "redis-back": ({ redisServer }) => over(`REDIS_LOST:${redisServer}`),
+  "redis-unfit": ({ redisServer, why }) =>
     alarm({
       alarm: "REDIS_UNFIT",
-      key: `REDIS_UNFIT:${shard}`,
+      key: `REDIS_UNFIT:${redisServer}`,
       severity: "warning",
       summary: "A Redis is not fit for counting; change its configuration or redis.urls.",
-      details: { shard, why },
+      details: { redisServer, why },
     }),
-  "redis-seeded": ({ shard, tag, why, from, isLoss }) => {
+  "redis-seeded": ({ redisServer, tag, why, from, isLoss }) => {
     if (!isLoss) return undefined;
     return alarm({
       alarm: "REDIS_RESEEDED",
       // A Redis that lost its data is one incident, however many tags count in it.
-      key: `REDIS_RESEEDED:${shard}`,
+      key: `REDIS_RESEEDED:${redisServer}`,
       severity: "warning",
       summary: "Redis restarted or lost its counts; it was given a new start above them.",
-      details: { shard, tag, why, from: String(from) },
+      details: { redisServer, tag, why, from: String(from) },
     });
   },
-  "max-not-raised": ({ shard, tag, max, error }) =>
+  "max-not-raised": ({ redisServer, tag, max, error }) =>
     alarm({
       alarm: "MAX_NOT_RAISED",
       key: `MAX_NOT_RAISED:${tag}`,
       severity: "critical",
       summary: "A sequence in Redis is used up until its maximum is raised; its calls are refused.",
       details: {
-        shard,
+        redisServer,
         tag,
         max: String(max),
         ...(error === undefined ? {} : { error: error.message }),

@@ -47,7 +47,7 @@ export function outputOnlyOfKind(
       `tag.${name}.${field}`,
       values[field] !== undefined,
       role === "placed"
-        ? "; tags are spread over the shards, and MoveTag moves one"
+        ? "; tags are spread over the Redis servers, and MoveTag moves one"
         : `; it follows from ${fields[of]?.type === "message" ? `the ${of}` : of}`,
     ]);
 }

@@ -95,7 +95,7 @@ function contradictions(config: Config): readonly FieldViolation[] {
     found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
   }
   if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {
-    // One query reads the rows of all tags of a Redis shard. A database that is down would hold up all of them.
+    // One query reads the rows of all tags of a Redis server. A database that is down would hold up all of them.
     found.push({
       field: "store.more_urls",
       description:

@@ -183,7 +183,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "redis.urls",
     redisUrls,
     "",
-    "The Redis shards, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, or an address that leads to it. New tags are spread over all shards. Tags keep the names of their shards, so a name must mean the same on every server.",
+    "The Redis servers, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, or an address that leads to it. New tags are spread over all of them. Tags keep the names of their Redis servers, so a name must mean the same on every server.",
   ),
   redisPassword: optional("redis.password", text("password"), "Password of the Redis user.", {
     isSecret: true,

@@ -242,7 +242,7 @@ function namedUrls(
   };
 }
 
-/** The Redis shards by name. */
+/** The Redis servers by name. */
 export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
   "redis://user@host:port/number, or rediss:// for TLS",
   "IDMINT_REDIS_PASSWORD",

@@ -30,9 +30,9 @@ import {
 } from "../store/open-store.ts";
 import {
   openAlarmQueue,
-  openRedisShards,
+  openRedisServers,
   openTagSignals,
-  type RedisShardConfig,
+  type RedisServerConfig,
   type TagSignals,
 } from "../store/open-redis.ts";
 import { openTicketDatabases, type TicketConfig } from "../store/open-tickets.ts";
@@ -98,8 +98,8 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const store = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
     const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
     for (const database of ticketDatabases) opened(database);
-    const redisShards = await openRedisShards(redisConfigsOf(config, emit));
-    for (const shard of redisShards) opened(shard);
+    const redisServers = await openRedisServers(redisConfigsOf(config, emit));
+    for (const redisServer of redisServers) opened(redisServer);
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);
     const services = createServices(
@@ -108,7 +108,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       emit,
       parts.authorise ?? allowAll,
       realSystem,
-      { ticketDatabases, redisShards },
+      { ticketDatabases, redisServers },
       { leaseFile, peerClocks: peerClocksOf(config) },
       () => signals?.tell(),
     );
@@ -260,18 +260,18 @@ export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
   });
 }
 
-/** The Redis shards of a configuration. */
-function redisConfigsOf(config: Config, emit: Emit): readonly RedisShardConfig[] {
+/** The Redis servers of a configuration. */
+function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
   const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
   return [...redisUrls].map(([name, url]) => {
     const onChange = redisEvents(name, realSystem.clock, emit);
-    const onUnfit = (why: string): void => emit({ type: "redis-unfit", shard: name, why });
+    const onUnfit = (why: string): void => emit({ type: "redis-unfit", redisServer: name, why });
     return { name, url, password, timeoutMs, onChange, onUnfit };
   });
 }
 
-/** The Redis through which servers talk to each other: the same for all servers with the same shards. */
-function meetingPlaceOf(config: Config): RedisShardConfig | undefined {
+/** The Redis through which servers talk to each other: the same for all servers with the same Redis servers. */
+function meetingPlaceOf(config: Config): RedisServerConfig | undefined {
   const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
   const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
   if (first === undefined) return undefined;

@@ -5,17 +5,17 @@ import type { Emit } from "../service/events.ts";
 import type { Placement } from "../service/tags/placement.ts";
 import type { Raises } from "../service/upstream/raises.ts";
 import type { SourcesPorts } from "../service/kinds/sources.ts";
-import { createRedisTags, type ElectedShard, type RedisTags } from "./redis.ts";
+import { createRedisTags, type ElectedRedis, type RedisTags } from "./redis.ts";
 import type { System } from "./system.ts";
 import { createTickets, type Tickets } from "./tickets.ts";
 
 /** Where tags count besides the store. */
 export interface Elsewhere {
   readonly ticketDatabases: readonly TicketDatabase[];
-  readonly redisShards: readonly ElectedShard[];
+  readonly redisServers: readonly ElectedRedis[];
 }
 
-export const NOWHERE_ELSE: Elsewhere = { ticketDatabases: [], redisShards: [] };
+export const NOWHERE_ELSE: Elsewhere = { ticketDatabases: [], redisServers: [] };
 
 export interface ElsewherePorts {
   readonly system: System;
@@ -34,7 +34,7 @@ export interface ElsewhereTags {
 }
 
 export function createElsewhere(
-  { ticketDatabases, redisShards }: Elsewhere,
+  { ticketDatabases, redisServers }: Elsewhere,
   config: Config,
   ports: ElsewherePorts,
   graceMs: number,
@@ -46,16 +46,16 @@ export function createElsewhere(
     timeoutMs: config.ticketTimeoutMs + graceMs,
   });
   const redis = createRedisTags(
-    { ...ports, shards: redisShards, storeTimeoutMs: config.storeTimeoutMs + graceMs },
+    { ...ports, redisServers, storeTimeoutMs: config.storeTimeoutMs + graceMs },
     { raiseBelowMs: config.redisRaiseBelowMs, raiseByMs: config.redisRaiseByMs },
   );
-  const { redisShardFor, assertMovable, move } = redis;
+  const { redisServerFor, assertMovable, move } = redis;
   const { makeSlots } = tickets;
   const hasTicketDatabases = ticketDatabases.length > 0;
   return {
     redis,
     ticketDatabases: tickets.databases,
-    placement: { redisShardFor, assertMovable, move, hasTicketDatabases, makeSlots },
+    placement: { redisServerFor, assertMovable, move, hasTicketDatabases, makeSlots },
     sources: { redis: redis.counters, ticket: tickets.sourceOf },
   };
 }

@@ -49,7 +49,7 @@ export function plannedTag(wanted: Tag): PlannedTag {
     keys: new Map(keyId === undefined ? [] : [[keyId, UNSEEN_KEY]]),
     offsetAt: zoneOffsets(),
   };
-  const placement = { ...NOWHERE, redisShardFor: () => "", hasTicketDatabases: true };
+  const placement = { ...NOWHERE, redisServerFor: () => "", hasTicketDatabases: true };
   const made = settingsOf(draft, { nowMs, placement, texts, keys: [] });
   const violations = [
     ...("violations" in made ? made.violations : []),

@@ -1,9 +1,9 @@
 import type { Clock } from "@idmint/core";
 import type { Emit } from "../service/events.ts";
 
-/** Reports the loss and the return of a Redis shard, once each, however often the connection is tried. */
+/** Reports the loss and the return of a Redis server, once each, however often the connection is tried. */
 export function redisEvents(
-  shard: string,
+  redisServer: string,
   clock: Clock,
   emit: Emit,
 ): (change: { readonly isConnected: boolean; readonly why?: string }) => void {
@@ -11,11 +11,11 @@ export function redisEvents(
   return ({ isConnected, why = "" }) => {
     if (isConnected) {
       if (lostAt === undefined) return;
-      emit({ type: "redis-back", shard, afterMs: Math.round(clock.now() - lostAt) });
+      emit({ type: "redis-back", redisServer, afterMs: Math.round(clock.now() - lostAt) });
       lostAt = undefined;
     } else if (lostAt === undefined) {
       lostAt = clock.now();
-      emit({ type: "redis-lost", shard, why });
+      emit({ type: "redis-lost", redisServer, why });
     }
   };
 }

@@ -1,4 +1,4 @@
-import { type RedisShard, type Store, type Tag, type TagKind, tagNotFound } from "@idmint/core";
+import { type CountingRedis, type Store, type Tag, type TagKind, tagNotFound } from "@idmint/core";
 import { within } from "../service/call.ts";
 import type { Emit } from "../service/events.ts";
 import { RedisSnowflakeCounter } from "../service/kinds/redis-snowflake/counter.ts";
@@ -9,31 +9,31 @@ import type { Raises } from "../service/upstream/raises.ts";
 import { preload, type PreloadPorts } from "../service/redis/preload.ts";
 import { assertMovable, moveTag } from "../service/redis/move.ts";
 import { placeOf, type TagPlace } from "../service/redis/place.ts";
-import { placeOnShard } from "../service/redis/shard-choice.ts";
+import { placeOnRedisServer } from "../service/redis/server-choice.ts";
 import type { RedisCounterPorts } from "../service/redis/counter-ports.ts";
 import { RedisMarks } from "../service/redis/marks.ts";
 import { RedisWatch } from "../service/redis/watch.ts";
 import { RedisWorkerRegistry } from "../service/redis/worker-registry.ts";
 import type { System } from "./system.ts";
 
-/** A shard. `isLeader` says whether this server watches it. */
-export interface ElectedShard extends RedisShard {
+/** A Redis server that counts. `isLeader` says whether this server watches it. */
+export interface ElectedRedis extends CountingRedis {
   readonly isLeader: boolean;
 }
 
 /** What a server does with tags that count in Redis. */
-export interface RedisTags extends Pick<Placement, "redisShardFor" | "assertMovable" | "move"> {
-  /** Undefined without any Redis. A shard that is not configured here is refused by whoever counts in it: the tag may move. */
+export interface RedisTags extends Pick<Placement, "redisServerFor" | "assertMovable" | "move"> {
+  /** Undefined without any Redis. One that is not configured here is refused by whoever counts in it: the tag may move. */
   readonly counters: RedisCounters | undefined;
   /** The registry of a snowflake tag whose workers are in Redis. Undefined without any Redis. */
   readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
-  /** Makes every shard ready for the tags that count in it, and begins to watch them. */
+  /** Makes every Redis server ready for the tags that count in it, and begins to watch them. */
   start(): void;
   stop(): void;
 }
 
 export interface RedisTagsPorts {
-  readonly shards: readonly ElectedShard[];
+  readonly redisServers: readonly ElectedRedis[];
   readonly store: Store;
   readonly raises: Raises;
   readonly system: System;
@@ -50,7 +50,9 @@ export function createRedisTags(
 ): RedisTags {
   const { store, raises, system, emit, storeTimeoutMs } = ports;
   const { clock, timers, random, wallClock, afterTurn } = system;
-  const shards = new Map(ports.shards.map((shard) => [shard.name, shard]));
+  const redisServers = new Map(
+    ports.redisServers.map((redisServer) => [redisServer.name, redisServer]),
+  );
   const getTags = (names: readonly string[]): Promise<readonly Tag[]> =>
     within(() => store.getTags(names), storeTimeoutMs, timers);
   const readPlace = async (name: string): Promise<TagPlace> => {
@@ -60,7 +62,7 @@ export function createRedisTags(
   };
   const marks = new RedisMarks({ store, storeTimeoutMs, clock, timers, afterTurn, emit });
   const counterPorts: RedisCounterPorts = {
-    shard: (name) => shards.get(name),
+    redisServer: (name) => redisServers.get(name),
     raises,
     readPlace,
     marks,
@@ -70,10 +72,10 @@ export function createRedisTags(
     wallClock,
     emit,
   };
-  const watches = ports.shards.map(
-    (shard) =>
+  const watches = ports.redisServers.map(
+    (redisServer) =>
       new RedisWatch(
-        { shard, isLeader: () => shard.isLeader, raises, getTags, clock, timers, emit },
+        { redisServer, isLeader: () => redisServer.isLeader, raises, getTags, clock, timers, emit },
         options,
       ),
   );
@@ -85,20 +87,20 @@ export function createRedisTags(
   const prepared: Preparable = { ...counters, snowflake: registryOf };
   const stopping = new AbortController();
   return {
-    redisShardFor: (tag) => placeOnShard(tag, shards.keys()),
-    assertMovable: (name, shard) => assertMovable(name, shard, shards),
-    move: (tag, request) => moveTag({ store, shards }, tag, request),
-    counters: shards.size === 0 ? undefined : counters,
-    registryInRedis: (tag) => (shards.size === 0 ? undefined : registryOf(tag)),
+    redisServerFor: (tag) => placeOnRedisServer(tag, redisServers.keys()),
+    assertMovable: (name, redisServer) => assertMovable(name, redisServer, redisServers),
+    move: (tag, request) => moveTag({ store, redisServers }, tag, request),
+    counters: redisServers.size === 0 ? undefined : counters,
+    registryInRedis: (tag) => (redisServers.size === 0 ? undefined : registryOf(tag)),
     start: () => {
-      if (shards.size === 0) return;
+      if (redisServers.size === 0) return;
       marks.start();
       for (const watch of watches) watch.start();
       void preload({
         store,
         counterOf: (tag) => prepared[tag.kind.kind]?.(tag),
         marks,
-        hasShard: (name) => shards.has(name),
+        hasRedisServer: (name) => redisServers.has(name),
         timers,
         storeTimeoutMs,
         signal: stopping.signal,

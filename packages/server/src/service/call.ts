@@ -4,7 +4,7 @@ import {
   cancelled,
   type Clock,
   IdmintError,
-  type RedisShard,
+  type CountingRedis,
   storeUnavailable,
   type Timers,
 } from "@idmint/core";
@@ -103,14 +103,14 @@ export function notConfigured(tag: string, why: string): IdmintError {
   return new IdmintError("NOT_CONFIGURED", `tag "${tag}" ${why}`, { metadata: { tag } });
 }
 
-/** The Redis shard that a tag counts in; NOT_CONFIGURED when this server does not know it. */
-export function shardOf(
-  shards: (name: string) => RedisShard | undefined,
+/** The Redis server that a tag counts in; NOT_CONFIGURED when this server does not know it. */
+export function redisServerNamed(
+  redisServers: (name: string) => CountingRedis | undefined,
   tag: string,
   name: string,
-): RedisShard {
-  const shard = shards(name);
-  if (shard !== undefined) return shard;
+): CountingRedis {
+  const redisServer = redisServers(name);
+  if (redisServer !== undefined) return redisServer;
   throw notConfigured(
     tag,
     `counts in Redis "${name}", which this server is not configured with: add it to redis.urls, the same on all servers`,

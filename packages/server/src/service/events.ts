@@ -77,7 +77,7 @@ export type ServerEvent =
   | {
       readonly type: "redis-seeded";
       readonly tag: string;
-      readonly shard: string;
+      readonly redisServer: string;
       readonly generation: bigint;
       /** Ids go on above this one. */
       readonly from: bigint;
@@ -89,7 +89,7 @@ export type ServerEvent =
   | {
       readonly type: "redis-raised";
       readonly tag: string;
-      readonly shard: string;
+      readonly redisServer: string;
       /** The new maximum. */
       readonly max: bigint;
       /** Ids a second that were expected. */
@@ -98,18 +98,22 @@ export type ServerEvent =
   | {
       readonly type: "max-not-raised";
       readonly tag: string;
-      readonly shard: string;
+      readonly redisServer: string;
       readonly max: bigint;
       /** Why it could not be raised; undefined: it is being raised, and too slowly. */
       readonly error: IdmintError | undefined;
     }
   | { readonly type: "redis-preload-failed"; readonly error: IdmintError }
   | { readonly type: "redis-marks-failed"; readonly error: IdmintError }
-  | { readonly type: "redis-watch-failed"; readonly shard: string; readonly error: IdmintError }
+  | {
+      readonly type: "redis-watch-failed";
+      readonly redisServer: string;
+      readonly error: IdmintError;
+    }
   /** A Redis is not fit to count in as it is. `why` says how to mend it. */
-  | { readonly type: "redis-unfit"; readonly shard: string; readonly why: string }
-  | { readonly type: "redis-lost"; readonly shard: string; readonly why: string }
-  | { readonly type: "redis-back"; readonly shard: string; readonly afterMs: number }
+  | { readonly type: "redis-unfit"; readonly redisServer: string; readonly why: string }
+  | { readonly type: "redis-lost"; readonly redisServer: string; readonly why: string }
+  | { readonly type: "redis-back"; readonly redisServer: string; readonly afterMs: number }
   /** `tag`: refused for the clock by its own policy; undefined: the server does not use its clock. */
   | {
       readonly type: "clock-refused";

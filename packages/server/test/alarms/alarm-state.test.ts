@@ -18,7 +18,13 @@ import type { ServerEvent } from "../../src/service/events.ts";
 
 const DOWN = new IdmintError("STORE_UNAVAILABLE", "it is down");
 const WRONG = new IdmintError("STORE_EPOCH_CHANGED", "it is another one");
-const SEEDED = { type: "redis-seeded", tag: "t", shard: "a", generation: 7n, from: 9n } as const;
+const SEEDED = {
+  type: "redis-seeded",
+  tag: "t",
+  redisServer: "a",
+  generation: 7n,
+  from: 9n,
+} as const;
 
 const REFUSED = { type: "clock-refused", driftMs: -9, detail: "d" } as const;
 
@@ -43,13 +49,13 @@ test.each<[string, string, ServerEvent]>([
     { type: "ticket-database-lost", database: "x", error: WRONG },
   ],
   ["over", "TICKET_DATABASE_LOST:x", { type: "ticket-database-back", database: "x" }],
-  ["trouble", "REDIS_LOST:a", { type: "redis-lost", shard: "a", why: "" }],
-  ["over", "REDIS_LOST:a", { type: "redis-back", shard: "a", afterMs: 1 }],
+  ["trouble", "REDIS_LOST:a", { type: "redis-lost", redisServer: "a", why: "" }],
+  ["over", "REDIS_LOST:a", { type: "redis-back", redisServer: "a", afterMs: 1 }],
   ["alarm", "REDIS_RESEEDED:a", { ...SEEDED, why: "missing", isLoss: true }],
   [
     "alarm",
     "MAX_NOT_RAISED:t",
-    { type: "max-not-raised", tag: "t", shard: "a", max: 5n, error: DOWN },
+    { type: "max-not-raised", tag: "t", redisServer: "a", max: 5n, error: DOWN },
   ],
   ["alarm", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: undefined, why: "behind-report" }],
   ["alarm", "CLOCK_REFUSED:h:1", { ...REFUSED, tag: undefined, why: "off-peers" }],

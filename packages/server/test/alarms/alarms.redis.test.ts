@@ -123,7 +123,7 @@ test("a Redis that is lost, and lasts to be, is told of without it", async () =>
   expect(receiver.received[0]?.alarm).toMatchObject({
     alarm: "REDIS_LOST",
     key: "REDIS_LOST:default",
-    details: { shard: "default" },
+    details: { redisServer: "default" },
   });
 });
 
@@ -145,7 +145,11 @@ test("a sequence that is used up, and a Redis that lost what it had counted, are
   await until(() => receiver.received.length === 1, 10_000);
   expect(receiver.received[0]?.alarm).toMatchObject({
     key: "MAX_NOT_RAISED:orders",
-    details: { tag: "orders", shard: "default", error: expect.stringContaining("down") as string },
+    details: {
+      tag: "orders",
+      redisServer: "default",
+      error: expect.stringContaining("down") as string,
+    },
   });
   store.faults = {};
   await redis.command("DEL", "idmint:{orders}", "idmint:{others}");

@@ -109,7 +109,7 @@ test("the same key within a minute is one alarm; others come in their order, beh
   const { alarms } = alarmsTo(receiver);
   for (let turn = 0; turn < 100; turn++) alarms.hear({ ...FENCED, tag: `tag-${turn}` });
   for (const tag of ["a", "b", "a"]) {
-    alarms.hear({ type: "max-not-raised", tag, shard: "x", max: 1n, error: undefined });
+    alarms.hear({ type: "max-not-raised", tag, redisServer: "x", max: 1n, error: undefined });
   }
   await until(() => receiver.received.length === 1);
   receiver.answer = (response) => response.end();
@@ -128,7 +128,7 @@ test("a trouble that is over in time is none, and one that lasts is told", async
   const { alarms } = alarmsTo(receiver, { lastingMs: 150 });
   const error = new IdmintError("STORE_UNAVAILABLE", "it is down");
   alarms.hear({ type: "store-lost", error });
-  alarms.hear({ type: "redis-lost", shard: "a", why: "ECONNREFUSED" });
+  alarms.hear({ type: "redis-lost", redisServer: "a", why: "ECONNREFUSED" });
   await sleep(50);
   alarms.hear({ type: "store-back", afterMs: 50 });
   expect(receiver.received).toEqual([]);

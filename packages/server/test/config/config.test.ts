@@ -266,7 +266,7 @@ function redisUrlsOf(urls: string): unknown {
   return loadConfig({ env: { IDMINT_REDIS_URLS: urls } }).redisUrls;
 }
 
-test("Redis shards have names; one alone may go without", () => {
+test("Redis servers have names; one alone may go without", () => {
   expect(redisUrlsOf("")).toEqual(new Map());
   expect(redisUrlsOf("redis://h:6379")).toEqual(new Map([["default", "redis://h:6379"]]));
   expect(redisUrlsOf("a=redis://h/0, b=rediss://me@i:1/2")).toEqual(
@@ -286,7 +286,7 @@ test.each([
   "redis://:secret@x",
   "redis://x?password=secret",
   "redis://x/name",
-])("refuses %s as Redis shards, and does not show it", (urls) => {
+])("refuses %s as Redis servers, and does not show it", (urls) => {
   const [[field, text] = ["", ""]] = faultsOf({ env: { IDMINT_REDIS_URLS: urls } });
   expect(field).toBe("IDMINT_REDIS_URLS");
   expect(text).toContain("name=url");

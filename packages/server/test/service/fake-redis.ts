@@ -2,7 +2,7 @@ import type {
   RedisDoubt,
   RedisSeeded,
   RedisSequences,
-  RedisShard,
+  CountingRedis,
   SequenceIssued,
   SequenceIssueRequest,
   SequenceSeedRequest,
@@ -118,12 +118,12 @@ export class FakeRedis {
  * A server's connection to a fake Redis. `step` passes the time that messages take; a restart meanwhile breaks the
  * connection, and then what was sent may have been done or not.
  */
-export function fakeShard(
+export function fakeRedisServer(
   name: string,
   redis: () => FakeRedis,
   step: (what: string) => Promise<void>,
   losesAnswer: () => boolean = () => false,
-): RedisShard {
+): CountingRedis {
   const call = async <T>(what: string, work: (redis: FakeRedis) => T): Promise<T> => {
     const target = redis();
     const { run } = target;
@@ -141,7 +141,7 @@ export function fakeShard(
       call("raise", (target) => target.raise(tag, generation, max)),
   };
   // Only what sources call; anything else would be undefined, and fail the test.
-  return { name, sequences, reachable: true } as unknown as RedisShard;
+  return { name, sequences, reachable: true } as unknown as CountingRedis;
 }
 
 function lost(): IdmintError {

@@ -3,7 +3,7 @@ import {
   composeId,
   decomposeId,
   IdmintError,
-  type RedisShard,
+  type CountingRedis,
   type Segment,
   type TagSettings,
   VersionGuard,
@@ -21,7 +21,7 @@ import { placeOf } from "../../src/service/redis/place.ts";
 import { RedisSequenceCounter } from "../../src/service/kinds/sequence/redis-counter.ts";
 import { RedisSnowflakeCounter } from "../../src/service/kinds/redis-snowflake/counter.ts";
 import { RedisWatch } from "../../src/service/redis/watch.ts";
-import { begin, ownRedis, shardOf } from "../store/redis/support.ts";
+import { begin, ownRedis, redisServerAt } from "../store/redis/support.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";
 
 const TAG = "orders";
@@ -33,14 +33,14 @@ const events: TagSettings = {
   description: "",
   order: "UNORDERED",
   ceiling: 2n ** 63n - 1n,
-  kind: { kind: "redis_snowflake", shard: 7, timeOriginMs: origin, redisShard: "a" },
+  kind: { kind: "redis_snowflake", shard: 7, timeOriginMs: origin, redisServer: "a" },
 };
 
 /** What one server has of the world. */
 async function serverOn(store: MemoryStore, redis: Readonly<Record<string, RedisServer>>) {
-  const shards = new Map<string, RedisShard>();
+  const redisServers = new Map<string, CountingRedis>();
   for (const [name, { url }] of Object.entries(redis))
-    shards.set(name, await shardOf(url, 500, name));
+    redisServers.set(name, await redisServerAt(url, 500, name));
   const heard: ServerEvent[] = [];
   const { clock, timers, random, wallClock, afterTurn } = realSystem;
   const raises = new Raises({
@@ -54,7 +54,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
   const emit = (event: ServerEvent): void => void heard.push(event);
   const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
   const ports = {
-    shard: (name: string) => shards.get(name),
+    redisServer: (name: string) => redisServers.get(name),
     raises,
     readPlace: async (name: string) => placeOf((await store.getTags([name]))[0]!),
     marks,
@@ -65,7 +65,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     wallClock,
   };
   return {
-    shards,
+    redisServers,
     heard,
     raises,
     marks,
@@ -199,15 +199,15 @@ test("a server that never asked before knows what others were answered before it
   await expect(blind.commit(1)).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
 });
 
-test("a tag that moves between a raise and the new start is not started in its old shard", async () => {
+test("a tag that moves between a raise and the new start is not started in its old Redis server", async () => {
   const redis = { a: await ownRedis(), b: await ownRedis() };
   const store = new MemoryStore();
   await store.createTag(orders);
   const counter = (await serverOn(store, redis)).sequence(orders);
   const { base } = await counter.commit(10);
   await redis.a.command("FLUSHALL");
-  const moved = sequenceSettings(TAG, { step: 100, ceiling: CEILING, shard: "b" });
-  // The row says the new shard from the moment on in which the raise is durable.
+  const moved = sequenceSettings(TAG, { step: 100, ceiling: CEILING, server: "b" });
+  // The row says the new Redis server from the moment on in which the raise is durable.
   const operator = new MemoryStore({ database: store.database });
   store.faults = {
     after: async (operation) => {
@@ -227,7 +227,7 @@ test("what an earlier store left in Redis is not believed, even with a higher or
     const store = new MemoryStore();
     await store.createTag(orders);
     const server = await serverOn(store, { a: redis });
-    const { sequences } = server.shards.get("a")!;
+    const { sequences } = server.redisServers.get("a")!;
     await begin(sequences, { tag: TAG, generation: left, cur: 7_000n, max: 1_000_000n });
     const counter = server.sequence(orders);
     expect(await commitSoon(counter, 1)).toBe(1n);
@@ -308,12 +308,12 @@ test("one server watches: it writes the rates and raises ahead of use", async ()
   const server = await serverOn(store, { a: redis });
   const counter = server.sequence(orders);
   await counter.commit(20);
-  const [shard] = server.shards.values();
+  const [redisServer] = server.redisServers.values();
   let leads = false;
   let nowMs = 0;
   const watch = new RedisWatch(
     {
-      shard: shard!,
+      redisServer: redisServer!,
       isLeader: () => leads,
       raises: server.raises,
       getTags: (names) => store.getTags(names),
@@ -323,7 +323,7 @@ test("one server watches: it writes the rates and raises ahead of use", async ()
     },
     { raiseBelowMs: 10_000, raiseByMs: 60_000 },
   );
-  const readings = () => shard!.sequences.read([TAG]);
+  const readings = () => redisServer!.sequences.read([TAG]);
   const [before] = await readings();
   await watch.turn();
   nowMs += 1_000;
@@ -346,7 +346,7 @@ test("one server watches: it writes the rates and raises ahead of use", async ()
   );
 });
 
-test("a tag moves between shards at once, in order, and back", async () => {
+test("a tag moves between Redis servers at once, in order, and back", async () => {
   const redis = { a: await ownRedis(), b: await ownRedis() };
   const store = new MemoryStore();
   await store.createTag(orders);
@@ -355,24 +355,24 @@ test("a tag moves between shards at once, in order, and back", async () => {
   // One server keeps asking and is never told of a move; the other is new each time.
   const counter = one.sequence(orders);
   let last = 0n;
-  for (const shard of ["b", "a", "a", "b", "a"]) {
+  for (const redisServer of ["b", "a", "a", "b", "a"]) {
     const [tag] = await store.getTags([TAG]);
-    await moveTag({ store, shards: mover.shards }, tag!, {
-      shard,
+    await moveTag({ store, redisServers: mover.redisServers }, tag!, {
+      redisServer,
       force: false,
       validateOnly: false,
     });
     const base = (await counter.commit(3)).base;
     expect(base).toBeGreaterThan(last);
     const [moved] = await store.getTags([TAG]);
-    expect(placeOf(moved!).shard).toBe(shard);
+    expect(placeOf(moved!).redisServer).toBe(redisServer);
     const fresh = (await serverOn(store, redis)).sequence({ ...orders, kind: moved!.kind });
     last = (await fresh.commit(1)).base;
     expect(last).toBe(base + 3n);
   }
 });
 
-test("an old shard that is gone holds up a move, unless it is forced", async () => {
+test("an old Redis server that is gone holds up a move, unless it is forced", async () => {
   const redis = { a: await ownRedis(), b: await ownRedis() };
   const store = new MemoryStore();
   await store.createTag(orders);
@@ -380,14 +380,14 @@ test("an old shard that is gone holds up a move, unless it is forced", async () 
   const counter = server.sequence(orders);
   const { base } = await counter.commit(5);
   await redis.a.kill();
-  const ports = { store, shards: server.shards };
+  const ports = { store, redisServers: server.redisServers };
   const [tag] = await store.getTags([TAG]);
   await expect(
-    moveTag(ports, tag!, { shard: "b", force: false, validateOnly: false }),
+    moveTag(ports, tag!, { redisServer: "b", force: false, validateOnly: false }),
   ).rejects.toMatchObject({
     reason: "STORE_UNAVAILABLE",
   });
-  const moved = await moveTag(ports, tag!, { shard: "b", force: true, validateOnly: false });
+  const moved = await moveTag(ports, tag!, { redisServer: "b", force: true, validateOnly: false });
   counter.update(moved);
   expect((await counter.commit(1)).base).toBeGreaterThan(base + 4n);
 });

@@ -8,7 +8,7 @@ import { Raises } from "../../src/service/upstream/raises.ts";
 import { RedisMarks } from "../../src/service/redis/marks.ts";
 import { placeOf } from "../../src/service/redis/place.ts";
 import { RedisSequenceCounter } from "../../src/service/kinds/sequence/redis-counter.ts";
-import { FakeRedis, fakeShard } from "./fake-redis.ts";
+import { FakeRedis, fakeRedisServer } from "./fake-redis.ts";
 import { sequenceSettings, tagOf } from "./redis-tags.ts";
 
 const TAG = "t";
@@ -147,7 +147,7 @@ class World {
       history: () => 0,
       onWentBack: (_, detail) => expect.fail(detail),
     });
-    const shard = fakeShard(
+    const redisServer = fakeRedisServer(
       "a",
       () => this.redis,
       (what) => this.#step(what),
@@ -167,7 +167,7 @@ class World {
     });
     this.#marks.push(marks);
     const counter = new RedisSequenceCounter(tagOf(SETTINGS), {
-      shard: () => shard,
+      redisServer: () => redisServer,
       raises,
       readPlace: async (name) => placeOf((await store.getTags([name]))[0]!),
       marks,

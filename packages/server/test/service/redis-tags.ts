@@ -1,16 +1,16 @@
 import type { Tag, TagSettings } from "@idmint/core";
 
-/** A sequence that counts in the Redis shard `a`. */
+/** A sequence that counts in the Redis server `a`. */
 export function sequenceSettings(
   name: string,
-  { step, ceiling, shard = "a" }: { step: number; ceiling: bigint; shard?: string },
+  { step, ceiling, server = "a" }: { step: number; ceiling: bigint; server?: string },
 ): TagSettings {
   return {
     name,
     description: "",
     order: "STRICT",
     ceiling,
-    kind: { kind: "sequence", start: 1n, periods: undefined, redis: { shard, step } },
+    kind: { kind: "sequence", start: 1n, periods: undefined, redis: { server, step } },
   };
 }
 

@@ -9,7 +9,7 @@ import { changeOf } from "../../src/service/tags/update-mask.ts";
 /** A server with Redis and ticket databases. */
 const PLACEMENT: Placement = {
   ...NOWHERE,
-  redisShardFor: (tag) => `shard of ${tag}`,
+  redisServerFor: (tag) => `server of ${tag}`,
   hasTicketDatabases: true,
 };
 const NOW_MS = Date.UTC(2026, 10, 21);
@@ -48,15 +48,15 @@ test("ended periods are kept for 400 days, unless told", () => {
   });
 });
 
-test("a sequence in Redis ends at 2^53 − 1, and is placed on a shard when it is made", () => {
+test("a sequence in Redis ends at 2^53 − 1, and is placed on a Redis server when it is made", () => {
   expect(made({ ...DEFAULT_SEQUENCE, backend: "REDIS" })).toMatchObject({
     ceiling: MAX_SAFE_ID,
-    kind: { redis: { shard: "shard of t", step: 10_000 } },
+    kind: { redis: { server: "server of t", step: 10_000 } },
   });
-  const there = { ...DEFAULT_SEQUENCE, backend: "REDIS", shard: "b", step: 7 } as const;
+  const there = { ...DEFAULT_SEQUENCE, backend: "REDIS", redis_server: "b", step: 7 } as const;
   expect(made(there, { ceiling: 100n })).toMatchObject({
     ceiling: 100n,
-    kind: { redis: { shard: "b", step: 7 } },
+    kind: { redis: { server: "b", step: 7 } },
   });
 });
 
@@ -64,7 +64,7 @@ test("a snowflake of Redis begins in 2026 unless told, and a ticket has 60 slots
   expect(made({ kind: "redis_snowflake", shard: 3 })).toMatchObject({
     order: "UNORDERED",
     ceiling: MAX_ID,
-    kind: { shard: 3, timeOriginMs: Date.UTC(2026, 0, 1), redisShard: "shard of t" },
+    kind: { shard: 3, timeOriginMs: Date.UTC(2026, 0, 1), redisServer: "server of t" },
   });
   expect(made({ kind: "ticket" })).toMatchObject({
     order: "UNORDERED",
@@ -78,7 +78,7 @@ test("settings of every kind, taken as a draft, are the same settings", () => {
     made({ ...DEFAULT_SEQUENCE, start: 5n }, { ceiling: 9n }),
     made({ ...DEFAULT_SEQUENCE, period: "WEEK", time_zone: "UTC", keep_for: DAY_MS }),
     made({ ...DEFAULT_SEQUENCE, backend: "REDIS", step: 3 }),
-    made({ kind: "redis_snowflake", shard: 1, time_origin: 5, redis_shard: "a" }),
+    made({ kind: "redis_snowflake", shard: 1, time_origin: 5, redis_server: "a" }),
     made({ kind: "ticket", start: 2n, slots: 4, slots_id: "t.x" }),
     made(uuid(4)),
     made({ ...uuid(2), number: 7 }),

@@ -54,7 +54,7 @@ test.each<[string, Partial<TagSettings>, Partial<TagSettings>, string]>([
   ],
   [
     "sequence.backend,sequence.step",
-    of({ kind: "sequence", start: 1n, periods: undefined, redis: { shard: "a", step: 5 } }),
+    of({ kind: "sequence", start: 1n, periods: undefined, redis: { server: "a", step: 5 } }),
     of({ kind: "sequence", start: 1n, periods: undefined, redis: undefined }),
     "sequence.backend is REDIS, not STORE",
   ],
@@ -66,8 +66,8 @@ test.each<[string, Partial<TagSettings>, Partial<TagSettings>, string]>([
   ],
   [
     "redis_snowflake.time_origin",
-    of({ kind: "redis_snowflake", shard: 1, timeOriginMs: 0, redisShard: "a" }),
-    of({ kind: "redis_snowflake", shard: 1, timeOriginMs: 1, redisShard: "b" }),
+    of({ kind: "redis_snowflake", shard: 1, timeOriginMs: 0, redisServer: "a" }),
+    of({ kind: "redis_snowflake", shard: 1, timeOriginMs: 1, redisServer: "b" }),
     "time_origin is 1970-01-01T00:00:00.000Z",
   ],
   [

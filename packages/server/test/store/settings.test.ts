@@ -23,13 +23,13 @@ const kind: fc.Arbitrary<TagKind> = fc.oneof(
     kind: fc.constant("sequence" as const),
     start: id,
     periods: fc.option(periods, { nil: undefined }),
-    redis: fc.option(fc.record({ shard: fc.string(), step: count }), { nil: undefined }),
+    redis: fc.option(fc.record({ server: fc.string(), step: count }), { nil: undefined }),
   }),
   fc.record({
     kind: fc.constant("redis_snowflake" as const),
     shard: fc.nat(4_095),
     timeOriginMs: fc.nat(),
-    redisShard: fc.string(),
+    redisServer: fc.string(),
   }),
   fc.record({
     kind: fc.constant("ticket" as const),

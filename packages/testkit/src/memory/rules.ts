@@ -85,7 +85,7 @@ export function slotsKept(old: TagKind | undefined, kind: TagKind): TagKind {
   return { ...kind, slotsId: old.slotsId };
 }
 
-/** Settings without the Redis shard, the slots and the keys of before, which servers choose. */
+/** Settings without the Redis server, the slots and the keys of before, which servers choose. */
 export function unplaced(tag: TagSettings): TagSettings {
   const { name, description, order, ceiling, kind, format, unguessable } = tag;
   const settings = {
@@ -97,9 +97,9 @@ export function unplaced(tag: TagSettings): TagSettings {
     ...(unguessable === undefined ? {} : { unguessable: { ...unguessable, keys: [] } }),
   };
   if (kind.kind === "ticket") return { ...settings, kind: { ...kind, slotsId: "" } };
-  if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisShard: "" } };
+  if (kind.kind === "redis_snowflake") return { ...settings, kind: { ...kind, redisServer: "" } };
   if (kind.kind !== "sequence" || kind.redis === undefined) return { ...settings, kind };
-  return { ...settings, kind: { ...kind, redis: { ...kind.redis, shard: "" } } };
+  return { ...settings, kind: { ...kind, redis: { ...kind.redis, server: "" } } };
 }
 
 /** What must not change once ids were issued. */

@@ -109,30 +109,30 @@ interface MoveFlags extends EtagFlag {
   readonly force?: boolean;
 }
 
-/** `idmint tag move`: to another Redis shard. */
+/** `idmint tag move`: to another Redis server. */
 export function addMove(group: Command, io: Io): void {
   const command = withEtag(
     named(
-      leaf(group, "move", "move a tag that counts in Redis to another Redis shard", [
+      leaf(group, "move", "move a tag that counts in Redis to another Redis server", [
         "idmint tag move tickets --to b",
       ]),
     ),
   )
     .addOption(
       new Option(
-        "--to <shard>",
-        "name of the Redis shard, one of the servers' redis.urls",
+        "--to <server>",
+        "name of the Redis server, one of the servers' redis.urls",
       ).makeOptionMandatory(),
     )
     .addOption(
       new Option(
         "--force",
-        "move the tag although the old shard cannot be told to stop; for a shard that is gone for good",
+        "move the tag although the old Redis server cannot be told to stop; for one that is gone for good",
       ),
     );
   command.action(async (name: string, { to, force = false, etag = "" }: MoveFlags) => {
     await withServer(command, io, async (send) => {
-      const request = { name, shard: to, force, etag, validateOnly: false };
+      const request = { name, redisServer: to, force, etag, validateOnly: false };
       await printTag(command, io, await send(({ tags }) => tags.moveTag.bind(tags), request));
     });
   });

@@ -10,14 +10,14 @@ import {
   type Random,
   type RedisDoubt,
   type RedisSeeded,
-  type RedisShard,
+  type CountingRedis,
   seedAnswered,
   type SeedingState,
   startSeeding,
   storeUnavailable,
   type Timers,
 } from "@idmint/core";
-import { shardOf } from "../call.ts";
+import { redisServerNamed } from "../call.ts";
 import type { Emit } from "../events.ts";
 import type { Marks } from "./marks.ts";
 
@@ -26,11 +26,11 @@ const MAX_ROUND_TRIP_MS = 5_000;
 
 /** What one tag's round trips need of the world. */
 export interface AgreementPorts<Question, Answer extends { readonly status: string }> {
-  /** The shard of this name; undefined when this server is not configured with it. */
-  readonly shard: (name: string) => RedisShard | undefined;
+  /** The Redis server of this name; undefined when this server is not configured with it. */
+  readonly redisServer: (name: string) => CountingRedis | undefined;
   /** One script call under a generation, of which Redis counted up to `mark` for somebody. */
   readonly ask: (
-    shard: RedisShard,
+    redisServer: CountingRedis,
     generation: bigint,
     question: Question,
     mark: bigint,
@@ -40,7 +40,11 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
   /** Where the tag counts, from its row. */
   readonly readPlace: () => Promise<CountingPlace>;
   /** Seeds what was raised. Sent at most once. */
-  readonly seed: (shard: RedisShard, raised: Raised, doubt: RedisDoubt) => Promise<RedisSeeded>;
+  readonly seed: (
+    redisServer: CountingRedis,
+    raised: Raised,
+    doubt: RedisDoubt,
+  ) => Promise<RedisSeeded>;
   /** How far Redis had counted for any server. */
   readonly marks: Marks;
   /** Whether ids of a lower generation are out of order once somebody has some of a higher one. */
@@ -55,7 +59,7 @@ export interface AgreementPorts<Question, Answer extends { readonly status: stri
 
 /** A question that Redis answered with a doubt. */
 interface Asked<Question> {
-  readonly shard: RedisShard;
+  readonly redisServer: CountingRedis;
   readonly question: Question;
   readonly doubt: RedisDoubt;
 }
@@ -72,7 +76,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   #failures = 0;
   #retryAt = -Infinity;
   #failure: IdmintError | undefined;
-  /** The shard that answered last. */
+  /** The Redis server that answered last. */
   #answeredBy: string | undefined;
 
   constructor(tag: string, place: CountingPlace, ports: AgreementPorts<Question, Answer>) {
@@ -85,7 +89,10 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   update(place: CountingPlace): void {
     const { generation } = this.#place;
     const isNewer = place.generation > generation;
-    this.#place = { shard: place.shard, generation: isNewer ? place.generation : generation };
+    this.#place = {
+      redisServer: place.redisServer,
+      generation: isNewer ? place.generation : generation,
+    };
   }
 
   /** Where the tag counts, as far as is known. */
@@ -100,22 +107,22 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     let state = startSeeding(this.#place.generation);
     while (clock.now() < end) {
       // Each question depends on the answer before.
-      const shard = this.#shard();
+      const redisServer = this.#redisServer();
       const mark = await this.#mark(state.generation);
       const newest = isOrdered ? marks.newest(this.#tag) : 0n;
       if (newest > state.generation) {
         const doubt: RedisDoubt = { status: "behind", generation: state.generation };
-        state = await this.#settle({ shard, question, doubt }, outdated(state, newest));
+        state = await this.#settle({ redisServer, question, doubt }, outdated(state, newest));
         this.#place = { ...this.#place, generation: state.generation };
         continue;
       }
-      const answer = await this.#ports.ask(shard, state.generation, question, mark);
+      const answer = await this.#ports.ask(redisServer, state.generation, question, mark);
       if (!isDoubt(answer)) {
         this.#failures = 0;
-        this.#answeredBy = shard.name;
+        this.#answeredBy = redisServer.name;
         return answer;
       }
-      state = await this.#settle({ shard, question, doubt: answer }, doubted(state, answer));
+      state = await this.#settle({ redisServer, question, doubt: answer }, doubted(state, answer));
       this.#place = { ...this.#place, generation: state.generation };
     }
     throw this.#refusal("Redis and the store do not come to an agreement");
@@ -135,7 +142,7 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   }
 
   async #settle(asked: Asked<Question>, first: ReturnType<typeof doubted>): Promise<SeedingState> {
-    const { shard } = asked;
+    const { redisServer } = asked;
     let { state, step } = first;
     for (;;) {
       switch (step.type) {
@@ -143,13 +150,13 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
           await this.#pause(step.withinMs);
           return state;
         case "elsewhere":
-          this.#place = { shard: step.shard, generation: state.generation };
+          this.#place = { redisServer: step.redisServer, generation: state.generation };
           return state;
         case "refuse":
           throw this.#refusal(step.why);
         case "read-place": {
           const place = await this.#ports.readPlace();
-          ({ state, step } = placeRead(state, shard.name, place));
+          ({ state, step } = placeRead(state, redisServer.name, place));
           break;
         }
         case "re-seed":
@@ -160,11 +167,11 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
   }
 
   /**
-   * A new start. The row is read after the raise: a tag that was moved meanwhile is not started in its old shard. What was
+   * A new start. The row is read after the raise: a tag that was moved meanwhile is not started in its old place. What was
    * raised and not seeded is a gap.
    */
   async #seed(
-    { shard, question, doubt }: Asked<Question>,
+    { redisServer, question, doubt }: Asked<Question>,
     state: SeedingState,
   ): Promise<ReturnType<typeof seedAnswered>> {
     const { clock, random, emit, marks, raise, readPlace, seed } = this.#ports;
@@ -172,17 +179,17 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     try {
       const raised = await raise(question, this.#generationFrom(doubt));
       const place = await readPlace();
-      if (place.shard !== shard.name) return placeRead(state, shard.name, place);
-      const answer = await seed(shard, raised, doubt);
+      if (place.redisServer !== redisServer.name) return placeRead(state, redisServer.name, place);
+      const answer = await seed(redisServer, raised, doubt);
       this.#failure = undefined;
       if (answer.status === "seeded") {
         const { generation, before: from } = raised;
         marks.note({ tag: this.#tag, generation, mark: 0n });
         const why = doubt.status;
         // Emptiness alone is what a new tag meets too, and one that was moved.
-        const wasThere = this.#answeredBy === shard.name;
+        const wasThere = this.#answeredBy === redisServer.name;
         const isLoss = why === "missing" ? wasThere : why === "restarted" || why === "behind";
-        const where = { tag: this.#tag, shard: shard.name };
+        const where = { tag: this.#tag, redisServer: redisServer.name };
         emit({ type: "redis-seeded", ...where, generation, from, why, isLoss });
       }
       return seedAnswered(state, raised.generation, answer);
@@ -207,8 +214,8 @@ export class RedisAgreement<Question, Answer extends { readonly status: string }
     return [above, newest].reduce((most, one) => (one > most ? one : most), seconds);
   }
 
-  #shard(): RedisShard {
-    return shardOf(this.#ports.shard, this.#tag, this.#place.shard);
+  #redisServer(): CountingRedis {
+    return redisServerNamed(this.#ports.redisServer, this.#tag, this.#place.redisServer);
   }
 
   async #pause(withinMs: number): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Clock, Random, RedisShard, Timers } from "@idmint/core";
+import type { Clock, Random, CountingRedis, Timers } from "@idmint/core";
 import type { Emit } from "../events.ts";
 import type { Raises } from "../upstream/raises.ts";
 import type { Marks } from "./marks.ts";
@@ -6,7 +6,7 @@ import type { TagPlace } from "./place.ts";
 
 /** What the counters of tags that count in Redis need of the server. */
 export interface RedisCounterPorts {
-  readonly shard: (name: string) => RedisShard | undefined;
+  readonly redisServer: (name: string) => CountingRedis | undefined;
   readonly raises: Raises;
   /** Where a tag counts, from its row; rejects with TAG_NOT_FOUND and its kin. */
   readonly readPlace: (tag: string) => Promise<TagPlace>;

@@ -2,7 +2,7 @@ import {
   assertNoViolations,
   IdmintError,
   invalidField,
-  type RedisShard,
+  type CountingRedis,
   type Tag,
   type TagChange,
   tagNameViolation,
@@ -13,12 +13,12 @@ import { placeOf } from "./place.ts";
 
 export interface RedisMovePorts {
   readonly store: Pick<TagStore, "updateTag">;
-  /** The shards this server is configured with. */
-  readonly shards: ReadonlyMap<string, RedisShard>;
+  /** The Redis servers this server is configured with. */
+  readonly redisServers: ReadonlyMap<string, CountingRedis>;
 }
 
 export interface MoveRequest {
-  readonly shard: string;
+  readonly redisServer: string;
   readonly force: boolean;
   /** Nothing is changed, in the store or in Redis. */
   readonly validateOnly: boolean;
@@ -27,83 +27,83 @@ export interface MoveRequest {
 /** What is wrong with a request to move, before anything is asked of the store. */
 export function assertMovable(
   name: string,
-  shard: string,
-  shards: ReadonlyMap<string, RedisShard>,
+  redisServer: string,
+  redisServers: ReadonlyMap<string, CountingRedis>,
 ): void {
-  const known = [...shards.keys()].join(", ");
+  const known = [...redisServers.keys()].join(", ");
   assertNoViolations(
     tagNameViolation("name", name),
-    shards.has(shard)
+    redisServers.has(redisServer)
       ? undefined
       : {
-          field: "shard",
-          reason: shard === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
+          field: "redis_server",
+          reason: redisServer === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
           description:
             known === ""
-              ? "cannot be set: this server has no Redis shards; set redis.urls"
-              : `must be one of the Redis shards of this server, which are ${known}`,
+              ? "cannot be set: this server has no Redis servers; set redis.urls"
+              : `must be one of the Redis servers of this server, which are ${known}`,
         },
   );
 }
 
 /**
- * Moves a tag to another Redis shard: the old one stops counting, then the row says where it counts, and whoever asks next
+ * Moves a tag to another Redis server: the old one stops counting, then the row says where it counts, and whoever asks next
  * starts the new one above the floor.
  *
- * INVARIANT: with the old shard stopped first, nobody is answered by it after somebody was by the new one, so ids keep
- * their order. A server that is told "moved" reads the row. A shard that counts again after it was stopped is always
+ * INVARIANT: with the old Redis server stopped first, nobody is answered by it after somebody was by the new one, so ids keep
+ * their order. A server that is told "moved" reads the row. A Redis server that counts again after it was stopped is always
  * given a new start, so a server that missed a move, or two, cannot go on in the middle of an older one.
  */
 export async function moveTag(
   ports: RedisMovePorts,
   tag: Tag,
-  { shard, force, validateOnly }: MoveRequest,
+  { redisServer, force, validateOnly }: MoveRequest,
 ): Promise<Tag> {
   const { name, order, ceiling, kind, revision } = tag;
-  const { shards, store } = ports;
-  const { shard: from } = placeOf(tag);
-  const settings = { order, ceiling, kind: placedIn(kind, shard) };
+  const { redisServers, store } = ports;
+  const { redisServer: from } = placeOf(tag);
+  const settings = { order, ceiling, kind: placedIn(kind, redisServer) };
   const change: TagChange = { settings };
   if (validateOnly) {
-    if (from !== shard && !force) known(shards.get(from), from);
+    if (from !== redisServer && !force) known(redisServers.get(from), from);
     return store.updateTag(name, change, revision, { validateOnly });
   }
-  if (from === shard) {
+  if (from === redisServer) {
     // What an earlier move that failed may have left behind.
-    await forget(shards.get(shard), name);
+    await forget(redisServers.get(redisServer), name);
     return tag;
   }
-  if (!force) await retire(shards.get(from), from, name);
+  if (!force) await retire(redisServers.get(from), from, name);
   try {
     const moved = await store.updateTag(name, change, revision);
-    await forget(shards.get(shard), name);
+    await forget(redisServers.get(redisServer), name);
     return moved;
   } catch (thrown) {
-    // With an unknown outcome the row may say the new shard any moment.
-    if (!IdmintError.from(thrown).retryable) await forget(shards.get(from), name);
+    // With an unknown outcome the row may say the new Redis server any moment.
+    if (!IdmintError.from(thrown).retryable) await forget(redisServers.get(from), name);
     throw thrown;
   }
 }
 
-/** Lets a shard that was told to stop be started anew at once; without this it is 10 s later. */
-async function forget(shard: RedisShard | undefined, tag: string): Promise<void> {
-  await shard?.forget(tag).catch(() => undefined);
+/** Lets a Redis server that was told to stop be started anew at once; without this it is 10 s later. */
+async function forget(redisServer: CountingRedis | undefined, tag: string): Promise<void> {
+  await redisServer?.forget(tag).catch(() => undefined);
 }
 
-function known(old: RedisShard | undefined, from: string): RedisShard {
+function known(old: CountingRedis | undefined, from: string): CountingRedis {
   if (old !== undefined) return old;
   throw invalidField(
     "force",
-    `must be set: this server does not know the shard "${from}"`,
+    `must be set: this server does not know the Redis server "${from}"`,
     "FIELD_REQUIRED",
   );
 }
 
-async function retire(old: RedisShard | undefined, from: string, tag: string): Promise<void> {
-  const shard = known(old, from);
+async function retire(old: CountingRedis | undefined, from: string, tag: string): Promise<void> {
+  const redisServer = known(old, from);
   const wayOut = "bring it back, or move with force when it is gone for good";
   try {
-    await shard.retire(tag);
+    await redisServer.retire(tag);
   } catch (cause) {
     throw new IdmintError(
       "STORE_UNAVAILABLE",

@@ -1,5 +1,5 @@
 import { type CountingPlace, IdmintError, segmentNotReady, type Tag } from "@idmint/core";
-import { redisShardOf } from "@idmint/core/kinds";
+import { redisServerOf } from "@idmint/core/kinds";
 import type { Raises } from "../upstream/raises.ts";
 
 /** Where a tag counts and up to where it may, from one reading of its row. */
@@ -36,8 +36,8 @@ export function inEpoch({ raises, readPlace }: RowPorts, epoch: () => bigint): R
 
 /** WRONG_KIND for a tag that does not count in Redis. */
 export function placeOf({ name, kind, generation, floor, epoch }: Tag): TagPlace {
-  const shard = redisShardOf(kind);
-  if (shard !== undefined) return { shard, generation, floor, epoch };
+  const redisServer = redisServerOf(kind);
+  if (redisServer !== undefined) return { redisServer, generation, floor, epoch };
   throw new IdmintError("WRONG_KIND", `tag "${name}" does not count in Redis`, {
     metadata: { tag: name, kind: kind.kind },
   });

@@ -1,5 +1,5 @@
 import { IdmintError, type Tag, type TagStore, type Timers } from "@idmint/core";
-import { redisShardOf } from "@idmint/core/kinds";
+import { redisServerOf } from "@idmint/core/kinds";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
 import type { Marks } from "./marks.ts";
@@ -10,7 +10,7 @@ const PAGE = 500;
 const MAX_PRELOADED = 10_000;
 /** Tags made ready at once. */
 const PARALLEL = 8;
-/** After so many failures in a row in one shard its tags are left to their first calls: it is not one tag's fault. */
+/** After so many failures in a row in one Redis server its tags are left to their first calls: it is not one tag's fault. */
 const MAX_FAILURES_IN_A_ROW = 20;
 
 export interface PreloadPorts {
@@ -18,8 +18,8 @@ export interface PreloadPorts {
   /** What counts a tag in Redis, or leases its worker ids there; undefined: nothing. */
   readonly counterOf: (tag: Tag) => { prepare(): Promise<void> } | undefined;
   readonly marks: Pick<Marks, "learn">;
-  /** Whether this server is configured with a Redis shard. Tags of others are made ready by servers that are. */
-  readonly hasShard: (name: string) => boolean;
+  /** Whether this server is configured with a Redis server. Tags of others are made ready by servers that are. */
+  readonly hasRedisServer: (name: string) => boolean;
   readonly timers: Timers;
   readonly storeTimeoutMs: number;
   readonly signal: AbortSignal;
@@ -32,7 +32,7 @@ export interface PreloadPorts {
  * Never rejects.
  */
 export async function preload(ports: PreloadPorts): Promise<void> {
-  const { store, timers, storeTimeoutMs, signal, emit, hasShard } = ports;
+  const { store, timers, storeTimeoutMs, signal, emit, hasRedisServer } = ports;
   const failures = new Failures();
   try {
     let afterName = "";
@@ -40,8 +40,8 @@ export async function preload(ports: PreloadPorts): Promise<void> {
       const query = { afterName, prefix: "", showDeleted: false, limit: PAGE };
       const tags = await within(() => store.listTags(query), storeTimeoutMs, timers);
       const here = tags.filter(({ kind, state }) => {
-        const shard = redisShardOf(kind);
-        return state === "ACTIVE" && shard !== undefined && hasShard(shard);
+        const redisServer = redisServerOf(kind);
+        return state === "ACTIVE" && redisServer !== undefined && hasRedisServer(redisServer);
       });
       const some = here.slice(0, left);
       await prepareAll(some, ports, failures);
@@ -69,14 +69,14 @@ async function prepareAll(
   const waiting = [...tags];
   const work = async (): Promise<void> => {
     for (let tag = waiting.pop(); tag !== undefined; tag = waiting.pop()) {
-      const shard = redisShardOf(tag.kind) ?? "";
+      const redisServer = redisServerOf(tag.kind) ?? "";
       if (signal.aborted) return;
-      if (failures.areTooMany(shard)) continue;
+      if (failures.areTooMany(redisServer)) continue;
       try {
         await counterOf(tag)?.prepare();
-        failures.ended(shard);
+        failures.ended(redisServer);
       } catch (thrown) {
-        failures.add(shard, IdmintError.from(thrown));
+        failures.add(redisServer, IdmintError.from(thrown));
       }
     }
   };
@@ -88,16 +88,16 @@ class Failures {
   first: IdmintError | undefined;
   readonly #inARow = new Map<string, number>();
 
-  add(shard: string, error: IdmintError): void {
+  add(redisServer: string, error: IdmintError): void {
     this.first ??= error;
-    this.#inARow.set(shard, (this.#inARow.get(shard) ?? 0) + 1);
+    this.#inARow.set(redisServer, (this.#inARow.get(redisServer) ?? 0) + 1);
   }
 
-  ended(shard: string): void {
-    this.#inARow.delete(shard);
+  ended(redisServer: string): void {
+    this.#inARow.delete(redisServer);
   }
 
-  areTooMany(shard: string): boolean {
-    return (this.#inARow.get(shard) ?? 0) >= MAX_FAILURES_IN_A_ROW;
+  areTooMany(redisServer: string): boolean {
+    return (this.#inARow.get(redisServer) ?? 0) >= MAX_FAILURES_IN_A_ROW;
   }
 }

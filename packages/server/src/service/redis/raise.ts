@@ -1,9 +1,9 @@
-import { backoffMs, type Clock, IdmintError, type Random, type RedisShard } from "@idmint/core";
+import { backoffMs, type Clock, IdmintError, type Random, type CountingRedis } from "@idmint/core";
 import type { Raises } from "../upstream/raises.ts";
-import { shardOf } from "../call.ts";
+import { redisServerNamed } from "../call.ts";
 
 export interface RedisRaisePorts {
-  readonly shard: (name: string) => RedisShard | undefined;
+  readonly redisServer: (name: string) => CountingRedis | undefined;
   readonly raises: Pick<Raises, "raise">;
   readonly readPlace: (
     tag: string,
@@ -33,20 +33,24 @@ export class RedisRaise {
   }
 
   /** Raises a sequence by so many ids, at most to the tag's ceiling. */
-  sequence(shard: string, by: bigint): Promise<void> {
+  sequence(redisServer: string, by: bigint): Promise<void> {
     return this.#once(async () => {
-      await raiseSequence(this.#ports, this.#tag, shard, by);
+      await raiseSequence(this.#ports, this.#tag, redisServer, by);
     });
   }
 
   /** Raises the last millisecond that a tag's snowflakes or worker ids may reserve. */
-  limit(shard: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
+  limit(redisServer: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
     return this.#once(async () => {
       const tag = this.#tag;
       const wish = { tag, by: 0n, atLeast, newGeneration: false };
       const { generation, floor } = await this.#ports.raises.raise(wish);
       const limitMs = limitOf(floor);
-      await shardOf(this.#ports.shard, tag, shard).raiseLimit({ tag, generation, limitMs });
+      await redisServerNamed(this.#ports.redisServer, tag, redisServer).raiseLimit({
+        tag,
+        generation,
+        limitMs,
+      });
     });
   }
 
@@ -78,13 +82,17 @@ export class RedisRaise {
 
 /** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
 export async function raiseSequence(
-  ports: Pick<RedisRaisePorts, "shard" | "raises" | "readPlace">,
+  ports: Pick<RedisRaisePorts, "redisServer" | "raises" | "readPlace">,
   tag: string,
-  shard: string,
+  redisServer: string,
   by: bigint,
 ): Promise<bigint> {
   const { generation, floor } = await raisedOrEnd(ports, tag, by);
-  await shardOf(ports.shard, tag, shard).sequences.raise({ tag, generation, max: floor });
+  await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise({
+    tag,
+    generation,
+    max: floor,
+  });
   return floor;
 }
 

@@ -5,7 +5,7 @@ import {
   type ForecastState,
   IdmintError,
   observeReading,
-  type RedisShard,
+  type CountingRedis,
   raiseWanted,
   type SequenceReading,
   startForecast,
@@ -29,7 +29,7 @@ const MAX_NAMES = 1_000;
 const SETTINGS_MS = 30_000;
 
 export interface RedisWatchPorts {
-  readonly shard: RedisShard;
+  readonly redisServer: CountingRedis;
   /** Whether this server is the one that watches. Looked at before everything it does. */
   readonly isLeader: () => boolean;
   readonly raises: Raises;
@@ -47,7 +47,7 @@ interface Watched {
 }
 
 /**
- * Looks once a second at the sequences of one Redis shard: writes how fast their ids are used, and raises the maximum of
+ * Looks once a second at the sequences of one Redis server: writes how fast their ids are used, and raises the maximum of
  * those that would not last long enough, in the RDBMS first and then in Redis.
  *
  * One server does it, so that the work is done once. Nothing depends on there being only one: rates written twice are
@@ -82,11 +82,11 @@ export class RedisWatch {
       this.#cursor = "0";
       return;
     }
-    const { emit, shard } = this.#ports;
+    const { emit, redisServer } = this.#ports;
     try {
       let left = MAX_PER_TURN;
       do {
-        const { tags, cursor } = await shard.sequences.list(this.#cursor, PAGE);
+        const { tags, cursor } = await redisServer.sequences.list(this.#cursor, PAGE);
         this.#cursor = cursor;
         left -= Math.max(1, tags.length);
         await this.#look([...new Set(tags)]);
@@ -94,7 +94,8 @@ export class RedisWatch {
       this.#failing = false;
     } catch (thrown) {
       const error = IdmintError.from(thrown);
-      if (!this.#failing) emit({ type: "redis-watch-failed", shard: shard.name, error });
+      if (!this.#failing)
+        emit({ type: "redis-watch-failed", redisServer: redisServer.name, error });
       this.#failing = true;
     }
   }
@@ -105,7 +106,7 @@ export class RedisWatch {
 
   async #look(tags: readonly string[]): Promise<void> {
     if (tags.length === 0) return;
-    const { sequences } = this.#ports.shard;
+    const { sequences } = this.#ports.redisServer;
     const readings = await sequences.read(tags);
     const atMs = this.#ports.clock.now();
     const present: string[] = [];
@@ -142,7 +143,7 @@ export class RedisWatch {
 
   /** Learns the steps of tags, and lets go of those that count here no more. */
   async #readSteps(tags: readonly string[]): Promise<void> {
-    const { clock, getTags, shard } = this.#ports;
+    const { clock, getTags, redisServer } = this.#ports;
     const now = clock.now();
     const due = tags
       .filter((tag) => now - (this.#watched.get(tag)?.stepReadAt ?? now) >= SETTINGS_MS)
@@ -150,11 +151,11 @@ export class RedisWatch {
     if (due.length === 0) return;
     const rows = new Map((await getTags(due)).map((row) => [row.name, row]));
     for (const tag of due) {
-      const step = stepOf(rows.get(tag), shard.name);
+      const step = stepOf(rows.get(tag), redisServer.name);
       const watched = this.#watched.get(tag);
       if (step === undefined || watched === undefined) {
         this.#watched.delete(tag);
-        await shard.sequences.unlist(tag);
+        await redisServer.sequences.unlist(tag);
       } else {
         this.#watched.set(tag, { ...watched, step, stepReadAt: now });
       }
@@ -162,7 +163,7 @@ export class RedisWatch {
   }
 
   async #raiseLow(tags: readonly string[]): Promise<void> {
-    const { emit, raises, shard, getTags } = this.#ports;
+    const { emit, raises, redisServer, getTags } = this.#ports;
     const readPlace = async (tag: string): Promise<{ generation: bigint; floor: bigint }> => {
       const [row] = await getTags([tag]);
       return row ?? { generation: 0n, floor: 0n };
@@ -176,14 +177,14 @@ export class RedisWatch {
       // One after the other: a store that does not answer ends the turn.
       try {
         const max = await raiseSequence(
-          { raises, readPlace, shard: () => shard },
+          { raises, readPlace, redisServer: () => redisServer },
           tag,
-          shard.name,
+          redisServer.name,
           by,
         );
         const { recently, longTerm } = watched.forecast.rates;
         const rate = Math.max(recently, longTerm);
-        emit({ type: "redis-raised", tag, shard: shard.name, max, rate });
+        emit({ type: "redis-raised", tag, redisServer: redisServer.name, max, rate });
       } catch (thrown) {
         // Refusals of the tag (paused, gone, at its end) are no fault.
         if (IdmintError.from(thrown).retryable) throw thrown;
@@ -192,10 +193,10 @@ export class RedisWatch {
   }
 }
 
-/** The step of a tag that counts in this shard; undefined for all others. */
-function stepOf(tag: Tag | undefined, shard: string): number | undefined {
+/** The step of a tag that counts in this Redis server; undefined for all others. */
+function stepOf(tag: Tag | undefined, redisServer: string): number | undefined {
   if (tag === undefined || tag.state === "DELETED" || tag.kind.kind !== "sequence")
     return undefined;
   const { redis } = tag.kind;
-  return redis?.shard === shard ? redis.step : undefined;
+  return redis?.server === redisServer ? redis.step : undefined;
 }

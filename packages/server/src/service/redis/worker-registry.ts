@@ -21,7 +21,7 @@ import {
   type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
-import { shardOf } from "../call.ts";
+import { redisServerNamed } from "../call.ts";
 import { RedisAgreement } from "./agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./place.ts";
 import { RedisRaise } from "./raise.ts";
@@ -98,11 +98,11 @@ export class RedisWorkerRegistry implements WorkerRegistry {
           generationFrom,
         }),
       readPlace: () => readPlace(name),
-      seed: (shard, { generation, before, floor }, doubt) => {
+      seed: (redisServer, { generation, before, floor }, doubt) => {
         const { layout } = this.#kind;
         const afterMs = lastMsAtOrBelow(layout, before);
         const limitMs = Math.max(afterMs, limitOf(layout, floor));
-        return shard.workers.seed({ tag: name, generation, afterMs, limitMs, doubt });
+        return redisServer.workers.seed({ tag: name, generation, afterMs, limitMs, doubt });
       },
     });
   }
@@ -151,8 +151,8 @@ export class RedisWorkerRegistry implements WorkerRegistry {
   async listWorkers(
     query: Parameters<WorkerRegistry["listWorkers"]>[0],
   ): Promise<readonly Worker[]> {
-    const { shard } = this.#agreement.place;
-    return shardOf(this.#ports.shard, this.#name, shard).workers.list(query);
+    const { redisServer } = this.#agreement.place;
+    return redisServerNamed(this.#ports.redisServer, this.#name, redisServer).workers.list(query);
   }
 
   /** Asks until it is answered within the limit. Rejects with STORE_UNAVAILABLE, or the refusals of the tag. */
@@ -193,8 +193,8 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const { layout } = this.#kind;
     const floor = floorThrough(layout, untilMs + HEADROOM_MS);
     const atLeast = floor < this.#ceiling ? floor : this.#ceiling;
-    const { shard } = this.#agreement.place;
-    await this.#raise.limit(shard, atLeast, (raised) => limitOf(layout, raised));
+    const { redisServer } = this.#agreement.place;
+    await this.#raise.limit(redisServer, atLeast, (raised) => limitOf(layout, raised));
   }
 
   #renewed({

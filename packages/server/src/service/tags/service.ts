@@ -264,15 +264,18 @@ export class TagService {
     return { ...(await this.#changed(answer.tag, validateOnly)), returned: answer.returned };
   }
 
-  /** Moves a tag that counts in Redis to another shard of Redis. */
+  /** Moves a tag that counts in Redis to another Redis server. */
   async move(
-    request: NamedChange & { readonly shard: string; readonly force: boolean },
+    request: NamedChange & { readonly redisServer: string; readonly force: boolean },
   ): Promise<Tag> {
-    const { name, shard, force, etag, validateOnly } = request;
-    this.#placement.assertMovable(name, shard);
+    const { name, redisServer, force, etag, validateOnly } = request;
+    this.#placement.assertMovable(name, redisServer);
     const old = await this.#read(name);
     expectedRevision(old, etag);
-    return this.#change(() => this.#placement.move(old, { shard, force, validateOnly }), request);
+    return this.#change(
+      () => this.#placement.move(old, { redisServer, force, validateOnly }),
+      request,
+    );
   }
 
   /** The ended periods of a sequence that restarts, newest first; WRONG_KIND for tags that have none. */

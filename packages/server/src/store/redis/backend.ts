@@ -3,14 +3,14 @@ import { RedisAlarmQueue } from "./alarm-queue.ts";
 import { Candidate } from "./candidate.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { CLUSTER_TEXT } from "./fitness.ts";
-import { RedisShardClient } from "./shard.ts";
+import { CountingRedisClient } from "./counting-redis.ts";
 import { TagSignals } from "./tag-signals.ts";
 
-/** How long a server that starts waits for its Redis shards; then it serves without. */
+/** How long a server that starts waits for its Redis servers; then it serves without. */
 const CONNECT_MS = 1_000;
 
-/** A Redis shard, and whether this server is the one that watches it. */
-export class ElectedShardClient extends RedisShardClient {
+/** A Redis server, and whether this server is the one that watches it. */
+export class ElectedRedisClient extends CountingRedisClient {
   readonly #candidate: Candidate;
 
   constructor(config: ConnectionConfig) {
@@ -28,18 +28,18 @@ export class ElectedShardClient extends RedisShardClient {
   }
 }
 
-export async function openRedisShards(
+export async function openRedisServers(
   configs: readonly ConnectionConfig[],
-): Promise<readonly ElectedShardClient[]> {
-  const shards = configs.map((config) => new ElectedShardClient(config));
-  await Promise.all(shards.map((shard) => shard.connected(CONNECT_MS)));
-  for (const shard of shards) {
+): Promise<readonly ElectedRedisClient[]> {
+  const redisServers = configs.map((config) => new ElectedRedisClient(config));
+  await Promise.all(redisServers.map((redisServer) => redisServer.connected(CONNECT_MS)));
+  for (const redisServer of redisServers) {
     // One that is not connected yet refuses by itself, as soon as it is.
-    if ((await shard.fitness)?.isCluster !== true) continue;
-    await Promise.all(shards.map((each) => each.close()));
-    throw invalidField("redis.urls", `must not name Redis "${shard.name}": ${CLUSTER_TEXT}`);
+    if ((await redisServer.fitness)?.isCluster !== true) continue;
+    await Promise.all(redisServers.map((each) => each.close()));
+    throw invalidField("redis.urls", `must not name Redis "${redisServer.name}": ${CLUSTER_TEXT}`);
   }
-  return shards;
+  return redisServers;
 }
 
 export function openTagSignals(config: ConnectionConfig): TagSignals {

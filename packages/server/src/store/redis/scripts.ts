@@ -100,7 +100,7 @@ end
 return {'issued', text(at), text(limit), text(now)}
 `);
 
-/** How long the old shard remembers that a tag moved away. */
+/** How long the old Redis server remembers that a tag moved away. */
 const FORGET_MOVED_S = 3_600;
 
 /**
@@ -122,7 +122,7 @@ redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 4))
 `;
 
-/** KEYS[2]: the set of sequences of this shard. */
+/** KEYS[2]: the set of sequences of this Redis server. */
 export const SEQUENCE_SEED: Script = script(`${SEED}
 redis.call('HSET', KEYS[1], 'seq_recently', '0', 'seq_long_term', has[3] or '0')
 redis.call('SADD', KEYS[2], ARGV[3])

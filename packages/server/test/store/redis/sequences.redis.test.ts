@@ -4,15 +4,15 @@ import { type AddressInfo, createServer, connect, type Socket } from "node:net";
 import { inspect } from "node:util";
 import { MAX_SAFE_ID, type RedisDoubt } from "@idmint/core";
 import { expect, onTestFinished, test } from "vitest";
-import { RedisShardClient } from "../../../src/store/redis/shard.ts";
-import { begin, hashOf, ownRedis, shardOf } from "./support.ts";
+import { CountingRedisClient } from "../../../src/store/redis/counting-redis.ts";
+import { begin, hashOf, ownRedis, redisServerAt } from "./support.ts";
 
 const tag = "orders";
 const seed = { tag, generation: 1n, cur: 0n, max: 100n };
 
 test("issues after a seed, checks before it counts, and never runs past the maximum", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   const ask = { tag, generation: 1n, seen: 0n };
   expect(await sequences.issue({ ...ask, count: 1 })).toMatchObject({ status: "missing" });
   expect(await begin(sequences, seed)).toEqual({ status: "seeded" });
@@ -42,7 +42,7 @@ test("issues after a seed, checks before it counts, and never runs past the maxi
 
 test("counts exactly up to the last id that Lua's numbers hold", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, { ...seed, cur: MAX_SAFE_ID - 3n, max: MAX_SAFE_ID });
   const ask = { tag, generation: 1n, seen: MAX_SAFE_ID - 3n };
   const ids: bigint[] = [];
@@ -59,7 +59,7 @@ test("counts exactly up to the last id that Lua's numbers hold", async () => {
 
 test("believes only the generation it was seeded for, and takes only a newer one", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, { ...seed, generation: 5n, cur: 500n, max: 600n });
   const ask = { tag, count: 1, seen: 0n };
   for (const generation of [4n, 6n]) {
@@ -81,7 +81,7 @@ test("believes only the generation it was seeded for, and takes only a newer one
 
 test("raises only its own generation, and only upwards", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, { ...seed, generation: 2n });
   expect(await sequences.raise({ tag, generation: 1n, max: 900n })).toBe(false);
   expect(await sequences.raise({ tag, generation: 3n, max: 900n })).toBe(false);
@@ -93,7 +93,7 @@ test("raises only its own generation, and only upwards", async () => {
 
 test("refuses when it counts below what the caller has seen answered", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, seed);
   await sequences.issue({ tag, generation: 1n, count: 50, seen: 0n });
   await redis.command("HSET", `idmint:{${tag}}`, "cur", "40");
@@ -105,14 +105,14 @@ test("refuses when it counts below what the caller has seen answered", async () 
 
 test("refuses an older snapshot of the same generation, since another process wrote it", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, seed);
   await sequences.issue({ tag, generation: 1n, count: 10, seen: 0n });
   await redis.command("SAVE");
   await sequences.issue({ tag, generation: 1n, count: 10, seen: 10n });
   await redis.kill();
   await redis.start();
-  const again = (await shardOf(redis.url)).sequences;
+  const again = (await redisServerAt(redis.url)).sequences;
   expect(await hashOf(redis, tag)).toMatchObject({ cur: "10" });
   const doubt = { status: "restarted", generation: 1n };
   expect(await again.issue({ tag, generation: 1n, count: 1, seen: 0n })).toEqual(doubt);
@@ -127,7 +127,7 @@ test("refuses an older snapshot of the same generation, since another process wr
 test("refuses after a fail-over, and after the old master followed the new one for a while", async () => {
   const master = await ownRedis();
   const replica = await ownRedis();
-  const first = (await shardOf(master.url)).sequences;
+  const first = (await redisServerAt(master.url)).sequences;
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   await begin(first, seed);
   await replica.follow(master);
@@ -137,7 +137,7 @@ test("refuses after a fail-over, and after the old master followed the new one f
   await first.issue({ ...ask, generation: 2n, count: 10 });
   await until(async () => (await hashOf(replica, tag))["cur"] === "10");
   await replica.promote();
-  const second = (await shardOf(replica.url)).sequences;
+  const second = (await redisServerAt(replica.url)).sequences;
   expect(await second.issue({ ...ask, generation: 2n })).toMatchObject({ status: "restarted" });
   // The old master goes on counting what belongs to its generation.
   expect(await first.issue({ ...ask, generation: 2n, count: 10 })).toMatchObject({ last: 20n });
@@ -145,13 +145,13 @@ test("refuses after a fail-over, and after the old master followed the new one f
   await master.follow(replica);
   await master.promote();
   expect(await hashOf(master, tag)).toMatchObject({ cur: "10" });
-  const third = (await shardOf(master.url)).sequences;
+  const third = (await redisServerAt(master.url)).sequences;
   expect(await third.issue({ ...ask, generation: 2n })).toMatchObject({ status: "restarted" });
 });
 
 test("emptied by FLUSHALL, it knows nothing of the tag", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, seed);
   await redis.command("FLUSHALL");
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
@@ -164,7 +164,7 @@ test("emptied by FLUSHALL, it knows nothing of the tag", async () => {
 
 test("a seed that comes late does not start an emptied Redis anew", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   const doubt = await sequences.issue(ask);
   if (doubt.status !== "missing") throw new Error(doubt.status);
@@ -180,7 +180,7 @@ test("a seed that comes late does not start an emptied Redis anew", async () => 
 
 test("at its memory limit it issues nothing and counts nothing, and goes on afterwards", async () => {
   const redis = await ownRedis({ settings: { "maxmemory-policy": "noeviction" } });
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   await sequences.issue(ask);
@@ -192,7 +192,7 @@ test("at its memory limit it issues nothing and counts nothing, and goes on afte
 
 test("what was in flight when the connection broke is not sent again", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url, 300);
+  const { sequences } = await redisServerAt(redis.url, 300);
   await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   redis.pause();
@@ -214,8 +214,8 @@ test("what was in flight when the connection broke is not sent again", async () 
 test("what was done and not answered when the connection broke is not done again", async () => {
   const redis = await ownRedis();
   const line = await Line.to(redis.port);
-  const shard = await shardOf(line.url, 300);
-  const { sequences } = shard;
+  const redisServer = await redisServerAt(line.url, 300);
+  const { sequences } = redisServer;
   await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   await sequences.issue(ask);
@@ -226,14 +226,14 @@ test("what was done and not answered when the connection broke is not done again
   const outcomes = await Promise.allSettled(inFlight);
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
   line.isDeaf = false;
-  expect(await shard.connected(10_000)).toBe(true);
+  expect(await redisServer.connected(10_000)).toBe(true);
   // The connection is good, and nothing but this was asked on it.
   expect(await sequences.issue(ask)).toMatchObject({ status: "issued", before: 4n, last: 5n });
 });
 
 test("lists what it was seeded for, reads it, and writes the rates of what is still there", async () => {
   const redis = await ownRedis();
-  const { sequences } = await shardOf(redis.url);
+  const { sequences } = await redisServerAt(redis.url);
   await begin(sequences, seed);
   await begin(sequences, { ...seed, tag: "users", max: 7n });
   expect(new Set((await sequences.list("0", 100)).tags)).toEqual(new Set([tag, "users"]));
@@ -256,19 +256,19 @@ test("lists what it was seeded for, reads it, and writes the rates of what is st
 
 test("a tag that moves away is neither counted nor seeded, and starts anew when that is forgotten", async () => {
   const redis = await ownRedis();
-  const shard = await shardOf(redis.url);
-  const { sequences } = shard;
+  const redisServer = await redisServerAt(redis.url);
+  const { sequences } = redisServer;
   await begin(sequences, seed);
   const ask = { tag, generation: 1n, count: 1, seen: 0n };
   // Only what was told to move is forgotten.
-  await shard.forget(tag);
+  await redisServer.forget(tag);
   expect(await sequences.issue(ask)).toMatchObject({ status: "issued" });
-  await shard.retire(tag);
+  await redisServer.retire(tag);
   const moved = { status: "moved", generation: 1n };
   expect(await sequences.issue(ask)).toMatchObject(moved);
   expect(await begin(sequences, { ...seed, generation: 9n })).toMatchObject(moved);
   expect((await sequences.list("0", 100)).tags).toEqual([]);
-  await shard.forget(tag);
+  await redisServer.forget(tag);
   expect(await sequences.issue(ask)).toMatchObject({ status: "missing" });
   expect(await begin(sequences, { ...seed, generation: 2n })).toEqual({ status: "seeded" });
   expect((await sequences.list("0", 100)).tags).toEqual([tag]);
@@ -276,16 +276,16 @@ test("a tag that moves away is neither counted nor seeded, and starts anew when 
 
 test("errors hold neither the password nor what was sent", async () => {
   const redis = await ownRedis({ settings: { requirepass: "very-secret" } });
-  const shard = new RedisShardClient({
+  const redisServer = new CountingRedisClient({
     name: "a",
     url: `${redis.url.replace("//", "//:wrong-secret@")}/0`,
     password: undefined,
     timeoutMs: 300,
   });
-  await shard.connected(500);
-  const asked = shard.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n });
+  await redisServer.connected(500);
+  const asked = redisServer.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n });
   const [outcome] = await Promise.allSettled([asked]);
-  await shard.close();
+  await redisServer.close();
   expect(outcome).toMatchObject({
     reason: {
       reason: "STORE_UNAVAILABLE",
@@ -293,7 +293,7 @@ test("errors hold neither the password nor what was sent", async () => {
     },
   });
   expect(inspect(outcome, { depth: 9, showHidden: true })).not.toContain("secret");
-  const none = new RedisShardClient({
+  const none = new CountingRedisClient({
     name: "a",
     url: `${redis.url}/0`,
     password: undefined,

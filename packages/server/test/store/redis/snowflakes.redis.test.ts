@@ -1,7 +1,7 @@
 // What the scripts of redis_snowflake promise, on a real Redis.
 import { COUNTERS_PER_MS, positionOf, type RedisSnowflakes, runsOf } from "@idmint/core";
 import { expect, test } from "vitest";
-import { hashOf, ownRedis, shardOf } from "./support.ts";
+import { hashOf, ownRedis, redisServerAt } from "./support.ts";
 
 const tag = "events";
 const generation = 1n;
@@ -27,7 +27,7 @@ async function seeded(
 
 test("counts 1,024 in a millisecond and goes on in the next, without a hole and never twice", async () => {
   const redis = await ownRedis();
-  const { snowflakes } = await shardOf(redis.url);
+  const { snowflakes } = await redisServerAt(redis.url);
   // A start ahead of the clock stands still, so that milliseconds overflow for sure.
   const nowMs = await seeded(snowflakes, { firstMs: 40 });
   const seen = new Set<number>();
@@ -47,7 +47,7 @@ test("counts 1,024 in a millisecond and goes on in the next, without a hole and 
 
 test("goes at most 50 ms ahead of the clock, and says how far it would", async () => {
   const redis = await ownRedis();
-  const { snowflakes } = await shardOf(redis.url);
+  const { snowflakes } = await redisServerAt(redis.url);
   await seeded(snowflakes);
   let issued = 0;
   for (let call = 0; call < 20; call++) {
@@ -67,22 +67,24 @@ test("goes at most 50 ms ahead of the clock, and says how far it would", async (
 
 test("never passes the reservation, and goes on when it is extended", async () => {
   const redis = await ownRedis();
-  const shard = await shardOf(redis.url);
-  const { snowflakes } = shard;
+  const redisServer = await redisServerAt(redis.url);
+  const { snowflakes } = redisServer;
   const nowMs = await seeded(snowflakes, { limitMs: -1 });
   const ask = { tag, generation, count: 1, seen: 0 };
   const before = await hashOf(redis, tag);
   expect(await snowflakes.issue(ask)).toMatchObject({ status: "limit", limitMs: nowMs - 1 });
   expect(await hashOf(redis, tag)).toEqual(before);
-  expect(await shard.raiseLimit({ tag, generation: 2n, limitMs: nowMs + 9_000 })).toBe(false);
-  expect(await shard.raiseLimit({ tag, generation, limitMs: nowMs - 2 })).toBe(false);
-  expect(await shard.raiseLimit({ tag, generation, limitMs: nowMs + FAR_AHEAD_MS })).toBe(true);
+  expect(await redisServer.raiseLimit({ tag, generation: 2n, limitMs: nowMs + 9_000 })).toBe(false);
+  expect(await redisServer.raiseLimit({ tag, generation, limitMs: nowMs - 2 })).toBe(false);
+  expect(await redisServer.raiseLimit({ tag, generation, limitMs: nowMs + FAR_AHEAD_MS })).toBe(
+    true,
+  );
   expect(await snowflakes.issue(ask)).toMatchObject({ status: "issued" });
 });
 
 test("a clock that goes back is carried on logically, and beyond 50 ms refused", async () => {
   const redis = await ownRedis();
-  const { snowflakes } = await shardOf(redis.url);
+  const { snowflakes } = await redisServerAt(redis.url);
   await seeded(snowflakes);
   const ask = { tag, generation, count: 1, seen: 0 };
   const first = await snowflakes.issue(ask);
@@ -99,7 +101,7 @@ test("a clock that goes back is carried on logically, and beyond 50 ms refused",
 
 test("refuses an older snapshot, another generation, and a position below what was seen", async () => {
   const redis = await ownRedis();
-  const { snowflakes } = await shardOf(redis.url);
+  const { snowflakes } = await redisServerAt(redis.url);
   await seeded(snowflakes);
   const ask = { tag, generation, count: 1, seen: 0 };
   const first = await snowflakes.issue(ask);
@@ -122,7 +124,7 @@ test("refuses an older snapshot, another generation, and a position below what w
   await snowflakes.issue(ask);
   await redis.kill();
   await redis.start();
-  const again = (await shardOf(redis.url)).snowflakes;
+  const again = (await redisServerAt(redis.url)).snowflakes;
   expect(await again.issue(ask)).toMatchObject({ status: "restarted", generation: 1n });
   await redis.command("FLUSHALL");
   expect(await again.issue(ask)).toMatchObject({ status: "missing" });

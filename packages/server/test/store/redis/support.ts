@@ -1,7 +1,7 @@
 import { afterEach } from "vitest";
 import type { RedisSeeded, RedisSequences, SequenceSeedRequest } from "@idmint/core";
 import { RedisServer, type RedisServerOptions } from "@idmint/testkit/redis";
-import { RedisShardClient } from "../../../src/store/redis/shard.ts";
+import { CountingRedisClient } from "../../../src/store/redis/counting-redis.ts";
 
 const cleanups: (() => Promise<void>)[] = [];
 
@@ -17,15 +17,15 @@ export async function ownRedis(options: RedisServerOptions = {}): Promise<RedisS
 }
 
 /** A connected client of a Redis. */
-export async function shardOf(
+export async function redisServerAt(
   url: string,
   timeoutMs = 500,
   name = "default",
-): Promise<RedisShardClient> {
-  const shard = new RedisShardClient({ name, url, password: undefined, timeoutMs });
-  cleanups.push(() => shard.close());
-  if (!(await shard.connected(10_000))) throw new Error("no connection to Redis");
-  return shard;
+): Promise<CountingRedisClient> {
+  const redisServer = new CountingRedisClient({ name, url, password: undefined, timeoutMs });
+  cleanups.push(() => redisServer.close());
+  if (!(await redisServer.connected(10_000))) throw new Error("no connection to Redis");
+  return redisServer;
 }
 
 /** The hash of a tag, as an operator sees it. */

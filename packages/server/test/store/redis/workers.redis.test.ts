@@ -2,7 +2,7 @@
 import {
   IdmintError,
   maxIdOf,
-  type RedisShard,
+  type CountingRedis,
   type SnowflakeKind,
   type Tag,
   tagNotFound,
@@ -29,15 +29,15 @@ import { Raises } from "../../../src/service/upstream/raises.ts";
 import { RedisMarks } from "../../../src/service/redis/marks.ts";
 import { placeOf } from "../../../src/service/redis/place.ts";
 import { RedisWorkerRegistry } from "../../../src/service/redis/worker-registry.ts";
-import { hashOf, ownRedis, shardOf } from "./support.ts";
+import { hashOf, ownRedis, redisServerAt } from "./support.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
 const emit = (): undefined => undefined;
-const PLACE = { registry: "REDIS", redisShard: "a" } as const;
+const PLACE = { registry: "REDIS", redisServer: "a" } as const;
 
 /** What one server makes of its tags, which it looks up anew for every call; one that `isDeaf` hears of no change. */
-function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegistry {
+function openOn(store: MemoryStore, redisServer: CountingRedis, isDeaf = false): OpenRegistry {
   const registries = new Map<string, RedisWorkerRegistry>();
   const guard = new VersionGuard();
   const { clock, timers, random, wallClock, afterTurn } = realSystem;
@@ -51,7 +51,7 @@ function openOn(store: MemoryStore, shard: RedisShard, isDeaf = false): OpenRegi
   });
   const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
   const ports = {
-    shard: (name: string) => (name === "a" ? shard : undefined),
+    redisServer: (name: string) => (name === "a" ? redisServer : undefined),
     raises,
     readPlace: async (name: string) => placeOf((await store.getTags([name]))[0] as Tag),
     marks,
@@ -120,14 +120,14 @@ async function redisHarness(): Promise<Harness> {
   const redis = await ownRedis();
   const store = new MemoryStore({ database });
   const openOver = async (over: MemoryStore): Promise<OpenRegistry> =>
-    openOn(over, await shardOf(redis.url, 2_000, "a"));
+    openOn(over, await redisServerAt(redis.url, 2_000, "a"));
   return {
     place: PLACE,
     redis,
     store,
     openOver,
     open: () => openOver(new MemoryStore({ database })),
-    openDeaf: async () => openOn(store, await shardOf(redis.url, 2_000, "a"), true),
+    openDeaf: async () => openOn(store, await redisServerAt(redis.url, 2_000, "a"), true),
     pass: async (ms) => {
       for (const tag of database.rows.keys()) {
         await redis.command("EVAL", SHIFT, 1, `idmint:{${tag}}`, ms);
@@ -185,8 +185,8 @@ test("what Redis reserves never passes what the store has for it", async () => {
 
 test("a lease or renewal past the limit changes nothing until the limit is raised", async () => {
   const redis = await ownRedis();
-  const shard = await shardOf(redis.url);
-  const { workers } = shard;
+  const redisServer = await redisServerAt(redis.url);
+  const { workers } = redisServer;
   const under = { tag: "t", generation: 1n, seen: 0, dataCenter: 0 };
   const wish = { ...under, instance: "a", reserveAheadMs: 3_000, workerIds: 2 };
   const doubt = await workers.lease(wish);
@@ -198,8 +198,8 @@ test("a lease or renewal past the limit changes nothing until the limit is raise
   expect(refused).toMatchObject({ status: "limit" });
   expect(Object.keys(await hashOf(redis, "t"))).not.toContain("w:0:0");
   const raise = { tag: "t", generation: 1n, limitMs: nowMs + 20_000 };
-  expect(await shard.raiseLimit({ ...raise, generation: 2n })).toBe(false);
-  expect(await shard.raiseLimit(raise)).toBe(true);
+  expect(await redisServer.raiseLimit({ ...raise, generation: 2n })).toBe(false);
+  expect(await redisServer.raiseLimit(raise)).toBe(true);
   const lease = await workers.lease(wish);
   if (lease.status !== "done") throw new Error(`a lease was answered ${lease.status}`);
   expect(lease).toMatchObject({ workerId: 0, notBeforeMs: seed.afterMs + 1, changes: 1 });

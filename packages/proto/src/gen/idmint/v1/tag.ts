@@ -597,8 +597,8 @@ export interface SequenceKind {
    * Range: 1 … 1,000,000,000. Empty otherwise.
    */
   step: number;
-  /** With SEQUENCE_BACKEND_REDIS: name of the Redis shard that counts. MoveTag changes it. */
-  shard: string;
+  /** With SEQUENCE_BACKEND_REDIS: name of the Redis server that counts. MoveTag changes it. */
+  redisServer: string;
 }
 
 /**
@@ -619,8 +619,8 @@ export interface RedisSnowflakeKind {
   endTime?:
     | Date
     | undefined;
-  /** Name of the Redis shard that counts. MoveTag changes it. */
-  redisShard: string;
+  /** Name of the Redis server that counts. MoveTag changes it. */
+  redisServer: string;
 }
 
 /** Settings of a tag of kind ticket. Its order is UNORDERED. */
@@ -718,10 +718,10 @@ export interface SnowflakeKind {
   /** Most ids one worker makes in a second. */
   idsPerSecond: bigint;
   /**
-   * Name of the Redis shard that has the registry, as servers are configured with it. The server chooses it when the tag is
+   * Name of the Redis server that has the registry, as servers are configured with it. The server chooses it when the tag is
    * made; MoveTag changes it. Empty with the registry in the store.
    */
-  redisShard: string;
+  redisServer: string;
 }
 
 /** Settings of a tag of kind uuid. Its ids are text of 36 characters. Its order is UNORDERED. */
@@ -1247,7 +1247,7 @@ export const Tag: MessageFns<Tag> = {
 };
 
 function createBaseSequenceKind(): SequenceKind {
-  return { start: 0n, period: 0, timeZone: "", keepFor: undefined, backend: 0, step: 0, shard: "" };
+  return { start: 0n, period: 0, timeZone: "", keepFor: undefined, backend: 0, step: 0, redisServer: "" };
 }
 
 export const SequenceKind: MessageFns<SequenceKind> = {
@@ -1273,8 +1273,8 @@ export const SequenceKind: MessageFns<SequenceKind> = {
     if (message.step !== 0) {
       writer.uint32(48).int32(message.step);
     }
-    if (message.shard !== "") {
-      writer.uint32(58).string(message.shard);
+    if (message.redisServer !== "") {
+      writer.uint32(58).string(message.redisServer);
     }
     return writer;
   },
@@ -1345,7 +1345,7 @@ export const SequenceKind: MessageFns<SequenceKind> = {
               break;
             }
 
-            message.shard = reader.string();
+            message.redisServer = reader.string();
             continue;
           }
         }
@@ -1376,7 +1376,11 @@ export const SequenceKind: MessageFns<SequenceKind> = {
         : undefined,
       backend: isSet(object.backend) ? sequenceBackendFromJSON(object.backend) : 0,
       step: isSet(object.step) ? globalThis.Number(object.step) : 0,
-      shard: isSet(object.shard) ? globalThis.String(object.shard) : "",
+      redisServer: isSet(object.redisServer)
+        ? globalThis.String(object.redisServer)
+        : isSet(object.redis_server)
+        ? globalThis.String(object.redis_server)
+        : "",
     };
   },
 
@@ -1400,8 +1404,8 @@ export const SequenceKind: MessageFns<SequenceKind> = {
     if (message.step !== undefined) {
       obj.step = Math.round(message.step);
     }
-    if (message.shard !== undefined) {
-      obj.shard = message.shard;
+    if (message.redisServer !== undefined) {
+      obj.redisServer = message.redisServer;
     }
     return obj;
   },
@@ -1419,13 +1423,13 @@ export const SequenceKind: MessageFns<SequenceKind> = {
       : undefined;
     message.backend = object.backend ?? 0;
     message.step = object.step ?? 0;
-    message.shard = object.shard ?? "";
+    message.redisServer = object.redisServer ?? "";
     return message;
   },
 };
 
 function createBaseRedisSnowflakeKind(): RedisSnowflakeKind {
-  return { shard: 0, timeOrigin: undefined, endTime: undefined, redisShard: "" };
+  return { shard: 0, timeOrigin: undefined, endTime: undefined, redisServer: "" };
 }
 
 export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
@@ -1439,8 +1443,8 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
     if (message.endTime !== undefined) {
       Timestamp.encode(toTimestamp(message.endTime), writer.uint32(26).fork()).join();
     }
-    if (message.redisShard !== "") {
-      writer.uint32(34).string(message.redisShard);
+    if (message.redisServer !== "") {
+      writer.uint32(34).string(message.redisServer);
     }
     return writer;
   },
@@ -1487,7 +1491,7 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
               break;
             }
 
-            message.redisShard = reader.string();
+            message.redisServer = reader.string();
             continue;
           }
         }
@@ -1515,10 +1519,10 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
         : isSet(object.end_time)
         ? fromJsonTimestamp(object.end_time)
         : undefined,
-      redisShard: isSet(object.redisShard)
-        ? globalThis.String(object.redisShard)
-        : isSet(object.redis_shard)
-        ? globalThis.String(object.redis_shard)
+      redisServer: isSet(object.redisServer)
+        ? globalThis.String(object.redisServer)
+        : isSet(object.redis_server)
+        ? globalThis.String(object.redis_server)
         : "",
     };
   },
@@ -1534,8 +1538,8 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
     if (message.endTime !== undefined) {
       obj.endTime = message.endTime.toISOString();
     }
-    if (message.redisShard !== undefined) {
-      obj.redisShard = message.redisShard;
+    if (message.redisServer !== undefined) {
+      obj.redisServer = message.redisServer;
     }
     return obj;
   },
@@ -1548,7 +1552,7 @@ export const RedisSnowflakeKind: MessageFns<RedisSnowflakeKind> = {
     message.shard = object.shard ?? 0;
     message.timeOrigin = object.timeOrigin ?? undefined;
     message.endTime = object.endTime ?? undefined;
-    message.redisShard = object.redisShard ?? "";
+    message.redisServer = object.redisServer ?? "";
     return message;
   },
 };
@@ -2002,7 +2006,7 @@ function createBaseSnowflakeKind(): SnowflakeKind {
     allowShortLife: false,
     endTime: undefined,
     idsPerSecond: 0n,
-    redisShard: "",
+    redisServer: "",
   };
 }
 
@@ -2035,8 +2039,8 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
       }
       writer.uint32(64).int64(message.idsPerSecond);
     }
-    if (message.redisShard !== "") {
-      writer.uint32(74).string(message.redisShard);
+    if (message.redisServer !== "") {
+      writer.uint32(74).string(message.redisServer);
     }
     return writer;
   },
@@ -2123,7 +2127,7 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
               break;
             }
 
-            message.redisShard = reader.string();
+            message.redisServer = reader.string();
             continue;
           }
         }
@@ -2172,10 +2176,10 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
         : isSet(object.ids_per_second)
         ? BigInt(object.ids_per_second)
         : 0n,
-      redisShard: isSet(object.redisShard)
-        ? globalThis.String(object.redisShard)
-        : isSet(object.redis_shard)
-        ? globalThis.String(object.redis_shard)
+      redisServer: isSet(object.redisServer)
+        ? globalThis.String(object.redisServer)
+        : isSet(object.redis_server)
+        ? globalThis.String(object.redis_server)
         : "",
     };
   },
@@ -2206,8 +2210,8 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
     if (message.idsPerSecond !== undefined) {
       obj.idsPerSecond = message.idsPerSecond.toString();
     }
-    if (message.redisShard !== undefined) {
-      obj.redisShard = message.redisShard;
+    if (message.redisServer !== undefined) {
+      obj.redisServer = message.redisServer;
     }
     return obj;
   },
@@ -2231,7 +2235,7 @@ export const SnowflakeKind: MessageFns<SnowflakeKind> = {
     message.idsPerSecond = (object.idsPerSecond !== undefined && object.idsPerSecond !== null)
       ? BigInt(object.idsPerSecond)
       : 0n;
-    message.redisShard = object.redisShard ?? "";
+    message.redisServer = object.redisServer ?? "";
     return message;
   },
 };

@@ -255,16 +255,16 @@ export interface ResumeTagResponse {
 export interface MoveTagRequest {
   /** Name of the tag. */
   name: string;
-  /** Name of the Redis shard to count in: one of those in the servers' configuration. */
-  shard: string;
+  /** Name of the Redis server to count in: one of those in the servers' configuration. */
+  redisServer: string;
   /**
-   * Goes on even if the old shard cannot be told to stop: for one that is gone for good. Ids are not repeated even if it is
+   * Goes on even if the old one cannot be told to stop: for one that is gone for good. Ids are not repeated even if it is
    * still there, but callers of servers that still reach it may see smaller ids for up to a second. Default: false.
    */
   force: boolean;
   /** The tag's etag if it is to be checked. Default: empty, no check. */
   etag: string;
-  /** Checks everything and changes nothing; the old shard is not told to stop. Default: false. */
+  /** Checks everything and changes nothing; the old Redis server is not told to stop. Default: false. */
   validateOnly: boolean;
 }
 
@@ -2247,7 +2247,7 @@ export const ResumeTagResponse: MessageFns<ResumeTagResponse> = {
 };
 
 function createBaseMoveTagRequest(): MoveTagRequest {
-  return { name: "", shard: "", force: false, etag: "", validateOnly: false };
+  return { name: "", redisServer: "", force: false, etag: "", validateOnly: false };
 }
 
 export const MoveTagRequest: MessageFns<MoveTagRequest> = {
@@ -2255,8 +2255,8 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
     }
-    if (message.shard !== "") {
-      writer.uint32(18).string(message.shard);
+    if (message.redisServer !== "") {
+      writer.uint32(18).string(message.redisServer);
     }
     if (message.force !== false) {
       writer.uint32(24).bool(message.force);
@@ -2296,7 +2296,7 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
               break;
             }
 
-            message.shard = reader.string();
+            message.redisServer = reader.string();
             continue;
           }
           case 3: {
@@ -2338,7 +2338,11 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
   fromJSON(object: any): MoveTagRequest {
     return {
       name: isSet(object.name) ? globalThis.String(object.name) : "",
-      shard: isSet(object.shard) ? globalThis.String(object.shard) : "",
+      redisServer: isSet(object.redisServer)
+        ? globalThis.String(object.redisServer)
+        : isSet(object.redis_server)
+        ? globalThis.String(object.redis_server)
+        : "",
       force: isSet(object.force) ? globalThis.Boolean(object.force) : false,
       etag: isSet(object.etag) ? globalThis.String(object.etag) : "",
       validateOnly: isSet(object.validateOnly)
@@ -2354,8 +2358,8 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
     if (message.name !== undefined) {
       obj.name = message.name;
     }
-    if (message.shard !== undefined) {
-      obj.shard = message.shard;
+    if (message.redisServer !== undefined) {
+      obj.redisServer = message.redisServer;
     }
     if (message.force !== undefined) {
       obj.force = message.force;
@@ -2375,7 +2379,7 @@ export const MoveTagRequest: MessageFns<MoveTagRequest> = {
   fromPartial(object: DeepPartial<MoveTagRequest>): MoveTagRequest {
     const message = createBaseMoveTagRequest();
     message.name = object.name ?? "";
-    message.shard = object.shard ?? "";
+    message.redisServer = object.redisServer ?? "";
     message.force = object.force ?? false;
     message.etag = object.etag ?? "";
     message.validateOnly = object.validateOnly ?? false;
@@ -3252,7 +3256,7 @@ export const TagServiceService = {
       Buffer.from(GetTagEffectResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetTagEffectResponse => GetTagEffectResponse.decode(value),
   },
-  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
+  /** Moves a tag that counts in Redis to another Redis server. Its ids go on above the maximum, so none is repeated. */
   moveTag: {
     path: "/idmint.v1.TagService/MoveTag" as const,
     requestStream: false as const,
@@ -3302,7 +3306,7 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   resumeTag: handleUnaryCall<ResumeTagRequest, ResumeTagResponse>;
   /** Says by when the last change of a tag is in effect, also of a deleted tag. Ask until nobody lags. */
   getTagEffect: handleUnaryCall<GetTagEffectRequest, GetTagEffectResponse>;
-  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
+  /** Moves a tag that counts in Redis to another Redis server. Its ids go on above the maximum, so none is repeated. */
   moveTag: handleUnaryCall<MoveTagRequest, MoveTagResponse>;
   /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
   listPeriods: handleUnaryCall<ListPeriodsRequest, ListPeriodsResponse>;
@@ -3476,7 +3480,7 @@ export interface TagServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetTagEffectResponse) => void,
   ): ClientUnaryCall;
-  /** Moves a tag that counts in Redis to another Redis shard. Its ids go on above the maximum, so none is repeated. */
+  /** Moves a tag that counts in Redis to another Redis server. Its ids go on above the maximum, so none is repeated. */
   moveTag(
     request: MoveTagRequest,
     callback: (error: ServiceError | null, response: MoveTagResponse) => void,

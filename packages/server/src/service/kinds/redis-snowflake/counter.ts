@@ -69,9 +69,9 @@ export class RedisSnowflakeCounter implements Counter {
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       isOrdered: false,
-      ask: async (shard, generation, count, mark) => {
+      ask: async (redisServer, generation, count, mark) => {
         const seen = Math.max(this.#seen, Number(mark));
-        const answer = await shard.snowflakes.issue({ tag: name, generation, count, seen });
+        const answer = await redisServer.snowflakes.issue({ tag: name, generation, count, seen });
         if (answer.status === "issued" && count > 0) {
           ports.marks.note({ tag: name, generation, mark: BigInt(answer.first + count) });
         }
@@ -91,11 +91,11 @@ export class RedisSnowflakeCounter implements Counter {
         });
       },
       readPlace: () => readPlace(name),
-      seed: (shard, { generation, before, floor }, doubt) => {
+      seed: (redisServer, { generation, before, floor }, doubt) => {
         const { layout } = this.#settings;
         const first = firstAbove(layout, before);
         const limitMs = limitOf(layout, floor);
-        return shard.snowflakes.seed({ tag: name, generation, first, limitMs, doubt });
+        return redisServer.snowflakes.seed({ tag: name, generation, first, limitMs, doubt });
       },
     });
   }
@@ -143,8 +143,8 @@ export class RedisSnowflakeCounter implements Counter {
 
   async #extend(): Promise<void> {
     const { layout } = this.#settings;
-    const { shard } = this.#agreement.place;
-    await this.#raise.limit(shard, this.#floorToReserve(), (floor) => limitOf(layout, floor));
+    const { redisServer } = this.#agreement.place;
+    await this.#raise.limit(redisServer, this.#floorToReserve(), (floor) => limitOf(layout, floor));
   }
 
   #floorToReserve(): bigint {

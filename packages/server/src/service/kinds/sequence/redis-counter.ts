@@ -55,9 +55,9 @@ export class RedisSequenceCounter implements Counter {
     this.#agreement = new RedisAgreement<number, Answer>(name, placeOf(tag), {
       ...ports,
       isOrdered: true,
-      ask: async (shard, generation, count, mark) => {
+      ask: async (redisServer, generation, count, mark) => {
         const seen = mark > this.#seen ? mark : this.#seen;
-        const answer = await shard.sequences.issue({ tag: name, generation, count, seen });
+        const answer = await redisServer.sequences.issue({ tag: name, generation, count, seen });
         if (answer.status === "issued") {
           ports.marks.note({ tag: name, generation, mark: answer.last });
         }
@@ -74,8 +74,8 @@ export class RedisSequenceCounter implements Counter {
         });
       },
       readPlace: () => ports.readPlace(name),
-      seed: (shard, { generation, before, floor }, doubt) =>
-        shard.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),
+      seed: (redisServer, { generation, before, floor }, doubt) =>
+        redisServer.sequences.seed({ tag: name, generation, cur: before, max: floor, doubt }),
     });
   }
 
@@ -127,7 +127,7 @@ export class RedisSequenceCounter implements Counter {
 
   #raiseMax(count: number): Promise<void> {
     const by = BigInt(Math.max(this.#settings.step, 4 * count));
-    return this.#raise.sequence(this.#agreement.place.shard, by);
+    return this.#raise.sequence(this.#agreement.place.redisServer, by);
   }
 
   #refusal(max: bigint, count: number, cause: unknown): IdmintError {
@@ -147,8 +147,8 @@ export class RedisSequenceCounter implements Counter {
     if (now - this.#toldAt < TELL_EVERY_MS) return;
     this.#toldAt = now;
     const error = cause === undefined ? undefined : IdmintError.from(cause);
-    const { shard } = this.#agreement.place;
-    emit({ type: "max-not-raised", tag: this.#name, shard, max, error });
+    const { redisServer } = this.#agreement.place;
+    emit({ type: "max-not-raised", tag: this.#name, redisServer, max, error });
   }
 }
 

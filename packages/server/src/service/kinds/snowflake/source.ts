@@ -222,4 +222,4 @@ function isForClock(error: unknown): error is IdmintError {
 }
 
 /** Settings, beside the layout, that a maker is made with. */
-const SETTINGS = ["dataCenter", "clockPolicy", "clockWaitMs", "registry", "redisShard"] as const;
+const SETTINGS = ["dataCenter", "clockPolicy", "clockWaitMs", "registry", "redisServer"] as const;

@@ -1,4 +1,4 @@
-import type { RedisSequences, RedisShard, RedisSnowflakes, RedisWorkers } from "@idmint/core";
+import type { RedisSequences, CountingRedis, RedisSnowflakes, RedisWorkers } from "@idmint/core";
 import { Connection, type ConnectionConfig } from "./connection.ts";
 import type { Fitness } from "./fitness.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
@@ -8,7 +8,7 @@ import { SnowflakeScripts } from "./snowflakes.ts";
 import { WorkerScripts } from "./workers.ts";
 
 /** One Redis, through one connection that is made again whenever it breaks. */
-export class RedisShardClient implements RedisShard {
+export class CountingRedisClient implements CountingRedis {
   readonly name: string;
   readonly sequences: RedisSequences;
   readonly snowflakes: RedisSnowflakes;
@@ -41,7 +41,7 @@ export class RedisShardClient implements RedisShard {
     tag,
     generation,
     limitMs,
-  }: Parameters<RedisShard["raiseLimit"]>[0]): Promise<boolean> {
+  }: Parameters<CountingRedis["raiseLimit"]>[0]): Promise<boolean> {
     const args = [String(generation), "limit_ms", String(limitMs)];
     return (await this.#connection.script(RAISE, [keyOf(tag)], args)) === "1";
   }
