@@ -2,7 +2,7 @@ import type { Mutant } from "./mutant.ts";
 
 const postgres = "packages/server/src/store/postgres";
 const shared = "packages/server/src/store/shared";
-const ticket = "packages/core/src/ticket";
+const ticket = "packages/core/src/server/ticket";
 const differences = ["packages/server/test/store/differences.test.ts"];
 const advances = ["packages/server/test/store/advance.test.ts"];
 const refusals = ["packages/server/test/store/postgres-refusal.pg.test.ts"];

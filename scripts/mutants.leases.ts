@@ -1,11 +1,11 @@
 import type { Mutant } from "./mutant.ts";
 
-const registry = "packages/core/src/worker/registry-state.ts";
+const registry = "packages/core/src/server/worker/registry-state.ts";
 const leaseState = "packages/core/src/worker/lease-state.ts";
 const generator = "packages/core/src/snowflake/generator-state.ts";
 const workerScripts = "packages/server/src/store/redis/worker-scripts.ts";
 const lead = ["packages/core/test/snowflake/lead.test.ts"];
-const judged = ["packages/core/test/worker/registry-state.test.ts"];
+const judged = ["packages/core/test/server/worker/registry-state.test.ts"];
 const redisWorkers = ["packages/server/test/store/redis/workers.redis.test.ts"];
 
 const source = "packages/server/src/service/kinds/snowflake/source.ts";

@@ -418,7 +418,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "service: the version guard admits every grant",
-    file: "packages/core/src/segment/version-guard.ts",
+    file: "packages/core/src/server/store/version-guard.ts",
     find: `return isAbove && !isRepeat;`,
     replace: `return true;`,
     tests: [
@@ -428,7 +428,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "service: the version guard forgets what it saw before it heard of an accept",
-    file: "packages/core/src/segment/version-guard.ts",
+    file: "packages/core/src/server/store/version-guard.ts",
     find: `      known.earlier = known.seen;
 `,
     replace: ``,

@@ -1,9 +1,9 @@
 import type { Mutant } from "./mutant.ts";
 
-const core = "packages/core/src/node";
+const core = "packages/core/src/server/node";
 const service = "packages/server/src/service";
-const presenceTests = ["packages/core/test/node/presence-state.test.ts"];
-const watchTests = ["packages/core/test/node/watch-state.test.ts"];
+const presenceTests = ["packages/core/test/server/node/presence-state.test.ts"];
+const watchTests = ["packages/core/test/server/node/watch-state.test.ts"];
 const pollTests = ["packages/server/test/service/poll.test.ts"];
 const nodeTests = ["packages/server/test/service/node-watch.test.ts"];
 const onMemory = ["packages/testkit/test/memory-store.test.ts"];
@@ -76,7 +76,7 @@ export const nodeMutants: readonly Mutant[] = [
   },
   {
     name: "what a row remembers of earlier settings is over at once",
-    file: "packages/core/src/memory.ts",
+    file: "packages/core/src/server/tag/memory.ts",
     find: "if (was > is) return { memoryMs: Math.max(was, before?.memoryMs ?? 0), revision };",
     replace: "if (was > is) return { memoryMs: was, revision };",
     tests: onMemory,

@@ -7,7 +7,7 @@ const setBack = ["packages/server/test/redis-set-back.redis.test.ts"];
 const counters = "packages/server/test/service/redis-counters.redis.test.ts";
 const onServers = ["packages/server/test/redis.redis.test.ts"];
 const coordination = "packages/coordination";
-const marks = "packages/core/src/sequence/redis-mark-state.ts";
+const marks = "packages/core/src/server/redis/mark-state.ts";
 
 /** Faults around what is counted, locked, elected and queued in Redis. */
 export const redisMutants: readonly Mutant[] = [
@@ -72,14 +72,14 @@ export const redisMutants: readonly Mutant[] = [
     find: `    put(state, tag, { generation, highest: maxOf(old?.highest ?? 0n, kept), kept, newest });`,
     replace: `    const highest = maxOf(old?.highest ?? 0n, kept);
     put(state, tag, { generation, highest, kept: maxOf(old?.kept ?? 0n, kept), newest });`,
-    tests: ["packages/core/test/redis-marks.test.ts"],
+    tests: ["packages/core/test/server/redis/marks.test.ts"],
   },
   {
     name: "a late answer about a mark takes the place of a newer generation",
     file: marks,
     find: `if (old !== undefined && old.generation !== generation) continue;`,
     replace: ``,
-    tests: ["packages/core/test/redis-marks.test.ts"],
+    tests: ["packages/core/test/server/redis/marks.test.ts"],
   },
   {
     name: "marks of PostgreSQL fall",
@@ -99,10 +99,10 @@ export const redisMutants: readonly Mutant[] = [
   },
   {
     name: "a generation that somebody was answered under is believed lost with the row",
-    file: "packages/core/src/sequence/redis-seeding-state.ts",
+    file: "packages/core/src/server/redis/seeding-state.ts",
     find: `if (place.generation < state.generation) return { state, step: { type: "re-seed", doubt } };`,
     replace: ``,
-    tests: ["packages/core/test/redis-marks.test.ts"],
+    tests: ["packages/core/test/server/redis/marks.test.ts"],
   },
   {
     name: "a sequence in Redis counts below what this server was answered",
@@ -217,7 +217,7 @@ local wasAlive`,
   },
   {
     name: "a minute is reserved above a floor that is ahead of the clock",
-    file: "packages/core/src/worker/registry-state.ts",
+    file: "packages/core/src/server/worker/registry-state.ts",
     find: `Math.min(reserveAheadMs, DEFAULT_RESERVE_AHEAD_MS)`,
     replace: `reserveAheadMs`,
     tests: ["packages/testkit/test/memory-store.test.ts"],

@@ -1,5 +1,6 @@
 // Tags of kind snowflake on the command line, against servers that are played.
-import { composeId, decode, encode, idsOfSpan, SNOWFLAKE_PRESETS } from "@idmint/core";
+import { decode, encode, idsOfSpan, SNOWFLAKE_PRESETS } from "@idmint/core";
+import { composeId } from "@idmint/core/kinds";
 import {
   ClockPolicy,
   type CreateTagRequest,

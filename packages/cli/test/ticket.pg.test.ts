@@ -1,5 +1,5 @@
 // The commands about ticket databases, on databases of a real PostgreSQL.
-import { initialSlots } from "@idmint/core";
+import { initialSlots } from "@idmint/core/server";
 import { GetNodeStatusResponse, StoreState } from "@idmint/proto";
 import { openTicketDatabases } from "@idmint/server";
 import { createTestDatabase } from "@idmint/testkit/postgres";

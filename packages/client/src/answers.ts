@@ -1,4 +1,4 @@
-import { IdmintError, type Segment, SeenRanges, segmentOf } from "@idmint/core";
+import { IdmintError, SeenRanges, type Segment, segmentOf } from "@idmint/core";
 import type { Segment as WireSegment } from "@idmint/proto";
 
 /** Where an answer came from. */

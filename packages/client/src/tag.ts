@@ -5,9 +5,9 @@ import {
   type Load,
   type LoadRequest,
   millisecondsOf,
+  notWarm,
   type Segment,
   SegmentBuffer,
-  notWarm,
   type Unused,
 } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";

@@ -5,14 +5,14 @@ import {
   type ErrorDetails,
   IdmintError,
   MAX_ID,
+  notWarm,
   periodText,
   type Reason,
   type Segment,
-  notWarm,
   segmentOf,
-  type TagKind,
   tagNameViolation,
 } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf } from "./calls.ts";
 import {

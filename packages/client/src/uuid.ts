@@ -1,7 +1,7 @@
 import type { DceDomain } from "@idmint/core";
 import { makers } from "./kinds/local-text-makers.ts";
 
-export { type DceDomain, decodeObjectId, type DecodedUuid, decodeUuid } from "@idmint/core";
+export { type DceDomain, type DecodedUuid, decodeObjectId, decodeUuid } from "@idmint/core";
 
 /** UUIDs of versions 1 to 7, made in this process, without a server. */
 export const uuid = {

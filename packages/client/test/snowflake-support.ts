@@ -2,15 +2,12 @@
 import {
   decode,
   IdmintError,
-  isFree,
-  leasedWorker,
   type RenewedWorkerLease,
-  renewedWorker,
-  type SnowflakeKind,
-  type SnowflakeLayout,
   SNOWFLAKE_PRESETS,
-  type Worker,
+  type SnowflakeLayout,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import { isFree, leasedWorker, renewedWorker, type Worker } from "@idmint/core/server";
 import {
   ClockPolicy,
   type LeaseWorkerResponse,

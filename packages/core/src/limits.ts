@@ -8,14 +8,8 @@ export const MAX_SAFE_ID: bigint = BigInt(Number.MAX_SAFE_INTEGER);
 export const MAX_SEGMENT_COUNT = 1_000_000_000;
 /** Most ids a call may ask for as segments, unless configured. */
 export const MAX_COUNT_AS_SEGMENTS = 10_000_000;
-/** Most ids a call may ask for one by one, unless configured. */
-export const MAX_COUNT_AS_LIST = 10_000;
 /** Most calls that may wait for one tag, unless configured. */
 export const MAX_WAITERS = 10_000;
-/** Most ids AdvanceTag raises a floor by without being told that it is meant. */
-export const MAX_RAISE: bigint = 1_000_000_000_000n;
-/** Longest description of a tag, in characters. */
-export const MAX_DESCRIPTION_LENGTH = 256;
 
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 

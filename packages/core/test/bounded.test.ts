@@ -1,6 +1,6 @@
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
-import { bounded } from "../src/index.ts";
+import { bounded } from "../src/bounded.ts";
 
 const fail = (): never => {
   throw new Error("too late");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { durationOf, millisecondsOf } from "../src/index.ts";
+import { durationOf, millisecondsOf } from "../src/duration.ts";
 
 test.each([
   [0, { seconds: 0n, nanos: 0 }],

@@ -1,4 +1,5 @@
-import { commonIdOf, idsOf, type Segment, SeenRanges, segmentOf } from "@idmint/core";
+import { idsOf, SeenRanges, type Segment, segmentOf } from "@idmint/core";
+import { commonIdOf } from "../src/segment/seen-ranges.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 

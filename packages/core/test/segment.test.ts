@@ -1,4 +1,6 @@
-import { countOf, idAt, idsOf, lastOf, MAX_ID, segmentOf, slice, VersionGuard } from "@idmint/core";
+import { countOf, idsOf, lastOf, MAX_ID, segmentOf, slice } from "@idmint/core";
+import { VersionGuard } from "@idmint/core/server";
+import { idAt } from "../src/segment/segment.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 

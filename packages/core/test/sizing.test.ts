@@ -1,4 +1,4 @@
-import { nextSize } from "@idmint/core";
+import { nextSize } from "../src/segment/sizing.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createRateMeter, observeRate, peakRate } from "../src/segment/rate.ts";

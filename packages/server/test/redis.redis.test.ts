@@ -1,5 +1,5 @@
 // A whole server with Redis servers, over a store in memory.
-import { decomposeId } from "@idmint/core";
+import { decomposeId } from "@idmint/core/kinds";
 import {
   AdvanceTagRequest,
   CreateTagRequest,

@@ -1,4 +1,4 @@
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import {
   CreateTagRequest,
   type DeepPartial,

@@ -1,5 +1,5 @@
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
-import type { StoreCall } from "@idmint/core";
+import type { StoreCall } from "@idmint/core/server";
 import {
   CreateTagRequest,
   IdServiceClient,

@@ -1,13 +1,6 @@
 // Times of named zones whose offset changes in the middle of an hour, or is no whole number of minutes.
-import {
-  encode,
-  type FormatSubject,
-  maxIdOf,
-  parseTemplate,
-  SNOWFLAKE_PRESETS,
-  type SnowflakeLayout,
-  TextFormat,
-} from "@idmint/core";
+import { encode, maxIdOf, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
+import { type FormatSubject, parseTemplate, TextFormat } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { zoneOffsets } from "../src/main/zone-offsets.ts";
 

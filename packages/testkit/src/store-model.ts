@@ -1,17 +1,16 @@
 // A reference of what a store answers, in a page of plain code, and random walks that compare a real store with it.
 import { isDeepStrictEqual } from "node:util";
+import { IdmintError, MAX_ID } from "@idmint/core";
 import {
   firstIdOf,
+  type GiveBackRequest,
   type Grant,
   type GrantRequest,
-  type GiveBackRequest,
-  IdmintError,
-  MAX_ID,
   type RaiseRequest,
   type Store,
   type TagSettings,
   type TagState,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import fc from "fast-check";
 import { expect } from "vitest";
 import {

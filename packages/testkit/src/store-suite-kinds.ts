@@ -1,5 +1,5 @@
 // The settings of every kind of tag.
-import type { TagSettings } from "@idmint/core";
+import type { TagSettings } from "@idmint/core/server";
 import { expect } from "vitest";
 import {
   granted,

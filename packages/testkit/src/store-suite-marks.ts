@@ -1,5 +1,5 @@
 // How far tags had counted in Redis.
-import type { RedisMark, Store } from "@idmint/core";
+import type { RedisMark, Store } from "@idmint/core/server";
 import { expect } from "vitest";
 import { redisSequenceOf, type Suite } from "./store-suite-support.ts";
 

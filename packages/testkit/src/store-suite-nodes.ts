@@ -1,4 +1,4 @@
-import type { NodeInfo, NodeRenewal, NodeRow, Store, StoreChanges } from "@idmint/core";
+import type { NodeInfo, NodeRenewal, NodeRow, Store, StoreChanges } from "@idmint/core/server";
 import { expect } from "vitest";
 import { NO_CHECK, settingsOf, type Suite } from "./store-suite-support.ts";
 

@@ -1,5 +1,7 @@
 // Sequences that start again in every period.
-import type { EndedPeriod, Granted, IdmintError, PeriodUnit, Store } from "@idmint/core";
+import type { IdmintError } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
+import type { EndedPeriod, Granted, Store } from "@idmint/core/server";
 import { expect } from "vitest";
 import {
   FREE,

@@ -1,5 +1,5 @@
 // What a store must do for the calls that STORE_CALLS says only read.
-import { type Store, STORE_CALLS } from "@idmint/core";
+import { type Store, STORE_CALLS } from "@idmint/core/server";
 import { expect } from "vitest";
 import { settingsOf, type Suite } from "./store-suite-support.ts";
 import { snowflakeOf } from "./worker-suite.ts";

@@ -1,5 +1,6 @@
 // Sequences that count in the store.
-import { type Granted, MAX_ID } from "@idmint/core";
+import { MAX_ID } from "@idmint/core";
+import type { Granted } from "@idmint/core/server";
 import { expect } from "vitest";
 import {
   assertSeamless,

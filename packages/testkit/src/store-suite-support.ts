@@ -1,22 +1,15 @@
 // What the cases of the suite share: settings, wishes, and what is expected of answers.
-import {
-  type Code,
-  CODE_OF_REASON,
-  type Granted,
-  type GrantRequest,
-  IdmintError,
-  MAX_ID,
-  type Raised,
-  type RaiseRequest,
-  type Reason,
-  type RedisSnowflakeKind,
-  type SegmentKind,
-  type SequenceKind,
-  type Store,
-  type StoreChanges,
-  type TagSettings,
-  type TicketKind,
-} from "@idmint/core";
+import { type Code, CODE_OF_REASON, IdmintError, MAX_ID, type Reason } from "@idmint/core";
+import type { RedisSnowflakeKind, SegmentKind, SequenceKind, TicketKind } from "@idmint/core/kinds";
+import type {
+  Granted,
+  GrantRequest,
+  Raised,
+  RaiseRequest,
+  Store,
+  StoreChanges,
+  TagSettings,
+} from "@idmint/core/server";
 import { expect } from "vitest";
 
 /** A fresh, empty store for one test. */

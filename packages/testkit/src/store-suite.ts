@@ -1,5 +1,6 @@
 // What every store must do, whatever it is made of. A backend's test file registers this and adds cases of its own.
-import { type Grant, type Granted, MAX_ID, type Tag, type Store } from "@idmint/core";
+import { MAX_ID } from "@idmint/core";
+import type { Grant, Granted, Store, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { kindCases } from "./store-suite-kinds.ts";
 import { markCases } from "./store-suite-marks.ts";

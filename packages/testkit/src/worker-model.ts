@@ -4,9 +4,9 @@ import {
   IdmintError,
   type RenewedWorkerLease,
   SNOWFLAKE_PRESETS,
-  type Worker,
   type WorkerLease,
 } from "@idmint/core";
+import type { Worker } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect } from "vitest";
 import {

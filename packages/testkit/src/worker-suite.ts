@@ -1,20 +1,22 @@
 // What every registry of worker ids must do, wherever it keeps them.
 import {
   DEFAULT_RESERVE_AHEAD_MS,
-  type AcceptStore,
   MAX_ID,
   maxIdOf,
   SNOWFLAKE_PRESETS,
-  type SnowflakeKind,
   type SnowflakeLayout,
-  type TagSettings,
-  type TagStore,
-  type Worker,
   type WorkerLease,
   type WorkerLeaseRequest,
-  type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import type {
+  AcceptStore,
+  TagSettings,
+  TagStore,
+  Worker,
+  WorkerRegistry,
+} from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { codeOf, reasonOf } from "./store-suite-support.ts";
 

@@ -1,12 +1,11 @@
 import {
-  COUNTERS_PER_MS,
   IdmintError,
   invalidField,
-  MAX_SNOWFLAKE_SHARD,
   millisecondsOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
 } from "@idmint/core";
+import { COUNTERS_PER_MS, MAX_SNOWFLAKE_SHARD } from "@idmint/core/kinds";
 import { KINDS, type Values } from "@idmint/core/kinds";
 import type { SnowflakeKind, Tag } from "@idmint/proto";
 import { Option } from "commander";

@@ -1,14 +1,7 @@
 // The output of `idmint tag create --dry-run`: a tag that is planned and not made.
-import {
-  COUNTERS_PER_MS,
-  endOf,
-  firstIdOf,
-  idsPerSecond,
-  lifeEndMs,
-  periodsOf,
-  type SnowflakeLayout,
-  type TagSettings,
-} from "@idmint/core";
+import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
+import { COUNTERS_PER_MS, lifeEndMs } from "@idmint/core/kinds";
+import { firstIdOf, periodsOf, type TagSettings } from "@idmint/core/server";
 import { specOf } from "@idmint/core/kinds";
 import type { PlannedTag } from "@idmint/server";
 import { columns, plain, type Rows } from "./table.ts";

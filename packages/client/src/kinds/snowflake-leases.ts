@@ -1,16 +1,15 @@
 import {
-  type ClockPolicy,
   durationOf,
   type HolderPorts,
   IdmintError,
   millisecondsOf,
   type RenewedWorkerLease,
-  type SnowflakeKind,
   type WorkerLease,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { ClockPolicy, SnowflakeKind } from "@idmint/core/kinds";
 import {
   ClockPolicy as WirePolicy,
   type LeaseWorkerResponse,

@@ -4,9 +4,9 @@ import {
   IdmintError,
   type Segment,
   type SnowflakeEvent,
-  type SnowflakeKind,
   SnowflakeSource,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
 import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
 import type { TagContext } from "../tag-context.ts";

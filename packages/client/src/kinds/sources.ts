@@ -1,4 +1,4 @@
-import type { TagKind } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import type { TagContext } from "../tag-context.ts";
 import type { KindIds, MakeKindIds, TagWish } from "./id-source.ts";
 import { objectIds } from "./object-id.ts";

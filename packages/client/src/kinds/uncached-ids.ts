@@ -1,9 +1,9 @@
 import {
   answerBy,
+  backoffMs,
   type Call,
   type Committed,
   countOf,
-  backoffMs,
   GroupCommit,
   IdmintError,
   invalidField,

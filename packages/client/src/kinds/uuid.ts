@@ -1,4 +1,5 @@
-import { invalidField, type UuidKind } from "@idmint/core";
+import { invalidField } from "@idmint/core";
+import type { UuidKind } from "@idmint/core/kinds";
 import type { KindIds, KindFacts, TagWish } from "./id-source.ts";
 import type { TagContext } from "../tag-context.ts";
 import { makers } from "./local-text-makers.ts";

@@ -1,19 +1,38 @@
-// The entry @idmint/core/kinds: one table a kind. Servers and the command line load it, the SDK does not.
+// The entry @idmint/core/kinds: one table a kind. Servers and the command line load it; the SDK takes only types of it.
 export { isSameButForPlace, isSameButForTuning, isSameKind } from "./compare.ts";
 export { flatFields, isSameValue, plainText, valueAt } from "./fields.ts";
+export type { ObjectIdKind } from "./object-id.ts";
 export { countsInRedis, hasPlace, inPlaceOf, placedIn, redisServerOf } from "./place.ts";
-export type { SegmentDraft } from "./segment.ts";
-export type { SequenceDraft } from "./sequence.ts";
+export {
+  composeId,
+  COUNTERS_PER_MS,
+  decomposeId,
+  lifeEndMs,
+  MAX_AHEAD_MS,
+  MAX_SNOWFLAKE_COUNT,
+  MAX_SNOWFLAKE_SHARD,
+  type Position,
+  positionOf,
+  type RedisSnowflakeLayout,
+  runsOf,
+} from "./redis-snowflake-layout.ts";
+export type { RedisSnowflakeKind } from "./redis-snowflake.ts";
+export type { SegmentKind } from "./segment.ts";
+export type { Periods, PeriodUnit, SequenceKind } from "./sequence.ts";
 export { durationText } from "./settling.ts";
-export type { Field, Fields, Json, KindContext, Places, Value, Values } from "./spec.ts";
+export type { ClockPolicy, SnowflakeKind } from "./snowflake.ts";
+export type { Field, Fields, Json, Order, Places, Value, Values } from "./spec.ts";
 export {
   type AnyKind,
   KIND_NAMES,
   type KindDraft,
   type KindName,
-  specOf,
   KINDS,
+  specOf,
+  type TagKind,
   valueOf,
   valuesOf,
   withValues,
 } from "./table.ts";
+export { MAX_SLOTS, type TicketKind } from "./ticket.ts";
+export type { UuidKind } from "./uuid.ts";

@@ -1,4 +1,4 @@
-import { lifeEndMs, MAX_SNOWFLAKE_SHARD } from "../redis-snowflake/layout.ts";
+import { lifeEndMs, MAX_SNOWFLAKE_SHARD } from "./redis-snowflake-layout.ts";
 import { DEFAULT_TIME_ORIGIN_MS } from "../snowflake/layout.ts";
 import { integerFrom, textFrom } from "./row.ts";
 import { settling } from "./settling.ts";

@@ -17,7 +17,7 @@ export interface Periods {
 }
 
 /** Where and how a sequence counts in Redis. */
-export interface RedisPlace {
+interface RedisPlace {
   /** Name of the Redis server. */
   readonly server: string;
   /** Fewest ids by which the maximum is raised; 1 … 1,000,000,000. */

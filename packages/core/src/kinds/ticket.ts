@@ -1,8 +1,10 @@
-import { MAX_SLOTS } from "../ticket/slots.ts";
 import { idFrom, integerFrom, textFrom } from "./row.ts";
 import { settling } from "./settling.ts";
 import type { FieldsOf, KindContext, KindSpec } from "./spec.ts";
 import { START, startOf } from "./start.ts";
+
+/** Most residue classes of a tag. */
+export const MAX_SLOTS = 1_024;
 
 /** Settings of a tag of kind ticket, defaults filled in. */
 export interface TicketKind {

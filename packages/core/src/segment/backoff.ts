@@ -1,8 +1,8 @@
 import type { Random } from "../ports.ts";
 
 /** Shortest and longest wait before a failed load is tried again, in milliseconds. */
-export const BACKOFF_MIN_MS = 50;
-export const BACKOFF_MAX_MS = 2_000;
+const BACKOFF_MIN_MS = 50;
+const BACKOFF_MAX_MS = 2_000;
 
 /**
  * How long to wait after the n-th failure in a row (n from 1): a random time between 50 ms and a bound that doubles

@@ -104,7 +104,7 @@ export interface LoadRequest {
  * One attempt to get ids. Rejects with IdmintError. It must settle in bounded time; what it may have allocated when it
  * rejects is never used.
  */
-export type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
+type Loader<R> = (request: LoadRequest, tag: string) => Promise<Load<R>>;
 
 /** The outside world of a buffer; buffers of many tags may share one. */
 export interface BufferPorts<R> {

@@ -1,7 +1,7 @@
 import { ANSWER_MARGIN_MS, tooManyWaiters } from "../call.ts";
 import { IdmintError } from "../errors.ts";
 import type { WasteCause } from "../events.ts";
-import type { Period } from "../ports.ts";
+import type { Period } from "./period.ts";
 
 /**
  * Calls for strictly increasing ids of one tag: those that come while a round trip to the store is in flight form the

@@ -1,6 +1,7 @@
 import { type FieldViolation, IdmintError } from "../errors.ts";
 import { MAX_ID } from "../limits.ts";
-import type { TagSettings, Unguessable } from "../tag.ts";
+import type { Order } from "../kinds/spec.ts";
+import type { TagKind } from "../kinds/table.ts";
 
 /** Fewest numbers that are permuted: with fewer, trying all is no work (NIST SP 800-38G Rev. 1). */
 const MIN_DOMAIN = 1_000_000n;
@@ -51,8 +52,11 @@ export function idRange(domain: UnguessableDomain): { readonly min: bigint; read
 /** What keeps the ids of a tag from being unguessable, by field below `field`; empty when nothing does. */
 export function unguessableViolations(
   field: string,
-  settings: Pick<TagSettings, "kind" | "order" | "ceiling"> & {
-    readonly unguessable: Pick<Unguessable, "keyId" | "keyDigits">;
+  settings: {
+    readonly kind: TagKind;
+    readonly order: Order;
+    readonly ceiling: bigint;
+    readonly unguessable: { readonly keyId: number; readonly keyDigits: number };
   },
 ): FieldViolation[] {
   const { kind, order, ceiling, unguessable } = settings;

@@ -1,5 +1,5 @@
 import { IdmintError, segmentNotReady } from "../errors.ts";
-import type { Clock, Random, Timers, WorkerRegistry } from "../ports.ts";
+import type { Clock, Random, Timers } from "../ports.ts";
 import {
   callDue,
   callFailed,
@@ -13,6 +13,7 @@ import {
   type LeaseState,
   renewed,
 } from "./lease-state.ts";
+import type { WorkerLeases } from "./ports.ts";
 
 /** When a lease of the right epoch may be had, in milliseconds. */
 const RETRY_AFTER_MS = 100;
@@ -20,7 +21,7 @@ const RETRY_AFTER_MS = 100;
 /** What a holder needs of the outside world. */
 export interface HolderPorts {
   /** Each call must settle in bounded time. */
-  readonly registry: Pick<WorkerRegistry, "leaseWorker" | "renewWorker" | "releaseWorker">;
+  readonly registry: WorkerLeases;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly random: Random;

@@ -1,7 +1,8 @@
 import type { IdmintError } from "../errors.ts";
-import type { Random, RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../ports.ts";
+import type { Random } from "../ports.ts";
 import { backoffMs } from "../segment/backoff.ts";
 import { MAX_LEAD_MS } from "./limits.ts";
+import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "./ports.ts";
 
 /**
  * The lease of one worker id on the holder's side, as pure state: (state, event, time) → what to do. It knows no

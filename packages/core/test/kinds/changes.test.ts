@@ -1,7 +1,8 @@
 // What may change after the first id, and what a caller may leave to servers.
 import { expect, test } from "vitest";
-import { SNOWFLAKE_PRESETS, type TagKind } from "../../src/index.ts";
-import { isSameButForPlace, isSameButForTuning } from "../../src/kinds/index.ts";
+import type { TagKind } from "../../src/kinds/table.ts";
+import { SNOWFLAKE_PRESETS } from "../../src/snowflake/layout.ts";
+import { isSameButForPlace, isSameButForTuning } from "../../src/kinds/compare.ts";
 
 const segment = { kind: "segment", start: 1n, min: 1, max: 2, holdForMs: 3, maxAgeMs: 4 } as const;
 const periods = { unit: "DAY", timeZone: "UTC", keepForMs: 1 } as const;

@@ -1,17 +1,12 @@
 // What rows hold is read by other releases: it never changes.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { MAX_ID, SNOWFLAKE_PRESETS, type TagKind } from "../../src/index.ts";
-import {
-  flatFields,
-  isSameButForTuning,
-  isSameKind,
-  isSameValue,
-  KIND_NAMES,
-  specOf,
-  valueAt,
-  valuesOf,
-} from "../../src/kinds/index.ts";
+import type { TagKind } from "../../src/kinds/table.ts";
+import { MAX_ID } from "../../src/limits.ts";
+import { SNOWFLAKE_PRESETS } from "../../src/snowflake/layout.ts";
+import { isSameButForTuning, isSameKind } from "../../src/kinds/compare.ts";
+import { flatFields, isSameValue, valueAt } from "../../src/kinds/fields.ts";
+import { KIND_NAMES, specOf, valuesOf } from "../../src/kinds/table.ts";
 
 const layout = SNOWFLAKE_PRESETS["41-5-5-12"];
 

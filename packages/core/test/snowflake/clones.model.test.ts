@@ -1,13 +1,5 @@
-import {
-  decode,
-  IdmintError,
-  idsOf,
-  leasedWorker,
-  renewedWorker,
-  SNOWFLAKE_PRESETS,
-  tickAt,
-  type Worker,
-} from "@idmint/core";
+import { decode, IdmintError, idsOf, SNOWFLAKE_PRESETS, tickAt } from "@idmint/core";
+import { leasedWorker, renewedWorker, type Worker } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {

@@ -1,19 +1,21 @@
 import {
-  bitsOf,
-  composeHalves,
   decode,
   encode,
   endOf,
   idsOfSpan,
   idsPerSecond,
-  layoutViolations,
   maxIdOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeLayout,
-  type SnowflakeParts,
   tickAt,
   timeOf,
 } from "@idmint/core";
+import {
+  bitsOf,
+  composeHalves,
+  layoutViolations,
+  type SnowflakeParts,
+} from "../../src/snowflake/layout.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 

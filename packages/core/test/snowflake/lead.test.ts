@@ -1,12 +1,6 @@
 // Leases that begin ahead of the clock, though every clock is right: above what an earlier holder reserved, or above a floor.
-import {
-  decode,
-  IdmintError,
-  SNOWFLAKE_PRESETS,
-  type SnowflakeKind,
-  type SnowflakeLayout,
-  tickAt,
-} from "@idmint/core";
+import { decode, IdmintError, SNOWFLAKE_PRESETS, type SnowflakeLayout, tickAt } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
 import { Host, World } from "./world.ts";
 

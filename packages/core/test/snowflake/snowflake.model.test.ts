@@ -1,4 +1,5 @@
-import { type ClockPolicy, IdmintError, type SnowflakeKind, WORKER_TTL_MS } from "@idmint/core";
+import { IdmintError, WORKER_TTL_MS } from "@idmint/core";
+import type { ClockPolicy, SnowflakeKind } from "@idmint/core/kinds";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Fate, Host, World } from "./world.ts";

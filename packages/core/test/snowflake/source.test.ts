@@ -3,10 +3,10 @@ import {
   IdmintError,
   idsOf,
   SNOWFLAKE_PRESETS,
-  type SnowflakeKind,
   type SnowflakeLayout,
   tickAt,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
 import { type Fate, Host, World } from "./world.ts";
 

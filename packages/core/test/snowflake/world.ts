@@ -2,23 +2,25 @@ import {
   decode,
   IdmintError,
   idsOf,
+  type Segment,
+  type SnowflakeEvent,
+  type SnowflakeLayout,
+  SnowflakeSource,
+  timeOf,
+  type WorkerLease,
+  type WorkerLeaseKey,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import {
   isFree,
   leasedWorker,
   releasedWorker,
   renewedWorker,
-  type Segment,
-  type SnowflakeEvent,
-  type SnowflakeKind,
-  type SnowflakeLayout,
-  SnowflakeSource,
-  timeOf,
   type Worker,
-  type WorkerLease,
-  type WorkerLeaseKey,
-  type WorkerLeaseRequest,
   type WorkerRegistry,
-  type WorkerRenewal,
-} from "@idmint/core";
+} from "@idmint/core/server";
 
 /** What happens to one call to the registry. `lost`: it never arrived; `unanswered`: it was done, and nobody heard. */
 export interface Fate {

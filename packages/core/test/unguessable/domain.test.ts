@@ -1,4 +1,5 @@
-import { MAX_ID, type Permutation, UnguessableIds, unguessableViolations } from "@idmint/core";
+import { MAX_ID, UnguessableIds, unguessableViolations } from "@idmint/core";
+import type { Permutation } from "../../src/unguessable/domain.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { domainOf, hide, idRange, keyAndRest, reveal } from "../../src/unguessable/domain.ts";

@@ -1,10 +1,5 @@
-import {
-  decodeObjectId,
-  decodeUuid,
-  ObjectIdMaker,
-  type UuidLibrary,
-  UuidMaker,
-} from "@idmint/core";
+import { decodeObjectId, decodeUuid, ObjectIdMaker, UuidMaker } from "@idmint/core";
+import type { UuidLibrary } from "../../src/uuid/makers.ts";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createDceState, nextDceUuid } from "../../src/uuid/dce-state.ts";

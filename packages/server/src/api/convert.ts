@@ -1,12 +1,6 @@
-import {
-  type FieldViolation,
-  type Order as OrderName,
-  type Period,
-  periodName,
-  periodsOf,
-  type Segment as DomainSegment,
-  type Tag as DomainTag,
-} from "@idmint/core";
+import type { FieldViolation, Period, Segment as DomainSegment } from "@idmint/core";
+import type { Order as OrderName } from "@idmint/core/kinds";
+import { periodName, periodsOf, type Tag as DomainTag } from "@idmint/core/server";
 import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
 import type { TagDraft } from "../service/tags/settings.ts";
 import { etagOf } from "../service/tags/service.ts";

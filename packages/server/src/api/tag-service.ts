@@ -1,4 +1,5 @@
-import { invalidField, periodName } from "@idmint/core";
+import { invalidField } from "@idmint/core";
+import { periodName } from "@idmint/core/server";
 import {
   AdvanceTagRequest,
   AdvanceTagResponse,

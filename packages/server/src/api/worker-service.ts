@@ -1,4 +1,5 @@
-import { durationOf, type RenewedWorkerLease, type Worker as DomainWorker } from "@idmint/core";
+import { durationOf, type RenewedWorkerLease } from "@idmint/core";
+import type { Worker as DomainWorker } from "@idmint/core/server";
 import {
   LeaseWorkerRequest,
   LeaseWorkerResponse,

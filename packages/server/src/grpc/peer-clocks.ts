@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
-import type { Clock, PeerSighting } from "@idmint/core";
+import type { Clock } from "@idmint/core";
+import type { PeerSighting } from "@idmint/core/server";
 import { type GetNodeTimeResponse, NodeServiceClient } from "@idmint/proto";
 import type { PeerClocks } from "../service/worker-ids/clock-watch.ts";
 

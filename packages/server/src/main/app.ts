@@ -1,4 +1,5 @@
-import { IdmintError, invalidField, type Store } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import { allowAll } from "../api/api.ts";

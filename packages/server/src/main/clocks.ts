@@ -1,4 +1,4 @@
-import { hasTimeLeft, type LeaseFile } from "@idmint/core";
+import { hasTimeLeft, type LeaseFile } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
 import { ClockWatch, type PeerClocks } from "../service/worker-ids/clock-watch.ts";
 import type { Directory } from "../service/issue/directory.ts";

@@ -1,4 +1,4 @@
-import type { Store, TicketDatabase } from "@idmint/core";
+import type { Store, TicketDatabase } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";

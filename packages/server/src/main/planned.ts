@@ -1,17 +1,13 @@
+import { encode, invalidFields, periodText, tickAt } from "@idmint/core";
+import { composeId, lifeEndMs } from "@idmint/core/kinds";
 import {
-  composeId,
-  encode,
   firstIdOf,
-  invalidFields,
-  lifeEndMs,
   periodName,
   periodsOf,
-  periodText,
   type TagSettings,
   type TextFormat,
   textFormatOf,
-  tickAt,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Tag } from "@idmint/proto";
 import { draftOf, outputOnlyViolations, tagOf } from "../api/convert.ts";
 import { realSystem } from "./system.ts";

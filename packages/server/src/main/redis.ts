@@ -1,4 +1,5 @@
-import { type CountingRedis, type Store, type Tag, type TagKind, tagNotFound } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
+import { type CountingRedis, type Store, type Tag, tagNotFound } from "@idmint/core/server";
 import { within } from "../service/call.ts";
 import type { Emit } from "../service/events.ts";
 import { RedisSnowflakeCounter } from "../service/kinds/redis-snowflake/counter.ts";

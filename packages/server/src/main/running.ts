@@ -1,4 +1,5 @@
-import { bounded, type Store } from "@idmint/core";
+import { bounded } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { draining } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";

@@ -1,4 +1,5 @@
-import { type Store, type Timers, VersionGuard } from "@idmint/core";
+import type { Timers } from "@idmint/core";
+import { type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { storePlace } from "../config/place.ts";

@@ -1,4 +1,4 @@
-import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core";
+import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
 import {

@@ -1,4 +1,6 @@
-import type { BufferOptions, TicketDatabase, TicketKind } from "@idmint/core";
+import type { BufferOptions } from "@idmint/core";
+import type { TicketKind } from "@idmint/core/kinds";
+import type { TicketDatabase } from "@idmint/core/server";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import type { TicketHealth } from "../service/node.ts";

@@ -1,13 +1,5 @@
-import {
-  answerBy,
-  bounded,
-  cancelled,
-  type Clock,
-  IdmintError,
-  type CountingRedis,
-  storeUnavailable,
-  type Timers,
-} from "@idmint/core";
+import { answerBy, bounded, cancelled, type Clock, IdmintError, type Timers } from "@idmint/core";
+import { type CountingRedis, storeUnavailable } from "@idmint/core/server";
 
 /** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
 export interface CallContext {

@@ -1,11 +1,5 @@
-import type {
-  BufferEvent,
-  ClockRefusal,
-  IdmintError,
-  PeriodDoubt,
-  RedisDoubt,
-  SnowflakeEvent,
-} from "@idmint/core";
+import type { BufferEvent, IdmintError, PeriodDoubt, SnowflakeEvent } from "@idmint/core";
+import type { ClockRefusal, RedisDoubt } from "@idmint/core/server";
 
 /** The state of each measure that keeps this process's garbage collections short. */
 export type GcCures = Readonly<

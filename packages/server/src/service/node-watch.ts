@@ -1,7 +1,8 @@
+import type { Clock } from "@idmint/core";
 import {
-  type Clock,
   createNodeWatchState,
   type Laggard,
+  memoryMsOf,
   type NodeRow,
   type NodeStore,
   type NodeWatchState,
@@ -9,14 +10,13 @@ import {
   type Obedience,
   obedienceOf,
   obedienceSince,
-  memoryMsOf,
   sawPart,
   stoppedNodes,
   type StorePart,
   type Tag,
   watchedNodes,
   withClockMargin,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Emit } from "./events.ts";
 import type { Presence } from "./presence.ts";
 

@@ -1,11 +1,5 @@
-import {
-  assertNoViolations,
-  type ChangeOptions,
-  type Clock,
-  IdmintError,
-  invalidField,
-  type NodeRow,
-} from "@idmint/core";
+import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
+import type { ChangeOptions, NodeRow } from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
 import type { Directory } from "./issue/directory.ts";
 import { ALIVE_MS, type NodeWatch } from "./node-watch.ts";

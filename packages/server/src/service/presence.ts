@@ -1,8 +1,7 @@
+import { type Clock, IdmintError } from "@idmint/core";
 import {
   type Acknowledged,
-  type Clock,
   createPresenceState,
-  IdmintError,
   issueUntil,
   type NodeInfo,
   type NodeRenewal,
@@ -11,7 +10,7 @@ import {
   renewalAcknowledged,
   resumePresence,
   type StorePart,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Emit } from "./events.ts";
 
 /** How far a history was obeyed. */

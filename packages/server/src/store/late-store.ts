@@ -1,11 +1,11 @@
+import { IdmintError } from "@idmint/core";
 import {
   checkedCall,
-  IdmintError,
   MAX_BATCH,
   type Store,
   storeCalls,
   storeUnavailable,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { storeClosed } from "./shared/failures.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core";
+import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core/server";
 import { lateStore } from "./late-store.ts";
 import {
   checkPostgres,

@@ -1,4 +1,5 @@
-import { MAX_ID, type TagSettings, VersionGuard } from "@idmint/core";
+import { MAX_ID } from "@idmint/core";
+import { type TagSettings, VersionGuard } from "@idmint/core/server";
 import { FakeTime, MemoryStore, MemoryTicketDatabase } from "@idmint/testkit";
 import { realSystem } from "../../src/main/system.ts";
 import { createTextMakers } from "../../src/main/text-ids.ts";

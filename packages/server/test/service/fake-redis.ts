@@ -1,12 +1,12 @@
 import type {
+  CountingRedis,
   RedisDoubt,
   RedisSeeded,
   RedisSequences,
-  CountingRedis,
   SequenceIssued,
   SequenceIssueRequest,
   SequenceSeedRequest,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { IdmintError } from "@idmint/core";
 
 interface Hash {

@@ -1,4 +1,5 @@
-import { type Grant, type GrantRequest, IdmintError, VersionGuard } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { type Grant, type GrantRequest, VersionGuard } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";

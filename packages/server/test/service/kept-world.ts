@@ -3,23 +3,25 @@ import {
   decode,
   IdmintError,
   idsOf,
+  type Segment,
+  SNOWFLAKE_PRESETS,
+  type SnowflakeEvent,
+  SnowflakeSource,
+  type WorkerLease,
+  type WorkerLeaseRequest,
+  type WorkerRenewal,
+} from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import {
   isFree,
   KEPT_RESERVE_AHEAD_MS,
   type KeptContents,
   leasedWorker,
   releasedWorker,
   renewedWorker,
-  type Segment,
-  type SnowflakeEvent,
-  type SnowflakeKind,
-  SnowflakeSource,
-  SNOWFLAKE_PRESETS,
   type Tag,
   type Worker,
-  type WorkerLease,
-  type WorkerLeaseRequest,
-  type WorkerRenewal,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { ServerEvent } from "../../src/service/events.ts";
 import { LeaseKeeper, type LeaseRegistry } from "../../src/service/worker-ids/lease-keeper.ts";
 

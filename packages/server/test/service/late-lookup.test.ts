@@ -1,4 +1,5 @@
-import { IdmintError, type Tag, type TagSettings } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { Tag, TagSettings } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { SEQUENCE, SETTINGS, settled, setUp } from "./directory-world.ts";
 

@@ -1,4 +1,5 @@
-import type { ClockPolicy, WorkerLease } from "@idmint/core";
+import type { WorkerLease } from "@idmint/core";
+import type { ClockPolicy } from "@idmint/core/kinds";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { LeaseKeeper, type LeaseRegistry } from "../../src/service/worker-ids/lease-keeper.ts";

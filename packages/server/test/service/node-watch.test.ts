@@ -1,4 +1,4 @@
-import type { NodeRow, NodeRowKey, StorePart, Tag } from "@idmint/core";
+import type { NodeRow, NodeRowKey, StorePart, Tag } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";

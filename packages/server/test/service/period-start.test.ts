@@ -1,4 +1,4 @@
-import { periodName } from "@idmint/core";
+import { periodName } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { periodStart } from "../../src/service/tags/period-start.ts";
 

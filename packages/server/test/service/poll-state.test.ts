@@ -1,4 +1,4 @@
-import type { StoreChanges, Tag } from "@idmint/core";
+import type { StoreChanges, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import {
   createPollState,

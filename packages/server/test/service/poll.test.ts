@@ -5,7 +5,7 @@ import {
   type StorePart,
   type Tag,
   VersionGuard,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { createCounters } from "../../src/service/counters.ts";

@@ -1,13 +1,7 @@
 // Counters of several servers on one real Redis, over a store in memory that fails on demand.
-import {
-  composeId,
-  decomposeId,
-  IdmintError,
-  type CountingRedis,
-  type Segment,
-  type TagSettings,
-  VersionGuard,
-} from "@idmint/core";
+import { IdmintError, type Segment } from "@idmint/core";
+import { composeId, decomposeId } from "@idmint/core/kinds";
+import { type CountingRedis, type TagSettings, VersionGuard } from "@idmint/core/server";
 import { MemoryStore } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import { expect, test } from "vitest";

@@ -1,6 +1,7 @@
 // Servers that count one sequence in a Redis that is emptied, set back in the middle of its life and restarted with older
 // data, over a store that fails.
-import { type Clock, GroupCommit, IdmintError, type Timers, VersionGuard } from "@idmint/core";
+import { type Clock, GroupCommit, IdmintError, type Timers } from "@idmint/core";
+import { VersionGuard } from "@idmint/core/server";
 import { MemoryStore } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import type { Tag, TagSettings } from "@idmint/core";
+import type { Tag, TagSettings } from "@idmint/core/server";
 
 /** A sequence that counts in the Redis server `a`. */
 export function sequenceSettings(

@@ -2,9 +2,9 @@ import {
   IdmintError,
   type WorkerLease,
   type WorkerLeaseRequest,
-  type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { WorkerRegistry } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { guardedRegistry } from "../../src/service/worker-ids/registries.ts";
 

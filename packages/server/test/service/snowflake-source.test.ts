@@ -5,12 +5,12 @@ import {
   idsOf,
   SNOWFLAKE_PRESETS,
   type SnowflakeEvent,
-  type SnowflakeKind,
-  type Tag,
   tickAt,
   type WorkerLease,
   type WorkerLeaseRequest,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/core/server";
 import { FakeTime, MemoryDatabase, MemoryStore } from "@idmint/testkit";
 import { snowflakeOf } from "@idmint/testkit/store-suite";
 import { beforeEach, expect, test } from "vitest";

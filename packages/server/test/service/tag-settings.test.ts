@@ -1,4 +1,5 @@
-import { MAX_ID, MAX_SAFE_ID, type TagChange, type TagSettings } from "@idmint/core";
+import { MAX_ID, MAX_SAFE_ID } from "@idmint/core";
+import type { TagChange, TagSettings } from "@idmint/core/server";
 import { isSameButForTuning } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
 import { NOWHERE, type Placement } from "../../src/service/tags/placement.ts";

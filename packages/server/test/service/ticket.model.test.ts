@@ -1,12 +1,5 @@
-import {
-  applyPlan,
-  IdmintError,
-  idsOf,
-  initialSlots,
-  planTag,
-  survey,
-  type TicketDatabase,
-} from "@idmint/core";
+import { IdmintError, idsOf } from "@idmint/core";
+import { applyPlan, initialSlots, planTag, survey, type TicketDatabase } from "@idmint/core/server";
 import { FakeTime, MemoryTicketDatabase } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";

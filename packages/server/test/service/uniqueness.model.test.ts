@@ -1,4 +1,6 @@
-import { type Grant, type GrantRequest, idsOf, type Order, type Segment } from "@idmint/core";
+import { idsOf, type Segment } from "@idmint/core";
+import type { Order } from "@idmint/core/kinds";
+import type { Grant, GrantRequest } from "@idmint/core/server";
 import { FakeTime, MemoryDatabase, type MemorySnapshot, MemoryStore } from "@idmint/testkit";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // The decision to advance a tag, on one row. What it means in a store is in the suite of stores.
-import type { Tag } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import { redisSequenceOf, sequenceOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { advancedTag } from "../../src/store/shared/change.ts";

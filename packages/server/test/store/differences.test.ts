@@ -1,4 +1,6 @@
-import { type IdmintError, SNOWFLAKE_PRESETS, type TagKind, type TagSettings } from "@idmint/core";
+import { type IdmintError, SNOWFLAKE_PRESETS } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
+import type { TagSettings } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { createdTag } from "../../src/store/shared/change.ts";
 

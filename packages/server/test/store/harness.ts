@@ -1,4 +1,4 @@
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";

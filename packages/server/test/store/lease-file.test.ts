@@ -11,7 +11,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { type KeptContents, type KeptLease, SNOWFLAKE_PRESETS, type Tag } from "@idmint/core";
+import { SNOWFLAKE_PRESETS } from "@idmint/core";
+import type { KeptContents, KeptLease, Tag } from "@idmint/core/server";
 import { expect, onTestFinished, test } from "vitest";
 import { contentsFrom, textOf } from "../../src/store/kept/contents.ts";
 import { openLeaseFile, type OpenLeaseFile } from "../../src/store/kept/lease-file.ts";

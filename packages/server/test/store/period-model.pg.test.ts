@@ -1,5 +1,5 @@
 // Periods as SQLite's side tells them and as PostgreSQL does: users who change the store must find the same ones.
-import type { PeriodUnit } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import fc from "fast-check";
 import { Temporal } from "temporal-polyfill";

@@ -1,4 +1,4 @@
-import type { PeriodUnit } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
 import { expect, test } from "vitest";
 import { periodAt, periodEnd, type Turn, turnOf } from "../../src/store/shared/period.ts";
 

@@ -1,5 +1,5 @@
 // A PostgreSQL that writes to the disk, and is killed, frozen, cut off and set wrong.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { createServer, type Server, type Socket } from "node:net";
 import { connect } from "node:net";
 import { TestPostgres } from "@idmint/testkit/postgres";

@@ -1,5 +1,5 @@
 // What becomes of grants while other sessions keep rows of the store locked.
-import { type Granted, VersionGuard, type Store } from "@idmint/core";
+import { type Granted, type Store, VersionGuard } from "@idmint/core/server";
 import { assertDisjoint, sequenceOf, settingsOf, wish } from "@idmint/testkit/store-suite";
 import type { TestDatabase } from "@idmint/testkit/postgres";
 import pg from "pg";

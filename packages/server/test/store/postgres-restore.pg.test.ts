@@ -1,6 +1,6 @@
 // The database set back, under servers that run and for one that starts. pg_dump is not among the binaries of npm, so the
 // dumps here are what it writes: the rows as text, loaded by INSERT in a transaction of their own.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { createTestDatabase, TestDatabase } from "@idmint/testkit/postgres";
 import {
   granted,

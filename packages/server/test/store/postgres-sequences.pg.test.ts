@@ -1,5 +1,5 @@
 // What sequences rest on in PostgreSQL alone.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import {
   assertDisjoint,
   grantedOf,

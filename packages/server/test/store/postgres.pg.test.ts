@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
-import { IdmintError, MAX_NODES, type Store } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { MAX_NODES, type Store } from "@idmint/core/server";
 import {
   granted,
   nodeRenewalOf,

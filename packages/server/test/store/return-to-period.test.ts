@@ -1,5 +1,5 @@
 // The decision to go back to a period, on one row. What it means in a store is in the suite of stores.
-import type { Tag } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import { sequenceOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { returnedTag } from "../../src/store/shared/change.ts";

@@ -1,4 +1,5 @@
-import { MAX_ID, type TagKind } from "@idmint/core";
+import { MAX_ID } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { settingsFromText, settingsText } from "../../src/store/shared/settings.ts";

@@ -1,5 +1,5 @@
 // Tags in several databases of a real PostgreSQL: moved under load by movers that are killed, cut off, configured wrong.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { createTestDatabase, type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";

@@ -1,5 +1,6 @@
 // Moves of a tag between databases that crash after, before and within any step, with grants and restores in between.
-import { IdmintError, type Tag } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import { settingsOf } from "@idmint/testkit/store-suite";
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,5 +1,5 @@
 // Periods by a clock that the test moves.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { grantedOf, reasonOf, sequenceOf, settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
 import { open as openSqlite } from "../../src/store/sqlite/store.ts";

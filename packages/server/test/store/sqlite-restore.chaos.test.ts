@@ -1,5 +1,5 @@
 // The file of a store set back, under servers that run and for one that starts.
-import type { Store } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import {

@@ -1,7 +1,8 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import type { Worker } from "node:worker_threads";
-import { IdmintError, MAX_NODES } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { MAX_NODES } from "@idmint/core/server";
 import {
   granted,
   nodeRenewalOf,

@@ -1,4 +1,4 @@
-import type { Tag, TagSettings, Unguessable } from "@idmint/core";
+import type { Tag, TagSettings, Unguessable } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createdTag, updatedTag } from "../../src/store/shared/change.ts";

@@ -2,7 +2,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import { createInterface } from "node:readline";
-import { applyPlan, IdmintError, idsOf, initialSlots, planTag, survey } from "@idmint/core";
+import { IdmintError, idsOf } from "@idmint/core";
+import { applyPlan, initialSlots, planTag, survey } from "@idmint/core/server";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { afterEach, expect, test } from "vitest";
 import { realSystem } from "../../src/main/system.ts";

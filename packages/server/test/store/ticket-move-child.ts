@@ -1,6 +1,6 @@
 // An operator's process: carries plans out again and again until it is killed, and writes a line for each moved slot.
 import { writeSync } from "node:fs";
-import { applyPlan, planTag } from "@idmint/core";
+import { applyPlan, planTag } from "@idmint/core/server";
 import { openTicketDatabases, type TicketConfig } from "../../src/store/ticket/backend.ts";
 
 const [configs = "", slotsId = "", ...plans] = process.argv.slice(2);

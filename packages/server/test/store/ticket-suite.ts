@@ -1,4 +1,5 @@
-import { IdmintError, type SlotsView, type TicketDatabase } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { SlotsView, TicketDatabase } from "@idmint/core/server";
 import { expect, test } from "vitest";
 
 /** A ticket database of a test's own. */

@@ -1,5 +1,5 @@
 // idmint's server with a store that counts what is asked of it. Configured by IDMINT_… variables, as `idmint serve` is.
-import type { CallArgs } from "@idmint/core";
+import type { CallArgs } from "@idmint/core/server";
 import { applyPretenuringCure } from "@idmint/server/pretenuring";
 
 /** What the store was asked so far. */
@@ -12,7 +12,7 @@ export interface StoreCounts {
 
 // As the command line does: before anything else is compiled.
 applyPretenuringCure();
-const { wrapStore } = await import("@idmint/core");
+const { wrapStore } = await import("@idmint/core/server");
 const { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } =
   await import("@idmint/server");
 

@@ -1,5 +1,5 @@
 // What servers learn of a MemoryStore, and how it is accepted.
-import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core";
+import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { addLostNodes, renewNode } from "./nodes.ts";
 import { countsInRedis } from "./periods.ts";

@@ -1,4 +1,4 @@
-import type { EndedPeriod, NodeRow, RedisMark, Tag, Worker } from "@idmint/core";
+import type { EndedPeriod, NodeRow, RedisMark, Tag, Worker } from "@idmint/core/server";
 
 const DAY_MS = 86_400_000;
 

@@ -9,7 +9,7 @@ import type {
   RedisMark,
   Refused,
   Tag,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { countsInRedis } from "./periods.ts";
 import { endPeriod, fenced, put } from "./rows.ts";

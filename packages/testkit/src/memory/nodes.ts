@@ -1,4 +1,4 @@
-import { lostNodes, MAX_NODES, type NodeRenewal, type NodeRowKey } from "@idmint/core";
+import { lostNodes, MAX_NODES, type NodeRenewal, type NodeRowKey } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 
 /** False when there are as many rows as may be. */

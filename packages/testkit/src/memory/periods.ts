@@ -1,5 +1,6 @@
 // The periods of a MemoryStore's sequences.
-import type { Period, Periods, TagKind } from "@idmint/core";
+import type { Period } from "@idmint/core";
+import type { Periods, TagKind } from "@idmint/core/kinds";
 import { Temporal } from "temporal-polyfill";
 
 /** The periods of a tag's sequence, or undefined. */

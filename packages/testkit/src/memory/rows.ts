@@ -1,5 +1,6 @@
 // How a MemoryStore's calls read and write rows.
-import { type ChangeOptions, earlierMemory, IdmintError, type Tag } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { type ChangeOptions, earlierMemory, type Tag } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { periodsOf } from "./periods.ts";
 

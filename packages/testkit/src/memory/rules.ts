@@ -1,17 +1,14 @@
 // The rules of a MemoryStore's rows: what follows from a row and a request, without the rows of other tags.
 import { isDeepStrictEqual } from "node:util";
+import { assertNoViolations, IdmintError, invalidField, type Period } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import {
-  assertNoViolations,
   firstIdOf,
-  IdmintError,
-  invalidField,
   type OtherPeriod,
-  type Period,
   type Refused,
   type Tag,
-  type TagKind,
   type TagSettings,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { countsInRedis, isFirstDay, knowsTimeZone, periodsOf, presentPeriod } from "./periods.ts";
 
 /** A refusal of a request, for one tag. */

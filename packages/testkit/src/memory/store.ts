@@ -1,12 +1,12 @@
+import { IdmintError } from "@idmint/core";
 import {
   type CallAnswers,
   type CallArgs,
   checkedCall,
-  IdmintError,
   type StoreCall,
   type StoreCalls,
   storeCalls,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import * as changes from "./changes.ts";
 import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";

@@ -1,14 +1,7 @@
 // The tags of a MemoryStore, as operators see them.
 import { isDeepStrictEqual } from "node:util";
-import {
-  assertNoViolations,
-  type CallArgs,
-  type EndedPeriod,
-  firstIdOf,
-  IdmintError,
-  invalidField,
-  type Tag,
-} from "@idmint/core";
+import { assertNoViolations, IdmintError, invalidField } from "@idmint/core";
+import { type CallArgs, type EndedPeriod, firstIdOf, type Tag } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { countsInRedis, periodsOf } from "./periods.ts";
 import { assertAccepted, change, existing, listPeriod, remembered } from "./rows.ts";

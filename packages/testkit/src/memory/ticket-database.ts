@@ -1,12 +1,12 @@
+import { IdmintError } from "@idmint/core";
 import {
-  IdmintError,
   lastIdUpTo,
   type Slot,
   type SlotGrant,
   type SlotsView,
   type TicketDatabase,
   type TicketRequest,
-} from "@idmint/core";
+} from "@idmint/core/server";
 
 interface Row extends Slot {
   readonly slots: number;

@@ -1,24 +1,26 @@
 // Worker leases of the store in memory, with the decisions of core.
 import {
-  dataCenterOf,
   decode,
   IdmintError,
-  isFree,
-  leasedWorker,
-  releasedWorker,
   type RenewedWorkerLease,
-  renewedWorker,
-  type SnowflakeKind,
-  type Tag,
   tickAt,
   timeOf,
-  type Worker,
   type WorkerLease,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
-  type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import {
+  dataCenterOf,
+  isFree,
+  leasedWorker,
+  releasedWorker,
+  renewedWorker,
+  type Tag,
+  type Worker,
+  type WorkerRegistry,
+} from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 import { assertAccepted } from "./rows.ts";
 

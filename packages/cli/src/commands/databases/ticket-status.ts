@@ -1,4 +1,5 @@
-import { IdmintError, survey, type TicketDatabase } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { survey, type TicketDatabase } from "@idmint/core/server";
 
 const PAGE = 1_000;
 

@@ -1,4 +1,4 @@
-import { nameOfId, type TagPlan } from "@idmint/core";
+import { nameOfId, type TagPlan } from "@idmint/core/server";
 import type { MigrationReport } from "@idmint/server";
 import { migrationJson, migrationText } from "./store-text.ts";
 import { columns, plain } from "../../text/table.ts";

@@ -1,11 +1,5 @@
-import {
-  applyPlan,
-  type FieldViolation,
-  IdmintError,
-  MAX_ID,
-  planTag,
-  type TagPlan,
-} from "@idmint/core";
+import { type FieldViolation, IdmintError, MAX_ID } from "@idmint/core";
+import { applyPlan, planTag, type TagPlan } from "@idmint/core/server";
 import type { MigrationReport, PostgresTicketDatabase, TicketConfig } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../../flags/config-flags.ts";

@@ -1,14 +1,5 @@
-import {
-  encode,
-  type FormatSubject,
-  IdmintError,
-  invalidField,
-  MAX_ID,
-  MAX_WORKER_BITS,
-  parseTemplate,
-  TextFormat,
-  tickAt,
-} from "@idmint/core";
+import { encode, IdmintError, invalidField, MAX_ID, MAX_WORKER_BITS, tickAt } from "@idmint/core";
+import { type FormatSubject, parseTemplate, TextFormat } from "@idmint/core/server";
 import { PeriodUnit, type Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { withServer } from "../../calls/connection.ts";

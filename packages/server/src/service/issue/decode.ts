@@ -1,13 +1,11 @@
+import { assertNoViolations, invalidField, tagNameViolation } from "@idmint/core";
 import {
-  assertNoViolations,
-  invalidField,
   MAX_TEXT_LENGTH,
   type ParsedText,
   type Tag,
-  tagNameViolation,
   tagNotFound,
   type TagStore,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import { decoderOf, type Held } from "../kinds/decoders.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";

@@ -3,28 +3,29 @@ import {
   type BufferOptions,
   type BufferPorts,
   type Clock,
-  type GiveBackRequest,
-  type GiveBackStore,
   IdmintError,
   lastOf,
   type Load,
   type LoadRequest,
-  type Order,
   type Random,
   SegmentBuffer,
-  type SegmentKind,
   segmentNotReady,
   segmentOf,
+  tagNameViolation,
+  type Timers,
+  type Unused,
+} from "@idmint/core";
+import type { Order, SegmentKind } from "@idmint/core/kinds";
+import {
+  type GiveBackRequest,
+  type GiveBackStore,
   storeUnavailable,
   storeWentBack,
   type Tag,
-  tagNameViolation,
   tagNotFound,
   tagPaused,
-  type Timers,
-  type Unused,
   type VersionGuard,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { overloaded, type Patience, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import {
@@ -372,14 +373,9 @@ export class Directory {
     return this.#lastOptions;
   }
 
-  /** Why a tag may not issue, whatever is asked of it; undefined when it may. */
-  refusalOf(entry: Entry): IdmintError | undefined {
-    return this.#fenceOf(entry);
-  }
-
   /** Invariant 1. A fence drops what is held, so it is set only when the reason changes. */
   #fenceAsNeeded(entry: Entry): void {
-    const error = this.#fenceOf(entry);
+    const error = this.refusalOf(entry);
     const fencedAs = error?.message ?? "";
     if (fencedAs === entry.fencedAs) return;
     entry.fencedAs = fencedAs;
@@ -387,7 +383,8 @@ export class Directory {
     else issuerOf(entry).fence(error);
   }
 
-  #fenceOf({ name, rules }: Entry): IdmintError | undefined {
+  /** Why a tag may not issue, whatever is asked of it; undefined when it may. */
+  refusalOf({ name, rules }: Entry): IdmintError | undefined {
     if (this.#allFenced !== "") return storeWentBack(this.#allFenced);
     const behind = this.#behind.get(name);
     if (behind !== undefined) return storeWentBack(behind, name);

@@ -1,12 +1,6 @@
-import type {
-  IdmintError,
-  Period,
-  Segment,
-  SegmentBuffer,
-  SegmentKind,
-  Tag,
-  TagKind,
-} from "@idmint/core";
+import type { IdmintError, Period, Segment, SegmentBuffer } from "@idmint/core";
+import type { SegmentKind, TagKind } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/core/server";
 import { specOf } from "@idmint/core/kinds";
 import type { Patience } from "../call.ts";
 import type { Receipt } from "./give-back.ts";

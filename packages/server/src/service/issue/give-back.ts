@@ -1,4 +1,5 @@
-import { type GiveBackRequest, lastOf, type Unused } from "@idmint/core";
+import { lastOf, type Unused } from "@idmint/core";
+import type { GiveBackRequest } from "@idmint/core/server";
 
 /** What a buffer remembers of each grant, to give its unused end back. */
 export interface Receipt {

@@ -6,12 +6,12 @@ import {
   IdmintError,
   idsOf,
   invalidField,
-  type Order,
   type Period,
   type Segment,
   segmentOf,
   tagNameViolation,
 } from "@idmint/core";
+import type { Order } from "@idmint/core/kinds";
 import { specOf } from "@idmint/core/kinds";
 import type { Patience } from "../call.ts";
 import type { Counters } from "../counters.ts";

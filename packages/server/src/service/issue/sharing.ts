@@ -1,4 +1,6 @@
-import type { BufferOptions, Order, SegmentKind, Tag, TagKind, TagState } from "@idmint/core";
+import type { BufferOptions } from "@idmint/core";
+import type { Order, SegmentKind, TagKind } from "@idmint/core/kinds";
+import type { Tag, TagState } from "@idmint/core/server";
 
 /** What a server keeps of a tag's record beside its revision: what it obeys when it issues. */
 export interface TagRules<Kind extends TagKind> {

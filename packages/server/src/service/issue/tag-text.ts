@@ -2,15 +2,17 @@ import {
   IdmintError,
   type KeyedPermutation,
   keyUnknown,
-  type ParsedText,
   type Period,
   segmentNotReady,
+  UnguessableIds,
+} from "@idmint/core";
+import {
+  type ParsedText,
   type Tag,
   type TextFormat,
   textFormatOf,
   type Unguessable,
-  UnguessableIds,
-} from "@idmint/core";
+} from "@idmint/core/server";
 
 /** A key of unguessable ids, which does not show itself. */
 export interface UnguessableKey {

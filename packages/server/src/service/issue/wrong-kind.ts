@@ -1,4 +1,5 @@
-import { IdmintError, type TagKind } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import { plainText, specOf, valuesOf } from "@idmint/core/kinds";
 import type { Entry } from "./entries.ts";
 import { TagText } from "./tag-text.ts";

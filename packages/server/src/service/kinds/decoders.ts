@@ -1,15 +1,11 @@
+import { decode, decodeObjectId, decodeUuid, invalidField, timeOf } from "@idmint/core";
 import {
-  decode,
-  decodeObjectId,
-  decodeUuid,
   decomposeId,
-  invalidField,
   type RedisSnowflakeKind,
   type SnowflakeKind,
   type TagKind,
-  timeOf,
   type UuidKind,
-} from "@idmint/core";
+} from "@idmint/core/kinds";
 
 /** The fields of a number that was composed of them. */
 interface Fields {

@@ -9,9 +9,9 @@ import {
   type IdmintError,
   type Segment,
   segmentOf,
-  type Tag,
   type Timers,
 } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../call.ts";
 import type { TagSource, TakenIds } from "../issue/entries.ts";
 

@@ -1,4 +1,4 @@
-import type { Tag } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import type { SourceKind, TagSource } from "../issue/entries.ts";
 import type { Counter } from "./grouped-source.ts";
 

@@ -1,4 +1,5 @@
-import type { GroupCommitOptions, Tag } from "@idmint/core";
+import type { GroupCommitOptions } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import { notConfigured } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { TagSource } from "../issue/entries.ts";

@@ -1,4 +1,4 @@
-import type { ObjectIdKind, TagKind, UuidKind } from "@idmint/core";
+import type { ObjectIdKind, TagKind, UuidKind } from "@idmint/core/kinds";
 import { specOf } from "@idmint/core/kinds";
 import { objectIds } from "./object-id/ids.ts";
 import type { TextIds, TextMakers } from "./text-source.ts";

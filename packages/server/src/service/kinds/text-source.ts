@@ -1,11 +1,6 @@
-import {
-  type IdmintError,
-  invalidField,
-  type ObjectIdMaker,
-  type Tag,
-  type TagKind,
-  type UuidMaker,
-} from "@idmint/core";
+import { type IdmintError, invalidField, type ObjectIdMaker, type UuidMaker } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/core/server";
 import type { TagSource, TakenIds } from "../issue/entries.ts";
 
 /** What makes ids that are text, one of each for a server. */

@@ -1,22 +1,18 @@
+import { backoffMs, type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import {
-  backoffMs,
-  type Clock,
   type CountingPlace,
+  type CountingRedis,
   doubted,
-  IdmintError,
   outdated,
   placeRead,
   type Raised,
-  type Random,
   type RedisDoubt,
   type RedisSeeded,
-  type CountingRedis,
   seedAnswered,
   type SeedingState,
   startSeeding,
   storeUnavailable,
-  type Timers,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { redisServerNamed } from "../call.ts";
 import type { Emit } from "../events.ts";
 import type { Marks } from "./marks.ts";

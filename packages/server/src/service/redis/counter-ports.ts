@@ -1,4 +1,5 @@
-import type { Clock, Random, CountingRedis, Timers } from "@idmint/core";
+import type { Clock, Random, Timers } from "@idmint/core";
+import type { CountingRedis } from "@idmint/core/server";
 import type { Emit } from "../events.ts";
 import type { Raises } from "../upstream/raises.ts";
 import type { Marks } from "./marks.ts";

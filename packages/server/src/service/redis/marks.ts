@@ -1,9 +1,8 @@
+import { type Clock, IdmintError, type Timers } from "@idmint/core";
 import {
-  type Clock,
   createMarkState,
   expectMark,
   type GrantStore,
-  IdmintError,
   knownGenerations,
   knownMark,
   type MarkedGeneration,
@@ -15,8 +14,7 @@ import {
   type RedisMark,
   risenMarks,
   storeUnavailable,
-  type Timers,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
 import { Turns } from "./turns.ts";

@@ -1,13 +1,5 @@
-import {
-  assertNoViolations,
-  IdmintError,
-  invalidField,
-  type CountingRedis,
-  type Tag,
-  type TagChange,
-  tagNameViolation,
-  type TagStore,
-} from "@idmint/core";
+import { assertNoViolations, IdmintError, invalidField, tagNameViolation } from "@idmint/core";
+import type { CountingRedis, Tag, TagChange, TagStore } from "@idmint/core/server";
 import { placedIn } from "@idmint/core/kinds";
 import { placeOf } from "./place.ts";
 

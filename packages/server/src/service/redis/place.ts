@@ -1,4 +1,5 @@
-import { type CountingPlace, IdmintError, segmentNotReady, type Tag } from "@idmint/core";
+import { IdmintError, segmentNotReady } from "@idmint/core";
+import type { CountingPlace, Tag } from "@idmint/core/server";
 import { redisServerOf } from "@idmint/core/kinds";
 import type { Raises } from "../upstream/raises.ts";
 

@@ -1,4 +1,5 @@
-import { IdmintError, type Tag, type TagStore, type Timers } from "@idmint/core";
+import { IdmintError, type Timers } from "@idmint/core";
+import type { Tag, TagStore } from "@idmint/core/server";
 import { redisServerOf } from "@idmint/core/kinds";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";

@@ -1,4 +1,5 @@
-import { backoffMs, type Clock, IdmintError, type Random, type CountingRedis } from "@idmint/core";
+import { backoffMs, type Clock, IdmintError, type Random } from "@idmint/core";
+import type { CountingRedis } from "@idmint/core/server";
 import type { Raises } from "../upstream/raises.ts";
 import { redisServerNamed } from "../call.ts";
 

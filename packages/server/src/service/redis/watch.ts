@@ -1,17 +1,15 @@
+import { type Clock, IdmintError, type Timers } from "@idmint/core";
 import {
-  type Clock,
+  type CountingRedis,
   type ForecastOptions,
   type ForecastReading,
   type ForecastState,
-  IdmintError,
   observeReading,
-  type CountingRedis,
   raiseWanted,
   type SequenceReading,
   startForecast,
   type Tag,
-  type Timers,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Emit } from "../events.ts";
 import { Turns } from "./turns.ts";
 import type { Raises } from "../upstream/raises.ts";

@@ -1,26 +1,28 @@
 import {
-  dataCenterOf,
   IdmintError,
   invalidField,
   lastMsAtOrBelow,
-  type RedisDoubt,
-  type RedisWorkers,
-  type RedisWorkersAnswer,
   type RenewedWorkerLease,
-  type SnowflakeKind,
   type SnowflakeLayout,
-  storeUnavailable,
-  type Tag,
   tickAt,
   timeOf,
-  type Worker,
   WORKER_TTL_MS,
   type WorkerLease,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
-  type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import {
+  dataCenterOf,
+  type RedisDoubt,
+  type RedisWorkers,
+  type RedisWorkersAnswer,
+  storeUnavailable,
+  type Tag,
+  type Worker,
+  type WorkerRegistry,
+} from "@idmint/core/server";
 import { redisServerNamed } from "../call.ts";
 import { RedisAgreement } from "./agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./place.ts";

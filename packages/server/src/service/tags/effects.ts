@@ -1,4 +1,5 @@
-import type { Clock, Tag } from "@idmint/core";
+import type { Clock } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Poll } from "../upstream/poll.ts";
 

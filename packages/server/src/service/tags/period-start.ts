@@ -1,4 +1,5 @@
-import { type PeriodUnit, periodName } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
+import { periodName } from "@idmint/core/server";
 
 const DAY_MS = 86_400_000;
 

@@ -1,4 +1,5 @@
-import type { Tag, TicketKind } from "@idmint/core";
+import type { TicketKind } from "@idmint/core/kinds";
+import type { Tag } from "@idmint/core/server";
 import { assertMovable, type MoveRequest } from "../redis/move.ts";
 
 /** Where tags count that do not count in the store. */

@@ -1,24 +1,26 @@
 import {
   assertNoViolations,
-  type ChangeOptions,
-  type EndedPeriod,
   type FieldViolation,
   IdmintError,
   invalidField,
   invalidFields,
   MAX_ID,
+  tagNameViolation,
+} from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
+import {
+  type ChangeOptions,
+  type EndedPeriod,
   MAX_RAISE,
   periodName,
   periodsOf,
   type PeriodStore,
-  type PeriodUnit,
   type Tag,
-  tagNameViolation,
   tagNotFound,
   type TagSettings,
   type TagState,
   type TagStore,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { hasPlace, inPlaceOf } from "@idmint/core/kinds";
 import type { AdminGate } from "../admin-gate.ts";
 import type { Directory } from "../issue/directory.ts";

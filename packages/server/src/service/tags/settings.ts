@@ -1,15 +1,13 @@
 import {
   type FieldViolation,
   type InvalidReason,
-  type KeyCheck,
-  MAX_DESCRIPTION_LENGTH,
   MAX_ID,
   MAX_SAFE_ID,
-  type Order,
   tagNameViolation,
-  type TagSettings,
 } from "@idmint/core";
-import { KIND_NAMES, type KindDraft, specOf, type Places } from "@idmint/core/kinds";
+import type { Order } from "@idmint/core/kinds";
+import { type KeyCheck, MAX_DESCRIPTION_LENGTH, type TagSettings } from "@idmint/core/server";
+import { KIND_NAMES, type KindDraft, type Places, specOf } from "@idmint/core/kinds";
 import type { TextPorts } from "../issue/tag-text.ts";
 import { type WritingDraft, writingOf } from "./writing.ts";
 

@@ -4,9 +4,8 @@ import {
   invalidField,
   invalidFields,
   type InvalidReason,
-  type Tag,
-  type TagChange,
 } from "@idmint/core";
+import type { Tag, TagChange } from "@idmint/core/server";
 import {
   type Field,
   isSameValue,

@@ -1,14 +1,11 @@
+import { type FieldViolation, IdmintError, keyUnknown, unguessableViolations } from "@idmint/core";
 import {
-  type FieldViolation,
   type Format,
-  IdmintError,
   type KeyCheck,
-  keyUnknown,
   type TagSettings,
   textFormatOf,
   type Unguessable,
-  unguessableViolations,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { TextPorts } from "../issue/tag-text.ts";
 
 const DEFAULT_KEY_DIGITS = 1;

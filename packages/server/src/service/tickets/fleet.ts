@@ -1,18 +1,15 @@
+import { type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import {
   answered,
-  type Clock,
   createFleet,
   type DatabaseHealth,
   failed,
   type FleetState,
-  IdmintError,
   nextDatabase,
-  type Random,
   retryInMs,
   storeUnavailable,
   type TicketDatabase,
-  type Timers,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
 

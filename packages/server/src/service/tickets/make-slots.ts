@@ -1,4 +1,5 @@
-import { firstIdOf, initialSlots, type TicketKind } from "@idmint/core";
+import type { TicketKind } from "@idmint/core/kinds";
+import { firstIdOf, initialSlots } from "@idmint/core/server";
 import type { TicketFleet } from "./fleet.ts";
 
 /**

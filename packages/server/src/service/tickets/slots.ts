@@ -1,24 +1,20 @@
+import { type Clock, IdmintError, type Random, type Segment, segmentOf } from "@idmint/core";
 import {
   behindOf,
-  type Clock,
   closeSlots,
   createTagSlots,
   type DatabaseHealth,
-  IdmintError,
   openingOf,
   openSlots,
-  type Random,
   seenOf,
   type SeenSlots,
-  type Segment,
-  segmentOf,
   type SlotGrant,
   type SlotsView,
   survey,
   type TagSlots,
   takeGrants,
   wishesOf,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { TicketFleet } from "./fleet.ts";
 
 /** How often one load asks one database because slots were moved or not raised meanwhile. */

@@ -1,4 +1,4 @@
-import type { Granted, GrantRequest, Refused } from "@idmint/core";
+import type { Granted, GrantRequest, Refused } from "@idmint/core/server";
 
 /**
  * Which loads go into which call of `store.grant`. Pure: the shell `grants.ts` has the promises and the store.

@@ -1,15 +1,13 @@
+import { IdmintError, segmentNotReady, type Timers } from "@idmint/core";
 import {
   type Grant,
   type Granted,
   type GrantRequest,
   type GrantStore,
-  IdmintError,
-  segmentNotReady,
   storeUnavailable,
   storeWentBack,
-  type Timers,
   type VersionGuard,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { overloaded, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";

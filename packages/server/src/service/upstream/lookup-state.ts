@@ -1,4 +1,4 @@
-import type { Tag } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 
 /**
  * Which unknown tag names are asked of the store, and when. Pure: the shell `lookup.ts` has the promises and the store.

@@ -1,5 +1,7 @@
-import type { Clock, Tag, TagStore, Timers } from "@idmint/core";
-import { IdmintError, storeUnavailable, tagNotFound } from "@idmint/core";
+import type { Clock, Timers } from "@idmint/core";
+import type { Tag, TagStore } from "@idmint/core/server";
+import { IdmintError } from "@idmint/core";
+import { storeUnavailable, tagNotFound } from "@idmint/core/server";
 import { overloaded, type Patience, type Waiter, waiterOf, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import {

@@ -1,4 +1,4 @@
-import type { StoreChanges, Tag } from "@idmint/core";
+import type { StoreChanges, Tag } from "@idmint/core/server";
 
 /**
  * What a server learns of the store every second. Pure: the shell `poll.ts` has the clock and the store.

@@ -1,15 +1,12 @@
-import {
-  type AcceptStore,
-  type Acknowledged,
-  type ChangeStore,
-  type Clock,
-  IdmintError,
-  MAX_ID,
-  type Sighting,
-  type StoreChanges,
-  type Timers,
-  type VersionGuard,
-} from "@idmint/core";
+import { type Clock, IdmintError, MAX_ID, type Timers } from "@idmint/core";
+import type {
+  AcceptStore,
+  Acknowledged,
+  ChangeStore,
+  Sighting,
+  StoreChanges,
+  VersionGuard,
+} from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { Directory } from "../issue/directory.ts";

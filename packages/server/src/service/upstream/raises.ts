@@ -1,12 +1,12 @@
+import type { Timers } from "@idmint/core";
 import {
   type Raised,
   type RaiseRequest,
   type RaiseStore,
   storeUnavailable,
   storeWentBack,
-  type Timers,
   type VersionGuard,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { within } from "../call.ts";
 import { refusalOf } from "./refusals.ts";
 

@@ -1,11 +1,5 @@
-import {
-  IdmintError,
-  invalidField,
-  type Refused,
-  storeWentBack,
-  tagNotFound,
-  tagPaused,
-} from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
+import { type Refused, storeWentBack, tagNotFound, tagPaused } from "@idmint/core/server";
 
 /** What a refusal of the store is to callers. `onWentBack` is told of a store that went back. */
 export function refusalOf(

@@ -1,16 +1,14 @@
+import { type Clock, IdmintError, type Timers } from "@idmint/core";
 import {
   checkClock,
-  type Clock,
   type ClockCheckState,
   createClockCheckState,
-  IdmintError,
   type PeerSighting,
   sawPeers,
   sawStore,
   type Sighting,
-  type Timers,
   wantsPeers,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Emit } from "../events.ts";
 
 /** The clocks of other servers. */

@@ -1,27 +1,29 @@
 import {
   bounded,
-  answerOf,
   type Clock,
-  hasTimeLeft,
   type HolderPorts,
   IdmintError,
-  KEPT_RESERVE_AHEAD_MS,
-  type KeptContents,
-  type KeptLease,
-  type KeptNode,
-  keptLease,
-  type LeaseFile,
-  raised,
-  renewalAhead,
-  renewedAhead,
   type RenewedWorkerLease,
-  type Tag,
-  takenUp,
   type Timers,
   type WorkerLease,
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
+import {
+  answerOf,
+  hasTimeLeft,
+  KEPT_RESERVE_AHEAD_MS,
+  type KeptContents,
+  type KeptLease,
+  keptLease,
+  type KeptNode,
+  type LeaseFile,
+  raised,
+  renewalAhead,
+  renewedAhead,
+  type Tag,
+  takenUp,
+} from "@idmint/core/server";
 import type { Emit } from "../events.ts";
 
 /** A registry as holders of leases use it. */

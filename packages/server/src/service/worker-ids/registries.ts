@@ -1,12 +1,10 @@
+import { IdmintError, type Timers, type WorkerLeaseKey } from "@idmint/core";
 import {
-  IdmintError,
   type StoreCalls,
   storeCalls,
   storeWentBack,
-  type Timers,
-  type WorkerLeaseKey,
   type WorkerRegistry,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { notConfigured, within } from "../call.ts";
 import { TokenGuard } from "./token-guard.ts";
 

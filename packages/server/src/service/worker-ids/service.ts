@@ -7,15 +7,14 @@ import {
   MAX_WORKER_BITS,
   type RenewedWorkerLease,
   reserveAheadViolation,
-  type SnowflakeKind,
   tagNameViolation,
-  type Worker,
   type WorkerLease,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
-  type WorkerRegistry,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import type { Worker, WorkerRegistry } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import type { Patience } from "../call.ts";
 import type { Directory } from "../issue/directory.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { KeptContents, KeptLease, KeptNode, Tag } from "@idmint/core";
+import type { KeptContents, KeptLease, KeptNode, Tag } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 
 /** Which run of which machine wrote a file, under which lock, and as which file: by these a copy of it is known. */

@@ -2,13 +2,8 @@ import { readFileSync } from "node:fs";
 import { type FileHandle, open, rename } from "node:fs/promises";
 import { uptime } from "node:os";
 import path from "node:path";
-import {
-  type Clock,
-  IdmintError,
-  invalidField,
-  type KeptContents,
-  type LeaseFile,
-} from "@idmint/core";
+import { type Clock, IdmintError, invalidField } from "@idmint/core";
+import type { KeptContents, LeaseFile } from "@idmint/core/server";
 import { networkFileSystem } from "../sqlite/file/files.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
 import { type Lock, takeLock } from "./lock.ts";

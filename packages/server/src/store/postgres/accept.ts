@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { DEFAULT_MAX_OFFLINE_MS, storeWentBack } from "@idmint/core";
+import { DEFAULT_MAX_OFFLINE_MS, storeWentBack } from "@idmint/core/server";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";

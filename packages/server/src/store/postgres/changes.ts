@@ -1,4 +1,4 @@
-import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core";
+import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";

@@ -1,5 +1,6 @@
 import { Socket } from "node:net";
-import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
+import { bounded, IdmintError } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
 import { nodeTimers } from "../../timers.ts";

@@ -1,4 +1,4 @@
-import type { GiveBackRequest } from "@idmint/core";
+import type { GiveBackRequest } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 

@@ -1,13 +1,12 @@
+import type { Period, PeriodDoubt } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
 import {
   type Grant,
   type GrantOptions,
   type GrantRequest,
-  type Period,
-  type PeriodDoubt,
-  type PeriodUnit,
   type Refused,
   storeUnavailable,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { refuseUnsafe } from "../shared/config.ts";
 import { CLOCK_BOUND_MS, CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { type Connections, isLockTimeout, type Session } from "./connections.ts";

@@ -1,4 +1,4 @@
-import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core";
+import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
 
 /** SQL: how many generations of a row's tag are kept above its own. */

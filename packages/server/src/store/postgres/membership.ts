@@ -1,4 +1,4 @@
-import { storeWentBack } from "@idmint/core";
+import { storeWentBack } from "@idmint/core/server";
 import type { Membership, PlacedTag } from "../shared/place.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";

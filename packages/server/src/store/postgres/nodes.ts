@@ -1,4 +1,4 @@
-import { lostNodes, MAX_NODES, type NodeRowKey } from "@idmint/core";
+import { lostNodes, MAX_NODES, type NodeRowKey } from "@idmint/core/server";
 import { NODE_COLUMNS, renewedColumns, valuesOfNode } from "../shared/node-row.ts";
 import type { Connections, Session } from "./connections.ts";
 

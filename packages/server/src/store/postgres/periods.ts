@@ -1,4 +1,4 @@
-import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core";
+import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core/server";
 import { MAX_FORGOTTEN, MAX_OTHER_PERIODS } from "../shared/period.ts";
 import type { Connections } from "./connections.ts";
 import { proof } from "./identity.ts";

@@ -1,4 +1,9 @@
-import { type Raised, type RaiseRequest, type Refused, storeUnavailable } from "@idmint/core";
+import {
+  type Raised,
+  type RaiseRequest,
+  type Refused,
+  storeUnavailable,
+} from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
 import { detailOf, type Judged, refuseUnsafeSettings } from "./grant.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";

@@ -1,4 +1,5 @@
-import { IdmintError, storeUnavailable } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import type { ClientBase } from "pg";
 import { type PostgresConfig, refuseUnsafe } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";

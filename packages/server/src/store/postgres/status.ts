@@ -1,4 +1,4 @@
-import { storeWentBack } from "@idmint/core";
+import { storeWentBack } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/config.ts";
 import type { StoreStatus } from "../shared/status.ts";

@@ -6,7 +6,7 @@ import {
   type StoreCall,
   storeCalls,
   type Tag,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { assertMembership, type PlacedTag } from "../shared/place.ts";

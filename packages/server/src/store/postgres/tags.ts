@@ -1,13 +1,13 @@
+import type { TagKind } from "@idmint/core/kinds";
 import {
   type ChangeOptions,
   storeUnavailable,
   storeWentBack,
   type Tag,
   type TagChange,
-  type TagKind,
   type TagSettings,
   type TagStore,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import {
   advancedTag,
   asAsked,

@@ -1,16 +1,18 @@
+import type {
+  RenewedWorkerLease,
+  WorkerLease,
+  WorkerLeaseKey,
+  WorkerLeaseRequest,
+  WorkerRenewal,
+} from "@idmint/core";
 import {
   dataCenterOf,
   FREE_CANDIDATES,
-  type RenewedWorkerLease,
   storeUnavailable,
   storeWentBack,
   type Worker,
-  type WorkerLease,
-  type WorkerLeaseKey,
-  type WorkerLeaseRequest,
   type WorkerRegistry,
-  type WorkerRenewal,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { TagMovedError } from "../shared/place.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import {

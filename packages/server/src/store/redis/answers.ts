@@ -1,4 +1,4 @@
-import { type RedisDoubt, storeUnavailable } from "@idmint/core";
+import { type RedisDoubt, storeUnavailable } from "@idmint/core/server";
 
 const NUMBER = /^-?\d{1,16}$/;
 

@@ -1,4 +1,5 @@
-import { bounded, IdmintError, storeUnavailable } from "@idmint/core";
+import { bounded, IdmintError } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import { Redis, type RedisOptions } from "ioredis";
 import { nodeTimers } from "../../timers.ts";
 import { CLUSTER_TEXT, type Fitness, fitnessOf, REPLICA_TEXT, unfitText } from "./fitness.ts";

@@ -1,4 +1,9 @@
-import type { RedisSequences, CountingRedis, RedisSnowflakes, RedisWorkers } from "@idmint/core";
+import type {
+  CountingRedis,
+  RedisSequences,
+  RedisSnowflakes,
+  RedisWorkers,
+} from "@idmint/core/server";
 import { Connection, type ConnectionConfig } from "./connection.ts";
 import type { Fitness } from "./fitness.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { MOVE_FAILED_AFTER_MS } from "@idmint/core";
+import { MOVE_FAILED_AFTER_MS } from "@idmint/core/server";
 
 /** A script, sent whole once to each Redis, by its hash afterwards. */
 export interface Script {

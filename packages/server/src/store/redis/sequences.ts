@@ -6,7 +6,7 @@ import type {
   SequenceRates,
   SequenceReading,
   SequenceSeedRequest,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { bigintOf, doubtOf, nonsense, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";

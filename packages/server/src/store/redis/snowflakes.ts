@@ -1,12 +1,11 @@
-import {
-  COUNTERS_PER_MS,
-  MAX_AHEAD_MS,
-  type RedisSeeded,
-  type RedisSnowflakes,
-  type SnowflakeIssued,
-  type SnowflakeIssueRequest,
-  type SnowflakeSeedRequest,
-} from "@idmint/core";
+import { COUNTERS_PER_MS, MAX_AHEAD_MS } from "@idmint/core/kinds";
+import type {
+  RedisSeeded,
+  RedisSnowflakes,
+  SnowflakeIssued,
+  SnowflakeIssueRequest,
+  SnowflakeSeedRequest,
+} from "@idmint/core/server";
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";

@@ -1,16 +1,15 @@
 import { randomBytes } from "node:crypto";
-import {
-  MAX_LEAD_MS,
-  type RedisLeaseRequest,
-  type RedisRelease,
-  type RedisRenewal,
-  type RedisSeeded,
-  type RedisWorkers,
-  type RedisWorkersAnswer,
-  type RedisWorkersSeed,
-  type Worker,
-  WORKER_TTL_MS,
-} from "@idmint/core";
+import { MAX_LEAD_MS, WORKER_TTL_MS } from "@idmint/core";
+import type {
+  RedisLeaseRequest,
+  RedisRelease,
+  RedisRenewal,
+  RedisSeeded,
+  RedisWorkers,
+  RedisWorkersAnswer,
+  RedisWorkersSeed,
+  Worker,
+} from "@idmint/core/server";
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
 import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";

@@ -1,15 +1,15 @@
+import { invalidField } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import {
   type ChangeOptions,
   earlierMemory,
   firstIdOf,
-  invalidField,
   periodsOf,
   type Tag,
   type TagChange,
-  type TagKind,
   tagNotFound,
   type TagSettings,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import {
   countsInRedis,
   isSameButForPlace,

@@ -1,4 +1,5 @@
-import type { TagKind, TagSettings } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
+import type { TagSettings } from "@idmint/core/server";
 import {
   type Field,
   flatFields,

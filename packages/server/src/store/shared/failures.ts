@@ -1,4 +1,5 @@
-import { IdmintError, storeUnavailable } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import type { Difference } from "./differences.ts";
 
 export function schemaMismatch(text: string): IdmintError {

@@ -1,4 +1,4 @@
-import type { NodeRenewal, NodeRow } from "@idmint/core";
+import type { NodeRenewal, NodeRow } from "@idmint/core/server";
 
 /** 64-bit integers come as bigint from SQLite and as decimal text from PostgreSQL. */
 type Int = bigint | string;

@@ -1,5 +1,7 @@
 import { createRequire } from "node:module";
-import type { OtherPeriod, PeriodDoubt, PeriodUnit } from "@idmint/core";
+import type { PeriodDoubt } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
+import type { OtherPeriod } from "@idmint/core/server";
 import type * as polyfill from "temporal-polyfill";
 
 /** How the periods of a sequence are cut. */

@@ -1,4 +1,5 @@
-import { IdmintError, type Tag } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import { schemaMismatch } from "./failures.ts";
 
 /** A row of a tag in one of several databases. */

@@ -1,4 +1,4 @@
-import type { TagKind } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
 import { type Json, type KindName, KINDS, specOf } from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 

@@ -1,4 +1,5 @@
-import { type Order, periodsOf, type Tag, type TagState } from "@idmint/core";
+import type { Order } from "@idmint/core/kinds";
+import { periodsOf, type Tag, type TagState } from "@idmint/core/server";
 import { countsInRedis } from "@idmint/core/kinds";
 import { schemaMismatch } from "./failures.ts";
 import { otherPeriodsFrom, otherPeriodsText } from "./period.ts";

@@ -1,4 +1,4 @@
-import type { Format, KeyCheck, TagSettings, Unguessable } from "@idmint/core";
+import type { Format, KeyCheck, TagSettings, Unguessable } from "@idmint/core/server";
 import { schemaMismatch } from "./failures.ts";
 import { settingsFromText, settingsText } from "./settings.ts";
 

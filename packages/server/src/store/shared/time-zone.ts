@@ -1,4 +1,6 @@
-import { invalidField, periodsOf, type TagKind } from "@idmint/core";
+import { invalidField } from "@idmint/core";
+import type { TagKind } from "@idmint/core/kinds";
+import { periodsOf } from "@idmint/core/server";
 
 const FIELD = "tag.sequence.time_zone";
 

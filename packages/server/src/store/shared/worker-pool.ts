@@ -1,27 +1,29 @@
 import {
   IdmintError,
   lastMsAtOrBelow,
-  type LeaseCandidates,
-  type LeasedWorker,
-  leasedWorker,
   MAX_LEAD_MS,
   MAX_RESERVE_AHEAD_MS,
   maxIdOf,
-  releasedWorker,
-  renewedWorker,
-  type RenewedWorker,
   segmentNotReady,
-  type SnowflakeKind,
   type SnowflakeLayout,
-  type Tag,
-  tagNotFound,
-  tagPaused,
   tickAt,
-  type Worker,
   type WorkerLeaseKey,
   type WorkerLeaseRequest,
   type WorkerRenewal,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import {
+  type LeaseCandidates,
+  type LeasedWorker,
+  leasedWorker,
+  releasedWorker,
+  renewedWorker,
+  type RenewedWorker,
+  type Tag,
+  tagNotFound,
+  tagPaused,
+  type Worker,
+} from "@idmint/core/server";
 import { CLOCK_MARGIN_MS } from "./period.ts";
 
 /**

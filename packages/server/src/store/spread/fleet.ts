@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { invalidField, storeWentBack } from "@idmint/core";
+import { invalidField } from "@idmint/core";
+import { storeWentBack } from "@idmint/core/server";
 import { Connections } from "../postgres/connections.ts";
 import {
   pageOfRows,

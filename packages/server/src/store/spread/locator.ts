@@ -1,4 +1,4 @@
-import { storeWentBack, type Tag } from "@idmint/core";
+import { storeWentBack, type Tag } from "@idmint/core/server";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";
 import { isGone, isHere } from "./move-state.ts";

@@ -1,10 +1,5 @@
-import {
-  bounded,
-  type ChangeStore,
-  MAX_ID,
-  type StoreChanges,
-  storeUnavailable,
-} from "@idmint/core";
+import { bounded, MAX_ID } from "@idmint/core";
+import { type ChangeStore, type StoreChanges, storeUnavailable } from "@idmint/core/server";
 import { nodeTimers } from "../../timers.ts";
 import type { DatabaseChanges } from "../postgres/changes.ts";
 import type { Locator } from "./locator.ts";

@@ -1,4 +1,5 @@
-import { IdmintError, invalidField, periodsOf, type Tag, tagNotFound } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
+import { periodsOf, type Tag, tagNotFound } from "@idmint/core/server";
 import { countsInRedis } from "@idmint/core/kinds";
 import type { Stamp } from "../shared/change.ts";
 import type { PlacedTag } from "../shared/place.ts";

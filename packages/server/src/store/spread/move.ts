@@ -1,4 +1,5 @@
-import { invalidField, storeUnavailable, storeWentBack, tagNotFound } from "@idmint/core";
+import { invalidField } from "@idmint/core";
+import { storeUnavailable, storeWentBack, tagNotFound } from "@idmint/core/server";
 import type { Stamp } from "../shared/change.ts";
 import type { PlacedTag } from "../shared/place.ts";
 import { homeOf } from "./home.ts";

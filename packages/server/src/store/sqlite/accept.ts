@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { DEFAULT_MAX_OFFLINE_MS, storeUnavailable, storeWentBack } from "@idmint/core";
+import { DEFAULT_MAX_OFFLINE_MS, storeUnavailable, storeWentBack } from "@idmint/core/server";
 import {
   acceptedPeriods,
   CLOCK_MARGIN_MS,

@@ -1,4 +1,4 @@
-import type { ChangeStore, StoreChanges } from "@idmint/core";
+import type { ChangeStore, StoreChanges } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { readStoreRow } from "./file/identity.ts";

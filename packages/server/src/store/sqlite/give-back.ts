@@ -1,4 +1,5 @@
-import { type GiveBackRequest, IdmintError } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { GiveBackRequest } from "@idmint/core/server";
 import type { Database } from "./file/database.ts";
 
 const GIVE_BACK =

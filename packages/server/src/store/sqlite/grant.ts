@@ -1,11 +1,6 @@
-import {
-  type Grant,
-  type GrantRequest,
-  IdmintError,
-  type Period,
-  type PeriodUnit,
-  type Refused,
-} from "@idmint/core";
+import { IdmintError, type Period } from "@idmint/core";
+import type { PeriodUnit } from "@idmint/core/kinds";
+import type { Grant, GrantRequest, Refused } from "@idmint/core/server";
 import {
   type Cut,
   doubtOf,

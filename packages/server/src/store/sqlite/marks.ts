@@ -1,4 +1,4 @@
-import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core";
+import { KEPT_GENERATIONS, type MarkedGeneration, type RedisMark } from "@idmint/core/server";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 

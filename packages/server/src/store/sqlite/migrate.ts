@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { storeWentBack } from "@idmint/core";
+import { storeWentBack } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";

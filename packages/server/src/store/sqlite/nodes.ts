@@ -1,11 +1,11 @@
+import { IdmintError } from "@idmint/core";
 import {
-  IdmintError,
   lostNodes,
   MAX_NODES,
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import {
   NODE_COLUMNS,
   nodeFromRow,

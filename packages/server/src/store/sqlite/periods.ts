@@ -1,4 +1,4 @@
-import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core";
+import { type EndedPeriod, type PeriodStore, storeWentBack } from "@idmint/core/server";
 import type { Database } from "./file/database.ts";
 
 const LIST = `SELECT p.start, p.last_id, p.ended_at_ms FROM period AS p JOIN tag AS t ON t.name = p.tag

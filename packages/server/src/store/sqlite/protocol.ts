@@ -1,4 +1,5 @@
-import { type ErrorDetails, IdmintError, type Reason, type StoreCall } from "@idmint/core";
+import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
+import type { StoreCall } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 
 /** A request of the main thread; `deadlineMs` is monotonic and means the same in both threads. */

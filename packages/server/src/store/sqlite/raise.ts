@@ -1,4 +1,5 @@
-import { IdmintError, type Raised, type RaiseRequest, type Refused } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import type { Raised, RaiseRequest, Refused } from "@idmint/core/server";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { refusalOf, refused } from "./grant.ts";

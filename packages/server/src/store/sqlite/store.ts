@@ -7,7 +7,7 @@ import {
   type StoreCall,
   storeCalls,
   storeUnavailable,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { monotonicMs } from "./file/connection.ts";

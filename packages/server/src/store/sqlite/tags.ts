@@ -5,7 +5,7 @@ import {
   type TagChange,
   type TagSettings,
   type TagStore,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import {
   advancedTag,
   asAsked,

@@ -1,6 +1,11 @@
 // Runs in a thread of its own: SQLite's calls block, and so does the wait for another process's lock.
 import { parentPort, workerData } from "node:worker_threads";
-import { type CallAnswers, type CallArgs, type StoreCall, storeUnavailable } from "@idmint/core";
+import {
+  type CallAnswers,
+  type CallArgs,
+  type StoreCall,
+  storeUnavailable,
+} from "@idmint/core/server";
 import * as accept from "./accept.ts";
 import * as changes from "./changes.ts";
 import { monotonicMs } from "./file/connection.ts";

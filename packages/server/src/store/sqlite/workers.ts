@@ -1,15 +1,17 @@
+import type {
+  RenewedWorkerLease,
+  WorkerLease,
+  WorkerLeaseKey,
+  WorkerLeaseRequest,
+  WorkerRenewal,
+} from "@idmint/core";
 import {
   dataCenterOf,
   FREE_CANDIDATES,
-  type RenewedWorkerLease,
   storeWentBack,
   type Worker,
-  type WorkerLease,
-  type WorkerLeaseKey,
-  type WorkerLeaseRequest,
   type WorkerRegistry,
-  type WorkerRenewal,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import {
   leaseOf,
   poolOf,

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { acceptNeedsAll, assertGap, MAX_ID, reconcile, type Reconciliation } from "@idmint/core";
+import { MAX_ID } from "@idmint/core";
+import { acceptNeedsAll, assertGap, reconcile, type Reconciliation } from "@idmint/core/server";
 import { Connections, type Session } from "../postgres/connections.ts";
 import { PRESENT_IDENTITY } from "../postgres/identity.ts";
 import { ticketWentBack, type TicketConfig } from "./config.ts";

@@ -1,12 +1,11 @@
+import { IdmintError, MAX_SEGMENT_COUNT } from "@idmint/core";
+import { MAX_SLOTS } from "@idmint/core/kinds";
 import {
-  IdmintError,
-  MAX_SEGMENT_COUNT,
-  MAX_SLOTS,
   nameOfId,
   type SlotGrant,
   type TicketDatabase,
   type TicketRequest,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { Connections } from "../postgres/connections.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
 import { workableVersion } from "../shared/migration.ts";

@@ -1,4 +1,4 @@
-import { type SlotGrant, storeUnavailable, type TicketRequest } from "@idmint/core";
+import { type SlotGrant, storeUnavailable, type TicketRequest } from "@idmint/core/server";
 import { proof } from "../postgres/identity.ts";
 import type { Connections } from "../postgres/connections.ts";
 import { refuseUnsafeSettings } from "../postgres/grant.ts";

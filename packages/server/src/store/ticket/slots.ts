@@ -1,4 +1,4 @@
-import type { Slot, SlotState, SlotsView, TicketDatabase } from "@idmint/core";
+import type { Slot, SlotState, SlotsView, TicketDatabase } from "@idmint/core/server";
 import type { Connections, Session } from "../postgres/connections.ts";
 import { proof } from "../postgres/identity.ts";
 import { refuseUnsafeSettings } from "../postgres/grant.ts";

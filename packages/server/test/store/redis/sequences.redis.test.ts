@@ -2,7 +2,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, connect, type Socket } from "node:net";
 import { inspect } from "node:util";
-import { MAX_SAFE_ID, type RedisDoubt } from "@idmint/core";
+import { MAX_SAFE_ID } from "@idmint/core";
+import type { RedisDoubt } from "@idmint/core/server";
 import { expect, onTestFinished, test } from "vitest";
 import { CountingRedisClient } from "../../../src/store/redis/counting-redis.ts";
 import { begin, hashOf, ownRedis, redisServerAt } from "./support.ts";

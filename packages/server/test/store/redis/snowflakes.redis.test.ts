@@ -1,5 +1,6 @@
 // What the scripts of redis_snowflake promise, on a real Redis.
-import { COUNTERS_PER_MS, positionOf, type RedisSnowflakes, runsOf } from "@idmint/core";
+import { COUNTERS_PER_MS, positionOf, runsOf } from "@idmint/core/kinds";
+import type { RedisSnowflakes } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { hashOf, ownRedis, redisServerAt } from "./support.ts";
 

@@ -1,5 +1,5 @@
 import { afterEach } from "vitest";
-import type { RedisSeeded, RedisSequences, SequenceSeedRequest } from "@idmint/core";
+import type { RedisSeeded, RedisSequences, SequenceSeedRequest } from "@idmint/core/server";
 import { RedisServer, type RedisServerOptions } from "@idmint/testkit/redis";
 import { CountingRedisClient } from "../../../src/store/redis/counting-redis.ts";
 

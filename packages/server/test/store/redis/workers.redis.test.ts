@@ -1,16 +1,13 @@
 // The registry of worker ids in Redis, below bounds that a store in memory keeps.
+import { IdmintError, maxIdOf, tickAt, type WorkerLease } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
 import {
-  IdmintError,
-  maxIdOf,
   type CountingRedis,
-  type SnowflakeKind,
   type Tag,
   tagNotFound,
   tagPaused,
-  tickAt,
   VersionGuard,
-  type WorkerLease,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import { MemoryDatabase, MemoryStore, storeIsDown } from "@idmint/testkit";
 import type { RedisServer } from "@idmint/testkit/redis";
 import {

@@ -1,4 +1,5 @@
-import type { ObjectIdKind, ObjectIdMaker } from "@idmint/core";
+import type { ObjectIdMaker } from "@idmint/core";
+import type { ObjectIdKind } from "@idmint/core/kinds";
 import { assertNoName, type TextIds } from "../text-source.ts";
 
 /** The ObjectIds of a server. */

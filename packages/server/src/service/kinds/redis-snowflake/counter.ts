@@ -1,24 +1,23 @@
+import { type Committed, IdmintError, type Segment, segmentOf } from "@idmint/core";
 import {
-  type Committed,
   composeId,
   COUNTERS_PER_MS,
-  firstAbove,
-  floorToReserve,
-  IdmintError,
-  isEnding,
   lifeEndMs,
-  limitOf,
   MAX_AHEAD_MS,
   MAX_SNOWFLAKE_COUNT,
   type Position,
-  runsOf,
-  type Segment,
-  segmentOf,
-  type SnowflakeIssued,
   type RedisSnowflakeLayout,
+  runsOf,
+} from "@idmint/core/kinds";
+import {
+  firstAbove,
+  floorToReserve,
+  isEnding,
+  limitOf,
+  type SnowflakeIssued,
   type Tag,
   type TimedDoubt,
-} from "@idmint/core";
+} from "@idmint/core/server";
 import type { Counter } from "../grouped-source.ts";
 import { RedisAgreement } from "../../redis/agreement.ts";
 import { inEpoch, placeOf } from "../../redis/place.ts";

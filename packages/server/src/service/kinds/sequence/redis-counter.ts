@@ -1,4 +1,5 @@
-import { bounded, type Committed, IdmintError, type SequenceIssued, type Tag } from "@idmint/core";
+import { bounded, type Committed, IdmintError } from "@idmint/core";
+import type { SequenceIssued, Tag } from "@idmint/core/server";
 import { tagExhausted } from "../../upstream/refusals.ts";
 import type { Counter } from "../grouped-source.ts";
 import { RedisAgreement } from "../../redis/agreement.ts";

@@ -8,12 +8,11 @@ import {
   type Segment,
   segmentNotReady,
   type SnowflakeEvent,
-  type SnowflakeKind,
   SnowflakeSource,
-  type Tag,
   type Timers,
-  type WorkerRegistry,
 } from "@idmint/core";
+import type { SnowflakeKind } from "@idmint/core/kinds";
+import type { Tag, WorkerRegistry } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
 import type { TagSource, TakenIds } from "../../issue/entries.ts";
 import type { KeptRegistry } from "../../worker-ids/lease-keeper.ts";

@@ -6,11 +6,11 @@ import {
   type Load,
   type LoadRequest,
   type Random,
-  SegmentBuffer,
   type Segment,
-  type Tag,
+  SegmentBuffer,
   type Timers,
 } from "@idmint/core";
+import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
 import type { TagSource, TakenIds } from "../../issue/entries.ts";
 import type { TagOf } from "../kind.ts";

@@ -1,4 +1,5 @@
-import { invalidField, type UuidKind, type UuidMaker } from "@idmint/core";
+import { invalidField, type UuidMaker } from "@idmint/core";
+import type { UuidKind } from "@idmint/core/kinds";
 import { assertNoName, type TextIds } from "../text-source.ts";
 
 /** Longest name of a UUID of version 3 or 5, in bytes of UTF-8. */

@@ -1,5 +1,6 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { IdmintError, storeUnavailable, storeWentBack } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
+import { storeUnavailable, storeWentBack } from "@idmint/core/server";
 import {
   codeOf,
   cutBackWal,

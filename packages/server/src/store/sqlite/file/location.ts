@@ -8,7 +8,8 @@ import {
   statSync,
 } from "node:fs";
 import path from "node:path";
-import { IdmintError, invalidField, storeUnavailable } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import type { SqliteConfig } from "../../shared/config.ts";
 import { schemaMismatch } from "../../shared/failures.ts";
 import { witnessOf } from "./witness.ts";

@@ -1,0 +1,210 @@
+// The entry @idmint/core/server: what only servers run, and the command line for them. The SDK imports nothing of it.
+export { type ParsedText, TextFormat } from "./format/format.ts";
+export { textFormatOf } from "./format/of-tag.ts";
+export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
+export { parseTemplate } from "./format/template.ts";
+export {
+  DEFAULT_MAX_OFFLINE_MS,
+  lostNodes,
+  MAX_NODES,
+  type NodeInfo,
+  type NodeRenewal,
+  type NodeRow,
+  type NodeRowKey,
+  type NodeStore,
+  type StorePart,
+} from "./node/ports.ts";
+export {
+  type Acknowledged,
+  createPresenceState,
+  issueUntil,
+  pollObeyed,
+  type PresenceState,
+  renewalAcknowledged,
+  resumePresence,
+} from "./node/presence-state.ts";
+export {
+  createNodeWatchState,
+  type Laggard,
+  type NodeWatchState,
+  noteRevision,
+  type Obedience,
+  obedienceOf,
+  obedienceSince,
+  sawPart,
+  stoppedNodes,
+  watchedNodes,
+  withClockMargin,
+} from "./node/watch-state.ts";
+export {
+  type ForecastOptions,
+  type ForecastReading,
+  type ForecastState,
+  observeReading,
+  raiseWanted,
+  startForecast,
+} from "./redis/forecast-state.ts";
+export {
+  createMarkState,
+  expectMark,
+  knownGenerations,
+  knownMark,
+  type MarkState,
+  marksTold,
+  newestMarked,
+  raiseMark,
+  risenMarks,
+} from "./redis/mark-state.ts";
+export type {
+  CountingRedis,
+  RedisDoubt,
+  RedisLeaseRequest,
+  RedisRelease,
+  RedisRenewal,
+  RedisSeeded,
+  RedisSequences,
+  RedisSnowflakes,
+  RedisWorkers,
+  RedisWorkersAnswer,
+  RedisWorkersSeed,
+  SequenceIssued,
+  SequenceIssueRequest,
+  SequenceRates,
+  SequenceReading,
+  SequenceSeedRequest,
+  SnowflakeIssued,
+  SnowflakeIssueRequest,
+  SnowflakeSeedRequest,
+  TimedDoubt,
+} from "./redis/ports.ts";
+export {
+  type CountingPlace,
+  doubted,
+  MOVE_FAILED_AFTER_MS,
+  outdated,
+  placeRead,
+  seedAnswered,
+  type SeedingState,
+  startSeeding,
+} from "./redis/seeding-state.ts";
+export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis/snowflake-reservation.ts";
+export { storeUnavailable, storeWentBack, tagNotFound, tagPaused } from "./refusals.ts";
+export {
+  type CallAnswers,
+  type CallArgs,
+  checkedCall,
+  STORE_CALLS,
+  type StoreCall,
+  type StoreCalls,
+  storeCalls,
+  wrapStore,
+} from "./store/calls.ts";
+export type { ChangeStore, StoreChanges } from "./store/changes.ts";
+export type {
+  GiveBackRequest,
+  GiveBackStore,
+  Grant,
+  Granted,
+  GrantOptions,
+  GrantRequest,
+  GrantStore,
+  Refused,
+} from "./store/grants.ts";
+export { assertGap, KEPT_GENERATIONS, MAX_BATCH } from "./store/limits.ts";
+export type {
+  MarkedGeneration,
+  MarkStore,
+  Raised,
+  RaiseRequest,
+  RaiseStore,
+  RedisMark,
+} from "./store/redis-bounds.ts";
+export type { AcceptStore, Store } from "./store/store.ts";
+export type { ChangeOptions, EndedPeriod, PeriodStore, TagChange, TagStore } from "./store/tags.ts";
+export { VersionGuard } from "./store/version-guard.ts";
+export type { Worker, WorkerRegistry } from "./store/workers.ts";
+export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
+export { periodName } from "./tag/period-name.ts";
+export {
+  firstIdOf,
+  type Format,
+  type KeyCheck,
+  MAX_DESCRIPTION_LENGTH,
+  MAX_RAISE,
+  type OtherPeriod,
+  periodsOf,
+  type Tag,
+  type TagSettings,
+  type TagState,
+  type Unguessable,
+} from "./tag/tag.ts";
+export { applyPlan, planTag, type TagPlan } from "./ticket/apply.ts";
+export {
+  answered,
+  createFleet,
+  type DatabaseHealth,
+  failed,
+  type FleetState,
+  nextDatabase,
+  retryInMs,
+} from "./ticket/fleet-state.ts";
+export { survey } from "./ticket/mover.ts";
+export {
+  nameOfId,
+  type Slot,
+  type SlotGrant,
+  type SlotState,
+  type SlotsView,
+  type TicketDatabase,
+  type TicketRequest,
+} from "./ticket/ports.ts";
+export { acceptNeedsAll, reconcile, type Reconciliation } from "./ticket/reconcile.ts";
+export {
+  behindOf,
+  closeSlots,
+  createTagSlots,
+  openingOf,
+  openSlots,
+  seenOf,
+  type SeenSlots,
+  type TagSlots,
+  takeGrants,
+  wishesOf,
+} from "./ticket/slots-state.ts";
+export { initialSlots, lastIdUpTo } from "./ticket/slots.ts";
+export {
+  checkClock,
+  type ClockCheckState,
+  type ClockRefusal,
+  createClockCheckState,
+  type PeerSighting,
+  sawPeers,
+  sawStore,
+  type Sighting,
+  wantsPeers,
+} from "./worker/clock-check-state.ts";
+export {
+  answerOf,
+  hasTimeLeft,
+  KEPT_RESERVE_AHEAD_MS,
+  type KeptContents,
+  type KeptLease,
+  keptLease,
+  type KeptNode,
+  type LeaseFile,
+  raised,
+  renewalAhead,
+  renewedAhead,
+  takenUp,
+} from "./worker/kept-lease-state.ts";
+export {
+  dataCenterOf,
+  FREE_CANDIDATES,
+  isFree,
+  type LeaseCandidates,
+  leasedWorker,
+  type LeasedWorker,
+  releasedWorker,
+  renewedWorker,
+  type RenewedWorker,
+} from "./worker/registry-state.ts";

@@ -1,0 +1,37 @@
+import { IdmintError } from "../errors.ts";
+
+/** When a caller may try again after the store could not be asked, in milliseconds. */
+const RETRY_AFTER_MS = 200;
+
+/** The store was not reached, or its outcome is not known: what it may have granted is never used. */
+export function storeUnavailable(text: string, cause?: unknown): IdmintError {
+  return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: RETRY_AFTER_MS, cause });
+}
+
+/** The store went back: ids granted since may be granted again, so nothing is issued until an operator has looked. */
+export function storeWentBack(detail: string, tag?: string): IdmintError {
+  const what = tag === undefined ? "" : ` for tag "${tag}"`;
+  return new IdmintError(
+    "STORE_EPOCH_CHANGED",
+    `the store went back${what}: ${detail}; nothing is issued until an operator accepts it with: idmint store accept --gap N`,
+    { metadata: tag === undefined ? { detail } : { detail, tag } },
+  );
+}
+
+/** There is no such tag, and how to make it. */
+export function tagNotFound(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_NOT_FOUND",
+    `tag "${tag}" does not exist; create it with: idmint tag create ${tag} --kind segment`,
+    { metadata: { tag } },
+  );
+}
+
+/** An operator paused the tag. */
+export function tagPaused(tag: string): IdmintError {
+  return new IdmintError(
+    "TAG_PAUSED",
+    `tag "${tag}" is paused; an operator resumes it with: idmint tag resume ${tag}`,
+    { metadata: { tag } },
+  );
+}

@@ -1,0 +1,45 @@
+import type { NodeRenewal, StorePart } from "../node/ports.ts";
+import type { Tag } from "../tag/tag.ts";
+
+/** A tag and the highest version of it that this server has seen. */
+interface SeenVersion {
+  readonly tag: string;
+  readonly version: bigint;
+}
+
+/** What changed in the store since the last poll. */
+export interface StoreChanges {
+  /** Random name of the store's history; another one after every `idmint store accept`. */
+  readonly incarnation: string;
+  /** The store's revision: counts every change of a tag's settings, state or floor by an operator. */
+  readonly revision: bigint;
+  /** Tags changed by operators after `since`, oldest change first, at most `limit`; `more` when there are further ones. */
+  readonly changed: readonly Tag[];
+  readonly more: boolean;
+  /** With `more`: where the next poll goes on, if not after the last change's revision. */
+  readonly next?: bigint | undefined;
+  /** Those of the watched tags whose row is missing or has a lower version than was seen: the store went back. */
+  readonly behind: readonly string[];
+  /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */
+  readonly fenced: string;
+  /** The store's wall clock, milliseconds since 1970. */
+  readonly nowMs: number;
+  /** The databases that answered; of a store that is one database exactly one. */
+  readonly parts: readonly StorePart[];
+}
+
+/** How servers learn of each other's changes, and of a store that went back, without a query per request. */
+export interface ChangeStore {
+  /**
+   * One round trip. At most 1,000 watched tags. `renewal` is written into the server's row, which is made where there is
+   * none (unless there are MAX_NODES already); where that is not possible the poll is answered all the same. `nodes`: answer
+   * the rows of servers too.
+   */
+  changes(query: {
+    since: bigint;
+    watched: readonly SeenVersion[];
+    limit: number;
+    renewal?: NodeRenewal | undefined;
+    nodes?: boolean;
+  }): Promise<StoreChanges>;
+}
