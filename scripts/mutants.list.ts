@@ -379,7 +379,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "service: a release is honoured twice",
     file: `${service}/issue/release-tokens.ts`,
-    find: `    this.#slots[slotOf(token)] = undefined;`,
+    find: `    this.#cells[cellOf(token)] = undefined;`,
     replace: ``,
     tests: ["packages/server/test/service/release-tokens.test.ts"],
   },

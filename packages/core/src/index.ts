@@ -57,7 +57,7 @@ export {
   timeOf,
 } from "./snowflake/layout.ts";
 export { paymentSerial } from "./snowflake/payment-serial.ts";
-export type { SnowflakeEvent } from "./snowflake/slots.ts";
+export type { SnowflakeEvent } from "./snowflake/held-workers.ts";
 export { SnowflakeSource } from "./snowflake/source.ts";
 export { unguessableViolations } from "./unguessable/domain.ts";
 export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable/ids.ts";

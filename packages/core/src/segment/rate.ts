@@ -14,7 +14,7 @@ const MAX_BUCKETS = 15;
  * highest averages, in ids per millisecond, of the last stretches of `bucketMs`.
  */
 export interface RateMeter {
-  readonly slots: number[];
+  readonly cells: number[];
   readonly bucketMs: number;
   /** The second whose total was remembered last, and the stretch that is being filled. */
   step: number;
@@ -26,8 +26,8 @@ export function createRateMeter(now: number, total: number, holdForMs: number): 
   const bucketMs = Math.max(STEP_MS, Math.ceil(holdForMs / MAX_BUCKETS));
   // One stretch is being filled, the others together reach back over hold_for.
   const buckets = Math.ceil(holdForMs / bucketMs) + 1;
-  const slots = Array.from({ length: TOTALS + buckets }, (_, at) => (at < TOTALS ? total : 0));
-  return { slots, bucketMs, step: Math.floor(now / STEP_MS), bucket: Math.floor(now / bucketMs) };
+  const cells = Array.from({ length: TOTALS + buckets }, (_, at) => (at < TOTALS ? total : 0));
+  return { cells, bucketMs, step: Math.floor(now / STEP_MS), bucket: Math.floor(now / bucketMs) };
 }
 
 const TOTALS = STEPS + 1;
@@ -36,8 +36,8 @@ const TOTALS = STEPS + 1;
 export function observeRate(meter: RateMeter, now: number, total: number): void {
   rememberTotal(meter, Math.floor(now / STEP_MS), total);
   openBucket(meter, Math.floor(now / meter.bucketMs));
-  const at = bucketSlot(meter, meter.bucket);
-  meter.slots[at] = Math.max(meter.slots[at] ?? 0, windowAverage(meter, now, total));
+  const at = bucketCell(meter, meter.bucket);
+  meter.cells[at] = Math.max(meter.cells[at] ?? 0, windowAverage(meter, now, total));
 }
 
 /** The highest 10-second average of about the last hold_for, in ids per millisecond, the running window included. */
@@ -45,7 +45,7 @@ export function peakRate(meter: RateMeter, now: number, total: number): number {
   rememberTotal(meter, Math.floor(now / STEP_MS), total);
   openBucket(meter, Math.floor(now / meter.bucketMs));
   let peak = windowAverage(meter, now, total);
-  for (let at = TOTALS; at < meter.slots.length; at++) peak = Math.max(peak, meter.slots[at] ?? 0);
+  for (let at = TOTALS; at < meter.cells.length; at++) peak = Math.max(peak, meter.cells[at] ?? 0);
   return peak;
 }
 
@@ -53,27 +53,27 @@ export function peakRate(meter: RateMeter, now: number, total: number): number {
 function rememberTotal(meter: RateMeter, step: number, total: number): void {
   const gap = step - meter.step;
   if (gap <= 0) return;
-  const before = meter.slots[meter.step % TOTALS] ?? 0;
+  const before = meter.cells[meter.step % TOTALS] ?? 0;
   for (let back = Math.min(gap - 1, STEPS); back >= 0; back--) {
-    meter.slots[(step - back) % TOTALS] = total - ((total - before) * back) / gap;
+    meter.cells[(step - back) % TOTALS] = total - ((total - before) * back) / gap;
   }
   meter.step = step;
 }
 
 function openBucket(meter: RateMeter, bucket: number): void {
-  const buckets = meter.slots.length - TOTALS;
+  const buckets = meter.cells.length - TOTALS;
   const passed = Math.min(bucket - meter.bucket, buckets);
-  for (let back = 0; back < passed; back++) meter.slots[bucketSlot(meter, bucket - back)] = 0;
+  for (let back = 0; back < passed; back++) meter.cells[bucketCell(meter, bucket - back)] = 0;
   if (passed > 0) meter.bucket = bucket;
 }
 
-function bucketSlot(meter: RateMeter, bucket: number): number {
-  return TOTALS + (bucket % (meter.slots.length - TOTALS));
+function bucketCell(meter: RateMeter, bucket: number): number {
+  return TOTALS + (bucket % (meter.cells.length - TOTALS));
 }
 
 /** Average since the oldest remembered second, which lies ten to eleven seconds back. */
 function windowAverage(meter: RateMeter, now: number, total: number): number {
   const oldest = meter.step - STEPS;
-  const issued = total - (meter.slots[(oldest + TOTALS) % TOTALS] ?? 0);
+  const issued = total - (meter.cells[(oldest + TOTALS) % TOTALS] ?? 0);
   return Math.max(0, issued) / Math.max(WINDOW_MS, now - oldest * STEP_MS);
 }

@@ -1,9 +1,9 @@
 import { answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
 import type { IdmintError } from "../errors.ts";
 import { countOf, type Segment } from "../segment/segment.ts";
-import { type SlotsOptions, type SlotsPorts, WorkerSlots } from "./slots.ts";
+import { type HeldWorkersOptions, type HeldWorkersPorts, HeldWorkers } from "./held-workers.ts";
 
-export interface SnowflakeOptions extends SlotsOptions {
+export interface SnowflakeOptions extends HeldWorkersOptions {
   /** Most calls that may wait. */
   readonly maxWaiters: number;
 }
@@ -22,28 +22,28 @@ interface Waiter {
  */
 export class SnowflakeSource {
   readonly #options: SnowflakeOptions;
-  readonly #slots: WorkerSlots;
-  readonly #ports: SlotsPorts;
+  readonly #workers: HeldWorkers;
+  readonly #ports: HeldWorkersPorts;
   readonly #waiters: Waiter[] = [];
   #cancelLook: (() => void) | undefined;
   #closed: IdmintError | undefined;
 
-  constructor(options: SnowflakeOptions, ports: SlotsPorts) {
+  constructor(options: SnowflakeOptions, ports: HeldWorkersPorts) {
     this.#options = options;
     this.#ports = ports;
-    this.#slots = new WorkerSlots(options, ports, () => this.#serve());
+    this.#workers = new HeldWorkers(options, ports, () => this.#serve());
   }
 
   /** Leases a worker id, and keeps it until `close`. */
   start(): void {
-    this.#slots.start();
+    this.#workers.start();
   }
 
   /** The next id, or undefined when none may be made at this moment. Throws where waiting does not help. */
   tryNext(): bigint | undefined {
-    const id = this.#slots.active.tryNext();
+    const id = this.#workers.active.tryNext();
     if (id !== undefined) return id;
-    return this.#isAgain() ? this.#slots.active.tryNext() : undefined;
+    return this.#isAgain() ? this.#workers.active.tryNext() : undefined;
   }
 
   /**
@@ -51,9 +51,9 @@ export class SnowflakeSource {
    * `tryNext`.
    */
   tryNextNumber(): number {
-    const id = this.#slots.active.tryNextNumber();
+    const id = this.#workers.active.tryNextNumber();
     if (id >= 0) return id;
-    return this.#isAgain() ? this.#slots.active.tryNextNumber() : -1;
+    return this.#isAgain() ? this.#workers.active.tryNextNumber() : -1;
   }
 
   /**
@@ -63,7 +63,7 @@ export class SnowflakeSource {
   take(count: number, call?: Call): readonly Segment[] | Promise<readonly Segment[]> {
     if (this.#closed !== undefined) throw this.#closed;
     if (call?.signal?.aborted === true) throw cancelled();
-    const made = this.#waiters.length > 0 ? [] : this.#slots.active.make(count);
+    const made = this.#waiters.length > 0 ? [] : this.#workers.active.make(count);
     const left = count - countOf(made);
     if (left === 0) return made;
     const { tag, maxWaiters } = this.#options;
@@ -79,21 +79,21 @@ export class SnowflakeSource {
   /** Why a call that cannot wait is refused at this moment; undefined when it need not be. */
   refusal(): IdmintError | undefined {
     if (this.#closed !== undefined) return this.#closed;
-    const way = this.#slots.consider();
-    return way.type === "again" ? undefined : this.#slots.refusal(way);
+    const way = this.#workers.consider();
+    return way.type === "again" ? undefined : this.#workers.refusal(way);
   }
 
   /** Stops for good, and releases the leases. Calls are refused with `error`. */
   async close(error: IdmintError): Promise<void> {
     this.#closed = error;
     this.#refuseAll(error);
-    await this.#slots.close();
+    await this.#workers.close();
   }
 
   /** Whether the active worker id may be asked again. */
   #isAgain(): boolean {
     if (this.#closed !== undefined) throw this.#closed;
-    const way = this.#slots.consider();
+    const way = this.#workers.consider();
     if (way.type === "refuse") throw way.error;
     return way.type === "again";
   }
@@ -103,7 +103,7 @@ export class SnowflakeSource {
     this.#cancelLook?.();
     this.#cancelLook = undefined;
     for (let waiter = this.#waiters[0]; waiter !== undefined; waiter = this.#waiters[0]) {
-      const made = this.#slots.active.make(waiter.left);
+      const made = this.#workers.active.make(waiter.left);
       waiter.made.push(...made);
       waiter.left -= countOf(made);
       if (waiter.left === 0) {
@@ -112,7 +112,7 @@ export class SnowflakeSource {
         waiter.resolve(waiter.made);
         continue;
       }
-      const way = this.#slots.consider();
+      const way = this.#workers.consider();
       if (way.type === "again") continue;
       if (way.type === "refuse") this.#refuseAll(way.error);
       else this.#lookAgain(way.ms);
@@ -146,9 +146,9 @@ export class SnowflakeSource {
     };
     const waitMs = Math.max(0, answerBy(now, call) - now);
     const cancelTimer = this.#ports.timers.after(waitMs, () => {
-      const way = this.#slots.consider();
+      const way = this.#workers.consider();
       const why = "other calls were before it";
-      giveUp(this.#slots.refusal(way.type === "again" ? { type: "wait", ms: 1, why } : way));
+      giveUp(this.#workers.refusal(way.type === "again" ? { type: "wait", ms: 1, why } : way));
     });
     const onAbort = (): void => giveUp(cancelled());
     call?.signal?.addEventListener("abort", onAbort, { once: true });

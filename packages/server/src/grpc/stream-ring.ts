@@ -1,26 +1,26 @@
-/** Slots of a fresh ring: a connection with a few calls in flight never grows it. */
-const MIN_SLOTS = 64;
-/** Slots of the largest ring, about 100 KB; streams beyond it are kept in a Map. A power of two, as is MIN_SLOTS. */
-const MAX_SLOTS = 8_192;
+/** Cells of a fresh ring: a connection with a few calls in flight never grows it. */
+const MIN_CELLS = 64;
+/** Cells of the largest ring, about 100 KB; streams beyond it are kept in a Map. A power of two, as is MIN_CELLS. */
+const MAX_CELLS = 8_192;
 
 /**
  * What node:http2 keeps its open streams in, without a hash table: a ring in which a stream's place is its number.
  *
- * Streams of one side are numbered 1, 3, 5 … and most live shortly, so `number / 2` modulo the slots is free again long
+ * Streams of one side are numbered 1, 3, 5 … and most live shortly, so `number / 2` modulo the cells is free again long
  * before it is wanted again. A stream that is still there by then is a long one, or there are very many: the ring grows
  * while it is half full, and otherwise the older stream moves to a Map. So each stream enters that Map at most once, and
  * short streams do not enter it at all: nothing there is filled and emptied at the rate of calls.
  *
- * INVARIANT: a stream is in exactly one place: in the slot of its number, or in the Map.
+ * INVARIANT: a stream is in exactly one place: in the cell of its number, or in the Map.
  *
  * It has every method of a Map with numbers for keys, and the same results, except for the order of iteration: by
  * number, which is the order of arrival unless a peer breaks the protocol. As in a Map, what is removed while it is
  * iterated over is not visited; what is added meanwhile may be missed.
  */
 export class StreamRing<Stream extends object> {
-  #numbers = new Int32Array(MIN_SLOTS);
-  #streams: (Stream | undefined)[] = emptySlots<Stream>(MIN_SLOTS);
-  #mask = MIN_SLOTS - 1;
+  #numbers = new Int32Array(MIN_CELLS);
+  #streams: (Stream | undefined)[] = emptyCells<Stream>(MIN_CELLS);
+  #mask = MIN_CELLS - 1;
   #inRing = 0;
   readonly #others = new Map<number, Stream>();
 
@@ -29,9 +29,9 @@ export class StreamRing<Stream extends object> {
   }
 
   get(number: number): Stream | undefined {
-    const slot = (number >>> 1) & this.#mask;
-    if (this.#numbers[slot] === number) {
-      const stream = this.#streams[slot];
+    const cell = (number >>> 1) & this.#mask;
+    if (this.#numbers[cell] === number) {
+      const stream = this.#streams[cell];
       if (stream !== undefined) return stream;
     }
     return this.#others.size === 0 ? undefined : this.#others.get(number);
@@ -42,32 +42,32 @@ export class StreamRing<Stream extends object> {
   }
 
   set(number: number, stream: Stream): this {
-    // Numbers that a 32-bit slot does not hold are not those of streams; a Map takes them as it takes anything.
+    // Numbers that a 32-bit cell does not hold are not those of streams; a Map takes them as it takes anything.
     if (number !== (number | 0)) {
       this.#others.set(number, stream);
       return this;
     }
-    let slot = (number >>> 1) & this.#mask;
-    let older = this.#streams[slot];
-    if (older !== undefined && this.#numbers[slot] !== number && this.#grow()) {
-      slot = (number >>> 1) & this.#mask;
-      older = this.#streams[slot];
+    let cell = (number >>> 1) & this.#mask;
+    let older = this.#streams[cell];
+    if (older !== undefined && this.#numbers[cell] !== number && this.#grow()) {
+      cell = (number >>> 1) & this.#mask;
+      older = this.#streams[cell];
     }
     if (older === undefined) {
       this.#inRing++;
-    } else if (this.#numbers[slot] !== number) {
-      this.#others.set(this.#numbers[slot] ?? 0, older);
+    } else if (this.#numbers[cell] !== number) {
+      this.#others.set(this.#numbers[cell] ?? 0, older);
     }
     if (this.#others.size > 0) this.#others.delete(number);
-    this.#numbers[slot] = number;
-    this.#streams[slot] = stream;
+    this.#numbers[cell] = number;
+    this.#streams[cell] = stream;
     return this;
   }
 
   delete(number: number): boolean {
-    const slot = (number >>> 1) & this.#mask;
-    if (this.#numbers[slot] === number && this.#streams[slot] !== undefined) {
-      this.#streams[slot] = undefined;
+    const cell = (number >>> 1) & this.#mask;
+    if (this.#numbers[cell] === number && this.#streams[cell] !== undefined) {
+      this.#streams[cell] = undefined;
       this.#inRing--;
       return true;
     }
@@ -115,27 +115,27 @@ export class StreamRing<Stream extends object> {
 
   #sortedNumbers(): number[] {
     const numbers = [...this.#others.keys()];
-    for (const [slot, stream] of this.#streams.entries()) {
-      if (stream !== undefined) numbers.push(this.#numbers[slot] ?? 0);
+    for (const [cell, stream] of this.#streams.entries()) {
+      if (stream !== undefined) numbers.push(this.#numbers[cell] ?? 0);
     }
     return numbers.toSorted((a, b) => a - b);
   }
 
-  /** Twice the slots, while at least half of them are taken. Neighbours in the old ring never meet in the new one. */
+  /** Twice the cells, while at least half of them are taken. Neighbours in the old ring never meet in the new one. */
   #grow(): boolean {
-    const slots = this.#streams.length;
-    if (slots >= MAX_SLOTS || this.#inRing * 2 < slots) return false;
+    const cells = this.#streams.length;
+    if (cells >= MAX_CELLS || this.#inRing * 2 < cells) return false;
     const streams = this.#streams;
     const numbers = this.#numbers;
-    this.#streams = emptySlots(slots * 2);
-    this.#numbers = new Int32Array(slots * 2);
-    this.#mask = slots * 2 - 1;
+    this.#streams = emptyCells(cells * 2);
+    this.#numbers = new Int32Array(cells * 2);
+    this.#mask = cells * 2 - 1;
     for (const [old, stream] of streams.entries()) {
       if (stream === undefined) continue;
       const number = numbers[old] ?? 0;
-      const slot = (number >>> 1) & this.#mask;
-      this.#numbers[slot] = number;
-      this.#streams[slot] = stream;
+      const cell = (number >>> 1) & this.#mask;
+      this.#numbers[cell] = number;
+      this.#streams[cell] = stream;
     }
     return true;
   }
@@ -206,7 +206,7 @@ export class PendingStreams<Stream extends object> {
   }
 }
 
-function emptySlots<Stream>(count: number): (Stream | undefined)[] {
+function emptyCells<Stream>(count: number): (Stream | undefined)[] {
   // Filled, so that the array has no holes and stays fast.
   return Array.from({ length: count }, () => undefined);
 }

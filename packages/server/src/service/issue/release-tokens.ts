@@ -9,30 +9,30 @@ interface Released {
 }
 
 /**
- * The answers of AllocateSegment whose unused end may still come back: as many as there are slots, filled in turn. A
- * token begins with the number of its slot, so nothing is searched and nothing grows; the rest of it is random, since
+ * The answers of AllocateSegment whose unused end may still come back: as many as there are cells, filled in turn. A
+ * token begins with the number of its cell, so nothing is searched and nothing grows; the rest of it is random, since
  * whoever guessed a token could give back ids that somebody else issues.
  *
  * INVARIANT: a token is forgotten before its ids are given back, so no id comes back twice. A token that was pushed out,
  * used, or made by another server is unknown, and its ids are a gap.
  */
 export class ReleaseTokens {
-  readonly #slots: (Released | undefined)[];
+  readonly #cells: (Released | undefined)[];
   readonly #random: () => string;
   #next = 0;
 
   /** `random` makes a text that nobody can guess. */
-  constructor(slots: number, random: () => string) {
-    this.#slots = Array.from({ length: slots }, () => undefined);
+  constructor(cells: number, random: () => string) {
+    this.#cells = Array.from({ length: cells }, () => undefined);
     this.#random = random;
   }
 
   /** Makes the token of an answer, in the place of the oldest. */
   make(tag: string, epoch: bigint, segments: readonly Segment[]): string {
-    const slot = this.#next;
-    this.#next = slot + 1 === this.#slots.length ? 0 : slot + 1;
-    const token = `${slot}.${this.#random()}`;
-    this.#slots[slot] = { token, tag, epoch, segments };
+    const cell = this.#next;
+    this.#next = cell + 1 === this.#cells.length ? 0 : cell + 1;
+    const token = `${cell}.${this.#random()}`;
+    this.#cells[cell] = { token, tag, epoch, segments };
     return token;
   }
 
@@ -53,18 +53,18 @@ export class ReleaseTokens {
   ): { readonly epoch: bigint; readonly segments: readonly Segment[] } | undefined {
     const released = this.#find(token, tag);
     if (released === undefined) return undefined;
-    this.#slots[slotOf(token)] = undefined;
+    this.#cells[cellOf(token)] = undefined;
     return { epoch: released.epoch, segments: lastIds(released.segments, unusedCount) };
   }
 
   #find(token: string, tag: string): Released | undefined {
-    const released = this.#slots[slotOf(token)];
+    const released = this.#cells[cellOf(token)];
     return released?.token === token && released.tag === tag ? released : undefined;
   }
 }
 
-/** Not a slot when the token is not one of ours; then nothing is found. */
-function slotOf(token: string): number {
+/** Not a cell when the token is not one of ours; then nothing is found. */
+function cellOf(token: string): number {
   return Number.parseInt(token, 10);
 }
 

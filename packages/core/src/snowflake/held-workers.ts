@@ -39,7 +39,7 @@ export type SnowflakeEvent =
   /** An alarm: the clock is past what the registry reserves by its own clock. It comes at most once a second. */
   | { readonly type: "clock-ahead"; readonly tag: string; readonly aheadMs: number };
 
-export interface SlotsOptions {
+export interface HeldWorkersOptions {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   /** The stable name of the process that makes the ids. Its backups add `#1` to `#3` to it. */
@@ -54,7 +54,7 @@ export interface SlotsOptions {
   readonly registryAheadMs?: number;
 }
 
-export interface SlotsPorts extends HolderPorts {
+export interface HeldWorkersPorts extends HolderPorts {
   /** Milliseconds since 1970. May go back and jump. */
   readonly wallClock: () => number;
   readonly onEvent?: (event: SnowflakeEvent) => void;
@@ -77,11 +77,11 @@ const TOO_FAST = "it makes ids as fast as its layout allows, or the clock went b
 const RENEWALS_PER_RESERVATION = 3;
 
 /** One worker id: its lease, and the generator of its ids. */
-interface Slot {
+interface HeldWorker {
   readonly instance: string;
   readonly generator: SnowflakeGenerator;
   readonly holder: WorkerHolder;
-  isHeld: boolean;
+  isLeased: boolean;
   extension: number;
 }
 
@@ -89,23 +89,23 @@ interface Slot {
  * The worker ids that one process holds for a tag. One of them is active, and without backups there is only one. This
  * is also where the tag's policy is applied when the clock went back.
  *
- * INVARIANT: ids are made under the lease of the slot whose generator makes them. No two leases share a worker id and a
- * reservation, so which slot is active decides nothing about uniqueness.
+ * INVARIANT: ids are made under the lease of the worker id whose generator makes them. No two leases share a worker id and a
+ * reservation, so which worker id is active decides nothing about uniqueness.
  */
-export class WorkerSlots {
-  readonly #options: SlotsOptions;
-  readonly #ports: SlotsPorts;
+export class HeldWorkers {
+  readonly #options: HeldWorkersOptions;
+  readonly #ports: HeldWorkersPorts;
   readonly #onTime: () => void;
-  readonly #slots: Slot[] = [];
-  #active: Slot;
+  readonly #workers: HeldWorker[] = [];
+  #active: HeldWorker;
   #alarmedAt = -Infinity;
 
   /** `onTime` is called when time was reserved. */
-  constructor(options: SlotsOptions, ports: SlotsPorts, onTime: () => void) {
+  constructor(options: HeldWorkersOptions, ports: HeldWorkersPorts, onTime: () => void) {
     this.#options = options;
     this.#ports = ports;
     this.#onTime = onTime;
-    this.#active = this.#addSlot(options.instance);
+    this.#active = this.#addWorker(options.instance);
   }
 
   /** Leases a worker id, and keeps it until `close`. */
@@ -145,9 +145,9 @@ export class WorkerSlots {
     return { type: "wait", ms: LOOK_AGAIN_MS, why };
   }
 
-  #whyUnreserved({ generator, isHeld }: Slot): string {
+  #whyUnreserved({ generator, isLeased }: HeldWorker): string {
     const aheadMs = Math.ceil(generator.timeNow() - this.#ports.wallClock());
-    if (!isHeld || aheadMs <= MAX_LEAD_MS) return "no time is reserved for its ids yet";
+    if (!isLeased || aheadMs <= MAX_LEAD_MS) return "no time is reserved for its ids yet";
     return `its ids are ${aheadMs} ms ahead of the clock, and no more time is reserved until the clock has caught up`;
   }
 
@@ -169,15 +169,15 @@ export class WorkerSlots {
 
   /** Makes nothing more, and releases the leases. */
   async close(): Promise<void> {
-    for (const slot of this.#slots) slot.generator.giveUp();
-    await Promise.all(this.#slots.map(async (slot) => slot.holder.close()));
+    for (const worker of this.#workers) worker.generator.giveUp();
+    await Promise.all(this.#workers.map(async (worker) => worker.holder.close()));
   }
 
   /** What the tag's policy does about a clock that is `driftMs` behind. */
   #onClockBack(driftMs: number): Way {
     const { tag, kind } = this.#options;
     let way: Way | undefined;
-    if (kind.clockPolicy === "BACKUP_WORKER") way = this.#changeSlot();
+    if (kind.clockPolicy === "BACKUP_WORKER") way = this.#changeWorker();
     if (kind.clockPolicy === "EXTENSION" && this.#hasNextExtension(this.#active)) {
       this.#active.holder.hurry();
       way = { type: "wait", ms: LOOK_AGAIN_MS, why: "its next extension is not saved yet" };
@@ -185,69 +185,69 @@ export class WorkerSlots {
     return way ?? { type: "refuse", error: clockMovedBackwards(tag, driftMs) };
   }
 
-  /** Changes to a slot whose time the clock has reached. When there is none, another backup is leased. */
-  #changeSlot(): Way | undefined {
+  /** Changes to a worker id whose time the clock has reached. When there is none, another backup is leased. */
+  #changeWorker(): Way | undefined {
     let isAnyComing = false;
-    for (const slot of this.#slots) {
-      slot.generator.make(0);
-      const { type } = slot.generator.verdict;
+    for (const worker of this.#workers) {
+      worker.generator.make(0);
+      const { type } = worker.generator.verdict;
       if (type === "ready") {
-        this.#active = slot;
+        this.#active = worker;
         return { type: "again" };
       }
-      const { error } = slot.holder;
-      if (!slot.isHeld && (error === undefined || !isFinal(error))) isAnyComing = true;
+      const { error } = worker.holder;
+      if (!worker.isLeased && (error === undefined || !isFinal(error))) isAnyComing = true;
     }
     if (!isAnyComing) {
-      if (this.#slots.length > MAX_BACKUPS) return undefined;
-      if (this.#slots.some((slot) => !slot.isHeld)) return undefined;
-      this.#addSlot(`${this.#options.instance}#${this.#slots.length}`).holder.run();
+      if (this.#workers.length > MAX_BACKUPS) return undefined;
+      if (this.#workers.some((worker) => !worker.isLeased)) return undefined;
+      this.#addWorker(`${this.#options.instance}#${this.#workers.length}`).holder.run();
     }
     return { type: "wait", ms: LOOK_AGAIN_MS, why: "its backup worker is not leased yet" };
   }
 
-  #hasNextExtension(slot: Slot): boolean {
-    return slot.isHeld && slot.extension + 1 < 2 ** this.#options.kind.layout.extensionBits;
+  #hasNextExtension(worker: HeldWorker): boolean {
+    return worker.isLeased && worker.extension + 1 < 2 ** this.#options.kind.layout.extensionBits;
   }
 
-  #addSlot(instance: string): Slot {
+  #addWorker(instance: string): HeldWorker {
     const { tag, kind, dataCenter, reserveAheadMs, epoch } = this.#options;
     const renewEveryMs = reserveAheadMs / RENEWALS_PER_RESERVATION;
     const lease = { tag, instance, dataCenter, reserveAheadMs, epoch, renewEveryMs };
-    const slot: Slot = {
+    const worker: HeldWorker = {
       instance,
       generator: new SnowflakeGenerator(kind.layout, kind.clockWaitMs, this.#ports),
       holder: new WorkerHolder(lease, this.#ports, {
-        demand: () => this.#demand(slot),
-        onChange: (change) => this.#change(slot, change),
+        demand: () => this.#demand(worker),
+        onChange: (change) => this.#change(worker, change),
       }),
-      isHeld: false,
+      isLeased: false,
       extension: 0,
     };
-    this.#slots.push(slot);
-    return slot;
+    this.#workers.push(worker);
+    return worker;
   }
 
-  #demand(slot: Slot): LeaseDemand {
-    const timeMs = slot.generator.timeNow();
-    if (this.#options.kind.clockPolicy !== "EXTENSION" || !this.#hasNextExtension(slot)) {
+  #demand(worker: HeldWorker): LeaseDemand {
+    const timeMs = worker.generator.timeNow();
+    if (this.#options.kind.clockPolicy !== "EXTENSION" || !this.#hasNextExtension(worker)) {
       return { timeMs, wantsExtension: false };
     }
-    slot.generator.make(0);
-    const wantsExtension = slot.generator.verdict.type === "clock-back";
+    worker.generator.make(0);
+    const wantsExtension = worker.generator.verdict.type === "clock-back";
     return { timeMs: wantsExtension ? this.#ports.wallClock() : timeMs, wantsExtension };
   }
 
-  #change(slot: Slot, change: LeaseChange): void {
+  #change(worker: HeldWorker, change: LeaseChange): void {
     const { tag, reserveAheadMs, registryAheadMs = reserveAheadMs } = this.#options;
     switch (change.type) {
       case "take-up": {
         const { dataCenter, workerId, extension } = change.lease;
-        slot.isHeld = true;
-        slot.extension = extension;
+        worker.isLeased = true;
+        worker.extension = extension;
         const reservation = { ...change.lease, notBeforeMs: change.notBeforeMs };
         const { leadMs } = change;
-        slot.generator.takeUp(reservation, Math.max(registryAheadMs, leadMs) + MAX_LEAD_MS);
+        worker.generator.takeUp(reservation, Math.max(registryAheadMs, leadMs) + MAX_LEAD_MS);
         this.#emit({ type: "worker-leased", tag, dataCenter, workerId, extension, leadMs });
         break;
       }
@@ -255,16 +255,16 @@ export class WorkerSlots {
         this.#emit({
           type: "name-shared",
           tag,
-          instance: slot.instance,
+          instance: worker.instance,
           workerId: change.workerId,
         });
         return;
       case "extend":
-        slot.generator.extend(change.reservedUntilMs);
+        worker.generator.extend(change.reservedUntilMs);
         break;
       case "give-up":
-        slot.isHeld = false;
-        slot.generator.giveUp();
+        worker.isLeased = false;
+        worker.generator.giveUp();
         this.#emit({ type: "worker-lost", tag, error: change.error });
         break;
     }
