@@ -44,7 +44,7 @@ export const snowflakeMutants: readonly Mutant[] = [
   },
   {
     name: "snowflake: a database leases worker ids of a tag that moved away",
-    file: "packages/server/src/store/postgres/workers.ts",
+    file: "packages/server/src/store/postgres/worker-leases.ts",
     find: `      if (row.is_elsewhere) throw new TagMovedError(tag);
 `,
     replace: ``,

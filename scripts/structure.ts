@@ -37,7 +37,7 @@ interface Import {
 }
 
 /** A row of the map: what imports, and what it may import. */
-interface Row {
+interface MapRow {
   readonly from: string;
   readonly may: readonly Import[];
 }
@@ -107,7 +107,7 @@ function targetOf(file: string, name: string): string | undefined {
 }
 
 /** The rows of all tables of ARCHITECTURE.md that begin `| in FOLDER |` and end `| may import |`. */
-function rowsOfMap(): readonly Row[] {
+function rowsOfMap(): readonly MapRow[] {
   const text = readFileSync(path.join(root, "ARCHITECTURE.md"), "utf8");
   const tables = text.matchAll(/^\| in `([^`]*)` .*\| may import \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/gm);
   return [...tables].flatMap(([, folder = "", body = ""]) =>
@@ -146,7 +146,7 @@ function placeOf(folder: string, name: string): string {
 
 function mapFaults(): readonly string[] {
   const rows = rowsOfMap().toSorted((a, b) => b.from.length - a.from.length);
-  const rowOf = (name: string): Row | undefined => rows.find(({ from }) => isIn(name, from));
+  const rowOf = (name: string): MapRow | undefined => rows.find(({ from }) => isIn(name, from));
   const empty = rows.filter(({ from }) => !files.some((file) => isIn(file, from)));
   const broken = [...imports].flatMap(([file, its]) => {
     const row = rowOf(file);

@@ -10,7 +10,7 @@ export { FORCED_EXIT_CODE, runUntilSignal, type SignalSource } from "./main/run.
 export { type Script, watchScript } from "./main/script.ts";
 // For command lines: the flags of the table of options, and the names of stores.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
-export { storePlace, ticketPlace } from "./config/place.ts";
+export { storePlace, ticketPlace } from "./config/store-place.ts";
 // To plan a tag, and to know time zones, without a server.
 export { zoneOffsets } from "./main/zone-offsets.ts";
 export { type PlannedTag, plannedTag } from "./main/planned.ts";

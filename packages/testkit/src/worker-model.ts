@@ -22,7 +22,7 @@ const WORKER_IDS = 4;
 const LEAD_MS = 10_000;
 const ORIGIN_MS = SNOWFLAKE_PRESETS["41-10-12"].timeOriginMs;
 
-interface Row {
+interface WorkerRow {
   instance: string;
   token: bigint;
   extension: number;
@@ -121,7 +121,7 @@ class Walk {
   readonly #harness: RegistryHarness;
   readonly #handles: readonly OpenRegistry[];
   /** Of each data centre, by worker id. */
-  readonly #rows = new Map<number, Row[]>();
+  readonly #rows = new Map<number, WorkerRow[]>();
   readonly #used = new Map<string, bigint[]>();
   /** By data centre, worker id and extension. */
   readonly #reserved = new Map<string, Reserved[]>();
@@ -179,7 +179,7 @@ class Walk {
   }
 
   /** The worker id that a lease is for; −1 when there is none. */
-  #choice(rows: readonly Row[], instance: string, now: number): number {
+  #choice(rows: readonly WorkerRow[], instance: string, now: number): number {
     const own = rows.findIndex((row) => row.instance === instance);
     if (own >= 0) return own;
     if (rows.length < WORKER_IDS) return rows.length;
@@ -313,7 +313,7 @@ class Walk {
     return which === "used" ? (this.#usedOf(dc, id).at(-1) ?? right + 1n) : right + 1n;
   }
 
-  #rowsOf(dc: number): Row[] {
+  #rowsOf(dc: number): WorkerRow[] {
     const rows = this.#rows.get(dc) ?? [];
     this.#rows.set(dc, rows);
     return rows;

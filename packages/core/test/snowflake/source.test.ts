@@ -12,7 +12,7 @@ import { type Fate, Host, World } from "./world.ts";
 
 const SMALL: SnowflakeLayout = { ...SNOWFLAKE_PRESETS["41-10-12"], workerBits: 3, sequenceBits: 3 };
 
-function kindOf(change: Partial<SnowflakeKind> = {}): SnowflakeKind {
+function snowflakeKind(change: Partial<SnowflakeKind> = {}): SnowflakeKind {
   return {
     kind: "snowflake",
     layout: SMALL,
@@ -31,7 +31,7 @@ function calls(count: number, way: Fate["way"]): Fate[] {
 
 /** A host that has its lease. */
 async function hostOf(
-  kind = kindOf(),
+  kind = snowflakeKind(),
   fates: Fate[] = [],
   offsetMs = 0,
 ): Promise<{ world: World; host: Host }> {
@@ -74,7 +74,7 @@ test("ids carry the time they are made at, by the host's clock", async () => {
 });
 
 test("after a burst an id carries the present time again, not that of the burst", async () => {
-  const { world, host } = await hostOf(kindOf({ layout: SNOWFLAKE_PRESETS["41-10-12"] }));
+  const { world, host } = await hostOf(snowflakeKind({ layout: SNOWFLAKE_PRESETS["41-10-12"] }));
   expect(host.make(100)).toBe(100);
   await world.advance(2);
   expect(nextParts(host).tick).toBe(tickAt(SMALL, host.wall()));
@@ -132,7 +132,7 @@ test("while carried on from, time goes on by the monotonic clock", async () => {
 
 test("beyond the reservation, a little is waited for, twice as long as the clock went back", async () => {
   const renewals = [...calls(1, "ok"), ...calls(50, "lost")];
-  const { world, host } = await hostOf(kindOf(), renewals, 0);
+  const { world, host } = await hostOf(snowflakeKind(), renewals, 0);
   const row = [...world.rows.values()][0];
   // 5 s have passed, and nothing was renewed: back to 2 ms before the end of the reservation.
   host.setClock((row?.reservedUntilMs ?? 0) - world.trueTime() - 2);
@@ -182,7 +182,7 @@ test("REFUSE: it ends by itself when the clock has caught up", async () => {
 test("EXTENSION: each time but the last goes on with the next extension, once it is saved", async () => {
   const layout = { ...SMALL, extensionBits: 2 };
   const fates: Fate[] = [{ way: "ok", toMs: 20, backMs: 20 }];
-  const { world, host } = await hostOf(kindOf({ layout, clockPolicy: "EXTENSION" }), fates);
+  const { world, host } = await hostOf(snowflakeKind({ layout, clockPolicy: "EXTENSION" }), fates);
   for (const extension of [1, 2, 3]) {
     host.make(1);
     host.stepClock(-3_600_000);
@@ -208,7 +208,7 @@ test("EXTENSION: each time but the last goes on with the next extension, once it
 
 test("EXTENSION: what is not needed any more is not raised", async () => {
   const layout = { ...SMALL, extensionBits: 2 };
-  const { world, host } = await hostOf(kindOf({ layout, clockPolicy: "EXTENSION" }));
+  const { world, host } = await hostOf(snowflakeKind({ layout, clockPolicy: "EXTENSION" }));
   host.make(1);
   host.stepClock(-10_000);
   host.setClock(0);
@@ -217,7 +217,7 @@ test("EXTENSION: what is not needed any more is not raised", async () => {
 });
 
 test("BACKUP_WORKER: goes on with up to three more worker ids, then refuses", async () => {
-  const { world, host } = await hostOf(kindOf({ clockPolicy: "BACKUP_WORKER" }));
+  const { world, host } = await hostOf(snowflakeKind({ clockPolicy: "BACKUP_WORKER" }));
   for (const worker of [1, 2, 3]) {
     host.make(1);
     // The registry is on the same machine.
@@ -244,7 +244,7 @@ test("BACKUP_WORKER: goes on with up to three more worker ids, then refuses", as
 
 test("BACKUP_WORKER: refuses when all worker ids are taken", async () => {
   const layout = { ...SMALL, workerBits: 1 };
-  const { world, host } = await hostOf(kindOf({ layout, clockPolicy: "BACKUP_WORKER" }));
+  const { world, host } = await hostOf(snowflakeKind({ layout, clockPolicy: "BACKUP_WORKER" }));
   const other = new Host(world, "pod-2");
   await world.advance(100);
   expect(other.make(1)).toBe(1);
@@ -275,7 +275,7 @@ test("a clock that jumps ahead by an hour is held back, and all is well when it 
 });
 
 test("no clock is called ahead by a registry that has not answered: before the first lease, and while it is away", async () => {
-  const world = new World(kindOf(), [
+  const world = new World(snowflakeKind(), [
     ...calls(8, "lost"),
     ...calls(12, "ok"),
     ...calls(40, "lost"),
@@ -328,7 +328,7 @@ test("a restart with the clock set back by an hour is refused under REFUSE", asy
 });
 
 test("after a restart with a clock that was behind, ids come as soon as it is right, ahead of it if need be", async () => {
-  const { world, host } = await hostOf(kindOf(), [], 2_000);
+  const { world, host } = await hostOf(snowflakeKind(), [], 2_000);
   host.make(10);
   host.dead = true;
   const again = new Host(world, "pod-1", -3_600_000);
@@ -343,7 +343,7 @@ test("after a restart with a clock that was behind, ids come as soon as it is ri
 });
 
 test("who takes a worker id over starts above what was reserved, ahead of the clock", async () => {
-  const { world, host } = await hostOf(kindOf(), [], 2_000);
+  const { world, host } = await hostOf(snowflakeKind(), [], 2_000);
   const made = nextParts(host);
   host.dead = true;
   const again = new Host(world, "pod-1", 0);
@@ -359,7 +359,7 @@ test("who takes a worker id over starts above what was reserved, ahead of the cl
 });
 
 test("without a registry ids go on as long as their reservation, and start again with it", async () => {
-  const { world, host } = await hostOf(kindOf(), [
+  const { world, host } = await hostOf(snowflakeKind(), [
     ...calls(6, "ok"),
     ...calls(8, "lost"),
     ...calls(99, "ok"),
@@ -391,7 +391,7 @@ test("a paused tag stops its makers at their next renewal, and resumes with the 
 
 test("who was frozen past its lease issues what it had passed over, of its own reservation, and no more", async () => {
   const layout = { ...SMALL, workerBits: 0, sequenceBits: 12 };
-  const { world, host } = await hostOf(kindOf({ layout }));
+  const { world, host } = await hostOf(snowflakeKind({ layout }));
   // At full speed ids are passed over in blocks; the last one is not used up.
   expect(host.make(100)).toBe(100);
   const frozenAt = tickAt(layout, world.trueTime());
@@ -427,7 +427,7 @@ test("of two under one name the second has the worker id, and the first learns i
 
 test("with all worker ids leased a host is refused, until one is free", async () => {
   const layout = { ...SMALL, workerBits: 0 };
-  const { world, host } = await hostOf(kindOf({ layout }));
+  const { world, host } = await hostOf(snowflakeKind({ layout }));
   const other = new Host(world, "pod-2");
   await world.advance(1_000);
   const error = refusalOf(() => other.source.tryNext());
@@ -443,7 +443,7 @@ test("with all worker ids leased a host is refused, until one is free", async ()
 
 test("a host that closes frees its worker id once its reservation is over", async () => {
   const layout = { ...SMALL, workerBits: 0 };
-  const { world, host } = await hostOf(kindOf({ layout }));
+  const { world, host } = await hostOf(snowflakeKind({ layout }));
   host.make(100);
   void host.source.close(new IdmintError("DRAINING", "stops"));
   expect(refusalOf(() => host.source.tryNext()).reason).toBe("DRAINING");
@@ -458,9 +458,9 @@ test("a host that closes frees its worker id once its reservation is over", asyn
 });
 
 test("the last tick is the last: then TIMESTAMP_EXHAUSTED", async () => {
-  const world = new World(kindOf());
+  const world = new World(snowflakeKind());
   const timeOriginMs = world.trueTime() - 2 ** 20 + 100;
-  const kind = kindOf({ layout: { ...SMALL, timeBits: 20, timeOriginMs } });
+  const kind = snowflakeKind({ layout: { ...SMALL, timeBits: 20, timeOriginMs } });
   const { host } = await hostOfEnd(kind);
   expect(host.make(10_000)).toBe(51 * 8);
   await host.world.advance(60);
@@ -480,7 +480,7 @@ async function hostOfEnd(kind: SnowflakeKind): Promise<{ host: Host }> {
 }
 
 test("numbers are the same ids, where the layout has at most 53 bits", async () => {
-  const { world, host } = await hostOf(kindOf({ layout: SNOWFLAKE_PRESETS.js53 }));
+  const { world, host } = await hostOf(snowflakeKind({ layout: SNOWFLAKE_PRESETS.js53 }));
   let last = -1;
   for (let turn = 0; turn < 300; turn++) {
     if (turn % 7 === 0) await world.advance(1);
@@ -492,7 +492,7 @@ test("numbers are the same ids, where the layout has at most 53 bits", async () 
   }
   for (let turn = 0; turn < 10_000; turn++) host.source.tryNextNumber();
   expect(host.source.tryNextNumber()).toBe(-1);
-  const large = await hostOf(kindOf({ layout: SNOWFLAKE_PRESETS["41-10-12"] }));
+  const large = await hostOf(snowflakeKind({ layout: SNOWFLAKE_PRESETS["41-10-12"] }));
   expect(refusalOf(() => large.host.source.tryNextNumber()).reason).toBe("UNSAFE_INTEGER");
   expect(world.faults).toEqual([]);
 });

@@ -43,9 +43,9 @@ export function tagHandlers(tags: TagService, ports: HandlerPorts): readonly Han
   ];
 }
 
-type Row = <Request, Response>(method: Method<Request, Response>) => Handler;
+type AsHandler = <Request, Response>(method: Method<Request, Response>) => Handler;
 
-function settingsHandlers(tags: TagService, row: Row): readonly Handler[] {
+function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
   return [
     row({
       name: "CreateTag",
@@ -85,7 +85,7 @@ function settingsHandlers(tags: TagService, row: Row): readonly Handler[] {
   ];
 }
 
-function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
+function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
   return [
     row({
       name: "DeleteTag",
@@ -141,7 +141,7 @@ function stateHandlers(tags: TagService, row: Row): readonly Handler[] {
   ];
 }
 
-function periodHandlers(tags: TagService, row: Row): readonly Handler[] {
+function periodHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
   return [
     row({
       name: "ListPeriods",

@@ -2,7 +2,7 @@ import type { Timers } from "@idmint/core";
 import { type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
-import { storePlace } from "../config/place.ts";
+import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";

@@ -28,7 +28,7 @@ interface Backend<Its extends StoreConfig> {
   status(config: Its): Promise<StoreStatus> | StoreStatus;
 }
 
-interface Row<Its extends StoreConfig> {
+interface BackendRow<Its extends StoreConfig> {
   /** A backend is loaded when a store of it is used: its driver takes some of the memory of an idle server. */
   readonly load: () => Promise<Backend<Its>>;
   /** Refuses what cannot be meant. */
@@ -41,7 +41,7 @@ interface Row<Its extends StoreConfig> {
 
 /** One row for each backend. */
 const BACKENDS: {
-  readonly [Name in StoreConfig["backend"]]: Row<Extract<StoreConfig, { backend: Name }>>;
+  readonly [Name in StoreConfig["backend"]]: BackendRow<Extract<StoreConfig, { backend: Name }>>;
 } = {
   sqlite: {
     load: () => import("./sqlite/backend.ts"),
@@ -64,8 +64,8 @@ const BACKENDS: {
 };
 
 /** Only the compiler's view of the table is lost here: the row is that of the configuration's backend. */
-function rowOf<Its extends StoreConfig>(config: Its): Row<Its> {
-  return BACKENDS[config.backend] as unknown as Row<Its>;
+function rowOf<Its extends StoreConfig>(config: Its): BackendRow<Its> {
+  return BACKENDS[config.backend] as unknown as BackendRow<Its>;
 }
 
 async function backendOf<Its extends StoreConfig>(config: Its): Promise<Backend<Its>> {

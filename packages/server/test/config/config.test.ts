@@ -5,7 +5,7 @@ import { IdmintError } from "@idmint/core";
 import { expect, onTestFinished, test } from "vitest";
 import { configFlags } from "../../src/config/docs.ts";
 import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
-import { storePlace, ticketPlace } from "../../src/config/place.ts";
+import { storePlace, ticketPlace } from "../../src/config/store-place.ts";
 import { envOf, flagOf, OPTIONS } from "../../src/config/table.ts";
 import { UNSAFE_SETTINGS } from "../../src/store/open-store.ts";
 

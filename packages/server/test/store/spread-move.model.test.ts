@@ -5,7 +5,7 @@ import { settingsOf } from "@idmint/testkit/store-suite";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createdTag, type Stamp } from "../../src/store/shared/change.ts";
-import type { PlacedTag } from "../../src/store/shared/place.ts";
+import type { PlacedTag } from "../../src/store/shared/placed-tag.ts";
 import { pointEverywhere, type Rows } from "../../src/store/spread/fleet.ts";
 import { homeOf } from "../../src/store/spread/home.ts";
 import { Locator } from "../../src/store/spread/locator.ts";

@@ -5,7 +5,7 @@ import { addLostNodes, renewNode } from "./nodes.ts";
 import { countsInRedis } from "./periods.ts";
 import { change, endPeriod, fenced } from "./rows.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, inPeriodAt } from "./rules.ts";
-import { acceptedFloor } from "./workers.ts";
+import { acceptedFloor } from "./worker-leases.ts";
 
 export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"]): StoreChanges {
   const reason = fenced(database);

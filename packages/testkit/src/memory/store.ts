@@ -12,7 +12,7 @@ import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";
 import * as nodes from "./nodes.ts";
 import * as tags from "./tags.ts";
-import * as workers from "./workers.ts";
+import * as workerLeases from "./worker-leases.ts";
 
 /** What each call does with the rows: the function of its name out of the files beside this one. */
 const CALLS: {
@@ -25,7 +25,7 @@ const CALLS: {
   ...grants,
   ...nodes,
   ...tags,
-  ...workers,
+  ...workerLeases,
 };
 
 /**

@@ -8,7 +8,7 @@ import {
   type TicketRequest,
 } from "@idmint/core/server";
 
-interface Row extends Slot {
+interface SlotRow extends Slot {
   readonly slots: number;
   readonly raisedUnder: number;
 }
@@ -24,7 +24,7 @@ export class MemoryTicketDatabase implements TicketDatabase {
   readonly name: string;
   readonly databaseId: string;
   incarnation = 1;
-  readonly #tags = new Map<string, Map<number, Row>>();
+  readonly #tags = new Map<string, Map<number, SlotRow>>();
   #started = 1;
   #isDown = false;
   #went = "";
@@ -148,7 +148,7 @@ export class MemoryTicketDatabase implements TicketDatabase {
     if (old?.state === "active") throw wentBack(this.name, `slot ${slot} is active`);
     const bound = lastIdUpTo(above, slot, slots);
     const lastId = old !== undefined && old.lastId > bound ? old.lastId : bound;
-    const row: Row = {
+    const row: SlotRow = {
       slot,
       slots,
       owner,
@@ -169,11 +169,11 @@ export class MemoryTicketDatabase implements TicketDatabase {
     }
   }
 
-  #rows(slotsId: string): Map<number, Row> {
-    return this.#tags.get(slotsId) ?? new Map<number, Row>();
+  #rows(slotsId: string): Map<number, SlotRow> {
+    return this.#tags.get(slotsId) ?? new Map<number, SlotRow>();
   }
 
-  #set(slotsId: string, row: Row): void {
+  #set(slotsId: string, row: SlotRow): void {
     this.#tags.set(slotsId, this.#rows(slotsId).set(row.slot, row));
   }
 
@@ -185,7 +185,7 @@ export class MemoryTicketDatabase implements TicketDatabase {
   }
 }
 
-function slotOf({ slot, owner, epoch, lastId, state }: Row): Slot {
+function slotOf({ slot, owner, epoch, lastId, state }: SlotRow): Slot {
   return { slot, owner, epoch, lastId, state };
 }
 

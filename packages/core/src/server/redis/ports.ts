@@ -1,4 +1,4 @@
-import type { Worker } from "../store/workers.ts";
+import type { Worker } from "../store/worker-registry.ts";
 import type { Position } from "../../kinds/redis-snowflake-layout.ts";
 
 /**

@@ -30,7 +30,7 @@ export type StoreCalls = {
   readonly [Name in StoreCall]: (...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
 };
 
-interface Row<Name extends StoreCall> {
+interface CallRow<Name extends StoreCall> {
   /**
    * `read`: changes nothing, so it may be asked again whatever became of it. `write`: after an unknown outcome it may have
    * been done, and only its caller can tell whether asking again does harm.
@@ -43,7 +43,7 @@ interface Row<Name extends StoreCall> {
 }
 
 /** One row for each call. */
-export const STORE_CALLS: { readonly [Name in StoreCall]: Row<Name> } = {
+export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   accept: { effect: "write", check: assertGap },
   advanceTag: { effect: "write" },
   changes: {

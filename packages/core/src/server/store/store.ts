@@ -3,7 +3,7 @@ import type { ChangeStore } from "./changes.ts";
 import type { GiveBackStore, GrantStore } from "./grants.ts";
 import type { MarkStore, RaiseStore } from "./redis-bounds.ts";
 import type { PeriodStore, TagStore } from "./tags.ts";
-import type { WorkerRegistry } from "./workers.ts";
+import type { WorkerRegistry } from "./worker-registry.ts";
 
 /** Accepting a store that went back. */
 export interface AcceptStore {

@@ -23,7 +23,7 @@ export interface Holdings {
   readonly highest: bigint;
 }
 
-interface Row extends Slot {
+interface SlotRow extends Slot {
   readonly name: string;
   readonly databaseId: string;
 }
@@ -41,7 +41,7 @@ interface Row extends Slot {
  * against one that was asked after all the others had answered: what they showed was true by then.
  */
 export function holdingsOf(views: ReadonlyMap<string, SlotsView>): Holdings {
-  const bySlot = new Map<number, Row[]>();
+  const bySlot = new Map<number, SlotRow[]>();
   let highest = 0n;
   for (const [name, { databaseId, slots }] of views) {
     for (const slot of slots) {
@@ -62,7 +62,7 @@ export function holdingsOf(views: ReadonlyMap<string, SlotsView>): Holdings {
 }
 
 function judge(
-  rows: readonly Row[],
+  rows: readonly SlotRow[],
   nameOf: ReadonlyMap<string, string>,
   found: {
     readonly owners: Map<number, string>;
@@ -89,6 +89,6 @@ function judge(
   }
 }
 
-function hasTaken(rows: readonly Row[], owner: string, epoch: bigint): boolean {
+function hasTaken(rows: readonly SlotRow[], owner: string, epoch: bigint): boolean {
   return rows.some((row) => row.databaseId === owner && row.epoch >= epoch);
 }

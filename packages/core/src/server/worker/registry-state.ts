@@ -9,7 +9,7 @@ import type {
   WorkerLeaseRequest,
   WorkerRenewal,
 } from "../../worker/ports.ts";
-import type { Worker } from "../store/workers.ts";
+import type { Worker } from "../store/worker-registry.ts";
 
 /**
  * How many free rows a registry compares. With millions of worker ids that were all leased once, a lease must not read

@@ -2,7 +2,7 @@ import { reconcile, type Slot, type SlotsView } from "@idmint/core/server";
 import { holdingsOf } from "../../../src/server/ticket/holdings.ts";
 import { expect, test } from "vitest";
 
-type Row = readonly [
+type SlotRow = readonly [
   slot: number,
   state: Slot["state"],
   epoch: bigint,
@@ -10,7 +10,7 @@ type Row = readonly [
   lastId?: bigint,
 ];
 
-function view(name: string, ...rows: readonly Row[]): SlotsView {
+function view(name: string, ...rows: readonly SlotRow[]): SlotsView {
   const slots = rows.map(([slot, state, epoch, owner, lastId = 0n]) => {
     return { slot, state, epoch, owner: `${owner}.0`, lastId };
   });

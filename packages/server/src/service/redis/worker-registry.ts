@@ -75,7 +75,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     const { name, ceiling, epoch } = tag;
     this.#name = name;
     this.#ports = ports;
-    this.#kind = kindOf(tag);
+    this.#kind = snowflakeKindOf(tag);
     this.#ceiling = ceiling;
     this.#epoch = epoch;
     const { raises, readPlace } = inEpoch(ports, () => this.#epoch);
@@ -234,7 +234,7 @@ export class RedisWorkerRegistry implements WorkerRegistry {
 /** The next call tries again. */
 function ignore(): void {}
 
-function kindOf({ name, kind }: Tag): SnowflakeKind {
+function snowflakeKindOf({ name, kind }: Tag): SnowflakeKind {
   if (kind.kind === "snowflake") return kind;
   throw new Error(`tag ${name} is not of kind snowflake`);
 }

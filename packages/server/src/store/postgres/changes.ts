@@ -32,7 +32,7 @@ SELECT ${STORE_ROW}, p.unsafe, ARRAY (
 FROM idmint.store AS s CROSS JOIN proof AS p LEFT JOIN changed AS c ON true ORDER BY c.revision`,
 };
 
-type Row = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
+type ChangeRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   readonly incarnation: string;
   readonly revision: string;
   readonly fenced: string;
@@ -71,7 +71,7 @@ export async function changes(
     nodes,
     ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
   ];
-  const rows = await connections.run((session) => session.query<Row>({ ...CHANGES, values }));
+  const rows = await connections.run((session) => session.query<ChangeRow>({ ...CHANGES, values }));
   const [store] = rows;
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);

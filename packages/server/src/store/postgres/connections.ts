@@ -5,7 +5,7 @@ import pg from "pg";
 import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
 import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
-import { ALONE } from "../shared/place.ts";
+import { ALONE } from "../shared/placed-tag.ts";
 import { refusal } from "./refusal.ts";
 import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 

@@ -32,7 +32,7 @@ FROM judged AS j WHERE t.name = j.name
 RETURNING t.name, j.count`,
 };
 
-interface Row {
+interface GiveBackRow {
   readonly name: string;
   readonly count: string;
 }
@@ -48,7 +48,9 @@ export async function giveBack(
     requests.map(({ version }) => String(version)),
     [],
   ];
-  const rows = await connections.run((session) => session.query<Row>({ ...GIVE_BACK, values }));
+  const rows = await connections.run((session) =>
+    session.query<GiveBackRow>({ ...GIVE_BACK, values }),
+  );
   const counts = new Map(rows.map(({ name, count }) => [name, Number(count)]));
   return requests.map(({ tag }) => counts.get(tag) ?? 0);
 }

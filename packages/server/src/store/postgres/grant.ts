@@ -121,7 +121,7 @@ export interface Judged {
   readonly seen: string | null;
 }
 
-interface Row extends Omit<Judged, "refused"> {
+interface GrantRow extends Omit<Judged, "refused"> {
   readonly refused: Judged["refused"] | "LOCKED";
   readonly count: string;
   readonly floor: string | null;
@@ -149,7 +149,7 @@ export async function grant(
     String(Date.now() + CLOCK_BOUND_MS),
   ];
   const rows = await connections.run((session) =>
-    skipLocked ? grantFree(session, values) : session.query<Row>({ ...GRANT, values }),
+    skipLocked ? grantFree(session, values) : session.query<GrantRow>({ ...GRANT, values }),
   );
   if (rows.length === 0) {
     const detail = "the store has lost its identity";
@@ -166,12 +166,15 @@ export async function grant(
 }
 
 /** Skips rows that stay locked. Of a statement that failed for a lock nothing was done, so it is followed by another. */
-async function grantFree(session: Session, values: readonly unknown[]): Promise<readonly Row[]> {
+async function grantFree(
+  session: Session,
+  values: readonly unknown[],
+): Promise<readonly GrantRow[]> {
   try {
-    return await session.query<Row>({ ...GRANT_BRIEFLY, values });
+    return await session.query<GrantRow>({ ...GRANT_BRIEFLY, values });
   } catch (error) {
     if (!isLockTimeout(error)) throw error;
-    return session.query<Row>({ ...GRANT_FREE, values });
+    return session.query<GrantRow>({ ...GRANT_FREE, values });
   }
 }
 
@@ -186,7 +189,7 @@ function wrongSetting(name: string): string {
   return `PostgreSQL's session has lost idmint's ${name}, as behind a connection pooler in transaction mode; put it into session mode`;
 }
 
-function grantOf(row: Row, request: GrantRequest): Grant {
+function grantOf(row: GrantRow, request: GrantRequest): Grant {
   const tag = row.name;
   if (row.refused === "LOCKED") return { outcome: "locked", tag };
   if (row.refused === "STORE_EPOCH_CHANGED") {
@@ -209,7 +212,7 @@ function grantOf(row: Row, request: GrantRequest): Grant {
   };
 }
 
-function periodOf({ start, period_unit, ends_at_ms, doubt }: Row): Period | undefined {
+function periodOf({ start, period_unit, ends_at_ms, doubt }: GrantRow): Period | undefined {
   if (start === null || period_unit === null || ends_at_ms === null) return undefined;
   const period = { start, unit: period_unit, endsAtMs: Number(ends_at_ms) };
   return doubt === null ? period : { ...period, doubt };

@@ -31,7 +31,7 @@ FROM unnest($4::text[], $5::bigint[]) AS a (tag, generation)
 JOIN idmint.redis_mark AS m ON m.tag = a.tag AND m.generation >= a.generation`,
 };
 
-interface Row {
+interface MarkRow {
   readonly tag: string;
   readonly generation: string;
   readonly mark: string;
@@ -49,7 +49,7 @@ export async function exchangeMarks(
     asked.map(({ tag }) => tag),
     asked.map(({ generation }) => String(generation)),
   ];
-  const rows = await connections.run((session) => session.query<Row>({ ...EXCHANGE, values }));
+  const rows = await connections.run((session) => session.query<MarkRow>({ ...EXCHANGE, values }));
   return rows.map(({ tag, generation, mark }) => ({
     tag,
     generation: BigInt(generation),

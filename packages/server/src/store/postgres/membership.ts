@@ -1,5 +1,5 @@
 import { storeWentBack } from "@idmint/core/server";
-import type { Membership, PlacedTag } from "../shared/place.ts";
+import type { Membership, PlacedTag } from "../shared/placed-tag.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";
 import { STORE_ROW } from "./identity.ts";
@@ -48,8 +48,8 @@ async function readRow(
   session: Session,
   lock = "",
 ): Promise<MembershipRow & { fenced: string; incarnation: string; has_tags: boolean }> {
-  type Row = Awaited<ReturnType<typeof readRow>>;
-  const [row] = await session.query<Row>({ text: READ + lock });
+  type MembershipRow = Awaited<ReturnType<typeof readRow>>;
+  const [row] = await session.query<MembershipRow>({ text: READ + lock });
   if (row === undefined) throw storeWentBack("the store has lost its identity");
   return row;
 }
@@ -96,8 +96,10 @@ export async function pageOfRows(
   limit: number,
 ): Promise<readonly PlacedTag[]> {
   const values = [afterName, limit];
-  type Row = TagRow & { readonly moved_to: string | null; readonly moving: boolean };
-  const rows = await connections.run((session) => session.query<Row>({ text: PAGE, values }));
+  type PlacedTagRow = TagRow & { readonly moved_to: string | null; readonly moving: boolean };
+  const rows = await connections.run((session) =>
+    session.query<PlacedTagRow>({ text: PAGE, values }),
+  );
   return rows.map((row) => ({
     tag: tagFromRow(row),
     movedTo: row.moved_to ?? "",

@@ -73,7 +73,7 @@ SELECT p.fenced, o.start, o.last_id, o.ended_at_ms
 FROM proof AS p LEFT JOIN page AS o ON true ORDER BY o.start DESC`,
 };
 
-interface Row {
+interface PeriodRow {
   readonly fenced: string;
   readonly start: string | null;
   readonly last_id: string;
@@ -86,7 +86,7 @@ export async function listPeriods(
   { tag, before, limit }: Parameters<PeriodStore["listPeriods"]>[0],
 ): Promise<readonly EndedPeriod[]> {
   const values = [tag, before, limit];
-  const rows = await connections.run((session) => session.query<Row>({ ...LIST, values }));
+  const rows = await connections.run((session) => session.query<PeriodRow>({ ...LIST, values }));
   const [first] = rows;
   if (first === undefined) throw storeWentBack("the store has lost its identity");
   if (first.fenced !== "") throw storeWentBack(first.fenced);

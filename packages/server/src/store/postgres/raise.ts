@@ -53,7 +53,7 @@ SELECT j.name, j.refused, j.unsafe, j.fenced, j.is_ours, j.version AS seen, j.ri
 FROM judged AS j LEFT JOIN raised AS n ON n.name = j.name`,
 };
 
-interface Row extends Judged {
+interface RaiseRow extends Judged {
   readonly rise: string;
   readonly floor: string | null;
   readonly generation: string;
@@ -75,7 +75,7 @@ export async function raise(
     connections.allowUnsafe,
     String(generationFrom),
   ];
-  const [row] = await connections.run((session) => session.query<Row>({ ...RAISE, values }));
+  const [row] = await connections.run((session) => session.query<RaiseRow>({ ...RAISE, values }));
   if (row === undefined) {
     const detail = "the store has lost its identity";
     return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };

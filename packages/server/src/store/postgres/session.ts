@@ -31,7 +31,7 @@ const PREPARE = `SELECT
   set_config('jit', 'off', false),
   set_config('search_path', 'pg_catalog', false)`;
 
-interface Row {
+interface SettingsRow {
   readonly version: number;
   readonly in_recovery: boolean;
   readonly fsync: string;
@@ -76,7 +76,7 @@ export async function prepareSession(
   const statementTimeout = `${Math.floor((timeoutMs * 5) / 6)}ms`;
   const lockTimeout = `${Math.floor((timeoutMs * 4) / 6)}ms`;
   const values = [keepsCommit, statementTimeout, lockTimeout];
-  const result = await client.query<Row>(PREPARE, values);
+  const result = await client.query<SettingsRow>(PREPARE, values);
   const [row] = result.rows;
   if (row === undefined) throw storeUnavailable("PostgreSQL did not answer its settings");
   if (row.version < OLDEST_VERSION) {
@@ -88,7 +88,7 @@ export async function prepareSession(
   refuseUnsafe(unsafeSettings(row), config.allowUnsafe);
 }
 
-function unsafeSettings(row: Row): ReadonlyMap<string, string> {
+function unsafeSettings(row: SettingsRow): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   if (row.fsync === "off") found.set("fsync", "PostgreSQL runs with fsync=off");
   if (row.full_page_writes === "off") {

@@ -12,7 +12,7 @@ SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
   (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;
 
-interface Row {
+interface StatusRow {
   readonly store_id: string;
   readonly incarnation: string;
   readonly identity: string;
@@ -41,7 +41,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
           unsafe: [],
         };
       }
-      const [row] = await session.query<Row>({ text: STATUS });
+      const [row] = await session.query<StatusRow>({ text: STATUS });
       if (row === undefined) throw storeWentBack("the store has lost its identity");
       return {
         ...common,

@@ -9,7 +9,7 @@ import {
 } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
-import { assertMembership, type PlacedTag } from "../shared/place.ts";
+import { assertMembership, type PlacedTag } from "../shared/placed-tag.ts";
 import * as accept from "./accept.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
@@ -31,7 +31,7 @@ import * as raise from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
 import { createTag, getRows, rewriteTag } from "./tags.ts";
 import * as tags from "./tags.ts";
-import * as workers from "./workers.ts";
+import * as workerLeases from "./worker-leases.ts";
 
 /** What each call does on a connection: the function of its name out of the files beside this one. */
 const CALLS: {
@@ -49,7 +49,7 @@ const CALLS: {
   ...periods,
   ...raise,
   ...tags,
-  ...workers,
+  ...workerLeases,
 };
 
 type Tail<List extends readonly unknown[]> = List extends readonly [unknown, ...infer Rest]

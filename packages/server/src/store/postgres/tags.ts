@@ -18,7 +18,7 @@ import {
   tagInState,
   updatedTag,
 } from "../shared/change.ts";
-import { assertMembership, type PlacedTag, TagMovedError } from "../shared/place.ts";
+import { assertMembership, type PlacedTag, TagMovedError } from "../shared/placed-tag.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";

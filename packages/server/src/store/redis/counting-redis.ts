@@ -10,7 +10,7 @@ import { keyOf, SEQUENCES_KEY } from "./keys.ts";
 import { FORGET, RAISE, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
 import { SnowflakeScripts } from "./snowflakes.ts";
-import { WorkerScripts } from "./workers.ts";
+import { WorkerScripts } from "./worker-leases.ts";
 
 /** One Redis, through one connection that is made again whenever it breaks. */
 export class CountingRedisClient implements CountingRedis {

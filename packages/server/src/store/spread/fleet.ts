@@ -14,7 +14,7 @@ import { migrations } from "../postgres/migrations/index.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
-import type { PlacedTag } from "../shared/place.ts";
+import type { PlacedTag } from "../shared/placed-tag.ts";
 import { homeOf } from "./home.ts";
 import { isGone } from "./move-state.ts";
 

@@ -1,5 +1,5 @@
 import { storeWentBack, type Tag } from "@idmint/core/server";
-import type { PlacedTag } from "../shared/place.ts";
+import type { PlacedTag } from "../shared/placed-tag.ts";
 import { homeOf } from "./home.ts";
 import { isGone, isHere } from "./move-state.ts";
 

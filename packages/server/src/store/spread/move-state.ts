@@ -2,7 +2,7 @@ import { IdmintError, invalidField } from "@idmint/core";
 import { periodsOf, type Tag, tagNotFound } from "@idmint/core/server";
 import { countsInRedis } from "@idmint/core/kinds";
 import type { Stamp } from "../shared/change.ts";
-import type { PlacedTag } from "../shared/place.ts";
+import type { PlacedTag } from "../shared/placed-tag.ts";
 
 // How a tag moves from one database to another. Pure: each function decides on one row, which is locked until the
 // decision is written. Undefined: the row is to stay as it is, since that step was done before.

@@ -1,7 +1,7 @@
 import { invalidField } from "@idmint/core";
 import { storeUnavailable, storeWentBack, tagNotFound } from "@idmint/core/server";
 import type { Stamp } from "../shared/change.ts";
-import type { PlacedTag } from "../shared/place.ts";
+import type { PlacedTag } from "../shared/placed-tag.ts";
 import { homeOf } from "./home.ts";
 import { arriving, gone, isGone, isHere, leaving, opened, otherMove } from "./move-state.ts";
 

@@ -29,7 +29,7 @@ import { nodeTimers } from "../../timers.ts";
 import type { PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";
-import { TagMovedError } from "../shared/place.ts";
+import { TagMovedError } from "../shared/placed-tag.ts";
 import { pointEverywhere } from "./fleet.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";

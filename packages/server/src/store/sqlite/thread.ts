@@ -19,7 +19,7 @@ import * as periods from "./periods.ts";
 import { type Answer, type Request, type ThreadData, toWire } from "./protocol.ts";
 import * as raise from "./raise.ts";
 import * as tags from "./tags.ts";
-import * as workers from "./workers.ts";
+import * as workerLeases from "./worker-leases.ts";
 
 if (parentPort === null) throw new Error("this file is the SQLite store's thread");
 const port = parentPort;
@@ -45,7 +45,7 @@ const CALLS: {
   ...periods,
   ...raise,
   ...tags,
-  ...workers,
+  ...workerLeases,
 };
 
 function serve(database: Database): void {

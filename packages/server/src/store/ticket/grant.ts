@@ -56,7 +56,7 @@ SELECT j.slot, j.behind, j.refused, j.unsafe, j.count, j.slots, g.last_id
 FROM judged AS j LEFT JOIN granted AS g ON g.slot = j.slot ORDER BY j.position`,
 };
 
-interface Row {
+interface SlotGrantRow {
   readonly slot: number;
   readonly behind: string;
   readonly refused: "UNSAFE" | "MOVED" | "NOT_RAISED" | "EXHAUSTED" | "";
@@ -81,7 +81,9 @@ export async function grant(
     String(ceiling),
     allowUnsafe,
   ];
-  const rows = await connections.run((session) => session.query<Row>({ ...GRANT, values }));
+  const rows = await connections.run((session) =>
+    session.query<SlotGrantRow>({ ...GRANT, values }),
+  );
   if (rows.length === 0) throw ticketWentBack(name, "it has lost its identity");
   const unsafe = rows[0]?.unsafe ?? "";
   if (unsafe !== "") refuseUnsafeSettings(unsafe);
@@ -92,7 +94,7 @@ export async function grant(
   return rows.map((row) => grantOf(row, slotsId));
 }
 
-function grantOf(row: Row, slotsId: string): SlotGrant {
+function grantOf(row: SlotGrantRow, slotsId: string): SlotGrant {
   const { slot, refused } = row;
   if (refused !== "" && refused !== "UNSAFE") return { slot, outcome: "refused", reason: refused };
   if (row.last_id === null) {

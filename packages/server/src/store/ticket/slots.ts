@@ -77,7 +77,7 @@ interface Proof {
   readonly unsafe: string;
 }
 
-interface Row {
+interface SlotRow {
   readonly database_id: string;
   readonly incarnation: string;
   readonly slot: number | null;
@@ -194,7 +194,7 @@ export async function viewOf(
   slotsId: string,
   { trusted }: { readonly trusted: boolean },
 ): Promise<SlotsView> {
-  const rows = await session.query<Row>({ text: LIST, values: [slotsId] });
+  const rows = await session.query<SlotRow>({ text: LIST, values: [slotsId] });
   const [first] = rows;
   if (first === undefined) throw ticketWentBack(name, "it has lost its identity");
   const slots: Slot[] = [];

@@ -13,7 +13,7 @@ import {
   type Worker,
   type WorkerRegistry,
 } from "@idmint/core/server";
-import { TagMovedError } from "../shared/place.ts";
+import { TagMovedError } from "../shared/placed-tag.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import {
   leaseOf,
