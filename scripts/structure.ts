@@ -10,7 +10,6 @@ const MAX_FILES = 20;
 
 /** Files and folders above the limits, and their size. Lower a number when one shrinks, and add none. */
 const LARGER: Readonly<Record<string, number>> = {
-  "packages/server/src/main": 22,
   "packages/server/src/service/issue/directory.ts": 445,
 };
 
@@ -162,8 +161,9 @@ function mapFaults(): readonly string[] {
   return [...empty.map(({ from }) => `${from}: is a row of the map, and is not there`), ...broken];
 }
 
-/** Whether a file, folder or driver is that place, or lies in it. */
+/** Whether a file, folder or driver is that place, or lies in it. `*.ts` is every file that lies right in a folder. */
 function isIn(name: string, place: string): boolean {
+  if (place.endsWith("/*.ts")) return path.posix.dirname(name) === path.posix.dirname(place);
   return name === place || (place.endsWith("/") && name.startsWith(place));
 }
 

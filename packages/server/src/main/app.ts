@@ -13,7 +13,7 @@ import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
 import { HttpDoor } from "../http/door.ts";
 import { hostPort } from "./address.ts";
 import { instanceName } from "./instance.ts";
-import { type ClockParts, knownHistory } from "./clocks.ts";
+import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
 import { redisEvents } from "./redis-events.ts";
@@ -105,13 +105,14 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     if (signals !== undefined) opened(signals);
     const services = createServices(
       { ...config, instance: instanceName(config, own?.number, realSystem.randomToken) },
-      store,
-      emit,
-      parts.authorise ?? allowAll,
-      realSystem,
-      { ticketDatabases, redisServers },
-      { leaseFile, peerClocks: peerClocksOf(config) },
-      () => signals?.tell(),
+      {
+        store,
+        emit,
+        authorise: parts.authorise ?? allowAll,
+        places: { ticketDatabases, redisServers },
+        clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
+        announce: () => signals?.tell(),
+      },
     );
     const grpc = await createGrpcDoor(config, services, emit, own?.connections);
     undo.unshift(() => grpc.close(0));

@@ -5,9 +5,10 @@ import type { Emit } from "../service/events.ts";
 import type { Placement } from "../service/tags/placement.ts";
 import type { Raises } from "../service/upstream/raises.ts";
 import type { SourcesPorts } from "../service/kinds/sources.ts";
-import { createRedisTags, type ElectedRedis, type RedisTags } from "./redis.ts";
-import type { System } from "./system.ts";
-import { createTickets, type Tickets } from "./tickets.ts";
+import { createRedisTags, type ElectedRedis, type RedisTags } from "../service/redis/redis-tags.ts";
+import { redisCounters } from "../service/kinds/redis-counters.ts";
+import type { System } from "../service/system.ts";
+import { createTickets, type Tickets } from "../service/kinds/ticket/tickets.ts";
 
 /** Where tags count besides the store. */
 export interface Elsewhere {
@@ -47,6 +48,7 @@ export function createElsewhere(
   });
   const redis = createRedisTags(
     { ...ports, redisServers, storeTimeoutMs: config.storeTimeoutMs + graceMs },
+    redisCounters,
     { raiseBelowMs: config.redisRaiseBelowMs, raiseByMs: config.redisRaiseByMs },
   );
   const { redisServerFor, assertMovable, move } = redis;

@@ -29,11 +29,14 @@ import {
   type LaterServices,
   createClocks,
   NO_CLOCK_PARTS,
-} from "./clocks.ts";
+} from "../service/worker-ids/clocks.ts";
+import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowflake/snowflakes.ts";
+import type { RedisTags } from "../service/redis/redis-tags.ts";
+import type { System } from "../service/system.ts";
+import { workersIn } from "../service/issue/tag-workers.ts";
 import { createElsewhere, type Elsewhere, type ElsewhereTags, NOWHERE_ELSE } from "./elsewhere.ts";
-import type { RedisTags } from "./redis.ts";
-import { createSnowflakes, type SnowflakesPorts } from "./snowflakes.ts";
-import { realSystem, type System } from "./system.ts";
+import { instanceName } from "./instance.ts";
+import { realSystem } from "./system.ts";
 import { createTextMakers, createTextPorts } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
@@ -59,16 +62,21 @@ export interface Services {
   readonly tags: TagService;
 }
 
-export function createServices(
-  config: Config,
-  store: Store,
-  emit: Emit,
-  authorise: Authorise,
-  system: System = realSystem,
-  places: Elsewhere = NOWHERE_ELSE,
-  clockParts: ClockParts = NO_CLOCK_PARTS,
-  announce: () => void = () => undefined,
-): Services {
+/** What the services of a server are made of. */
+export interface ServicesPorts {
+  readonly store: Store;
+  readonly emit: Emit;
+  readonly authorise: Authorise;
+  readonly system?: System;
+  readonly places?: Elsewhere;
+  readonly clockParts?: ClockParts;
+  /** Tells other servers that a tag was changed. */
+  readonly announce?: () => void;
+}
+
+export function createServices(config: Config, ports: ServicesPorts): Services {
+  const { store, emit, authorise, system = realSystem } = ports;
+  const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
@@ -179,9 +187,15 @@ function createSources(
 ): { readonly clocks: Clocks; readonly makeSource: MakeSource } {
   const { system, elsewhere } = ports;
   const { registryInRedis } = elsewhere.redis;
-  const clocks = createClocks(clockParts, config, ports, later);
+  const clocks = createClocks(clockParts, config.clockMaxOffsetMs, ports, later);
   const makers = createTextMakers(system);
-  const snowflake = createSnowflakes(config, { ...ports, registryInRedis, clocks });
+  const settings = {
+    instance: instanceName(config, undefined, system.randomToken),
+    dataCenter: config.snowflakeDataCenter,
+    reserveAheadMs: config.snowflakeReserveAheadMs,
+    maxWaiters: config.limitWaiters,
+  };
+  const snowflake = createSnowflakes(settings, { ...ports, registryInRedis, clocks });
   const makeSource = sourceMaker(
     { ...ports, ...elsewhere.sources, makers, snowflake },
     { maxWaiters: config.limitWaiters, maxCount: config.limitCountAsSegments },
@@ -209,7 +223,10 @@ function createPoll(
  * other work does not delay them.
  */
 function createAdministration(
-  ports: Omit<ConstructorParameters<typeof TagService>[0], "gate"> & { readonly timers: Timers },
+  ports: Omit<ConstructorParameters<typeof TagService>[0], "gate"> & {
+    readonly directory: Directory;
+    readonly timers: Timers;
+  },
   storeTimeoutMs: number,
 ): { readonly tags: TagService; readonly decoder: DecodeService; readonly workers: WorkerService } {
   const gates = (): AdminGate => new AdminGate(ports.timers, storeTimeoutMs);
@@ -217,7 +234,7 @@ function createAdministration(
   return {
     tags: new TagService(common),
     decoder: new DecodeService(common),
-    workers: new WorkerService({ ...ports, gate: gates() }),
+    workers: new WorkerService({ workersOf: workersIn(ports.directory), gate: gates() }),
   };
 }
 

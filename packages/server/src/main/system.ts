@@ -1,22 +1,8 @@
 import { randomFillSync } from "node:crypto";
 import { uptime } from "node:os";
-import { type Clock, elapsedClock, type Random, type Timers } from "@idmint/core";
+import { elapsedClock } from "@idmint/core";
+import type { System } from "../service/system.ts";
 import { nodeTimers } from "../timers.ts";
-
-/** What the services need of the machine; tests pass their own. */
-export interface System {
-  /** Monotonic, and counts time in which the machine was suspended. */
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** Runs a function after the events of the present turn of the event loop were handled. */
-  readonly afterTurn: (run: () => void) => void;
-  /** For jitter only. */
-  readonly random: Random;
-  /** A text of 128 random bits. */
-  readonly randomToken: () => string;
-  /** Milliseconds since 1970. */
-  readonly wallClock: () => number;
-}
 
 /** Random bytes are fetched ahead: fetching 16 at a time would be a large part of the cost of an allocation. */
 const pool = Buffer.alloc(4_096);

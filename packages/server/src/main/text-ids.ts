@@ -6,7 +6,7 @@ import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/issue/tag-text.ts";
 import { readKeys } from "../unguessable/keys.ts";
-import type { System } from "./system.ts";
+import type { System } from "../service/system.ts";
 import { zoneOffsets } from "./zone-offsets.ts";
 
 /** Makes what issues the ids of kinds uuid and object_id in this process. */

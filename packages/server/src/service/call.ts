@@ -1,5 +1,5 @@
 import { answerBy, bounded, cancelled, type Clock, IdmintError, type Timers } from "@idmint/core";
-import { type CountingRedis, storeUnavailable } from "@idmint/core/server";
+import { storeUnavailable } from "@idmint/core/server";
 
 /** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
 export interface CallContext {
@@ -93,20 +93,6 @@ export async function within<T>(
 /** This server is not configured with what a tag counts in. Trying again does not help; others may be. */
 export function notConfigured(tag: string, why: string): IdmintError {
   return new IdmintError("NOT_CONFIGURED", `tag "${tag}" ${why}`, { metadata: { tag } });
-}
-
-/** The Redis server that a tag counts in; NOT_CONFIGURED when this server does not know it. */
-export function redisServerNamed(
-  redisServers: (name: string) => CountingRedis | undefined,
-  tag: string,
-  name: string,
-): CountingRedis {
-  const redisServer = redisServers(name);
-  if (redisServer !== undefined) return redisServer;
-  throw notConfigured(
-    tag,
-    `counts in Redis "${name}", which this server is not configured with: add it to redis.urls, the same on all servers`,
-  );
 }
 
 /** A bounded queue is full. */

@@ -1,7 +1,6 @@
 import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
 import type { ChangeOptions, NodeRow } from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
-import type { Directory } from "./issue/directory.ts";
 import { ALIVE_MS, type NodeWatch } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";
@@ -44,7 +43,8 @@ export interface NodePorts {
     readonly watch: { readonly isOut: boolean };
     readonly keeper: { readonly hasTime: boolean } | undefined;
   };
-  readonly directory: Directory;
+  /** The tags this server works with. */
+  readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
   readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
   readonly nodes: Pick<NodeWatch, "nodes" | "forget">;
   readonly clock: Clock;

@@ -3,7 +3,7 @@ import { type TagSettings, VersionGuard } from "@idmint/core/server";
 import { FakeTime, MemoryStore, MemoryTicketDatabase } from "@idmint/testkit";
 import { realSystem } from "../../src/main/system.ts";
 import { createTextMakers } from "../../src/main/text-ids.ts";
-import { createTickets } from "../../src/main/tickets.ts";
+import { createTickets } from "../../src/service/kinds/ticket/tickets.ts";
 import type { Patience } from "../../src/service/call.ts";
 import { createCounters } from "../../src/service/counters.ts";
 import { Directory } from "../../src/service/issue/directory.ts";

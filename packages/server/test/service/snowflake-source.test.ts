@@ -14,7 +14,7 @@ import type { Tag } from "@idmint/core/server";
 import { FakeTime, MemoryDatabase, MemoryStore } from "@idmint/testkit";
 import { snowflakeOf } from "@idmint/testkit/store-suite";
 import { beforeEach, expect, test } from "vitest";
-import type { TakenIds } from "../../src/service/issue/entries.ts";
+import type { TakenIds } from "../../src/service/kinds/source.ts";
 import { SnowflakeTagSource, type TagRegistry } from "../../src/service/kinds/snowflake/source.ts";
 
 const START_MS = 1_800_000_000_000;

@@ -100,14 +100,16 @@ class World {
       },
     };
     const config = loadConfig({ defaults: { "store.timeout": "500ms" } });
-    const services = createServices(config, store, () => undefined, allowAll, {
+    const system = {
       clock: time,
       timers: time,
-      afterTurn: (run) => queueMicrotask(run),
+      afterTurn: (run: () => void) => queueMicrotask(run),
       random: () => 0.5,
       randomToken: () => `token-${++this.#made}`,
       wallClock: () => 0,
-    });
+    };
+    const ports = { store, emit: () => undefined, authorise: allowAll, system };
+    const services = createServices(config, ports);
     return [store, services];
   }
 

@@ -34,7 +34,6 @@ import {
   issuerOf,
   type SegmentEntry,
   type SourceEntry,
-  type SourceKind,
 } from "./entries.ts";
 import type { Emit } from "../events.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
@@ -43,6 +42,7 @@ import type { Lookups } from "../upstream/lookups.ts";
 import type { Presence } from "../presence.ts";
 import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
 import type { MakeSource } from "../kinds/kind.ts";
+import type { SourceKind } from "../kinds/source.ts";
 import { TagText, type TextPorts } from "./tag-text.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */

@@ -13,7 +13,7 @@ import {
 } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../call.ts";
-import type { TagSource, TakenIds } from "../issue/entries.ts";
+import type { TagSource, TakenIds } from "./source.ts";
 
 /** What counts the ids of one tag, a round trip at a time. */
 export interface Counter {

@@ -1,5 +1,5 @@
 import type { Tag } from "@idmint/core/server";
-import type { SourceKind, TagSource } from "../issue/entries.ts";
+import type { SourceKind, TagSource } from "./source.ts";
 import type { Counter } from "./grouped-source.ts";
 
 /** Every kind that has no buffer. */

@@ -2,7 +2,7 @@ import type { GroupCommitOptions } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import { notConfigured } from "../call.ts";
 import type { Counters } from "../counters.ts";
-import type { TagSource } from "../issue/entries.ts";
+import type { TagSource } from "./source.ts";
 import type { Emit } from "../events.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { MakeSource, RedisCounters, SourceName, SourceOf } from "./kind.ts";

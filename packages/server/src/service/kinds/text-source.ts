@@ -1,7 +1,7 @@
 import { type IdmintError, invalidField, type ObjectIdMaker, type UuidMaker } from "@idmint/core";
 import type { TagKind } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/core/server";
-import type { TagSource, TakenIds } from "../issue/entries.ts";
+import type { TagSource, TakenIds } from "./source.ts";
 
 /** What makes ids that are text, one of each for a server. */
 export interface TextMakers {

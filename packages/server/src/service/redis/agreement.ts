@@ -13,7 +13,7 @@ import {
   startSeeding,
   storeUnavailable,
 } from "@idmint/core/server";
-import { redisServerNamed } from "../call.ts";
+import { redisServerNamed } from "./servers.ts";
 import type { Emit } from "../events.ts";
 import type { Marks } from "./marks.ts";
 

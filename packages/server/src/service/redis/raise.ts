@@ -1,7 +1,7 @@
 import { backoffMs, type Clock, IdmintError, type Random } from "@idmint/core";
 import type { CountingRedis } from "@idmint/core/server";
 import type { Raises } from "../upstream/raises.ts";
-import { redisServerNamed } from "../call.ts";
+import { redisServerNamed } from "./servers.ts";
 
 export interface RedisRaisePorts {
   readonly redisServer: (name: string) => CountingRedis | undefined;

@@ -23,7 +23,7 @@ import {
   type Worker,
   type WorkerRegistry,
 } from "@idmint/core/server";
-import { redisServerNamed } from "../call.ts";
+import { redisServerNamed } from "./servers.ts";
 import { RedisAgreement } from "./agreement.ts";
 import { inEpoch, otherEpoch, placeOf } from "./place.ts";
 import { RedisRaise } from "./raise.ts";

@@ -1,19 +1,13 @@
 import type { TicketKind } from "@idmint/core/kinds";
-import type { Tag } from "@idmint/core/server";
-import { assertMovable, type MoveRequest } from "../redis/move.ts";
+import { assertMovable } from "../redis/move.ts";
+import type { RedisPlacement } from "../redis/redis-tags.ts";
 
 /** Where tags count that do not count in the store. */
-export interface Placement {
-  /** The Redis server on which a new tag of this name counts; undefined: this server is not configured with redis.urls. */
-  readonly redisServerFor: (tag: string) => string | undefined;
+export interface Placement extends RedisPlacement {
   /** Whether this server is configured with ticket.urls. */
   readonly hasTicketDatabases: boolean;
   /** Makes the slots of a new ticket tag in all databases; rejects with STORE_UNAVAILABLE unless each of them did. */
   readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
-  /** Throws INVALID_ARGUMENT for what is wrong with a request to move, before anything is asked of the store. */
-  readonly assertMovable: (name: string, redisServer: string) => void;
-  /** Moves a tag that counts in Redis to another Redis server; WRONG_KIND for others. */
-  readonly move: (tag: Tag, request: MoveRequest) => Promise<Tag>;
 }
 
 /** Of a server that has neither Redis nor ticket databases. */

@@ -5,11 +5,11 @@ import type {
   ChangeStore,
   Sighting,
   StoreChanges,
+  Tag,
   VersionGuard,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Counters } from "../counters.ts";
-import type { Directory } from "../issue/directory.ts";
 import type { Emit } from "../events.ts";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Obeyed, Presence } from "../presence.ts";
@@ -38,12 +38,23 @@ const FIRST_MS = 10_000;
 /** Least time between the beginnings of two polls, however often other servers tell of changes. */
 const HASTE_MS = 50;
 
+/** Who is told what polls show: the directory of this server's tags. */
+interface Told {
+  readonly history: number;
+  apply(tags: readonly Tag[], history: number): Promise<void>;
+  startHistory(): void;
+  fenceAll(detail: string): void;
+  unfenceAll(): void;
+  fenceTag(name: string, detail: string): void;
+  retryAll(): void;
+}
+
 export interface PollPorts {
   readonly store: ChangeStore;
   /** With `epochGap`: how a store that went back is accepted without an operator. */
   readonly accept: AcceptStore | undefined;
   readonly epochGap: bigint | undefined;
-  readonly directory: Directory;
+  readonly directory: Told;
   readonly guard: VersionGuard;
   readonly clock: Clock;
   readonly timers: Timers;

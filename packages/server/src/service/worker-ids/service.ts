@@ -2,7 +2,6 @@ import {
   assertNoViolations,
   DEFAULT_RESERVE_AHEAD_MS,
   type FieldViolation,
-  IdmintError,
   instanceViolation,
   MAX_WORKER_BITS,
   type RenewedWorkerLease,
@@ -17,9 +16,7 @@ import type { SnowflakeKind } from "@idmint/core/kinds";
 import type { Worker, WorkerRegistry } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import type { Patience } from "../call.ts";
-import type { Directory } from "../issue/directory.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
-import { SnowflakeTagSource } from "../kinds/snowflake/source.ts";
 
 /** The end of the calendar of the API: no time is reserved beyond it. */
 const MAX_TIME_MS = 253_402_300_799_999;
@@ -62,13 +59,27 @@ export interface WorkerPage {
   readonly nextPageToken: string;
 }
 
+/** A tag with worker ids: the settings that ids are made by, and who leases worker ids of which epoch. */
+interface TagWorkers {
+  readonly kind: SnowflakeKind;
+  readonly registry: WorkerRegistry;
+  readonly epoch: bigint;
+}
+
+/** Where the workers of a tag are. Rejects when it may not issue, or has none; those of a paused tag may be listed. */
+export type WorkersOf = (
+  tag: string,
+  call: Patience,
+  what: "lease" | "list",
+) => Promise<TagWorkers>;
+
 /** Leases worker ids to those who make ids themselves. Each call is tried once and bounded in time. */
 export class WorkerService {
-  readonly #directory: Directory;
+  readonly #workersOf: WorkersOf;
   readonly #gate: AdminGate;
 
-  constructor(ports: { directory: Directory; gate: AdminGate }) {
-    this.#directory = ports.directory;
+  constructor(ports: { workersOf: WorkersOf; gate: AdminGate }) {
+    this.#workersOf = ports.workersOf;
     this.#gate = ports.gate;
   }
 
@@ -84,7 +95,7 @@ export class WorkerService {
       reserveAheadViolation("reserve_ahead", reserveAheadMs),
     );
     // The settings are those of the epoch that the lease is asked for in.
-    const { kind, registry, epoch } = await this.#registry(wish.tag, call);
+    const { kind, registry, epoch } = await this.#workersOf(wish.tag, call, "lease");
     const request = { ...rest, reserveAheadMs, epoch };
     const lease = await this.#gate.run(() => registry.leaseWorker(request));
     return { ...lease, kind };
@@ -106,13 +117,13 @@ export class WorkerService {
           },
     );
     const renewal = { ...rest, reserveUntilMs: Number(reserveUntilMs), reserveAheadMs };
-    const { registry } = await this.#registry(wish.tag, call);
+    const { registry } = await this.#workersOf(wish.tag, call, "lease");
     return this.#gate.run(() => registry.renewWorker(renewal));
   }
 
   async release(key: WorkerLeaseKey, call: Patience): Promise<void> {
     assertNoViolations(...keyViolations(key));
-    const { registry } = await this.#registry(key.tag, call);
+    const { registry } = await this.#workersOf(key.tag, call, "lease");
     await this.#gate.run(() => registry.releaseWorker(key));
   }
 
@@ -133,7 +144,7 @@ export class WorkerService {
         : undefined,
     );
     if (after === "no place") throw new Error("a violation went missing");
-    const { registry } = await this.#registry(tag, call, "list");
+    const { registry } = await this.#workersOf(tag, call, "list");
     const limit = pageLimitOf(pageSize);
     if (workerId !== undefined) {
       const { workers, next } = await this.#withId(registry, { tag, after, workerId, limit });
@@ -174,27 +185,6 @@ export class WorkerService {
     }
     return { workers, next: dataCenter - 1 };
   }
-
-  /** The registry of a tag that may issue; those of paused tags are only listed. */
-  async #registry(
-    tag: string,
-    call: Patience,
-    what: "lease" | "list" = "lease",
-  ): Promise<{
-    readonly kind: SnowflakeKind;
-    readonly registry: WorkerRegistry;
-    readonly epoch: bigint;
-  }> {
-    const entry = this.#directory.get(tag) ?? (await this.#directory.find(tag, call));
-    const { kind } = entry.rules;
-    const { source } = entry.buffer === undefined ? entry : { source: undefined };
-    const isSnowflake = source instanceof SnowflakeTagSource;
-    if (kind.kind !== "snowflake" || !isSnowflake) throw withoutWorkers(tag, kind.kind);
-    const refusal = this.#directory.refusalOf(entry);
-    const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
-    if (refusal !== undefined && !isListed) throw refusal;
-    return { kind, registry: source.registry, epoch: source.epoch };
-  }
 }
 
 function keyViolations(key: WorkerLeaseKey): readonly (FieldViolation | undefined)[] {
@@ -226,12 +216,4 @@ function placeOf(
   const [, dataCenter, workerId] = /^(\d{1,5}):(\d{1,7})$/.exec(text ?? "") ?? [];
   if (dataCenter === undefined) return "no place";
   return { dataCenter: Number(dataCenter), workerId: Number(workerId) };
-}
-
-function withoutWorkers(tag: string, kind: string): IdmintError {
-  return new IdmintError(
-    "WRONG_KIND",
-    `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`,
-    { metadata: { tag, kind } },
-  );
 }

@@ -14,7 +14,7 @@ import {
 import type { SnowflakeKind } from "@idmint/core/kinds";
 import type { Tag, WorkerRegistry } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../../issue/entries.ts";
+import type { TagSource, TakenIds } from "../source.ts";
 import type { KeptRegistry } from "../../worker-ids/lease-keeper.ts";
 
 /** The registry that has the workers of a tag; each call settles in bounded time. */

@@ -12,7 +12,7 @@ import {
 } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../../issue/entries.ts";
+import type { TagSource, TakenIds } from "../source.ts";
 import type { TagOf } from "../kind.ts";
 import type { TicketFleet } from "../../tickets/fleet.ts";
 import { TicketSlots } from "../../tickets/slots.ts";

@@ -1,13 +1,11 @@
 import { hasTimeLeft, type LeaseFile } from "@idmint/core/server";
-import type { Config } from "../config/table.ts";
-import { ClockWatch, type PeerClocks } from "../service/worker-ids/clock-watch.ts";
-import type { Directory } from "../service/issue/directory.ts";
-import type { Emit } from "../service/events.ts";
-import { LeaseKeeper } from "../service/worker-ids/lease-keeper.ts";
-import type { Poll } from "../service/upstream/poll.ts";
-import type { Presence } from "../service/presence.ts";
-import type { KnownHistory } from "../service/upstream/poll-state.ts";
-import type { System } from "./system.ts";
+import { ClockWatch, type PeerClocks } from "./clock-watch.ts";
+import type { Emit } from "../events.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import type { Poll } from "../upstream/poll.ts";
+import type { Presence } from "../presence.ts";
+import type { KnownHistory } from "../upstream/poll-state.ts";
+import type { System } from "../system.ts";
 
 /** What a server needs besides its store to make ids by its clock. */
 export interface ClockParts {
@@ -29,7 +27,7 @@ export const NO_CLOCK_PARTS: ClockParts = {
 /** Services that are made after the clocks. They are functions, because the clocks are made first. */
 export interface LaterServices {
   readonly poll: () => Pick<Poll, "storeTime" | "incarnation">;
-  readonly directory: () => Pick<Directory, "usesClock">;
+  readonly directory: () => { readonly usesClock: boolean };
   readonly presence: () => Pick<Presence, "until">;
   /** Addresses of the other servers on the store. */
   readonly peers: () => readonly string[];
@@ -42,7 +40,7 @@ export interface Clocks {
 
 export function createClocks(
   { leaseFile, peerClocks }: ClockParts,
-  config: Config,
+  maxOffsetMs: number,
   ports: { readonly system: System; readonly emit: Emit; readonly nodeId: string },
   later: LaterServices,
 ): Clocks {
@@ -67,7 +65,7 @@ export function createClocks(
       usesClock: () => later.directory().usesClock || keeper?.hasTime === true,
       report: async () => keeper?.report(),
     },
-    { maxOffsetMs: config.clockMaxOffsetMs, reportedMs: leaseFile?.found?.reportedMs },
+    { maxOffsetMs, reportedMs: leaseFile?.found?.reportedMs },
   );
   return { watch, keeper };
 }

@@ -1,31 +1,37 @@
 import type { TagKind } from "@idmint/core/kinds";
 import { type CountingRedis, type Store, type Tag, tagNotFound } from "@idmint/core/server";
-import { within } from "../service/call.ts";
-import type { Emit } from "../service/events.ts";
-import { RedisSnowflakeCounter } from "../service/kinds/redis-snowflake/counter.ts";
-import { RedisSequenceCounter } from "../service/kinds/sequence/redis-counter.ts";
-import type { RedisCounters } from "../service/kinds/kind.ts";
-import type { Placement } from "../service/tags/placement.ts";
-import type { Raises } from "../service/upstream/raises.ts";
-import { preload, type PreloadPorts } from "../service/redis/preload.ts";
-import { assertMovable, moveTag } from "../service/redis/move.ts";
-import { placeOf, type TagPlace } from "../service/redis/place.ts";
-import { placeOnRedisServer } from "../service/redis/server-choice.ts";
-import type { RedisCounterPorts } from "../service/redis/counter-ports.ts";
-import { RedisMarks } from "../service/redis/marks.ts";
-import { RedisWatch } from "../service/redis/watch.ts";
-import { RedisWorkerRegistry } from "../service/redis/worker-registry.ts";
-import type { System } from "./system.ts";
+import { within } from "../call.ts";
+import type { Emit } from "../events.ts";
+import type { Raises } from "../upstream/raises.ts";
+import { preload, type PreloadPorts } from "./preload.ts";
+import { assertMovable, type MoveRequest, moveTag } from "./move.ts";
+import { placeOf, type TagPlace } from "./place.ts";
+import { placeOnRedisServer } from "./server-choice.ts";
+import type { RedisCounterPorts } from "./counter-ports.ts";
+import { RedisMarks } from "./marks.ts";
+import { RedisWatch } from "./watch.ts";
+import { RedisWorkerRegistry } from "./worker-registry.ts";
+import type { System } from "../system.ts";
 
 /** A Redis server that counts. `isLeader` says whether this server watches it. */
 export interface ElectedRedis extends CountingRedis {
   readonly isLeader: boolean;
 }
 
+/** Where tags count in Redis. */
+export interface RedisPlacement {
+  /** The Redis server on which a new tag of this name counts; undefined: this server is not configured with redis.urls. */
+  readonly redisServerFor: (tag: string) => string | undefined;
+  /** Throws INVALID_ARGUMENT for what is wrong with a request to move, before anything is asked of the store. */
+  readonly assertMovable: (name: string, redisServer: string) => void;
+  /** Moves a tag that counts in Redis to another Redis server; WRONG_KIND for others. */
+  readonly move: (tag: Tag, request: MoveRequest) => Promise<Tag>;
+}
+
 /** What a server does with tags that count in Redis. */
-export interface RedisTags extends Pick<Placement, "redisServerFor" | "assertMovable" | "move"> {
+export interface RedisTags<Counters = unknown> extends RedisPlacement {
   /** Undefined without any Redis. One that is not configured here is refused by whoever counts in it: the tag may move. */
-  readonly counters: RedisCounters | undefined;
+  readonly counters: Counters | undefined;
   /** The registry of a snowflake tag whose workers are in Redis. Undefined without any Redis. */
   readonly registryInRedis: (tag: Tag) => RedisWorkerRegistry | undefined;
   /** Makes every Redis server ready for the tags that count in it, and begins to watch them. */
@@ -45,10 +51,12 @@ export interface RedisTagsPorts {
 /** What is made ready for the tags of each kind before their first calls. */
 type Preparable = Readonly<Partial<Record<TagKind["kind"], PreloadPorts["counterOf"]>>>;
 
-export function createRedisTags(
+/** `countersOf`: makes what counts the ids of tags, by kind. */
+export function createRedisTags<Counters extends Preparable>(
   ports: RedisTagsPorts,
+  countersOf: (ports: RedisCounterPorts) => Counters,
   options: { readonly raiseBelowMs: number; readonly raiseByMs: number },
-): RedisTags {
+): RedisTags<Counters> {
   const { store, raises, system, emit, storeTimeoutMs } = ports;
   const { clock, timers, random, wallClock, afterTurn } = system;
   const redisServers = new Map(
@@ -80,10 +88,7 @@ export function createRedisTags(
         options,
       ),
   );
-  const counters = {
-    sequence: (tag: Tag) => new RedisSequenceCounter(tag, counterPorts),
-    redis_snowflake: (tag: Tag) => new RedisSnowflakeCounter(tag, counterPorts),
-  };
+  const counters = countersOf(counterPorts);
   const registryOf = (tag: Tag): RedisWorkerRegistry => new RedisWorkerRegistry(tag, counterPorts);
   const prepared: Preparable = { ...counters, snowflake: registryOf };
   const stopping = new AbortController();

@@ -1,14 +1,14 @@
 import type { BufferOptions } from "@idmint/core";
 import type { TicketKind } from "@idmint/core/kinds";
 import type { TicketDatabase } from "@idmint/core/server";
-import type { Counters } from "../service/counters.ts";
-import type { Emit } from "../service/events.ts";
-import type { TicketHealth } from "../service/node.ts";
-import type { SourceOf } from "../service/kinds/kind.ts";
-import { TicketFleet } from "../service/tickets/fleet.ts";
-import { makeSlots } from "../service/tickets/make-slots.ts";
-import { TicketSource } from "../service/kinds/ticket/source.ts";
-import type { System } from "./system.ts";
+import type { Counters } from "../../counters.ts";
+import type { Emit } from "../../events.ts";
+import type { TicketHealth } from "../../node.ts";
+import type { SourceOf } from "../kind.ts";
+import { TicketFleet } from "../../tickets/fleet.ts";
+import { makeSlots } from "../../tickets/make-slots.ts";
+import { TicketSource } from "./source.ts";
+import type { System } from "../../system.ts";
 
 /** What a server does with ticket tags. */
 export interface Tickets {

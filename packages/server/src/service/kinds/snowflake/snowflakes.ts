@@ -1,16 +1,10 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
-import type { Config } from "../config/table.ts";
-import type { Emit } from "../service/events.ts";
-import {
-  boundedCalls,
-  guardedRegistry,
-  unreachableRegistry,
-} from "../service/worker-ids/registries.ts";
-import { SnowflakeTagSource, type TagRegistry } from "../service/kinds/snowflake/source.ts";
-import type { SourceOf } from "../service/kinds/kind.ts";
-import type { Clocks } from "./clocks.ts";
-import { instanceName } from "./instance.ts";
-import type { System } from "./system.ts";
+import type { Emit } from "../../events.ts";
+import { boundedCalls, guardedRegistry, unreachableRegistry } from "../../worker-ids/registries.ts";
+import { type SnowflakeSourceOptions, SnowflakeTagSource, type TagRegistry } from "./source.ts";
+import type { SourceOf } from "../kind.ts";
+import type { Clocks } from "../../worker-ids/clocks.ts";
+import type { System } from "../../system.ts";
 
 export interface SnowflakesPorts {
   readonly store: Store;
@@ -25,23 +19,20 @@ export interface SnowflakesPorts {
 }
 
 /** Makes the sources of tags of kind snowflake. */
-export function createSnowflakes(config: Config, ports: SnowflakesPorts): SourceOf<"snowflake"> {
+export function createSnowflakes(
+  settings: Omit<SnowflakeSourceOptions, "registryAheadMs">,
+  ports: SnowflakesPorts,
+): SourceOf<"snowflake"> {
   const { store, system, emit, storeTimeoutMs, onWentBack, registryInRedis } = ports;
-  const { clock, timers, random, randomToken, wallClock } = system;
+  const { clock, timers, random, wallClock } = system;
   const inStore = guardedRegistry(boundedCalls(store, storeTimeoutMs, timers), onWentBack);
   const registryOf = (tag: Tag): TagRegistry => {
     if (tag.kind.kind === "snowflake" && tag.kind.registry === "STORE") return inStore;
     return registryInRedis(tag) ?? unreachableRegistry(tag.name);
   };
   const { keeper, watch: judge } = ports.clocks;
-  const { snowflakeReserveAheadMs: reserveAheadMs } = config;
-  const options = {
-    instance: instanceName(config, undefined, randomToken),
-    dataCenter: config.snowflakeDataCenter,
-    reserveAheadMs,
-    registryAheadMs: keeper === undefined ? reserveAheadMs : KEPT_RESERVE_AHEAD_MS,
-    maxWaiters: config.limitWaiters,
-  };
+  const registryAheadMs = keeper === undefined ? settings.reserveAheadMs : KEPT_RESERVE_AHEAD_MS;
+  const options = { ...settings, registryAheadMs };
   const common = { clock, timers, random, wallClock, judge, onEvent: emit };
   return (tag) => {
     const registry = registryOf(tag);

@@ -1,0 +1,27 @@
+import { IdmintError } from "@idmint/core";
+import { SnowflakeTagSource } from "../kinds/snowflake/source.ts";
+import type { WorkersOf } from "../worker-ids/service.ts";
+import type { Directory } from "./directory.ts";
+
+/** Finds the workers of the tags of a directory. */
+export function workersIn(directory: Directory): WorkersOf {
+  return async (tag, call, what) => {
+    const entry = directory.get(tag) ?? (await directory.find(tag, call));
+    const { kind } = entry.rules;
+    const { source } = entry.buffer === undefined ? entry : { source: undefined };
+    const isSnowflake = source instanceof SnowflakeTagSource;
+    if (kind.kind !== "snowflake" || !isSnowflake) throw withoutWorkers(tag, kind.kind);
+    const refusal = directory.refusalOf(entry);
+    const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
+    if (refusal !== undefined && !isListed) throw refusal;
+    return { kind, registry: source.registry, epoch: source.epoch };
+  };
+}
+
+function withoutWorkers(tag: string, kind: string): IdmintError {
+  return new IdmintError(
+    "WRONG_KIND",
+    `tag "${tag}" is of kind ${kind}; only tags of kind snowflake have worker ids`,
+    { metadata: { tag, kind } },
+  );
+}
