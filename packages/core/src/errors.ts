@@ -35,6 +35,9 @@ export type InvalidReason =
   | "UNKNOWN_VALUE"
   | "VALUE_OUT_OF_RANGE";
 
+/** What a violation of a field may say. */
+export type FieldReason = InvalidReason | "NOT_CONFIGURED";
+
 /** Why a call failed; the machine-readable half of an error. */
 export type Reason =
   | InvalidReason
@@ -129,15 +132,15 @@ export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
 export interface FieldViolation {
   readonly field: string;
   readonly description: string;
-  /** Default: INVALID_ARGUMENT. */
-  readonly reason?: InvalidReason;
+  /** Default: INVALID_ARGUMENT. NOT_CONFIGURED: nothing is wrong with it by itself, but this server cannot serve it. */
+  readonly reason?: FieldReason;
 }
 
 /** What an error may carry besides its reason and text. */
 export interface ErrorDetails {
   /** Facts for machines, e.g. the tag's name. Never a secret. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** For INVALID_ARGUMENT: every bad field. */
+  /** For INVALID_ARGUMENT and NOT_CONFIGURED: every bad field. */
   readonly violations?: readonly FieldViolation[];
   /** For UNAVAILABLE: how long to wait before the next try, in milliseconds. */
   readonly retryAfterMs?: number;
@@ -189,7 +192,10 @@ export function invalidField(
   return invalidFields([{ field, description, reason }]);
 }
 
-/** An INVALID_ARGUMENT that names every bad field. Its reason is what they have in common. */
+/**
+ * An INVALID_ARGUMENT that names every bad field; a FAILED_PRECONDITION where this server's configuration alone is to blame.
+ * Its reason is what the fields have in common.
+ */
 export function invalidFields(violations: readonly FieldViolation[]): IdmintError {
   const text = violations.map((v) => `${v.field} ${v.description}`).join("; ");
   const [first = "INVALID_ARGUMENT", ...others] = new Set(violations.map((v) => v.reason));

@@ -7,6 +7,7 @@ export {
   type Code,
   CODE_OF_REASON,
   type ErrorDetails,
+  type FieldReason,
   type FieldViolation,
   IdmintError,
   invalidField,

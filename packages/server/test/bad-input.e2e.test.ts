@@ -115,6 +115,12 @@ function refused(what: string, answer: () => Promise<Buffer>, code: string, reas
   return { what, send: answer, code, reason, fields: [] };
 }
 
+/** Something that another server might do. */
+function notHere(what: string, answer: () => Promise<Buffer>, field: string): Case {
+  const [code, reason] = ["FAILED_PRECONDITION", "NOT_CONFIGURED"];
+  return { what, send: answer, code, reason, fields: [field] };
+}
+
 const generateId = (message: object) => () =>
   send("IdService/GenerateId", GenerateIdRequest, message);
 const generateIds = (message: object) => () =>
@@ -573,7 +579,11 @@ function token(text: string): string {
 function elsewhereCases(): readonly Case[] {
   const backend = 2;
   return [
-    bad("CreateTag, Redis that is not there", createSequence({ backend }), "tag.sequence.backend"),
+    notHere(
+      "CreateTag, Redis that is not there",
+      createSequence({ backend }),
+      "tag.sequence.backend",
+    ),
     bad(
       "CreateTag, a period in Redis",
       createDaily({ backend }),
@@ -594,7 +604,7 @@ function elsewhereCases(): readonly Case[] {
         "tag.sequence.backend",
       ),
     ),
-    bad("CreateTag, snowflake without Redis", createSnowflake({}), "tag.redis_snowflake"),
+    notHere("CreateTag, snowflake without Redis", createSnowflake({}), "tag.redis_snowflake"),
     bad(
       "CreateTag, snowflake strict",
       createSnowflake({}, { order: 3 }),
@@ -625,7 +635,7 @@ function elsewhereCases(): readonly Case[] {
       "tag.redis_snowflake.redis_server",
       "tag.redis_snowflake.end_time",
     ),
-    bad("CreateTag, ticket without databases", createTicket({}), "tag.ticket"),
+    notHere("CreateTag, ticket without databases", createTicket({}), "tag.ticket"),
     bad("CreateTag, ticket per client", createTicket({}, { order: 2 }), "tag.order", "tag.ticket"),
     bad(
       "CreateTag, ticket from −1",
@@ -642,7 +652,7 @@ function elsewhereCases(): readonly Case[] {
       ),
     ),
     bad("MoveTag, nothing set", move({}), "name", "redis_server"),
-    bad(
+    notHere(
       "MoveTag, to a Redis server nobody knows",
       move({ name: "bills", redisServer: "a" }),
       "redis_server",
@@ -725,7 +735,8 @@ test.each([
 ])(
   "a wish for %s that this server has not names the option that brings it",
   async (_, answer, option) => {
-    const { fields } = await refusalOf(answer());
+    const { code, reason, fields } = await refusalOf(answer());
+    expect({ code, reason }).toEqual({ code: "FAILED_PRECONDITION", reason: "NOT_CONFIGURED" });
     expect(fields.map(({ description }) => description).join()).toContain(option);
   },
 );

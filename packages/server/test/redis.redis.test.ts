@@ -73,7 +73,7 @@ test("sequences and snowflakes count in Redis, and tags are spread over its Redi
 test("says what is wrong: no Redis, too many snowflakes, a ceiling past 2^53, a Redis server that is not there", async () => {
   const without = await startTest();
   const refusedHere = await refusalOf(createTag(without, sequence("orders")));
-  expect(refusedHere).toMatchObject({ reason: "INVALID_ARGUMENT" });
+  expect(refusedHere).toMatchObject({ code: "FAILED_PRECONDITION", reason: "NOT_CONFIGURED" });
   expect(refusedHere.message).toContain("redis.urls");
   const redis = await ownRedis();
   const flags = { "redis-urls": redis.url, "limits-count-as-segments": "1000000" };

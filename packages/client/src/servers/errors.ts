@@ -4,7 +4,7 @@ import {
   type ErrorDetails,
   type FieldViolation,
   IdmintError,
-  type InvalidReason,
+  type FieldReason,
   millisecondsOf,
   type Reason,
 } from "@idmint/core";
@@ -121,10 +121,10 @@ function readDetails(error: ServiceError): (ErrorDetails & { reason?: Reason }) 
 /** What is wrong with a field; what a newer server says of it is left out. */
 function violationOf({ field, description, reason: text }: WireViolation): FieldViolation {
   const reason = knownReason(text);
-  const isOfField = reason !== undefined && CODE_OF_REASON[reason] === "INVALID_ARGUMENT";
-  if (!isOfField || reason === "INVALID_ARGUMENT") return { field, description };
-  // The table has all reasons of fields under this one code.
-  return { field, description, reason: reason as InvalidReason };
+  if (reason === undefined || reason === "INVALID_ARGUMENT") return { field, description };
+  const isOfField = reason === "NOT_CONFIGURED" || CODE_OF_REASON[reason] === "INVALID_ARGUMENT";
+  // The table has all other reasons of fields under this one code.
+  return isOfField ? { field, description, reason: reason as FieldReason } : { field, description };
 }
 
 /** A reason of a newer server is none of ours: its status code decides then. */

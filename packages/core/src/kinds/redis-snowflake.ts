@@ -57,7 +57,7 @@ function settle(draft: RedisSnowflakeDraft, context: KindContext): RedisSnowflak
   const [shard, timeOriginMs] = [of.value("shard"), of.value("time_origin")];
   const redisServer = draft.redis_server ?? context.placement?.redisServerFor(context.name);
   const notHere = "cannot be made here: this server is not configured with redis.urls";
-  of.check(redisServer !== undefined, "", notHere, "INVALID_ARGUMENT");
+  of.check(redisServer !== undefined, "", notHere, "NOT_CONFIGURED");
   return { kind: "redis_snowflake", shard, timeOriginMs, redisServer: redisServer ?? "" };
 }
 

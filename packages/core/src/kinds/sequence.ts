@@ -149,7 +149,7 @@ function redisOf(
   const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls";
-  of.check(redisServer !== undefined, "backend", notHere, "INVALID_ARGUMENT");
+  of.check(redisServer !== undefined, "backend", notHere, "NOT_CONFIGURED");
   return { server: redisServer ?? "", step };
 }
 

@@ -1,4 +1,4 @@
-import type { InvalidReason } from "../errors.ts";
+import type { FieldReason } from "../errors.ts";
 import type { Field, FieldsOf, KindContext } from "./spec.ts";
 
 type Name<Draft> = Exclude<keyof Draft, "kind"> & string;
@@ -15,7 +15,7 @@ export interface Settling<Draft> {
     isGood: boolean,
     key: Name<Draft> | "",
     description: string,
-    reason?: InvalidReason,
+    reason?: FieldReason,
   ) => void;
 }
 

@@ -229,7 +229,7 @@ function placeOf(
   const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "cannot be WORKER_REGISTRY_REDIS here: this server is not configured with redis.urls";
-  of.check(redisServer !== undefined, "registry", notHere, "INVALID_ARGUMENT");
+  of.check(redisServer !== undefined, "registry", notHere, "NOT_CONFIGURED");
   const { workerBits } = layoutOf(draft.layout);
   if (workerBits > MAX_REDIS_WORKER_BITS) {
     const field = "tag.snowflake.layout.worker_bits";

@@ -52,7 +52,7 @@ function settle(draft: TicketDraft, context: KindContext): TicketKind {
     draft.slots_id !== undefined || context.placement?.hasTicketDatabases === true,
     "",
     "cannot be made here: this server is not configured with ticket.urls",
-    "INVALID_ARGUMENT",
+    "NOT_CONFIGURED",
   );
   return { kind: "ticket", start, slots, slotsId: draft.slots_id ?? "" };
 }

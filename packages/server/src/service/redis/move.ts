@@ -1,4 +1,10 @@
-import { assertNoViolations, IdmintError, invalidField, tagNameViolation } from "@idmint/core";
+import {
+  assertNoViolations,
+  type FieldReason,
+  IdmintError,
+  invalidField,
+  tagNameViolation,
+} from "@idmint/core";
 import type { CountingRedis, Tag, TagChange, TagStore } from "@idmint/core/server";
 import { placedIn } from "@idmint/core/kinds";
 import { placeOf } from "./place.ts";
@@ -29,13 +35,21 @@ export function assertMovable(
       ? undefined
       : {
           field: "redis_server",
-          reason: redisServer === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
+          reason: faultOf(redisServer, redisServers),
           description:
             known === ""
-              ? "cannot be set: this server has no Redis servers; set redis.urls"
+              ? "cannot be set here: this server is not configured with redis.urls"
               : `must be one of the Redis servers of this server, which are ${known}`,
         },
   );
+}
+
+function faultOf(
+  redisServer: string,
+  redisServers: ReadonlyMap<string, CountingRedis>,
+): FieldReason {
+  if (redisServers.size === 0) return "NOT_CONFIGURED";
+  return redisServer === "" ? "FIELD_REQUIRED" : "UNKNOWN_VALUE";
 }
 
 /**
