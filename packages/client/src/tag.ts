@@ -16,9 +16,9 @@ import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 import type { Answered } from "./servers/endpoints.ts";
-import { type KindFacts, kindFactsOf, type KindIds } from "./kinds/id-source.ts";
+import { type KindFacts, kindFactsOf, type IdSource } from "./kinds/id-source.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
-import { kindIdsFor } from "./kinds/sources.ts";
+import { idSourceFor } from "./kinds/sources.ts";
 
 /** How long a synchronous caller of a cold tag should wait before it tries again, in milliseconds. */
 const COLD_RETRY_MS = 50;
@@ -28,7 +28,7 @@ const KIND_IDLE_MS = 60_000;
 const MAX_TURNS = 4;
 
 /**
- * One tag of a client: core's double buffer over AllocateSegment, or a `KindIds` for tags that servers hand out no segments
+ * One tag of a client: core's double buffer over AllocateSegment, or an `IdSource` for tags that servers hand out no segments
  * of.
  *
  * WHICH OF THEM. A tag is taken for one of kind segment until AllocateSegment answers WRONG_KIND with the kind. Then the
@@ -65,9 +65,9 @@ export class BufferedTag implements IdTag {
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
   /** The source of ids while the tag is known to have no segments. */
-  #other: KindIds | undefined;
+  #source: IdSource | undefined;
   /** The same, kept while the kind is asked for again: it may remember the last answer. */
-  #lastOther: KindIds | undefined;
+  #lastSource: IdSource | undefined;
   #closing: Promise<void> | undefined;
   #isDrained = false;
 
@@ -117,13 +117,13 @@ export class BufferedTag implements IdTag {
         first = undefined;
         return String(await id);
       },
-      (other, fixed) => other.nextText(fixed, name),
+      (source, fixed) => source.nextText(fixed, name),
     );
   }
 
   async nextNumber(options?: CallOptions): Promise<number> {
     const call = options === undefined ? this.#standardCall : this.#call(options);
-    const isOfBuffer = this.#other === undefined;
+    const isOfBuffer = this.#source === undefined;
     const begun = isOfBuffer ? this.#buffer.next(call) : undefined;
     if (typeof begun === "bigint") return numberOf(this.name, begun);
     let first = begun;
@@ -134,7 +134,7 @@ export class BufferedTag implements IdTag {
         first = undefined;
         return numberOf(this.name, await id);
       },
-      (other, fixed) => other.nextNumber(fixed),
+      (source, fixed) => source.nextNumber(fixed),
     );
   }
 
@@ -145,24 +145,24 @@ export class BufferedTag implements IdTag {
         await this.#buffer.take(0, call);
         throw hasNoPeriods(this.name, "segment");
       },
-      (other, call) => other.nextPeriodId(call),
+      (source, call) => source.nextPeriodId(call),
     );
   }
 
   nextSync(): bigint {
-    if (this.#other !== undefined) return this.#other.nextSync();
+    if (this.#source !== undefined) return this.#source.nextSync();
     const id = this.#buffer.tryNext();
     if (id === undefined) throw this.#cold();
     return id;
   }
 
   nextStringSync(): string {
-    if (this.#other !== undefined) return this.#other.nextTextSync();
+    if (this.#source !== undefined) return this.#source.nextTextSync();
     return String(this.nextSync());
   }
 
   nextNumberSync(): number {
-    if (this.#other !== undefined) return this.#other.nextNumberSync();
+    if (this.#source !== undefined) return this.#source.nextNumberSync();
     const id = this.#buffer.tryNextNumber();
     if (id === -1) throw this.#cold();
     return id;
@@ -173,7 +173,7 @@ export class BufferedTag implements IdTag {
     return this.#answer(
       this.#call(options ?? {}),
       (call) => this.#buffer.take(count, call),
-      (other, call) => other.take(count, call),
+      (source, call) => source.take(count, call),
     );
   }
 
@@ -182,8 +182,8 @@ export class BufferedTag implements IdTag {
     await this.#answer(
       this.#call(options ?? {}),
       (call) => this.#buffer.take(0, call),
-      async (other, call) => {
-        await other.warm(call);
+      async (source, call) => {
+        await source.warm(call);
         return [];
       },
     );
@@ -195,15 +195,15 @@ export class BufferedTag implements IdTag {
 
   /** To be called about once a second. */
   sample(): void {
-    if (this.#other !== undefined && this.#other.idleMs() >= KIND_IDLE_MS) this.#forgetKind();
+    if (this.#source !== undefined && this.#source.idleMs() >= KIND_IDLE_MS) this.#forgetKind();
     this.#buffer.sample();
   }
 
   /** Stops issuing for good, and answers what was never issued. */
   drain(error: IdmintError): readonly Unused<Receipt>[] {
     this.#isDrained = true;
-    this.#closing = this.#lastOther?.close(error);
-    this.#other = undefined;
+    this.#closing = this.#lastSource?.close(error);
+    this.#source = undefined;
     return this.#buffer.drain(error);
   }
 
@@ -223,7 +223,7 @@ export class BufferedTag implements IdTag {
 
   /** What becomes of a call at once: an id, what the buffer made of it, or nothing yet. */
   #begin(call: Call): bigint | Promise<bigint> | undefined {
-    return this.#other === undefined ? this.#buffer.next(call) : this.#other.now();
+    return this.#source === undefined ? this.#buffer.next(call) : this.#source.now();
   }
 
   #nextOf(call: Call, begun: Promise<bigint> | undefined): Promise<bigint> {
@@ -235,7 +235,7 @@ export class BufferedTag implements IdTag {
         first = undefined;
         return id;
       },
-      (other, fixed) => other.next(fixed),
+      (source, fixed) => source.next(fixed),
     );
   }
 
@@ -243,18 +243,18 @@ export class BufferedTag implements IdTag {
   async #answer<T>(
     { deadline, signal, isImpatient = false }: Call,
     fromMemory: (call: Call) => T | Promise<T>,
-    fromOther: (other: KindIds, call: Call) => Promise<T>,
+    fromSource: (source: IdSource, call: Call) => Promise<T>,
   ): Promise<T> {
     const call: Call = { deadline, signal, isImpatient };
     for (let turn = 1; ; turn++) {
-      const other = this.#other;
+      const source = this.#source;
       try {
         // Each turn begins with what the one before it found out.
         // oxlint-disable-next-line no-await-in-loop
-        return await (other === undefined ? fromMemory(call) : fromOther(other, call));
+        return await (source === undefined ? fromMemory(call) : fromSource(source, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
-        const isOver = error.reason !== "WRONG_KIND" || this.#other === other;
+        const isOver = error.reason !== "WRONG_KIND" || this.#source === source;
         if (isOver || turn === MAX_TURNS) throw error;
       }
     }
@@ -265,30 +265,30 @@ export class BufferedTag implements IdTag {
     const { name } = this;
     const { kind } = facts;
     if (this.#isDrained) return;
-    if (this.#lastOther?.resume(facts) !== true) {
+    if (this.#lastSource?.resume(facts) !== true) {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
       const preference = this.#preference;
-      const wish = { tag: name, facts, preference, onDoubt, isWanted };
-      const other = await kindIdsFor(wish, this.#context);
-      if (other === undefined) return;
+      const request = { tag: name, facts, preference, onDoubt, isWanted };
+      const source = await idSourceFor(request, this.#context);
+      if (source === undefined) return;
       // Whoever still waits for ids of the kind of before goes on with the new one.
-      void this.#lastOther?.close(notInMemory(name, kind));
-      this.#lastOther = other;
+      void this.#lastSource?.close(notInMemory(name, kind));
+      this.#lastSource = source;
     }
-    this.#other = this.#lastOther;
+    this.#source = this.#lastSource;
     this.#buffer.fence(notInMemory(name, kind, cause));
     this.#context.emit({ type: "kind-learned", tag: name, kind });
   }
 
   /** The tag may have become one of another kind: the next load tells. */
   #forgetKind(): void {
-    if (this.#isDrained || this.#other === undefined) return;
-    const other = this.#other;
-    this.#other = undefined;
+    if (this.#isDrained || this.#source === undefined) return;
+    const source = this.#source;
+    this.#source = undefined;
     this.#lastFailure = undefined;
     this.#buffer.unfence();
-    other.forget();
+    source.forget();
   }
 
   /** Why there is no id at once. A refusal that waiting does not cure says more than "not ready". */

@@ -3,7 +3,7 @@ import type { PeriodId } from "../api.ts";
 import type { TagContext } from "../tag-context.ts";
 
 /** The source of ids of a tag that servers hand out no segments of. Calls reject with, or throw, IdmintError. */
-export interface KindIds {
+export interface IdSource {
   /** In the words of the proto. */
   readonly kind: string;
   /** An id, when it needs neither a wait nor a server. */
@@ -40,7 +40,7 @@ export interface KindFacts {
 }
 
 /** A tag that servers hand out no segments of, and who wants its ids. */
-export interface TagWish {
+export interface IdSourceRequest {
   readonly tag: string;
   readonly facts: KindFacts;
   /** The order in which the tag prefers the endpoints. */
@@ -52,10 +52,10 @@ export interface TagWish {
 }
 
 /** Makes the source of a tag of one kind. "unknown": by settings that this SDK does not know; undefined: it is not wanted. */
-export type MakeKindIds = (
-  wish: TagWish,
+export type MakeIdSource = (
+  request: IdSourceRequest,
   context: TagContext,
-) => KindIds | "unknown" | Promise<KindIds | undefined>;
+) => IdSource | "unknown" | Promise<IdSource | undefined>;
 
 /** What a refused allocation tells about its tag; undefined when it tells nothing. */
 export function kindFactsOf({ reason, metadata }: IdmintError): KindFacts | undefined {

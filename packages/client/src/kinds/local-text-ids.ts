@@ -1,7 +1,7 @@
 import type { Clock, IdmintError, Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
-import type { KindIds } from "./id-source.ts";
+import type { IdSource } from "./id-source.ts";
 import { hasNoPeriods, idsAreText } from "./refusals.ts";
 
 /** A tag whose ids are text that is made here. */
@@ -13,7 +13,7 @@ interface TextTag {
 }
 
 /** The ids of a tag that are text: made here, without a server. */
-export class TextIds implements KindIds {
+export class LocalTextIds implements IdSource {
   readonly kind: string;
   readonly #tag: string;
   readonly #make: TextTag["next"];

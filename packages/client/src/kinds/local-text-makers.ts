@@ -7,27 +7,27 @@ import * as library from "uuid";
 
 const ports = { random: (count: number) => randomBytes(count), now: Date.now };
 
-interface Makers {
+interface LocalTextMakers {
   readonly uuid: UuidMaker;
   readonly objectId: ObjectIdMaker;
 }
 
-let made: Makers | undefined;
+let makers: LocalTextMakers | undefined;
 
 /** The random parts that tell processes apart are drawn at the first id, not when the module is loaded. */
-export function makers(): Makers {
-  if (made !== undefined) return made;
+export function localTextMakers(): LocalTextMakers {
+  if (makers !== undefined) return makers;
   if (startupSnapshot.isBuildingSnapshot()) {
     throw new IdmintError(
       "CLIENT_CLOSED",
       "ids cannot be made for a startup snapshot: every process would make the same ones",
     );
   }
-  made = {
+  makers = {
     uuid: new UuidMaker(library, ports),
     objectId: new ObjectIdMaker(ports, machine(), process.pid),
   };
-  return made;
+  return makers;
 }
 
 /** Threads of one process share the process number, so the machine's part includes the thread. */

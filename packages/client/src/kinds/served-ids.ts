@@ -2,7 +2,7 @@ import { type Call, IdmintError, periodText, type Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
 import { numberOf } from "../calls.ts";
 import type { TagContext } from "../tag-context.ts";
-import type { KindFacts, KindIds, TagWish } from "./id-source.ts";
+import type { KindFacts, IdSource, IdSourceRequest } from "./id-source.ts";
 import {
   hasNoNames,
   hasNoPeriods,
@@ -14,13 +14,13 @@ import {
 import { UncachedIds } from "./uncached-ids.ts";
 
 /** The ids of a tag that servers mint request by request. Refuses calls that the kind cannot answer. */
-export class ServedIds implements KindIds {
+export class ServedIds implements IdSource {
   readonly kind: string;
   readonly #tag: string;
   readonly #facts: KindFacts;
   readonly #uncached: UncachedIds;
 
-  constructor({ tag, facts, preference, onDoubt }: TagWish, context: TagContext) {
+  constructor({ tag, facts, preference, onDoubt }: IdSourceRequest, context: TagContext) {
     this.kind = facts.kind;
     this.#tag = tag;
     this.#facts = facts;

@@ -28,7 +28,7 @@ const RELEASE_TIMEOUT_MS = 500;
 const RENEWALS_PER_RESERVATION = 3;
 
 /** A lease and the settings of its tag, as they were when it was leased. */
-export interface Leased {
+export interface LeaseAnswer {
   readonly lease: WorkerLease;
   readonly kind: SnowflakeKind;
 }
@@ -47,7 +47,7 @@ export class LeaseCalls implements Registry {
   readonly #preference: readonly number[];
   /** The endpoint that answered last. Leases are given back to it. */
   #endpoint = 0;
-  #first: Leased | undefined;
+  #first: LeaseAnswer | undefined;
   #kind: string | undefined;
   #epoch = 0n;
 
@@ -58,10 +58,10 @@ export class LeaseCalls implements Registry {
 
   /** Leases a worker id before the tag's settings are known; the next `leaseWorker` answers this lease. */
   async begin(request: WorkerLeaseRequest): Promise<SnowflakeKind> {
-    const leased = await this.#lease(request);
-    this.#first = leased;
-    this.#kind = JSON.stringify(leased.kind);
-    return leased.kind;
+    const first = await this.#lease(request);
+    this.#first = first;
+    this.#kind = JSON.stringify(first.kind);
+    return first.kind;
   }
 
   /** Gives back the lease of `begin` that nobody will use. */
@@ -111,16 +111,16 @@ export class LeaseCalls implements Registry {
     return this.#endpoints.releaseLease(this.#endpoint, request, RELEASE_TIMEOUT_MS);
   }
 
-  #lease({ tag, instance, dataCenter, reserveAheadMs }: WorkerLeaseRequest): Promise<Leased> {
+  #lease({ tag, instance, dataCenter, reserveAheadMs }: WorkerLeaseRequest): Promise<LeaseAnswer> {
     const request = { tag, instance, dataCenter, reserveAhead: durationOf(reserveAheadMs) };
     return this.#endpoints.lease(this.#preference, request, ({ answer, endpoint }) => {
       this.#endpoint = endpoint;
-      return leasedOf(tag, answer);
+      return leaseAnswerOf(tag, answer);
     });
   }
 }
 
-function leasedOf(tag: string, answer: LeaseWorkerResponse): Leased {
+function leaseAnswerOf(tag: string, answer: LeaseWorkerResponse): LeaseAnswer {
   const { dataCenter, workerId, notBeforeMs, snowflake } = answer;
   const kind = snowflake === undefined ? undefined : snowflakeKindOf(snowflake);
   if (kind === undefined) {

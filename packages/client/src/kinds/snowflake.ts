@@ -10,7 +10,7 @@ import type { SnowflakeKind } from "@idmint/core/kinds";
 import type { PeriodId } from "../api.ts";
 import { Idleness } from "../idleness.ts";
 import type { TagContext } from "../tag-context.ts";
-import type { KindIds, TagWish } from "./id-source.ts";
+import type { IdSource, IdSourceRequest } from "./id-source.ts";
 import { hasNoNames, hasNoPeriods } from "./refusals.ts";
 import { LeaseCalls } from "./snowflake-leases.ts";
 
@@ -19,18 +19,18 @@ const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "
 
 /** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is to be had. */
 export async function snowflakeIds(
-  { tag, preference, onDoubt, isWanted }: TagWish,
+  { tag, preference, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
-): Promise<KindIds | undefined> {
+): Promise<IdSource | undefined> {
   const leases = new LeaseCalls(context.endpoints, preference);
   const kind = await leases.begin({ tag, ...context.worker });
-  if (isWanted()) return new LeasedIds({ tag, kind, leases, onDoubt }, context);
+  if (isWanted()) return new SnowflakeIds({ tag, kind, leases, onDoubt }, context);
   // It ends by itself when this does not arrive.
   await leases.abandon(tag).catch(() => undefined);
   return undefined;
 }
 
-interface LeasedTag {
+interface SnowflakeTag {
   readonly tag: string;
   readonly kind: SnowflakeKind;
   readonly leases: LeaseCalls;
@@ -43,14 +43,14 @@ interface LeasedTag {
  * the worker id, renews the lease before it is needed, and leases again after it lost the lease. Between two answers of the
  * registry only the reservation counts: when it cannot be extended, calls wait and synchronous calls are refused.
  */
-class LeasedIds implements KindIds {
+class SnowflakeIds implements IdSource {
   readonly kind = "snowflake";
   readonly #tag: string;
   readonly #context: TagContext;
   readonly #source: SnowflakeSource;
   readonly #idleness: Idleness;
 
-  constructor({ tag, kind, leases, onDoubt }: LeasedTag, context: TagContext) {
+  constructor({ tag, kind, leases, onDoubt }: SnowflakeTag, context: TagContext) {
     this.#tag = tag;
     this.#context = context;
     this.#idleness = new Idleness(context.clock);

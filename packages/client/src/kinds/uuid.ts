@@ -1,24 +1,27 @@
 import { invalidField } from "@idmint/core";
 import type { UuidKind } from "@idmint/core/kinds";
-import type { KindIds, KindFacts, TagWish } from "./id-source.ts";
+import type { IdSource, KindFacts, IdSourceRequest } from "./id-source.ts";
 import type { TagContext } from "../tag-context.ts";
-import { makers } from "./local-text-makers.ts";
+import { localTextMakers } from "./local-text-makers.ts";
 import { hasNoNames } from "./refusals.ts";
-import { TextIds } from "./local-text-ids.ts";
+import { LocalTextIds } from "./local-text-ids.ts";
 
 /** Longest name of a UUID of version 3 or 5, in bytes of UTF-8; servers have the same bound. */
 const MAX_NAME_BYTES = 4_096;
 const PLAIN_VERSIONS = [1, 4, 6, 7] as const;
 
 /** The ids of a tag of kind uuid. */
-export function uuids({ tag, facts }: TagWish, { clock }: TagContext): KindIds | "unknown" {
+export function uuids(
+  { tag, facts }: IdSourceRequest,
+  { clock }: TagContext,
+): IdSource | "unknown" {
   const settings = settingsOf(facts);
   if (settings === undefined) return "unknown";
   const next = (name: string | undefined): string => {
     assertName(tag, settings, name);
-    return makers().uuid.next(settings, name);
+    return localTextMakers().uuid.next(settings, name);
   };
-  return new TextIds({ tag, kind: "uuid", next }, clock);
+  return new LocalTextIds({ tag, kind: "uuid", next }, clock);
 }
 
 /** Undefined for settings that this SDK does not know. */

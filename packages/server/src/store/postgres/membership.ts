@@ -48,8 +48,8 @@ async function readRow(
   session: Session,
   lock = "",
 ): Promise<MembershipRow & { fenced: string; incarnation: string; has_tags: boolean }> {
-  type MembershipRow = Awaited<ReturnType<typeof readRow>>;
-  const [row] = await session.query<MembershipRow>({ text: READ + lock });
+  type StoreRow = Awaited<ReturnType<typeof readRow>>;
+  const [row] = await session.query<StoreRow>({ text: READ + lock });
   if (row === undefined) throw storeWentBack("the store has lost its identity");
   return row;
 }
