@@ -474,7 +474,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "service: a tag made again as another kind keeps the buffer it had",
-    file: `${service}/issue/directory.ts`,
+    file: `${service}/issue/entry-maker.ts`,
     find: `if (kind.kind !== "segment") return false;`,
     replace: `if (kind.kind !== "segment") return true;`,
     tests: ["packages/server/test/service/directory.test.ts"],

@@ -9,9 +9,7 @@ const MAX_LINES = 400;
 const MAX_FILES = 20;
 
 /** Files and folders above the limits, and their size. Lower a number when one shrinks, and add none. */
-const LARGER: Readonly<Record<string, number>> = {
-  "packages/server/src/service/issue/directory.ts": 445,
-};
+const LARGER: Readonly<Record<string, number>> = {};
 
 /** Circles of imports, each in the order of the alphabet. Remove those that are opened, and add none. */
 const CIRCLES: readonly (readonly string[])[] = [];

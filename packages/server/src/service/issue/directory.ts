@@ -1,21 +1,10 @@
 import {
   assertNoViolations,
-  type BufferOptions,
-  type BufferPorts,
-  type Clock,
   IdmintError,
-  lastOf,
-  type Load,
-  type LoadRequest,
-  type Random,
-  SegmentBuffer,
   segmentNotReady,
-  segmentOf,
   tagNameViolation,
-  type Timers,
   type Unused,
 } from "@idmint/core";
-import type { Order, SegmentKind } from "@idmint/core/kinds";
 import {
   type GiveBackRequest,
   type GiveBackStore,
@@ -27,23 +16,12 @@ import {
   type VersionGuard,
 } from "@idmint/core/server";
 import { overloaded, type Patience, within } from "../call.ts";
-import type { Counters } from "../counters.ts";
-import {
-  type Entry,
-  isSameSource,
-  issuerOf,
-  type SegmentEntry,
-  type SourceEntry,
-} from "./entries.ts";
-import type { Emit } from "../events.ts";
-import { rangeToGiveBack, type Receipt } from "./give-back.ts";
+import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { Lookups } from "../upstream/lookups.ts";
-import type { Presence } from "../presence.ts";
-import { sharedOptions, sharedRules, type TagRules } from "./sharing.ts";
-import type { MakeSource } from "../kinds/kind.ts";
-import type { SourceKind } from "../kinds/source.ts";
-import { TagText, type TextPorts } from "./tag-text.ts";
+import { type Entry, issuerOf } from "./entries.ts";
+import { EntryMaker, type EntryMakerPorts, type EntryOptions } from "./entry-maker.ts";
+import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
@@ -51,27 +29,18 @@ const SAMPLES_PER_TURN = 2_000;
 /** Lookups of one call. Each may be overtaken by a change of the tag, which is heard of twice: here and by the poll. */
 const MAX_LOOKUPS = 5;
 
-export interface DirectoryOptions {
-  readonly prefetchShare: number;
-  readonly maxWaiters: number;
+export interface DirectoryOptions extends EntryOptions {
   readonly maxTags: number;
   readonly storeTimeoutMs: number;
 }
 
-export interface DirectoryPorts {
+export interface DirectoryPorts extends EntryMakerPorts {
   readonly store: GiveBackStore;
   readonly grants: Grants;
   readonly lookup: Lookups;
-  readonly makeSource: MakeSource;
-  readonly texts: TextPorts;
   readonly presence: Pick<Presence, "refusalOf" | "noteHoldFor">;
   readonly guard: VersionGuard;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  readonly random: Random;
   readonly afterTurn: (run: () => void) => void;
-  readonly counters: Counters;
-  readonly emit: Emit;
 }
 
 /**
@@ -88,9 +57,7 @@ export interface DirectoryPorts {
 export class Directory {
   readonly #options: DirectoryOptions;
   readonly #ports: DirectoryPorts;
-  #lastRules: TagRules<SegmentKind> | undefined;
-  #lastOptions: BufferOptions | undefined;
-  readonly #bufferPorts: BufferPorts<Receipt>;
+  readonly #maker: EntryMaker;
   readonly #entries = new Map<string, Entry>();
   /** Tags for which the store went back, and how that showed; until a new history begins. */
   readonly #behind = new Map<string, string>();
@@ -102,17 +69,7 @@ export class Directory {
   constructor(ports: DirectoryPorts, options: DirectoryOptions) {
     this.#ports = ports;
     this.#options = options;
-    const { clock, timers, random, emit, counters } = ports;
-    this.#bufferPorts = {
-      load: (request, tag) => this.#load(request, tag),
-      clock,
-      timers,
-      random,
-      onEvent: (event) => {
-        if (event.type === "wasted") counters.wastedIds += event.count;
-        emit(event);
-      },
-    };
+    this.#maker = new EntryMaker(ports, options);
   }
 
   /** The entry of a tag that is known here. Throws when this server may not issue ids of it, known or not. */
@@ -277,57 +234,19 @@ export class Directory {
 
   #create(tag: Tag): void {
     if (this.#drained !== undefined || this.#entries.size >= this.#options.maxTags) return;
-    const { kind } = tag;
-    const entry = kind.kind === "segment" ? this.#segment(tag, kind) : this.#source(tag, kind);
+    const entry = this.#maker.make(tag, this.#tick);
     this.#entries.set(tag.name, entry);
     issuerOf(entry).observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
   }
 
-  #segment(tag: Tag, kind: SegmentKind): SegmentEntry {
-    const { name, order, revision } = tag;
-    const options = this.#bufferOptions(order, kind);
-    const buffer = new SegmentBuffer<Receipt>(name, options, this.#bufferPorts);
-    const rules = this.#rulesOf(tag, kind);
-    this.#ports.presence.noteHoldFor(name, kind.holdForMs);
-    const text = this.#textOf(tag);
-    return { name, revision, rules, buffer, usedAt: this.#tick, fencedAs: "", text };
-  }
-
-  #source(tag: Tag, kind: SourceKind): SourceEntry {
-    const { name, state, order, revision } = tag;
-    const source = this.#ports.makeSource({ ...tag, kind });
-    const rules = { state, order, kind };
-    const common = { name, revision, usedAt: this.#tick, fencedAs: "", text: this.#textOf(tag) };
-    return { ...common, rules, buffer: undefined, source };
-  }
-
-  /** A format or a key that cannot be used here is what callers of the tag are refused with; others are served. */
-  #textOf(tag: Tag): TagText | IdmintError | undefined {
-    if (tag.format === undefined && tag.unguessable === undefined) return undefined;
-    try {
-      return new TagText(tag, this.#ports.texts);
-    } catch (thrown) {
-      return IdmintError.from(thrown);
-    }
-  }
-
-  async #load(request: LoadRequest, tag: string): Promise<Load<Receipt>> {
-    const grant = await this.#ports.grants.request({ tag, kind: "segment", ...request });
-    const segment = segmentOf(grant.base, grant.count);
-    const receipt = { version: grant.version, last: lastOf(segment) };
-    return { segments: [segment], epoch: grant.epoch, receipt };
-  }
-
   #update(entry: Entry, tag: Tag): void {
     // Invariant 2.
     if (tag.revision < entry.revision) return;
-    if (!this.#obey(entry, tag)) {
+    if (!this.#maker.renew(entry, tag)) {
       this.#replace(entry, tag);
       return;
     }
-    if (tag.revision > entry.revision) entry.text = this.#textOf(tag);
-    entry.revision = tag.revision;
     issuerOf(entry).observeEpoch(tag.epoch);
     this.#fenceAsNeeded(entry);
     if (tag.state !== "DELETED") return;
@@ -336,41 +255,12 @@ export class Directory {
     this.#ports.lookup.disappeared(tag.name);
   }
 
-  /** False when the record is of another kind than what issues the tag's ids: then it was deleted and made again. */
-  #obey(entry: Entry, tag: Tag): boolean {
-    const { kind, order, state } = tag;
-    if (entry.buffer !== undefined) {
-      if (kind.kind !== "segment") return false;
-      entry.rules = this.#rulesOf(tag, kind);
-      this.#ports.presence.noteHoldFor(tag.name, kind.holdForMs);
-      entry.buffer.update(this.#bufferOptions(order, kind));
-      return true;
-    }
-    if (kind.kind === "segment" || !isSameSource(entry.rules.kind, kind)) return false;
-    entry.rules = { state, order, kind };
-    entry.source.update(tag);
-    return true;
-  }
-
   /** Invariant 1: what was held of the tag of before is never issued. */
   #replace(entry: Entry, tag: Tag): void {
     issuerOf(entry).fence(segmentNotReady(entry.name, 100));
     this.#entries.delete(entry.name);
     if (tag.state === "DELETED") this.#ports.lookup.disappeared(tag.name);
     else this.#create(tag);
-  }
-
-  #rulesOf(tag: Tag, kind: SegmentKind): TagRules<SegmentKind> {
-    this.#lastRules = sharedRules(tag, kind, this.#lastRules);
-    return this.#lastRules;
-  }
-
-  #bufferOptions(order: Order, { min, max, holdForMs }: SegmentKind): BufferOptions {
-    const { prefetchShare, maxWaiters } = this.#options;
-    const ordered = order === "PER_CLIENT";
-    const options = { min, max, holdForMs, prefetchShare, maxWaiters, ordered };
-    this.#lastOptions = sharedOptions(options, this.#lastOptions);
-    return this.#lastOptions;
   }
 
   /** Invariant 1. A fence drops what is held, so it is set only when the reason changes. */
