@@ -100,7 +100,7 @@ export interface IdTag extends AsyncIterable<bigint> {
 
 /**
  * Mints ids from segments in memory, which it fetches before they are needed. Make one per process and share it. Its ids in
- * memory belong to this process and thread alone, so it cannot be posted to a worker: make another one there.
+ * memory belong to this process and thread alone, so it cannot be posted to another thread: make another one there.
  */
 export interface IdClient extends AsyncDisposable {
   /** The tag of this name: the same object for the same name. Nothing is fetched before its first use. */

@@ -1,4 +1,4 @@
-import { Worker } from "node:worker_threads";
+import { Worker as Thread } from "node:worker_threads";
 import {
   type CallAnswers,
   type CallArgs,
@@ -53,12 +53,12 @@ export async function open(config: SqliteConfig, clockOffset?: SharedArrayBuffer
 class Channel {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
-  #thread: Worker | undefined;
+  #thread: Thread | undefined;
   #startedAtMs: number;
   #nextId = 1;
   #closing: Promise<void> | undefined;
 
-  constructor(data: ThreadData, thread: Worker) {
+  constructor(data: ThreadData, thread: Thread) {
     this.#data = data;
     this.#thread = thread;
     this.#startedAtMs = monotonicMs();
@@ -102,7 +102,7 @@ class Channel {
     return value as CallAnswers[Name];
   }
 
-  #running(): Worker {
+  #running(): Thread {
     if (this.#thread !== undefined) return this.#thread;
     const now = monotonicMs();
     if (now - this.#startedAtMs < RESTART_PAUSE_MS) {
@@ -115,13 +115,13 @@ class Channel {
     return thread;
   }
 
-  #listen(thread: Worker): void {
+  #listen(thread: Thread): void {
     thread.on("message", (answer: Answer) => this.#settle(thread, answer));
     thread.on("error", (error: unknown) => this.#lose(thread, error));
     thread.on("exit", () => this.#lose(thread, new Error("the thread has ended")));
   }
 
-  #settle(thread: Worker, answer: Answer): void {
+  #settle(thread: Thread, answer: Answer): void {
     if ("opened" in answer) return;
     if ("refused" in answer) {
       this.#lose(thread, fromWire(answer.refused));
@@ -137,7 +137,7 @@ class Channel {
   }
 
   /** The thread is gone: what it was asked has an unknown outcome. */
-  #lose(thread: Worker, cause: unknown): void {
+  #lose(thread: Thread, cause: unknown): void {
     if (this.#thread !== thread) return;
     this.#thread = undefined;
     for (const { reject, timer } of this.#pending.values()) {
@@ -151,17 +151,17 @@ class Channel {
 /** The thread's objects live for one message; without a bound V8 lets them pile up to tens of megabytes before it looks. */
 const YOUNG_MB = 4;
 
-function startThread(data: ThreadData): Worker {
+function startThread(data: ThreadData): Thread {
   // It lies beside this file, as .ts unbuilt and as .js built.
   const file = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
-  return new Worker(new URL(file, import.meta.url), {
+  return new Thread(new URL(file, import.meta.url), {
     name: "idmint-sqlite",
     workerData: data,
     resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
   });
 }
 
-async function opened(thread: Worker, timeoutMs: number): Promise<number> {
+async function opened(thread: Thread, timeoutMs: number): Promise<number> {
   try {
     return await new Promise<number>((resolve, reject) => {
       const timer = setTimeout(() => {
