@@ -112,6 +112,26 @@ for (const format of ["cjs", "esm"] as const) {
   });
 }
 
+test("what only servers run is in no bundle", async () => {
+  await installed;
+  const entry = path.join(home, "inputs.mjs");
+  const faces = ["", "/testing", "/unguessable", "/uuid"];
+  writeFileSync(entry, faces.map((face) => `export * from "@idmint/client${face}";`).join("\n"));
+  const { metafile } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    treeShaking: false,
+    platform: "node",
+    format: "esm",
+    metafile: true,
+    write: false,
+    logLevel: "silent",
+  });
+  const ofCore = Object.keys(metafile.inputs).filter((name) => name.includes("@idmint/core/"));
+  expect(ofCore).not.toEqual([]);
+  expect(ofCore.filter((name) => /\/dist\/(?:kinds|server)\//.test(name))).toEqual([]);
+});
+
 test("while a V8 startup snapshot is built no client is made", async () => {
   await installed;
   const entry = path.join(home, "snapshot.mjs");

@@ -1,4 +1,4 @@
-// The entry @idmint/core/kinds: one table a kind. Servers and the command line load it; the SDK takes only types of it.
+// The entry @idmint/core/kinds: one table a kind. Servers and the command line load it; the SDK imports only its types.
 export { isSameButForPlace, isSameButForTuning, isSameKind } from "./compare.ts";
 export { flatFields, isSameValue, plainText, valueAt } from "./fields.ts";
 export type { ObjectIdKind } from "./object-id.ts";

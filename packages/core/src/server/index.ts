@@ -1,4 +1,4 @@
-// The entry @idmint/core/server: what only servers run, and the command line for them. The SDK imports nothing of it.
+// The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
