@@ -61,7 +61,7 @@ export const cliMutants: readonly Mutant[] = [
   },
   {
     name: "cli: a store is shown with the parameters of its URL",
-    file: "packages/server/src/config/store-place.ts",
+    file: "packages/server/src/store/shared/backends.ts",
     find: `const end = socket === null ? "" : `,
     replace: `const end = socket === null ? new URL(text).search : `,
     tests: config,

@@ -1,5 +1,6 @@
 // To run a server.
-export { type ServerParts, startServer, storeConfigOf, ticketConfigsOf } from "./main/app.ts";
+export { type ServerParts, startServer } from "./main/app.ts";
+export { storeConfigOf, ticketConfigsOf } from "./main/stores.ts";
 export { startServing } from "./main/serving.ts";
 export { type ConfigSources, loadConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
@@ -18,6 +19,7 @@ export { type PlannedTag, plannedTag } from "./main/planned.ts";
 export {
   acceptStore,
   addToSpread,
+  creating,
   type DatabaseStanding,
   type Migration,
   type MigrationReport,

@@ -21,7 +21,7 @@ import {
 import { expect, onTestFinished, test } from "vitest";
 import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
-import { makeStore } from "../src/main/app.ts";
+import { makeStore } from "../src/main/stores.ts";
 import { sqlInAnotherProcess } from "./store/children.ts";
 import { ownRedis } from "./store/redis/support.ts";
 import { call, clientsOf, generateId, refusalOf } from "./support.ts";

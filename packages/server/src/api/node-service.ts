@@ -14,9 +14,15 @@ import {
   StoreState,
 } from "@idmint/proto";
 import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
+import type { BackendName } from "../store/shared/backends.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.NodeService";
+
+const STORE_BACKENDS: Readonly<Record<BackendName, StoreBackend>> = {
+  sqlite: StoreBackend.SQLITE,
+  postgres: StoreBackend.POSTGRES,
+};
 
 /** Answered while the server drains too: that is when people ask. */
 export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly Handler[] {
@@ -96,7 +102,7 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
     state: NodeState[status.state],
     startTime: new Date(status.startedAtMs),
     store: {
-      backend: status.backend === "sqlite" ? StoreBackend.SQLITE : StoreBackend.POSTGRES,
+      backend: storeBackend(status),
       state: storeState(status),
       schemaVersion: status.schemaVersion,
       fenceReason: status.fenced,
@@ -111,6 +117,12 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
       reason: error?.message ?? "",
     })),
   };
+}
+
+/** UNSPECIFIED for one that the API has no name for: an embedder's own. */
+function storeBackend({ backend }: NodeStatus): StoreBackend {
+  const known: Readonly<Record<string, StoreBackend>> = STORE_BACKENDS;
+  return known[backend] ?? StoreBackend.UNSPECIFIED;
 }
 
 function storeState({ fenced, reachable }: NodeStatus): StoreState {

@@ -8,6 +8,7 @@ import {
 } from "./sources.ts";
 import { type Config, type Option, OPTIONS } from "./table.ts";
 import { isLoopback } from "./types.ts";
+import { backendOf, BACKENDS } from "../store/shared/backends.ts";
 
 /** Where options come from, besides the defaults. */
 export interface ConfigSources {
@@ -91,7 +92,7 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
     });
   }
-  if (config.storeMoreUrls.size > 0 && config.storeUrl.startsWith("sqlite:")) {
+  if (config.storeMoreUrls.size > 0 && !BACKENDS[backendOf(config.storeUrl)].spreads) {
     found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
   }
   if (config.storeMoreUrls.size > 0 && config.redisUrls.size > 0) {

@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { backendOf, BACKENDS } from "../store/shared/backends.ts";
 import type { Config } from "./table.ts";
 
 /** The store of a configuration, to be shown to people: without passwords and whatever else its URLs carry. */
@@ -6,8 +6,7 @@ export function storePlace({
   storeUrl,
   storeMoreUrls,
 }: Pick<Config, "storeUrl" | "storeMoreUrls">): string {
-  if (storeUrl.startsWith("sqlite:")) return `sqlite:${resolve(storeUrl.slice("sqlite:".length))}`;
-  if (storeMoreUrls.size === 0) return databasePlace(storeUrl);
+  if (storeMoreUrls.size === 0) return placeOf(storeUrl);
   return placesText(new Map([["default", storeUrl], ...storeMoreUrls]));
 }
 
@@ -17,15 +16,9 @@ export function ticketPlace({ ticketUrls }: Pick<Config, "ticketUrls">): string 
 }
 
 function placesText(urls: ReadonlyMap<string, string>): string {
-  return [...urls].map(([name, url]) => `${name}=${databasePlace(url)}`).join(", ");
+  return [...urls].map(([name, url]) => `${name}=${placeOf(url)}`).join(", ");
 }
 
-/** Built from the parts that may be shown, so that no part is shown by oversight. */
-function databasePlace(text: string): string {
-  const { username, host, pathname, searchParams } = new URL(text);
-  const user = username === "" ? "" : `${username}@`;
-  // The folder of a Unix socket stands in a parameter.
-  const socket = searchParams.get("host");
-  const end = socket === null ? "" : `?host=${encodeURIComponent(socket)}`;
-  return `postgres://${user}${host}${pathname}${end}`;
+function placeOf(url: string): string {
+  return BACKENDS[backendOf(url)].placeOf(url);
 }

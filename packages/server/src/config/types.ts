@@ -1,3 +1,4 @@
+import { BACKENDS } from "../store/shared/backends.ts";
 /** How an option's text becomes its value. */
 export interface OptionType<T> {
   /** The placeholder of a value in help and docs, e.g. `host:port`. */
@@ -179,17 +180,15 @@ export function listOf(...values: readonly string[]): OptionType<readonly string
   };
 }
 
+const URL_FORMS = Object.values(BACKENDS)
+  .map(({ form }) => form)
+  .join(", or ");
+
 /** Where a store is: a file, or a database. Passwords have their own option, so that no URL holds a secret. */
 export const storeUrl: OptionType<string> = {
   placeholder: "url",
-  accepts:
-    "sqlite:PATH, or postgres://user@host:port/database; put the password into IDMINT_STORE_PASSWORD",
-  parse: (value) => {
-    if (/^sqlite:./.test(value)) return value;
-    if (!/^postgres(?:ql)?:\/\//.test(value) || !URL.canParse(value)) return undefined;
-    const url = new URL(value);
-    return url.password !== "" || url.searchParams.has("password") ? undefined : value;
-  },
+  accepts: `${URL_FORMS}; put the password into IDMINT_STORE_PASSWORD`,
+  parse: (value) => (Object.values(BACKENDS).some(({ isUrl }) => isUrl(value)) ? value : undefined),
 };
 
 const MAX_KEY_FILES = 64;
@@ -253,22 +252,20 @@ export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
     /^(?:\/\d{0,3})?$/.test(pathname),
 );
 
-function isDatabase({ protocol, hostname, searchParams }: URL): boolean {
-  return /^postgres(?:ql)?:$/.test(protocol) && hostname !== "" && !searchParams.has("password");
+function isDatabase(url: URL): boolean {
+  return url.hostname !== "" && BACKENDS.postgres.isUrl(url.href);
 }
-
-const DATABASE = "postgres://user@host:port/database";
 
 /** Further databases of the store by name. */
 export const moreUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
-  DATABASE,
+  BACKENDS.postgres.form,
   "IDMINT_STORE_PASSWORD",
   isDatabase,
 );
 
 /** The ticket databases by name. */
 export const ticketUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
-  DATABASE,
+  BACKENDS.postgres.form,
   "IDMINT_TICKET_PASSWORD",
   isDatabase,
 );

@@ -1,4 +1,4 @@
-import { IdmintError, invalidField } from "@idmint/core";
+import { invalidField } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
@@ -16,27 +16,19 @@ import { instanceName } from "./instance.ts";
 import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
-import { redisEvents } from "./redis-events.ts";
+import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
 import { realSystem } from "./system.ts";
 import { listen } from "./neighbours.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
 import {
-  migrateStore,
-  openStore,
-  openStoreLater,
-  type PostgresConfig,
-  type StoreConfig,
-} from "../store/open-store.ts";
-import {
   openAlarmQueue,
   openRedisServers,
   openTagSignals,
-  type RedisServerConfig,
   type TagSignals,
 } from "../store/open-redis.ts";
-import { openTicketDatabases, type TicketConfig } from "../store/open-tickets.ts";
+import { openTicketDatabases } from "../store/open-tickets.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
 
@@ -177,17 +169,6 @@ async function openLeases(
   return opened;
 }
 
-/** The store. One that does not answer is opened later, if the server can begin without it. */
-async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store> {
-  const store = storeConfigOf(config);
-  try {
-    return await openStore(store);
-  } catch (thrown) {
-    if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
-    return openStoreLater(store);
-  }
-}
-
 /**
  * The address at which others reach this server. Empty when it listens on all addresses of its host and none is
  * configured.
@@ -221,66 +202,6 @@ async function createGrpcDoor(
   );
 }
 
-/** The store's part of the configuration. The URL holds the password, so it is never shown. */
-export function storeConfigOf(config: Config): StoreConfig {
-  const { storeUrl, storePassword, storeTimeoutMs: timeoutMs, allowUnsafeStore } = config;
-  const common = { timeoutMs, allowUnsafe: allowUnsafeStore };
-  if (storeUrl.startsWith("sqlite:")) {
-    return { backend: "sqlite", path: storeUrl.slice("sqlite:".length), ...common };
-  }
-  const databaseAt = (text: string): PostgresConfig => {
-    const url = new URL(text);
-    if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
-    return {
-      backend: "postgres",
-      url: url.href,
-      connectTimeoutMs: config.storeConnectTimeoutMs,
-      poolSize: config.storePoolSize,
-      ...common,
-    };
-  };
-  const first = databaseAt(storeUrl);
-  if (config.storeMoreUrls.size === 0) return first;
-  const more = [...config.storeMoreUrls].map(([name, url]) => [name, databaseAt(url)] as const);
-  return { backend: "spread", databases: new Map([["default", first], ...more]) };
-}
-
-/**
- * The ticket databases of the configuration, in the order of their names. Their URLs hold passwords, so they are never
- * shown.
- */
-export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
-  const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
-  const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return byName.map(([name, text]) => {
-    const url = new URL(text);
-    if (ticketPassword !== undefined) url.password = encodeURIComponent(ticketPassword);
-    const { allowUnsafeStore: allowUnsafe, storePoolSize: poolSize } = config;
-    const connectTimeoutMs = Math.min(timeoutMs, config.storeConnectTimeoutMs);
-    const times = { timeoutMs, connectTimeoutMs };
-    return { backend: "postgres", name, url: url.href, poolSize, allowUnsafe, ...times };
-  });
-}
-
-/** The Redis servers of a configuration. */
-function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
-  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
-  return [...redisUrls].map(([name, url]) => {
-    const onChange = redisEvents(name, realSystem.clock, emit);
-    const onUnfit = (why: string): void => emit({ type: "redis-unfit", redisServer: name, why });
-    return { name, url, password, timeoutMs, onChange, onUnfit };
-  });
-}
-
-/** The Redis through which servers talk to each other: the same for all servers with the same Redis servers. */
-function meetingPlaceOf(config: Config): RedisServerConfig | undefined {
-  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
-  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  if (first === undefined) return undefined;
-  const [name, url] = first;
-  return { name, url, password, timeoutMs };
-}
-
 async function openSignals(config: Config): Promise<TagSignals | undefined> {
   const place = meetingPlaceOf(config);
   return place === undefined ? undefined : openTagSignals(place);
@@ -296,16 +217,6 @@ async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefine
   const newId = realSystem.randomToken;
   const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
   return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
-}
-
-/** Makes the configured store if there is none, and brings its schema up to date. */
-export async function makeStore(config: Config): Promise<void> {
-  const store = storeConfigOf(config);
-  if (store.backend === "sqlite") {
-    await migrateStore({ ...store, create: true }, { dryRun: false });
-  } else {
-    await migrateStore(store, { dryRun: false });
-  }
 }
 
 function tlsOf(config: Config): TlsFiles | undefined {

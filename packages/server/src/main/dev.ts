@@ -1,11 +1,12 @@
 import { invalidField } from "@idmint/core";
-import { makeStore, type ServerParts, startServer } from "./app.ts";
+import { type ServerParts, startServer } from "./app.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
 import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
 import type { Serving } from "./running.ts";
 import { assertFree } from "./neighbours.ts";
 import { startProcesses } from "./serving.ts";
+import { makeStore } from "./stores.ts";
 
 /** A server for trying things out, and what to tell whoever started it. */
 export interface DevServer {

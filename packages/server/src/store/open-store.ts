@@ -6,6 +6,7 @@ import {
   type SpreadConfig,
   type StoreConfig,
 } from "./shared/config.ts";
+import type { BackendName } from "./shared/backends.ts";
 import type { MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
 import type * as Spread from "./spread/backend.ts";
@@ -35,8 +36,10 @@ interface BackendRow<Its extends StoreConfig> {
   readonly check: (config: Its) => void;
   /** The same with another time-out. */
   readonly withTimeout: (config: Its, timeoutMs: number) => Its;
+  /** The same, and `migrateStore` may make what is missing. */
+  readonly creating: (config: Its) => Its;
   /** `backend` of its stores. */
-  readonly shownAs: string;
+  readonly shownAs: BackendName;
 }
 
 /** One row for each backend. */
@@ -47,18 +50,21 @@ const BACKENDS: {
     load: () => import("./sqlite/backend.ts"),
     check: checkSqlite,
     withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
+    creating: (config) => ({ ...config, create: true }),
     shownAs: "sqlite",
   },
   postgres: {
     load: () => import("./postgres/backend.ts"),
     check: checkPostgres,
     withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
+    creating: (config) => config,
     shownAs: "postgres",
   },
   spread: {
     load: loadSpread,
     check: ({ databases }) => databases.forEach(checkPostgres),
     withTimeout: spreadWithTimeout,
+    creating: (config) => config,
     shownAs: "postgres",
   },
 };
@@ -90,6 +96,11 @@ export function openStoreLater(config: StoreConfig): Store {
 
 async function openBackend(config: StoreConfig): Promise<Store> {
   return (await backendOf(config)).open(config);
+}
+
+/** The same store, which `migrateStore` makes if there is none. A PostgreSQL database has to be there. */
+export function creating(config: StoreConfig): StoreConfig {
+  return rowOf(config).creating(config);
 }
 
 /**

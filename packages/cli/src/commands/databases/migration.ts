@@ -36,9 +36,7 @@ export async function confirmSteps(
 
 /** `start-dev` migrates the store that it is given, so it asks like `migrate` does. */
 export async function confirmDevStore(command: Command, io: Io): Promise<void> {
-  const { storeConfigOf, storePlace } = await import("@idmint/server");
+  const { creating, storeConfigOf, storePlace } = await import("@idmint/server");
   const config = await loadServerConfig(command, io);
-  const store = storeConfigOf(config);
-  const target = store.backend === "sqlite" ? { ...store, create: true } : store;
-  await confirmMigration(command, io, target, storePlace(config));
+  await confirmMigration(command, io, creating(storeConfigOf(config)), storePlace(config));
 }

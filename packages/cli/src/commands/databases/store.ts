@@ -70,10 +70,10 @@ ${examplesText([
     );
   addOutputOptions(command);
   command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
-    const { migrateStore } = await import("@idmint/server");
+    const { creating, migrateStore } = await import("@idmint/server");
     const { config, place } = await meantStore(command, io);
     // No other command creates a file: a server that did would issue ids from 1 again after a mistyped path.
-    const target = config.backend === "sqlite" ? { ...config, create: true } : config;
+    const target = creating(config);
     if (!dryRun) await confirmMigration(command, io, target, place);
     const report = await migrateStore(target, { dryRun });
     await printAnswer(command, io, {

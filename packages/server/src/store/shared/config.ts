@@ -1,4 +1,5 @@
 import { IdmintError, invalidField } from "@idmint/core";
+import { BACKENDS } from "./backends.ts";
 
 /**
  * Settings that an operator may allow by name, although ids may repeat after a crash.
@@ -92,7 +93,7 @@ function checkCommon({ allowUnsafe, timeoutMs }: PostgresConfig | SqliteConfig):
 function checkUrl(text: string): void {
   if (URL.canParse(text)) {
     const { protocol, username, password, pathname } = new URL(text);
-    const isPostgres = protocol === "postgres:" || protocol === "postgresql:";
+    const isPostgres = BACKENDS.postgres.schemes.includes(protocol);
     if (isPostgres && [username, password, pathname].every(isEncodedWell)) return;
   }
   throw invalidField(

@@ -1,0 +1,103 @@
+import { IdmintError } from "@idmint/core";
+import type { Store } from "@idmint/core/server";
+import type { Config } from "../config/table.ts";
+import type { Emit } from "../service/events.ts";
+import type { RedisServerConfig } from "../store/open-redis.ts";
+import {
+  creating,
+  migrateStore,
+  openStore,
+  openStoreLater,
+  type PostgresConfig,
+  type StoreConfig,
+} from "../store/open-store.ts";
+import type { TicketConfig } from "../store/open-tickets.ts";
+import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
+import { redisEvents } from "./redis-events.ts";
+import { realSystem } from "./system.ts";
+
+// Which stores a configuration names. Their URLs hold passwords here, so they are never shown.
+
+const STORE_CONFIGS: { readonly [Name in BackendName]: (config: Config) => StoreConfig } = {
+  sqlite: ({ storeUrl, storeTimeoutMs: timeoutMs, allowUnsafeStore: allowUnsafe }) => ({
+    backend: "sqlite",
+    path: filePathOf(storeUrl),
+    timeoutMs,
+    allowUnsafe,
+  }),
+  postgres: (config) => {
+    const { storeUrl, storeMoreUrls } = config;
+    const first = databaseAt(storeUrl, config);
+    if (storeMoreUrls.size === 0) return first;
+    const more = [...storeMoreUrls].map(([name, url]) => [name, databaseAt(url, config)] as const);
+    return { backend: "spread", databases: new Map([["default", first], ...more]) };
+  },
+};
+
+/** The store of a configuration. */
+export function storeConfigOf(config: Config): StoreConfig {
+  return STORE_CONFIGS[backendOf(config.storeUrl)](config);
+}
+
+function databaseAt(text: string, config: Config): PostgresConfig {
+  const { storePassword } = config;
+  const url = new URL(text);
+  if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
+  return {
+    backend: "postgres",
+    url: url.href,
+    connectTimeoutMs: config.storeConnectTimeoutMs,
+    poolSize: config.storePoolSize,
+    timeoutMs: config.storeTimeoutMs,
+    allowUnsafe: config.allowUnsafeStore,
+  };
+}
+
+/** The store. One that does not answer is opened later, if the server can begin without it. */
+export async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store> {
+  const store = storeConfigOf(config);
+  try {
+    return await openStore(store);
+  } catch (thrown) {
+    if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
+    return openStoreLater(store);
+  }
+}
+
+/** Makes the configured store if there is none, and brings its schema up to date. */
+export async function makeStore(config: Config): Promise<void> {
+  await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
+}
+
+/** The ticket databases of a configuration, in the order of their names. */
+export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
+  const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
+  const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return byName.map(([name, text]) => {
+    const url = new URL(text);
+    if (ticketPassword !== undefined) url.password = encodeURIComponent(ticketPassword);
+    const { allowUnsafeStore: allowUnsafe, storePoolSize: poolSize } = config;
+    const connectTimeoutMs = Math.min(timeoutMs, config.storeConnectTimeoutMs);
+    const times = { timeoutMs, connectTimeoutMs };
+    return { backend: "postgres", name, url: url.href, poolSize, allowUnsafe, ...times };
+  });
+}
+
+/** The Redis servers of a configuration. */
+export function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  return [...redisUrls].map(([name, url]) => {
+    const onChange = redisEvents(name, realSystem.clock, emit);
+    const onUnfit = (why: string): void => emit({ type: "redis-unfit", redisServer: name, why });
+    return { name, url, password, timeoutMs, onChange, onUnfit };
+  });
+}
+
+/** The Redis through which servers talk to each other: the same for all servers with the same Redis servers. */
+export function meetingPlaceOf(config: Config): RedisServerConfig | undefined {
+  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  if (first === undefined) return undefined;
+  const [name, url] = first;
+  return { name, url, password, timeoutMs };
+}

@@ -1,0 +1,64 @@
+import { resolve } from "node:path";
+
+/** The backends that URLs of stores name. */
+export type BackendName = "sqlite" | "postgres";
+
+/** What is known of a backend by the URLs of its stores. No password stands in them. */
+interface Backend {
+  /** What its URLs begin with. */
+  readonly schemes: readonly string[];
+  /** How they are written. */
+  readonly form: string;
+  readonly isUrl: (text: string) => boolean;
+  /** Where the store is, to be shown to people. */
+  readonly placeOf: (url: string) => string;
+  /** Whether one store may be several of its databases. */
+  readonly spreads: boolean;
+}
+
+/** One row for each backend. Whoever knows more of backends has a record by their names, so that the compiler finds it. */
+export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
+  sqlite: {
+    schemes: ["sqlite:"],
+    form: "sqlite:PATH",
+    isUrl: (text) => /^sqlite:./.test(text),
+    placeOf: (url) => `sqlite:${resolve(filePathOf(url))}`,
+    spreads: false,
+  },
+  postgres: {
+    schemes: ["postgres:", "postgresql:"],
+    form: "postgres://user@host:port/database",
+    isUrl: isDatabaseUrl,
+    placeOf: databasePlace,
+    spreads: true,
+  },
+};
+
+/** The backend of a URL that was found good. */
+export function backendOf(url: string): BackendName {
+  for (const name of Object.keys(BACKENDS) as readonly BackendName[]) {
+    if (BACKENDS[name].schemes.some((scheme) => url.startsWith(scheme))) return name;
+  }
+  throw new Error("a URL of no backend was taken for good");
+}
+
+/** The file that a URL of SQLite names. */
+export function filePathOf(url: string): string {
+  return url.slice("sqlite:".length);
+}
+
+function isDatabaseUrl(text: string): boolean {
+  if (!/^postgres(?:ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
+  const { password, searchParams } = new URL(text);
+  return password === "" && !searchParams.has("password");
+}
+
+/** Built from the parts that may be shown, so that no part is shown by oversight. */
+function databasePlace(text: string): string {
+  const { username, host, pathname, searchParams } = new URL(text);
+  const user = username === "" ? "" : `${username}@`;
+  // The folder of a Unix socket stands in a parameter.
+  const socket = searchParams.get("host");
+  const end = socket === null ? "" : `?host=${encodeURIComponent(socket)}`;
+  return `postgres://${user}${host}${pathname}${end}`;
+}
