@@ -61,7 +61,7 @@ interface Asked<Question> {
 }
 
 /**
- * Keeps one tag of this server in agreement with Redis and with the RDBMS. The shell around `redis-seeding-state.ts`,
+ * Keeps one tag of this server in agreement with Redis and with the RDBMS. The shell around `seeding-state.ts` of core,
  * which has the rules and the invariants.
  */
 export class RedisAgreement<Question, Answer extends { readonly status: string }> {
