@@ -1,4 +1,5 @@
 import { type FieldViolation, IdmintError } from "@idmint/core";
+import { backendOf, BACKENDS } from "../store/shared/backends.ts";
 import {
   readEnvironment,
   readFlags,
@@ -8,7 +9,6 @@ import {
 } from "./sources.ts";
 import { type Config, type Option, OPTIONS } from "./table.ts";
 import { isLoopback } from "./types.ts";
-import { backendOf, BACKENDS } from "../store/shared/backends.ts";
 
 /** Where options come from, besides the defaults. */
 export interface ConfigSources {

@@ -11,16 +11,9 @@ import { gcCures } from "../grpc/gc-cures.ts";
 import type { ConnectionSource } from "../grpc/listener.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
 import { HttpDoor } from "../http/door.ts";
-import { hostPort } from "./address.ts";
-import { instanceName } from "./instance.ts";
-import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
-import { Running, type RunningServer } from "./running.ts";
-import { createServices, type Services } from "./services.ts";
-import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
-import { realSystem } from "./system.ts";
-import { listen } from "./neighbours.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
+import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
 import {
   openAlarmQueue,
@@ -31,6 +24,13 @@ import {
 import { openTicketDatabases } from "../store/open-tickets.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
+import { hostPort } from "./address.ts";
+import { instanceName } from "./instance.ts";
+import { listen } from "./neighbours.ts";
+import { Running, type RunningServer } from "./running.ts";
+import { createServices, type Services } from "./services.ts";
+import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
+import { realSystem } from "./system.ts";
 
 const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 

@@ -1,10 +1,10 @@
 import { invalidField } from "@idmint/core";
-import { type ServerParts, startServer } from "./app.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
+import { type ServerParts, startServer } from "./app.ts";
 import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
-import type { Serving } from "./running.ts";
 import { assertFree } from "./neighbours.ts";
+import type { Serving } from "./running.ts";
 import { startProcesses } from "./serving.ts";
 import { makeStore } from "./stores.ts";
 

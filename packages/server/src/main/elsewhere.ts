@@ -2,13 +2,13 @@ import type { Store, TicketDatabase } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
+import { redisCounters } from "../service/kinds/redis-counters.ts";
+import type { SourcesPorts } from "../service/kinds/sources.ts";
+import { createTickets, type Tickets } from "../service/kinds/ticket/tickets.ts";
+import { createRedisTags, type ElectedRedis, type RedisTags } from "../service/redis/redis-tags.ts";
+import type { System } from "../service/system.ts";
 import type { Placement } from "../service/tags/placement.ts";
 import type { Raises } from "../service/upstream/raises.ts";
-import type { SourcesPorts } from "../service/kinds/sources.ts";
-import { createRedisTags, type ElectedRedis, type RedisTags } from "../service/redis/redis-tags.ts";
-import { redisCounters } from "../service/kinds/redis-counters.ts";
-import type { System } from "../service/system.ts";
-import { createTickets, type Tickets } from "../service/kinds/ticket/tickets.ts";
 
 /** Where tags count besides the store. */
 export interface Elsewhere {

@@ -10,13 +10,13 @@ import {
 } from "@idmint/core/server";
 import type { Tag } from "@idmint/proto";
 import { draftOf, outputOnlyViolations, tagOf } from "../api/convert.ts";
-import { realSystem } from "./system.ts";
-import { createTextMakers } from "./text-ids.ts";
-import { zoneOffsets } from "./zone-offsets.ts";
+import type { TextPorts, UnguessableKey } from "../service/issue/tag-text.ts";
 import { exampleText, isTextKind } from "../service/kinds/text-ids.ts";
 import { NOWHERE } from "../service/tags/placement.ts";
 import { settingsOf } from "../service/tags/settings.ts";
-import type { TextPorts, UnguessableKey } from "../service/issue/tag-text.ts";
+import { realSystem } from "./system.ts";
+import { createTextMakers } from "./text-ids.ts";
+import { zoneOffsets } from "./zone-offsets.ts";
 
 /** A tag that is planned and not made. */
 export interface PlannedTag {

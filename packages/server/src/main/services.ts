@@ -6,23 +6,26 @@ import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
+import type { Emit } from "../service/events.ts";
 import { DecodeService } from "../service/issue/decode.ts";
 import { Directory } from "../service/issue/directory.ts";
-import type { Emit } from "../service/events.ts";
-import { Grants } from "../service/upstream/grants.ts";
 import { IdService } from "../service/issue/ids.ts";
-import { GroupedLookups } from "../service/upstream/lookups.ts";
-import { NodeService } from "../service/node.ts";
-import { NodeWatch } from "../service/node-watch.ts";
-import { Poll, type PollPorts } from "../service/upstream/poll.ts";
-import { Presence } from "../service/presence.ts";
-import { Raises } from "../service/upstream/raises.ts";
 import { ReleaseTokens } from "../service/issue/release-tokens.ts";
+import { workersIn } from "../service/issue/tag-workers.ts";
 import type { MakeSource } from "../service/kinds/kind.ts";
+import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowflake/snowflakes.ts";
 import { sourceMaker, type SourcesPorts } from "../service/kinds/sources.ts";
+import { NodeWatch } from "../service/node-watch.ts";
+import { NodeService } from "../service/node.ts";
+import { Presence } from "../service/presence.ts";
+import type { RedisTags } from "../service/redis/redis-tags.ts";
+import type { System } from "../service/system.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
-import { WorkerService } from "../service/worker-ids/service.ts";
+import { Grants } from "../service/upstream/grants.ts";
+import { GroupedLookups } from "../service/upstream/lookups.ts";
+import { Poll, type PollPorts } from "../service/upstream/poll.ts";
+import { Raises } from "../service/upstream/raises.ts";
 import {
   type ClockParts,
   type Clocks,
@@ -30,10 +33,7 @@ import {
   createClocks,
   NO_CLOCK_PARTS,
 } from "../service/worker-ids/clocks.ts";
-import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowflake/snowflakes.ts";
-import type { RedisTags } from "../service/redis/redis-tags.ts";
-import type { System } from "../service/system.ts";
-import { workersIn } from "../service/issue/tag-workers.ts";
+import { WorkerService } from "../service/worker-ids/service.ts";
 import { createElsewhere, type Elsewhere, type ElsewhereTags, NOWHERE_ELSE } from "./elsewhere.ts";
 import { instanceName } from "./instance.ts";
 import { realSystem } from "./system.ts";

@@ -1,16 +1,16 @@
-import { startServer } from "./app.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
 import { HttpDoor } from "../http/door.ts";
-import { longestStopMs, type Serving } from "./running.ts";
-import { realSystem } from "./system.ts";
-import { listen } from "./neighbours.ts";
+import { Front } from "../processes/front.ts";
+import type { Start } from "../processes/messages.ts";
+import { Processes } from "../processes/processes.ts";
+import { SpawnedProcess } from "../processes/spawned-process.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
-import { Front } from "../processes/front.ts";
-import type { Start } from "../processes/messages.ts";
-import { SpawnedProcess } from "../processes/spawned-process.ts";
-import { Processes } from "../processes/processes.ts";
+import { startServer } from "./app.ts";
+import { listen } from "./neighbours.ts";
+import { longestStopMs, type Serving } from "./running.ts";
+import { realSystem } from "./system.ts";
 
 /** On top of what a process needs to stop: for the messages between processes on a busy machine. */
 const STOP_MARGIN_MS = 2_000;

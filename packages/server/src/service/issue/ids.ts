@@ -14,8 +14,8 @@ import {
 import { type Order, specOf } from "@idmint/core/kinds";
 import type { Patience } from "../call.ts";
 import type { Counters } from "../counters.ts";
-import type { Directory } from "./directory.ts";
 import type { TakenIds } from "../kinds/source.ts";
+import type { Directory } from "./directory.ts";
 import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
 import type { ReleaseTokens } from "./release-tokens.ts";
 import { TagText } from "./tag-text.ts";

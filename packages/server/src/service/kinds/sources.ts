@@ -2,12 +2,12 @@ import type { GroupCommitOptions } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import { notConfigured } from "../call.ts";
 import type { Counters } from "../counters.ts";
-import type { TagSource } from "./source.ts";
 import type { Emit } from "../events.ts";
 import type { Grants } from "../upstream/grants.ts";
-import type { MakeSource, RedisCounters, SourceName, SourceOf } from "./kind.ts";
 import { type Counter, GroupedSource, type GroupedSourcePorts } from "./grouped-source.ts";
+import type { MakeSource, RedisCounters, SourceName, SourceOf } from "./kind.ts";
 import { sequenceCounter } from "./sequence/counter.ts";
+import type { TagSource } from "./source.ts";
 import { textIds } from "./text-ids.ts";
 import { type TextMakers, TextSource } from "./text-source.ts";
 

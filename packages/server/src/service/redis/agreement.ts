@@ -13,9 +13,9 @@ import {
   startSeeding,
   storeUnavailable,
 } from "@idmint/core/server";
-import { redisServerNamed } from "./servers.ts";
 import type { Emit } from "../events.ts";
 import type { Marks } from "./marks.ts";
+import { redisServerNamed } from "./servers.ts";
 
 /** Longest time one round trip may take to come to an agreement. */
 const MAX_ROUND_TRIP_MS = 5_000;

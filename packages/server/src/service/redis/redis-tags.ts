@@ -2,16 +2,16 @@ import type { TagKind } from "@idmint/core/kinds";
 import { type CountingRedis, type Store, type Tag, tagNotFound } from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
+import type { System } from "../system.ts";
 import type { Raises } from "../upstream/raises.ts";
-import { preload, type PreloadPorts } from "./preload.ts";
-import { assertMovable, type MoveRequest, moveTag } from "./move.ts";
-import { placeOf, type TagPlace } from "./place.ts";
-import { placeOnRedisServer } from "./server-choice.ts";
 import type { RedisCounterPorts } from "./counter-ports.ts";
 import { RedisMarks } from "./marks.ts";
+import { assertMovable, type MoveRequest, moveTag } from "./move.ts";
+import { placeOf, type TagPlace } from "./place.ts";
+import { preload, type PreloadPorts } from "./preload.ts";
+import { placeOnRedisServer } from "./server-choice.ts";
 import { RedisWatch } from "./watch.ts";
 import { RedisWorkerRegistry } from "./worker-registry.ts";
-import type { System } from "../system.ts";
 
 /** A Redis server that counts. `isLeader` says whether this server watches it. */
 export interface ElectedRedis extends CountingRedis {

@@ -11,9 +11,9 @@ import {
   type Tag,
 } from "@idmint/core/server";
 import type { Emit } from "../events.ts";
-import { Turns } from "./turns.ts";
 import type { Raises } from "../upstream/raises.ts";
 import { raiseSequence } from "./raise.ts";
+import { Turns } from "./turns.ts";
 
 /** How often every sequence is looked at. */
 const TURN_MS = 1_000;

@@ -24,12 +24,12 @@ import {
 import { hasPlace, inPlaceOf } from "@idmint/core/kinds";
 import type { AdminGate } from "../admin-gate.ts";
 import type { Directory } from "../issue/directory.ts";
+import type { TextPorts } from "../issue/tag-text.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
+import { NO_EFFECT, type TagEffect, type TagEffects } from "./effects.ts";
 import { periodStart } from "./period-start.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./settings.ts";
-import type { TextPorts } from "../issue/tag-text.ts";
-import { NO_EFFECT, type TagEffect, type TagEffects } from "./effects.ts";
 import { changeOf, maskViolations } from "./update-mask.ts";
 
 const FIRST_DAY = /^\d{4}-\d{2}-\d{2}$/;

@@ -18,8 +18,8 @@ import {
   valueOf,
   withValues,
 } from "@idmint/core/kinds";
-import { draftOf, settingsOf, type TagDraft } from "./settings.ts";
 import type { TextPorts } from "../issue/tag-text.ts";
+import { draftOf, settingsOf, type TagDraft } from "./settings.ts";
 
 /** Most paths a mask may have; there are fewer fields than that. */
 const MAX_MASK_PATHS = 32;

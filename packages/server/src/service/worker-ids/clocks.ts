@@ -1,11 +1,11 @@
 import { hasTimeLeft, type LeaseFile } from "@idmint/core/server";
-import { ClockWatch, type PeerClocks } from "./clock-watch.ts";
 import type { Emit } from "../events.ts";
-import { LeaseKeeper } from "./lease-keeper.ts";
-import type { Poll } from "../upstream/poll.ts";
 import type { Presence } from "../presence.ts";
-import type { KnownHistory } from "../upstream/poll-state.ts";
 import type { System } from "../system.ts";
+import type { KnownHistory } from "../upstream/poll-state.ts";
+import type { Poll } from "../upstream/poll.ts";
+import { ClockWatch, type PeerClocks } from "./clock-watch.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
 
 /** What a server needs besides its store to make ids by its clock. */
 export interface ClockParts {

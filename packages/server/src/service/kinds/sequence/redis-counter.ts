@@ -1,11 +1,11 @@
 import { bounded, type Committed, IdmintError } from "@idmint/core";
 import type { SequenceIssued, Tag } from "@idmint/core/server";
-import { tagExhausted } from "../../upstream/refusals.ts";
-import type { Counter } from "../grouped-source.ts";
 import { RedisAgreement } from "../../redis/agreement.ts";
 import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
 import { placeOf } from "../../redis/place.ts";
 import { RedisRaise } from "../../redis/raise.ts";
+import { tagExhausted } from "../../upstream/refusals.ts";
+import type { Counter } from "../grouped-source.ts";
 
 /** How long a call waits for a maximum that is being raised, when it found nothing left. */
 const RAISE_PATIENCE_MS = 100;

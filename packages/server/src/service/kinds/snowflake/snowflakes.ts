@@ -1,10 +1,10 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
 import type { Emit } from "../../events.ts";
-import { boundedCalls, guardedRegistry, unreachableRegistry } from "../../worker-ids/registries.ts";
-import { type SnowflakeSourceOptions, SnowflakeTagSource, type TagRegistry } from "./source.ts";
-import type { SourceOf } from "../kind.ts";
-import type { Clocks } from "../../worker-ids/clocks.ts";
 import type { System } from "../../system.ts";
+import type { Clocks } from "../../worker-ids/clocks.ts";
+import { boundedCalls, guardedRegistry, unreachableRegistry } from "../../worker-ids/registries.ts";
+import type { SourceOf } from "../kind.ts";
+import { type SnowflakeSourceOptions, SnowflakeTagSource, type TagRegistry } from "./source.ts";
 
 export interface SnowflakesPorts {
   readonly store: Store;

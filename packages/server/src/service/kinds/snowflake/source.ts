@@ -14,8 +14,8 @@ import {
 import type { SnowflakeKind } from "@idmint/core/kinds";
 import type { Tag, WorkerRegistry } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../source.ts";
 import type { KeptRegistry } from "../../worker-ids/lease-keeper.ts";
+import type { TagSource, TakenIds } from "../source.ts";
 
 /** The registry that has the workers of a tag; each call settles in bounded time. */
 export interface TagRegistry extends WorkerRegistry {

@@ -12,10 +12,10 @@ import {
 } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../../call.ts";
-import type { TagSource, TakenIds } from "../source.ts";
-import type { TagOf } from "../kind.ts";
 import type { TicketFleet } from "../../tickets/fleet.ts";
 import { TicketSlots } from "../../tickets/slots.ts";
+import type { TagOf } from "../kind.ts";
+import type { TagSource, TakenIds } from "../source.ts";
 
 /** Ids of one load unless it is known that more are needed. */
 const MIN_LOAD = 20;

@@ -4,11 +4,11 @@ import type { TicketDatabase } from "@idmint/core/server";
 import type { Counters } from "../../counters.ts";
 import type { Emit } from "../../events.ts";
 import type { TicketHealth } from "../../node.ts";
-import type { SourceOf } from "../kind.ts";
+import type { System } from "../../system.ts";
 import { TicketFleet } from "../../tickets/fleet.ts";
 import { makeSlots } from "../../tickets/make-slots.ts";
+import type { SourceOf } from "../kind.ts";
 import { TicketSource } from "./source.ts";
-import type { System } from "../../system.ts";
 
 /** What a server does with ticket tags. */
 export interface Tickets {
