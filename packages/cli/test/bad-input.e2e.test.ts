@@ -35,6 +35,12 @@ afterAll(async () => {
 
 const usage = (...fields: string[]): Fault => ({ exitCode: 2, reason: "INVALID_ARGUMENT", fields });
 const fault = (exitCode: number, reason: string): Fault => ({ exitCode, reason, fields: [] });
+/** What a server with other options would do. */
+const notHere = (field: string): Fault => ({
+  exitCode: 1,
+  reason: "NOT_CONFIGURED",
+  fields: [field],
+});
 
 /** What is typed, and what it ends with. */
 const CASES: readonly (readonly [args: string, fault: Fault])[] = [
@@ -124,13 +130,13 @@ const CASES: readonly (readonly [args: string, fault: Fault])[] = [
     "tag create a --kind sequence --start 2 --period day --time-zone UTC",
     usage("tag.sequence.start"),
   ],
-  ["tag create a --kind sequence --backend redis", usage("tag.sequence.backend")],
-  ["tag create a --kind redis-snowflake", usage("tag.redis_snowflake")],
+  ["tag create a --kind sequence --backend redis", notHere("tag.sequence.backend")],
+  ["tag create a --kind redis-snowflake", notHere("tag.redis_snowflake")],
   [
     "tag create a --kind redis-snowflake --time-origin 2999-01-01",
     usage("tag.redis_snowflake.time_origin", "tag.redis_snowflake"),
   ],
-  ["tag create a --kind ticket", usage("tag.ticket")],
+  ["tag create a --kind ticket", notHere("tag.ticket")],
   ["tag create daily", fault(1, "TAG_EXISTS")],
   [`tag create a --description ${"d".repeat(257)}`, usage("tag.description")],
   ["tag create demo --min 7", fault(1, "TAG_EXISTS")],
@@ -154,8 +160,8 @@ const CASES: readonly (readonly [args: string, fault: Fault])[] = [
   ["tag return-to-period daily --period 2026-11-22 --yes", usage("period")],
   ["tag return-to-period demo --period 2026-11-22 --yes", fault(1, "WRONG_KIND")],
   ["tag return-to-period no-such-tag --period 2026-11-22 --yes", fault(3, "TAG_NOT_FOUND")],
-  ["tag move daily --to b", usage("redis_server")],
-  ["tag move no-such-tag --to b", usage("redis_server")],
+  ["tag move daily --to b", notHere("redis_server")],
+  ["tag move no-such-tag --to b", notHere("redis_server")],
   ["tag advance short --floor 4 --yes", usage("floor")],
   ["tag advance demo --floor 2000000000000 --yes", usage("floor")],
   ["tag advance no-such-tag --floor 5 --yes", fault(3, "TAG_NOT_FOUND")],

@@ -105,7 +105,8 @@ test("once a server was reached, calls wait through an outage until their deadli
   await client.tag("orders").next();
   server!.kill();
   const waiting = client.tag("orders").take(10);
-  await pause(1_500);
+  // Long enough for tries after the second that a first contact is given: they are at most 2 s apart.
+  await pause(4_000);
   await server!.start();
   expect(await waiting).not.toEqual([]);
 }, 20_000);
