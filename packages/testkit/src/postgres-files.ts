@@ -155,3 +155,14 @@ function makeCluster({ bin, cluster }: PostgresFiles): void {
 export function copyCluster(from: string, to: string): void {
   execFileSync("cp", ["-R", from, to], runAs);
 }
+
+/**
+ * The same of a server that runs, without what belongs to the running one and without its log, which is streamed. Files may
+ * vanish while they are copied, and `cp` then complains; the backup's label says from where the log makes up for that.
+ */
+export function copyRunningCluster(from: string, to: string): void {
+  const script = `cp -R "$1" "$2" 2>/dev/null
+cd "$2" && rm -rf pg_wal/* pg_replslot/* postmaster.pid postmaster.opts postgresql.auto.conf standby.signal
+mkdir -p -m 700 pg_wal/archive_status && [ -s global/pg_control ]`;
+  execFileSync("/bin/sh", ["-c", script, "sh", from, to], runAs);
+}

@@ -16,7 +16,13 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import pg from "pg";
 import { freePort } from "./free-port.ts";
-import { copyCluster, madePostgresFiles, postgresFiles, runAs } from "./postgres-files.ts";
+import {
+  copyCluster,
+  copyRunningCluster,
+  madePostgresFiles,
+  postgresFiles,
+  runAs,
+} from "./postgres-files.ts";
 
 export { TestPooler } from "./pgbouncer.ts";
 
@@ -70,6 +76,49 @@ export class TestPostgres implements AsyncDisposable {
     server.#configure();
     await server.start({ standby: options.standby === true });
     return server;
+  }
+
+  /** A standby that streams from a server that runs. */
+  static async startStandby(
+    primary: TestPostgres,
+    options: PostgresOptions = {},
+  ): Promise<TestPostgres> {
+    const own = mkdtempSync(path.join(postgresFiles().folder, "server-"));
+    const server = new TestPostgres(options, await freePort(), own);
+    await server.becomeStandbyOf(primary);
+    return server;
+  }
+
+  /** Starts this server, which does not run, as a standby of another one, with a fresh copy of its data. */
+  async becomeStandbyOf(primary: TestPostgres): Promise<void> {
+    if (this.#guard !== undefined) throw new Error("the server runs already");
+    rmSync(this.#folder, { recursive: true, force: true });
+    await primary.#copyTo(this.#folder);
+    const name = this.#options.settings?.["cluster_name"] ?? "standby";
+    this.#configure({
+      primary_conninfo: `host=127.0.0.1 port=${primary.port} user=postgres application_name=${name}`,
+    });
+    await this.start({ standby: true });
+  }
+
+  /** What pg_basebackup does, which is not among the binaries of npm: files copied between the marks of a backup. */
+  async #copyTo(folder: string): Promise<void> {
+    const client = new pg.Client({ connectionString: this.url() });
+    client.on("error", () => undefined);
+    await client.connect();
+    try {
+      await client.query("SELECT pg_backup_start('standby', true)");
+      copyRunningCluster(this.#folder, folder);
+      const { rows } = await client.query<{ labelfile: string }>(
+        // Nothing is archived; the standby gets the log of the time of the copy by streaming.
+        "SELECT labelfile FROM pg_backup_stop(false)",
+      );
+      const label = path.join(folder, "backup_label");
+      writeFileSync(label, rows[0]?.labelfile ?? "");
+      if (runAs.uid !== undefined) chownSync(label, runAs.uid, runAs.gid ?? runAs.uid);
+    } finally {
+      await client.end();
+    }
   }
 
   /** postgres://… of a database of this server. */
@@ -171,7 +220,7 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** In the file and not on the command line, where they would outrank ALTER SYSTEM, which tests use. */
-  #configure(): void {
+  #configure(more: Readonly<Record<string, string>> = {}): void {
     const durable = this.#options.durable === true ? "on" : "off";
     const settings = {
       listen_addresses: "127.0.0.1",
@@ -181,6 +230,7 @@ export class TestPostgres implements AsyncDisposable {
       fsync: durable,
       full_page_writes: durable,
       ...this.#options.settings,
+      ...more,
     };
     const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
     appendFileSync(path.join(this.#folder, "postgresql.conf"), lines.join(""));
