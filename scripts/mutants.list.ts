@@ -1,6 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
+import { failoverMutants } from "./mutants.failover.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
@@ -670,5 +671,6 @@ redis.call('DEL', KEYS[1])`,
     tests: ["packages/server/test/service/poll.test.ts"],
   },
   ...postgresMutants,
+  ...failoverMutants,
   ...guardMutants,
 ];

@@ -67,7 +67,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "an sslmode that the driver warns of is passed on",
-    file: "packages/server/src/store/postgres/connections.ts",
+    file: "packages/server/src/store/postgres/hosts/connection.ts",
     find: '"$1verify-full"',
     replace: '"$1require"',
     tests: refusals,

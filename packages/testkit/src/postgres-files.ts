@@ -52,7 +52,7 @@ export function postgresFiles(): PostgresFiles {
   else copyEmbedded(embedded, folder);
   // All of it, so that the guard of a server can remove it when this process dies.
   if (runAs.uid !== undefined) execFileSync("chown", ["-R", `${NOBODY}:${NOBODY}`, folder]);
-  makeCluster(filesIn(folder));
+  makeCluster(bin, filesIn(folder).cluster);
   prepared = filesIn(folder);
   return prepared;
 }
@@ -140,7 +140,8 @@ function isExecutable(folder: string, name: string): boolean {
   }
 }
 
-function makeCluster({ bin, cluster }: PostgresFiles): void {
+/** A cluster with a system identifier of its own; copies of one have the same. */
+export function makeCluster(bin: string, cluster: string): void {
   const options = ["--no-sync", "--no-instructions", "--encoding=UTF8", "--locale=C"];
   const args = ["-D", cluster, "--username=postgres", "--auth=trust", ...options];
   const { status, stderr, error } = spawnSync(path.join(bin, "initdb"), args, {

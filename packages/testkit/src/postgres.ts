@@ -20,6 +20,7 @@ import {
   copyCluster,
   copyRunningCluster,
   madePostgresFiles,
+  makeCluster,
   postgresFiles,
   runAs,
 } from "./postgres-files.ts";
@@ -35,6 +36,8 @@ export interface PostgresOptions {
   readonly durable?: boolean;
   /** Start as a standby that follows nobody, which is what a promotion needs. Default: false. */
   readonly standby?: boolean;
+  /** A cluster with a system identifier of its own. Default: false; making one takes a second. */
+  readonly isForeign?: boolean;
   /** Further settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -68,10 +71,11 @@ export class TestPostgres implements AsyncDisposable {
 
   /** A fresh cluster, started. */
   static async start(options: PostgresOptions = {}): Promise<TestPostgres> {
-    const { cluster, folder } = postgresFiles();
+    const { bin, cluster, folder } = postgresFiles();
     const own = mkdtempSync(path.join(folder, "server-"));
     rmSync(own, { recursive: true });
-    copyCluster(cluster, own);
+    if (options.isForeign === true) makeCluster(bin, own);
+    else copyCluster(cluster, own);
     const server = new TestPostgres(options, await freePort(), own);
     server.#configure();
     await server.start({ standby: options.standby === true });

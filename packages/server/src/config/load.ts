@@ -109,8 +109,21 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: "must give each a name other than default, which is store.url",
     });
   }
+  if (config.epochGap !== undefined && failsOver(config)) {
+    found.push({
+      field: "epoch_gap",
+      description:
+        "cannot be used with several hosts in one URL: an old primary that still runs may grant past any gap",
+    });
+  }
   found.push(...alarmContradictions(config));
   return found;
+}
+
+function failsOver({ storeUrl, storeMoreUrls }: Config): boolean {
+  return [storeUrl, ...storeMoreUrls.values()].some((url) =>
+    BACKENDS[backendOf(url)].failsOver(url),
+  );
 }
 
 function alarmContradictions(config: Config): readonly FieldViolation[] {

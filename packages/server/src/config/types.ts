@@ -210,6 +210,7 @@ export const keyFiles: OptionType<ReadonlyMap<number, string>> = {
 };
 
 const MAX_NAMED_URLS = 64;
+const NEXT_URL = /,(?=[^,]*:\/\/|[^,]*=|\s*(?:,|$))/;
 const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 
 /**
@@ -218,22 +219,19 @@ const URL_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 function namedUrls(
   accepts: string,
   passwordEnv: string,
-  isGood: (url: URL) => boolean,
+  isGood: (url: string) => boolean,
 ): OptionType<ReadonlyMap<string, string>> {
   return {
     placeholder: "name=url,…",
     accepts: `up to ${MAX_NAMED_URLS} name=url, separated by commas, or a single url; each ${accepts}; put the password into ${passwordEnv}`,
     parse: (value) => {
-      const parts = value === "" ? [] : value.split(",").map((part) => part.trim());
+      // A URL may name several hosts, with commas between them.
+      const parts = value === "" ? [] : value.split(NEXT_URL).map((part) => part.trim());
       const urls = new Map<string, string>();
       for (const part of parts) {
         const [, name = "default", url = ""] = /^(?:([^=:]*)=)?(.*)$/.exec(part) ?? [];
         const isNamed = name !== "default" || parts.length === 1 || part !== url;
-        if (!isNamed || !URL_NAME.test(name) || urls.has(name) || !URL.canParse(url)) {
-          return undefined;
-        }
-        const parsed = new URL(url);
-        if (parsed.password !== "" || !isGood(parsed)) return undefined;
+        if (!isNamed || !URL_NAME.test(name) || urls.has(name) || !isGood(url)) return undefined;
         urls.set(name, url);
       }
       return urls.size <= MAX_NAMED_URLS ? urls : undefined;
@@ -245,15 +243,16 @@ function namedUrls(
 export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
   "redis://user@host:port/number, or rediss:// for TLS",
   "IDMINT_REDIS_PASSWORD",
-  ({ protocol, hostname, pathname, search }) =>
-    /^rediss?:$/.test(protocol) &&
-    hostname !== "" &&
-    search === "" &&
-    /^(?:\/\d{0,3})?$/.test(pathname),
+  (url) => {
+    if (!URL.canParse(url)) return false;
+    const { protocol, hostname, password, pathname, search } = new URL(url);
+    const isRedis = /^rediss?:$/.test(protocol) && /^[^,]+$/.test(hostname);
+    return isRedis && password === "" && search === "" && /^(?:\/\d{0,3})?$/.test(pathname);
+  },
 );
 
-function isDatabase(url: URL): boolean {
-  return url.hostname !== "" && BACKENDS.postgres.isUrl(url.href);
+function isDatabase(url: string): boolean {
+  return !/^\w+:\/\/(?:[^@/]*@)?(?:[/?#]|$)/.test(url) && BACKENDS.postgres.isUrl(url);
 }
 
 /** Further databases of the store by name. */

@@ -13,6 +13,7 @@ import {
 } from "../store/open-store.ts";
 import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
+import { withPassword } from "../store/shared/host-urls.ts";
 import { redisEvents } from "./redis-events.ts";
 import { realSystem } from "./system.ts";
 
@@ -40,12 +41,9 @@ export function storeConfigOf(config: Config): StoreConfig {
 }
 
 function databaseAt(text: string, config: Config): PostgresConfig {
-  const { storePassword } = config;
-  const url = new URL(text);
-  if (storePassword !== undefined) url.password = encodeURIComponent(storePassword);
   return {
     backend: "postgres",
-    url: url.href,
+    url: withPassword(text, config.storePassword),
     connectTimeoutMs: config.storeConnectTimeoutMs,
     poolSize: config.storePoolSize,
     timeoutMs: config.storeTimeoutMs,
@@ -74,12 +72,11 @@ export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
   const { ticketUrls, ticketPassword, ticketTimeoutMs: timeoutMs } = config;
   const byName = [...ticketUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
   return byName.map(([name, text]) => {
-    const url = new URL(text);
-    if (ticketPassword !== undefined) url.password = encodeURIComponent(ticketPassword);
+    const url = withPassword(text, ticketPassword);
     const { allowUnsafeStore: allowUnsafe, storePoolSize: poolSize } = config;
     const connectTimeoutMs = Math.min(timeoutMs, config.storeConnectTimeoutMs);
     const times = { timeoutMs, connectTimeoutMs };
-    return { backend: "postgres", name, url: url.href, poolSize, allowUnsafe, ...times };
+    return { backend: "postgres", name, url, poolSize, allowUnsafe, ...times };
   });
 }
 

@@ -1,8 +1,10 @@
 import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core/server";
 import { lateStore } from "./late-store.ts";
 import {
+  type AcceptOptions,
   checkPostgres,
   checkSqlite,
+  type PostgresConfig,
   type SpreadConfig,
   type StoreConfig,
 } from "./shared/config.ts";
@@ -38,6 +40,8 @@ interface BackendRow<Its extends StoreConfig> {
   readonly withTimeout: (config: Its, timeoutMs: number) => Its;
   /** The same, and `migrateStore` may make what is missing. */
   readonly creating: (config: Its) => Its;
+  /** The databases of PostgreSQL that it consists of. */
+  readonly databasesOf: (config: Its) => readonly PostgresConfig[];
   /** `backend` of its stores. */
   readonly shownAs: BackendName;
 }
@@ -51,6 +55,7 @@ const BACKENDS: {
     check: checkSqlite,
     withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
     creating: (config) => ({ ...config, create: true }),
+    databasesOf: () => [],
     shownAs: "sqlite",
   },
   postgres: {
@@ -58,6 +63,7 @@ const BACKENDS: {
     check: checkPostgres,
     withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
     creating: (config) => config,
+    databasesOf: (config) => [config],
     shownAs: "postgres",
   },
   spread: {
@@ -65,6 +71,7 @@ const BACKENDS: {
     check: ({ databases }) => databases.forEach(checkPostgres),
     withTimeout: spreadWithTimeout,
     creating: (config) => config,
+    databasesOf: ({ databases }) => [...databases.values()],
     shownAs: "postgres",
   },
 };
@@ -117,16 +124,19 @@ export async function migrateStore(
 /** An accept writes every tag, so it may take longer than what a server waits for. */
 const ACCEPT_TIMEOUT_MS = 60_000;
 
-/**
- * Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling).
- * `maxOfflineMs`: how long servers whose rows may be lost go on without the store; null: for ever.
- */
+/** Accepts a store as it is, with every floor raised by `gap` ids (0 … 2^63 − 1, at most to the tag's ceiling). */
 export async function acceptStore(
   config: StoreConfig,
   gap: bigint,
-  maxOfflineMs?: number | null,
+  { maxOfflineMs, oldPrimaryIsStopped = false }: AcceptOptions = {},
 ): Promise<{ tags: number }> {
   assertGap(gap);
+  const { check, databasesOf } = rowOf(config);
+  check(config);
+  for (const database of databasesOf(config)) {
+    const { assertOldPrimaryStopped } = await import("./postgres/backend.ts");
+    await assertOldPrimaryStopped(database, oldPrimaryIsStopped);
+  }
   const store = await openStore(rowOf(config).withTimeout(config, ACCEPT_TIMEOUT_MS));
   try {
     return await store.accept(gap, maxOfflineMs);

@@ -1,5 +1,5 @@
 import { invalidField } from "@idmint/core";
-import { checkPostgres } from "./shared/config.ts";
+import { type AcceptOptions, checkPostgres } from "./shared/config.ts";
 import type { MigrationReport } from "./shared/migration.ts";
 import type * as Backend from "./ticket/backend.ts";
 import type { PostgresTicketDatabase, TicketConfig } from "./ticket/backend.ts";
@@ -36,10 +36,13 @@ export async function acceptTicketDatabase(
   configs: readonly TicketConfig[],
   name: string,
   gap: bigint,
+  { oldPrimaryIsStopped = false }: Pick<AcceptOptions, "oldPrimaryIsStopped"> = {},
 ): Promise<{ readonly slots: number }> {
   for (const config of configs) checkPostgres(config);
   const config = configs.find((each) => each.name === name);
   if (config === undefined) throw invalidField("name", `must be one of ticket.urls, got ${name}`);
   const others = configs.filter((each) => each !== config);
-  return (await backend()).accept(config, others, gap);
+  const { accept, assertOldPrimaryStopped } = await backend();
+  await assertOldPrimaryStopped(config, oldPrimaryIsStopped);
+  return accept(config, others, gap);
 }

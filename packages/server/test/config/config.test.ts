@@ -201,6 +201,35 @@ test("further databases of the store need a first one, names of their own, and n
   );
 });
 
+test("URLs of several hosts are taken apart at their names, and shown without secrets", () => {
+  const flags = {
+    "store-url": "postgres://me@a:1,b:2/ids?target_session_attrs=read-write",
+    "store-more-urls": "x=postgres://me@c,d/ids, y=postgres://me@e/ids",
+  };
+  const config = loadConfig({ flags });
+  expect([...config.storeMoreUrls]).toEqual([
+    ["x", "postgres://me@c,d/ids"],
+    ["y", "postgres://me@e/ids"],
+  ]);
+  expect(storePlace(config)).toBe(
+    "default=postgres://me@a:1,b:2/ids, x=postgres://me@c,d/ids, y=postgres://me@e/ids",
+  );
+  for (const bad of [
+    "postgres://a,a/ids",
+    "postgres://a,/ids",
+    "postgres://me:hunter2@a,b/ids",
+    "postgres://a,b/ids?target_session_attrs=any",
+  ]) {
+    const [[field, text] = ["", ""]] = faultsOf({ flags: { "store-url": bad } });
+    expect(field).toBe("--store-url");
+    expect(text).toContain("target_session_attrs only read-write or primary");
+    expect(text).not.toContain("hunter2");
+  }
+  expect(faultsOf({ flags: { "redis-urls": "redis://h,i" } })).toHaveLength(1);
+  const gap = { "store-url": "postgres://a,b/ids", "epoch-gap": "5" };
+  expect(faultsOf({ flags: gap })[0]?.[0]).toBe("epoch_gap");
+});
+
 test("a YAML file takes lists, quotes, numbers past 2^53 and nothing else", () => {
   const good = file(
     "allow_unsafe_store: [fsync, full_page_writes]\nepoch_gap: 9223372036854775807\ngrpc: {address: '127.0.0.1:5'}\n",

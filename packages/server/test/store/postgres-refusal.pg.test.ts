@@ -10,7 +10,7 @@ import {
   storeStatus,
 } from "../../src/store/open-store.ts";
 import { migrateTicketDatabase, openTicketDatabases } from "../../src/store/open-tickets.ts";
-import { withPlainSslMode } from "../../src/store/postgres/connections.ts";
+import { withPlainSslMode } from "../../src/store/postgres/hosts/connection.ts";
 import { open as openPostgres } from "../../src/store/postgres/store.ts";
 
 const SECRET = "s3cr3t";
@@ -126,7 +126,7 @@ test.each(["prefer", "require", "verify-ca"])(
     const { url } = urlWith({ search: `?sslmode=${mode}` });
     const open = "await new pg.Client({ connectionString: withPlainSslMode(process.argv[1]) })";
     const program = `import pg from "pg";
-      import { withPlainSslMode } from "../../src/store/postgres/connections.ts"; ${open}`;
+      import { withPlainSslMode } from "../../src/store/postgres/hosts/connection.ts"; ${open}`;
     const args = ["-C", "idmint-source", "--input-type=module-typescript", "-e", program, url];
     const run = spawnSync(process.execPath, args, { cwd: import.meta.dirname, encoding: "utf8" });
     expect([run.status, run.stderr]).toEqual([0, ""]);

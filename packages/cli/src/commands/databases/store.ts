@@ -10,6 +10,7 @@ import { addOutputOptions } from "../../flags/options.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { wholeNumber } from "../../flags/parse.ts";
 import { plain } from "../../text/table.ts";
+import { type AcceptFlags, oldPrimaryOption } from "./accept-flags.ts";
 import { confirmMigration } from "./migration.ts";
 import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "./store-text.ts";
@@ -118,6 +119,7 @@ function addAccept(group: Command, io: Io): void {
         .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
         .makeOptionMandatory(),
     )
+    .addOption(oldPrimaryOption())
     .addHelpText(
       "after",
       `
@@ -126,13 +128,13 @@ the store does not know. Servers refuse until you accept the store with a gap th
 undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
-  command.action(async ({ gap }: { gap: bigint }) => {
+  command.action(async ({ gap, oldPrimaryIsStopped = false }: AcceptFlags) => {
     const { acceptStore, storeStatus } = await import("@idmint/server");
     const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
     await confirm(command, io, { place: `store: ${place}`, effect });
     const { fenced } = await storeStatus(config);
-    const { tags } = await acceptStore(config, gap, maxOfflineMs);
+    const { tags } = await acceptStore(config, gap, { maxOfflineMs, oldPrimaryIsStopped });
     await printAnswer(command, io, {
       json: () => ({ store: place, tags, gap: String(gap), fenced }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,

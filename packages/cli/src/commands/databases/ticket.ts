@@ -8,6 +8,7 @@ import { withServer } from "../../calls/connection.ts";
 import { EXIT } from "../../process/exit-code.ts";
 import { CommandFailure, failureOf } from "../../calls/failure.ts";
 import type { Io } from "../../process/io.ts";
+import { type AcceptFlags, oldPrimaryOption } from "./accept-flags.ts";
 import { confirmSteps } from "./migration.ts";
 import {
   addOutputOptions,
@@ -237,6 +238,7 @@ function addAccept(group: Command, io: Io): void {
         .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
         .makeOptionMandatory(),
     )
+    .addOption(oldPrimaryOption())
     .addHelpText(
       "after",
       `
@@ -244,12 +246,12 @@ All other databases must answer, because they know which slots this one gave awa
 be undone, so it needs --yes or your answer on a terminal.
 ${examplesText(["idmint ticket accept b --gap 10000000 --config /etc/idmint.yaml --yes"])}`,
     );
-  command.action(async (name: string, { gap }: { gap: bigint }) => {
+  command.action(async (name: string, { gap, oldPrimaryIsStopped = false }: AcceptFlags) => {
     const { acceptTicketDatabase } = await import("@idmint/server");
     const { configs, place } = await meantDatabases(command, io);
     const effect = `accepts ticket database ${name} as it is and raises its slots by ${gap}`;
     await confirm(command, io, { place: `ticket databases: ${place}`, effect });
-    const { slots } = await acceptTicketDatabase(configs, name, gap);
+    const { slots } = await acceptTicketDatabase(configs, name, gap, { oldPrimaryIsStopped });
     await printAnswer(command, io, {
       json: () => ({ database: name, slots, gap: String(gap) }),
       text: () =>

@@ -1,3 +1,4 @@
+export { assertOldPrimaryStopped } from "./hosts/others.ts";
 export { migrate } from "./migrate.ts";
 export { status } from "./status.ts";
 export { open } from "./store.ts";

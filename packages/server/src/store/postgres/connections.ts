@@ -1,11 +1,18 @@
-import { Socket } from "node:net";
 import { bounded, IdmintError } from "@idmint/core";
 import { storeUnavailable } from "@idmint/core/server";
 import pg from "pg";
-import { DEFAULT_TIMEOUT_MS, type PostgresConfig } from "../shared/config.ts";
+import {
+  DEFAULT_CONNECT_TIMEOUT_MS,
+  DEFAULT_TIMEOUT_MS,
+  type PostgresConfig,
+} from "../shared/config.ts";
 import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
+import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
+import { Connection, withPlainSslMode } from "./hosts/connection.ts";
+import { lookAtHost } from "./hosts/look.ts";
+import { Primary } from "./hosts/primary.ts";
 import { refusal } from "./refusal.ts";
 import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
 
@@ -23,7 +30,6 @@ export interface Session {
   transaction<T>(work: () => Promise<T>): Promise<T>;
 }
 
-const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;
 const DEFAULT_POOL_SIZE = 4;
 /** How long after its deadline work may take to notice, in milliseconds. */
 const LATE_MS = 100;
@@ -33,37 +39,6 @@ const LOCK_NOT_AVAILABLE = "55P03";
 const IDLE_TIMEOUT_MS = 30_000;
 /** Most units of work at once, running and waiting for a connection. */
 const MAX_RUNNING = 1_000;
-
-/** A client whose socket can be destroyed, which is the one way to bound every wait. */
-class Connection extends pg.Client {
-  readonly #socket: Socket;
-
-  constructor(config?: pg.ClientConfig) {
-    const socket = new Socket();
-    super({ ...config, stream: () => socket });
-    this.#socket = socket;
-    // A pool listens only to idle connections. One that is given up while it connects ends later, when nobody listens,
-    // and its error would end the process; whoever works on a connection learns of its end by the work.
-    this.on("error", () => undefined);
-  }
-
-  /** As a pool calls it. */
-  override connect(): Promise<pg.Client>;
-  override connect(answer: (error: Error) => void): void;
-  override connect(answer?: (error: Error) => void): Promise<pg.Client> | void {
-    if (answer === undefined) return super.connect();
-    super.connect((error: Error | null) => {
-      // The driver keeps the socket when it gives up by itself, for want of a password, and the process would stay.
-      if (error !== null) this.destroy();
-      answer(error as Error);
-    });
-  }
-
-  /** Ends the connection at once, in whatever state it is. What it was doing has an unknown outcome. */
-  destroy(): void {
-    this.#socket.destroy();
-  }
-}
 
 /**
  * The connections of this process to one database.
@@ -79,12 +54,15 @@ export class Connections {
   readonly allowUnsafe: readonly string[];
   readonly #config: PostgresConfig;
   readonly #secret: string;
-  /** Host and port. */
+  /** Host and port of each host. */
   readonly #address: string;
+  readonly #primary: Primary;
   /** Whether the database has done anything for this process. */
   #hasWorked = false;
   readonly #timeoutMs: number;
   readonly #begin: string;
+  /** The host that the pool is of. */
+  #url: string;
   #pool: pg.Pool;
   /** Connections that may be begun; a wait for one is here and not in the pool, which may be replaced meanwhile. */
   #places: number;
@@ -97,9 +75,11 @@ export class Connections {
     this.place = config.place ?? ALONE;
     this.allowUnsafe = config.allowUnsafe;
     this.#config = config;
-    const { password, hostname, port } = new URL(config.url);
-    this.#secret = decodeURIComponent(password);
-    this.#address = `${hostname === "" ? "localhost" : hostname}:${port === "" ? "5432" : port}`;
+    const urls = hostUrls(config.url) ?? [config.url];
+    this.#secret = decodeURIComponent(new URL(urls[0]).password);
+    this.#address = urls.map(addressOf).join(", ");
+    this.#primary = new Primary(urls, async (url) => this.#look(url));
+    this.#url = urls[0];
     this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.#begin = beginTransaction(config.allowUnsafe);
     this.#places = config.poolSize ?? DEFAULT_POOL_SIZE;
@@ -135,10 +115,23 @@ export class Connections {
   async #work<T>(deadlineMs: number, work: (session: Session) => Promise<T>): Promise<T> {
     await this.#enter(deadlineMs);
     try {
-      return await this.#runOn(this.#pool, deadlineMs, work);
+      return await this.#runOn(await this.#poolOfPrimary(), deadlineMs, work);
     } finally {
       this.#leave();
     }
+  }
+
+  async #poolOfPrimary(): Promise<pg.Pool> {
+    const url = await this.#primary.url();
+    if (url !== this.#url) {
+      this.#url = url;
+      this.#replacePool();
+    }
+    return this.#pool;
+  }
+
+  #look(url: string): ReturnType<typeof lookAtHost> {
+    return lookAtHost(url, this.#config, (error) => this.#failure(error, addressOf(url)));
   }
 
   /** Waits for one of the places, first come, first served. */
@@ -222,6 +215,7 @@ export class Connections {
     try {
       return (await pool.connect()) as pg.PoolClient & Connection;
     } catch (error) {
+      this.#primary.forget();
       throw this.#failure(error);
     }
   }
@@ -233,17 +227,23 @@ export class Connections {
   #discard(pool: pg.Pool, client: Connection): void {
     client.destroy();
     if (this.#pool !== pool) return;
+    this.#primary.forget();
+    this.#replacePool();
+  }
+
+  #replacePool(): void {
+    const pool = this.#pool;
     this.#pool = this.#newPool();
     // It ends when the last work on it has ended, each of which has its own time-out; nobody waits in it.
     pool.end().catch(() => undefined);
   }
 
   #newPool(): pg.Pool {
-    const { url, poolSize, applicationName, connectTimeoutMs } = this.#config;
+    const { poolSize, applicationName, connectTimeoutMs } = this.#config;
     const setUpMs = connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const pool = new pg.Pool({
       Client: Connection,
-      connectionString: withPlainSslMode(url),
+      connectionString: withPlainSslMode(this.#url),
       max: poolSize ?? DEFAULT_POOL_SIZE,
       connectionTimeoutMillis: setUpMs,
       idleTimeoutMillis: IDLE_TIMEOUT_MS,
@@ -273,7 +273,7 @@ export class Connections {
   }
 
   /** Whatever went wrong below, without the password that drivers may put into their errors. */
-  #failure(error: unknown): IdmintError {
+  #failure(error: unknown, address: string = this.#address): IdmintError {
     if (error instanceof IdmintError) return error;
     const code = codeOf(error);
     if (code !== undefined && LOST_STATEMENT.has(code)) return sessionShared();
@@ -282,19 +282,10 @@ export class Connections {
     }
     const { message = "" } = error as { message?: string };
     const said = this.#secret === "" ? message : message.replaceAll(this.#secret, "…");
-    if (!this.#hasWorked) return refusal(this.#address, said || (code ?? ""), code);
+    if (!this.#hasWorked) return refusal(address, said || (code ?? ""), code);
     const text = [code, said].filter((part) => part !== undefined && part !== "").join(" ");
     return storeUnavailable("PostgreSQL failed or did not answer", new Error(text));
   }
-}
-
-/**
- * The driver takes these modes for verify-full, and says so in eight lines at each start. It takes them otherwise with
- * uselibpqcompat.
- */
-export function withPlainSslMode(url: string): string {
-  if (/[?&]uselibpqcompat=true(?:&|$)/.test(url)) return url;
-  return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
 }
 
 /** Whether a statement failed only since a lock was not had in time. */

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
 
 /** The backends that URLs of stores name. */
 export type BackendName = "sqlite" | "postgres";
@@ -12,6 +13,8 @@ interface Backend {
   readonly isUrl: (text: string) => boolean;
   /** Where the store is, to be shown to people. */
   readonly placeOf: (url: string) => string;
+  /** Whether the URL names servers of which one takes over from another. */
+  readonly failsOver: (url: string) => boolean;
   /** Whether one store may be several of its databases. */
   readonly spreads: boolean;
 }
@@ -23,13 +26,15 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
     form: "sqlite:PATH",
     isUrl: (text) => /^sqlite:./.test(text),
     placeOf: (url) => `sqlite:${resolve(filePathOf(url))}`,
+    failsOver: () => false,
     spreads: false,
   },
   postgres: {
     schemes: ["postgres:", "postgresql:"],
-    form: "postgres://user@host:port/database",
+    form: `postgres://user@host:port,…/database (up to ${MAX_HOSTS} hosts: a primary and its standbys; target_session_attrs only read-write or primary)`,
     isUrl: isDatabaseUrl,
     placeOf: databasePlace,
+    failsOver: (url) => (hostUrls(url)?.length ?? 1) > 1,
     spreads: true,
   },
 };
@@ -48,17 +53,22 @@ export function filePathOf(url: string): string {
 }
 
 function isDatabaseUrl(text: string): boolean {
-  if (!/^postgres(?:ql)?:\/\//.test(text) || !URL.canParse(text)) return false;
-  const { password, searchParams } = new URL(text);
-  return password === "" && !searchParams.has("password");
+  return (hostUrls(text) ?? [":"]).every((url) => {
+    if (!URL.canParse(url)) return false;
+    const { password, searchParams } = new URL(url);
+    return password === "" && !searchParams.has("password");
+  });
 }
 
 /** Built from the parts that may be shown, so that no part is shown by oversight. */
 function databasePlace(text: string): string {
-  const { username, host, pathname, searchParams } = new URL(text);
+  const [first, ...others] = (hostUrls(text) ?? [text]).map((url) => new URL(url));
+  if (first === undefined) return "";
+  const { username, pathname, searchParams } = first;
   const user = username === "" ? "" : `${username}@`;
   // The folder of a Unix socket stands in a parameter.
   const socket = searchParams.get("host");
   const end = socket === null ? "" : `?host=${encodeURIComponent(socket)}`;
-  return `postgres://${user}${host}${pathname}${end}`;
+  const hosts = [first, ...others].map(({ host }) => host).join(",");
+  return `postgres://${user}${hosts}${pathname}${end}`;
 }

@@ -1,5 +1,5 @@
 import { IdmintError, invalidField } from "@idmint/core";
-import { BACKENDS } from "./backends.ts";
+import { hostUrls } from "./host-urls.ts";
 
 /**
  * Settings that an operator may allow by name, although ids may repeat after a crash.
@@ -32,7 +32,10 @@ export interface SqliteConfig {
 /** A store in a PostgreSQL database, 14 or later. */
 export interface PostgresConfig {
   readonly backend: "postgres";
-  /** postgres://user:password@host:port/database?sslmode=…. It is never logged, and no error shows it. */
+  /**
+   * postgres://user:password@host:port,host:port/database?sslmode=… of a primary and its standbys, in any order. It is
+   * never logged, and no error shows it.
+   */
   readonly url: string;
   /**
    * Longest wait for one answer, in milliseconds; then the socket is destroyed and the outcome is unknown. 100 …
@@ -62,8 +65,19 @@ export interface SpreadConfig {
 /** Which store, and how to reach it. */
 export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig;
 
+/** What an operator says when a store is accepted. */
+export interface AcceptOptions {
+  /** How long servers whose rows may be lost go on without the store; null: for ever. */
+  readonly maxOfflineMs?: number | null;
+  /** Hosts of the URL that do not answer are stopped, and stay so. */
+  readonly oldPrimaryIsStopped?: boolean;
+}
+
 /** Longest wait for one answer of the store unless configured, in milliseconds. */
 export const DEFAULT_TIMEOUT_MS = 3_000;
+
+/** Longest wait for a new connection unless configured, in milliseconds. */
+export const DEFAULT_CONNECT_TIMEOUT_MS = 1_500;
 
 /** Throws for a configuration that cannot be meant. */
 export function checkSqlite(config: SqliteConfig): void {
@@ -91,14 +105,14 @@ function checkCommon({ allowUnsafe, timeoutMs }: PostgresConfig | SqliteConfig):
 
 /** Throws for a bad URL, without repeating it: it may hold a password. */
 function checkUrl(text: string): void {
-  if (URL.canParse(text)) {
-    const { protocol, username, password, pathname } = new URL(text);
-    const isPostgres = BACKENDS.postgres.schemes.includes(protocol);
-    if (isPostgres && [username, password, pathname].every(isEncodedWell)) return;
+  const [first] = hostUrls(text) ?? [];
+  if (first !== undefined) {
+    const { username, password, pathname } = new URL(first);
+    if ([username, password, pathname].every(isEncodedWell)) return;
   }
   throw invalidField(
     "url",
-    "must be postgres://user:password@host:port/database, with other characters than letters and digits as %XX",
+    "must be postgres://user:password@host:port,host:port/database, with other characters than letters and digits as %XX",
   );
 }
 

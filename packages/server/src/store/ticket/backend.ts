@@ -1,3 +1,4 @@
+export { assertOldPrimaryStopped } from "../postgres/hosts/others.ts";
 import type { TicketConfig } from "./config.ts";
 import { PostgresTicketDatabase } from "./database.ts";
 
