@@ -45,12 +45,17 @@ const STATUS: StoreStatus = {
   acceptedIdentity: "1/2",
   presentIdentity: "1/2",
   fenced: "",
+  standbys: "",
   unsafe: [],
 };
 
 test("the status of a store says whether it grants", () => {
   expect(storeStatusText(STATUS)).toContain("revision           1152921504606846976\n");
   expect(storeStatusText(STATUS)).toContain("grants             yes\n");
+  expect(storeStatusText(STATUS)).not.toContain("standbys");
+  const pair: StoreStatus = { ...STATUS, backend: "postgres" };
+  expect(storeStatusText(pair)).toContain("standbys           none that all answers wait for\n");
+  expect(storeStatusText({ ...pair, standbys: "b" })).toContain("standbys           b\n");
   expect(storeIllness(STATUS)).toBe(undefined);
   const fenced = { ...STATUS, fenced: "it is a copy\u001B" };
   expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\\u001b\n");

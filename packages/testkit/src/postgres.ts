@@ -181,6 +181,16 @@ export class TestPostgres implements AsyncDisposable {
     if (mode === "kill") rmSync(path.join(this.#folder, "postmaster.pid"), { force: true });
   }
 
+  /** Copies the data of the server, which does not run. The answer puts the copy in their place, as a restore does. */
+  backUp(): () => void {
+    const backup = `${this.#folder}.backup`;
+    copyCluster(this.#folder, backup);
+    return () => {
+      rmSync(this.#folder, { recursive: true });
+      copyCluster(backup, this.#folder);
+    };
+  }
+
   /** Stops every process of the server where it is; connections stay, and nothing answers. */
   freeze(): void {
     const postmaster = this.#postmaster();
@@ -211,6 +221,7 @@ export class TestPostgres implements AsyncDisposable {
   async close(): Promise<void> {
     if (this.#guard !== undefined) await this.stop("immediate");
     rmSync(this.#folder, { recursive: true, force: true });
+    rmSync(`${this.#folder}.backup`, { recursive: true, force: true });
     rmSync(`${this.#folder}.log`, { force: true });
   }
 

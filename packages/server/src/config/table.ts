@@ -1,4 +1,5 @@
 import { MAX_ID } from "@idmint/core";
+import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
 import {
   type Address,
   address,
@@ -170,7 +171,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   ),
   allowUnsafeStore: option(
     "allow_unsafe_store",
-    listOf("fsync", "full_page_writes", "synchronous_commit", "network_filesystem"),
+    listOf(...UNSAFE_SETTINGS),
     "",
     "Unsafe settings of the store to accept by name, although ids may repeat after a crash. For tests.",
   ),

@@ -42,6 +42,8 @@ export type ServerEvent =
   | { readonly type: "ticket-database-back"; readonly database: string }
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
+  /** A promoted standby that is proved to have everything. */
+  | { readonly type: "promotion-accepted" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
   | {
       readonly type: "cut-off";

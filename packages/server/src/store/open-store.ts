@@ -18,8 +18,8 @@ export {
   type SpreadConfig,
   type SqliteConfig,
   type StoreConfig,
-  UNSAFE_SETTINGS,
 } from "./shared/config.ts";
+export { UNSAFE_SETTINGS } from "./shared/backends.ts";
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 export type { DatabaseStanding } from "./spread/fleet.ts";

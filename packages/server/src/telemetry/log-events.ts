@@ -49,6 +49,7 @@ function logOne(logger: Logger, event: Loggable): void {
     case "fenced":
     case "unfenced":
     case "store-accepted":
+    case "promotion-accepted":
     case "incarnation-changed":
       logStore(logger, event);
       break;
@@ -178,7 +179,12 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
 type OfStore = Extract<
   Loggable,
   {
-    readonly type: "fenced" | "incarnation-changed" | "unfenced" | `store-${string}`;
+    readonly type:
+      | "fenced"
+      | "incarnation-changed"
+      | "promotion-accepted"
+      | "unfenced"
+      | `store-${string}`;
   }
 >;
 
@@ -198,6 +204,9 @@ function logStore(logger: Logger, event: OfStore): void {
       break;
     case "store-accepted":
       logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");
+      break;
+    case "promotion-accepted":
+      logger.warn("accepted a promoted standby, which has everything that was answered");
       break;
     case "incarnation-changed":
       logger.warn(plain(event), "the store has a new history");

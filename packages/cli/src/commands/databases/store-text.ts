@@ -43,6 +43,9 @@ export function storeStatusText(status: StoreStatus): string {
     ["tags", String(status.tags)],
     ["accepted identity", plain(status.acceptedIdentity)],
     ["present identity", plain(status.presentIdentity)],
+    ...(status.backend === "postgres"
+      ? [["standbys", plain(status.standbys) || "none that all answers wait for"]]
+      : []),
     ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
     ["grants", storeIllness(status) === undefined ? "yes" : grantsNothing],
   ]);

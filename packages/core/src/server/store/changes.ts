@@ -22,6 +22,11 @@ export interface StoreChanges {
   readonly behind: readonly string[];
   /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */
   readonly fenced: string;
+  /**
+   * This poll found a promoted standby in the store's place, and accepted it, since it was proved that nothing which was
+   * answered is missing. The history goes on.
+   */
+  readonly isAccepted?: boolean;
   /** The store's wall clock, milliseconds since 1970. */
   readonly nowMs: number;
   /** The databases that answered; of a store that is one database exactly one. */

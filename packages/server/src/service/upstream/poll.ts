@@ -245,7 +245,8 @@ export class Poll {
 
   /** Obeys an answer. True: there is more to ask for at once. */
   async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
-    const { clock, presence, nodes, saved } = this.#ports;
+    const { clock, presence, nodes, saved, emit } = this.#ports;
+    if (changes.isAccepted === true) emit({ type: "promotion-accepted" });
     const effects = pollAnswered(this.#state, changes, clock.now());
     await this.#run(effects);
     await saved();

@@ -42,7 +42,7 @@ const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
   FROM unnest($1::text[], $2::bigint[]) AS s (name, floor) WHERE s.name = t.name`;
 const OWN_WORKERS = "UPDATE idmint.worker SET written_by = pg_current_xact_id()::xid";
 const RECORD = `UPDATE idmint.store SET
-  identity = ${PRESENT_IDENTITY}, incarnation = $1, revision = revision + greatest(1, $2::bigint),
+  identity = ${PRESENT_IDENTITY}, standbys = '', incarnation = $1, revision = revision + greatest(1, $2::bigint),
   written_by = pg_current_xact_id()::xid`;
 
 /**
@@ -55,6 +55,7 @@ const RECORD = `UPDATE idmint.store SET
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - What standbys of the lost history have is not known: the record of them begins anew.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */

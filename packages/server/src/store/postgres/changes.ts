@@ -17,7 +17,7 @@ const CHANGES = {
   SELECT * FROM idmint.tag WHERE revision > $1 AND (moved_to IS NULL OR moving)
   ORDER BY revision LIMIT $4
 )
-SELECT ${STORE_ROW}, p.unsafe, ARRAY (
+SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_names') AS standby_names, ARRAY (
     SELECT w.name FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
     LEFT JOIN idmint.tag AS t ON t.name = w.name
     WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version
@@ -37,6 +37,8 @@ type ChangeRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & 
   readonly revision: string;
   readonly fenced: string;
   readonly unsafe: string;
+  readonly standbys: string;
+  readonly standby_names: string;
   readonly now_ms: string;
   readonly behind: readonly string[];
   readonly is_renewed: boolean;
@@ -45,9 +47,16 @@ type ChangeRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & 
   readonly tag_revision: string | null;
 };
 
+/** How long a poll waits for the standbys, which need a moment as a rule; it has much to tell without them. */
+const CONFIRM_MS = 250;
+
 /** A poll of one database, and which tags left it since the revision, or are leaving; more than `limit` are not told whole. */
 export interface DatabaseChanges extends StoreChanges {
   readonly departed: readonly Departed[];
+  /** Standbys that the store names, as its row has them. */
+  readonly standbys: string;
+  /** synchronous_standby_names. */
+  readonly standbyNames: string;
 }
 
 interface Departed {
@@ -71,7 +80,12 @@ export async function changes(
     nodes,
     ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
   ];
-  const rows = await connections.run((session) => session.query<ChangeRow>({ ...CHANGES, values }));
+  if (connections.confirmation !== undefined)
+    connections.confirmation.nodeId = renewal?.node.id ?? "";
+  const { answer: rows, missing } = await connections.runUnconfirmed(
+    (session) => session.query<ChangeRow>({ ...CHANGES, values }),
+    CONFIRM_MS,
+  );
   const [store] = rows;
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);
@@ -85,7 +99,8 @@ export async function changes(
     name: "",
     incarnation,
     revision,
-    isRenewed: store.is_renewed,
+    // A row that a standby lacks may be lost with the primary, and then nobody waits for this server.
+    isRenewed: store.is_renewed && missing.length === 0,
     nodes: store.nodes?.map(nodeFromRow),
   };
   return {
@@ -97,6 +112,8 @@ export async function changes(
     fenced: store.fenced,
     nowMs: Number(store.now_ms),
     parts: [part],
+    standbys: store.standbys,
+    standbyNames: store.standby_names,
     departed: store.departed.map((text) => {
       const [tag = "", to = ""] = text.split("~");
       return { tag, to: to === "" ? undefined : to };

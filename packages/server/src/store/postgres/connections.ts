@@ -10,6 +10,7 @@ import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
+import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
 import { Primary } from "./hosts/primary.ts";
@@ -35,7 +36,15 @@ const DEFAULT_POOL_SIZE = 4;
 const LATE_MS = 100;
 /** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
 const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
+/** How long before its deadline work gives up waiting for standbys, so that the connection stays. */
+const CONFIRM_MARGIN_MS = 100;
 const LOCK_NOT_AVAILABLE = "55P03";
+/** An answer, and those of the standbys that the store names which lack what it rests on. */
+interface Confirmed<T> {
+  readonly answer: T;
+  readonly missing: readonly string[];
+}
+
 const IDLE_TIMEOUT_MS = 30_000;
 /** Most units of work at once, running and waiting for a connection. */
 const MAX_RUNNING = 1_000;
@@ -51,7 +60,8 @@ const MAX_RUNNING = 1_000;
 export class Connections {
   /** What the configuration says of the database; see there. */
   readonly place: NonNullable<PostgresConfig["place"]>;
-  readonly allowUnsafe: readonly string[];
+  /** Names of what is unsafe and goes on all the same; `standbys` where answers wait for them (identity.ts). */
+  allowUnsafe: readonly string[];
   readonly #config: PostgresConfig;
   readonly #secret: string;
   /** Host and port of each host. */
@@ -70,6 +80,7 @@ export class Connections {
   #running = 0;
   readonly #onIdle: (() => void)[] = [];
   #closing: Promise<void> | undefined;
+  #confirmation: Confirmation | undefined;
 
   constructor(config: PostgresConfig) {
     this.place = config.place ?? ALONE;
@@ -86,6 +97,26 @@ export class Connections {
     this.#pool = this.#newPool();
   }
 
+  /**
+   * From now on answers wait for the standbys that the store names: with several hosts, unless an operator takes the risk of
+   * what standbys may lack.
+   */
+  startConfirming(): void {
+    const { url, allowUnsafe } = this.#config;
+    const isPair = (hostUrls(url)?.length ?? 1) > 1;
+    const isUnsafe = ["synchronous_commit", "synchronous_standby_names"].some((name) =>
+      allowUnsafe.includes(name),
+    );
+    if (!isPair || isUnsafe) return;
+    this.#confirmation = new Confirmation();
+    this.allowUnsafe = [...allowUnsafe, "standbys"];
+  }
+
+  /** Undefined where answers wait for no standbys. */
+  get confirmation(): Confirmation | undefined {
+    return this.#confirmation;
+  }
+
   /** Lets the work before it end, which its time-outs see to, then closes all connections. */
   async close(): Promise<void> {
     this.#closing ??= this.#end();
@@ -97,25 +128,46 @@ export class Connections {
     await this.#pool.end();
   }
 
-  /** Runs one unit of work on a connection of its own; answers only when it is certain how it ended. */
+  /**
+   * Runs one unit of work on a connection of its own; answers only when it is certain how it ended, and that every standby
+   * which the store names has it.
+   */
   async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const { answer, missing } = await this.#run(work, this.#timeoutMs);
+    if (missing.length > 0) throw unconfirmed(missing);
+    return answer;
+  }
+
+  /** The same for work whose answer says by itself how much it is worth: standbys are waited for only so long. */
+  async runUnconfirmed<T>(
+    work: (session: Session) => Promise<T>,
+    patienceMs: number,
+  ): Promise<Confirmed<T>> {
+    return this.#run(work, patienceMs);
+  }
+
+  async #run<T>(work: (session: Session) => Promise<T>, patienceMs: number): Promise<Confirmed<T>> {
     if (this.#closing !== undefined) throw storeClosed();
     if (this.#running >= MAX_RUNNING) {
       throw storeUnavailable("too many requests wait for a connection to the store");
     }
     this.#running++;
     const deadlineMs = performance.now() + this.#timeoutMs;
-    const working = this.#work(deadlineMs, work).finally(() => {
+    const working = this.#work(deadlineMs, work, patienceMs).finally(() => {
       this.#running--;
       if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
     });
     return inTime(working, deadlineMs);
   }
 
-  async #work<T>(deadlineMs: number, work: (session: Session) => Promise<T>): Promise<T> {
+  async #work<T>(
+    deadlineMs: number,
+    work: (session: Session) => Promise<T>,
+    patienceMs: number,
+  ): Promise<Confirmed<T>> {
     await this.#enter(deadlineMs);
     try {
-      return await this.#runOn(await this.#poolOfPrimary(), deadlineMs, work);
+      return await this.#runOn(await this.#poolOfPrimary(), deadlineMs, work, patienceMs);
     } finally {
       this.#leave();
     }
@@ -167,7 +219,8 @@ export class Connections {
     pool: pg.Pool,
     deadlineMs: number,
     work: (session: Session) => Promise<T>,
-  ): Promise<T> {
+    patienceMs: number,
+  ): Promise<Confirmed<T>> {
     const client = await this.#connect(pool);
     const leftMs = deadlineMs - performance.now();
     if (leftMs <= 0) {
@@ -185,7 +238,9 @@ export class Connections {
     const timer = setTimeout(() => client.destroy(), leftMs);
     let isInDoubt = true;
     try {
-      const result = await work(sessionOn(client, this.#begin));
+      const answer = await work(sessionOn(client, this.#begin));
+      const untilMs = Math.min(performance.now() + patienceMs, deadlineMs - CONFIRM_MARGIN_MS);
+      const missing = (await this.#confirmation?.missing(client, untilMs)) ?? [];
       if (warnings.length > 0) {
         throw storeUnavailable(
           `PostgreSQL warned, the outcome is not known: ${warnings.join("; ")}`,
@@ -193,7 +248,7 @@ export class Connections {
       }
       isInDoubt = false;
       this.#hasWorked = true;
-      return result;
+      return { answer, missing };
     } catch (error) {
       // Refusals of ours were rolled back in order; the connection is as good as before.
       if (error instanceof IdmintError && warnings.length === 0) {

@@ -148,9 +148,12 @@ export async function grant(
     connections.allowUnsafe,
     String(Date.now() + CLOCK_BOUND_MS),
   ];
-  const rows = await connections.run((session) =>
-    skipLocked ? grantFree(session, values) : session.query<GrantRow>({ ...GRANT, values }),
-  );
+  const rows = await connections.run(async (session) => {
+    const work = skipLocked
+      ? grantFree(session, values)
+      : session.query<GrantRow>({ ...GRANT, values });
+    return safeRows(await work);
+  });
   if (rows.length === 0) {
     const detail = "the store has lost its identity";
     return requests.map(({ tag }) => ({
@@ -160,8 +163,6 @@ export async function grant(
       detail,
     }));
   }
-  const unsafe = rows[0]?.unsafe ?? "";
-  if (unsafe !== "") refuseUnsafeSettings(unsafe);
   return rows.map((row, index) => grantOf(row, requests[index] as GrantRequest));
 }
 
@@ -178,6 +179,13 @@ async function grantFree(
   }
 }
 
+/** Throws where settings are unsafe: then nothing was done, and nothing has to be waited for. */
+export function safeRows<Row extends Pick<Judged, "unsafe">>(rows: readonly Row[]): readonly Row[] {
+  const unsafe = rows[0]?.unsafe ?? "";
+  if (unsafe !== "") refuseUnsafeSettings(unsafe);
+  return rows;
+}
+
 /** Settings that are unsafe now, by the names that `proof` gives them. */
 export function refuseUnsafeSettings(names: string): void {
   const found = names.split(",").map((name) => [name, wrongSetting(name)] as const);
@@ -185,6 +193,12 @@ export function refuseUnsafeSettings(names: string): void {
 }
 
 function wrongSetting(name: string): string {
+  if (name === "synchronous_standby_names") {
+    return "PostgreSQL runs with an empty synchronous_standby_names, and the store names standbys that commits must wait for; set it again, or give those standbys up for good with idmint store accept";
+  }
+  if (name === "standbys") {
+    return "the store names standbys that answers must wait for, and the URL of this server names one host; name all of them";
+  }
   if (name === "fsync" || name === "full_page_writes") return `PostgreSQL runs with ${name}=off`;
   return `PostgreSQL's session has lost idmint's ${name}, as behind a connection pooler in transaction mode; put it into session mode`;
 }

@@ -23,6 +23,8 @@ const FENCED = `CASE
     THEN 'the store was loaded from a dump or changed by hand'
   ELSE '' END`;
 
+const STORE = "idmint.store";
+
 /** What is wrong with a tag's row (as `t`): the same proof, for dumps of some tables only. */
 export const TAG_IS_OURS = "t.xmin = t.written_by";
 
@@ -34,7 +36,7 @@ export const TAG_IS_OURS = "t.xmin = t.written_by";
  * client_min_messages: above `warning` nobody hears that a commit did not reach its standby, which makes its outcome
  * unknown (connections.ts). No operator is asked whether that may be: nobody needs it.
  */
-function unsafe(allowed: string): string {
+function unsafe(allowed: string, table: string): string {
   return `concat_ws(',',
   CASE WHEN current_setting('fsync') = 'off' AND 'fsync' <> ALL (${allowed}) THEN 'fsync' END,
   CASE WHEN current_setting('full_page_writes') = 'off' AND 'full_page_writes' <> ALL (${allowed})
@@ -42,13 +44,25 @@ function unsafe(allowed: string): string {
   CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
     AND 'synchronous_commit' <> ALL (${allowed}) THEN 'synchronous_commit' END,
   CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic')
-    THEN 'client_min_messages' END)`;
+    THEN 'client_min_messages' END${table === STORE ? `, ${unsafeStandbys(allowed)}` : ""})`;
+}
+
+/**
+ * Where the store names standbys (hosts/record.ts), commits have to wait for them, and whoever asks has to wait until they
+ * confirm. A store that is another one than the accepted says why by itself.
+ */
+function unsafeStandbys(allowed: string): string {
+  return `CASE WHEN s.standbys <> '' AND f.fenced = '' AND current_setting('synchronous_standby_names') = ''
+    AND 'synchronous_standby_names' <> ALL (${allowed}) THEN 'synchronous_standby_names' END,
+  CASE WHEN s.standbys <> '' AND f.fenced = '' AND 'standbys' <> ALL (${allowed})
+    AND 'synchronous_standby_names' <> ALL (${allowed}) THEN 'standbys' END`;
 }
 
 /** A common table expression `proof (fenced, unsafe)` of one row; `allowed` is the place of a text[] parameter. */
-export function proof(allowed: string, table = "idmint.store"): string {
+export function proof(allowed: string, table: string = STORE): string {
   return `proof AS MATERIALIZED (
-  SELECT ${FENCED} AS fenced, ${unsafe(allowed)} AS unsafe FROM ${table} AS s
+  SELECT f.fenced, ${unsafe(allowed, table)} AS unsafe
+  FROM ${table} AS s CROSS JOIN LATERAL (SELECT ${FENCED} AS fenced OFFSET 0) AS f
 )`;
 }
 

@@ -5,7 +5,7 @@ import {
   storeUnavailable,
 } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
-import { detailOf, type Judged, refuseUnsafeSettings } from "./grant.ts";
+import { detailOf, type Judged, safeRows } from "./grant.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 
 /**
@@ -75,12 +75,13 @@ export async function raise(
     connections.allowUnsafe,
     String(generationFrom),
   ];
-  const [row] = await connections.run((session) => session.query<RaiseRow>({ ...RAISE, values }));
+  const [row] = await connections.run(async (session) =>
+    safeRows(await session.query<RaiseRow>({ ...RAISE, values })),
+  );
   if (row === undefined) {
     const detail = "the store has lost its identity";
     return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
   }
-  if (row.unsafe !== "") refuseUnsafeSettings(row.unsafe);
   if (row.refused === "STORE_EPOCH_CHANGED") {
     return { outcome: "refused", tag, reason: row.refused, detail: detailOf(row, request) };
   }

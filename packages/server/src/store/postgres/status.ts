@@ -1,6 +1,6 @@
 import { storeWentBack } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
-import { UNSAFE_SETTINGS } from "../shared/config.ts";
+import { UNSAFE_SETTINGS } from "../shared/backends.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
 import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
@@ -9,7 +9,7 @@ import { appliedMigrations } from "./schema.ts";
 
 const STATUS = `WITH ${proof("'{}'::text[]")}
 SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
-  (SELECT count(*) FROM idmint.tag) AS tags
+  s.standbys, (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;
 
 interface StatusRow {
@@ -20,6 +20,7 @@ interface StatusRow {
   readonly fenced: string;
   readonly present: string;
   readonly unsafe: string;
+  readonly standbys: string;
   readonly tags: string;
 }
 
@@ -38,6 +39,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
           schemaVersion: 0,
           presentIdentity: "",
           fenced: "",
+          standbys: "",
           unsafe: [],
         };
       }
@@ -53,6 +55,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
         acceptedIdentity: row.identity,
         presentIdentity: row.present,
         fenced: row.fenced,
+        standbys: row.standbys,
         unsafe: row.unsafe === "" ? [] : row.unsafe.split(","),
       };
     });

@@ -13,6 +13,7 @@ import { assertMembership, type PlacedTag } from "../shared/placed-tag.ts";
 import * as accept from "./accept.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
+import { followStandbys } from "./hosts/follow.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
 import {
@@ -76,6 +77,7 @@ export async function open(config: PostgresConfig): Promise<PostgresStore> {
     const schemaVersion = await connections.run(async (session) =>
       workableVersion(migrations, await appliedMigrations(session)),
     );
+    connections.startConfirming();
     const { place } = connections;
     // Without a record nothing is granted or changed, and it shows that there is none.
     const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
@@ -86,7 +88,7 @@ export async function open(config: PostgresConfig): Promise<PostgresStore> {
       maxBatch: MAX_BATCH,
       schemaVersion,
       fleetId: membership.fleetId,
-      changes: (...args) => changes.changes(connections, ...args),
+      changes: followStandbys(connections),
       createTag: (...args) => createTag(connections, ...args),
       getRows: (names) => getRows(connections, names),
       pageOfRows: (afterName, limit) => pageOfRows(connections, afterName, limit),

@@ -1,6 +1,23 @@
 import { resolve } from "node:path";
 import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
 
+/**
+ * Settings that an operator may allow by name, although ids may repeat after a crash.
+ *
+ * - `fsync`: PostgreSQL runs with fsync=off.
+ * - `full_page_writes`: PostgreSQL runs with full_page_writes=off.
+ * - `synchronous_commit`: the server's synchronous_commit is kept although it is weaker than `on`.
+ * - `synchronous_standby_names`: the store names standbys, and nobody waits for them. Nothing is accepted by itself then.
+ * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
+ */
+export const UNSAFE_SETTINGS = [
+  "fsync",
+  "full_page_writes",
+  "synchronous_commit",
+  "synchronous_standby_names",
+  "network_filesystem",
+] as const;
+
 /** The backends that URLs of stores name. */
 export type BackendName = "sqlite" | "postgres";
 

@@ -1,20 +1,6 @@
 import { IdmintError, invalidField } from "@idmint/core";
+import { UNSAFE_SETTINGS } from "./backends.ts";
 import { hostUrls } from "./host-urls.ts";
-
-/**
- * Settings that an operator may allow by name, although ids may repeat after a crash.
- *
- * - `fsync`: PostgreSQL runs with fsync=off.
- * - `full_page_writes`: PostgreSQL runs with full_page_writes=off.
- * - `synchronous_commit`: the server's synchronous_commit is kept although it is weaker than `on`.
- * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
- */
-export const UNSAFE_SETTINGS = [
-  "fsync",
-  "full_page_writes",
-  "synchronous_commit",
-  "network_filesystem",
-] as const;
 
 /** A store in one SQLite file, for one host. */
 export interface SqliteConfig {

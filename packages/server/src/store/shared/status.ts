@@ -17,6 +17,11 @@ export interface StoreStatus {
   readonly presentIdentity: string;
   /** Why nothing is granted; empty when all is well. */
   readonly fenced: string;
+  /**
+   * Standbys that every answer waits for, with commas between them; one of them is accepted by itself when it is promoted.
+   * Empty: none are known to have everything.
+   */
+  readonly standbys: string;
   /** Settings that are unsafe, allowed or not. */
   readonly unsafe: readonly string[];
 }

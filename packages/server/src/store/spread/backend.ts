@@ -48,6 +48,7 @@ export async function status({ databases }: SpreadConfig): Promise<StoreStatus> 
     acceptedIdentity: text((its) => its.acceptedIdentity),
     presentIdentity: text((its) => its.presentIdentity),
     fenced: text((its) => its.fenced),
+    standbys: text((its) => its.standbys),
     unsafe: [...new Set(all.flatMap(([, its]) => its.unsafe))],
   };
 }

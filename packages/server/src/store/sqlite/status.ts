@@ -23,6 +23,7 @@ export function status(given: SqliteConfig): StoreStatus {
     backend: config.backend,
     knownSchemaVersion: migrations.length,
     presentIdentity: lookAtFiles(config.path)?.identity ?? "",
+    standbys: "",
     unsafe: isRemote ? ["network_filesystem"] : [],
   };
   try {

@@ -28,12 +28,16 @@ BEGIN
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  SELECT o.xmin = o.written_by AS is_ours, o.identity = (SELECT system_identifier FROM pg_control_system())
+  SELECT o.standbys, o.xmin = o.written_by AS is_ours, o.identity = (SELECT system_identifier FROM pg_control_system())
       || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
       || '/' || (SELECT oid FROM pg_database WHERE datname = current_database()) AS is_accepted
     INTO s FROM idmint.store AS o;
   IF s.is_ours IS NOT TRUE OR s.is_accepted IS NOT TRUE THEN
     RAISE EXCEPTION 'the store is not the one that was accepted: see idmint store accept'
+      USING ERRCODE = 'object_not_in_prerequisite_state';
+  END IF;
+  IF s.standbys <> '' AND current_setting('synchronous_standby_names') = '' THEN
+    RAISE EXCEPTION 'the store names standbys, and synchronous_standby_names is empty'
       USING ERRCODE = 'object_not_in_prerequisite_state';
   END IF;
   SELECT r.kind, r.redis, r.state, r.floor, r.ceiling, r.xmin = r.written_by AS is_ours,
@@ -88,6 +92,8 @@ END $$;
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  *
+ * `standbys` names those that answers wait for, in order with commas between them (hosts/record.ts).
+ *
  * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it.
  */
 export const init: Migration = {
@@ -110,6 +116,7 @@ CREATE TABLE idmint.store (
   member text NOT NULL DEFAULT '',
   members text NOT NULL DEFAULT '',
   fleet_id text NOT NULL DEFAULT '',
+  standbys text NOT NULL DEFAULT '',
   written_by xid NOT NULL
 );
 
