@@ -13,12 +13,7 @@ import type { MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
 import type * as Spread from "./spread/backend.ts";
 
-export {
-  type PostgresConfig,
-  type SpreadConfig,
-  type SqliteConfig,
-  type StoreConfig,
-} from "./shared/config.ts";
+export type { PostgresConfig, SpreadConfig, SqliteConfig, StoreConfig } from "./shared/config.ts";
 export { UNSAFE_SETTINGS } from "./shared/backends.ts";
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";

@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import { type PostgresConfig } from "../../shared/config.ts";
+import type { PostgresConfig } from "../../shared/config.ts";
 import { addressOf, hostUrls } from "../../shared/host-urls.ts";
 import { refusal } from "../refusal.ts";
 import { lookAtHost } from "./look.ts";
