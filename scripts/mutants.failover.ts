@@ -108,4 +108,11 @@ export const failoverMutants: readonly Mutant[] = [
     tests: standbys,
     only: "names one host",
   },
+  {
+    name: "failover: a tag stays refused after its store was accepted",
+    file: "packages/server/src/service/upstream/refusals.ts",
+    find: `onWentBack(ofStore ? undefined : tag, why);`,
+    replace: `onWentBack(tag, why);`,
+    tests: ["packages/server/test/service/grants.test.ts"],
+  },
 ];

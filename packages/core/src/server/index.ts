@@ -88,7 +88,14 @@ export {
   startSeeding,
 } from "./redis/seeding-state.ts";
 export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis/snowflake-reservation.ts";
-export { storeUnavailable, storeWentBack, tagNotFound, tagPaused } from "./refusals.ts";
+export {
+  isOfStore,
+  storeIsAnother,
+  storeUnavailable,
+  storeWentBack,
+  tagNotFound,
+  tagPaused,
+} from "./refusals.ts";
 export {
   type CallAnswers,
   type CallArgs,

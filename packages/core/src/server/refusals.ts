@@ -11,10 +11,23 @@ export function storeUnavailable(text: string, cause?: unknown): IdmintError {
 /** The store went back: ids granted since may be granted again, so nothing is issued until an operator has looked. */
 export function storeWentBack(detail: string, tag?: string): IdmintError {
   const what = tag === undefined ? "" : ` for tag "${tag}"`;
+  return wentBack(what, tag === undefined ? { detail } : { detail, tag });
+}
+
+/** The store as a whole is another one than the accepted. Polls show it, and when it is over; see `isOfStore`. */
+export function storeIsAnother(detail: string): IdmintError {
+  return wentBack("", { detail, scope: "store" });
+}
+
+export function isOfStore({ metadata }: IdmintError): boolean {
+  return metadata["scope"] === "store";
+}
+
+function wentBack(what: string, metadata: Readonly<Record<string, string>>): IdmintError {
   return new IdmintError(
     "STORE_EPOCH_CHANGED",
-    `the store went back${what}: ${detail}; nothing is issued until an operator accepts it with: idmint store accept --gap N`,
-    { metadata: tag === undefined ? { detail } : { detail, tag } },
+    `the store went back${what}: ${metadata["detail"]}; nothing is issued until an operator accepts it with: idmint store accept --gap N`,
+    { metadata },
   );
 }
 

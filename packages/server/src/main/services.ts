@@ -82,7 +82,9 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const guard = new VersionGuard();
   const storeTimeoutMs = config.storeTimeoutMs + STORE_GRACE_MS;
   const common = { store, guard, clock, timers, afterTurn, storeTimeoutMs, counters, emit };
-  const onWentBack = (tag: string, detail: string): void => {
+  const onWentBack = (tag: string | undefined, detail: string): void => {
+    // A fence of the whole store stands until a poll finds it over, so a poll has to set it.
+    if (tag === undefined) return poll.hasten();
     poll.noteWentBack();
     directory.fenceTag(tag, detail);
   };

@@ -200,7 +200,7 @@ function logStore(logger: Logger, event: OfStore): void {
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
       break;
     case "unfenced":
-      logger.warn("an operator accepted the store: issuing ids again");
+      logger.warn("the store is accepted: issuing ids again");
       break;
     case "store-accepted":
       logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");

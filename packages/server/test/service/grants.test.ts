@@ -27,7 +27,7 @@ function setUp() {
     counters,
     emit: () => undefined,
     afterTurn: (run) => queueMicrotask(run),
-    onWentBack: (tag) => wentBack.push(tag),
+    onWentBack: (tag) => wentBack.push(tag ?? ""),
   });
   return { grants, guard, calls, wentBack, counters, time };
 }
@@ -84,6 +84,18 @@ test("a request tells the highest version seen when it is sent, and a grant not 
   calls[0]?.answer([granted("orders", 7n)]);
   expect(await answer).toBe("STORE_EPOCH_CHANGED");
   expect(wentBack).toEqual(["orders"]);
+});
+
+test("a refusal of the whole store fences no tag, since a poll shows when it is over", async () => {
+  for (const ofStore of [true, false]) {
+    const { grants, calls, wentBack } = setUp();
+    const answer = reasonOf(grants.request(wish("orders")));
+    await settled();
+    const reason = "STORE_EPOCH_CHANGED" as const;
+    calls[0]?.answer([{ outcome: "refused", tag: "orders", reason, detail: "why", ofStore }]);
+    expect(await answer).toBe(reason);
+    expect(wentBack).toEqual([ofStore ? "" : "orders"]);
+  }
 });
 
 test("an answer that does not fit its request is not used", async () => {

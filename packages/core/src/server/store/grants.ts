@@ -46,6 +46,8 @@ export interface Refused {
     | "WRONG_KIND";
   /** For STORE_EPOCH_CHANGED: in words, what went back. */
   readonly detail?: string;
+  /** What went back is the store and not the tag: a poll shows it, and also when it is over. */
+  readonly ofStore?: boolean;
 }
 
 /** Nothing was granted, since another session of the store works on the tag's row at this moment. */

@@ -22,7 +22,7 @@ import {
   type Wanted,
 } from "./grants-state.ts";
 import { PeriodWatch } from "./period-watch.ts";
-import { refusalOf } from "./refusals.ts";
+import { type OnWentBack, refusalOf } from "./refusals.ts";
 
 /** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
@@ -43,7 +43,7 @@ export interface GrantsPorts {
   /** Runs a function after the current turn, so that loads which begin together are sent together. */
   readonly afterTurn: (run: () => void) => void;
   /** The store went back for this tag. */
-  readonly onWentBack: (tag: string, detail: string) => void;
+  readonly onWentBack: OnWentBack;
 }
 
 interface Pending {

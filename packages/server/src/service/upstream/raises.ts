@@ -8,7 +8,7 @@ import {
   type VersionGuard,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
-import { refusalOf } from "./refusals.ts";
+import { type OnWentBack, refusalOf } from "./refusals.ts";
 
 export interface RaisesPorts {
   readonly store: RaiseStore;
@@ -18,7 +18,7 @@ export interface RaisesPorts {
   /** Counts the histories of the store: an answer of an earlier one is not used. */
   readonly history: () => number;
   /** The store went back for this tag. */
-  readonly onWentBack: (tag: string, detail: string) => void;
+  readonly onWentBack: OnWentBack;
 }
 
 /**

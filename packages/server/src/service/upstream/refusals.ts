@@ -1,14 +1,17 @@
 import { IdmintError, invalidField } from "@idmint/core";
 import { type Refused, storeWentBack, tagNotFound, tagPaused } from "@idmint/core/server";
 
-/** What a refusal of the store is to callers. `onWentBack` is told of a store that went back. */
+/** Is told that the store went back, for a tag or, without one, as a whole. */
+export type OnWentBack = (tag: string | undefined, detail: string) => void;
+
+/** What a refusal of the store is to callers. */
 export function refusalOf(
-  { tag, reason, detail }: Refused,
-  onWentBack: (tag: string, detail: string) => void,
+  { tag, reason, detail, ofStore = false }: Refused,
+  onWentBack: OnWentBack,
 ): IdmintError {
   if (reason !== "STORE_EPOCH_CHANGED") return REFUSALS[reason](tag);
   const why = detail ?? "the store is not the accepted one";
-  onWentBack(tag, why);
+  onWentBack(ofStore ? undefined : tag, why);
   return storeWentBack(why, tag);
 }
 

@@ -1,11 +1,13 @@
 import { IdmintError, type Timers, type WorkerLeaseKey } from "@idmint/core";
 import {
+  isOfStore,
   type StoreCalls,
   storeCalls,
   storeWentBack,
   type WorkerRegistry,
 } from "@idmint/core/server";
 import { notConfigured, within } from "../call.ts";
+import type { OnWentBack } from "../upstream/refusals.ts";
 import { TokenGuard } from "./token-guard.ts";
 
 /** The calls of a store, each of which settles in bounded time; after that its outcome is unknown. */
@@ -28,17 +30,16 @@ export function unreachableRegistry(tag: string): WorkerRegistry {
  * The registry in the store, under its guard. `onWentBack` is told when the store went back for a tag: an answer shows a
  * token that is not above one that was answered before, or the store says so itself.
  */
-export function guardedRegistry(
-  registry: WorkerRegistry,
-  onWentBack: (tag: string, detail: string) => void,
-): WorkerRegistry {
+export function guardedRegistry(registry: WorkerRegistry, onWentBack: OnWentBack): WorkerRegistry {
   const guard = new TokenGuard();
   const asked = async <T>(tag: string, ask: () => Promise<T>): Promise<T> => {
     try {
       return await ask();
     } catch (thrown) {
-      if (thrown instanceof IdmintError && thrown.reason === "STORE_EPOCH_CHANGED")
-        onWentBack(tag, thrown.metadata["detail"] ?? thrown.message);
+      if (thrown instanceof IdmintError && thrown.reason === "STORE_EPOCH_CHANGED") {
+        const detail = thrown.metadata["detail"] ?? thrown.message;
+        onWentBack(isOfStore(thrown) ? undefined : tag, detail);
+      }
       throw thrown;
     }
   };

@@ -207,7 +207,14 @@ function grantOf(row: GrantRow, request: GrantRequest): Grant {
   const tag = row.name;
   if (row.refused === "LOCKED") return { outcome: "locked", tag };
   if (row.refused === "STORE_EPOCH_CHANGED") {
-    return { outcome: "refused", tag, reason: row.refused, detail: detailOf(row, request) };
+    const ofStore = row.fenced !== "";
+    return {
+      outcome: "refused",
+      tag,
+      reason: row.refused,
+      detail: detailOf(row, request),
+      ofStore,
+    };
   }
   if (row.refused !== "") {
     return { outcome: "refused", tag, reason: row.refused as Refused["reason"] };

@@ -83,7 +83,14 @@ export async function raise(
     return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
   }
   if (row.refused === "STORE_EPOCH_CHANGED") {
-    return { outcome: "refused", tag, reason: row.refused, detail: detailOf(row, request) };
+    const ofStore = row.fenced !== "";
+    return {
+      outcome: "refused",
+      tag,
+      reason: row.refused,
+      detail: detailOf(row, request),
+      ofStore,
+    };
   }
   if (row.refused !== "") {
     return { outcome: "refused", tag, reason: row.refused as Refused["reason"] };

@@ -9,6 +9,7 @@ import {
   dataCenterOf,
   FREE_CANDIDATES,
   storeUnavailable,
+  storeIsAnother,
   storeWentBack,
   type Worker,
   type WorkerRegistry,
@@ -186,7 +187,7 @@ export async function listWorkers(
   );
   const [first] = rows;
   if (first === undefined) throw storeWentBack("the store has lost its identity");
-  if (first.fenced !== "") throw storeWentBack(first.fenced);
+  if (first.fenced !== "") throw storeIsAnother(first.fenced);
   return rows.flatMap((row) => (row.instance === null ? [] : [workerFromRow(row as WorkerRow)]));
 }
 
@@ -201,7 +202,7 @@ async function inPool<T>(
       const values = [tag, connections.allowUnsafe];
       const [row] = await session.query<ProvenTag>({ ...statement, values });
       if (row === undefined) throw storeWentBack("the store has lost its identity");
-      if (row.fenced !== "") throw storeWentBack(row.fenced);
+      if (row.fenced !== "") throw storeIsAnother(row.fenced);
       if (row.unsafe !== "") refuseUnsafeSettings(row.unsafe);
       if (!hasTag(row)) return work(session, poolOf(tag, undefined));
       if (!row.is_ours) throw changedByHand(tag);

@@ -1,6 +1,7 @@
 import { KEPT_RESERVE_AHEAD_MS, type Store, type Tag } from "@idmint/core/server";
 import type { Emit } from "../../events.ts";
 import type { System } from "../../system.ts";
+import type { OnWentBack } from "../../upstream/refusals.ts";
 import type { Clocks } from "../../worker-ids/clocks.ts";
 import { boundedCalls, guardedRegistry, unreachableRegistry } from "../../worker-ids/registries.ts";
 import type { SourceOf } from "../kind.ts";
@@ -12,7 +13,7 @@ export interface SnowflakesPorts {
   readonly emit: Emit;
   readonly storeTimeoutMs: number;
   /** The store went back for a tag. */
-  readonly onWentBack: (tag: string, detail: string) => void;
+  readonly onWentBack: OnWentBack;
   /** The registry of a tag whose workers are in Redis. Undefined when this server has no Redis. */
   readonly registryInRedis: (tag: Tag) => TagRegistry | undefined;
   readonly clocks: Clocks;
