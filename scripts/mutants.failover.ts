@@ -115,4 +115,12 @@ export const failoverMutants: readonly Mutant[] = [
     replace: `onWentBack(tag, why);`,
     tests: ["packages/server/test/service/grants.test.ts"],
   },
+  {
+    name: "failover: waits for a standby that are given up pile up",
+    file: "packages/server/src/store/postgres/connections.ts",
+    find: `client.abandon()`,
+    replace: `client.destroy()`,
+    tests: standbys,
+    only: "pile up",
+  },
 ];

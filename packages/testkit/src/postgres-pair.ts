@@ -68,8 +68,8 @@ export class TestPostgresPair implements AsyncDisposable {
   }
 
   /** Promotes the standby, whatever the primary does; the two change places. */
-  async promote(): Promise<void> {
-    await this.standby.query("SELECT pg_promote(true, 60)");
+  async promote(sql: string = "SELECT pg_promote(true, 60)"): Promise<void> {
+    await this.standby.query(sql);
     this.#primary = this.#standbyName;
   }
 

@@ -193,6 +193,21 @@ test("a cancelled wait and a standby that stalls are lost with the primary, and 
   expect(await server.grant()).toBe(11n);
 });
 
+test("waits for a standby that are given up do not pile up in the server", async () => {
+  await using pair = await TestPostgresPair.start("synchronous");
+  await scene(pair);
+  const hasty = await Poller.open(configOf(pair, { timeoutMs: 300 }));
+  const resume = await pair.stallStandby();
+  for (let i = 0; i < 12; i++) {
+    expect(await reasonOf(hasty.store.grant([wish("t")]))).toBe("STORE_UNAVAILABLE");
+  }
+  const waits = (): Promise<readonly unknown[]> =>
+    pair.primary.query("SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+  await until(async () => (await waits()).length === 0);
+  resume();
+  await until(async () => (await reasonOrNone(hasty.store)) === "");
+});
+
 test("a backup of the standby, with the standby's name and record, is refused for good", async () => {
   await using pair = await TestPostgresPair.start("synchronous");
   const server = await scene(pair);

@@ -235,7 +235,7 @@ export class Connections {
       warnings.push(`${notice.code ?? ""} ${notice.message ?? ""}`);
     };
     client.on("notice", onNotice);
-    const timer = setTimeout(() => client.destroy(), leftMs);
+    const timer = setTimeout(() => client.abandon(), leftMs);
     let isInDoubt = true;
     try {
       const answer = await work(sessionOn(client, this.#begin));

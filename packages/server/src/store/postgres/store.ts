@@ -77,11 +77,12 @@ export async function open(config: PostgresConfig): Promise<PostgresStore> {
     const schemaVersion = await connections.run(async (session) =>
       workableVersion(migrations, await appliedMigrations(session)),
     );
-    connections.startConfirming();
     const { place } = connections;
     // Without a record nothing is granted or changed, and it shows that there is none.
     const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
     assertMembership(membership, place);
+    // Who gives up a standby that is away has to open the store without it.
+    connections.startConfirming();
     return {
       ...storeCalls((name, args) => CALLS[name](connections, ...args)),
       backend: config.backend,

@@ -1,6 +1,19 @@
 import { Socket } from "node:net";
 import pg from "pg";
 
+/** A request to cancel, as the protocol has it: its length, its code, whose work and by which right. */
+const CANCEL_BYTES = 16;
+const CANCEL_CODE = 80_877_102;
+const CANCEL_MS = 1_000;
+
+/** What the driver knows of the server's side of a connection, and keeps from its types. */
+interface ServerSide {
+  readonly host: string;
+  readonly port: number;
+  readonly processID: number | null;
+  readonly secretKey: number | null;
+}
+
 /** A client whose socket can be destroyed, which is the one way to bound every wait. */
 export class Connection extends pg.Client {
   readonly #socket: Socket;
@@ -24,6 +37,26 @@ export class Connection extends pg.Client {
       if (error !== null) this.destroy();
       answer(error as Error);
     });
+  }
+
+  /**
+   * Asks the server to give up what it does for this connection, and ends the connection. Its end alone does not end a
+   * commit's wait for a standby: such sessions keep their locks, and pile up until the server takes no more. A wait that is
+   * given up leaves its commit on this server only, which is one of the ways to an unknown outcome.
+   */
+  abandon(): void {
+    const { host, port, processID, secretKey } = this as unknown as ServerSide;
+    this.destroy();
+    if (host.startsWith("/") || processID === null || secretKey === null) return;
+    const request = Buffer.alloc(CANCEL_BYTES);
+    [CANCEL_BYTES, CANCEL_CODE, processID, secretKey].forEach((word, at) => {
+      request.writeInt32BE(word, at * 4);
+    });
+    const socket = new Socket();
+    socket.on("error", () => undefined);
+    socket.setTimeout(CANCEL_MS, () => socket.destroy());
+    socket.connect(port, host, () => socket.end(request));
+    socket.unref();
   }
 
   /** Ends the connection at once, in whatever state it is. What it was doing has an unknown outcome. */
