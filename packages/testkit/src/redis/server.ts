@@ -7,6 +7,7 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { freePort } from "../fleet/ports.ts";
+import { GUARD } from "../guard.ts";
 import { redisProgram } from "./files.ts";
 
 const START_TIMEOUT_MS = 30_000;
@@ -22,19 +23,6 @@ export interface RedisServerOptions {
   /** Beyond, or instead of, the defaults: 127.0.0.1 only, no snapshots, no append-only file. */
   readonly settings?: RedisSettings;
 }
-
-// Runs Redis as its child, tells its process id, and ends it when the test is gone: then the standard input ends. The word
-// "keep" says that the end is meant, and that the folder stays. Only the server holds the standard output then, so that
-// its end is seen.
-const GUARD = `
-"$@" 3>&1 >>"$IDMINT_FOLDER.log" 2>&1 </dev/null & server=$!
-echo $server
-exec >&-
-read -r word
-if [ "$word" != keep ]; then
-  kill -KILL $server 2>/dev/null; wait $server; rm -rf "$IDMINT_FOLDER" "$IDMINT_FOLDER"[.-]*; exit
-fi
-wait $server`;
 
 /** A Redis server of a test's own. Close it. */
 export class RedisServer implements AsyncDisposable {
