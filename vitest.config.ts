@@ -4,7 +4,7 @@ import path from "node:path";
 import { defineConfig, type TestProjectConfiguration } from "vitest/config";
 
 // A test's suffix says what it needs; each file belongs to exactly one project.
-const kinds = ["model", "pg", "redis", "smoke", "e2e", "chaos", "pack"];
+const kinds = ["model", "pg", "redis", "etcd", "smoke", "e2e", "chaos", "pack"];
 const special = `packages/*/test/**/*.{${kinds.join(",")}}.test.ts`;
 
 // Workspace packages run from src/, unbuilt.
@@ -75,6 +75,8 @@ export default defineConfig({
       project("pg", 60_000, { globalSetup: "packages/testkit/src/postgres-setup.ts" }),
       // A real Redis.
       project("redis", 60_000, { globalSetup: "packages/testkit/src/redis/setup.ts" }),
+      // A real etcd.
+      project("etcd", 60_000, { globalSetup: "packages/testkit/src/etcd/setup.ts" }),
       // What README shows, and a short storm over every kind of tag.
       project("smoke", 180_000),
       // Real servers and command lines, one or a few processes of each.

@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { failoverMutants } from "./mutants.failover.ts";
+import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
@@ -41,6 +42,7 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 export const mutants: readonly Mutant[] = [
   ...apiMutants,
   ...cliMutants,
+  ...etcdMutants,
   ...sdkMutants,
   ...redisMutants,
   ...snowflakeMutants,

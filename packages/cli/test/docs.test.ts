@@ -56,6 +56,7 @@ test.each([
   "README.md",
   "docs/clocks.md",
   "docs/errors.md",
+  "docs/etcd.md",
   "docs/languages.md",
   "docs/formats.md",
   "docs/guarantees.md",

@@ -22,6 +22,7 @@ const SERVICE = "idmint.v1.NodeService";
 const STORE_BACKENDS: Readonly<Record<BackendName, StoreBackend>> = {
   sqlite: StoreBackend.SQLITE,
   postgres: StoreBackend.POSTGRES,
+  etcd: StoreBackend.ETCD,
 };
 
 /** Answered while the server drains too: that is when people ask. */

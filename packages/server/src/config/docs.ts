@@ -1,4 +1,5 @@
-import { envOf, flagOf, type Option, OPTIONS } from "./table.ts";
+import { envOf, flagOf, type Option } from "./option.ts";
+import { OPTIONS } from "./table.ts";
 
 /** docs/configuration.md, generated from the table of options. */
 export function configurationDocs(): string {

@@ -7,7 +7,8 @@ import {
   type SourceReading,
   type Written,
 } from "./sources.ts";
-import { type Config, type Option, OPTIONS } from "./table.ts";
+import type { Option } from "./option.ts";
+import { type Config, OPTIONS } from "./table.ts";
 import { isLoopback } from "./types.ts";
 
 /** Where options come from, besides the defaults. */
@@ -109,6 +110,7 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: "must give each a name other than default, which is store.url",
     });
   }
+  found.push(...etcdContradictions(config));
   if (config.epochGap !== undefined && failsOver(config)) {
     found.push({
       field: "epoch_gap",
@@ -117,6 +119,32 @@ function contradictions(config: Config): readonly FieldViolation[] {
     });
   }
   found.push(...alarmContradictions(config));
+  return found;
+}
+
+function etcdContradictions(config: Config): readonly FieldViolation[] {
+  const { storeUrl, storeUser, storePassword, storeTlsCertFile, storeTlsKeyFile } = config;
+  const found: FieldViolation[] = [];
+  const isEtcd = backendOf(storeUrl) === "etcd";
+  if (!isEtcd && storeUser !== undefined) {
+    found.push({ field: "store.user", description: "needs a store.url of etcd" });
+  }
+  if (isEtcd && (storeUser === undefined) !== (storePassword === undefined)) {
+    found.push({ field: "store.user and store.password", description: "must be set together" });
+  }
+  for (const [field, file] of [
+    ["store.tls_ca_file", config.storeTlsCaFile],
+    ["store.tls_cert_file", storeTlsCertFile],
+    ["store.tls_key_file", storeTlsKeyFile],
+  ] as const) {
+    if (file !== undefined && !storeUrl.startsWith("etcds:")) {
+      found.push({ field, description: "needs a store.url that begins with etcds://" });
+    }
+  }
+  if ((storeTlsCertFile === undefined) !== (storeTlsKeyFile === undefined)) {
+    const field = "store.tls_cert_file and store.tls_key_file";
+    found.push({ field, description: "must be set together" });
+  }
   return found;
 }
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type * as Yaml from "yaml";
 import { closest, distance } from "fastest-levenshtein";
-import { envOf, flagOf, type Option } from "./table.ts";
+import { envOf, flagOf, type Option } from "./option.ts";
 
 /** A value as it was written, and where it was written. */
 export interface Written {

@@ -1,5 +1,6 @@
 import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
+import { type Option, option, optional } from "./option.ts";
 import {
   type Address,
   address,
@@ -15,7 +16,6 @@ import {
   listOf,
   type Offline,
   oneOf,
-  type OptionType,
   redisUrls,
   share,
   storeUrl,
@@ -37,7 +37,11 @@ export interface Config {
   readonly processes: number;
   readonly storeUrl: string;
   readonly storeMoreUrls: ReadonlyMap<string, string>;
+  readonly storeUser: string | undefined;
   readonly storePassword: string | undefined;
+  readonly storeTlsCaFile: string | undefined;
+  readonly storeTlsCertFile: string | undefined;
+  readonly storeTlsKeyFile: string | undefined;
   readonly storeTimeoutMs: number;
   readonly storeConnectTimeoutMs: number;
   readonly storePoolSize: number;
@@ -82,39 +86,6 @@ export interface Config {
   readonly logFormat: "json" | "text";
 }
 
-/** One option. Its environment variable, its flag and its place in the YAML file follow from its key. */
-export interface Option<T> {
-  /** Path in the YAML file, e.g. `grpc.address`. */
-  readonly key: string;
-  readonly type: OptionType<T>;
-  /** As a user would write it; undefined: none. */
-  readonly default: string | undefined;
-  /** What it does, in full sentences. */
-  readonly text: string;
-  /** A secret has no flag, because others on the machine can see flags. It may come from a file, and is never shown. */
-  readonly isSecret?: boolean;
-  /** Cannot be set in the YAML file. */
-  readonly isNotInFile?: boolean;
-}
-
-function option<T>(
-  key: string,
-  type: OptionType<T>,
-  byDefault: string,
-  description: string,
-): Option<T> {
-  return { key, type, default: byDefault, text: description };
-}
-
-function optional<T>(
-  key: string,
-  type: OptionType<T>,
-  description: string,
-  more: Pick<Option<T>, "isSecret" | "isNotInFile"> = {},
-): Option<T | undefined> {
-  return { key, type, default: undefined, text: description, ...more };
-}
-
 /** The table of options. The loader, the flags and docs/configuration.md follow from it. */
 export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   config: optional("config", text("path"), "YAML file with options.", { isNotInFile: true }),
@@ -140,7 +111,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "store.url",
     storeUrl,
     "sqlite:./.idmint/idmint.db",
-    "Where floors are stored durably: a SQLite file for servers on one host, or a PostgreSQL database for servers on many.",
+    "Where floors are stored durably: a SQLite file for servers on one host, or a PostgreSQL database or an etcd for servers on many.",
   ),
   storeMoreUrls: option(
     "store.more_urls",
@@ -148,9 +119,32 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "",
     "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. Each tag is in one of them. `idmint store spread add` joins them into one store and records their names. Servers do not start with other names.",
   ),
-  storePassword: optional("store.password", text("password"), "Password of the PostgreSQL user.", {
-    isSecret: true,
-  }),
+  storeUser: optional(
+    "store.user",
+    text("name"),
+    "User of etcd. A user of PostgreSQL stands in `store.url`.",
+  ),
+  storePassword: optional(
+    "store.password",
+    text("password"),
+    "Password of the user of PostgreSQL or etcd.",
+    { isSecret: true },
+  ),
+  storeTlsCaFile: optional(
+    "store.tls_ca_file",
+    text("path"),
+    "PEM file of the authorities that signed etcd's certificates, for `etcds://`. Default: those that Node trusts.",
+  ),
+  storeTlsCertFile: optional(
+    "store.tls_cert_file",
+    text("path"),
+    "PEM file of the certificate that this server shows to etcd.",
+  ),
+  storeTlsKeyFile: optional(
+    "store.tls_key_file",
+    text("path"),
+    "PEM file of the key of that certificate.",
+  ),
   storeTimeoutMs: option(
     "store.timeout",
     duration("100ms", "60s"),
@@ -173,7 +167,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "allow_unsafe_store",
     listOf(...UNSAFE_SETTINGS),
     "",
-    "Unsafe settings of the store to accept by name, although ids may repeat after a crash. For tests.",
+    "Unsafe settings of the store to accept by name, although ids may repeat after a crash, or with `auto_compaction` etcd may be full some day. For tests.",
   ),
   epochGap: optional(
     "epoch_gap",
@@ -388,13 +382,3 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "Format of the log: one JSON object per line for machines, or one sentence per line for people.",
   ),
 };
-
-/** The environment variable of an option: `grpc.address` is IDMINT_GRPC_ADDRESS. */
-export function envOf(option: Pick<Option<unknown>, "key">): string {
-  return `IDMINT_${option.key.replaceAll(".", "_").toUpperCase()}`;
-}
-
-/** The flag of an option without its dashes, `grpc-address`; undefined for secrets. */
-export function flagOf(option: Pick<Option<unknown>, "key" | "isSecret">): string | undefined {
-  return option.isSecret === true ? undefined : option.key.replaceAll(/[._]/g, "-");
-}

@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { IdmintError } from "@idmint/core";
-import { envOf, flagOf } from "../config/table.ts";
+import { envOf, flagOf } from "../config/option.ts";
 import type { Address } from "../config/types.ts";
 import { listen } from "../tcp.ts";
 

@@ -1,7 +1,8 @@
 import { connect } from "node:tls";
 import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
 import { NodeServiceClient } from "@idmint/proto";
-import { type Config, type Option, OPTIONS } from "../config/table.ts";
+import type { Option } from "../config/option.ts";
+import { type Config, OPTIONS } from "../config/table.ts";
 import type { Address } from "../config/types.ts";
 import { addressError, hostPort, type Taker, tryAddress } from "./address.ts";
 

@@ -13,6 +13,7 @@ import {
 } from "../store/open-store.ts";
 import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
+import { etcdPlace } from "../store/shared/etcd-url.ts";
 import { withPassword } from "../store/shared/host-urls.ts";
 import { redisEvents } from "./redis-events.ts";
 import { realSystem } from "./system.ts";
@@ -32,6 +33,24 @@ const STORE_CONFIGS: { readonly [Name in BackendName]: (config: Config) => Store
     if (storeMoreUrls.size === 0) return first;
     const more = [...storeMoreUrls].map(([name, url]) => [name, databaseAt(url, config)] as const);
     return { backend: "spread", databases: new Map([["default", first], ...more]) };
+  },
+  etcd: (config) => {
+    const { hosts, prefix, tls } = etcdPlace(config.storeUrl) ?? {
+      hosts: [],
+      prefix: "",
+      tls: false,
+    };
+    const { storeTlsCaFile: caFile, storeTlsCertFile: certFile, storeTlsKeyFile: keyFile } = config;
+    return {
+      backend: "etcd",
+      hosts,
+      prefix,
+      ...(tls ? { tls: { caFile, certFile, keyFile } } : {}),
+      user: config.storeUser,
+      password: config.storePassword,
+      timeoutMs: config.storeTimeoutMs,
+      allowUnsafe: config.allowUnsafeStore,
+    };
   },
 };
 

@@ -2,6 +2,7 @@ import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core/serv
 import { lateStore } from "./late-store.ts";
 import {
   type AcceptOptions,
+  checkEtcd,
   checkPostgres,
   checkSqlite,
   type PostgresConfig,
@@ -13,7 +14,13 @@ import type { MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
 import type * as Spread from "./spread/backend.ts";
 
-export type { PostgresConfig, SpreadConfig, SqliteConfig, StoreConfig } from "./shared/config.ts";
+export type {
+  EtcdConfig,
+  PostgresConfig,
+  SpreadConfig,
+  SqliteConfig,
+  StoreConfig,
+} from "./shared/config.ts";
 export { UNSAFE_SETTINGS } from "./shared/backends.ts";
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
@@ -68,6 +75,14 @@ const BACKENDS: {
     creating: (config) => config,
     databasesOf: ({ databases }) => [...databases.values()],
     shownAs: "postgres",
+  },
+  etcd: {
+    load: () => import("./etcd/backend.ts"),
+    check: checkEtcd,
+    withTimeout: (config, timeoutMs) => ({ ...config, timeoutMs }),
+    creating: (config) => config,
+    databasesOf: () => [],
+    shownAs: "etcd",
   },
 };
 

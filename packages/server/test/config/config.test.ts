@@ -6,7 +6,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { configFlags } from "../../src/config/docs.ts";
 import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
 import { storePlace, ticketPlace } from "../../src/config/store-place.ts";
-import { envOf, flagOf, OPTIONS } from "../../src/config/table.ts";
+import { envOf, flagOf } from "../../src/config/option.ts";
+import { OPTIONS } from "../../src/config/table.ts";
 import { UNSAFE_SETTINGS } from "../../src/store/open-store.ts";
 
 function file(content: string): string {

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
 import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
 
 /**
@@ -9,6 +10,7 @@ import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
  * - `synchronous_commit`: the server's synchronous_commit is kept although it is weaker than `on`.
  * - `synchronous_standby_names`: the store names standbys, and nobody waits for them. Nothing is accepted by itself then.
  * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
+ * - `auto_compaction`: etcd keeps all revisions. No id repeats for that, but etcd is full some day.
  */
 export const UNSAFE_SETTINGS = [
   "fsync",
@@ -16,10 +18,11 @@ export const UNSAFE_SETTINGS = [
   "synchronous_commit",
   "synchronous_standby_names",
   "network_filesystem",
+  "auto_compaction",
 ] as const;
 
 /** The backends that URLs of stores name. */
-export type BackendName = "sqlite" | "postgres";
+export type BackendName = "sqlite" | "postgres" | "etcd";
 
 /** What is known of a backend by the URLs of its stores. No password stands in them. */
 interface Backend {
@@ -53,6 +56,15 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
     placeOf: databasePlace,
     failsOver: (url) => (hostUrls(url)?.length ?? 1) > 1,
     spreads: true,
+  },
+  etcd: {
+    schemes: ["etcd:", "etcds:"],
+    form: `etcd://host:port,…/prefix (up to ${MAX_MEMBERS} members of one cluster; etcds:// with TLS; the user in store.user)`,
+    isUrl: (text) => etcdPlace(text) !== undefined,
+    // No part of it is secret.
+    placeOf: (url) => url,
+    failsOver: () => false,
+    spreads: false,
   },
 };
 

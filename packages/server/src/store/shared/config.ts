@@ -1,5 +1,6 @@
 import { IdmintError, invalidField } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "./backends.ts";
+import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
 import { hostUrls } from "./host-urls.ts";
 
 /** A store in one SQLite file, for one host. */
@@ -48,8 +49,30 @@ export interface SpreadConfig {
   readonly databases: ReadonlyMap<string, PostgresConfig>;
 }
 
+/** A store below a prefix of an etcd, 3.4 or later. */
+export interface EtcdConfig {
+  readonly backend: "etcd";
+  /** host:port of the members, with IPv6 hosts in brackets; 1 … 16. */
+  readonly hosts: readonly string[];
+  /** What all keys begin with; it begins and ends with a slash. */
+  readonly prefix: string;
+  /** Set: with TLS, and these files in PEM. Default of the authorities: those that Node trusts. */
+  readonly tls?: {
+    readonly caFile?: string | undefined;
+    readonly certFile?: string | undefined;
+    readonly keyFile?: string | undefined;
+  };
+  readonly user?: string | undefined;
+  /** It is never logged, and no error shows it. */
+  readonly password?: string | undefined;
+  /** Longest wait for one answer, in milliseconds; 100 … 60,000. Default: 3,000. One member has half of it. */
+  readonly timeoutMs?: number;
+  /** Names out of UNSAFE_SETTINGS. */
+  readonly allowUnsafe: readonly string[];
+}
+
 /** Which store, and how to reach it. */
-export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig;
+export type StoreConfig = SqliteConfig | PostgresConfig | SpreadConfig | EtcdConfig;
 
 /** What an operator says when a store is accepted. */
 export interface AcceptOptions {
@@ -81,7 +104,25 @@ export function checkPostgres(config: PostgresConfig): void {
   checkRange("pool_size", config.poolSize, 1, 100);
 }
 
-function checkCommon({ allowUnsafe, timeoutMs }: PostgresConfig | SqliteConfig): void {
+/** Throws for a configuration that cannot be meant. */
+export function checkEtcd(config: EtcdConfig): void {
+  checkCommon(config);
+  const { hosts, prefix, user, password, tls } = config;
+  if (etcdPlace(`etcd://${hosts.join(",")}${prefix}`)?.prefix !== prefix) {
+    throw invalidField(
+      "url",
+      `must name 1 to ${MAX_MEMBERS} different members as host:port, and a prefix of A–Z a–z 0–9 . _ - between slashes`,
+    );
+  }
+  if ((user === undefined) !== (password === undefined)) {
+    throw invalidField("user", "must be set together with the password, or neither of them");
+  }
+  if ((tls?.certFile === undefined) !== (tls?.keyFile === undefined)) {
+    throw invalidField("tls_cert_file", "must be set together with tls_key_file");
+  }
+}
+
+function checkCommon({ allowUnsafe, timeoutMs }: EtcdConfig | PostgresConfig | SqliteConfig): void {
   for (const name of allowUnsafe) {
     if ((UNSAFE_SETTINGS as readonly string[]).includes(name)) continue;
     throw invalidField("allow_unsafe", `knows ${UNSAFE_SETTINGS.join(", ")}, got ${name}`);

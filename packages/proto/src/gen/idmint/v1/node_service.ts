@@ -96,6 +96,8 @@ export const StoreBackend = {
   SQLITE: 1,
   /** POSTGRES - One PostgreSQL database, or several. */
   POSTGRES: 2,
+  /** ETCD - An etcd. */
+  ETCD: 3,
   UNRECOGNIZED: -1,
 } as const;
 
@@ -105,6 +107,7 @@ export namespace StoreBackend {
   export type UNSPECIFIED = typeof StoreBackend.UNSPECIFIED;
   export type SQLITE = typeof StoreBackend.SQLITE;
   export type POSTGRES = typeof StoreBackend.POSTGRES;
+  export type ETCD = typeof StoreBackend.ETCD;
   export type UNRECOGNIZED = typeof StoreBackend.UNRECOGNIZED;
 }
 
@@ -119,6 +122,9 @@ export function storeBackendFromJSON(object: any): StoreBackend {
     case 2:
     case "STORE_BACKEND_POSTGRES":
       return StoreBackend.POSTGRES;
+    case 3:
+    case "STORE_BACKEND_ETCD":
+      return StoreBackend.ETCD;
     case -1:
     case "UNRECOGNIZED":
     default:
@@ -134,6 +140,8 @@ export function storeBackendToJSON(object: StoreBackend): string {
       return "STORE_BACKEND_SQLITE";
     case StoreBackend.POSTGRES:
       return "STORE_BACKEND_POSTGRES";
+    case StoreBackend.ETCD:
+      return "STORE_BACKEND_ETCD";
     case StoreBackend.UNRECOGNIZED:
     default:
       return "UNRECOGNIZED";

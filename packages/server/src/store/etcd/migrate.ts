@@ -1,0 +1,56 @@
+import { randomUUID } from "node:crypto";
+import type { EtcdConfig } from "../shared/config.ts";
+import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
+import { Etcd, type Session } from "./session/etcd.ts";
+import { markHistory } from "./history.ts";
+import { valueOfRecord } from "./session/rows.ts";
+import { appliedMigrations, migrations } from "./schema.ts";
+import { readUnproved, sightOf } from "./session/sight.ts";
+
+/** Makes the store's first keys, in one transaction that finds none of them. */
+export async function migrate(
+  config: EtcdConfig,
+  options: { dryRun: boolean },
+): Promise<MigrationReport> {
+  const etcd = new Etcd(config);
+  try {
+    return await etcd.run(async (session) => {
+      const [schema] = await readUnproved(session, [{ key: etcd.keys.one("schema") }]);
+      const applied = appliedMigrations(schema);
+      const steps = pendingSteps(migrations, applied);
+      if (steps.length > 0 && !options.dryRun) await seed(session);
+      const created = applied.length === 0;
+      return { from: applied.length, to: migrations.length, steps, created };
+    });
+  } finally {
+    await etcd.close();
+  }
+}
+
+async function seed(session: Session): Promise<void> {
+  const { etcd, keys } = session;
+  const { clusterId, lead, term, status } = await sightOf(session);
+  const record = {
+    storeId: randomUUID(),
+    incarnation: randomUUID(),
+    generation: 0n,
+    clusterId,
+    lead,
+  };
+  const applied = migrations.map((step) => ({ number: step.number, checksum: checksumOf(step) }));
+  const text = { schema: JSON.stringify(applied), revision: "0", term: String(term) } as const;
+  const puts = (["schema", "revision", "term"] as const).map((name) => ({
+    put: { key: keys.one(name), value: Buffer.from(text[name]) },
+  }));
+  const success = [
+    { put: { key: keys.one("store"), value: valueOfRecord(record) } },
+    ...puts,
+    markHistory(session, status.header.revision, Date.now()),
+  ];
+  const compare = [
+    { key: keys.one("store"), modRevision: "0" },
+    { key: keys.one("schema"), modRevision: "0" },
+  ];
+  // Somebody else's store is as good: whoever opens it finds it.
+  await etcd.ask(session.deadlineMs, (ask) => ask("txn", { compare, success, failure: [] }));
+}

@@ -1,0 +1,128 @@
+import { IdmintError } from "@idmint/core";
+import {
+  lostNodes,
+  MAX_NODES,
+  type NodeRenewal,
+  type NodeRow,
+  type NodeRowKey,
+} from "@idmint/core/server";
+import { CallFailure } from "./cluster/failure.ts";
+import type { Op } from "./cluster/protocol.ts";
+import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
+import { nodeFrom, valueOfNode } from "./session/rows.ts";
+
+/** How often a renewal is tried; only somebody who forgets the row writes it too. */
+const MAX_ATTEMPTS = 3;
+/** How much longer than the server issues without its store its lease lasts. */
+const LEASE_MARGIN = 1.1;
+
+/**
+ * Writes the row of a server, under a lease. False: it could not be written, or there are as many rows as may be.
+ *
+ * INVARIANT: the row of a server that may still issue is there. Its lease was kept alive after the renewal was sent, for longer
+ * than the server issues without another one; without both it was not renewed.
+ */
+export async function renew(session: Session, renewal: NodeRenewal): Promise<boolean> {
+  try {
+    const lease = await leaseOf(session, renewal);
+    return await write(session, renewal, lease);
+  } catch (error) {
+    if (!(error instanceof CallFailure || error instanceof IdmintError)) throw error;
+    // The lease may be the reason, and the next renewal gets another one.
+    session.etcd.lease = undefined;
+    return false;
+  }
+}
+
+async function leaseOf(
+  { etcd, deadlineMs }: Session,
+  { node: { maxOfflineMs } }: NodeRenewal,
+): Promise<string | undefined> {
+  if (maxOfflineMs === undefined) return undefined;
+  const ttlS = Math.ceil((maxOfflineMs * LEASE_MARGIN) / 1_000) + 1;
+  const { lease } = etcd;
+  if (lease?.ttlS === ttlS) {
+    const { id } = lease;
+    const kept = await etcd.ask(deadlineMs, (ask) => ask("leaseKeepAlive", { id }));
+    if (Number(kept.ttl) >= ttlS) return id;
+  }
+  // One that was granted without an answer ends by itself.
+  const { id } = await etcd.ask(deadlineMs, (ask) => ask("leaseGrant", { ttl: String(ttlS) }));
+  etcd.lease = { id, ttlS };
+  return id;
+}
+
+async function write(
+  session: Session,
+  renewal: NodeRenewal,
+  lease: string | undefined,
+): Promise<boolean> {
+  const key = session.keys.node(renewal.node.id);
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const all = { ...session.keys.nodes(), keysOnly: true, limit: MAX_NODES };
+    // oxlint-disable-next-line no-await-in-loop
+    const [[own] = [], others = []] = await session.read([{ key }, all]);
+    if (own === undefined && others.length >= MAX_NODES) return false;
+    const row = renewed(own === undefined ? undefined : nodeFrom(own.value), renewal);
+    const put = {
+      key,
+      value: valueOfNode(row, Date.now()),
+      ...(lease === undefined ? {} : { lease }),
+    };
+    const compare = [{ key, modRevision: own?.modRevision ?? "0" }];
+    // oxlint-disable-next-line no-await-in-loop
+    const { answers } = await session.write([
+      { txn: { compare, success: [{ put }], failure: [] } },
+    ]);
+    if (answers[0]?.txn?.succeeded === true) return true;
+  }
+  return false;
+}
+
+/**
+ * INVARIANT: the row never says that a server obeyed more than it had obeyed when some renewal was sent. Within one history,
+ * a renewal that is carried out after a later one lowers nothing. A renewal of another history says nothing of this one.
+ */
+function renewed(old: NodeRow | undefined, renewal: NodeRenewal): NodeRow {
+  const { node, count, incarnation, obeyed } = renewal;
+  if (old === undefined) return { ...node, renewals: count, incarnation, obeyed };
+  const renewals = old.renewals < count ? count : old.renewals + 1n;
+  const isLate = old.incarnation === incarnation && old.obeyed > obeyed;
+  return { ...node, renewals, incarnation, obeyed: isLate ? old.obeyed : obeyed };
+}
+
+export async function forgetNodes(etcd: Etcd, keys: readonly NodeRowKey[]): Promise<number> {
+  return etcd.run(async (session) => {
+    const rows = await session.read(keys.map(({ id }) => ({ key: etcd.keys.node(id) })));
+    const removals = keys.flatMap(({ renewals }, at): Op[] => {
+      const [kv] = rows[at] ?? [];
+      if (kv === undefined) return [];
+      if (renewals !== undefined && nodeFrom(kv.value).renewals !== renewals) return [];
+      const { key, modRevision } = kv;
+      return [
+        { txn: { compare: [{ key, modRevision }], success: [{ remove: { key } }], failure: [] } },
+      ];
+    });
+    let forgotten = 0;
+    for (let from = 0; from < removals.length; from += MAX_OPS) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { answers } = await session.write(removals.slice(from, from + MAX_OPS));
+      forgotten += answers.filter(({ txn }) => txn?.succeeded === true).length;
+    }
+    return forgotten;
+  });
+}
+
+/** See lostNodes. */
+export async function lostNodesRow(
+  session: Session,
+  incarnation: string,
+  maxOfflineMs: number | null,
+): Promise<Op> {
+  const [kvs = []] = await session.read([session.keys.nodes()], { fenced: "allow" });
+  const known = kvs.map(({ value }) => nodeFrom(value).maxOfflineMs);
+  const isEndless = maxOfflineMs === null || known.includes(undefined);
+  const longest = Math.max(maxOfflineMs ?? 0, ...known.map((ms) => ms ?? 0));
+  const row = lostNodes(incarnation, isEndless ? undefined : longest);
+  return { put: { key: session.keys.node(row.id), value: valueOfNode(row, Number.NaN) } };
+}

@@ -1,0 +1,355 @@
+import { bounded } from "@idmint/core";
+import { storeIsAnother, storeUnavailable, type Tag } from "@idmint/core/server";
+import { nodeTimers } from "../../../timers.ts";
+import { DEFAULT_TIMEOUT_MS, type EtcdConfig } from "../../shared/config.ts";
+import { storeClosed } from "../../shared/failures.ts";
+import { CallFailure, errorOf, isPassing } from "../cluster/failure.ts";
+import { GuardState, isElected, type StoreRecord } from "../cluster/guard-state.ts";
+import { type Ask, type Effect, type Member, Members } from "../cluster/members.ts";
+import type { KeyValue, Op, OpAnswer, Range, StatusAnswer } from "../cluster/protocol.ts";
+import { StoreClock } from "./clocks-state.ts";
+import { Keys } from "./keys.ts";
+import { recordFrom } from "./rows.ts";
+
+/** Most calls at once, running and waiting for each other. */
+const MAX_RUNNING = 1_000;
+/** Most tags whose rows are kept, so that a grant needs no reading. */
+const MAX_KEPT = 10_000;
+/** Most operations of a transaction that is put together here; etcd takes 128. */
+export const MAX_OPS = 100;
+/** Most rows of one transaction that changes them; what goes with a row is within the limit too. */
+export const MAX_ROWS = 64;
+/** How often a transaction is sent again because somebody else wrote what it compares. */
+const MAX_CONFLICTS = 1_000;
+/** How long after its deadline a call may take to notice, in milliseconds. */
+const LATE_MS = 100;
+
+/** What is known of the store when something is asked of it. */
+export interface Standing {
+  readonly record: StoreRecord;
+  /** Revision of etcd at which the key `store` was written. */
+  readonly modRevision: string;
+  /** Why nothing may be granted, in words; empty when all is well. */
+  readonly fenced: string;
+  readonly recordedTerm: bigint;
+  readonly termModRevision: string;
+  readonly status: StatusAnswer;
+  /** As the guard has it, with the revision it was taken at. */
+  readonly lead: bigint;
+}
+
+/** What a transaction answered. */
+export interface Done {
+  readonly answers: readonly OpAnswer[];
+  readonly standing: Standing;
+  /** etcd's revision after it. */
+  readonly revision: string;
+}
+
+/** How a transaction is made. */
+export interface TxnOptions {
+  readonly effect: Effect;
+  /** Default: refuse. */
+  readonly fenced?: "allow" | "refuse";
+  /** Proves anew that the cluster is the accepted one. Default: only where a connection was not used for it yet. */
+  readonly prove?: boolean;
+}
+
+/** A row and the revision of etcd at which it was written; undefined and "0" where there is none. */
+export interface Kept {
+  readonly tag: Tag | undefined;
+  readonly modRevision: string;
+}
+
+/** This process's access to one store in an etcd. */
+export class Etcd {
+  readonly keys: Keys;
+  readonly clock: StoreClock = new StoreClock();
+  /** Rows as this process saw them last. Whatever is done by them compares their revisions. */
+  readonly kept: Map<string, Kept> = new Map();
+  /** This server's lease. */
+  lease: { readonly id: string; readonly ttlS: number } | undefined;
+  readonly config: EtcdConfig;
+  readonly #members: Members;
+  readonly #guard = new GuardState();
+  readonly #timeoutMs: number;
+  /** By tag: the end of the last piece of work that has the tag to itself. */
+  readonly #lanes = new Map<string, Promise<void>>();
+  #standing: Standing | undefined;
+  #hasWorked = false;
+  #running = 0;
+  readonly #onIdle: (() => void)[] = [];
+  #closing: Promise<void> | undefined;
+
+  constructor(config: EtcdConfig) {
+    this.config = config;
+    this.keys = new Keys(config.prefix);
+    this.#members = new Members(config);
+    this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+  }
+
+  /** Lets the calls before it end, which their time-outs see to, then closes the connections. */
+  async close(): Promise<void> {
+    this.#closing ??= this.#end();
+    await this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    while (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+    this.#members.close();
+  }
+
+  /** Runs one call of the store; whatever goes wrong becomes an IdmintError. */
+  async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw storeClosed();
+    if (this.#running >= MAX_RUNNING)
+      throw storeUnavailable("too many requests wait for the store");
+    this.#running++;
+    const deadlineMs = performance.now() + this.#timeoutMs;
+    const working = work(new Session(this, deadlineMs)).finally(() => {
+      this.#running--;
+      if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
+    });
+    try {
+      return await bounded(working, this.#timeoutMs + LATE_MS, nodeTimers, () => {
+        throw storeUnavailable("the store did not answer in time");
+      });
+    } catch (error) {
+      throw errorOf(error, !this.#hasWorked);
+    }
+  }
+
+  /** The store's wall clock, milliseconds since 1970. */
+  now(): number {
+    return this.clock.at(Date.now(), performance.now());
+  }
+
+  /** Remembers a row. */
+  keep(name: string, kept: Kept): void {
+    this.kept.delete(name);
+    this.kept.set(name, kept);
+    const [oldest] = this.kept.keys();
+    if (this.kept.size > MAX_KEPT && oldest !== undefined) this.kept.delete(oldest);
+  }
+
+  /** One call of any member, about nothing that the guard looks at. */
+  async ask<T>(deadlineMs: number, work: (ask: Ask) => Promise<T>): Promise<T> {
+    const answer = await this.#members.run("any", deadlineMs, this.#attemptMs, (_, ask) =>
+      work(ask),
+    );
+    this.#hasWorked = true;
+    return answer;
+  }
+
+  /** A member has half of the time, so that another one can be asked. */
+  get #attemptMs(): number {
+    return this.#timeoutMs / 2;
+  }
+
+  /**
+   * Runs operations in one transaction, on the store that was accepted.
+   *
+   * INVARIANT: what is answered was done in the cluster and under the record that were judged. The transaction compares the
+   * revision of the key `store`, so no accept came between. Its header has the cluster's id and a revision that is not below
+   * any that was seen when it was sent. The connection is one over which the cluster proved itself.
+   */
+  async transact(
+    deadlineMs: number,
+    ops: readonly Op[],
+    { effect, fenced = "refuse", prove = false }: TxnOptions,
+  ): Promise<Done> {
+    for (let attempt = 1; attempt <= MAX_CONFLICTS; attempt++) {
+      // oxlint-disable-next-line no-await-in-loop
+      const done = await this.#members.run(
+        effect,
+        deadlineMs,
+        this.#attemptMs,
+        async (member, ask) => {
+          const mustProve = (prove && attempt === 1) || !member.isProved;
+          const standing = mustProve ? undefined : this.#standing;
+          const known = standing ?? (await this.#prove(member, ask));
+          if (known.fenced !== "" && fenced === "refuse") throw storeIsAnother(known.fenced);
+          return this.#transact(member, ask, ops, known);
+        },
+      );
+      if (done !== undefined) {
+        this.#hasWorked = true;
+        return done;
+      }
+    }
+    throw storeUnavailable("the record of the store changes all the time");
+  }
+
+  async #transact(
+    member: Member,
+    ask: Ask,
+    ops: readonly Op[],
+    standing: Standing,
+  ): Promise<Done | undefined> {
+    const { record, modRevision } = standing;
+    const sentAt = this.#guard.revision;
+    const compare = [{ key: this.keys.one("store"), modRevision }];
+    const { header, succeeded, answers } = await ask("txn", { compare, success: ops, failure: [] });
+    if (header === null) throw new CallFailure("unknown", member.at, "an answer without a header");
+    const { clusterId, revision } = header;
+    const found = this.#guard.checkHeader(record, clusterId, BigInt(revision), sentAt);
+    if (found !== "" && standing.fenced === "") throw storeIsAnother(found);
+    if (succeeded) return { answers, standing, revision };
+    member.isProved = false;
+    this.#standing = undefined;
+    return undefined;
+  }
+
+  /** Looks whether this is the cluster that was accepted. Only reads, so a member that fails at it did nothing. */
+  async #prove(member: Member, ask: Ask): Promise<Standing> {
+    const sentAt = this.#guard.revision;
+    const success = [
+      { range: { key: this.keys.one("store") } },
+      { range: { key: this.keys.one("term") } },
+    ];
+    try {
+      const { header, answers } = await ask("txn", { compare: [], success, failure: [] });
+      const status = await ask("status", {});
+      if (header === null) throw new CallFailure("not done", member.at, "no header");
+      if (header.memberId !== status.header.memberId) throw balanced(member);
+      const [store, term] = answers.map(({ range }) => range?.kvs[0]);
+      const record = store === undefined ? undefined : recordFrom(store.value);
+      const recordedTerm = BigInt(term?.value.toString() ?? "0");
+      const revision = BigInt(header.revision);
+      const lead = BigInt(status.raftIndex) - revision;
+      const sight = { clusterId: header.clusterId, revision, term: BigInt(status.raftTerm), lead };
+      const fenced = this.#guard.judge(record, recordedTerm, sight, sentAt);
+      if (store === undefined || record === undefined) throw storeIsAnother(fenced);
+      if (fenced === "" && isElected(status)) this.#guard.elected(record, sight.term);
+      const standing = {
+        record,
+        modRevision: store.modRevision,
+        fenced,
+        recordedTerm,
+        termModRevision: term?.modRevision ?? "0",
+        status,
+        lead,
+      };
+      member.isProved = fenced === "";
+      this.#standing = fenced === "" ? standing : undefined;
+      return standing;
+    } catch (error) {
+      throw isPassing(error) ? new CallFailure("not done", member.at, error.said) : error;
+    }
+  }
+
+  /**
+   * Runs work that has some tags to itself within this process: one transaction of a tag is in flight, so that its own do not
+   * meet each other. Others wait, in the order in which they came.
+   */
+  async alone<T>(tags: readonly string[], deadlineMs: number, work: () => Promise<T>): Promise<T> {
+    const before = tags.map((tag) => this.#lanes.get(tag)).filter((lane) => lane !== undefined);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    // Places are taken in one turn, so nobody waits for somebody who waits for them.
+    for (const tag of tags) this.#lanes.set(tag, promise);
+    const all = Promise.all(before);
+    try {
+      await bounded(all, deadlineMs - performance.now(), nodeTimers, () => {
+        throw storeUnavailable("the requests before this one took too long");
+      });
+      return await work();
+    } finally {
+      // Whoever gave up waiting passes on the wait for those before.
+      void this.#leave(all, tags, promise, resolve);
+    }
+  }
+
+  async #leave(
+    before: Promise<unknown>,
+    tags: readonly string[],
+    lane: Promise<void>,
+    resolve: () => void,
+  ): Promise<void> {
+    await before;
+    resolve();
+    for (const tag of tags) if (this.#lanes.get(tag) === lane) this.#lanes.delete(tag);
+  }
+}
+
+/** One call of the store, and the time it has. */
+export class Session {
+  readonly etcd: Etcd;
+  readonly keys: Keys;
+  readonly deadlineMs: number;
+
+  constructor(etcd: Etcd, deadlineMs: number) {
+    this.etcd = etcd;
+    this.keys = etcd.keys;
+    this.deadlineMs = deadlineMs;
+  }
+
+  /**
+   * Operations of one transaction that may change something.
+   *
+   * INVARIANT: etcd refuses it when it is full. It counts the room that a transaction needs by the puts of the outermost one
+   * alone, and everything here is in transactions within that, so a put of nothing goes with them.
+   */
+  async write(ops: readonly Op[], options: Partial<TxnOptions> = {}): Promise<Done> {
+    const room = { put: { key: this.keys.one("room"), value: Buffer.of() } };
+    return this.etcd.transact(this.deadlineMs, [...ops, room], { effect: "once", ...options });
+  }
+
+  /** Keys, out of one transaction for each MAX_OPS ranges. */
+  async read(
+    ranges: readonly Range[],
+    options: Omit<Partial<TxnOptions>, "effect"> = {},
+  ): Promise<readonly (readonly KeyValue[])[]> {
+    const pages: (readonly KeyValue[])[] = [];
+    for (let from = 0; from < ranges.length; from += MAX_OPS) {
+      const ops = ranges.slice(from, from + MAX_OPS).map((range) => ({ range }));
+      const how = { ...options, effect: "any" } as const;
+      // oxlint-disable-next-line no-await-in-loop
+      const { answers } = await this.etcd.transact(this.deadlineMs, ops, how);
+      pages.push(...answers.map(({ range }) => range?.kvs ?? []));
+    }
+    return pages;
+  }
+
+  /** The keys of a range, at most `limit`, in pages. */
+  async readAll(range: Range, limit: number): Promise<readonly KeyValue[]> {
+    const all: KeyValue[] = [];
+    for (let from = range.key; all.length < limit;) {
+      const page = Math.min(limit - all.length, PAGE);
+      // oxlint-disable-next-line no-await-in-loop
+      const [kvs = []] = await this.read([{ ...range, key: from, limit: page }]);
+      all.push(...kvs);
+      const last = kvs.at(-1);
+      if (kvs.length < page || last === undefined) break;
+      from = Buffer.concat([last.key, Buffer.of(0)]);
+    }
+    return all;
+  }
+
+  /**
+   * Before a transaction that met another one is tried again. What it is tried on came with the refusal and is the newest,
+   * so it is tried at once; whoever lost several times in a row pauses first, for a random time that grows.
+   */
+  async afterConflict(count: number, failure?: CallFailure): Promise<void> {
+    const mostMs = count % BURST === 0 ? Math.min(MAX_PAUSE_MS, 2 ** (count / BURST)) : 0;
+    const pauseMs = Math.random() * mostMs;
+    if (count > MAX_CONFLICTS || performance.now() + pauseMs >= this.deadlineMs) {
+      throw failure ?? storeUnavailable("other servers change the same keys all the time");
+    }
+    if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+  }
+}
+
+/** Keys of one page. */
+const PAGE = 1_000;
+/** Longest pause after a conflict, in milliseconds. */
+const MAX_PAUSE_MS = 32;
+/** How often in a row a transaction is tried at once. */
+const BURST = 4;
+
+function balanced(member: Member): CallFailure {
+  return new CallFailure(
+    "refused",
+    member.at,
+    "calls of one connection reach several members; name the members themselves in store.url, not what spreads calls over them",
+  );
+}

@@ -1,0 +1,126 @@
+import type { KeyValue, Range } from "../cluster/protocol.ts";
+
+/**
+ * The keys of a store, below its prefix. Names of tags have no slash, other names are written without one, and numbers have
+ * so many digits that keys sort as they do.
+ *
+ * | key | value |
+ * |---|---|
+ * | `schema` | the steps of the schema |
+ * | `store` | which cluster was accepted; see StoreRecord |
+ * | `term` | the highest term of Raft that a server saw |
+ * | `revision` | the store's revision |
+ * | `room` | nothing; see Session.write |
+ * | `history` | a revision of etcd and when it was the present one, to see whether etcd forgets old ones |
+ * | `tag/NAME` | a row, without the columns that are null |
+ * | `change/REVISION` | the name of the tag whose last change has this revision |
+ * | `period/TAG/START` | an ended period |
+ * | `worker/TAG/DATA_CENTER/ID` | a worker id that was leased |
+ * | `instance/TAG/DATA_CENTER/INSTANCE` | the worker id that the instance leased last |
+ * | `node/ID` | a server, under a lease |
+ * | `mark/TAG` | marks of Redis by generation |
+ */
+export class Keys {
+  readonly #prefix: string;
+
+  /** `prefix` begins and ends with a slash. */
+  constructor(prefix: string) {
+    this.#prefix = prefix;
+  }
+
+  one(name: "history" | "revision" | "room" | "schema" | "store" | "term"): Buffer {
+    return this.#key(name);
+  }
+
+  tag(name: string): Buffer {
+    return this.#key(`tag/${name}`);
+  }
+
+  change(revision: bigint): Buffer {
+    return this.#key(`change/${digits(revision)}`);
+  }
+
+  period(tag: string, start: string): Buffer {
+    return this.#key(`period/${tag}/${start}`);
+  }
+
+  worker(tag: string, dataCenter: number, workerId: number): Buffer {
+    return this.#key(`worker/${tag}/${digits(dataCenter)}/${digits(workerId)}`);
+  }
+
+  instance(tag: string, dataCenter: number, instance: string): Buffer {
+    return this.#key(`instance/${tag}/${digits(dataCenter)}/${encodeURIComponent(instance)}`);
+  }
+
+  node(id: string): Buffer {
+    return this.#key(`node/${encodeURIComponent(id)}`);
+  }
+
+  mark(tag: string): Buffer {
+    return this.#key(`mark/${tag}`);
+  }
+
+  /** All tags whose names come after `after` and begin with `prefix`. */
+  tags(after: string, prefix: string): Range {
+    const from = after < prefix ? this.tag(prefix) : next(this.tag(after));
+    return { key: from, rangeEnd: end(this.tag(prefix)) };
+  }
+
+  /** The changes after a revision. */
+  changes(since: bigint): Range {
+    return { key: this.change(since + 1n), rangeEnd: this.#key("change0") };
+  }
+
+  /** The periods of a tag that began before `before`; empty: all. */
+  periods(tag: string, before: string): Range {
+    const rangeEnd = before === "" ? this.#key(`period/${tag}0`) : this.period(tag, before);
+    return { key: this.#key(`period/${tag}/`), rangeEnd };
+  }
+
+  /** The workers of one data centre, from a worker id on. */
+  workersOf(tag: string, dataCenter: number, from = 0): Range {
+    const rangeEnd = this.#key(`worker/${tag}/${digits(dataCenter)}0`);
+    return { key: this.worker(tag, dataCenter, from), rangeEnd };
+  }
+
+  /** The workers of a tag after one of them. */
+  workers(tag: string, after: { dataCenter: number; workerId: number } | undefined): Range {
+    const from =
+      after === undefined
+        ? this.#key(`worker/${tag}/`)
+        : next(this.worker(tag, after.dataCenter, after.workerId));
+    return { key: from, rangeEnd: this.#key(`worker/${tag}0`) };
+  }
+
+  nodes(): Range {
+    return { key: this.#key("node/"), rangeEnd: this.#key("node0") };
+  }
+
+  /** The last part of a key. */
+  static lastOf({ key }: KeyValue): string {
+    return key.toString().split("/").at(-1) ?? "";
+  }
+
+  #key(rest: string): Buffer {
+    return Buffer.from(this.#prefix + rest);
+  }
+}
+
+/** As many as the largest 64-bit integer has. */
+const DIGITS = 19;
+
+function digits(value: bigint | number): string {
+  return String(value).padStart(DIGITS, "0");
+}
+
+/** The key right after one. */
+function next(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.of(0)]);
+}
+
+/** The end of all keys that begin with one. */
+function end(key: Buffer): Buffer {
+  const copy = Buffer.from(key);
+  copy[copy.length - 1] = (copy.at(-1) ?? 0) + 1;
+  return copy;
+}

@@ -1,0 +1,101 @@
+// Rows as the values of keys: JSON, its integers as texts.
+import type { NodeRow, Tag, Worker } from "@idmint/core/server";
+import {
+  NODE_COLUMNS,
+  nodeFromRow,
+  type NodeTableRow,
+  valuesOfNode,
+} from "../../shared/node-row.ts";
+import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../../shared/tag-row.ts";
+import {
+  WORKER_COLUMNS,
+  valuesOfWorker,
+  workerFromRow,
+  type WorkerRow,
+} from "../../shared/worker-pool.ts";
+import { schemaMismatch } from "../../shared/failures.ts";
+import type { StoreRecord } from "../cluster/guard-state.ts";
+
+type Value = bigint | string | null;
+
+/** The columns that are not null, in their order. */
+function textOf(columns: readonly string[], values: readonly Value[]): Buffer {
+  const entries = columns.flatMap((column, at) => {
+    const value = values[at];
+    return value === null || value === undefined ? [] : [[column, String(value)] as const];
+  });
+  return Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+}
+
+/** A value of ours; null in every column that it does not have. */
+function rowFrom(columns: readonly string[], value: Buffer): object {
+  const row = fieldsOf(value);
+  return Object.fromEntries(columns.map((column) => [column, row[column] ?? null]));
+}
+
+export function fieldsOf(value: Buffer): Readonly<Record<string, string>> {
+  try {
+    return JSON.parse(value.toString()) as Record<string, string>;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw schemaMismatch("a key of the store was changed by hand: it holds no JSON");
+  }
+}
+
+export function valueOfTag(tag: Tag): Buffer {
+  return textOf(TAG_COLUMNS, valuesOfTag(tag));
+}
+
+export function tagFrom(value: Buffer): Tag {
+  const row = rowFrom(TAG_COLUMNS, value) as TagRow;
+  return tagFromRow({ ...row, redis: String(row.redis) === "1" });
+}
+
+const WORKER_NAMES = WORKER_COLUMNS.split(", ");
+
+export function valueOfWorker(row: Worker): Buffer {
+  return textOf(WORKER_NAMES, valuesOfWorker(row));
+}
+
+export function workerFrom(value: Buffer): Worker {
+  return workerFromRow(rowFrom(WORKER_NAMES, value) as WorkerRow);
+}
+
+const CLOCK = "clock_ms";
+const NODE_NAMES = [...NODE_COLUMNS, CLOCK];
+
+/** `clockMs`: the server's wall clock when it wrote this. */
+export function valueOfNode(row: NodeRow, clockMs: number): Buffer {
+  return textOf(NODE_NAMES, [...valuesOfNode(row), String(clockMs)]);
+}
+
+export function nodeFrom(value: Buffer): NodeRow {
+  return nodeFromRow(rowFrom(NODE_COLUMNS, value) as NodeTableRow);
+}
+
+export function clockOf(value: Buffer): number {
+  return Number(fieldsOf(value)[CLOCK]);
+}
+
+export function valueOfRecord(record: StoreRecord): Buffer {
+  return Buffer.from(
+    JSON.stringify({
+      ...record,
+      generation: String(record.generation),
+      lead: String(record.lead),
+    }),
+  );
+}
+
+export function recordFrom(value: Buffer): StoreRecord {
+  const { storeId = "", incarnation = "", clusterId = "", ...rest } = fieldsOf(value);
+  const { generation = "0", lead = "0", accepting } = rest;
+  return {
+    storeId,
+    incarnation,
+    clusterId,
+    generation: BigInt(generation),
+    lead: BigInt(lead),
+    ...(accepting === undefined ? {} : { accepting }),
+  };
+}

@@ -1,0 +1,59 @@
+import { storeWentBack } from "@idmint/core/server";
+import type { EtcdConfig } from "../shared/config.ts";
+import type { StoreStatus } from "../shared/status.ts";
+import { Etcd } from "./session/etcd.ts";
+import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
+import { appliedMigrations, migrations } from "./schema.ts";
+import { readUnproved } from "./session/sight.ts";
+
+/** Looks at a store without changing it, also one that a server would refuse. */
+export async function status(config: EtcdConfig): Promise<StoreStatus> {
+  const etcd = new Etcd(config);
+  const common = {
+    backend: config.backend,
+    knownSchemaVersion: migrations.length,
+    standbys: "",
+  };
+  try {
+    return await etcd.run(async (session) => {
+      const { keys } = etcd;
+      const found = [{ key: keys.one("schema") }, { key: keys.one("store") }];
+      const [schema, store] = await readUnproved(session, found);
+      const applied = appliedMigrations(schema);
+      if (applied.length === 0) {
+        const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+        const rest = { schemaVersion: 0, presentIdentity: "", fenced: "", unsafe: [] };
+        return { ...common, ...none, ...rest };
+      }
+      if (store === undefined) throw storeWentBack("the store has lost its identity");
+      const ops = [
+        { range: { key: keys.one("revision") } },
+        { range: { ...keys.tags("", ""), countOnly: true } },
+      ];
+      const how = { effect: "any", fenced: "allow", prove: true } as const;
+      const { answers, standing } = await etcd.transact(session.deadlineMs, ops, how);
+      const [counter, tags] = answers.map(({ range }) => range);
+      const { record, status: member, fenced } = standing;
+      const keepsAll = (await lookAtHistory(session)) === "keeps all";
+      return {
+        ...common,
+        schemaVersion: Math.max(...applied.map(({ number }) => number)),
+        storeId: record.storeId,
+        incarnation: record.incarnation,
+        revision: BigInt(counter?.kvs[0]?.value.toString() ?? "0"),
+        tags: Number(tags?.count ?? "0"),
+        acceptedIdentity: `cluster ${hex(record.clusterId)}`,
+        presentIdentity: `cluster ${hex(member.header.clusterId)}`,
+        fenced,
+        unsafe: keepsAll ? [AUTO_COMPACTION] : [],
+      };
+    });
+  } finally {
+    await etcd.close();
+  }
+}
+
+/** As etcdctl writes it. */
+function hex(id: string): string {
+  return BigInt(id).toString(16);
+}

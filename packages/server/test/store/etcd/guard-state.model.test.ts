@@ -1,0 +1,199 @@
+// A cluster's log, its revision and its terms, set back in every way, under processes that look at it.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  GuardState,
+  isElected,
+  type Sight,
+  type StoreRecord,
+} from "../../../src/store/etcd/cluster/guard-state.ts";
+
+interface World {
+  clusterId: string;
+  /** Of Raft's log. */
+  index: bigint;
+  revision: bigint;
+  term: bigint;
+  record: StoreRecord;
+  recordedTerm: bigint;
+}
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("write" as const), count: fc.nat(30) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("entry" as const), count: fc.nat(5) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("elect" as const) }) },
+  {
+    weight: 8,
+    arbitrary: fc.record({ do: fc.constant("look" as const), who: fc.nat(2), late: fc.nat(3) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("start" as const), who: fc.nat(2) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("accept" as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("snapshot" as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant("restore" as const),
+      sameToken: fc.boolean(),
+      bump: fc.constantFrom(0n, 0n, 1_000_000n),
+    }),
+  },
+);
+
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never;
+
+class Walk {
+  world: World;
+  /** What a backup has of it. */
+  backup: World;
+  /** Whether the world is a restored one that nobody accepted. */
+  isBack = false;
+  accepts = 0n;
+  readonly guards = [new GuardState(), new GuardState(), new GuardState()];
+  /** Which of them have noticed. */
+  readonly noticed = new Set<GuardState>();
+
+  constructor() {
+    const record = this.#record({ clusterId: "c1", index: 8n, revision: 1n });
+    const world = { clusterId: "c1", index: 8n, revision: 1n, term: 2n, record, recordedTerm: 2n };
+    this.world = world;
+    this.backup = world;
+  }
+
+  take(next: Step): void {
+    const { world } = this;
+    switch (next.do) {
+      case "write":
+        world.index += BigInt(next.count);
+        world.revision += BigInt(next.count);
+        return;
+      case "entry":
+        world.index += BigInt(next.count);
+        return;
+      case "elect":
+        world.term += 1n;
+        world.index += 1n;
+        return;
+      case "look":
+        return this.#look(next.who, BigInt(next.late));
+      case "start": {
+        const old = this.guards[next.who];
+        if (old !== undefined) this.noticed.delete(old);
+        this.guards[next.who] = new GuardState();
+        return;
+      }
+      case "accept":
+        this.accepts += 1n;
+        world.record = this.#record(world);
+        world.recordedTerm = world.term;
+        this.isBack = false;
+        this.noticed.clear();
+        return;
+      case "snapshot":
+        if (!this.isBack) this.backup = { ...world };
+        return;
+      case "restore": {
+        const { record, recordedTerm, revision, clusterId } = this.backup;
+        // A new log: the members, and an election.
+        this.world = {
+          clusterId: next.sameToken ? clusterId : `${clusterId}'`,
+          index: 4n,
+          term: 2n,
+          revision: revision + next.bump,
+          record,
+          recordedTerm,
+        };
+        this.isBack = true;
+      }
+    }
+  }
+
+  #record({
+    clusterId,
+    index,
+    revision,
+  }: Pick<World, "clusterId" | "index" | "revision">): StoreRecord {
+    const generation = this.accepts;
+    const name = String(generation);
+    return { storeId: "s", incarnation: name, generation, clusterId, lead: index - revision };
+  }
+
+  #look(who: number, late: bigint): void {
+    const { world } = this;
+    const guard = this.guards[who] as GuardState;
+    const sentAt = guard.revision;
+    const { clusterId, revision, term, record, recordedTerm } = world;
+    // The index is asked for later.
+    world.index += late;
+    const sight: Sight = { clusterId, revision, term, lead: world.index - revision };
+    const found = guard.judge(record, recordedTerm, sight, sentAt);
+    if (!this.isBack) {
+      expect(found).toBe("");
+      guard.elected(record, term);
+      if (term > recordedTerm) world.recordedTerm = term;
+      return;
+    }
+    const isKnown =
+      clusterId !== record.clusterId || sight.lead < record.lead || this.noticed.has(guard);
+    if (isKnown) expect(found).not.toBe("");
+    if (found === "") guard.elected(record, term);
+    else this.noticed.add(guard);
+  }
+}
+
+test("a cluster that goes on is never taken for one that went back, and a restored one always is", () => {
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 60 }), (path) => {
+      const walk = new Walk();
+      for (const next of path) walk.take(next);
+    }),
+    { numRuns: 3_000 },
+  );
+});
+
+const RECORD: StoreRecord = {
+  storeId: "s",
+  incarnation: "i",
+  generation: 1n,
+  clusterId: "c",
+  lead: 7n,
+};
+const SIGHT: Sight = { clusterId: "c", revision: 100n, term: 5n, lead: 7n };
+
+test("each number that went back is told by itself", () => {
+  const judged = (sight: Partial<Sight>, recordedTerm = 5n): string => {
+    const guard = new GuardState();
+    expect(guard.judge(RECORD, 5n, SIGHT, guard.revision)).toBe("");
+    guard.elected(RECORD, SIGHT.term);
+    return guard.judge(RECORD, recordedTerm, { ...SIGHT, ...sight }, guard.revision);
+  };
+  expect(judged({})).toBe("");
+  expect(judged({ lead: 8n, revision: 101n, term: 6n })).toBe("");
+  expect(judged({ clusterId: "d" })).toContain("not the one that was accepted");
+  expect(judged({ lead: 6n })).toContain("restored from a snapshot");
+  expect(judged({ revision: 99n })).toContain("this server has seen later changes");
+  expect(judged({ term: 4n }, 4n)).toContain("this server has seen later changes");
+  const fresh = new GuardState();
+  expect(fresh.judge(RECORD, 6n, SIGHT, 0n)).toContain("had a later term");
+});
+
+test("an answer that was overtaken is judged by what had been seen when it was asked for", () => {
+  const guard = new GuardState();
+  expect(guard.judge(RECORD, 5n, SIGHT, 0n)).toBe("");
+  const sentAt = guard.revision;
+  expect(guard.checkHeader(RECORD, "c", 200n, sentAt)).toBe("");
+  expect(guard.checkHeader(RECORD, "c", 150n, sentAt)).toBe("");
+  expect(guard.checkHeader(RECORD, "c", 150n, guard.revision)).not.toBe("");
+  // It stays so, until somebody accepts.
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.revision)).not.toBe("");
+  const accepted = { ...RECORD, generation: 2n };
+  expect(guard.judge(accepted, 5n, { ...SIGHT, revision: 50n }, guard.revision)).toBe("");
+  // And a record of before the accept is one that went back.
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.revision)).not.toBe("");
+});
+
+test("only a member that knows a leader of its own term tells a term to remember", () => {
+  const header = { raftTerm: "5" };
+  expect(isElected({ header, leader: "77", raftTerm: "5" })).toBe(true);
+  expect(isElected({ header, leader: "0", raftTerm: "5" })).toBe(false);
+  expect(isElected({ header, leader: "77", raftTerm: "6" })).toBe(false);
+});

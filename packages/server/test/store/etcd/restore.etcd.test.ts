@@ -1,0 +1,245 @@
+// A cluster set back, under servers that run and for one that starts.
+import { cpSync } from "node:fs";
+import type { Store } from "@idmint/core/server";
+import { EtcdCluster } from "@idmint/testkit/etcd";
+import {
+  granted,
+  leaseOf,
+  reasonOf,
+  refusal,
+  renewalOf,
+  settingsOf,
+  snowflakeOf,
+} from "@idmint/testkit/store-suite";
+import { expect, test } from "vitest";
+import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { type EtcdHarness, etcdHarness } from "./harness.ts";
+
+interface Scene {
+  readonly cluster: EtcdCluster;
+  readonly harness: EtcdHarness;
+  /** A server that has run since the snapshot; `t` is at 110 and `quiet` at 20. */
+  readonly running: Store;
+}
+
+const PACE_MS = 15_000;
+
+/** `keep`: what is kept when `t` and `quiet` are at 10. */
+async function withScene<Kept>(
+  keep: (cluster: EtcdCluster) => Promise<Kept>,
+  work: (scene: Scene, kept: Kept) => Promise<void>,
+): Promise<void> {
+  await using cluster = await EtcdCluster.start();
+  const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
+  const running = await harness.open();
+  try {
+    for (const tag of ["t", "quiet"]) {
+      await running.createTag(settingsOf(tag));
+      await granted(running, tag);
+    }
+    const kept = await keep(cluster);
+    for (let i = 0; i < 10; i++) await granted(running, "t");
+    await granted(running, "quiet");
+    await work({ cluster, harness, running }, kept);
+  } finally {
+    await running.close();
+  }
+}
+
+async function assertFenced(store: Store): Promise<void> {
+  for (const tag of ["t", "quiet"]) expect(await refusal(store, tag)).toBe("STORE_EPOCH_CHANGED");
+  expect(await store.giveBack([{ tag: "t", from: 10n, to: 10n, version: 1n }])).toEqual([0]);
+  const { fenced } = await store.changes({ since: 0n, watched: [], limit: 10 });
+  expect(fenced).not.toBe("");
+  const works = [
+    store.setTagState("t", "PAUSED", undefined),
+    store.createTag(settingsOf("new")),
+    store.getTags(["t"]),
+    store.listTags({ afterName: "", prefix: "", showDeleted: false, limit: 9 }),
+  ];
+  expect(new Set(await Promise.all(works.map(reasonOf)))).toEqual(new Set(["STORE_EPOCH_CHANGED"]));
+}
+
+/** Refused by the server that ran and by a fresh one; after an accept both go on, above everything issued. */
+async function assertFencedUntilAccepted({ harness, running }: Scene): Promise<void> {
+  await assertFenced(running);
+  const fresh = await harness.open();
+  try {
+    await assertFenced(fresh);
+    expect((await storeStatus(harness.config)).fenced).not.toBe("");
+    await acceptStore(harness.config, 1_000n);
+    expect((await storeStatus(harness.config)).fenced).toBe("");
+    for (const store of [running, fresh]) {
+      for (const tag of ["t", "quiet"]) {
+        expect((await granted(store, tag)).base).toBeGreaterThan(1_000n);
+      }
+    }
+  } finally {
+    await fresh.close();
+  }
+}
+
+const snapshot = async (cluster: EtcdCluster) => cluster.snapshot();
+
+test("a snapshot restored as a new cluster is refused until it is accepted", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    await scene.cluster.restore(kept, { sameToken: false });
+    await assertFencedUntilAccepted(scene);
+  });
+});
+
+test("so is one that was given the old token, and so the old cluster's id", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    await scene.cluster.restore(kept, { sameToken: true });
+    await assertFencedUntilAccepted(scene);
+  });
+});
+
+test("so is one whose revision was bumped beyond all that was seen", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    await scene.cluster.restore(kept, { sameToken: true });
+    // What --bump-revision of later releases does.
+    await writeElsewhere(scene.harness);
+    await assertFencedUntilAccepted(scene);
+  });
+});
+
+test("after an accept another restore is refused again, by servers that never saw the store", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    await scene.cluster.restore(kept, { sameToken: true });
+    await acceptStore(scene.harness.config, 1_000n);
+    const second = scene.cluster.snapshot();
+    await granted(scene.running, "t");
+    await scene.cluster.restore(second, { sameToken: true });
+    await assertFencedUntilAccepted(scene);
+  });
+});
+
+/** Copies the data of a cluster of one member, and answers how they are put back. */
+async function copyOf(cluster: EtcdCluster): Promise<() => Promise<void>> {
+  const [member] = cluster.members;
+  if (member === undefined) throw new Error("no member");
+  await member.kill();
+  const copy = `${member.dataFolder}-copy`;
+  cpSync(member.dataFolder, copy, { recursive: true });
+  await cluster.startAll();
+  return async () => {
+    await member.kill();
+    member.wipe();
+    cpSync(copy, member.dataFolder, { recursive: true });
+    await cluster.startAll();
+  };
+}
+
+async function writeElsewhere({ gateway }: EtcdHarness): Promise<void> {
+  for (let i = 0; i < 200; i++) await gateway.put("/elsewhere", String(i));
+}
+
+test("a data folder set back as a whole is noticed by the servers that ran", async () => {
+  await withScene(copyOf, async ({ harness, running }, setBack) => {
+    await setBack();
+    // Others write, until the revision is above all that this server saw.
+    await writeElsewhere(harness);
+    const watched = [
+      { tag: "t", version: 11n },
+      { tag: "quiet", version: 2n },
+    ];
+    const { behind } = await running.changes({ since: 0n, watched, limit: 10 });
+    expect(behind).toEqual(["t", "quiet"]);
+    for (const { tag, version } of watched) {
+      expect(await refusal(running, tag, { seenVersion: version })).toBe("STORE_EPOCH_CHANGED");
+    }
+  });
+});
+
+test("one that is noticed at once stays refused, however much is written after that", async () => {
+  await withScene(copyOf, async ({ harness, running }, setBack) => {
+    await setBack();
+    await assertFenced(running);
+    await writeElsewhere(harness);
+    await assertFenced(running);
+    await acceptStore(harness.config, 1_000n);
+    expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
+  });
+});
+
+test("a row put back by hand is refused by who saw a later one", async () => {
+  await withScene(
+    async () => undefined,
+    async ({ harness, running }) => {
+      const key = `${harness.config.prefix}tag/t`;
+      const [row] = await harness.gateway.under(key);
+      const older = JSON.parse(row?.value ?? "{}") as Record<string, string>;
+      await harness.gateway.put(key, JSON.stringify({ ...older, floor: "10", version: "1" }));
+      expect(await refusal(running, "t", { seenVersion: 11n })).toBe("STORE_EPOCH_CHANGED");
+      await harness.gateway.remove(key);
+      expect(await refusal(running, "t", { seenVersion: 11n })).toBe("STORE_EPOCH_CHANGED");
+    },
+  );
+});
+
+test("a store without its identity grants nothing, and opens for nobody", async () => {
+  await withScene(
+    async () => undefined,
+    async ({ harness, running }) => {
+      await harness.gateway.remove(`${harness.config.prefix}store`);
+      expect(await refusal(running, "t")).toBe("STORE_EPOCH_CHANGED");
+      expect(await reasonOf(running.getTags(["t"]))).toBe("STORE_EPOCH_CHANGED");
+      await harness.gateway.removeUnder(harness.config.prefix);
+      expect(await refusal(running, "t")).toBe("STORE_EPOCH_CHANGED");
+      expect(await reasonOf(openStore(harness.config))).toBe("SCHEMA_MISMATCH");
+    },
+  );
+});
+
+test("leases of a lost history are never renewed, nor their time given again", async () => {
+  await using cluster = await EtcdCluster.start();
+  const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
+  const store = await harness.open();
+  await store.createTag(snowflakeOf("t", { place: { registry: "STORE" } }));
+  const before = cluster.snapshot();
+  const lease = await store.leaseWorker(leaseOf("a"));
+  await cluster.restore(before, { sameToken: true });
+  await acceptStore(harness.config, 0n);
+  expect(await reasonOf(store.renewWorker(renewalOf(lease)))).toBe("WORKER_LEASE_LOST");
+  const next = await store.leaseWorker(leaseOf("b"));
+  expect(next.notBeforeMs).toBeGreaterThan(lease.reservedUntilMs);
+  await store.close();
+});
+
+test("an accept that was interrupted leaves the store closed until it is made again", async () => {
+  await withScene(
+    async () => undefined,
+    async ({ harness, running }) => {
+      const key = `${harness.config.prefix}store`;
+      const [row] = await harness.gateway.under(key);
+      const record = JSON.parse(row?.value ?? "{}") as object;
+      await harness.gateway.put(key, JSON.stringify({ ...record, accepting: "interrupted" }));
+      await assertFenced(running);
+      expect((await storeStatus(harness.config)).fenced).toContain("run it again");
+      await acceptStore(harness.config, 5n);
+      expect((await granted(running, "t")).base).toBe(116n);
+    },
+  );
+});
+
+test("an accept of many tags tells each change once, in their order", async () => {
+  await using cluster = await EtcdCluster.start();
+  const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
+  const store = await harness.open();
+  const names = Array.from({ length: 130 }, (_, i) => `t${String(i).padStart(3, "0")}`);
+  for (const name of names) await store.createTag(settingsOf(name));
+  expect(await store.accept(7n)).toEqual({ tags: 130 });
+  const told: string[] = [];
+  for (let since = 130n; ;) {
+    const { changed, more, revision } = await store.changes({ since, watched: [], limit: 50 });
+    told.push(...changed.map(({ name }) => name));
+    since = changed.at(-1)?.revision ?? since;
+    if (!more) {
+      expect(since).toBe(revision);
+      break;
+    }
+  }
+  expect(told).toEqual(names);
+  await store.close();
+});

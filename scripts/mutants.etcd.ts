@@ -1,0 +1,106 @@
+import type { Mutant } from "./mutant.ts";
+
+const etcd = "packages/server/src/store/etcd";
+const tests = "packages/server/test/store/etcd";
+const onGuard = [`${tests}/guard-state.model.test.ts`];
+const onClock = [`${tests}/clocks-state.test.ts`];
+const onStore = [`${tests}/store.etcd.test.ts`];
+const onFaults = [`${tests}/faults.etcd.test.ts`];
+const restored = [`${tests}/restore.etcd.test.ts`];
+const onAccess = [`${tests}/access.etcd.test.ts`];
+
+/** The store in etcd: its transactions, its guard and its clock. */
+export const etcdMutants: readonly Mutant[] = [
+  {
+    name: "a row in etcd is written over whatever is there",
+    file: `${etcd}/session/kept-rows.ts`,
+    find: "      compare: [{ key, modRevision: from.modRevision }],",
+    replace: "      compare: [],",
+    tests: onStore,
+  },
+  {
+    name: "a grant of etcd with a lost answer counts",
+    file: `${etcd}/session/kept-rows.ts`,
+    find: "      failure = error;\n",
+    replace: "      for (const { change, answer } of changes) done.set(change.name, answer);\n",
+    tests: onFaults,
+  },
+  {
+    name: "a refusal rests on a row of etcd that was read long ago",
+    file: `${etcd}/session/kept-rows.ts`,
+    find: "      } else if (fresh.has(name)) {",
+    replace: "      } else if (row.tag !== undefined || fresh.has(name)) {",
+    tests: onStore,
+  },
+  {
+    name: "a give-back to etcd with a lost answer is made again",
+    file: `${etcd}/session/etcd.ts`,
+    find: '[...ops, room], { effect: "once", ...options }',
+    replace: '[...ops, room], { ...options, effect: "any" }',
+    tests: onFaults,
+  },
+  {
+    name: "transactions of etcd do not look at the key store",
+    file: `${etcd}/session/etcd.ts`,
+    find: '    const compare = [{ key: this.keys.one("store"), modRevision }];',
+    replace:
+      '    const compare = modRevision === "" ? [{ key: this.keys.one("store"), modRevision }] : [];',
+    tests: restored,
+  },
+  {
+    name: "a restored snapshot of etcd with the old token is taken for the cluster",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: '    if (sight.lead < record.lead) return "the cluster was restored from a snapshot";\n',
+    replace: "",
+    tests: restored,
+  },
+  {
+    name: "an etcd that went back is forgiven once it is ahead again",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: "fenced: fenced || found,",
+    replace: "fenced: found,",
+    tests: onGuard,
+  },
+  {
+    name: "an answer of etcd is judged by what was seen after it was asked for",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: 'isOther ? OTHER_CLUSTER : revision < sentAt ? SEEN_LATER : ""',
+    replace: 'isOther ? OTHER_CLUSTER : revision < this.#seen.revision ? SEEN_LATER : ""',
+    tests: onGuard,
+  },
+  {
+    name: "the term of a member of etcd that only stands for election is remembered",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: '  return status.leader !== "0" && status.header',
+    replace: "  return status.header",
+    tests: onGuard,
+  },
+  {
+    name: "one clock that jumped is the time of etcd's store",
+    file: `${etcd}/session/clocks-state.ts`,
+    find: "    return Math.min(Math.max(ownMs, median), median + CLOCK_BOUND_MS);",
+    replace: "    return Math.max(ownMs, median);",
+    tests: onClock,
+  },
+  {
+    name: "a server that is gone tells etcd's store the time",
+    file: `${etcd}/session/clocks-state.ts`,
+    find: "      .filter(({ movedAtMs }) => nowMs - movedAtMs < SILENT_MS)\n",
+    replace: "",
+    tests: onClock,
+  },
+  {
+    name: "transactions escape the quota of etcd",
+    file: `${etcd}/session/etcd.ts`,
+    find: "transact(this.deadlineMs, [...ops, room],",
+    replace: "transact(this.deadlineMs, [...ops, ...[room].slice(1)],",
+    tests: onFaults,
+  },
+  {
+    name: "an etcd that keeps all revisions is taken",
+    file: `${etcd}/history.ts`,
+    find: "> KEPT_TOO_LONG_MS",
+    replace: "> 10 * KEPT_TOO_LONG_MS",
+    tests: onAccess,
+  },
+];
