@@ -16,7 +16,9 @@ export type {
   TakeOptions,
 } from "./queue/api.ts";
 export { createQueue } from "./queue/queue.ts";
+export { NOT_A_SENTINEL } from "./redis/master-connector.ts";
 export type { RedisSource } from "./redis/node.ts";
+export { namesSentinels, sentinelOptions, type SentinelSecrets } from "./redis/sentinel-url.ts";
 export type {
   Listener,
   Signal,

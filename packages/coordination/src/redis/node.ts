@@ -2,11 +2,13 @@
 import { Redis, type RedisOptions } from "ioredis";
 import { cancelled, CoordinationError, invalidField } from "../errors.ts";
 import { bounded, type CallLimits } from "./bounded.ts";
+import { plainError } from "./plain-error.ts";
 import { runScript, type Script } from "./script.ts";
+import { namesSentinels, sentinelOptions } from "./sentinel-url.ts";
 
 /**
- * A Redis server: its URL (`redis://` or `rediss://`), options of ioredis, or a connection of ioredis that stays its
- * owner's. A connection must have `enableOfflineQueue` and `autoResendUnfulfilledCommands` off.
+ * A Redis server: its URL (`redis://` or `rediss://`, with Sentinels `redis+sentinel://`), options of ioredis, or a
+ * connection of ioredis that stays its owner's. A connection must have `enableOfflineQueue` and `autoResendUnfulfilledCommands` off.
  */
 export type RedisSource = string | RedisOptions | Redis;
 
@@ -183,7 +185,7 @@ export class RedisNode implements AsyncDisposable {
 
   #failure(what: string, error: unknown): CoordinationError {
     if (error instanceof CoordinationError) return error;
-    const cause = withoutArguments(error);
+    const cause = plainError(error);
     const isAnswer = error instanceof Error && error.name === "ReplyError";
     const isPassing = !isAnswer || PASSING.test(cause.message);
     const reason = isPassing ? "NODE_UNAVAILABLE" : "NODE_REFUSED";
@@ -191,7 +193,7 @@ export class RedisNode implements AsyncDisposable {
   }
 
   readonly #onError = (error: unknown): void => {
-    this.#fault = withoutArguments(error);
+    this.#fault = plainError(error);
   };
 
   readonly #onReady = (): void => {
@@ -210,18 +212,10 @@ export class RedisNode implements AsyncDisposable {
   };
 }
 
-/**
- * ioredis hangs the command with its arguments on an error, and Redis repeats those of a command that it does not know.
- * Those of HELLO and AUTH hold the password.
- */
-function withoutArguments(error: unknown): Error {
-  const whole = error instanceof Error ? error.message : String(error);
-  const message = whole.replace(/, with args beginning with:.*$/s, "");
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return new Error(message === "" ? code : message);
-}
-
 function connect(source: string | RedisOptions, override: Partial<RedisOptions>): Redis {
+  if (typeof source === "string" && namesSentinels(source)) {
+    return connect(sentinelOptions(source), override);
+  }
   const options: RedisOptions & { replyMapping: "legacy" } = {
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,
@@ -234,7 +228,10 @@ function connect(source: string | RedisOptions, override: Partial<RedisOptions>)
   if (typeof source !== "string") return new Redis(options);
   // Neither the text nor URL's own error, which repeats it: it may hold a password.
   if (!URL.canParse(source) || !/^rediss?:$/.test(new URL(source).protocol)) {
-    throw invalidField("url", "must be redis://host:port or rediss://host:port");
+    throw invalidField(
+      "url",
+      "must be redis://host:port, rediss://host:port or redis+sentinel://host:port,host:port/master-name",
+    );
   }
   return new Redis(source, options);
 }

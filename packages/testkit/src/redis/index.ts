@@ -1,3 +1,4 @@
+export { freePort } from "../fleet/ports.ts";
 export {
   type RedisData,
   RedisServer,
@@ -5,3 +6,10 @@ export {
   type RedisSettings,
 } from "./server.ts";
 export { sharedRedisUrl } from "./shared.ts";
+export {
+  MASTER,
+  type Member,
+  SentinelGroup,
+  type SentinelGroupOptions,
+  startSentinel,
+} from "./sentinel-group.ts";

@@ -22,6 +22,10 @@ export type RedisSettings = Readonly<Record<string, string>>;
 export interface RedisServerOptions {
   /** Beyond, or instead of, the defaults: 127.0.0.1 only, no snapshots, no append-only file. */
   readonly settings?: RedisSettings;
+  /** Default: any that is free. */
+  readonly port?: number | undefined;
+  /** Whether it is a Sentinel, whose directives are settings such as `sentinel monitor`. */
+  readonly isSentinel?: boolean;
 }
 
 /** A Redis server of a test's own. Close it. */
@@ -29,22 +33,27 @@ export class RedisServer implements AsyncDisposable {
   readonly port: number;
   /** Where its snapshot (`dump.rdb`) and its append-only files (`appendonlydir`) are. */
   readonly folder: string;
+  readonly #isSentinel: boolean;
   #settings: RedisSettings;
   #guard: ChildProcess | undefined;
   #pid = 0;
   #hasEnded = false;
   #client: Redis | undefined;
 
-  private constructor(port: number, { settings = {} }: RedisServerOptions) {
+  private constructor(port: number, { settings = {}, isSentinel = false }: RedisServerOptions) {
     this.port = port;
     this.folder = mkdtempSync(path.join(tmpdir(), "idmint-redis-"));
     this.#settings = settings;
+    this.#isSentinel = isSentinel;
   }
 
   /** A new, empty server that answers. */
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     for (let attempt = 1; ; attempt++) {
-      const server = new RedisServer(await freePort(FIRST_PORT, LAST_PORT), options);
+      const server = new RedisServer(
+        options.port ?? (await freePort(FIRST_PORT, LAST_PORT)),
+        options,
+      );
       try {
         await server.start();
         return server;
@@ -58,6 +67,10 @@ export class RedisServer implements AsyncDisposable {
 
   get url(): string {
     return `redis://127.0.0.1:${this.port}`;
+  }
+
+  get runs(): boolean {
+    return this.#guard !== undefined;
   }
 
   get pid(): number {
@@ -80,7 +93,7 @@ export class RedisServer implements AsyncDisposable {
     }
     const { command, env } = redisProgram();
     this.#configure();
-    const words = [command, `${this.folder}.conf`];
+    const words = [command, `${this.folder}.conf`, ...(this.#isSentinel ? ["--sentinel"] : [])];
     const guard = spawn("/bin/sh", ["-c", GUARD, "sh", ...words], {
       env: { PATH: process.env["PATH"], LC_ALL: "C", ...env, IDMINT_FOLDER: this.folder },
       stdio: ["pipe", "pipe", "ignore"],
@@ -136,6 +149,8 @@ export class RedisServer implements AsyncDisposable {
 
   /** Sends one command and answers the reply. */
   async command(name: string, ...args: readonly (string | number)[]): Promise<unknown> {
+    // A Sentinel ends all connections of a Redis that it promotes.
+    if (this.#client?.status === "end") this.#forgetClient();
     this.#client ??= quietClient(this.port, this.#settings["requirepass"]);
     return this.#client.call(name, ...args);
   }
