@@ -8,6 +8,7 @@ import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { redisMutants } from "./mutants.redis.ts";
+import { sentinelMutants } from "./mutants.sentinel.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 import { startMutants } from "./mutants.starts.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
@@ -45,6 +46,7 @@ export const mutants: readonly Mutant[] = [
   ...etcdMutants,
   ...sdkMutants,
   ...redisMutants,
+  ...sentinelMutants,
   ...snowflakeMutants,
   ...fileMutants,
   ...nodeMutants,

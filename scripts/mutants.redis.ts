@@ -173,8 +173,8 @@ local wasAlive`,
   {
     name: "a Redis Cluster is counted in",
     file: "packages/server/src/store/redis/backend.ts",
-    find: `if ((await redisServer.fitness)?.isCluster !== true) continue;`,
-    replace: `if ((await redisServer.fitness)?.isCluster !== false) continue;`,
+    find: `if (misfit === undefined) continue;`,
+    replace: `if (misfit !== "") continue;`,
     tests: onServers,
   },
   {

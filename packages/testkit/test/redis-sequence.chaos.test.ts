@@ -2,31 +2,24 @@
 // and ids again soon after what failed is back.
 import { setTimeout as pause } from "node:timers/promises";
 import { IdmintError } from "@idmint/client";
-import { RedisSnowflakeKind, SequenceBackend, SequenceKind, Tag } from "@idmint/proto";
+import { RedisSnowflakeKind, Tag } from "@idmint/proto";
 import { expect, test } from "vitest";
 import type { Api } from "../src/fleet/api.ts";
-import type { Child } from "../src/fleet/child.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
-import { type Answer, answeredAfter, faultsOf, readHistory } from "../src/fleet/history.ts";
-import type { LoadReport } from "../src/fleet/load-config.ts";
+import { answeredAfter } from "../src/fleet/history.ts";
 import { judge as judgeRecords } from "../src/fleet/uniqueness.ts";
 import { until } from "../src/fleet/until.ts";
 import type { TestPostgres } from "../src/postgres.ts";
 import { EXPECTED } from "./chaos.ts";
 import { disturbServers } from "./disturb.ts";
 import { isLong, ownPostgres, seededRandom, startFleet } from "./fleet-support.ts";
+import { createSequence, judge, startCallers, TAG } from "./redis-callers.ts";
 import { RedisStage } from "./redis-stage.ts";
 
-const TAG = "bills";
 const ROUNDS = isLong ? 5 : 1;
 /** Ids again within so long after Redis is back. */
 const RECOVERY_MS = 5_000;
 const FROZEN_MS = isLong ? 10_000 : 2_000;
-/** About a thousand a second in all. */
-const PROCESSES = 2;
-const STREAMS = 5;
-const PER_SECOND = 100;
-
 interface Scene {
   readonly fleet: Fleet;
   readonly postgres: TestPostgres;
@@ -59,52 +52,8 @@ async function startScene(env: Readonly<Record<string, string>>): Promise<Scene>
     storeUrl: url,
     env: { IDMINT_REDIS_URLS: redis.url, ...env },
   });
-  const { api } = fleet.first;
-  const value = { ...SequenceKind.create(), backend: SequenceBackend.REDIS, step: 2_000 };
-  const tag = { ...Tag.create(), name: TAG, kind: { $case: "sequence", value } as const };
-  await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
+  await createSequence(fleet);
   return { fleet, postgres, redis };
-}
-
-async function startCallers(fleet: Fleet): Promise<readonly Child[]> {
-  const session = { kind: "id", perSecond: PER_SECOND, parallel: 16 } as const;
-  const activities = Array.from({ length: STREAMS }, () => session);
-  const callers = await Promise.all(
-    Array.from({ length: PROCESSES }, () =>
-      fleet.startCallers("history", { tag: TAG, activities, deadlineMs: 1_000 }),
-    ),
-  );
-  await Promise.all(callers.map((child) => child.waitForOutput("first answer")));
-  return callers;
-}
-
-/** No id twice, none out of order, none above the floor, and no refusal that is a fault of ours. */
-async function judge(
-  fleet: Fleet,
-  callers: readonly Child[],
-): Promise<{
-  readonly history: readonly Answer[];
-  readonly errors: Readonly<Record<string, number>>;
-}> {
-  const reports = await Promise.all(callers.map((child) => fleet.stopCallers(child)));
-  const history = readHistory(fleet.records);
-  const errors = sumOf(reports);
-  expect(faultsOf(history)).toEqual({ repeats: [], inversions: [] });
-  const { floor } = await fleet.first.api.getTag(TAG);
-  for (const { last } of history) expect(last).toBeLessThanOrEqual(floor);
-  const expected = new Set([...EXPECTED, "UNAVAILABLE MAX_NOT_RAISED"]);
-  expect(Object.keys(errors).filter((name) => !expected.has(name))).toEqual([]);
-  return { history, errors };
-}
-
-function sumOf(reports: readonly LoadReport[]): Readonly<Record<string, number>> {
-  const errors: Record<string, number> = {};
-  for (const report of reports) {
-    for (const [name, count] of Object.entries(report.errors)) {
-      errors[name] = (errors[name] ?? 0) + count;
-    }
-  }
-  return errors;
 }
 
 test(

@@ -49,6 +49,8 @@ export interface Config {
   readonly epochGap: bigint | undefined;
   readonly redisUrls: ReadonlyMap<string, string>;
   readonly redisPassword: string | undefined;
+  readonly redisSentinelUser: string | undefined;
+  readonly redisSentinelPassword: string | undefined;
   readonly redisTimeoutMs: number;
   readonly redisRaiseBelowMs: number;
   readonly redisRaiseByMs: number;
@@ -178,11 +180,22 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "redis.urls",
     redisUrls,
     "",
-    "The Redis servers, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, or an address that leads to it. New tags are spread over all of them. Tags keep the names of their Redis servers, so a name must mean the same on every server.",
+    "The Redis servers, by name, for tags of kind redis_snowflake and for sequences with the backend Redis. Each is the master of one Redis, an address that leads to it, or the Sentinels that know it. New tags are spread over all of them. Tags keep the names of their Redis servers, so a name must mean the same on every server.",
   ),
   redisPassword: optional("redis.password", text("password"), "Password of the Redis user.", {
     isSecret: true,
   }),
+  redisSentinelUser: optional(
+    "redis.sentinel_user",
+    text("name"),
+    "User of the Sentinels, if they have users other than `default`.",
+  ),
+  redisSentinelPassword: optional(
+    "redis.sentinel_password",
+    text("password"),
+    "Password of the Sentinels, which may differ from that of the Redis.",
+    { isSecret: true },
+  ),
   redisTimeoutMs: option(
     "redis.timeout",
     duration("20ms", "10s"),

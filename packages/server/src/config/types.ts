@@ -239,17 +239,29 @@ function namedUrls(
   };
 }
 
+const MAX_SENTINELS = 15;
+/** Sentinels with their ports, the name of the master, and perhaps the number of its database. */
+const SENTINEL_URL =
+  /^rediss?\+sentinel:\/\/(?:[^:@/?#]*@)?([^@/?#]+)\/[A-Za-z0-9._-]+(?:\/\d{1,3})?$/;
+
 /** The Redis servers by name. */
 export const redisUrls: OptionType<ReadonlyMap<string, string>> = namedUrls(
-  "redis://user@host:port/number, or rediss:// for TLS",
+  `redis://user@host:port/number, or redis+sentinel://user@host:port,host:port,host:port/master-name/number with up to ${MAX_SENTINELS} Sentinels of one master, or rediss:// and rediss+sentinel:// for TLS`,
   "IDMINT_REDIS_PASSWORD",
   (url) => {
+    const [, hosts] = SENTINEL_URL.exec(url) ?? [];
+    if (hosts !== undefined) return areSentinels(hosts.split(","));
     if (!URL.canParse(url)) return false;
     const { protocol, hostname, password, pathname, search } = new URL(url);
     const isRedis = /^rediss?:$/.test(protocol) && /^[^,]+$/.test(hostname);
     return isRedis && password === "" && search === "" && /^(?:\/\d{0,3})?$/.test(pathname);
   },
 );
+
+function areSentinels(hosts: readonly string[]): boolean {
+  const isDistinct = new Set(hosts).size === hosts.length && hosts.length <= MAX_SENTINELS;
+  return isDistinct && hosts.every((host) => (address.parse(host)?.port ?? 0) > 0);
+}
 
 function isDatabase(url: string): boolean {
   return !/^\w+:\/\/(?:[^@/]*@)?(?:[/?#]|$)/.test(url) && BACKENDS.postgres.isUrl(url);

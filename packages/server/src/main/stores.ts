@@ -101,19 +101,21 @@ export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
 
 /** The Redis servers of a configuration. */
 export function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
-  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
-  return [...redisUrls].map(([name, url]) => {
+  return [...config.redisUrls].map(([name, url]) => {
     const onChange = redisEvents(name, realSystem.clock, emit);
     const onUnfit = (why: string): void => emit({ type: "redis-unfit", redisServer: name, why });
-    return { name, url, password, timeoutMs, onChange, onUnfit };
+    return { ...redisPlaceOf(config, name, url), onChange, onUnfit };
   });
 }
 
 /** The Redis through which servers talk to each other: the same for all servers with the same Redis servers. */
 export function meetingPlaceOf(config: Config): RedisServerConfig | undefined {
-  const { redisUrls, redisPassword: password, redisTimeoutMs: timeoutMs } = config;
-  const [first] = [...redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  if (first === undefined) return undefined;
-  const [name, url] = first;
-  return { name, url, password, timeoutMs };
+  const [first] = [...config.redisUrls].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return first === undefined ? undefined : redisPlaceOf(config, ...first);
+}
+
+function redisPlaceOf(config: Config, name: string, url: string): RedisServerConfig {
+  const { redisPassword: password, redisTimeoutMs: timeoutMs } = config;
+  const { redisSentinelUser: sentinelUser, redisSentinelPassword: sentinelPassword } = config;
+  return { name, url, password, sentinelUser, sentinelPassword, timeoutMs };
 }

@@ -305,6 +305,15 @@ test("Redis servers have names; one alone may go without", () => {
       ["b", "rediss://me@i:1/2"],
     ]),
   );
+  const behind = "redis+sentinel://me@a.example:1,b:2,[::1]:3/orders";
+  expect(redisUrlsOf(behind)).toEqual(new Map([["default", behind]]));
+  expect(redisUrlsOf(`a=${behind}/2, b=redis://h,c=rediss+sentinel://a:1/o`)).toEqual(
+    new Map([
+      ["a", `${behind}/2`],
+      ["b", "redis://h"],
+      ["c", "rediss+sentinel://a:1/o"],
+    ]),
+  );
 });
 
 test.each([
@@ -316,6 +325,18 @@ test.each([
   "redis://:secret@x",
   "redis://x?password=secret",
   "redis://x/name",
+  "redis://x:1,y:2",
+  "redis+sentinel://x:1,y:2",
+  "redis+sentinel://x/orders",
+  "redis+sentinel://x:0/orders",
+  "redis+sentinel://x:1,x:1/orders",
+  "redis+sentinel://x:1,/orders",
+  "redis+sentinel://x:1/",
+  "redis+sentinel://x:1/orders/name",
+  "redis+sentinel://me:secret@x:1/orders",
+  "redis+sentinel://x:1/orders?password=secret",
+  `redis+sentinel://${Array.from({ length: 16 }, (_, at) => `x:${at + 1}`).join(",")}/orders`,
+  "sentinel://x:1/orders",
 ])("refuses %s as Redis servers, and does not show it", (urls) => {
   const [[field, text] = ["", ""]] = faultsOf({ env: { IDMINT_REDIS_URLS: urls } });
   expect(field).toBe("IDMINT_REDIS_URLS");

@@ -1,4 +1,4 @@
-import { createQueue } from "@idmint/coordination";
+import { createQueue, type RedisSource } from "@idmint/coordination";
 import { Candidate } from "./candidate.ts";
 
 /** A server that is silent for so long is taken for dead, and what it was delivering goes to another one. */
@@ -20,10 +20,10 @@ export class RedisAlarmQueue {
   readonly #queue;
   readonly #candidate: Candidate;
 
-  /** `url` may hold the password; it is not shown. */
-  constructor(url: string, timeoutMs: number) {
+  /** `source` may hold passwords; it is not shown. */
+  constructor(source: RedisSource, timeoutMs: number) {
     this.#queue = createQueue({
-      redis: url,
+      redis: source,
       name: "alarms",
       // Its connection tells of a Redis that removes keys; alarms are better told by way of it than not.
       mayEvict: true,
@@ -32,7 +32,7 @@ export class RedisAlarmQueue {
       consumerTtlMs: CONSUMER_TTL_MS,
       commandTimeoutMs: timeoutMs,
     });
-    this.#candidate = new Candidate(url, "alarms");
+    this.#candidate = new Candidate(source, "alarms");
   }
 
   /** Whether this server is the one that delivers. Two may believe it for a moment. */

@@ -2,8 +2,8 @@ import { invalidField } from "@idmint/core";
 import { RedisAlarmQueue } from "./alarm-queue.ts";
 import { Candidate } from "./candidate.ts";
 import type { ConnectionConfig } from "./connection.ts";
-import { CLUSTER_TEXT } from "./fitness.ts";
 import { CountingRedisClient } from "./counting-redis.ts";
+import { sourceOf } from "./source.ts";
 import { TagSignals } from "./tag-signals.ts";
 
 /** How long a server that starts waits for its Redis servers; then it serves without. */
@@ -15,7 +15,7 @@ export class ElectedRedisClient extends CountingRedisClient {
 
   constructor(config: ConnectionConfig) {
     super(config);
-    this.#candidate = new Candidate(urlOf(config), "watch");
+    this.#candidate = new Candidate(sourceOf(config), "watch");
   }
 
   get isLeader(): boolean {
@@ -35,24 +35,18 @@ export async function openRedisServers(
   await Promise.all(redisServers.map((redisServer) => redisServer.connected(CONNECT_MS)));
   for (const redisServer of redisServers) {
     // One that is not connected yet refuses by itself, as soon as it is.
-    if ((await redisServer.fitness)?.isCluster !== true) continue;
+    const misfit = await redisServer.misfit();
+    if (misfit === undefined) continue;
     await Promise.all(redisServers.map((each) => each.close()));
-    throw invalidField("redis.urls", `must not name Redis "${redisServer.name}": ${CLUSTER_TEXT}`);
+    throw invalidField("redis.urls", `must not name Redis "${redisServer.name}": ${misfit}`);
   }
   return redisServers;
 }
 
 export function openTagSignals(config: ConnectionConfig): TagSignals {
-  return new TagSignals(urlOf(config));
+  return new TagSignals(sourceOf(config));
 }
 
 export function openAlarmQueue(config: ConnectionConfig): RedisAlarmQueue {
-  return new RedisAlarmQueue(urlOf(config), config.timeoutMs);
-}
-
-/** Holds the password, so it is never shown. */
-function urlOf({ url, password }: ConnectionConfig): string {
-  const whole = new URL(url);
-  if (password !== undefined) whole.password = encodeURIComponent(password);
-  return whole.href;
+  return new RedisAlarmQueue(sourceOf(config), config.timeoutMs);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { createElection } from "@idmint/coordination";
+import { createElection, type RedisSource } from "@idmint/coordination";
 
 /** How long a leader that says nothing stays leader. */
 const TTL_MS = 5_000;
@@ -15,11 +15,11 @@ export class Candidate {
   #isLeader = false;
 
   /**
-   * `url` may hold the password; it is not shown. A second leader beside the first does no harm here, and of a Redis that
+   * `source` may hold passwords; it is not shown. A second leader beside the first does no harm here, and of a Redis that
    * removes keys its connection tells.
    */
-  constructor(url: string, office: Office) {
-    this.#election = createElection({ node: url, name: office, ttlMs: TTL_MS, mayEvict: true });
+  constructor(source: RedisSource, office: Office) {
+    this.#election = createElection({ node: source, name: office, ttlMs: TTL_MS, mayEvict: true });
     void this.#stand();
   }
 

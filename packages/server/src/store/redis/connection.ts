@@ -1,20 +1,28 @@
 import { bounded, IdmintError } from "@idmint/core";
 import { storeUnavailable } from "@idmint/core/server";
+import { NOT_A_SENTINEL } from "@idmint/coordination";
 import { Redis, type RedisOptions } from "ioredis";
 import { nodeTimers } from "../../timers.ts";
-import { CLUSTER_TEXT, type Fitness, fitnessOf, REPLICA_TEXT, unfitText } from "./fitness.ts";
+import {
+  CLUSTER_TEXT,
+  type Fitness,
+  fitnessOf,
+  misfitText,
+  REPLICA_TEXT,
+  SENTINEL_TEXT,
+  unfitText,
+} from "./fitness.ts";
 import type { Script } from "./scripts.ts";
+import { type RedisPlace, sourceOf } from "./source.ts";
 
 /** Commands that wait for an answer. Each tag has one in flight, and the loops a few. */
 const MAX_IN_FLIGHT = 10_000;
 const CONNECT_TIMEOUT_MS = 1_000;
 const MAX_RECONNECT_MS = 500;
 
-export interface ConnectionConfig {
+export interface ConnectionConfig extends RedisPlace {
   /** What errors call this Redis; its URL may hold a password. */
   readonly name: string;
-  readonly url: string;
-  readonly password: string | undefined;
   /** Longest wait for one answer, in milliseconds. */
   readonly timeoutMs: number;
   /** Hears of every connection that is made or breaks. */
@@ -45,10 +53,12 @@ export class Connection {
   #inFlight = 0;
   #fault = "";
   #isClosed = false;
+  /** That a listed Sentinel is none. */
+  #wrongSentinel: string | undefined;
   /** What the Redis of the present connection says of itself. */
   #fitness: Promise<Fitness | undefined> = Promise.resolve(undefined);
 
-  constructor({ name, url, password, timeoutMs, onChange, onUnfit }: ConnectionConfig) {
+  constructor({ name, timeoutMs, onChange, onUnfit, ...place }: ConnectionConfig) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
     const options: RedisOptions & { replyMapping: "legacy" } = {
@@ -65,12 +75,15 @@ export class Connection {
       // A master that became a replica: the name may lead to the new master now. Nothing is sent again.
       reconnectOnError: (error) => (error.message.startsWith("READONLY") ? 1 : false),
     };
-    const whole = new URL(url);
+    const source = sourceOf(place);
     // What stands in the URL wins over the options, an empty password too.
-    if (password !== undefined) whole.password = encodeURIComponent(password);
-    this.#redis = new Redis(whole.href, options);
+    this.#redis =
+      typeof source === "string"
+        ? new Redis(source, options)
+        : new Redis({ ...source, ...options });
     this.#redis.on("error", (error: unknown) => {
       this.#fault = withWayOut(messageOf(error));
+      if (codeOf(error) === NOT_A_SENTINEL) this.#wrongSentinel = this.#fault;
     });
     this.#redis.on("ready", () => {
       this.#fault = "";
@@ -96,9 +109,10 @@ export class Connection {
     return this.isReady;
   }
 
-  /** What this Redis says of itself; undefined when it says nothing, or is not there. */
-  get fitness(): Promise<Fitness | undefined> {
-    return this.#fitness;
+  /** Why the URL can never lead to a Redis to count in, and the way out; undefined: it may, as far as is known. */
+  async misfit(): Promise<string | undefined> {
+    const fitness = await this.#fitness;
+    return this.#wrongSentinel ?? (fitness === undefined ? undefined : misfitText(fitness));
   }
 
   /** Runs a script. NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
@@ -142,6 +156,9 @@ export class Connection {
     if (/^(?:CROSSSLOT|MOVED|ASK|CLUSTERDOWN) /.test(message)) {
       return new IdmintError("NOT_CONFIGURED", `${subject}: ${CLUSTER_TEXT}`);
     }
+    if (/^ERR unknown command .?eval/i.test(message)) {
+      return new IdmintError("NOT_CONFIGURED", `${subject}: ${SENTINEL_TEXT}`);
+    }
     // A fail-over may be under way, so it is worth another try.
     if (message.startsWith("READONLY ")) return storeUnavailable(`${subject}: ${REPLICA_TEXT}`);
     return storeUnavailable(`${subject}: ${message}`);
@@ -177,6 +194,9 @@ export class Connection {
 
 /** What Redis says of a password is about HELLO, of which an operator never heard. */
 function withWayOut(message: string): string {
+  if (message.includes("given for Sentinels")) {
+    return `${message}; check IDMINT_REDIS_SENTINEL_USER and IDMINT_REDIS_SENTINEL_PASSWORD`;
+  }
   const way = "check the user in its URL, and the password in IDMINT_REDIS_PASSWORD";
   if (message.startsWith("NOAUTH")) return `it wants a password, and none is configured; ${way}`;
   return message.startsWith("WRONGPASS") ? `${message}; ${way}` : message;
@@ -185,5 +205,9 @@ function withWayOut(message: string): string {
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.message !== "") return error.message;
-  return "code" in error ? String(error.code) : error.name;
+  return codeOf(error) ?? error.name;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error ? String(error.code) : undefined;
 }

@@ -5,7 +5,6 @@ import type {
   RedisWorkers,
 } from "@idmint/core/server";
 import { Connection, type ConnectionConfig } from "./connection.ts";
-import type { Fitness } from "./fitness.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
 import { FORGET, RAISE, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
@@ -32,9 +31,9 @@ export class CountingRedisClient implements CountingRedis {
     return this.#connection.isReady;
   }
 
-  /** What this Redis says of itself; undefined when it says nothing, or is not there. */
-  get fitness(): Promise<Fitness | undefined> {
-    return this.#connection.fitness;
+  /** Why nobody can ever count in it; undefined: somebody may, as far as is known. */
+  misfit(): Promise<string | undefined> {
+    return this.#connection.misfit();
   }
 
   /** Waits for the first connection, not longer than that. */

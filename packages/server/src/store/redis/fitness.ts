@@ -2,6 +2,7 @@
 export interface Fitness {
   /** A Redis of a cluster: scripts that touch two keys fail there, and keys move away. */
   readonly isCluster: boolean;
+  readonly isSentinel: boolean;
   readonly isReplica: boolean;
   /** The policy by which it removes keys when its memory is full; undefined: it removes none. */
   readonly evictsBy: string | undefined;
@@ -18,14 +19,23 @@ export function fitnessOf(info: string): Fitness {
   const isBounded = (fields.get("maxmemory") ?? "0") !== "0";
   return {
     isCluster: fields.get("cluster_enabled") === "1",
+    isSentinel: fields.get("redis_mode") === "sentinel",
     isReplica: fields.get("role") === "slave",
     evictsBy: isBounded && policy !== "noeviction" ? policy : undefined,
   };
 }
 
-/** What is wrong with it and how to mend it; undefined: nothing. */
-export function unfitText({ isCluster, isReplica, evictsBy }: Fitness): string | undefined {
+/** Why nobody can ever count in it, and the way out; undefined: somebody may. */
+export function misfitText({ isCluster, isSentinel }: Fitness): string | undefined {
   if (isCluster) return CLUSTER_TEXT;
+  return isSentinel ? SENTINEL_TEXT : undefined;
+}
+
+/** What is wrong with it and how to mend it; undefined: nothing. */
+export function unfitText(fitness: Fitness): string | undefined {
+  const { isReplica, evictsBy } = fitness;
+  const misfit = misfitText(fitness);
+  if (misfit !== undefined) return misfit;
   if (isReplica) return REPLICA_TEXT;
   if (evictsBy === undefined) return undefined;
   return `it may remove keys, by maxmemory-policy ${evictsBy}: each removed key costs its tag a new start; set maxmemory-policy noeviction`;
@@ -33,5 +43,7 @@ export function unfitText({ isCluster, isReplica, evictsBy }: Fitness): string |
 
 export const CLUSTER_TEXT =
   "it is a Redis Cluster, which is not supported: let redis.urls lead to a single master";
+export const SENTINEL_TEXT =
+  "it is a Sentinel, which counts nothing: name the master behind it by redis+sentinel://host:port,host:port,host:port/master-name in redis.urls";
 export const REPLICA_TEXT =
   "it is a replica, which cannot count: let redis.urls lead to its master";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { createSignals, type Listener } from "@idmint/coordination";
+import { createSignals, type Listener, type RedisSource } from "@idmint/coordination";
 
 const TAGS_CHANGED = "tags-changed";
 /** How long one wait lasts; the next one follows. */
@@ -20,10 +20,10 @@ export class TagSignals {
   #isTelling = false;
   #hasMore = false;
 
-  /** `url` may hold the password; it is not shown. */
-  constructor(url: string) {
+  /** `source` may hold passwords; it is not shown. */
+  constructor(source: RedisSource) {
     // One signal that waits to be heard is as good as many.
-    this.#signals = createSignals({ redis: url, maxBuffered: 1 });
+    this.#signals = createSignals({ redis: source, maxBuffered: 1 });
   }
 
   /** Tells all others; returns at once, and never fails. */
