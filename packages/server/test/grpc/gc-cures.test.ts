@@ -94,7 +94,7 @@ test("the ring is tried before it is trusted", async () => {
   expect(gcCures().streamRing).toBe("active");
 });
 
-test("a hundred thousand calls pass through the ring, and none stays in it", async () => {
+test("twenty thousand calls pass through the ring, and none stays in it", async () => {
   const { client, session } = await serve((server) => {
     server.on("stream", (stream) => {
       stream.setEncoding("utf8");
@@ -111,7 +111,7 @@ test("a hundred thousand calls pass through the ring, and none stays in it", asy
   let next = 0;
   let wrong = 0;
   const caller = async (): Promise<void> => {
-    while (next < 100_000) {
+    while (next < 20_000) {
       const body = String(next++);
       if ((await call(client, "/echo", body)) !== body) wrong++;
     }
@@ -119,7 +119,7 @@ test("a hundred thousand calls pass through the ring, and none stays in it", asy
   await Promise.all(Array.from({ length: 200 }, caller));
   expect(wrong).toBe(0);
   await expect.poll(() => streams.size).toBe(0);
-}, 60_000);
+}, 120_000);
 
 test("two thousand calls at once, answered in reverse order, each get their own answer", async () => {
   const waiting: (() => void)[] = [];
