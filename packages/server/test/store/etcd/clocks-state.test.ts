@@ -5,13 +5,14 @@ const NOON = Date.UTC(2026, 10, 20, 12);
 const HOUR_MS = 3_600_000;
 
 /** The store's time, as how far it is ahead of the right one, when others' clocks and one's own are so far ahead. */
-function ahead(own: number, others: readonly number[], silentMs = 0): number {
+function ahead(own: number, others: readonly number[], stillMs: readonly number[] = []): number {
   const clock = new StoreClock();
   const readings = (renewal: number, nowMs: number) =>
     others.map((ms, at) => ({ id: `n${at}`, renewal: `${renewal}`, clockMs: NOON + nowMs + ms }));
   clock.observe(readings(1, 0), 0);
   clock.observe(readings(2, 1_000), 1_000);
-  const nowMs = 1_500 + silentMs;
+  for (const ms of stillMs) clock.observe(readings(2, 1_000), 1_000 + ms);
+  const nowMs = 1_500 + (stillMs.at(-1) ?? 0);
   return clock.at(NOON + nowMs + own, nowMs) - NOON - nowMs;
 }
 
@@ -42,8 +43,10 @@ test("of two clocks the earlier one counts", () => {
 });
 
 test("a server that is silent is not asked, nor one whose row was never seen to move", () => {
-  expect(ahead(HOUR_MS, [0, 0], 9_400)).toBe(10_000);
-  expect(ahead(HOUR_MS, [0, 0], 9_600)).toBe(HOUR_MS);
+  expect(ahead(HOUR_MS, [0, 0], [1_000, 10_900])).toBe(10_000);
+  expect(ahead(HOUR_MS, [0, 0], [1_000, 11_000])).toBe(HOUR_MS);
+  // While the store is away nobody is silent.
+  expect(ahead(HOUR_MS, [0, 0], [600_000])).toBe(10_000);
   const clock = new StoreClock();
   const dead = [{ id: "n", renewal: "1", clockMs: NOON - HOUR_MS }];
   for (const nowMs of [0, 1_000, 2_000]) clock.observe(dead, nowMs);

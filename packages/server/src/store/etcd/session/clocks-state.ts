@@ -13,11 +13,14 @@ interface Known {
   readonly renewal: string;
   /** How far the clock is ahead of this process's monotonic clock, at least; undefined until its row moved. */
   readonly aheadMs: number | undefined;
-  /** When the row was seen to move, by the monotonic clock. */
-  readonly movedAtMs: number;
+  /** Since when its row was seen not to move, by the monotonic clock; undefined: it moved since the poll before. */
+  readonly stillSinceMs: number | undefined;
 }
 
-/** A server whose row did not move for so long is not asked for the time any more. */
+/**
+ * A server whose row was seen not to move for so long is not asked for the time any more. It is seen by polls alone: while
+ * the store is away, what is known of clocks stays.
+ */
 const SILENT_MS = 10_000;
 
 /**
@@ -40,25 +43,23 @@ export class StoreClock {
     this.#known.clear();
     for (const { id, renewal, clockMs } of readings) {
       const known = before.get(id);
-      if (known === undefined) {
-        this.#known.set(id, { renewal, aheadMs: undefined, movedAtMs: nowMs });
-      } else if (known.renewal === renewal) {
-        if (nowMs - known.movedAtMs < SILENT_MS || known.aheadMs === undefined) {
-          this.#known.set(id, known);
-        } else {
-          this.#known.set(id, { ...known, aheadMs: undefined });
-        }
-      } else {
-        this.#known.set(id, { renewal, aheadMs: clockMs - nowMs, movedAtMs: nowMs });
+      if (known === undefined || known.renewal !== renewal) {
+        const aheadMs = known === undefined ? undefined : clockMs - nowMs;
+        this.#known.set(id, { renewal, aheadMs, stillSinceMs: undefined });
+        continue;
       }
+      const stillSinceMs = known.stillSinceMs ?? nowMs;
+      const isSilent = nowMs - stillSinceMs >= SILENT_MS;
+      const aheadMs = isSilent ? undefined : known.aheadMs;
+      this.#known.set(id, { renewal, aheadMs, stillSinceMs });
     }
   }
 
   /** The store's time, from this server's wall clock and the monotonic one, in milliseconds since 1970. */
   at(ownMs: number, nowMs: number): number {
-    const clocks = [...this.#known.values()]
-      .filter(({ movedAtMs }) => nowMs - movedAtMs < SILENT_MS)
-      .flatMap(({ aheadMs }) => (aheadMs === undefined ? [] : [aheadMs + nowMs]));
+    const clocks = [...this.#known.values()].flatMap(({ aheadMs }) =>
+      aheadMs === undefined ? [] : [aheadMs + nowMs],
+    );
     const sorted = [...clocks, ownMs].toSorted((a, b) => a - b);
     const median = sorted[Math.floor((sorted.length - 1) / 2)] ?? ownMs;
     return Math.min(Math.max(ownMs, median), median + CLOCK_BOUND_MS);
