@@ -21,7 +21,7 @@ const LOAD_SCRIPTS = {
 
 export interface FleetOptions {
   readonly servers: number;
-  /** `sqlite:PATH` or `postgres://…`; migrated before the first start. */
+  /** `sqlite:PATH`, `postgres://…` or `etcd://…`; migrated before the first start. */
   readonly storeUrl: string;
   /** Further IDMINT_… variables for the servers. */
   readonly env?: Readonly<Record<string, string>>;
