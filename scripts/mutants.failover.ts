@@ -33,10 +33,9 @@ export const failoverMutants: readonly Mutant[] = [
   },
   {
     name: "failover: a host that failed is not left",
-    file: `${hosts}/primary.ts`,
-    find: `    this.#url = undefined;
-`,
-    replace: "",
+    file: "packages/server/src/store/postgres/connections.ts",
+    find: `if (url !== this.#url) {`,
+    replace: `if (url === "") {`,
     tests: pairs,
     only: "grants come from the primary",
   },
@@ -74,7 +73,7 @@ export const failoverMutants: readonly Mutant[] = [
     file: `${hosts}/standby-names.ts`,
     find: `if (Number(digits ?? 1) !== names.length ||`,
     replace: `if (Number(digits ?? 1) > names.length ||`,
-    tests: promotion,
+    tests: ["packages/server/test/store/standby-names.test.ts"],
   },
   {
     name: "failover: an answer that its standby lacks counts",

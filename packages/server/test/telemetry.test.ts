@@ -33,6 +33,7 @@ const EVENTS: readonly ServerEvent[] = [
   { type: "fenced", tag: undefined, detail: "d" },
   { type: "unfenced" },
   { type: "store-accepted", gap: 2n ** 63n - 1n, tags: 3 },
+  { type: "promotion-accepted" },
   { type: "incarnation-changed", incarnation: "i" },
   { type: "late-grant", tag: "t", count: 4 },
   { type: "give-back-failed", error: ERROR },

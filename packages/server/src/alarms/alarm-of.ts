@@ -37,6 +37,15 @@ const SIGNS: Signs = {
       summary: "A server accepted a store that went back, because epoch_gap is set.",
       details: { gap: String(gap), tags: String(tags) },
     }),
+  "promotion-accepted": () =>
+    alarm({
+      alarm: "STORE_FAILED_OVER",
+      key: "STORE_FAILED_OVER",
+      severity: "warning",
+      summary:
+        "A promoted standby is the store now, and has everything. Give it a standby in turn.",
+      details: {},
+    }),
   "store-lost": ({ error }) =>
     trouble({
       alarm: "STORE_LOST",
