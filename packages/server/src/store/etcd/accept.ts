@@ -7,7 +7,7 @@ import type { StoreRecord } from "./cluster/guard-state.ts";
 import type { Op } from "./cluster/protocol.ts";
 import type { Etcd, Session, Standing } from "./session/etcd.ts";
 import { lostNodesRow } from "./nodes.ts";
-import { endPeriod, positionOf } from "./periods.ts";
+import { endPeriod, forgetPeriods, positionOf } from "./periods.ts";
 import { sightOf } from "./session/sight.ts";
 import { recordChange } from "./tags.ts";
 import { tagFrom, valueOfRecord, valueOfTag } from "./session/rows.ts";
@@ -122,15 +122,20 @@ async function raiseAll(session: Session, begun: StoreRecord, how: Raise): Promi
     assertSame(standing.record, begun);
     const kvs = answers[0]?.range?.kvs ?? [];
     if (kvs.length === 0) return count;
-    const ops = kvs.flatMap(({ value }, at) => {
-      const old = tagFrom(value);
-      const revision = how.before + BigInt(count + at + 1);
-      return raised(session, old, how, revision);
-    });
-    const compare = [
-      { key: keys.one("store"), modRevision: standing.modRevision },
-      ...kvs.map(({ key, modRevision }) => ({ key, modRevision })),
-    ];
+    const olds = kvs.map(({ value }) => tagFrom(value));
+    const ops = olds.flatMap((old, at) =>
+      raised(session, old, how, how.before + BigInt(count + at + 1)),
+    );
+    const closed = { key: keys.one("store"), modRevision: standing.modRevision };
+    // A transaction each, since all of them together would be too many operations.
+    for (const old of olds.filter((its) => turnAt(its, how.nowMs)?.hasEnded === true)) {
+      // oxlint-disable-next-line no-await-in-loop
+      const forgotten = await forgetPeriods(session, old, how.nowMs, ALLOWED);
+      const forget = { txn: { compare: [closed], success: [...forgotten], failure: [] } };
+      // oxlint-disable-next-line no-await-in-loop
+      if (forgotten.length > 0) await session.write([forget], ALLOWED);
+    }
+    const compare = [closed, ...kvs.map(({ key, modRevision }) => ({ key, modRevision }))];
     // oxlint-disable-next-line no-await-in-loop
     const done = await session.write([{ txn: { compare, success: ops, failure: [] } }], ALLOWED);
     if (done.answers[0]?.txn?.succeeded !== true) throw another();
@@ -139,11 +144,16 @@ async function raiseAll(session: Session, begun: StoreRecord, how: Raise): Promi
   }
 }
 
+/** The period that the lost history may have begun; undefined for tags without periods. */
+function turnAt(old: Tag, nowMs: number): ReturnType<typeof turnOf> | undefined {
+  const cut = periodsOf(old.kind);
+  if (cut === undefined) return undefined;
+  return turnOf(positionOf(old), periodAt(cut, nowMs + CLOCK_MARGIN_MS));
+}
+
 function raised(session: Session, old: Tag, { gap, nowMs }: Raise, revision: bigint): Op[] {
   const seconds = BigInt(Math.floor(nowMs / 1_000));
-  const cut = periodsOf(old.kind);
-  const turn =
-    cut === undefined ? undefined : turnOf(positionOf(old), periodAt(cut, nowMs + CLOCK_MARGIN_MS));
+  const turn = turnAt(old, nowMs);
   const place =
     turn === undefined
       ? {}

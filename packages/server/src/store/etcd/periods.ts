@@ -27,13 +27,23 @@ export function endPeriod(
 
 /** What ends the present period of a row, and forgets old ones. */
 export async function endedBy(session: Session, old: Tag, nowMs: number): Promise<readonly Op[]> {
-  const [oldest = []] = await session.read([{ ...session.keys.periods(old.name, ""), limit: 100 }]);
-  const forgotten = oldest
+  return [...endPeriod(session, old, nowMs), ...(await forgetPeriods(session, old, nowMs))];
+}
+
+/** What forgets the oldest of those periods of a tag that its settings say to forget. */
+export async function forgetPeriods(
+  session: Session,
+  old: Tag,
+  nowMs: number,
+  options: Parameters<Session["read"]>[1] = {},
+): Promise<readonly Op[]> {
+  const range = { ...session.keys.periods(old.name, ""), limit: 100 };
+  const [oldest = []] = await session.read([range], options);
+  return oldest
     .map((kv) => ({ kv, period: periodFrom(kv) }))
     .filter(({ period }) => isOver(old, period, nowMs) && period.start !== old.periodStart)
     .slice(0, MAX_FORGOTTEN)
     .map(({ kv }) => ({ remove: { key: kv.key } }));
-  return [...endPeriod(session, old, nowMs), ...forgotten];
 }
 
 /** Ended periods of a tag, newest first, without those that its settings say to forget. */
