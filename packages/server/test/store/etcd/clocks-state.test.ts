@@ -42,6 +42,14 @@ test("of two clocks the earlier one counts", () => {
   expect(ahead(-HOUR_MS, [0])).toBe(-HOUR_MS);
 });
 
+test("the time is in whole milliseconds, whatever the monotonic clock says", () => {
+  const clock = new StoreClock();
+  for (const [at, nowMs] of [0.3, 1_000.7].entries()) {
+    clock.observe([{ id: "n", renewal: `${at}`, clockMs: NOON - HOUR_MS }], nowMs);
+  }
+  expect(clock.at(NOON, 1_001.9)).toBe(NOON - HOUR_MS + 10_001);
+});
+
 test("a server that is silent is not asked, nor one whose row was never seen to move", () => {
   expect(ahead(HOUR_MS, [0, 0], [1_000, 10_900])).toBe(10_000);
   expect(ahead(HOUR_MS, [0, 0], [1_000, 11_000])).toBe(HOUR_MS);

@@ -62,6 +62,7 @@ export class StoreClock {
     );
     const sorted = [...clocks, ownMs].toSorted((a, b) => a - b);
     const median = sorted[Math.floor((sorted.length - 1) / 2)] ?? ownMs;
-    return Math.min(Math.max(ownMs, median), median + CLOCK_BOUND_MS);
+    // The monotonic clock has fractions of a millisecond.
+    return Math.floor(Math.min(Math.max(ownMs, median), median + CLOCK_BOUND_MS));
   }
 }
