@@ -65,6 +65,14 @@ export const sentinelMutants: readonly Mutant[] = [
     only: "nothing is left behind",
   },
   {
+    name: "sentinel: nobody listens for a new master",
+    file: `${redis}/sentinels.ts`,
+    find: `client.subscribe(SWITCHED)`,
+    replace: `Promise.resolve()`,
+    tests: bySentinels,
+    only: "nothing is left behind",
+  },
+  {
     name: "sentinel: a promoted replica is believed",
     file: "packages/server/src/store/redis/scripts.ts",
     find: `if has[2] ~= run or has[3] ~= history then`,

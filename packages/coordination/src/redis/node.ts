@@ -8,7 +8,8 @@ import { namesSentinels, sentinelOptions } from "./sentinel-url.ts";
 
 /**
  * A Redis server: its URL (`redis://` or `rediss://`, with Sentinels `redis+sentinel://`), options of ioredis, or a
- * connection of ioredis that stays its owner's. A connection must have `enableOfflineQueue` and `autoResendUnfulfilledCommands` off.
+ * connection of ioredis that stays its owner's. A connection must have `enableOfflineQueue` and
+ * `autoResendUnfulfilledCommands` off.
  */
 export type RedisSource = string | RedisOptions | Redis;
 
