@@ -53,8 +53,12 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     names.map((name) => ({ key: keys.tag(name), revision: snapshot })),
     { fenced: "allow" },
   );
-  observeClocks(etcd, nodes, query);
-  if (fenced === "") await recordTerm(session, standing);
+  if (fenced === "") {
+    observeClocks(etcd, nodes, query);
+    await recordTerm(session, standing);
+  } else {
+    etcd.clock.forget();
+  }
   const { incarnation } = record;
   const revision = BigInt(counter[0]?.value.toString() ?? "0");
   return {

@@ -24,8 +24,7 @@ const LEASE_MARGIN = 1.1;
  */
 export async function renew(session: Session, renewal: NodeRenewal): Promise<boolean> {
   try {
-    const lease = await leaseOf(session, renewal);
-    return await write(session, renewal, lease);
+    return await write(session, renewal);
   } catch (error) {
     if (!(error instanceof CallFailure || error instanceof IdmintError)) throw error;
     // The lease may be the reason, and the next renewal gets another one.
@@ -52,17 +51,16 @@ async function leaseOf(
   return id;
 }
 
-async function write(
-  session: Session,
-  renewal: NodeRenewal,
-  lease: string | undefined,
-): Promise<boolean> {
+async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
   const key = session.keys.node(renewal.node.id);
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const all = { ...session.keys.nodes(), keysOnly: true, limit: MAX_NODES };
     // oxlint-disable-next-line no-await-in-loop
     const [[own] = [], others = []] = await session.read([{ key }, all]);
     if (own === undefined && others.length >= MAX_NODES) return false;
+    // After the reading, which a cluster that went back refuses: leases are entries of its log, by whose number it is known.
+    // oxlint-disable-next-line no-await-in-loop
+    const lease = await leaseOf(session, renewal);
     const row = renewed(own === undefined ? undefined : nodeFrom(own.value), renewal);
     const put = {
       key,

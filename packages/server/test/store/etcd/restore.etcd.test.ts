@@ -5,6 +5,7 @@ import { EtcdCluster } from "@idmint/testkit/etcd";
 import {
   granted,
   leaseOf,
+  nodeRenewalOf,
   reasonOf,
   refusal,
   renewalOf,
@@ -91,6 +92,27 @@ test("a snapshot restored as a new cluster is refused until it is accepted", asy
 test("so is one that was given the old token, and so the old cluster's id", async () => {
   await withScene(snapshot, async (scene, kept) => {
     await scene.cluster.restore(kept, { sameToken: true });
+    await assertFencedUntilAccepted(scene);
+  });
+});
+
+test("servers that are refused do nothing that would hide the restore from others", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    const { cluster, running } = scene;
+    const poll = { since: 0n, watched: [], limit: 1, renewal: nodeRenewalOf("n") };
+    const right = (await running.changes(poll)).nowMs - Date.now();
+    await cluster.restore(kept, { sameToken: true });
+    const status = async () =>
+      cluster.gateway.post<{ raftIndex: string }>("maintenance/status", {});
+    const before = Number((await status()).raftIndex);
+    for (let i = 0; i < 20; i++) {
+      const { fenced, nowMs, parts } = await running.changes(poll);
+      expect([fenced === "", parts[0]?.isRenewed]).toEqual([false, false]);
+      // The clocks in the rows of then are not asked.
+      expect(Math.abs(nowMs - Date.now() - right)).toBeLessThan(5_000);
+      await refusal(running, "t");
+    }
+    expect(Number((await status()).raftIndex) - before).toBeLessThan(10);
     await assertFencedUntilAccepted(scene);
   });
 });

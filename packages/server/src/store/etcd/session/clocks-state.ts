@@ -55,6 +55,11 @@ export class StoreClock {
     }
   }
 
+  /** The rows are of another time. */
+  forget(): void {
+    this.#known.clear();
+  }
+
   /** The store's time, from this server's wall clock and the monotonic one, in milliseconds since 1970. */
   at(ownMs: number, nowMs: number): number {
     const clocks = [...this.#known.values()].flatMap(({ aheadMs }) =>
