@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { TestPostgres } from "@idmint/testkit/postgres";
 import { TestPostgresPair } from "@idmint/testkit/postgres-pair";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { cli, serve } from "./process.ts";
 import { shell, snippet, snippets } from "./snippets.ts";
 
@@ -24,7 +24,6 @@ interface Scene {
   readonly type: (...args: string[]) => ReturnType<typeof cli>;
   /** Waits until an id is given, and answers it. */
   readonly nextId: () => Promise<number>;
-  readonly until: (what: string, ask: () => Promise<boolean>) => Promise<void>;
 }
 
 async function until(what: string, ask: () => Promise<boolean>): Promise<void> {
@@ -50,6 +49,9 @@ async function withPair(work: (scene: Scene) => Promise<void>): Promise<void> {
   expect((await cli(["migrate"], { env: owner })).exitCode).toBe(0);
   await runSql(pair.primary, `SET ROLE idmint_owner;\n${grants}`.replaceAll(";\n", ";"), "idmint");
   const server = await serve(["serve"], { env });
+  onTestFinished(async () => {
+    await server.stop();
+  });
   const place = { env: { ...env, IDMINT_ADDRESS: server.grpcAddress } };
   const type: Scene["type"] = (...args) => cli(args, place);
   expect((await type("tag", "create", "orders")).exitCode).toBe(0);
@@ -63,8 +65,7 @@ async function withPair(work: (scene: Scene) => Promise<void>): Promise<void> {
     return id;
   };
   expect(await nextId()).toBe(1);
-  await work({ pair, env, type, nextId, until });
-  await server.stop();
+  await work({ pair, env, type, nextId });
 }
 
 test("the steps for an asynchronous pair work as printed", async () => {
