@@ -97,6 +97,13 @@ export const etcdMutants: readonly Mutant[] = [
     tests: onFaults,
   },
   {
+    name: "a server that etcd's store refuses asks for leases all the same",
+    file: `${etcd}/nodes.ts`,
+    find: "    return await write(session, renewal);\n",
+    replace: "    await leaseOf(session, renewal);\n    return await write(session, renewal);\n",
+    tests: restored,
+  },
+  {
     name: "an etcd that keeps all revisions is taken",
     file: `${etcd}/history.ts`,
     find: "> KEPT_TOO_LONG_MS",
