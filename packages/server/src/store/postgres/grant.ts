@@ -206,19 +206,8 @@ function wrongSetting(name: string): string {
 function grantOf(row: GrantRow, request: GrantRequest): Grant {
   const tag = row.name;
   if (row.refused === "LOCKED") return { outcome: "locked", tag };
-  if (row.refused === "STORE_EPOCH_CHANGED") {
-    const ofStore = row.fenced !== "";
-    return {
-      outcome: "refused",
-      tag,
-      reason: row.refused,
-      detail: detailOf(row, request),
-      ofStore,
-    };
-  }
-  if (row.refused !== "") {
-    return { outcome: "refused", tag, reason: row.refused as Refused["reason"] };
-  }
+  const refused = refusedOf(row, row.refused, request);
+  if (refused !== undefined) return refused;
   // A row that was judged to be granted and not updated cannot be: better burn it than trust it.
   if (row.floor === null) throw storeUnavailable(`the outcome of a grant of "${tag}" is not known`);
   const count = BigInt(row.count);
@@ -239,8 +228,23 @@ function periodOf({ start, period_unit, ends_at_ms, doubt }: GrantRow): Period |
   return doubt === null ? period : { ...period, doubt };
 }
 
+/** The refusal of a row that was judged with `proof`; undefined: it is not refused. */
+export function refusedOf(
+  row: Omit<Judged, "refused">,
+  refused: Judged["refused"],
+  request: { readonly tag: string; readonly seenVersion: bigint },
+): Refused | undefined {
+  const { tag } = request;
+  if (refused === "") return undefined;
+  if (refused !== "STORE_EPOCH_CHANGED") {
+    return { outcome: "refused", tag, reason: refused as Refused["reason"] };
+  }
+  const ofStore = row.fenced !== "";
+  return { outcome: "refused", tag, reason: refused, detail: detailOf(row, request), ofStore };
+}
+
 /** What went back, in words, of a row that was judged with `proof`. */
-export function detailOf(
+function detailOf(
   row: Omit<Judged, "refused">,
   { tag, seenVersion }: { readonly tag: string; readonly seenVersion: bigint },
 ): string {

@@ -5,7 +5,7 @@ import {
   storeUnavailable,
 } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
-import { detailOf, type Judged, safeRows } from "./grant.ts";
+import { type Judged, refusedOf, safeRows } from "./grant.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 
 /**
@@ -82,19 +82,8 @@ export async function raise(
     const detail = "the store has lost its identity";
     return { outcome: "refused", tag, reason: "STORE_EPOCH_CHANGED", detail };
   }
-  if (row.refused === "STORE_EPOCH_CHANGED") {
-    const ofStore = row.fenced !== "";
-    return {
-      outcome: "refused",
-      tag,
-      reason: row.refused,
-      detail: detailOf(row, request),
-      ofStore,
-    };
-  }
-  if (row.refused !== "") {
-    return { outcome: "refused", tag, reason: row.refused as Refused["reason"] };
-  }
+  const refused = refusedOf(row, row.refused, request);
+  if (refused !== undefined) return refused;
   // As in a grant: judged to be raised and not updated cannot be.
   if (row.floor === null) throw storeUnavailable(`the outcome of a raise of "${tag}" is not known`);
   const floor = BigInt(row.floor);
