@@ -30,8 +30,9 @@ interface Known {
  * 1. An answer is compared with what had been seen *when its request was sent*. Answers to requests that overlap may
  *    arrive in any order, so a later look would take an overtaken answer for a store that went back.
  * 2. What was seen is forgotten when an operator accepts the store, since versions may be lower then. But a grant of the
- *    accepted history may have been answered before the server heard of it. Epochs never come again in another history,
- *    so what was seen still counts for answers of the same epoch.
+ *    accepted history may have been answered before the server heard of it. Epochs do not come again in another history,
+ *    so what was seen still counts for answers of the same epoch. (They are times in seconds. A store that is accepted,
+ *    restored and accepted again within one second has the same epoch twice, and is refused until one more accept.)
  * 3. Versions alone hide a store that went back as soon as others have raised them again: another server, or a grant that
  *    this server had stopped waiting for. Within an epoch a floor goes down only by a give-back, over ids of whoever gives
  *    them back. So a grant that is not above the highest id granted here, and not given back, shows it as well.
