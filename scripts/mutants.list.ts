@@ -6,6 +6,7 @@ import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
+import { rollingMutants } from "./mutants.rolling.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { redisMutants } from "./mutants.redis.ts";
 import { sentinelMutants } from "./mutants.sentinel.ts";
@@ -44,6 +45,7 @@ export const mutants: readonly Mutant[] = [
   ...apiMutants,
   ...cliMutants,
   ...etcdMutants,
+  ...rollingMutants,
   ...sdkMutants,
   ...redisMutants,
   ...sentinelMutants,

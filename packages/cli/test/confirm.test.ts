@@ -72,7 +72,7 @@ test("a schema that is there is changed only when that was confirmed; a new one 
     out: async () => {},
     err: (text: string) => void asked.push(text),
   };
-  const step = { number: 2, name: "more", sql: "" };
+  const step = { number: 2, worksFrom: 1, name: "more", sql: "" };
   const report = (from: number, steps: readonly (typeof step)[]) => async () => ({
     from,
     to: 2,

@@ -11,7 +11,7 @@ import {
 const REPORT: MigrationReport = {
   from: 0,
   to: 1,
-  steps: [{ number: 1, name: "store and tags", sql: "CREATE …" }],
+  steps: [{ number: 1, name: "store and tags", worksFrom: 1, sql: "CREATE …" }],
   created: true,
 };
 
@@ -38,6 +38,7 @@ const STATUS: StoreStatus = {
   backend: "sqlite",
   schemaVersion: 1,
   knownSchemaVersion: 1,
+  schemaIllness: "",
   storeId: "s",
   incarnation: "i",
   revision: 2n ** 60n,
@@ -60,9 +61,9 @@ test("the status of a store says whether it grants", () => {
   const fenced = { ...STATUS, fenced: "it is a copy\u001B" };
   expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\\u001b\n");
   expect(storeIllness(fenced)).toContain("it is a copy");
-  const empty = { ...STATUS, schemaVersion: 0 };
+  const empty = { ...STATUS, schemaVersion: 0, schemaIllness: "run: idmint migrate" };
   expect(storeIllness(empty)).toContain("idmint migrate");
-  expect(storeStatusText(empty)).toContain("grants             no: its schema is another one\n");
+  expect(storeStatusText(empty)).toContain("grants             no: run: idmint migrate\n");
 });
 
 const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";

@@ -33,8 +33,9 @@ async function withStore(
 
 test("a database without the schema, with a newer one or another step is refused", async () => {
   await withStore(async (_store, { config, database }) => {
-    await database.query("INSERT INTO idmint.migration VALUES (99, 'future', 'x')");
+    await database.query("INSERT INTO idmint.migration VALUES (99, 'future', 'x', 2)");
     expect(await reasonOf(openStore(config))).toBe("SCHEMA_MISMATCH");
+    expect((await storeStatus(config)).schemaIllness).toContain("upgrade idmint");
     expect(await reasonOf(migrateStore(config, { dryRun: false }))).toBe("SCHEMA_MISMATCH");
     await database.query("DELETE FROM idmint.migration WHERE number = 99");
     await database.query("UPDATE idmint.migration SET checksum = 'y'");

@@ -1,5 +1,6 @@
 import { mkdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
 import { IdmintError } from "@idmint/core";
 import { MAX_NODES } from "@idmint/core/server";
@@ -55,12 +56,34 @@ test("a second migration finds nothing to do, and keeps what is there", async ()
   await harness.remove();
 });
 
+test("a file with columns of a newer release is served, and keeps them through every change", async () => {
+  const harness = await sqliteHarness();
+  const store = await harness.open();
+  await store.createTag(settingsOf("t"));
+  sqlInAnotherProcess(
+    harness.config.path,
+    `ALTER TABLE tag ADD COLUMN newer INTEGER NOT NULL DEFAULT 0; UPDATE tag SET newer = 7;
+    INSERT INTO migration VALUES (2, 'of a newer release', 'x', 1, 0)`,
+  );
+  await granted(store, "t");
+  await store.updateTag("t", { description: "changed" }, undefined);
+  const later = await harness.open();
+  expect(later.schemaVersion).toBe(2);
+  await later.setTagState("t", "PAUSED", undefined);
+  await Promise.all([store.close(), later.close()]);
+  const file = new DatabaseSync(harness.config.path);
+  const row = file.prepare("SELECT description, state, newer FROM tag").get();
+  expect(row).toEqual({ description: "changed", state: "PAUSED", newer: 7 });
+  file.close();
+  await harness.remove();
+});
+
 test("an empty file, a newer schema and a changed step are refused", async () => {
   const harness = await sqliteHarness();
   const empty = { ...harness.config, path: path.join(harness.folder, "empty") };
   writeFileSync(empty.path, "");
   expect(await reasonOf(openStore(empty))).toBe("SCHEMA_MISMATCH");
-  const newer = "INSERT INTO migration VALUES (99, 'future', 'x', 0)";
+  const newer = "INSERT INTO migration VALUES (99, 'future', 'x', 2, 0)";
   sqlInAnotherProcess(harness.config.path, newer);
   expect(await reasonOf(openStore(harness.config))).toBe("SCHEMA_MISMATCH");
   expect(await reasonOf(migrateStore(harness.config, { dryRun: false }))).toBe("SCHEMA_MISMATCH");

@@ -29,13 +29,13 @@ export function migrationJson(
 
 /** What `idmint store status` shows. */
 export function storeStatusText(status: StoreStatus): string {
-  const { fenced, unsafe } = status;
-  const grantsNothing = fenced === "" ? "no: its schema is another one" : `no: ${plain(fenced)}`;
+  const { fenced, schemaIllness, unsafe } = status;
+  const grantsNothing = `no: ${plain(fenced || schemaIllness)}`;
   return columns([
     ["store", status.backend],
     [
       "schema version",
-      `${status.schemaVersion} (this release works with ${status.knownSchemaVersion})`,
+      `${status.schemaVersion} (this release is of schema ${status.knownSchemaVersion})`,
     ],
     ["store id", plain(status.storeId)],
     ["incarnation", plain(status.incarnation)],
@@ -53,10 +53,8 @@ export function storeStatusText(status: StoreStatus): string {
 
 /** Why a server cannot use a store, in words; undefined when it can. */
 export function storeIllness(status: StoreStatus): string | undefined {
-  const { schemaVersion, knownSchemaVersion, fenced } = status;
-  if (schemaVersion !== knownSchemaVersion) {
-    return `its schema is ${schemaVersion}, and this release works with ${knownSchemaVersion}: see idmint migrate`;
-  }
+  const { schemaIllness, fenced } = status;
+  if (schemaIllness !== "") return plain(schemaIllness);
   if (fenced === "") return undefined;
   return `it grants nothing: ${plain(fenced)}; see idmint store accept`;
 }

@@ -1,6 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { EtcdConfig } from "../shared/config.ts";
-import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
+import {
+  type AppliedMigration,
+  checksumOf,
+  type MigrationReport,
+  reportOf,
+} from "../shared/migration.ts";
 import { Etcd, type Session } from "./session/etcd.ts";
 import { markHistory } from "./history.ts";
 import { valueOfRecord } from "./session/rows.ts";
@@ -16,11 +21,9 @@ export async function migrate(
   try {
     return await etcd.run(async (session) => {
       const [schema] = await readUnproved(session, [{ key: etcd.keys.one("schema") }]);
-      const applied = appliedMigrations(schema);
-      const steps = pendingSteps(migrations, applied);
-      if (steps.length > 0 && !options.dryRun) await seed(session);
-      const created = applied.length === 0;
-      return { from: applied.length, to: migrations.length, steps, created };
+      const report = reportOf(migrations, appliedMigrations(schema));
+      if (report.steps.length > 0 && !options.dryRun) await seed(session);
+      return report;
     });
   } finally {
     await etcd.close();
@@ -37,7 +40,10 @@ async function seed(session: Session): Promise<void> {
     clusterId,
     lead,
   };
-  const applied = migrations.map((step) => ({ number: step.number, checksum: checksumOf(step) }));
+  const applied = migrations.map((step): AppliedMigration => {
+    const { number, worksFrom } = step;
+    return { number, checksum: checksumOf(step), worksFrom };
+  });
   const text = { schema: JSON.stringify(applied), revision: "0", term: String(term) } as const;
   const puts = (["schema", "revision", "term"] as const).map((name) => ({
     put: { key: keys.one(name), value: Buffer.from(text[name]) },

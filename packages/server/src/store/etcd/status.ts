@@ -1,5 +1,6 @@
 import { storeWentBack } from "@idmint/core/server";
 import type { EtcdConfig } from "../shared/config.ts";
+import { schemaStanding } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Etcd } from "./session/etcd.ts";
 import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
@@ -9,20 +10,20 @@ import { readUnproved } from "./session/sight.ts";
 /** Looks at a store without changing it, also one that a server would refuse. */
 export async function status(config: EtcdConfig): Promise<StoreStatus> {
   const etcd = new Etcd(config);
-  const common = {
-    backend: config.backend,
-    knownSchemaVersion: migrations.length,
-    standbys: "",
-  };
   try {
     return await etcd.run(async (session) => {
       const { keys } = etcd;
       const found = [{ key: keys.one("schema") }, { key: keys.one("store") }];
       const [schema, store] = await readUnproved(session, found);
       const applied = appliedMigrations(schema);
+      const common = {
+        backend: config.backend,
+        ...schemaStanding(migrations, applied),
+        standbys: "",
+      };
       if (applied.length === 0) {
         const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
-        const rest = { schemaVersion: 0, presentIdentity: "", fenced: "", unsafe: [] };
+        const rest = { presentIdentity: "", fenced: "", unsafe: [] };
         return { ...common, ...none, ...rest };
       }
       if (store === undefined) throw storeWentBack("the store has lost its identity");
@@ -37,7 +38,6 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
       const keepsAll = (await lookAtHistory(session)) === "keeps all";
       return {
         ...common,
-        schemaVersion: Math.max(...applied.map(({ number }) => number)),
         storeId: record.storeId,
         incarnation: record.incarnation,
         revision: BigInt(counter?.kvs[0]?.value.toString() ?? "0"),

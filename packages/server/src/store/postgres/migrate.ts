@@ -1,12 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { IdmintError } from "@idmint/core";
+import { storeUnavailable } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
-import {
-  checksumOf,
-  type Migration,
-  type MigrationReport,
-  pendingSteps,
-} from "../shared/migration.ts";
-import { Connections, type Session } from "./connections.ts";
+import { checksumOf, type Migration, type MigrationReport, reportOf } from "../shared/migration.ts";
+import { Connections, isLockTimeout, type Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
@@ -14,6 +11,11 @@ import { appliedMigrations } from "./schema.ts";
 /** Keeps two migrations apart; any number that nobody else uses. */
 const ADVISORY_LOCK = "7163501620811354";
 const MIGRATION_TIMEOUT_MS = 60_000;
+/** Longest wait of a step for a lock, in milliseconds. */
+const LOCK_MS = 500;
+/** How often a step is tried, and about how long it pauses in between, in milliseconds. */
+const MAX_TRIES = 10;
+const PAUSE_MS = 300;
 const SEED = `INSERT INTO idmint.store (store_id, incarnation, identity, revision, written_by)
   VALUES ($1, $2, ${PRESENT_IDENTITY}, 0, pg_current_xact_id()::xid)`;
 
@@ -24,7 +26,7 @@ export interface Schema {
   seed(session: Session): Promise<unknown>;
 }
 
-const STORE_SCHEMA: Schema = {
+export const STORE_SCHEMA: Schema = {
   name: "idmint",
   migrations,
   seed: (session) => session.query({ text: SEED, values: [randomUUID(), randomUUID()] }),
@@ -45,7 +47,6 @@ export async function migrateSchema(
   options: { dryRun: boolean },
 ): Promise<MigrationReport> {
   const connections = new Connections({ ...config, timeoutMs: MIGRATION_TIMEOUT_MS });
-  const record = `INSERT INTO ${schema.name}.migration (number, name, checksum) VALUES ($1, $2, $3)`;
   try {
     return await connections.run(async (session) => {
       if (options.dryRun) return report(session, schema);
@@ -53,14 +54,7 @@ export async function migrateSchema(
       try {
         const planned = await report(session, schema);
         if (planned.created) await makeSchema(session, schema);
-        for (const step of planned.steps) {
-          await session.transaction(async () => {
-            await session.query({ text: step.sql });
-            const values = [step.number, step.name, checksumOf(step)];
-            await session.query({ text: record, values });
-            if (step.number === 1) await schema.seed(session);
-          });
-        }
+        for (const step of planned.steps) await applyPatiently(session, schema, step);
         return planned;
       } finally {
         await session.query({ text: `SELECT pg_advisory_unlock(${ADVISORY_LOCK})` });
@@ -71,13 +65,41 @@ export async function migrateSchema(
   }
 }
 
-async function report(
-  session: Session,
-  { name, migrations: known }: Schema,
-): Promise<MigrationReport> {
-  const applied = await appliedMigrations(session, name);
-  const steps = pendingSteps(known, applied);
-  return { from: applied.length, to: known.length, steps, created: applied.length === 0 };
+/**
+ * INVARIANT: servers that run are held up for LOCK_MS at most, whatever other sessions do. A step that waits for a table holds
+ * up everybody who comes after it, so it gives up soon, and is tried again later.
+ */
+async function applyPatiently(session: Session, schema: Schema, step: Migration): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      await session.transaction(() => apply(session, schema, step));
+      return;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      if (tries === MAX_TRIES) throw locked(step);
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (0.5 + Math.random())));
+  }
+}
+
+async function apply(session: Session, schema: Schema, step: Migration): Promise<void> {
+  await session.query({ text: `SET LOCAL lock_timeout = '${LOCK_MS}ms'` });
+  await session.query({ text: step.sql });
+  await session.query({
+    text: `INSERT INTO ${schema.name}.migration (number, name, checksum, works_from) VALUES ($1, $2, $3, $4)`,
+    values: [step.number, step.name, checksumOf(step), step.worksFrom],
+  });
+  if (step.number === 1) await schema.seed(session);
+}
+
+function locked({ number, name }: Migration): IdmintError {
+  return storeUnavailable(
+    `step ${number} of the schema (${name}) was not applied, because other sessions hold locks on its tables all the time: end the transactions that pg_stat_activity shows as old, and run the command again`,
+  );
+}
+
+async function report(session: Session, { name, migrations }: Schema): Promise<MigrationReport> {
+  return reportOf(migrations, await appliedMigrations(session, name));
 }
 
 /** An administrator may have made the schema, for a role that must not make schemas. */

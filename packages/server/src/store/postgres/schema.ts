@@ -13,6 +13,6 @@ export async function appliedMigrations(
   });
   if (table?.is_there !== true) return [];
   return session.query<AppliedMigration>({
-    text: `SELECT number, checksum FROM ${name} ORDER BY number`,
+    text: `SELECT number, checksum, works_from AS "worksFrom" FROM ${name} ORDER BY number`,
   });
 }

@@ -1,6 +1,7 @@
 import { storeWentBack } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/backends.ts";
+import { schemaStanding } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
 import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
@@ -27,16 +28,15 @@ interface StatusRow {
 /** Looks at a database without changing it, also one that a server would refuse. */
 export async function status(config: PostgresConfig): Promise<StoreStatus> {
   const connections = new Connections({ ...config, allowUnsafe: UNSAFE_SETTINGS });
-  const common = { backend: config.backend, knownSchemaVersion: migrations.length };
   try {
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);
+      const common = { backend: config.backend, ...schemaStanding(migrations, applied) };
       if (applied.length === 0) {
         const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
         return {
           ...common,
           ...none,
-          schemaVersion: 0,
           presentIdentity: "",
           fenced: "",
           standbys: "",
@@ -47,7 +47,6 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
       if (row === undefined) throw storeWentBack("the store has lost its identity");
       return {
         ...common,
-        schemaVersion: Math.max(...applied.map(({ number }) => number)),
         storeId: row.store_id,
         incarnation: row.incarnation,
         revision: BigInt(row.revision),

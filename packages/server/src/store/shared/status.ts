@@ -3,8 +3,10 @@ export interface StoreStatus {
   readonly backend: string;
   /** Version of the schema found; 0: none. */
   readonly schemaVersion: number;
-  /** Version of the schema this release works with. */
+  /** Version of the schema that this release was built for. */
   readonly knownSchemaVersion: number;
+  /** Why this release cannot work with the schema, in words; empty when it can. */
+  readonly schemaIllness: string;
   /** The random name that the store got when it was made. Empty without a schema. */
   readonly storeId: string;
   /** The random name of the store's history. Every accept changes it. */

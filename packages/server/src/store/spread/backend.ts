@@ -41,6 +41,7 @@ export async function status({ databases }: SpreadConfig): Promise<StoreStatus> 
     backend: "postgres",
     schemaVersion: Math.min(...all.map(([, its]) => its.schemaVersion)),
     knownSchemaVersion: Math.max(...all.map(([, its]) => its.knownSchemaVersion)),
+    schemaIllness: text((its) => its.schemaIllness),
     storeId: text((its) => its.storeId),
     incarnation: text((its) => its.incarnation),
     revision: all.reduce((sum, [, its]) => sum + its.revision, 0n),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { storeWentBack } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
-import { checksumOf, type MigrationReport, pendingSteps } from "../shared/migration.ts";
+import { checksumOf, type MigrationReport, reportOf } from "../shared/migration.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
 import { createFile, lookAtFiles } from "./file/files.ts";
@@ -11,7 +11,8 @@ import { deadlineOf, refuseNetworkFileSystem } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
 import { Witness } from "./file/witness.ts";
 
-const RECORD = "INSERT INTO migration (number, name, checksum, applied_at_ms) VALUES (?, ?, ?, ?)";
+const RECORD =
+  "INSERT INTO migration (number, name, checksum, works_from, applied_at_ms) VALUES (?, ?, ?, ?, ?)";
 const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, path, revision, generation, progress)
   VALUES (1, ?, ?, ?, ?, 0, 0, 0)`;
 
@@ -45,16 +46,17 @@ function applyAll(
   return database.raw(deadlineMs, (transaction, exec) => {
     exec("BEGIN IMMEDIATE");
     const applied = appliedMigrations(transaction);
-    const steps = pendingSteps(migrations, applied);
+    const report = reportOf(migrations, applied);
     if (!dryRun) {
-      for (const step of steps) {
+      for (const step of report.steps) {
         exec(step.sql);
-        transaction.run(RECORD, step.number, step.name, checksumOf(step), Date.now());
+        const { number, name, worksFrom } = step;
+        transaction.run(RECORD, number, name, checksumOf(step), worksFrom, Date.now());
       }
       if (applied.length === 0) seed(database.path, transaction);
     }
     exec("COMMIT");
-    return { from: applied.length, to: migrations.length, steps };
+    return report;
   });
 }
 

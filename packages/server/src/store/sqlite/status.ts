@@ -1,5 +1,6 @@
 import path from "node:path";
 import type { SqliteConfig } from "../shared/config.ts";
+import { schemaStanding } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
@@ -21,22 +22,22 @@ export function status(given: SqliteConfig): StoreStatus {
   const isRemote = networkFileSystem(path.dirname(config.path)) !== undefined;
   const common = {
     backend: config.backend,
-    knownSchemaVersion: migrations.length,
     presentIdentity: lookAtFiles(config.path)?.identity ?? "",
     standbys: "",
     unsafe: isRemote ? ["network_filesystem"] : [],
   };
   try {
     const applied = database.raw(deadlineMs, (transaction) => appliedMigrations(transaction));
+    const schema = schemaStanding(migrations, applied);
     if (applied.length === 0) {
       const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
-      return { ...common, ...none, schemaVersion: 0, fenced: "" };
+      return { ...common, ...none, ...schema, fenced: "" };
     }
     return database.read(deadlineMs, (transaction, fenced) => {
       const store = readStoreRow(transaction);
       return {
         ...common,
-        schemaVersion: Math.max(...applied.map(({ number }) => number)),
+        ...schema,
         storeId: store?.storeId ?? "",
         incarnation: store?.incarnation ?? "",
         revision: store?.revision ?? 0n,

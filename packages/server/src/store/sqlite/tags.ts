@@ -25,8 +25,11 @@ import { readStoreRow } from "./file/identity.ts";
 
 const COLUMNS = TAG_COLUMNS.join(", ");
 const PLACES = TAG_COLUMNS.map(() => "?").join(", ");
+const EXCLUDED = TAG_COLUMNS.map((column) => `${column} = excluded.${column}`).join(", ");
 const READ = `SELECT ${COLUMNS} FROM tag WHERE name = ?`;
-const WRITE = `INSERT OR REPLACE INTO tag (${COLUMNS}) VALUES (${PLACES})`;
+// Not REPLACE, which would empty the columns that a newer release has added.
+const WRITE = `INSERT INTO tag (${COLUMNS}) VALUES (${PLACES})
+  ON CONFLICT (name) DO UPDATE SET ${EXCLUDED}`;
 const TAKE_REVISION = "UPDATE store SET revision = ?, progress = progress + ?";
 // Names are ASCII and never hold "~", which is above all they may hold: it closes the range of a prefix.
 const LIST = `SELECT ${COLUMNS} FROM tag

@@ -178,7 +178,7 @@ test("a second migration finds nothing to do, and another schema is refused", as
   const key = `${config.prefix}schema`;
   const [schema] = await gateway.under(key);
   const applied = JSON.parse(schema?.value ?? "[]") as object[];
-  await gateway.put(key, JSON.stringify([...applied, { number: 99, checksum: "x" }]));
+  await gateway.put(key, JSON.stringify([...applied, { number: 99, checksum: "x", worksFrom: 2 }]));
   expect(await reasonOf(openStore(config))).toBe("SCHEMA_MISMATCH");
   await gateway.put(key, JSON.stringify([{ number: 1, checksum: "x" }]));
   expect(await reasonOf(migrateStore(config, { dryRun: false }))).toBe("SCHEMA_MISMATCH");

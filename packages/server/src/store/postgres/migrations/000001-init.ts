@@ -99,11 +99,13 @@ END $$;
 export const init: Migration = {
   number: 1,
   name: "store and tags",
+  worksFrom: 1,
   sql: `
 CREATE TABLE idmint.migration (
   number integer PRIMARY KEY,
   name text NOT NULL,
   checksum text NOT NULL,
+  works_from integer NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 

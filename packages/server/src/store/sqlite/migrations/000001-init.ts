@@ -19,11 +19,13 @@ import type { Migration } from "../../shared/migration.ts";
 export const init: Migration = {
   number: 1,
   name: "store and tags",
+  worksFrom: 1,
   sql: `
 CREATE TABLE migration (
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   checksum TEXT NOT NULL,
+  works_from INTEGER NOT NULL,
   applied_at_ms INTEGER NOT NULL
 ) STRICT;
 

@@ -9,11 +9,13 @@ import type { Migration } from "../../shared/migration.ts";
 export const init: Migration = {
   number: 1,
   name: "slots of tags",
+  worksFrom: 1,
   sql: `
 CREATE TABLE idmint_ticket.migration (
   number integer PRIMARY KEY,
   name text NOT NULL,
   checksum text NOT NULL,
+  works_from integer NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
