@@ -1,21 +1,78 @@
 import { Command } from "commander";
-import { addIdCommands } from "./commands/id/id.ts";
-import { addNodeCommands } from "./commands/node.ts";
-import { addServerCommands, addServerFlags } from "./commands/server.ts";
-import { addStatusCommand } from "./commands/status.ts";
-import { addStoreCommands } from "./commands/databases/store.ts";
-import { addTagCommands } from "./commands/tag/tag.ts";
-import { addTicketCommands } from "./commands/databases/ticket.ts";
 import { addVersion } from "./commands/version.ts";
-import { addWorkerCommands } from "./commands/worker.ts";
 import { asTyped } from "./process/command-name.ts";
 import { EXIT } from "./process/exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./calls/failure.ts";
 import type { Io } from "./process/io.ts";
 import { addRootOptions } from "./flags/options.ts";
 
-/** The whole command tree, not yet parsed. */
-export function createProgram(io: Io): Command {
+/** Commands that are loaded together, and what adds them. */
+interface Part {
+  readonly group: string;
+  readonly names: readonly string[];
+  readonly load: () => Promise<(program: Command, io: Io) => void>;
+}
+
+const SERVERS = "Servers and their store:";
+const IDS = "Ids and tags:";
+
+/** In the order of the help. */
+const PARTS: readonly Part[] = [
+  {
+    group: SERVERS,
+    names: ["start-dev", "serve"],
+    load: async () => (await import("./commands/server.ts")).addServerCommands,
+  },
+  {
+    group: SERVERS,
+    names: ["migrate", "store"],
+    load: async () => (await import("./commands/databases/store.ts")).addStoreCommands,
+  },
+  {
+    group: SERVERS,
+    names: ["ticket"],
+    load: async () => (await import("./commands/databases/ticket.ts")).addTicketCommands,
+  },
+  {
+    group: IDS,
+    names: ["id"],
+    load: async () => (await import("./commands/id/id.ts")).addIdCommands,
+  },
+  {
+    group: IDS,
+    names: ["tag"],
+    load: async () => (await import("./commands/tag/tag.ts")).addTagCommands,
+  },
+  {
+    group: IDS,
+    names: ["worker"],
+    load: async () => (await import("./commands/worker.ts")).addWorkerCommands,
+  },
+  {
+    group: IDS,
+    names: ["node"],
+    load: async () => (await import("./commands/node.ts")).addNodeCommands,
+  },
+  {
+    group: IDS,
+    names: ["status"],
+    load: async () => (await import("./commands/status.ts")).addStatusCommand,
+  },
+];
+
+/**
+ * The parts that a command line needs: loading the others would take longer than most commands run. All of them for
+ * help, and where the line does not begin with a command, since what is wrong with it is told from all that there are.
+ */
+function partsOf(args: readonly string[]): readonly Part[] {
+  const first = args.find((word) => !word.startsWith("-"));
+  const isTyped = ({ names }: Part): boolean => names.some((name) => args.includes(name));
+  const isCommand = PARTS.some(({ names }) => first !== undefined && names.includes(first));
+  return isCommand ? PARTS.filter(isTyped) : PARTS;
+}
+
+/** The command tree, not yet parsed: the commands that a command line may mean, or without one all of them. */
+export async function createProgram(io: Io, args: readonly string[] = []): Promise<Command> {
   const program = new Command("idmint")
     .description("Mint unique ids: run a server, manage its tags, get ids in a shell.")
     // Without this, a flag's value could be taken for a flag of the level above.
@@ -41,17 +98,12 @@ Examples:
   $ idmint help tag create
 `,
     );
-  program.commandsGroup("Servers and their store:");
-  program.hook("preSubcommand", (_program, command) => addServerFlags(command));
-  addServerCommands(program, io);
-  addStoreCommands(program, io);
-  addTicketCommands(program, io);
-  program.commandsGroup("Ids and tags:");
-  addIdCommands(program, io);
-  addTagCommands(program, io);
-  addWorkerCommands(program, io);
-  addNodeCommands(program, io);
-  addStatusCommand(program, io);
+  const parts = partsOf(args);
+  const adders = await Promise.all(parts.map(({ load }) => load()));
+  for (const [at, { group }] of parts.entries()) {
+    program.commandsGroup(group);
+    adders[at]?.(program, io);
+  }
   program.commandsGroup("About:");
   addVersion(program, io);
   addHelp(program, io);
@@ -70,7 +122,7 @@ function addHelp(program: Command, io: Io): void {
       const isKnown = find(program, names) !== undefined;
       // Without --help, an unknown name is refused with a suggestion.
       const args = isKnown ? [...names, "--help"] : names;
-      await createProgram(io).parseAsync(args, { from: "user" });
+      await (await createProgram(io)).parseAsync(args, { from: "user" });
     });
 }
 
@@ -84,7 +136,8 @@ function find(command: Command, names: readonly string[]): Command | undefined {
 /** Runs one command line and returns the exit code. It never throws: every failure is reported on stderr. */
 export async function run(args: readonly string[], io: Io): Promise<number> {
   try {
-    await createProgram(io).parseAsync(args, { from: "user" });
+    const program = await createProgram(io, args);
+    await program.parseAsync(args, { from: "user" });
     return EXIT.ok;
   } catch (thrown) {
     const failure = failureFrom(thrown);

@@ -18,7 +18,7 @@ function leaves(command: Command): string[][] {
   );
 }
 
-const commands = leaves(createProgram(silent)).map(([, ...path]) => path);
+const commands = leaves(await createProgram(silent)).map(([, ...path]) => path);
 
 test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([

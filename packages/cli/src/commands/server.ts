@@ -7,10 +7,15 @@ import { confirmDevStore } from "./databases/migration.ts";
 import { addOutputOptions, isJson } from "../flags/options.ts";
 import { examplesText } from "../text/output.ts";
 
+const COMMANDS = new Set(["start-dev", "serve"]);
+
 /** `idmint start-dev` and `idmint serve`. Their flags come from the server's table of options. */
 export function addServerCommands(program: Command, io: Io): void {
   addStartDev(program, io);
   addServe(program, io);
+  program.hook("preSubcommand", async (_program, command) => {
+    if (COMMANDS.has(command.name())) await addConfigFlags(command, "all");
+  });
 }
 
 function addStartDev(program: Command, io: Io): void {
@@ -80,13 +85,4 @@ async function runToTheEnd(
     await io.out(`${JSON.stringify({ grpcAddress, httpAddress })}\n`);
   }
   await end;
-}
-
-/** Adds the flags of a server command once that command was typed. A hook of the program. */
-export async function addServerFlags(command: Command): Promise<void> {
-  if (command.name() === "start-dev" || command.name() === "serve") {
-    await addConfigFlags(command, "all");
-  } else if (command.name() === "migrate") {
-    await addConfigFlags(command, "store");
-  }
 }

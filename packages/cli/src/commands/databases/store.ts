@@ -25,6 +25,9 @@ const SNOWFLAKES_AHEAD =
 /** `idmint migrate` and `idmint store …`: they work on the store itself, without a server. */
 export function addStoreCommands(program: Command, io: Io): void {
   addMigrate(program, io);
+  program.hook("preSubcommand", async (_program, command) => {
+    if (command.name() === "migrate") await addConfigFlags(command, "store");
+  });
   const group = program
     .command("store")
     .description("inspect the store itself, and accept one that went back")
