@@ -35,15 +35,15 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: "silent rows are timed without the margin",
     file: `${core}/watch-state.ts`,
-    find: "sentAt - before.seenAt >= withClockMargin(maxOfflineMs)",
-    replace: "sentAt - before.seenAt >= maxOfflineMs",
+    find: "sentAt - seenAt >= withClockMargin(maxOfflineMs)",
+    replace: "sentAt - seenAt >= maxOfflineMs",
     tests: watchTests,
   },
   {
     name: "silent rows are timed up to the answer of the poll",
     file: `${core}/watch-state.ts`,
-    find: "sentAt - before.seenAt >= withClockMargin(maxOfflineMs)",
-    replace: "now - before.seenAt >= withClockMargin(maxOfflineMs)",
+    find: "sentAt - seenAt >= withClockMargin(maxOfflineMs)",
+    replace: "now - seenAt >= withClockMargin(maxOfflineMs)",
     tests: watchTests,
   },
   {

@@ -89,6 +89,7 @@ class Fleet {
       maxAge: { seconds: 5n, nanos: 0 },
       order: this.#order,
       maxCount: 10_000_000,
+      nodesVersion: 0,
     };
   }
 }

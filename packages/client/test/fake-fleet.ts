@@ -229,6 +229,7 @@ export class FakeServer {
       },
       order: tag.order,
       maxCount: this.maxCount,
+      nodesVersion: 0,
     };
   }
 

@@ -96,6 +96,7 @@ test("a segment tag has no periods, and nothing is used up to say so", async () 
     maxAge: { seconds: 600n, nanos: 0 },
     order: 1,
     maxCount: 10_000_000,
+    nodesVersion: 0,
   });
   expect((await refused).message).toContain("Use next()");
   expect(await tag.next()).toBe(1n);

@@ -169,6 +169,7 @@ test("ids that servers mint one by one are compared as well", async () => {
     period: "",
     periodEndTime: undefined,
     texts: [],
+    nodesVersion: 0,
   });
   const tag = client.tag("orders");
   expect([await tag.next(), await tag.next(), await tag.next()]).toEqual([1n, 3n, 2n]);

@@ -15,6 +15,7 @@ function answerOf(base: bigint, count: number): AllocateSegmentResponse {
     maxAge: { seconds: 600n, nanos: 0 },
     order: Order.UNORDERED,
     maxCount: 10_000_000,
+    nodesVersion: 0,
   };
 }
 

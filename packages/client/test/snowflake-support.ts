@@ -157,6 +157,7 @@ export class FakeRegistry {
       reservedUntilMs: BigInt(answer.reservedUntilMs),
       nowMs: BigInt(this.now()),
       epoch: this.epoch,
+      nodesVersion: 0,
     };
   }
 

@@ -216,6 +216,7 @@ test("a tag that became one of another kind is asked for anew", async () => {
     maxAge: { seconds: 600n, nanos: 0 },
     order: 1,
     maxCount: 1_000,
+    nodesVersion: 0,
   });
   expect(await next).toBe(7n);
   expect(tag.nextSync()).toBe(8n);

@@ -37,7 +37,8 @@ export function idsFrom(
   more: Partial<GenerateIdsResponse> = {},
 ): GenerateIdsResponse {
   const segments = [{ base, count, increment: 1 }];
-  return { segments, ids: [], texts: [], epoch: 1n, period: "", periodEndTime: undefined, ...more };
+  const none = { ids: [], texts: [], period: "", periodEndTime: undefined, nodesVersion: 0 };
+  return { segments, epoch: 1n, ...none, ...more };
 }
 
 /** Answers the only GenerateIds in flight with ids from `base` on, as many as it asks for. */

@@ -93,6 +93,7 @@ class Fleet {
       segments: [{ base, count, increment: 1 }],
       ids: [],
       texts: [],
+      nodesVersion: 0,
       epoch: this.#epoch,
       period: this.#hasPeriods ? new Date(this.#day * DAY_MS).toISOString().slice(0, 10) : "",
       periodEndTime: this.#hasPeriods ? new Date((this.#day + 1) * DAY_MS) : undefined,

@@ -14,6 +14,7 @@ const segment: AllocateSegmentResponse = {
   maxAge: { seconds: 600n, nanos: 0 },
   order: Order.UNORDERED,
   maxCount: 10_000_000,
+  nodesVersion: 0,
 };
 
 test("the kind is learned at the first call, told, and costs no request a call after that", async () => {

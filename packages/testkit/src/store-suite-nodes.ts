@@ -1,4 +1,11 @@
-import type { NodeInfo, NodeRenewal, NodeRow, Store, StoreChanges } from "@idmint/core/server";
+import type {
+  NodeInfo,
+  NodeRenewal,
+  NodeRow,
+  Store,
+  StoreChanges,
+  Traffic,
+} from "@idmint/core/server";
 import { expect } from "vitest";
 import { NO_CHECK, settingsOf, type Suite } from "./store-suite-support.ts";
 
@@ -18,7 +25,7 @@ export function nodeOf(id: string, more: Partial<NodeInfo> = {}): NodeInfo {
 
 /** A renewal of that server, defaults filled in. */
 export function renewalOf(id: string, more: Partial<NodeRenewal> = {}): NodeRenewal {
-  return { node: nodeOf(id), count: 1n, incarnation: "", obeyed: 0n, ...more };
+  return { node: nodeOf(id), count: 1n, incarnation: "", obeyed: 0n, traffic: 0n, ...more };
 }
 
 async function renewed(store: Store, renewal: NodeRenewal): Promise<StoreChanges> {
@@ -39,7 +46,82 @@ async function rowsOf(store: Store): Promise<readonly NodeRow[]> {
   return first ?? [];
 }
 
+/** What operators said of servers, which is the same in all databases. */
+async function trafficIn(store: Store): Promise<readonly Traffic[]> {
+  const { parts } = await store.changes({ since: 0n, watched: [], limit: 1 });
+  const [first = [], ...others] = parts.map(({ traffic }) =>
+    traffic.toSorted((a, b) => (a.server < b.server ? -1 : 1)),
+  );
+  for (const other of others) expect(other).toEqual(first);
+  return first;
+}
+
+function wish(server: string, weight: number, isDraining: boolean, revision: bigint): Traffic {
+  return { server, weight, isDraining, revision };
+}
+
+/** As a server does it: whoever finds something newer adds to that. */
+async function say(store: Store, more: Partial<Traffic>): Promise<void> {
+  let seen = wish("s", 100, false, 0n);
+  for (;;) {
+    const wanted = { ...seen, ...more };
+    // oxlint-disable-next-line no-await-in-loop
+    seen = await store.setTraffic(wanted);
+    if (seen.weight === wanted.weight && seen.isDraining === wanted.isDraining) return;
+  }
+}
+
+function trafficCases(suite: Suite): void {
+  suite("what operators say of servers is kept, and every poll has it", async (store, open) => {
+    const other = await open();
+    expect(await trafficIn(other)).toEqual([]);
+    const one = await store.setTraffic(wish("host:7600", 0, false, 0n));
+    expect(one).toEqual(wish("host:7600", 0, false, 1n));
+    const two = await other.setTraffic(wish("#2/ü", 1_000, true, 1n));
+    expect(two).toEqual(wish("#2/ü", 1_000, true, 2n));
+    expect(await trafficIn(store)).toEqual([two, one]);
+    const again = await other.setTraffic(wish("host:7600", 7, true, 2n));
+    expect(again.revision).toBe(3n);
+    expect(await trafficIn(store)).toEqual([two, again]);
+    // Nothing of it is an id's: an accepted store still has it.
+    await store.accept(1n);
+    expect(await trafficIn(other)).toEqual([two, again]);
+  });
+
+  suite("nothing is written over what its writer had not seen", async (store, open) => {
+    const other = await open();
+    const drained = await store.setTraffic(wish("a", 100, true, 0n));
+    expect(await other.setTraffic(wish("a", 5, false, 0n))).toEqual(drained);
+    expect(await trafficIn(other)).toEqual([drained]);
+    const both = await other.setTraffic(wish("a", 5, true, drained.revision));
+    expect(both).toEqual(wish("a", 5, true, 2n));
+    // A revision that only another database of the store has reached counts too.
+    expect((await store.setTraffic(wish("b", 1, false, 40n))).revision).toBe(41n);
+    expect((await store.setTraffic(wish("c", 1, false, 0n))).revision).toBe(42n);
+  });
+
+  suite("two who say different things of a server at once are both heard", async (store, open) => {
+    const other = await open();
+    for (let weight = 1; weight <= 5; weight++) {
+      const isDraining = weight % 2 === 1;
+      // oxlint-disable-next-line no-await-in-loop
+      await Promise.all([say(store, { isDraining }), say(other, { weight })]);
+      // oxlint-disable-next-line no-await-in-loop
+      expect(await trafficIn(store)).toMatchObject([{ server: "s", weight, isDraining }]);
+    }
+  });
+
+  suite("a row says how far its server follows what operators say", async (store) => {
+    await renewed(store, renewalOf("n1", { traffic: 4n }));
+    expect((await rowsOf(store))[0]?.traffic).toBe(4n);
+    await renewed(store, renewalOf("n1", { count: 2n, traffic: 3n }));
+    expect((await rowsOf(store))[0]?.traffic).toBe(3n);
+  });
+}
+
 export function nodeCases(suite: Suite): void {
+  trafficCases(suite);
+
   suite(
     "a renewal makes a server's row, which others see with what it says",
     async (store, open) => {
@@ -49,7 +131,7 @@ export function nodeCases(suite: Suite): void {
       await renewed(store, renewalOf("n1", { node }));
       const [row, ...rest] = await rowsOf(other);
       expect(rest).toEqual([]);
-      expect(row).toEqual({ ...node, renewals: 1n, incarnation: "", obeyed: 0n });
+      expect(row).toEqual({ ...node, renewals: 1n, incarnation: "", obeyed: 0n, traffic: 0n });
     },
   );
 

@@ -3,6 +3,7 @@ export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
+export { type CalledNode, nodesVersionOf } from "./node/nodes-version.ts";
 export {
   DEFAULT_MAX_OFFLINE_MS,
   lostNodes,
@@ -23,6 +24,21 @@ export {
   renewalAcknowledged,
   resumePresence,
 } from "./node/presence-state.ts";
+export {
+  createTrafficState,
+  DEFAULT_WEIGHT,
+  MAX_TRAFFIC,
+  MAX_WEIGHT,
+  sawTraffic,
+  serverNameOf,
+  type Traffic,
+  trafficAfter,
+  type TrafficChange,
+  trafficOf,
+  type TrafficState,
+  type TrafficStore,
+  usualTraffic,
+} from "./node/traffic-state.ts";
 export {
   createNodeWatchState,
   type Laggard,

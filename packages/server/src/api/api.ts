@@ -28,7 +28,8 @@ export function createApi(services: {
   readonly emit: Emit;
 }): Api {
   const { ids, decoder, tags, workers, node, wallClock, authorise, emit } = services;
-  const ports = { authorise, isDraining: () => node.draining, emit };
+  const nodesVersion = (): number => node.nodesVersion;
+  const ports = { authorise, isDraining: () => node.draining, emit, nodesVersion };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),

@@ -18,7 +18,11 @@ import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./m
 
 const SERVICE = "idmint.v1.IdService";
 
-export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handler[] {
+export function idHandlers(
+  ids: IdService,
+  ports: HandlerPorts & { readonly nodesVersion: () => number },
+): readonly Handler[] {
+  const { nodesVersion } = ports;
   return [
     handlerOf(
       SERVICE,
@@ -36,7 +40,8 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         name: "GenerateIds",
         request: GenerateIdsRequest,
         response: GenerateIdsResponse,
-        call: (request, context) => map(ids.generateIds(request, context), manyIds),
+        call: (request, context) =>
+          map(ids.generateIds(request, context), (many) => manyIds(many, nodesVersion())),
       },
       ports,
     ),
@@ -46,7 +51,10 @@ export function idHandlers(ids: IdService, ports: HandlerPorts): readonly Handle
         name: "AllocateSegment",
         request: AllocateSegmentRequest,
         response: AllocateSegmentResponse,
-        call: (request, context) => map(ids.allocateSegment(request, context), allocation),
+        call: (request, context) =>
+          map(ids.allocateSegment(request, context), (answer) =>
+            allocation(answer, nodesVersion()),
+          ),
       },
       ports,
     ),
@@ -101,7 +109,7 @@ function streamOf(
     const many = ids.generateIds({ tag, count, asList: false, textsAnyway: true }, patience);
     return map(many, (several): StreamIdsResponse => ({
       call,
-      result: { $case: "many", value: manyIds(several) },
+      result: { $case: "many", value: manyIds(several, 0) },
     }));
   };
 }
@@ -112,12 +120,15 @@ function oneId({ id, text, epoch, period }: OneId): GenerateIdResponse {
   return { id, epoch, text: text === "" ? periodText(answer.period, id) : text, ...answer };
 }
 
-function manyIds({ segments, ids, texts, epoch, period }: ManyIds): GenerateIdsResponse {
+function manyIds(
+  { segments, ids, texts, epoch, period }: ManyIds,
+  nodesVersion: number,
+): GenerateIdsResponse {
   const written = { ids: [...ids], texts: [...texts] };
-  return { segments: segmentsOf(segments), ...written, epoch, ...periodOf(period) };
+  return { segments: segmentsOf(segments), ...written, epoch, nodesVersion, ...periodOf(period) };
 }
 
-function allocation(answer: Allocation): AllocateSegmentResponse {
+function allocation(answer: Allocation, nodesVersion: number): AllocateSegmentResponse {
   return {
     segments: segmentsOf(answer.segments),
     epoch: answer.epoch,
@@ -125,6 +136,7 @@ function allocation(answer: Allocation): AllocateSegmentResponse {
     maxAge: durationOf(answer.maxAgeMs),
     order: orderOf(answer.order),
     maxCount: answer.maxCount,
+    nodesVersion,
   };
 }
 

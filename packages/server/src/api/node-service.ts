@@ -57,8 +57,8 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
         request: ListNodesRequest,
         response: ListNodesResponse,
         call: (request) => {
-          const { nodes, nextPageToken } = node.list(request);
-          return { nodes: nodes.map(nodeOf), nextPageToken };
+          const { nodes, nextPageToken, nodesVersion } = node.list(request);
+          return { nodes: nodes.map(nodeOf), nextPageToken, nodesVersion };
         },
         whileDraining: true,
       },
@@ -80,7 +80,7 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
   ];
 }
 
-function nodeOf({ row, seenAtMs, isAlive }: ListedNode): Node {
+function nodeOf({ row, seenAtMs, isAlive, traffic }: ListedNode): Node {
   const { id, instance, address, version, zone, startedAtMs, maxOfflineMs } = row;
   return {
     nodeId: id,
@@ -92,6 +92,8 @@ function nodeOf({ row, seenAtMs, isAlive }: ListedNode): Node {
     heardTime: new Date(seenAtMs),
     alive: isAlive,
     maxOffline: maxOfflineMs === undefined ? undefined : durationOf(maxOfflineMs),
+    weight: traffic.weight,
+    draining: traffic.isDraining,
   };
 }
 

@@ -20,7 +20,10 @@ const SERVICE = "idmint.v1.WorkerService";
 
 export function workerHandlers(
   workers: WorkerService,
-  ports: HandlerPorts & { readonly wallClock: () => number },
+  ports: HandlerPorts & {
+    readonly wallClock: () => number;
+    readonly nodesVersion: () => number;
+  },
 ): readonly Handler[] {
   return [
     handlerOf(
@@ -33,6 +36,7 @@ export function workerHandlers(
           const reserveAheadMs = wholeMillisecondsOf(reserveAhead);
           return leased(
             await workers.lease({ tag, instance, dataCenter, reserveAheadMs }, context),
+            ports.nodesVersion(),
           );
         },
       },
@@ -50,6 +54,7 @@ export function workerHandlers(
               { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
               context,
             ),
+            ports.nodesVersion(),
           ),
         // Who makes ids under a lease needs a moment to go to another server.
         whileDraining: true,
@@ -76,23 +81,22 @@ export function workerHandlers(
         name: "ListWorkers",
         request: ListWorkersRequest,
         response: ListWorkersResponse,
-        call: async (query, context) => {
-          const page = await workers.list(query, context);
-          const nowMs = ports.wallClock();
-          const shown = page.workers.map((worker) => workerOf(worker, nowMs));
-          return { workers: shown, nextPageToken: page.nextPageToken };
-        },
+        call: async (query, context) =>
+          pageOf(await workers.list(query, context), ports.wallClock()),
       },
       ports,
     ),
   ];
 }
 
-function leased(lease: Awaited<ReturnType<WorkerService["lease"]>>): LeaseWorkerResponse {
+function leased(
+  lease: Awaited<ReturnType<WorkerService["lease"]>>,
+  nodesVersion: number,
+): LeaseWorkerResponse {
   const { dataCenter, workerId, notBeforeMs, kind } = lease;
   const settings = protoKindOf(kind);
   return {
-    ...renewed(lease),
+    ...renewed(lease, nodesVersion),
     dataCenter,
     workerId,
     notBeforeMs: BigInt(notBeforeMs),
@@ -100,7 +104,7 @@ function leased(lease: Awaited<ReturnType<WorkerService["lease"]>>): LeaseWorker
   };
 }
 
-function renewed(lease: RenewedWorkerLease): RenewWorkerLeaseResponse {
+function renewed(lease: RenewedWorkerLease, nodesVersion: number): RenewWorkerLeaseResponse {
   const { token, ttlMs, extension, reservedUntilMs, nowMs, epoch } = lease;
   return {
     token,
@@ -109,7 +113,15 @@ function renewed(lease: RenewedWorkerLease): RenewWorkerLeaseResponse {
     reservedUntilMs: BigInt(reservedUntilMs),
     nowMs: BigInt(nowMs),
     epoch,
+    nodesVersion,
   };
+}
+
+function pageOf(
+  { workers, nextPageToken }: Awaited<ReturnType<WorkerService["list"]>>,
+  nowMs: number,
+): ListWorkersResponse {
+  return { workers: workers.map((worker) => workerOf(worker, nowMs)), nextPageToken };
 }
 
 /** Whether a lease has ended is told by this server's clock, for people to look at. */

@@ -1,19 +1,25 @@
 import type { Clock } from "@idmint/core";
 import {
   createNodeWatchState,
+  createTrafficState,
   type Laggard,
   memoryMsOf,
   type NodeRow,
   type NodeStore,
+  nodesVersionOf,
   type NodeWatchState,
   noteRevision,
   type Obedience,
   obedienceOf,
   obedienceSince,
   sawPart,
+  sawTraffic,
   stoppedNodes,
   type StorePart,
   type Tag,
+  type Traffic,
+  trafficOf,
+  type TrafficState,
   watchedNodes,
   withClockMargin,
 } from "@idmint/core/server";
@@ -33,7 +39,9 @@ export interface SeenNode {
   readonly row: NodeRow;
   /** When the row was last seen to move. */
   readonly seenAt: number;
+  readonly isAlive: boolean;
   readonly isOwn: boolean;
+  readonly traffic: Traffic;
 }
 
 export interface NodeWatchPorts {
@@ -48,7 +56,7 @@ const ROWS_A_POLL = 50;
 /** For how long after a question every poll brings all rows. */
 const ATTENTIVE_MS = 10_000;
 /** A server whose row moved so lately runs, as far as one can tell. */
-export const ALIVE_MS = 10_000;
+const ALIVE_MS = 10_000;
 /** Rows that are removed at once. */
 const MAX_FORGOTTEN = 100;
 
@@ -56,9 +64,11 @@ const MAX_FORGOTTEN = 100;
 export class NodeWatch {
   readonly #ports: NodeWatchPorts;
   readonly #state: NodeWatchState = createNodeWatchState();
+  readonly #traffic: TrafficState = createTrafficState();
   #pollsWithout = 0;
   #attentiveUntil = -Infinity;
   #isForgetting = false;
+  #version = 0;
 
   constructor(ports: NodeWatchPorts) {
     this.#ports = ports;
@@ -80,7 +90,27 @@ export class NodeWatch {
     for (const part of parts) {
       sawPart(this.#state, part, { id, obeyed: part.revision }, { sentAt, now });
     }
+    // An answer without rows shows no change of theirs.
+    if (this.#version !== 0 || !isWithout) this.#version = this.#versionNow();
     void this.#forgetStopped();
+  }
+
+  /**
+   * A poll was answered. From now on this server follows what operators say of servers. True: that is something else than
+   * before.
+   */
+  sawTraffic(parts: readonly StorePart[]): boolean {
+    return sawTraffic(this.#traffic, parts);
+  }
+
+  /** How far this server follows what operators say of servers, for its renewals. */
+  get trafficRevision(): bigint {
+    return this.#traffic.revision;
+  }
+
+  /** Checksum of the list of servers that callers go by; 0: there is none yet. */
+  get version(): number {
+    return this.#version;
   }
 
   /** A tag's record was read or written, which a poll may not have shown yet. */
@@ -111,14 +141,27 @@ export class NodeWatch {
   /** All servers; one with rows in several databases by the row that moved last. */
   get nodes(): readonly SeenNode[] {
     const { presence, clock } = this.#ports;
-    const own = { ...presence.info, renewals: 1n, incarnation: "", obeyed: 0n };
+    const traffic = this.#traffic.revision;
+    const own = { ...presence.info, renewals: 1n, incarnation: "", obeyed: 0n, traffic };
     const byId = new Map<string, SeenNode>();
-    for (const { row, seenAt } of watchedNodes(this.#state)) {
+    for (const { row, seenAt, isAlive } of watchedNodes(this.#state)) {
       const known = byId.get(row.id);
-      if (known !== undefined && known.seenAt >= seenAt) continue;
-      byId.set(row.id, { row, seenAt, isOwn: false });
+      const isNewer = known === undefined || known.seenAt < seenAt;
+      const latest = isNewer ? { row, seenAt } : { row: known.row, seenAt: known.seenAt };
+      byId.set(row.id, {
+        ...latest,
+        isAlive: isAlive || known?.isAlive === true,
+        isOwn: false,
+        traffic: trafficOf(this.#traffic, row.instance),
+      });
     }
-    byId.set(own.id, { row: own, seenAt: clock.now(), isOwn: true });
+    byId.set(own.id, {
+      row: own,
+      seenAt: clock.now(),
+      isAlive: true,
+      isOwn: true,
+      traffic: trafficOf(this.#traffic, own.instance),
+    });
     return [...byId.values()].toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1));
   }
 
@@ -150,6 +193,15 @@ export class NodeWatch {
     } catch {
       // Others wait until the row has been silent for long enough.
     }
+  }
+
+  #versionNow(): number {
+    const alive = this.nodes.filter(({ isAlive }) => isAlive);
+    return nodesVersionOf(
+      alive.map(({ row: { instance, address, zone }, traffic: { weight, isDraining } }) => {
+        return { instance, address, zone, weight, isDraining };
+      }),
+    );
   }
 
   #obedience(name: string, revision: bigint): Obedience {

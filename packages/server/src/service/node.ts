@@ -1,7 +1,7 @@
 import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
-import type { ChangeOptions, NodeRow } from "@idmint/core/server";
+import type { ChangeOptions } from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
-import { ALIVE_MS, type NodeWatch } from "./node-watch.ts";
+import type { NodeWatch, SeenNode } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";
 
@@ -46,22 +46,21 @@ export interface NodePorts {
   /** The tags this server works with. */
   readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
   readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
-  readonly nodes: Pick<NodeWatch, "nodes" | "forget">;
+  readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly clock: Clock;
   readonly counters: Counters;
   readonly ticketDatabases: () => readonly TicketHealth[];
 }
 
 /** A server on the store. */
-export interface ListedNode {
-  readonly row: NodeRow;
+export interface ListedNode extends Pick<SeenNode, "row" | "isAlive" | "traffic"> {
   /** By this server's wall clock: when the row was last seen to move. */
   readonly seenAtMs: number;
-  readonly isAlive: boolean;
 }
 
 export interface NodePage {
   readonly nodes: readonly ListedNode[];
+  readonly nodesVersion: number;
   readonly nextPageToken: string;
 }
 
@@ -115,6 +114,11 @@ export class NodeService {
     };
   }
 
+  /** Checksum of the list of servers; 0: there is none yet. */
+  get nodesVersion(): number {
+    return this.#ports.nodes.version;
+  }
+
   /** The servers on the store, by id; from this server's memory. */
   list(query: { readonly pageSize: number; readonly pageToken: string }): NodePage {
     const { pageSize, pageToken } = query;
@@ -132,11 +136,10 @@ export class NodeService {
     const page = left.slice(0, limit);
     const last = page.at(-1);
     return {
-      nodes: page.map(({ row, seenAt, isOwn }) => ({
-        row,
-        seenAtMs: wallClock() + seenAt - now,
-        isAlive: isOwn || now - seenAt < ALIVE_MS,
-      })),
+      nodes: page.map(({ row, seenAt, isAlive, traffic }) => {
+        return { row, seenAtMs: wallClock() + seenAt - now, isAlive, traffic };
+      }),
+      nodesVersion: nodes.version,
       nextPageToken:
         left.length > limit && last !== undefined ? encodePageToken(last.row.id, NODE_LIST) : "",
     };
@@ -147,13 +150,13 @@ export class NodeService {
     if (id === "") {
       throw invalidField("node_id", "is required; idmint node list shows them", "FIELD_REQUIRED");
     }
-    const { nodes, clock } = this.#ports;
+    const { nodes } = this.#ports;
     const node = nodes.nodes.find(({ row }) => row.id === id);
     if (node === undefined) {
       const text = "must be one of the list; idmint node list shows them";
       throw invalidField("node_id", text, "UNKNOWN_VALUE");
     }
-    if (node.isOwn || clock.now() - node.seenAt < ALIVE_MS) throw stillRuns(id);
+    if (node.isAlive) throw stillRuns(id);
     if (!validateOnly && (await nodes.forget(id)) === 0) throw stillRuns(id);
   }
 

@@ -81,10 +81,10 @@ export class Presence {
     return { ...this.#ports.node, address: this.#address };
   }
 
-  /** To be sent now; `obeyed` is what was applied before. */
-  renewal({ incarnation, revision }: Obeyed): NodeRenewal {
+  /** To be sent now; `obeyed` and `traffic` are what was applied before. */
+  renewal({ incarnation, revision }: Obeyed, traffic: bigint): NodeRenewal {
     this.#count++;
-    return { node: this.info, count: this.#count, incarnation, obeyed: revision };
+    return { node: this.info, count: this.#count, incarnation, obeyed: revision, traffic };
   }
 
   /** The answer to a renewal that was sent at `sentAt` has just come. */

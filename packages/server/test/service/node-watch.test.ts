@@ -1,4 +1,4 @@
-import type { NodeRow, NodeRowKey, StorePart, Tag } from "@idmint/core/server";
+import type { NodeRow, NodeRowKey, StorePart, Tag, Traffic } from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
@@ -10,11 +10,19 @@ const MAX_OFFLINE_MS = 1_000;
 
 function row(id: string, renewals: bigint, obeyed: bigint): NodeRow {
   const texts = { instance: id, address: `${id}:1`, version: "", zone: "", incarnation: "one" };
-  return { id, ...texts, startedAtMs: 0, maxOfflineMs: MAX_OFFLINE_MS, renewals, obeyed };
+  return {
+    id,
+    ...texts,
+    startedAtMs: 0,
+    maxOfflineMs: MAX_OFFLINE_MS,
+    renewals,
+    obeyed,
+    traffic: 0n,
+  };
 }
 
 function part(name: string, revision: bigint, nodes: readonly NodeRow[]): StorePart {
-  return { name, incarnation: "one", revision, isRenewed: true, nodes };
+  return { name, incarnation: "one", revision, isRenewed: true, nodes, traffic: [] };
 }
 
 function tagAt(revision: bigint, maxAgeMs: number, more: Partial<Tag> = {}): Tag {
@@ -138,4 +146,44 @@ test("of many servers the rows are asked for now and then, and each time while s
   expect(watch.wantsNodes).toBe(true);
   time.advance(10_000);
   expect(watch.wantsNodes).toBe(false);
+});
+
+test("a server has a list from its first poll with rows on, and it changes with what callers go by", () => {
+  const { time, watch, presence } = watching();
+  presence.advertise("own:1");
+  const see = (rows: readonly NodeRow[] | undefined, ...traffic: readonly Traffic[]): number => {
+    time.advance(800);
+    const parts = [{ ...part("", 1n, rows ?? []), nodes: rows, traffic }];
+    watch.sawTraffic(parts);
+    watch.saw(parts, time.now());
+    return watch.version;
+  };
+  expect([watch.version, see(undefined)]).toEqual([0, 0]);
+  const alone = see([]);
+  const two = see([row("a", 1n, 1n)]);
+  expect(see([row("a", 2n, 5n)])).toBe(two);
+  expect(see(undefined)).toBe(two);
+  const drained = { server: "a", weight: 100, isDraining: true, revision: 1n };
+  const draining = see(undefined, drained);
+  const light = see([row("a", 3n, 1n)], { ...drained, isDraining: false, weight: 1 });
+  const usual = see([row("a", 4n, 1n)], { ...drained, isDraining: false });
+  expect(usual).toBe(two);
+  expect(new Set([0, alone, two, draining, light]).size).toBe(5);
+  expect(see([])).toBe(alone);
+});
+
+test("what operators say is followed as the poll says it, of processes by the server's name", () => {
+  const { watch } = watching();
+  const traffic = [{ server: "a", weight: 3, isDraining: true, revision: 6n }];
+  const parts = [{ ...part("", 1n, [row("a", 1n, 1n), row("a/2", 1n, 1n)]), traffic }];
+  expect([watch.sawTraffic(parts), watch.sawTraffic(parts)]).toEqual([true, false]);
+  watch.saw(parts, 0);
+  expect(watch.trafficRevision).toBe(6n);
+  expect(
+    watch.nodes.map(({ row: { id }, traffic: { weight, isDraining } }) => [id, weight, isDraining]),
+  ).toEqual([
+    ["a", 3, true],
+    ["a/2", 3, true],
+    ["own", 100, false],
+  ]);
 });

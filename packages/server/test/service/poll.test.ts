@@ -30,6 +30,7 @@ const RENEWED: StorePart = {
   revision: 1n,
   isRenewed: true,
   nodes: [],
+  traffic: [],
 };
 
 interface Asking {
@@ -91,7 +92,12 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
     directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
     guard: new VersionGuard(),
     presence,
-    nodes: { wantsNodes: true, saw: (_parts, sentAt) => saw.push(sentAt) },
+    nodes: {
+      wantsNodes: true,
+      trafficRevision: 0n,
+      sawTraffic: () => false,
+      saw: (_parts, sentAt) => saw.push(sentAt),
+    },
     saved: async () => {
       if (saving.error !== undefined) throw saving.error;
     },

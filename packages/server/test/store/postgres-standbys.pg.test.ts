@@ -61,6 +61,7 @@ class Poller {
         },
         count: this.#count,
         ...this.#obeyed,
+        traffic: 0n,
       },
     });
     this.#since = found.revision;

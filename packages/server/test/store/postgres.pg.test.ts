@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { IdmintError } from "@idmint/core";
-import { MAX_NODES, type Store } from "@idmint/core/server";
+import { MAX_NODES, MAX_TRAFFIC, type Store } from "@idmint/core/server";
 import {
   granted,
   nodeRenewalOf,
@@ -74,6 +74,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE ON idmint.worker TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.node TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.redis_mark TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.traffic TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";
@@ -89,6 +90,8 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     const mark = { tag: "its", generation: 1n, mark: 1n };
     expect(await store.exchangeMarks([mark], [])).toEqual([]);
     expect(await store.exchangeMarks([], [mark])).toEqual([mark]);
+    const wish = { server: "n", weight: 1, isDraining: false, revision: 0n };
+    expect((await store.setTraffic(wish)).revision).toBe(1n);
     await store.close();
     await database.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
   });
@@ -231,12 +234,25 @@ test("a tag of another kind is refused", async () => {
 test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`, async () => {
   await withStore(async (store, { database }) => {
     await database.query(`INSERT INTO idmint.node
-      SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0 FROM generate_series(1, ${MAX_NODES - 1}) AS i`);
+      SELECT 'n' || i, '', '', '', '', 0, NULL, 1, '', 0, 0 FROM generate_series(1, ${MAX_NODES - 1}) AS i`);
     const isRenewed = async (id: string): Promise<boolean | undefined> => {
       const poll = { since: 0n, watched: [], limit: 1, renewal: nodeRenewalOf(id) };
       return (await store.changes(poll)).parts[0]?.isRenewed;
     };
     expect([await isRenewed("last"), await isRenewed("one-more")]).toEqual([true, false]);
     expect(await isRenewed("n1")).toBe(true);
+  });
+});
+
+test("a full list of weights makes room of rows that say nothing, or refuses", async () => {
+  await withStore(async (store, { database }) => {
+    await database.query(`INSERT INTO idmint.traffic
+      SELECT 's' || i, CASE i WHEN 3 THEN 100 ELSE 7 END, false, i FROM generate_series(1, ${MAX_TRAFFIC}) AS i`);
+    const wish = { weight: 1, isDraining: false, revision: 0n };
+    expect((await store.setTraffic({ ...wish, server: "more" })).revision).toBe(1_001n);
+    await expect(store.setTraffic({ ...wish, server: "s3" })).rejects.toThrow("OVERLOADED");
+    expect(await database.query("SELECT count(*)::int AS n FROM idmint.traffic")).toMatchObject([
+      { n: MAX_TRAFFIC },
+    ]);
   });
 });

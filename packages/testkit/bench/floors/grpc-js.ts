@@ -24,7 +24,7 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
     const { count } = call.request;
     const segments = [{ base: next, increment: 1, count }];
     next += BigInt(count);
-    answer(null, { segments, ids: [], texts: [], epoch, period: "" });
+    answer(null, { segments, ids: [], texts: [], epoch, period: "", nodesVersion: 0 });
   },
   allocateSegment: (call, answer) => {
     const { count } = call.request;
@@ -37,6 +37,7 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
       maxAge,
       order: Order.UNORDERED,
       maxCount: 10_000_000,
+      nodesVersion: 0,
     });
   },
 };

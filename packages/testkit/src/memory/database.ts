@@ -1,4 +1,4 @@
-import type { EndedPeriod, NodeRow, RedisMark, Tag, Worker } from "@idmint/core/server";
+import type { EndedPeriod, NodeRow, RedisMark, Tag, Traffic, Worker } from "@idmint/core/server";
 
 const DAY_MS = 86_400_000;
 
@@ -8,6 +8,7 @@ export interface MemorySnapshot {
   readonly periods: ReadonlyMap<string, readonly EndedPeriod[]>;
   readonly workers: ReadonlyMap<string, readonly Worker[]>;
   readonly nodes: ReadonlyMap<string, NodeRow>;
+  readonly traffic: readonly Traffic[];
   readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
   readonly revision: bigint;
   readonly incarnation: string;
@@ -23,6 +24,8 @@ export class MemoryDatabase {
   workers: Map<string, readonly Worker[]> = new Map();
   /** The rows of servers. */
   nodes: Map<string, NodeRow> = new Map();
+  /** What operators said of servers. */
+  traffic: readonly Traffic[] = [];
   /** How far Redis had counted, by tag; the highest generation first. */
   marks: Map<string, readonly RedisMark[]> = new Map();
   revision = 0n;
@@ -39,13 +42,14 @@ export class MemoryDatabase {
   }
 
   snapshot(): MemorySnapshot {
-    const { revision, incarnation, acceptedIdentity } = this;
     const rows = new Map(this.rows);
     const periods = new Map(this.periods);
     const workers = new Map(this.workers);
     const nodes = new Map(this.nodes);
     const marks = new Map(this.marks);
-    return { rows, periods, workers, nodes, marks, revision, incarnation, acceptedIdentity };
+    const { revision, incarnation, acceptedIdentity, traffic } = this;
+    const history = { revision, incarnation, acceptedIdentity };
+    return { rows, periods, workers, nodes, traffic, marks, ...history };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -54,6 +58,7 @@ export class MemoryDatabase {
     this.periods = new Map(snapshot.periods);
     this.workers = new Map(snapshot.workers);
     this.nodes = new Map(snapshot.nodes);
+    this.traffic = snapshot.traffic;
     this.marks = new Map(snapshot.marks);
     this.revision = snapshot.revision;
     this.incarnation = snapshot.incarnation;

@@ -1,15 +1,22 @@
-import { lostNodes, MAX_NODES, type NodeRenewal, type NodeRowKey } from "@idmint/core/server";
+import {
+  lostNodes,
+  MAX_NODES,
+  type NodeRenewal,
+  type NodeRowKey,
+  type Traffic,
+  trafficAfter,
+} from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 
 /** False when there are as many rows as may be. */
 export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {
-  const { node, count, incarnation, obeyed } = renewal;
+  const { node, count, incarnation, obeyed, traffic } = renewal;
   const old = nodes.get(node.id);
   if (old === undefined && nodes.size >= MAX_NODES) return false;
   const next = old === undefined || old.renewals < count ? count : old.renewals + 1n;
   const isLate = old?.incarnation === incarnation && old.obeyed > obeyed;
   const most = isLate ? old.obeyed : obeyed;
-  nodes.set(node.id, { ...node, renewals: next, incarnation, obeyed: most });
+  nodes.set(node.id, { ...node, renewals: next, incarnation, obeyed: most, traffic });
   return true;
 }
 
@@ -22,6 +29,14 @@ export function forgetNodes({ nodes }: MemoryDatabase, keys: readonly NodeRowKey
     forgotten++;
   }
   return forgotten;
+}
+
+export function setTraffic(database: MemoryDatabase, wanted: Traffic): Traffic {
+  const { row, isWritten, removed } = trafficAfter(database.traffic, wanted);
+  const gone = new Set(isWritten ? [...removed, row.server] : []);
+  const kept = database.traffic.filter(({ server }) => !gone.has(server));
+  if (isWritten) database.traffic = [...kept, row];
+  return row;
 }
 
 export function addLostNodes(database: MemoryDatabase, maxOfflineMs: number | null): void {

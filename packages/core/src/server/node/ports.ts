@@ -1,3 +1,5 @@
+import type { Traffic } from "./traffic-state.ts";
+
 /** What a server says of itself in its row of the store. */
 export interface NodeInfo {
   /** Random name of the process; one that goes on with the leases of another goes on with its row too. */
@@ -29,6 +31,8 @@ export interface NodeRenewal {
    */
   readonly incarnation: string;
   readonly obeyed: bigint;
+  /** The highest revision of Traffic that the server followed before this was sent. */
+  readonly traffic: bigint;
 }
 
 /** A server's row. */
@@ -37,6 +41,7 @@ export interface NodeRow extends NodeInfo {
   readonly renewals: bigint;
   readonly incarnation: string;
   readonly obeyed: bigint;
+  readonly traffic: bigint;
 }
 
 /** One database of a store, as a poll found it. */
@@ -49,6 +54,8 @@ export interface StorePart {
   readonly isRenewed: boolean;
   /** All rows of servers, one's own included or not; undefined when they were not asked for. */
   readonly nodes: readonly NodeRow[] | undefined;
+  /** What operators said of servers; at most MAX_TRAFFIC rows. */
+  readonly traffic: readonly Traffic[];
 }
 
 /** Which row of a server. */
@@ -87,5 +94,6 @@ export function lostNodes(incarnation: string, maxOfflineMs: number | undefined)
     renewals: 1n,
     incarnation: "",
     obeyed: 0n,
+    traffic: 0n,
   };
 }

@@ -12,7 +12,9 @@ import type { NodeRow, StorePart } from "./ports.ts";
  *    what a row says of time counts for anything.
  * 3. No server goes on for longer than `maxOfflineMs` after a change was in the store without having obeyed it, whatever
  *    its row says: a poll that does not show the change was sent before it.
- * 4. What is said here of a moment never becomes untrue: a server whose row appears, or moves again, later than that issues
+ * 4. A server counts as alive until its row has stood still for SILENT_MS in which this database answered, so an outage of the
+ *    store, when no row moves, says nothing of anybody.
+ * 5. What is said here of a moment never becomes untrue: a server whose row appears, or moves again, later than that issues
  *    only after a poll that showed it everything changed before.
  */
 export interface NodeWatchState {
@@ -24,6 +26,9 @@ interface WatchedPart {
   /** When the last poll that answered the rows was sent, and what revision it found. */
   askedAt: number;
   askedRevision: bigint;
+  /** When the last poll was sent that was answered, and since when they have been answered without a long gap. */
+  answeredAt: number;
+  answeringSince: number;
   readonly nodes: Map<string, WatchedNode>;
   /** When this server first knew of a revision. */
   readonly known: Timeline;
@@ -36,6 +41,7 @@ interface WatchedNode {
   /** When the row's number was first seen. */
   readonly seenAt: number;
   readonly isStopped: boolean;
+  readonly isAlive: boolean;
 }
 
 /** A revision, and from when on something was so of it and of all below. */
@@ -45,6 +51,10 @@ type Timeline = { readonly at: number; readonly revision: bigint }[];
 const MAX_ENTRIES = 1_000;
 /** How much longer a silence is waited for, since clocks do not run alike. */
 const CLOCK_MARGIN = 1.01;
+
+/** How long a row may stand still before its server counts as gone, and how long polls may go without an answer meanwhile. */
+const SILENT_MS = 10_000;
+const MAX_GAP_MS = 3_000;
 
 /** A server that may still issue what a change has ended. */
 export interface Laggard {
@@ -86,6 +96,8 @@ export function sawPart(
   const watched = partOf(state, part.name, part.incarnation);
   const { sentAt, now } = times;
   note(watched.known, part.revision, now);
+  if (sentAt - watched.answeredAt > MAX_GAP_MS) watched.answeringSince = sentAt;
+  watched.answeredAt = sentAt;
   if (part.nodes === undefined) return;
   const before = new Map(watched.nodes);
   watched.nodes.clear();
@@ -94,7 +106,7 @@ export function sawPart(
   let least = own.obeyed < part.revision ? own.obeyed : part.revision;
   for (const row of part.nodes) {
     if (row.id === own.id) continue;
-    const node = seen(before.get(row.id), row, times);
+    const node = seen(before.get(row.id), row, times, watched.answeringSince);
     watched.nodes.set(row.id, node);
     if (node.isStopped) continue;
     const obeyed = obeyedIn(row, part.incarnation);
@@ -173,9 +185,9 @@ export function stoppedNodes(
 /** All rows as they were seen last. */
 export function watchedNodes(
   state: NodeWatchState,
-): readonly { readonly part: string; readonly row: NodeRow; readonly seenAt: number }[] {
+): readonly (Omit<WatchedNode, "isStopped"> & { readonly part: string })[] {
   return [...state.parts].flatMap(([part, { nodes }]) =>
-    [...nodes.values()].map(({ row, seenAt }) => ({ part, row, seenAt })),
+    [...nodes.values()].map(({ row, seenAt, isAlive }) => ({ part, row, seenAt, isAlive })),
   );
 }
 
@@ -188,6 +200,8 @@ function partOf(state: NodeWatchState, name: string, incarnation: string): Watch
     incarnation,
     askedAt: -Infinity,
     askedRevision: -1n,
+    answeredAt: -Infinity,
+    answeringSince: -Infinity,
     nodes,
     known: [],
     obeyed: [],
@@ -196,17 +210,21 @@ function partOf(state: NodeWatchState, name: string, incarnation: string): Watch
   return fresh;
 }
 
-/** Invariant 2. */
+/** Invariants 2 and 4. */
 function seen(
   before: WatchedNode | undefined,
   row: NodeRow,
   { sentAt, now }: { readonly sentAt: number; readonly now: number },
+  answeringSince: number,
 ): WatchedNode {
-  if (before?.row.renewals !== row.renewals) return { row, seenAt: now, isStopped: false };
+  if (before?.row.renewals !== row.renewals) {
+    return { row, seenAt: now, isStopped: false, isAlive: true };
+  }
   const { maxOfflineMs } = row;
-  const isStopped =
-    maxOfflineMs !== undefined && sentAt - before.seenAt >= withClockMargin(maxOfflineMs);
-  return { row, seenAt: before.seenAt, isStopped };
+  const { seenAt } = before;
+  const isStopped = maxOfflineMs !== undefined && sentAt - seenAt >= withClockMargin(maxOfflineMs);
+  const isAlive = before.isAlive && sentAt - Math.max(seenAt, answeringSince) < SILENT_MS;
+  return { row, seenAt, isStopped, isAlive };
 }
 
 function obeyedIn(row: NodeRow, incarnation: string): bigint {

@@ -10,6 +10,7 @@ import {
   assertPage,
   assertRaise,
   assertRenewal,
+  assertTraffic,
 } from "./limits.ts";
 
 /** The calls of a store: all of its methods that promise an answer. Their arguments and answers are plain data. */
@@ -68,6 +69,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   renewWorker: { effect: "write", check: assertRenewal },
   returnToPeriod: { effect: "write" },
   setTagState: { effect: "write" },
+  setTraffic: { effect: "write", check: assertTraffic },
   updateTag: { effect: "write" },
 };
 

@@ -2,6 +2,7 @@ import { invalidField } from "../../errors.ts";
 import { MAX_ID } from "../../limits.ts";
 import { instanceViolation, reserveAheadViolation } from "../../worker/limits.ts";
 import type { WorkerLeaseRequest, WorkerRenewal } from "../../worker/ports.ts";
+import { MAX_WEIGHT, type Traffic } from "../node/traffic-state.ts";
 import type { GrantRequest } from "./grants.ts";
 import type { MarkedGeneration, RaiseRequest, RedisMark } from "./redis-bounds.ts";
 
@@ -68,6 +69,17 @@ export function assertRenewal({ reserveAheadMs, reserveUntilMs }: WorkerRenewal)
   if (!Number.isSafeInteger(reserveUntilMs) || reserveUntilMs < 0) {
     throw new RangeError(`a reservation until ${reserveUntilMs}`);
   }
+}
+
+export function assertTraffic({ server, weight, revision }: Traffic): void {
+  const isGood =
+    server.length >= 1 &&
+    server.length <= 128 &&
+    Number.isInteger(weight) &&
+    weight >= 0 &&
+    weight <= MAX_WEIGHT &&
+    revision >= 0n;
+  if (!isGood) throw new RangeError(`a weight of ${weight} for "${server}" after ${revision}`);
 }
 
 export function assertNames(names: readonly unknown[]): void {

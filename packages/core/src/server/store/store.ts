@@ -1,4 +1,5 @@
 import type { NodeStore } from "../node/ports.ts";
+import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
 import type { GiveBackStore, GrantStore } from "./grants.ts";
 import type { MarkStore, RaiseStore } from "./redis-bounds.ts";
@@ -28,6 +29,7 @@ export interface Store
     PeriodStore,
     ChangeStore,
     NodeStore,
+    TrafficStore,
     WorkerRegistry,
     AcceptStore {
   /** `sqlite` or `postgres`; for status and metrics. */

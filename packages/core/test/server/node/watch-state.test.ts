@@ -7,6 +7,7 @@ import {
   obedienceSince,
   sawPart,
   stoppedNodes,
+  watchedNodes,
 } from "../../../src/server/node/watch-state.ts";
 
 const OWN = { maxOfflineMs: 1_000 };
@@ -23,6 +24,7 @@ function row(id: string, renewals: number, more: Partial<NodeRow> = {}): NodeRow
     renewals: BigInt(renewals),
     incarnation: "one",
     obeyed: 0n,
+    traffic: 0n,
     ...more,
   };
 }
@@ -43,6 +45,7 @@ function watching() {
       revision: BigInt(revision),
       isRenewed: true,
       nodes,
+      traffic: [],
       ...rest,
     };
     sawPart(state, part, { id: "own", obeyed: part.revision }, { sentAt, now });
@@ -176,4 +179,46 @@ test("a moment is over in a database when a later poll shows that all have heard
   expect(obedienceSince(state, "", 50, OWN).laggards).toHaveLength(1);
   poll(160, 6, [row("a", 3, { obeyed: 6n })]);
   expect(since(50)).toBe(170);
+});
+
+/** The servers that count as alive. */
+function aliveIn(state: ReturnType<typeof createNodeWatchState>): readonly string[] {
+  return watchedNodes(state).flatMap(({ row: { id }, isAlive }) => (isAlive ? [id] : []));
+}
+
+test("a server counts as gone when its row stands still for ten seconds of answered polls", () => {
+  const { state, poll } = watching();
+  const offline = { maxOfflineMs: 1_000_000 };
+  for (let at = 0; at <= 9_600; at += 800)
+    poll(at, 1, [row("a", 7, offline), row("b", at, offline)]);
+  expect(aliveIn(state)).toEqual(["a", "b"]);
+  poll(10_400, 1, [row("a", 7, offline), row("b", 10_400, offline)]);
+  expect(aliveIn(state)).toEqual(["b"]);
+  // Once gone it stays gone over an outage, until it moves.
+  poll(60_000, 1, [row("a", 7, offline), row("b", 10_400, offline)]);
+  expect(aliveIn(state)).toEqual(["b"]);
+  poll(60_800, 1, [row("a", 8, offline), row("b", 60_800, offline)]);
+  expect(aliveIn(state)).toEqual(["a", "b"]);
+});
+
+test("an outage of the store says nothing of anybody, nor does a server that slept", () => {
+  const { state, poll } = watching();
+  const offline = { maxOfflineMs: 1_000_000 };
+  const rows = [row("a", 7, offline), row("b", 7, offline)];
+  poll(0, 1, rows);
+  for (let at = 100_000; at < 110_000; at += 800) {
+    poll(at, 1, rows);
+    expect(aliveIn(state)).toEqual(["a", "b"]);
+  }
+  poll(110_400, 1, [row("a", 8, offline), row("b", 7, offline)]);
+  expect(aliveIn(state)).toEqual(["a"]);
+});
+
+test("polls that bring no rows are answers too", () => {
+  const { state, poll } = watching();
+  const offline = { maxOfflineMs: 1_000_000 };
+  poll(0, 1, [row("a", 7, offline)]);
+  for (let at = 800; at < 16_000; at += 800) poll(at, 1, undefined);
+  poll(16_000, 1, [row("a", 7, offline)]);
+  expect(aliveIn(state)).toEqual([]);
 });

@@ -61,7 +61,7 @@ export interface PollPorts {
   readonly intervalMs: number;
   readonly timeoutMs: number;
   readonly presence: Presence;
-  readonly nodes: Pick<NodeWatch, "saw" | "wantsNodes">;
+  readonly nodes: Pick<NodeWatch, "saw" | "sawTraffic" | "trafficRevision" | "wantsNodes">;
   /** Makes durable what a later life of this server would have to know of changes that were applied. */
   readonly saved: () => Promise<void>;
   readonly counters: Counters;
@@ -83,7 +83,7 @@ const NOTHING_OBEYED: Obeyed = { incarnation: "", revision: 0n };
  * Asks the store every second what changed, and whether it is still the store it was. One statement, one poll at a
  * time; a poll that is given up is never used. Each carries a renewal of this server's row.
  *
- * INVARIANT: what a renewal says of obedience was applied to the directory before it is sent, and made durable where a
+ * INVARIANT: what a renewal says of obedience was applied to this server before it is sent, and made durable where a
  * later life of this server would go on from a record of its own.
  */
 export class Poll {
@@ -247,6 +247,7 @@ export class Poll {
   async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
     const { clock, presence, nodes, saved, emit } = this.#ports;
     if (changes.isAccepted === true) emit({ type: "promotion-accepted" });
+    const isTold = nodes.sawTraffic(changes.parts);
     const effects = pollAnswered(this.#state, changes, clock.now());
     await this.#run(effects);
     await saved();
@@ -255,7 +256,7 @@ export class Poll {
     if (effects.some((effect) => effect.type === "poll-again")) return true;
     presence.obeyed(acknowledged);
     // Somebody may wait to hear that this server has obeyed, which the next renewal says.
-    if (effects.some((effect) => effect.type === "changed")) this.#isHastened = true;
+    if (isTold || effects.some(({ type }) => type === "changed")) this.#isHastened = true;
     nodes.saw(changes.parts, sentAt);
     return acknowledged.some(({ isContinuous }) => !isContinuous);
   }
@@ -273,7 +274,7 @@ export class Poll {
       since: this.#state.since,
       watched,
       limit: MAX_CHANGED,
-      renewal: presence.renewal(this.#obeyed),
+      renewal: presence.renewal(this.#obeyed, nodes.trafficRevision),
       nodes: nodes.wantsNodes,
     };
     const changes = await within(

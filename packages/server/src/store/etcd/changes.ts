@@ -5,7 +5,7 @@ import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
 import type { Etcd, Session, Standing } from "./session/etcd.ts";
 import { Keys } from "./session/keys.ts";
-import { renew } from "./nodes.ts";
+import { renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
@@ -41,11 +41,14 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
       { range: { key: keys.one("revision") } },
       { range: { ...keys.changes(since), limit: limit + 1 } },
       { range: { ...keys.nodes(), limit: MAX_NODES + 1 } },
+      { range: { key: keys.one("traffic") } },
     ],
     { effect: "any", fenced: "allow", prove: true },
   );
   const { record, fenced } = standing;
-  const [counter = [], all = [], nodes = []] = answers.map(({ range }) => range?.kvs ?? []);
+  const [counter = [], all = [], nodes = [], [traffic] = []] = answers.map(
+    ({ range }) => range?.kvs ?? [],
+  );
   // The changes of an accept are told when it is over.
   const page = record.accepting === undefined ? all : [];
   const names = page.slice(0, limit).map(({ value }) => value.toString());
@@ -76,6 +79,7 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
         revision,
         isRenewed,
         nodes: query.nodes === true ? nodes.map(({ value }) => nodeFrom(value)) : undefined,
+        traffic: rowsOfTraffic(traffic),
       },
     ],
   };

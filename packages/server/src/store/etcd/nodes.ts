@@ -5,11 +5,13 @@ import {
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
+  type Traffic,
+  trafficAfter,
 } from "@idmint/core/server";
 import { CallFailure } from "./cluster/failure.ts";
-import type { Op } from "./cluster/protocol.ts";
+import type { KeyValue, Op } from "./cluster/protocol.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
-import { nodeFrom, valueOfNode } from "./session/rows.ts";
+import { nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
 
 /** How often a renewal is tried; only somebody who forgets the row writes it too. */
 const MAX_ATTEMPTS = 3;
@@ -82,11 +84,11 @@ async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
  * a renewal that is carried out after a later one lowers nothing. A renewal of another history says nothing of this one.
  */
 function renewed(old: NodeRow | undefined, renewal: NodeRenewal): NodeRow {
-  const { node, count, incarnation, obeyed } = renewal;
-  if (old === undefined) return { ...node, renewals: count, incarnation, obeyed };
+  const { node, count, incarnation, obeyed, traffic } = renewal;
+  if (old === undefined) return { ...node, renewals: count, incarnation, obeyed, traffic };
   const renewals = old.renewals < count ? count : old.renewals + 1n;
   const isLate = old.incarnation === incarnation && old.obeyed > obeyed;
-  return { ...node, renewals, incarnation, obeyed: isLate ? old.obeyed : obeyed };
+  return { ...node, renewals, incarnation, obeyed: isLate ? old.obeyed : obeyed, traffic };
 }
 
 export async function forgetNodes(etcd: Etcd, keys: readonly NodeRowKey[]): Promise<number> {
@@ -123,4 +125,34 @@ export async function lostNodesRow(
   const longest = Math.max(maxOfflineMs ?? 0, ...known.map((ms) => ms ?? 0));
   const row = lostNodes(incarnation, isEndless ? undefined : longest);
   return { put: { key: session.keys.node(row.id), value: valueOfNode(row, Number.NaN) } };
+}
+
+/** All rows; they are in one key. */
+export function rowsOfTraffic(kv: KeyValue | undefined): readonly Traffic[] {
+  return kv === undefined ? [] : trafficFrom(kv.value);
+}
+
+/** See trafficAfter. Written over the very rows that were read. */
+export async function setTraffic(etcd: Etcd, wanted: Traffic): Promise<Traffic> {
+  return etcd.run(async (session) => {
+    const key = session.keys.one("traffic");
+    for (let attempt = 1; ; attempt++) {
+      // oxlint-disable-next-line no-await-in-loop
+      const [[kv] = []] = await session.read([{ key }], { fenced: "allow" });
+      const rows = rowsOfTraffic(kv);
+      const { row, isWritten, removed } = trafficAfter(rows, wanted);
+      if (!isWritten) return row;
+      const gone = new Set([...removed, row.server]);
+      const value = valueOfTraffic([...rows.filter(({ server }) => !gone.has(server)), row]);
+      const compare = [{ key, modRevision: kv?.modRevision ?? "0" }];
+      // oxlint-disable-next-line no-await-in-loop
+      const { answers } = await session.write(
+        [{ txn: { compare, success: [{ put: { key, value } }], failure: [] } }],
+        { fenced: "allow" },
+      );
+      if (answers[0]?.txn?.succeeded === true) return row;
+      // oxlint-disable-next-line no-await-in-loop
+      await session.afterConflict(attempt);
+    }
+  });
 }

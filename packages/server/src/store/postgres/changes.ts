@@ -3,8 +3,9 @@ import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
+import { trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
-import { NODE_TYPES, NODES_AS_JSON, renewalOf } from "./nodes.ts";
+import { NODE_TYPES, NODES_AS_JSON, renewalOf, TRAFFIC_AS_JSON } from "./nodes.ts";
 import { hasTag } from "./tags.ts";
 
 /**
@@ -24,6 +25,7 @@ SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_
   ) AS behind,
   EXISTS (SELECT FROM renewal) AS is_renewed,
   CASE WHEN $6::boolean THEN ${NODES_AS_JSON} END AS nodes,
+  ${TRAFFIC_AS_JSON} AS traffic,
   ARRAY (SELECT d.name || '~' || CASE WHEN d.moving THEN '' ELSE d.moved_to END FROM idmint.tag AS d
     WHERE d.revision > $1 AND d.moved_to IS NOT NULL ORDER BY d.revision LIMIT $4) AS departed,
   c.revision AS tag_revision, ${TAG_COLUMNS.filter((column) => column !== "revision")
@@ -43,6 +45,7 @@ type ChangeRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & 
   readonly behind: readonly string[];
   readonly is_renewed: boolean;
   readonly nodes: readonly NodeTableRow[] | null;
+  readonly traffic: readonly TrafficRow[];
   readonly departed: readonly string[];
   readonly tag_revision: string | null;
 };
@@ -102,6 +105,7 @@ export async function changes(
     // A row that a standby lacks may be lost with the primary, and then nobody waits for this server.
     isRenewed: store.is_renewed && missing.length === 0,
     nodes: store.nodes?.map(nodeFromRow),
+    traffic: store.traffic.map(trafficFromRow),
   };
   return {
     incarnation,

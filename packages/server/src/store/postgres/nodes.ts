@@ -1,5 +1,12 @@
-import { lostNodes, MAX_NODES, type NodeRowKey } from "@idmint/core/server";
+import {
+  lostNodes,
+  MAX_NODES,
+  type NodeRowKey,
+  type Traffic,
+  trafficAfter,
+} from "@idmint/core/server";
 import { NODE_COLUMNS, renewedColumns, valuesOfNode } from "../shared/node-row.ts";
+import { TRAFFIC_COLUMNS, trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import type { Connections, Session } from "./connections.ts";
 
 const COLUMNS = NODE_COLUMNS.join(", ");
@@ -37,6 +44,7 @@ export const NODE_TYPES: readonly string[] = [
   "bigint",
   "bigint",
   "text",
+  "bigint",
   "bigint",
 ];
 
@@ -77,4 +85,34 @@ export async function addLostNodes(
   const row = lostNodes(incarnation, isEndless ? undefined : longest);
   const values = valuesOfNode(row).map((value) => (value === null ? null : String(value)));
   await session.query({ text: ADD, values });
+}
+
+const TRAFFIC = TRAFFIC_COLUMNS.join(", ");
+/** Writers wait for each other, and polls for nobody. */
+const LOCK_TRAFFIC = "LOCK TABLE idmint.traffic IN SHARE ROW EXCLUSIVE MODE";
+const READ_TRAFFIC = `SELECT ${TRAFFIC} FROM idmint.traffic`;
+const REMOVE_TRAFFIC = "DELETE FROM idmint.traffic WHERE server = ANY ($1::text[])";
+const WRITE_TRAFFIC = `INSERT INTO idmint.traffic (${TRAFFIC}) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (server) DO UPDATE SET
+    weight = excluded.weight, draining = excluded.draining, revision = excluded.revision`;
+
+/** SQL: all rows as one JSON array; 64-bit integers as text. */
+export const TRAFFIC_AS_JSON: string = `(SELECT coalesce(json_agg(json_build_object(
+  'server', f.server, 'weight', f.weight, 'draining', f.draining, 'revision', f.revision::text)), '[]')
+  FROM idmint.traffic AS f)`;
+
+/** See trafficAfter. */
+export async function setTraffic(connections: Connections, wanted: Traffic): Promise<Traffic> {
+  return connections.run((session) =>
+    session.transaction(async () => {
+      await session.query({ text: LOCK_TRAFFIC });
+      const rows = await session.query<TrafficRow>({ text: READ_TRAFFIC });
+      const { row, isWritten, removed } = trafficAfter(rows.map(trafficFromRow), wanted);
+      if (removed.length > 0) await session.query({ text: REMOVE_TRAFFIC, values: [removed] });
+      const { server, weight, isDraining, revision } = row;
+      const values = [server, weight, isDraining, String(revision)];
+      if (isWritten) await session.query({ text: WRITE_TRAFFIC, values });
+      return row;
+    }),
+  );
 }

@@ -15,6 +15,7 @@ export interface NodeTableRow {
   readonly renewals: Int;
   readonly incarnation: string;
   readonly obeyed: Int;
+  readonly traffic: Int;
 }
 
 /** The columns of NodeTableRow, in the order of `valuesOfRenewal`. */
@@ -29,6 +30,7 @@ export const NODE_COLUMNS: readonly (keyof NodeTableRow)[] = [
   "renewals",
   "incarnation",
   "obeyed",
+  "traffic",
 ];
 
 export function nodeFromRow(row: NodeTableRow): NodeRow {
@@ -44,6 +46,7 @@ export function nodeFromRow(row: NodeTableRow): NodeRow {
     renewals: BigInt(row.renewals),
     incarnation,
     obeyed: BigInt(row.obeyed),
+    traffic: BigInt(row.traffic),
   };
 }
 
@@ -60,12 +63,13 @@ export function valuesOfNode(row: NodeRow): (string | bigint | null)[] {
     row.renewals,
     row.incarnation,
     row.obeyed,
+    row.traffic,
   ];
 }
 
 export function valuesOfRenewal(renewal: NodeRenewal): (string | bigint | null)[] {
-  const { node, count, incarnation, obeyed } = renewal;
-  return valuesOfNode({ ...node, renewals: count, incarnation, obeyed });
+  const { node, count, incarnation, obeyed, traffic } = renewal;
+  return valuesOfNode({ ...node, renewals: count, incarnation, obeyed, traffic });
 }
 
 /**
@@ -80,5 +84,6 @@ export function renewedColumns(table: string, greatest: string): string {
     zone = excluded.zone, started_at_ms = excluded.started_at_ms, max_offline_ms = excluded.max_offline_ms,
     renewals = ${greatest}(${table}.renewals + 1, excluded.renewals), incarnation = excluded.incarnation,
     obeyed = CASE WHEN ${table}.incarnation = excluded.incarnation
-      THEN ${greatest}(${table}.obeyed, excluded.obeyed) ELSE excluded.obeyed END`;
+      THEN ${greatest}(${table}.obeyed, excluded.obeyed) ELSE excluded.obeyed END,
+    traffic = excluded.traffic`;
 }

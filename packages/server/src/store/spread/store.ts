@@ -23,6 +23,7 @@ import {
   type StoreChanges,
   storeUnavailable,
   type Tag,
+  type Traffic,
   type Worker,
 } from "@idmint/core/server";
 import { nodeTimers } from "../../timers.ts";
@@ -108,6 +109,23 @@ export class SpreadStore implements Store {
     let forgotten = 0;
     for (const count of await settledAll(work)) forgotten += count;
     return forgotten;
+  }
+
+  /** Written in every database that answers. Where another one wrote something newer, that is the answer. */
+  async setTraffic(wanted: Traffic): Promise<Traffic> {
+    const work = [...this.#members.keys()].map((name) =>
+      this.#in(name, (store) => store.setTraffic(wanted)),
+    );
+    const settled = await Promise.allSettled(work);
+    const rows = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const isOther = ({ weight, isDraining }: Traffic): boolean =>
+      weight !== wanted.weight || isDraining !== wanted.isDraining;
+    const others = rows.filter(isOther);
+    const [newest] = (others.length > 0 ? others : rows).toSorted((a, b) =>
+      a.revision > b.revision ? -1 : 1,
+    );
+    if (newest !== undefined) return newest;
+    throw IdmintError.from(settled.find((one) => one.status === "rejected")?.reason);
   }
 
   async grant(

@@ -2,7 +2,7 @@ import type { ChangeStore, StoreChanges } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { readStoreRow } from "./file/identity.ts";
-import { readNodes, renew } from "./nodes.ts";
+import { readNodes, readTraffic, renew } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
 
@@ -18,6 +18,7 @@ export function changes(
     const store = readStoreRow(transaction);
     const incarnation = store?.incarnation ?? "";
     const nodes = query.nodes === true ? readNodes(transaction) : undefined;
+    const traffic = readTraffic(transaction);
     const revision = store?.revision ?? 0n;
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
@@ -34,7 +35,7 @@ export function changes(
       behind: behind.map(({ tag }) => tag),
       fenced,
       nowMs: database.now(),
-      parts: [{ name: "", incarnation, revision, isRenewed, nodes }],
+      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic }],
     };
   });
 }

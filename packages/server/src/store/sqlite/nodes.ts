@@ -5,6 +5,8 @@ import {
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
+  type Traffic,
+  trafficAfter,
 } from "@idmint/core/server";
 import {
   NODE_COLUMNS,
@@ -14,6 +16,12 @@ import {
   valuesOfNode,
   valuesOfRenewal,
 } from "../shared/node-row.ts";
+import {
+  TRAFFIC_COLUMNS,
+  trafficFromRow,
+  type TrafficRow,
+  valuesOfTraffic,
+} from "../shared/traffic-row.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 
@@ -73,4 +81,23 @@ export function addLostNodes(
   const longest = Math.max(maxOfflineMs ?? 0, Number(known?.["longest"] ?? 0n));
   const row = lostNodes(incarnation, isEndless ? undefined : longest);
   transaction.run(ADD, ...valuesOfNode(row));
+}
+
+const TRAFFIC = TRAFFIC_COLUMNS.join(", ");
+const READ_TRAFFIC = `SELECT ${TRAFFIC} FROM traffic`;
+const WRITE_TRAFFIC = `INSERT OR REPLACE INTO traffic (${TRAFFIC}) VALUES (?, ?, ?, ?)`;
+const REMOVE_TRAFFIC = "DELETE FROM traffic WHERE server = ?";
+
+export function readTraffic(transaction: Transaction): readonly Traffic[] {
+  return transaction.all(READ_TRAFFIC).map((row) => trafficFromRow(row as unknown as TrafficRow));
+}
+
+/** See trafficAfter. */
+export function setTraffic(database: Database, deadlineMs: number, wanted: Traffic): Traffic {
+  return database.write(deadlineMs, (transaction) => {
+    const { row, isWritten, removed } = trafficAfter(readTraffic(transaction), wanted);
+    for (const server of removed) transaction.run(REMOVE_TRAFFIC, server);
+    if (isWritten) transaction.run(WRITE_TRAFFIC, ...valuesOfTraffic(row));
+    return row;
+  });
 }

@@ -87,6 +87,8 @@ export interface GenerateIdsResponse {
    * all other tags.
    */
   texts: string[];
+  /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
+  nodesVersion: number;
 }
 
 /**
@@ -158,6 +160,8 @@ export interface AllocateSegmentResponse {
   order: Order;
   /** Most ids this server hands out in one answer. Range: 1 … 1,000,000,000. */
   maxCount: number;
+  /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
+  nodesVersion: number;
 }
 
 /** Request of ReleaseSegment. */
@@ -573,7 +577,7 @@ export const GenerateIdsRequest: MessageFns<GenerateIdsRequest> = {
 };
 
 function createBaseGenerateIdsResponse(): GenerateIdsResponse {
-  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined, texts: [] };
+  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined, texts: [], nodesVersion: 0 };
 }
 
 export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
@@ -605,6 +609,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     }
     for (const v of message.texts) {
       writer.uint32(50).string(v!);
+    }
+    if (message.nodesVersion !== 0) {
+      writer.uint32(61).fixed32(message.nodesVersion);
     }
     return writer;
   },
@@ -680,6 +687,14 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
             message.texts.push(reader.string());
             continue;
           }
+          case 7: {
+            if (tag !== 61) {
+              break;
+            }
+
+            message.nodesVersion = reader.fixed32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -704,6 +719,11 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
         ? fromJsonTimestamp(object.period_end_time)
         : undefined,
       texts: globalThis.Array.isArray(object?.texts) ? object.texts.map((e: any) => globalThis.String(e)) : [],
+      nodesVersion: isSet(object.nodesVersion)
+        ? globalThis.Number(object.nodesVersion)
+        : isSet(object.nodes_version)
+        ? globalThis.Number(object.nodes_version)
+        : 0,
     };
   },
 
@@ -727,6 +747,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     if (message.texts?.length) {
       obj.texts = message.texts;
     }
+    if (message.nodesVersion !== undefined) {
+      obj.nodesVersion = Math.round(message.nodesVersion);
+    }
     return obj;
   },
 
@@ -741,6 +764,7 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     message.period = object.period ?? "";
     message.periodEndTime = object.periodEndTime ?? undefined;
     message.texts = object.texts?.map((e) => e) || [];
+    message.nodesVersion = object.nodesVersion ?? 0;
     return message;
   },
 };
@@ -1105,7 +1129,7 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
 };
 
 function createBaseAllocateSegmentResponse(): AllocateSegmentResponse {
-  return { segments: [], epoch: 0n, releaseToken: "", maxAge: undefined, order: 0, maxCount: 0 };
+  return { segments: [], epoch: 0n, releaseToken: "", maxAge: undefined, order: 0, maxCount: 0, nodesVersion: 0 };
 }
 
 export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
@@ -1130,6 +1154,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     }
     if (message.maxCount !== 0) {
       writer.uint32(48).int32(message.maxCount);
+    }
+    if (message.nodesVersion !== 0) {
+      writer.uint32(61).fixed32(message.nodesVersion);
     }
     return writer;
   },
@@ -1195,6 +1222,14 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
             message.maxCount = reader.int32();
             continue;
           }
+          case 7: {
+            if (tag !== 61) {
+              break;
+            }
+
+            message.nodesVersion = reader.fixed32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1227,6 +1262,11 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
         : isSet(object.max_count)
         ? globalThis.Number(object.max_count)
         : 0,
+      nodesVersion: isSet(object.nodesVersion)
+        ? globalThis.Number(object.nodesVersion)
+        : isSet(object.nodes_version)
+        ? globalThis.Number(object.nodes_version)
+        : 0,
     };
   },
 
@@ -1250,6 +1290,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     if (message.maxCount !== undefined) {
       obj.maxCount = Math.round(message.maxCount);
     }
+    if (message.nodesVersion !== undefined) {
+      obj.nodesVersion = Math.round(message.nodesVersion);
+    }
     return obj;
   },
 
@@ -1266,6 +1309,7 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
       : undefined;
     message.order = object.order ?? 0;
     message.maxCount = object.maxCount ?? 0;
+    message.nodesVersion = object.nodesVersion ?? 0;
     return message;
   },
 };

@@ -293,6 +293,12 @@ export interface ListNodesResponse {
   nodes: Node[];
   /** Token of the next page. Empty on the last page. */
   nextPageToken: string;
+  /**
+   * Checksum of what callers go by: instance, address, zone, weight and draining of the servers that are alive and have
+   * told an address. Servers that see the same answer the same number. Several answers carry it, so that callers notice
+   * when the list changes. 0: this server has no list yet.
+   */
+  nodesVersion: number;
 }
 
 /** A server on the store, as its row there says. */
@@ -315,10 +321,19 @@ export interface Node {
   heardTime?:
     | Date
     | undefined;
-  /** Whether it was heard of in the last 10 s. */
+  /** Whether it renews its row: false once the row has stood still for 10 s in which the store answered. */
   alive: boolean;
   /** How long it issues after it was cut off from the store. Absent: for ever. */
-  maxOffline?: Duration | undefined;
+  maxOffline?:
+    | Duration
+    | undefined;
+  /**
+   * Its share of the load that callers give to the servers of its zone, relative to the weights of the others. Range:
+   * 0 … 1,000; by default 100. 0: none as long as another server can be asked. When all are 0, all count the same.
+   */
+  weight: number;
+  /** Whether an operator drained it: it refuses calls with UNAVAILABLE (DRAINING) until it is undrained. */
+  draining: boolean;
 }
 
 /** Request of ForgetNode. */
@@ -1101,7 +1116,7 @@ export const ListNodesRequest: MessageFns<ListNodesRequest> = {
 };
 
 function createBaseListNodesResponse(): ListNodesResponse {
-  return { nodes: [], nextPageToken: "" };
+  return { nodes: [], nextPageToken: "", nodesVersion: 0 };
 }
 
 export const ListNodesResponse: MessageFns<ListNodesResponse> = {
@@ -1111,6 +1126,9 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     }
     if (message.nextPageToken !== "") {
       writer.uint32(18).string(message.nextPageToken);
+    }
+    if (message.nodesVersion !== 0) {
+      writer.uint32(29).fixed32(message.nodesVersion);
     }
     return writer;
   },
@@ -1144,6 +1162,14 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
             message.nextPageToken = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 29) {
+              break;
+            }
+
+            message.nodesVersion = reader.fixed32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1164,6 +1190,11 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
         : isSet(object.next_page_token)
         ? globalThis.String(object.next_page_token)
         : "",
+      nodesVersion: isSet(object.nodesVersion)
+        ? globalThis.Number(object.nodesVersion)
+        : isSet(object.nodes_version)
+        ? globalThis.Number(object.nodes_version)
+        : 0,
     };
   },
 
@@ -1175,6 +1206,9 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     if (message.nextPageToken !== undefined) {
       obj.nextPageToken = message.nextPageToken;
     }
+    if (message.nodesVersion !== undefined) {
+      obj.nodesVersion = Math.round(message.nodesVersion);
+    }
     return obj;
   },
 
@@ -1185,6 +1219,7 @@ export const ListNodesResponse: MessageFns<ListNodesResponse> = {
     const message = createBaseListNodesResponse();
     message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
     message.nextPageToken = object.nextPageToken ?? "";
+    message.nodesVersion = object.nodesVersion ?? 0;
     return message;
   },
 };
@@ -1200,6 +1235,8 @@ function createBaseNode(): Node {
     heardTime: undefined,
     alive: false,
     maxOffline: undefined,
+    weight: 0,
+    draining: false,
   };
 }
 
@@ -1231,6 +1268,12 @@ export const Node: MessageFns<Node> = {
     }
     if (message.maxOffline !== undefined) {
       Duration.encode(message.maxOffline, writer.uint32(74).fork()).join();
+    }
+    if (message.weight !== 0) {
+      writer.uint32(80).uint32(message.weight);
+    }
+    if (message.draining !== false) {
+      writer.uint32(88).bool(message.draining);
     }
     return writer;
   },
@@ -1320,6 +1363,22 @@ export const Node: MessageFns<Node> = {
             message.maxOffline = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.weight = reader.uint32();
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.draining = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1359,6 +1418,8 @@ export const Node: MessageFns<Node> = {
         : isSet(object.max_offline)
         ? Duration.fromJSON(object.max_offline)
         : undefined,
+      weight: isSet(object.weight) ? globalThis.Number(object.weight) : 0,
+      draining: isSet(object.draining) ? globalThis.Boolean(object.draining) : false,
     };
   },
 
@@ -1391,6 +1452,12 @@ export const Node: MessageFns<Node> = {
     if (message.maxOffline !== undefined) {
       obj.maxOffline = Duration.toJSON(message.maxOffline);
     }
+    if (message.weight !== undefined) {
+      obj.weight = Math.round(message.weight);
+    }
+    if (message.draining !== undefined) {
+      obj.draining = message.draining;
+    }
     return obj;
   },
 
@@ -1410,6 +1477,8 @@ export const Node: MessageFns<Node> = {
     message.maxOffline = (object.maxOffline !== undefined && object.maxOffline !== null)
       ? Duration.fromPartial(object.maxOffline)
       : undefined;
+    message.weight = object.weight ?? 0;
+    message.draining = object.draining ?? false;
     return message;
   },
 };

@@ -72,6 +72,8 @@ export interface LeaseWorkerResponse {
     | undefined;
   /** Epoch of the tag. */
   epoch: bigint;
+  /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
+  nodesVersion: number;
 }
 
 /** Request of RenewWorkerLease. */
@@ -117,6 +119,8 @@ export interface RenewWorkerLeaseResponse {
   nowMs: bigint;
   /** Epoch of the tag. */
   epoch: bigint;
+  /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
+  nodesVersion: number;
 }
 
 /** Request of ReleaseWorkerLease. */
@@ -316,6 +320,7 @@ function createBaseLeaseWorkerResponse(): LeaseWorkerResponse {
     nowMs: 0n,
     snowflake: undefined,
     epoch: 0n,
+    nodesVersion: 0,
   };
 }
 
@@ -365,6 +370,9 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
         throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
       }
       writer.uint32(80).int64(message.epoch);
+    }
+    if (message.nodesVersion !== 0) {
+      writer.uint32(93).fixed32(message.nodesVersion);
     }
     return writer;
   },
@@ -462,6 +470,14 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
             message.epoch = reader.int64() as bigint;
             continue;
           }
+          case 11: {
+            if (tag !== 93) {
+              break;
+            }
+
+            message.nodesVersion = reader.fixed32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -502,6 +518,11 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
       nowMs: isSet(object.nowMs) ? BigInt(object.nowMs) : isSet(object.now_ms) ? BigInt(object.now_ms) : 0n,
       snowflake: isSet(object.snowflake) ? SnowflakeKind.fromJSON(object.snowflake) : undefined,
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      nodesVersion: isSet(object.nodesVersion)
+        ? globalThis.Number(object.nodesVersion)
+        : isSet(object.nodes_version)
+        ? globalThis.Number(object.nodes_version)
+        : 0,
     };
   },
 
@@ -537,6 +558,9 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
     if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
+    if (message.nodesVersion !== undefined) {
+      obj.nodesVersion = Math.round(message.nodesVersion);
+    }
     return obj;
   },
 
@@ -561,6 +585,7 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
       ? SnowflakeKind.fromPartial(object.snowflake)
       : undefined;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.nodesVersion = object.nodesVersion ?? 0;
     return message;
   },
 };
@@ -757,7 +782,7 @@ export const RenewWorkerLeaseRequest: MessageFns<RenewWorkerLeaseRequest> = {
 };
 
 function createBaseRenewWorkerLeaseResponse(): RenewWorkerLeaseResponse {
-  return { token: 0n, ttl: undefined, extension: 0, reservedUntilMs: 0n, nowMs: 0n, epoch: 0n };
+  return { token: 0n, ttl: undefined, extension: 0, reservedUntilMs: 0n, nowMs: 0n, epoch: 0n, nodesVersion: 0 };
 }
 
 export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
@@ -791,6 +816,9 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
         throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
       }
       writer.uint32(48).int64(message.epoch);
+    }
+    if (message.nodesVersion !== 0) {
+      writer.uint32(61).fixed32(message.nodesVersion);
     }
     return writer;
   },
@@ -856,6 +884,14 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
             message.epoch = reader.int64() as bigint;
             continue;
           }
+          case 7: {
+            if (tag !== 61) {
+              break;
+            }
+
+            message.nodesVersion = reader.fixed32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -880,6 +916,11 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
         : 0n,
       nowMs: isSet(object.nowMs) ? BigInt(object.nowMs) : isSet(object.now_ms) ? BigInt(object.now_ms) : 0n,
       epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      nodesVersion: isSet(object.nodesVersion)
+        ? globalThis.Number(object.nodesVersion)
+        : isSet(object.nodes_version)
+        ? globalThis.Number(object.nodes_version)
+        : 0,
     };
   },
 
@@ -903,6 +944,9 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
     if (message.epoch !== undefined) {
       obj.epoch = message.epoch.toString();
     }
+    if (message.nodesVersion !== undefined) {
+      obj.nodesVersion = Math.round(message.nodesVersion);
+    }
     return obj;
   },
 
@@ -919,6 +963,7 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
       : 0n;
     message.nowMs = (object.nowMs !== undefined && object.nowMs !== null) ? BigInt(object.nowMs) : 0n;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.nodesVersion = object.nodesVersion ?? 0;
     return message;
   },
 };

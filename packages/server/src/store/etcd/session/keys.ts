@@ -18,6 +18,7 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `worker/TAG/DATA_CENTER/ID` | a worker id that was leased |
  * | `instance/TAG/DATA_CENTER/INSTANCE` | the worker id that the instance leased last |
  * | `node/ID` | a server, under a lease |
+ * | `traffic` | what operators said of servers |
  * | `mark/TAG` | marks of Redis by generation |
  */
 export class Keys {
@@ -28,7 +29,7 @@ export class Keys {
     this.#prefix = prefix;
   }
 
-  one(name: "history" | "revision" | "room" | "schema" | "store" | "term"): Buffer {
+  one(name: "history" | "revision" | "room" | "schema" | "store" | "term" | "traffic"): Buffer {
     return this.#key(name);
   }
 

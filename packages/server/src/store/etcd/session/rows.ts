@@ -1,5 +1,5 @@
 // Rows as the values of keys: JSON, its integers as texts.
-import type { NodeRow, Tag, Worker } from "@idmint/core/server";
+import type { NodeRow, Tag, Traffic, Worker } from "@idmint/core/server";
 import {
   NODE_COLUMNS,
   nodeFromRow,
@@ -7,6 +7,12 @@ import {
   valuesOfNode,
 } from "../../shared/node-row.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../../shared/tag-row.ts";
+import {
+  TRAFFIC_COLUMNS,
+  trafficFromRow,
+  type TrafficRow,
+  valuesOfTraffic,
+} from "../../shared/traffic-row.ts";
 import {
   WORKER_COLUMNS,
   valuesOfWorker,
@@ -75,6 +81,21 @@ export function nodeFrom(value: Buffer): NodeRow {
 
 export function clockOf(value: Buffer): number {
   return Number(fieldsOf(value)[CLOCK]);
+}
+
+/** By names of servers. */
+export function valueOfTraffic(rows: readonly Traffic[]): Buffer {
+  const entries = rows.map((row) => [
+    row.server,
+    textOf(TRAFFIC_COLUMNS, valuesOfTraffic(row)).toString(),
+  ]);
+  return Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+}
+
+export function trafficFrom(value: Buffer): readonly Traffic[] {
+  return Object.values(fieldsOf(value)).map((row) =>
+    trafficFromRow(rowFrom(TRAFFIC_COLUMNS, Buffer.from(row)) as TrafficRow),
+  );
 }
 
 export function valueOfRecord(record: StoreRecord): Buffer {

@@ -91,6 +91,7 @@ END $$;
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `standbys` names those that answers wait for, in order with commas between them (hosts/record.ts).
  *
@@ -183,8 +184,16 @@ CREATE TABLE idmint.node (
   max_offline_ms bigint CHECK (max_offline_ms >= 1),
   renewals bigint NOT NULL CHECK (renewals >= 1),
   incarnation text NOT NULL,
-  obeyed bigint NOT NULL CHECK (obeyed >= 0)
+  obeyed bigint NOT NULL CHECK (obeyed >= 0),
+  traffic bigint NOT NULL CHECK (traffic >= 0)
 ) WITH (fillfactor = 50);
+
+CREATE TABLE idmint.traffic (
+  server text COLLATE "C" PRIMARY KEY CHECK (length(server) BETWEEN 1 AND 128),
+  weight integer NOT NULL CHECK (weight BETWEEN 0 AND 1000),
+  draining boolean NOT NULL,
+  revision bigint NOT NULL CHECK (revision >= 1)
+);
 
 CREATE UNIQUE INDEX worker_by_instance ON idmint.worker (tag, data_center, instance);
 

@@ -11,6 +11,7 @@ import type { Migration } from "../../shared/migration.ts";
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it, so it is no part of `progress`.
  *
@@ -96,7 +97,15 @@ CREATE TABLE node (
   max_offline_ms INTEGER CHECK (max_offline_ms >= 1),
   renewals INTEGER NOT NULL CHECK (renewals >= 1),
   incarnation TEXT NOT NULL,
-  obeyed INTEGER NOT NULL CHECK (obeyed >= 0)
+  obeyed INTEGER NOT NULL CHECK (obeyed >= 0),
+  traffic INTEGER NOT NULL CHECK (traffic >= 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE traffic (
+  server TEXT COLLATE BINARY PRIMARY KEY CHECK (length(server) BETWEEN 1 AND 128),
+  weight INTEGER NOT NULL CHECK (weight BETWEEN 0 AND 1000),
+  draining INTEGER NOT NULL CHECK (draining IN (0, 1)),
+  revision INTEGER NOT NULL CHECK (revision >= 1)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX worker_by_instance ON worker (tag, data_center, instance);
