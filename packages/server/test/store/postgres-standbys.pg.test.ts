@@ -1,95 +1,21 @@
 // A primary whose commits wait for its standby, under servers that poll: what is recorded, what counts as answered, and which
 // promoted standby is accepted without an operator.
-import { randomUUID } from "node:crypto";
-import type { Store, StoreChanges } from "@idmint/core/server";
+import type { Store } from "@idmint/core/server";
 import { TestPostgresPair } from "@idmint/testkit/postgres-pair";
 import { granted, reasonOf, settingsOf, wish } from "@idmint/testkit/store-suite";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   acceptStore,
   migrateStore,
-  openStore,
   type PostgresConfig,
   storeStatus,
 } from "../../src/store/open-store.ts";
 import { until } from "./children.ts";
+import { Poller } from "./poller.ts";
 
 function configOf(pair: TestPostgresPair, more: Partial<PostgresConfig> = {}): PostgresConfig {
   const times = { timeoutMs: 1_000, connectTimeoutMs: 1_000 };
   return { backend: "postgres", url: pair.url(), allowUnsafe: [], ...times, ...more };
-}
-
-const open: Poller[] = [];
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((poller) => poller.close()));
-});
-
-/** What a server does with its store once a second, here as often as it is told. */
-class Poller {
-  readonly store: Store;
-  readonly #id = randomUUID();
-  readonly #seen = new Map<string, bigint>();
-  #count = 0n;
-  #obeyed = { incarnation: "", obeyed: 0n };
-  #since = 2n ** 63n - 1n;
-
-  private constructor(store: Store) {
-    this.store = store;
-  }
-
-  static async open(config: PostgresConfig): Promise<Poller> {
-    const poller = new Poller(await openStore(config));
-    open.push(poller);
-    return poller;
-  }
-
-  async poll(): Promise<StoreChanges> {
-    this.#count++;
-    const found = await this.store.changes({
-      since: this.#since,
-      watched: [...this.#seen].map(([tag, version]) => ({ tag, version })),
-      limit: 100,
-      renewal: {
-        node: {
-          id: this.#id,
-          instance: this.#id,
-          address: "",
-          version: "1",
-          zone: "",
-          startedAtMs: 0,
-          maxOfflineMs: 60_000,
-        },
-        count: this.#count,
-        ...this.#obeyed,
-        traffic: 0n,
-      },
-    });
-    this.#since = found.revision;
-    this.#obeyed = { incarnation: found.incarnation, obeyed: found.revision };
-    return found;
-  }
-
-  /** Takes ids and remembers the version, as a server does. */
-  async grant(tag = "t"): Promise<bigint> {
-    const { base, version } = await granted(this.store, tag);
-    this.#seen.set(tag, version);
-    return base;
-  }
-
-  /** Polls until the store is no more fenced; answers how long that took, in milliseconds. */
-  async accepted(withinMs: number): Promise<number | undefined> {
-    const startedAt = performance.now();
-    while (performance.now() - startedAt < withinMs) {
-      const found = await this.poll().catch(() => undefined);
-      if (found?.fenced === "") return performance.now() - startedAt;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
-    return undefined;
-  }
-
-  async close(): Promise<void> {
-    await this.store.close();
-  }
 }
 
 async function recorded(pair: TestPostgresPair): Promise<string> {

@@ -43,6 +43,8 @@ export class MergedChanges {
   readonly #histories = new Map<string, History>();
   readonly #busy = new Set<string>();
   #incarnation = "";
+  /** Whether a promoted standby was accepted since the last answer here; that may take longer than a poll waits. */
+  #isAccepted = false;
 
   constructor(members: readonly string[], locator: Locator, ask: Ask) {
     this.#members = members;
@@ -87,6 +89,8 @@ export class MergedChanges {
       page.changed.push(...taken);
     }
     const next = this.#remember(marks);
+    const isAccepted = this.#isAccepted;
+    this.#isAccepted = false;
     return {
       ...page,
       incarnation: this.#incarnation,
@@ -95,6 +99,7 @@ export class MergedChanges {
       behind: answers.flatMap(({ answer }) => answer.behind),
       fenced: fences.join("; "),
       nowMs: first.answer.nowMs,
+      isAccepted,
       parts: answers.flatMap(({ member, answer }) =>
         answer.parts.map((part) => ({ ...part, name: member })),
       ),
@@ -137,7 +142,12 @@ export class MergedChanges {
   async #bounded(member: string, query: Query): Promise<DatabaseChanges> {
     if (this.#busy.has(member)) throw storeUnavailable(`database ${member} does not answer`);
     this.#busy.add(member);
-    const answer = this.#ask(member, query).finally(() => this.#busy.delete(member));
+    const answer = this.#ask(member, query)
+      .then((found) => {
+        if (found.isAccepted === true) this.#isAccepted = true;
+        return found;
+      })
+      .finally(() => this.#busy.delete(member));
     return bounded(answer, PATIENCE_MS, nodeTimers, () => {
       throw storeUnavailable(`database ${member} did not answer in time`);
     });
