@@ -28,4 +28,18 @@ export const rollingMutants: readonly Mutant[] = [
     tests: [`${tests}/sqlite.test.ts`],
     only: "newer release",
   },
+  {
+    name: "a server is ready before it knows the tags that were used last",
+    file: "packages/server/src/main/app.ts",
+    find: "  if (poll.reachable) await knowRecentTags(",
+    replace: "  if (poll.reachable) void knowRecentTags(",
+    tests: ["packages/server/test/recent-tags.test.ts"],
+  },
+  {
+    name: "a server that starts waits for the tags that were used last however long it takes",
+    file: "packages/server/src/service/issue/recent-tags.ts",
+    find: "within(() => store.recentTags(limit), RECENT_MS, timers)",
+    replace: "within(() => store.recentTags(limit), 100 * RECENT_MS, timers)",
+    tests: ["packages/server/test/recent-tags.test.ts"],
+  },
 ];

@@ -1,7 +1,8 @@
 // What a store must do for the calls that STORE_CALLS says only read.
+import { setTimeout as pause } from "node:timers/promises";
 import { type Store, STORE_CALLS } from "@idmint/core/server";
 import { expect } from "vitest";
-import { settingsOf, type Suite } from "./store-suite-support.ts";
+import { granted, grantedOf, sequenceOf, settingsOf, type Suite } from "./store-suite-support.ts";
 import { snowflakeOf } from "./worker-suite.ts";
 
 /** Each call that reads, as a server makes it. */
@@ -10,6 +11,7 @@ const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   listPeriods: (store) => store.listPeriods({ tag: "t", before: "", limit: 10 }),
   listTags: (store) => store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
   listWorkers: (store) => store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
+  recentTags: (store) => store.recentTags(10),
 };
 
 export function readCases(suite: Suite): void {
@@ -27,5 +29,28 @@ export function readCases(suite: Suite): void {
     };
     const first = await looked();
     expect(await looked()).toEqual(first);
+  });
+
+  suite("the tags whose rows were written last are told first", async (store, open) => {
+    const other = await open();
+    for (const name of ["a", "b", "c", "d"]) await store.createTag(settingsOf(name));
+    await store.createTag(sequenceOf("e"));
+    // Their rows say nothing of use, or nobody may use them.
+    await store.createTag(snowflakeOf("s", { place: { registry: "STORE" } }));
+    await store.createTag(settingsOf("gone"));
+    await store.setTagState("gone", "DELETED", undefined);
+    for (const name of ["d", "a", "c", "b"]) {
+      // Clocks of stores may tell milliseconds only.
+      await pause(2);
+      await granted(other, name);
+    }
+    await pause(2);
+    await grantedOf(store, "e");
+    const inOrder = ["e", "b", "c", "a", "d"];
+    const names = await store.recentTags(1_000);
+    const isOne = store.partsOf === undefined;
+    expect(isOne ? names : names.toSorted()).toEqual(isOne ? inOrder : inOrder.toSorted());
+    const two = await store.recentTags(2);
+    expect(isOne ? two : two.length).toEqual(isOne ? ["e", "b"] : 2);
   });
 }

@@ -12,6 +12,7 @@ import type { ConnectionSource } from "../grpc/listener.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
 import { HttpDoor } from "../http/door.ts";
 import { type Emit, emitter } from "../service/events.ts";
+import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
 import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
@@ -109,7 +110,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpc = await createGrpcDoor(config, services, emit, own?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
-    await follow(services, known);
+    await follow(services, known, { store, emit, maxTags: config.limitTags });
     signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
     services.redis.start();
@@ -137,13 +138,15 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
 
 type Closable = Pick<Store, "close">;
 
-/** Learns where the store is and whether the clock can be used. Then keeps watching both. */
+/** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store and clock. */
 async function follow(
   { poll, directory, clocks }: Services,
   known: KnownHistory | undefined,
+  { store, emit, maxTags }: { store: Store; emit: Emit; maxTags: number },
 ): Promise<void> {
   await poll.start(known);
-  if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
+  if (poll.reachable) await knowRecentTags({ ...realSystem, store, directory, emit }, maxTags);
+  else directory.admit(clocks.keeper?.tags ?? []);
   await clocks.watch.start();
 }
 

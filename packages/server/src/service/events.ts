@@ -30,6 +30,13 @@ export type ServerEvent =
       readonly restartInMs: number | undefined;
     }
   | { readonly type: "processes-stopped" }
+  /** A server that starts knows the tags that were used last; `error`: why not all of them. */
+  | {
+      readonly type: "tags-known";
+      readonly tags: number;
+      readonly afterMs: number;
+      readonly error: IdmintError | undefined;
+    }
   | { readonly type: "draining" }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }

@@ -25,75 +25,69 @@ export function logEvents(logger: Logger, now: () => number): Emit {
 
 type Loggable = Exclude<ServerEvent, { readonly type: "connection-refused" }>;
 
+/** Who writes the line of an event. */
+const WRITERS: {
+  readonly [Type in Loggable["type"]]: (
+    logger: Logger,
+    event: Extract<Loggable, { readonly type: Type }>,
+  ) => void;
+} = {
+  "load-started": logIds,
+  loaded: logIds,
+  "load-failed": logIds,
+  wasted: logIds,
+  "late-grant": logIds,
+  "give-back-failed": logIds,
+  serving: logProcess,
+  "tags-known": logProcess,
+  "process-serving": logProcess,
+  "process-ended": logProcess,
+  "processes-stopped": logProcess,
+  draining: logProcess,
+  stopped: logProcess,
+  "internal-error": logProcess,
+  "store-lost": logStore,
+  "store-back": logStore,
+  fenced: logStore,
+  unfenced: logStore,
+  "store-accepted": logStore,
+  "promotion-accepted": logStore,
+  "incarnation-changed": logStore,
+  "cut-off": logPresence,
+  "cut-off-over": logPresence,
+  "node-forgotten": logPresence,
+  "hold-for-too-long": logPresence,
+  "ticket-database-lost": logElsewhere,
+  "ticket-database-back": logElsewhere,
+  "redis-seeded": logElsewhere,
+  "redis-raised": logElsewhere,
+  "redis-preload-failed": logElsewhere,
+  "redis-marks-failed": logElsewhere,
+  "redis-watch-failed": logElsewhere,
+  "redis-unfit": logElsewhere,
+  "redis-lost": logElsewhere,
+  "redis-back": logElsewhere,
+  "max-not-raised": logElsewhere,
+  "worker-leased": logSnowflake,
+  "worker-lost": logSnowflake,
+  "name-shared": logSnowflake,
+  "clock-back": logSnowflake,
+  "clock-ahead": logSnowflake,
+  "clock-refused": logClock,
+  "period-in-doubt": logClock,
+  "period-confirmed": logClock,
+  "clock-recovered": logClock,
+  "lease-resumed": logClock,
+  "lease-file-ignored": logClock,
+  "lease-file-failed": logClock,
+  "alarm-delivered": logAlarm,
+  "alarm-failed": logAlarm,
+  "alarm-dropped": logAlarm,
+};
+
 function logOne(logger: Logger, event: Loggable): void {
-  switch (event.type) {
-    case "load-started":
-    case "loaded":
-    case "load-failed":
-    case "wasted":
-    case "late-grant":
-    case "give-back-failed":
-      logIds(logger, event);
-      break;
-    case "serving":
-    case "process-serving":
-    case "process-ended":
-    case "processes-stopped":
-    case "draining":
-    case "stopped":
-    case "internal-error":
-      logProcess(logger, event);
-      break;
-    case "store-lost":
-    case "store-back":
-    case "fenced":
-    case "unfenced":
-    case "store-accepted":
-    case "promotion-accepted":
-    case "incarnation-changed":
-      logStore(logger, event);
-      break;
-    case "cut-off":
-    case "cut-off-over":
-    case "node-forgotten":
-    case "hold-for-too-long":
-      logPresence(logger, event);
-      break;
-    case "ticket-database-lost":
-    case "ticket-database-back":
-    case "redis-seeded":
-    case "redis-raised":
-    case "redis-preload-failed":
-    case "redis-marks-failed":
-    case "redis-watch-failed":
-    case "redis-unfit":
-    case "redis-lost":
-    case "redis-back":
-    case "max-not-raised":
-      logElsewhere(logger, event);
-      break;
-    case "worker-leased":
-    case "worker-lost":
-    case "name-shared":
-    case "clock-back":
-    case "clock-ahead":
-      logSnowflake(logger, event);
-      break;
-    case "clock-refused":
-    case "period-in-doubt":
-    case "period-confirmed":
-    case "clock-recovered":
-    case "lease-resumed":
-    case "lease-file-ignored":
-    case "lease-file-failed":
-      logClock(logger, event);
-      break;
-    case "alarm-delivered":
-    case "alarm-failed":
-    case "alarm-dropped":
-      logAlarm(logger, event);
-      break;
-  }
+  // An event's writer is looked up by its type.
+  (WRITERS[event.type] as (logger: Logger, event: Loggable) => void)(logger, event);
 }
 
 type IdEvent = Extract<
@@ -135,6 +129,7 @@ type ProcessEvent = Extract<
   {
     readonly type:
       | "serving"
+      | "tags-known"
       | "process-serving"
       | "process-ended"
       | "processes-stopped"
@@ -152,6 +147,7 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
         logger.warn({ gcCures: event.gcCures }, "garbage collections may be slow");
       }
       break;
+    case "tags-known":
     case "process-serving":
       logger.debug(plain(event), event.type);
       break;

@@ -48,6 +48,8 @@ export function change(
 }
 
 export function put({ rows }: MemoryDatabase, row: Tag): Tag {
+  // Rows are in the order in which they were written.
+  rows.delete(row.name);
   rows.set(row.name, row);
   return row;
 }

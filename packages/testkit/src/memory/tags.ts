@@ -67,6 +67,15 @@ export function listTags(
     .slice(0, query.limit);
 }
 
+export function recentTags(database: MemoryDatabase, limit: number): readonly string[] {
+  const kinds = ["segment", "sequence"];
+  return [...database.rows.values()]
+    .filter(({ kind, state }) => kinds.includes(kind.kind) && state !== "DELETED")
+    .map(({ name }) => name)
+    .toReversed()
+    .slice(0, limit);
+}
+
 export function listPeriods(
   database: MemoryDatabase,
   ...[query]: CallArgs["listPeriods"]

@@ -65,6 +65,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   listTags: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listWorkers: { effect: "read", check: ({ limit }) => assertPage(limit) },
   raise: { effect: "write", check: assertRaise },
+  recentTags: { effect: "read", check: assertPage },
   releaseWorker: { effect: "write" },
   renewWorker: { effect: "write", check: assertRenewal },
   returnToPeriod: { effect: "write" },

@@ -51,6 +51,11 @@ export interface TagStore {
   createTag(settings: TagSettings, options?: ChangeOptions): Promise<Tag>;
   /** The tags of these names, tombstones included, in any order; unknown ones are left out. At most 1,000 names. */
   getTags(names: readonly string[]): Promise<readonly Tag[]>;
+  /**
+   * Names of up to `limit` tags of kinds segment and sequence that are not deleted, those first whose rows were written last, as
+   * every grant does. Of a store in several databases each has its share, and one that is away has none. At most 1,000.
+   */
+  recentTags(limit: number): Promise<readonly string[]>;
   /** Up to `limit` tags with name > `afterName`, by code point, whose name starts with `prefix`. */
   listTags(query: {
     afterName: string;

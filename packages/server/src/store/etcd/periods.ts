@@ -57,7 +57,11 @@ export async function listPeriods(
     if (its === undefined) return [];
     const nowMs = etcd.now();
     // Those that are over lie at the end, and the present one may be among the first.
-    const range = { ...session.keys.periods(tag, before), limit: limit + 1, descending: true };
+    const range = {
+      ...session.keys.periods(tag, before),
+      limit: limit + 1,
+      order: "descending",
+    } as const;
     const [kvs = []] = await session.read([range]);
     return kvs
       .map(periodFrom)

@@ -162,3 +162,16 @@ export async function listTags(
     return found;
   });
 }
+
+export async function recentTags(etcd: Etcd, limit: number): Promise<readonly string[]> {
+  return etcd.run(async (session) => {
+    const newest = { ...etcd.keys.tags("", ""), order: "newest", limit } as const;
+    const [kvs = []] = await session.read([newest]);
+    const tags = kvs.map(({ value }) => tagFrom(value));
+    return tags.filter((tag) => tag.state !== "DELETED" && isGranted(tag)).map(({ name }) => name);
+  });
+}
+
+function isGranted({ kind: { kind } }: Tag): boolean {
+  return kind === "segment" || kind === "sequence";
+}

@@ -160,7 +160,7 @@ async function candidatesOf(
   nowMs: number,
 ): Promise<Found> {
   const { keys } = session;
-  const highest: Range = { ...keys.workersOf(tag, dataCenter), descending: true, limit: 1 };
+  const highest: Range = { ...keys.workersOf(tag, dataCenter), order: "descending", limit: 1 };
   const [[pointer] = [], [last] = []] = await session.read([{ key: ownKey }, highest]);
   // Worker ids are taken in order and rows stay, so the highest says how many there are.
   const used = last === undefined ? 0 : Number(Keys.lastOf(last)) + 1;

@@ -282,6 +282,24 @@ export async function listTags(
   return (await readTags(connections, { ...LIST, values })).map(({ tag }) => tag);
 }
 
+// The number of a transaction tells how old it is, whatever vacuuming has done to the row.
+const RECENT = {
+  name: "idmint-recent-1",
+  text: `SELECT t.name FROM idmint.tag AS t 
+  WHERE t.kind IN ('segment', 'sequence') AND t.state <> 'DELETED' AND (t.moved_to IS NULL OR t.moving)
+  ORDER BY age(t.written_by), t.name LIMIT $1`,
+};
+
+export async function recentTags(
+  connections: Connections,
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await connections.run((session) =>
+    session.query<{ readonly name: string }>({ ...RECENT, values: [limit] }),
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** A row of proof with or without a tag beside it. */
 type ProvenRow = { readonly fenced: string } & {
   readonly [Column in keyof PlacedRow]: PlacedRow[Column] | null;

@@ -38,6 +38,8 @@ import { MergedChanges } from "./merged-changes.ts";
 
 /** How long a grant may take longer for tags that turn out to have moved; after that they have to be asked for again. */
 const FOLLOW_MS = 500;
+/** How long a database has for the names of tags that are in use; they only save lookups later. */
+const RECENT_MS = 1_000;
 /** Tries of an operator's change of a tag that moves meanwhile. */
 const MAX_TRIES = 3;
 
@@ -199,6 +201,17 @@ export class SpreadStore implements Store {
     }
     const tags = [...byName.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
     return tags.slice(0, query.limit);
+  }
+
+  async recentTags(limit: number): Promise<readonly string[]> {
+    const share = Math.ceil(limit / this.#members.size);
+    const names = [...this.#members.keys()];
+    const asked = names.map(async (name) => {
+      const its = this.#in(name, (store) => store.recentTags(share)).catch(() => []);
+      return bounded(its, RECENT_MS, nodeTimers, () => []);
+    });
+    const found = (await Promise.all(asked)).flat();
+    return [...new Set(found)].slice(0, limit);
   }
 
   async listPeriods(query: Parameters<Store["listPeriods"]>[0]): Promise<readonly EndedPeriod[]> {

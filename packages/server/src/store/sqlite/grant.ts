@@ -18,7 +18,7 @@ import type { Database } from "./file/database.ts";
 
 const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start,
   other_periods FROM tag WHERE name = ?`;
-const GRANT = "UPDATE tag SET floor = ?, version = ? WHERE name = ?";
+const GRANT = "UPDATE tag SET floor = ?, version = ?, granted_at_ms = ? WHERE name = ?";
 const BEGIN_PERIOD = "UPDATE tag SET period_start = ?, other_periods = ? WHERE name = ?";
 const END_PERIOD =
   "INSERT OR REPLACE INTO period (tag, start, last_id, ended_at_ms) VALUES (?, ?, ?, ?)";
@@ -75,7 +75,7 @@ function grantOne(transaction: Transaction, request: GrantRequest, nowMs: number
   const count = wanted < left ? wanted : left;
   const version = (row["version"] as bigint) + 1n;
   if (turn !== undefined) beginPeriod(transaction, tag, old, turn, nowMs);
-  transaction.run(GRANT, floor + count, version, tag);
+  transaction.run(GRANT, floor + count, version, nowMs, tag);
   return {
     outcome: "granted",
     tag,

@@ -6,7 +6,8 @@ import { refusalOf, refused } from "./grant.ts";
 
 const READ =
   "SELECT redis, state, floor, ceiling, generation, version, epoch FROM tag WHERE name = ?";
-const RAISE = "UPDATE tag SET floor = ?, generation = ?, version = ? WHERE name = ?";
+const RAISE =
+  "UPDATE tag SET floor = ?, generation = ?, version = ?, granted_at_ms = ? WHERE name = ?";
 const PROGRESS = "UPDATE store SET progress = progress + 1";
 
 /**
@@ -22,14 +23,20 @@ export function raise(
   request: RaiseRequest,
 ): Raised | Refused {
   try {
-    return database.write(deadlineMs, (transaction) => raiseOne(transaction, request));
+    return database.write(deadlineMs, (transaction) =>
+      raiseOne(transaction, request, database.now()),
+    );
   } catch (error) {
     if (!(error instanceof IdmintError) || error.reason !== "STORE_EPOCH_CHANGED") throw error;
     return refused(request.tag, "STORE_EPOCH_CHANGED", error.metadata["detail"] ?? "");
   }
 }
 
-function raiseOne(transaction: Transaction, request: RaiseRequest): Raised | Refused {
+function raiseOne(
+  transaction: Transaction,
+  request: RaiseRequest,
+  nowMs: number,
+): Raised | Refused {
   const { tag, by, atLeast, newGeneration, generationFrom = 0n } = request;
   const row = transaction.get(READ, tag);
   const unfit = refusalOf(row, request);
@@ -47,7 +54,7 @@ function raiseOne(transaction: Transaction, request: RaiseRequest): Raised | Ref
   const next = old + 1n > generationFrom ? old + 1n : generationFrom;
   const generation = newGeneration ? next : old;
   const version = (row["version"] as bigint) + 1n;
-  transaction.run(RAISE, floor, generation, version, tag);
+  transaction.run(RAISE, floor, generation, version, nowMs, tag);
   transaction.run(PROGRESS);
   const epoch = row["epoch"] as bigint;
   return { outcome: "raised", tag, before, floor, generation, version, epoch };

@@ -35,6 +35,9 @@ const TAKE_REVISION = "UPDATE store SET revision = ?, progress = progress + ?";
 const LIST = `SELECT ${COLUMNS} FROM tag
   WHERE name > ? AND name >= ? AND name < ? || '~' AND (? OR state <> 'DELETED') ORDER BY name LIMIT ?`;
 
+const RECENT = `SELECT name FROM tag WHERE kind IN ('segment', 'sequence') AND state <> 'DELETED'
+  ORDER BY max(granted_at_ms, updated_at_ms) DESC, name LIMIT ?`;
+
 export function readTag(transaction: Transaction, name: string): Tag | undefined {
   const row = transaction.get(READ, name);
   return row === undefined ? undefined : tagFromRow(row as unknown as TagRow);
@@ -170,4 +173,13 @@ function readWhole<T>(
     if (fenced !== "") throw storeWentBack(fenced);
     return work(transaction);
   });
+}
+
+export function recentTags(
+  database: Database,
+  deadlineMs: number,
+  limit: number,
+): readonly string[] {
+  const rows = database.read(deadlineMs, (transaction) => transaction.all(RECENT, limit));
+  return rows.map((row) => String(row["name"]));
 }

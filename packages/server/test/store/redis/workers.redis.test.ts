@@ -73,6 +73,7 @@ function openOn(store: MemoryStore, redisServer: CountingRedis, isDeaf = false):
     createTag: (settings) => store.createTag(settings),
     getTags: (names) => store.getTags(names),
     listTags: (query) => store.listTags(query),
+    recentTags: (limit) => store.recentTags(limit),
     updateTag: (...args) => store.updateTag(...args),
     advanceTag: (...args) => store.advanceTag(...args),
     returnToPeriod: (...args) => store.returnToPeriod(...args),

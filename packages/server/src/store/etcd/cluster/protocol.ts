@@ -26,8 +26,8 @@ export interface Range {
   readonly limit?: number;
   /** Reads as of then; absent: as of now. */
   readonly revision?: Int;
-  /** By key, highest first. */
-  readonly descending?: boolean;
+  /** By key, highest first; or by the time they were written, last first. Absent: by key, lowest first. */
+  readonly order?: "descending" | "newest";
   readonly keysOnly?: boolean;
   readonly countOnly?: boolean;
 }
@@ -131,8 +131,9 @@ const MESSAGES: Readonly<Record<string, Fields>> = {
     rangeEnd: ["bytes", 2],
     limit: ["int64", 3],
     revision: ["int64", 4],
-    // etcd's SortOrder, of which DESCEND is 2. Both are numbers in a varint. What is sorted is the key by default.
+    // etcd's SortOrder, of which DESCEND is 2, and SortTarget: KEY is 0 and MOD 3. All are numbers in a varint.
     sortOrder: ["int32", 5],
+    sortTarget: ["int32", 6],
     keysOnly: ["bool", 8],
     countOnly: ["bool", 9],
   },
@@ -240,8 +241,9 @@ function onWire(name: Method, request: object): object {
   return name === "txn" ? txnOnWire(request as Txn) : request;
 }
 
-function rangeOnWire({ descending, ...range }: Range): object {
-  return descending === true ? { ...range, sortOrder: 2 } : range;
+function rangeOnWire({ order, ...range }: Range): object {
+  if (order === undefined) return range;
+  return { ...range, sortOrder: 2, sortTarget: order === "newest" ? 3 : 0 };
 }
 
 function txnOnWire({ compare, success, failure }: Txn): object {

@@ -13,6 +13,8 @@ import type { Migration } from "../../shared/migration.ts";
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
  * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
+ * `granted_at_ms` only tells which tags are in use.
+ *
  * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it, so it is no part of `progress`.
  *
  * The poll reads `tag` only when the revision has changed, so it needs no index for that.
@@ -62,6 +64,7 @@ CREATE TABLE tag (
   generation INTEGER NOT NULL CHECK (generation >= 0),
   earlier_memory_ms INTEGER CHECK (earlier_memory_ms >= 1),
   earlier_revision INTEGER CHECK ((earlier_revision IS NULL) = (earlier_memory_ms IS NULL)),
+  granted_at_ms INTEGER NOT NULL DEFAULT 0,
   created_at_ms INTEGER NOT NULL,
   updated_at_ms INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
