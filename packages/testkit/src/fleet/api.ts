@@ -6,6 +6,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import { fromServiceError } from "@idmint/client";
+import { cancelled } from "@idmint/core";
 import {
   type GenerateIdResponse,
   type GenerateIdsRequest,
@@ -65,22 +66,24 @@ export class Api implements Disposable {
     method: Unary<Request, Answer>,
     request: Request,
     deadlineMs = 5_000,
+    signal?: AbortSignal,
   ): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const options = { deadline: Date.now() + deadlineMs };
-      method(request, new Metadata(), options, (error, answer) => {
+      const call = method(request, new Metadata(), options, (error, answer) => {
         if (error === null) resolve(answer);
-        else reject(fromServiceError(error));
+        else reject(signal?.aborted === true ? cancelled() : fromServiceError(error));
       });
+      signal?.addEventListener("abort", () => call.cancel());
     });
   }
 
-  async id(tag: string, deadlineMs?: number): Promise<bigint> {
-    return (await this.generateId(tag, deadlineMs)).id;
+  async id(tag: string, deadlineMs?: number, signal?: AbortSignal): Promise<bigint> {
+    return (await this.generateId(tag, deadlineMs, signal)).id;
   }
 
-  generateId(tag: string, deadlineMs?: number): Promise<GenerateIdResponse> {
-    return this.send(this.ids.generateId.bind(this.ids), { tag, name: "" }, deadlineMs);
+  generateId(tag: string, deadlineMs?: number, signal?: AbortSignal): Promise<GenerateIdResponse> {
+    return this.send(this.ids.generateId.bind(this.ids), { tag, name: "" }, deadlineMs, signal);
   }
 
   generateIds(request: GenerateIdsRequest, deadlineMs?: number): Promise<GenerateIdsResponse> {

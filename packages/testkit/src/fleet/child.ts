@@ -131,11 +131,11 @@ export class Child {
 export async function runCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
-  withinMs: number = START_TIMEOUT_MS,
+  build: string = CLI,
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = new Child(CLI, args, { name: `idmint ${args.join(" ")}`, env });
+  const child = new Child(build, args, { name: `idmint ${args.join(" ")}`, env });
   try {
-    const { code } = await child.waitForEnd(withinMs);
+    const { code } = await child.waitForEnd(START_TIMEOUT_MS);
     return { code, stdout: child.stdout, stderr: child.stderr };
   } finally {
     await child.kill();

@@ -34,6 +34,8 @@ export class FleetServer {
   readonly name: string;
   readonly address: string;
   readonly api: Api;
+  /** Entry of the build that its next process runs. */
+  build: string = CLI;
   readonly #env: Readonly<Record<string, string>>;
   readonly #past: Child[] = [];
   #process: Child | undefined;
@@ -68,7 +70,7 @@ export class FleetServer {
   /** Starts a process without waiting for it. */
   spawn(): Child {
     if (this.runs) throw new Error(`${this.name} runs already`);
-    const child = new Child(CLI, ["serve", "--json"], { name: this.name, env: this.#env });
+    const child = new Child(this.build, ["serve", "--json"], { name: this.name, env: this.#env });
     this.#process = child;
     this.#past.push(child);
     return child;
@@ -178,7 +180,12 @@ export class Fleet implements AsyncDisposable {
 
   /** Runs a command of the CLI with the fleet's store; fails unless it ends with exit code 0. */
   async cli(...args: readonly string[]): Promise<string> {
-    const { code, stdout, stderr } = await runCli(args, this.#storeEnv);
+    return this.cliOf(CLI, ...args);
+  }
+
+  /** The same of another build. */
+  async cliOf(build: string, ...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runCli(args, this.#storeEnv, build);
     if (code !== 0) throw new Error(`idmint ${args.join(" ")}: exit code ${code}\n${stderr}`);
     return stdout;
   }

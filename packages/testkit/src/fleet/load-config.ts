@@ -11,6 +11,8 @@ export interface LoadConfig {
   readonly min?: number;
   readonly max?: number;
   readonly rpcDeadlineMs?: number;
+  /** Share of the calls that their callers cancel while they may be under way; for the SDK's `next` and gRPC's `id`. */
+  readonly cancelShare?: number;
   /**
    * For the SDK: names under which worker ids are leased. Each is a client of its own that does all activities, and one
    * stream. Default: one client, in which each activity is a stream.

@@ -1,7 +1,7 @@
 // A process that mints by plain gRPC calls: node -C idmint-source load-grpc.ts '<LoadConfig as JSON>'.
 import { IdmintError } from "@idmint/client";
 import { Api } from "./api.ts";
-import { answered, configOf, pace, refused, runUntilTold } from "./load.ts";
+import { answered, configOf, pace, refused, runUntilTold, signalOf } from "./load.ts";
 import type { Activity } from "./load-config.ts";
 import { Recorder } from "./record.ts";
 
@@ -16,7 +16,7 @@ async function mint(stream: number, { kind, count = 1 }: Activity): Promise<void
   if (server === undefined) throw new Error("no servers to call");
   const { tag, deadlineMs } = config;
   if (kind === "id") {
-    recorder.id(stream, await server.id(tag, deadlineMs));
+    recorder.id(stream, await server.id(tag, deadlineMs, signalOf(config)));
     return;
   }
   const asList = kind === "list";

@@ -1,6 +1,6 @@
 // A process that mints by the SDK: node -C idmint-source load-sdk.ts '<LoadConfig as JSON>'.
 import { createIdClient, type IdClient, IdmintError, type IdTag } from "@idmint/client";
-import { answered, configOf, pace, refused, runUntilTold } from "./load.ts";
+import { answered, configOf, pace, refused, runUntilTold, signalOf } from "./load.ts";
 import type { Activity } from "./load-config.ts";
 import { Recorder } from "./record.ts";
 
@@ -35,11 +35,16 @@ function clientOf(instance: string | undefined): IdClient {
 const clients = (instances ?? [undefined]).map(clientOf);
 const tags = clients.map((client) => client.tag(config.tag));
 
+function optionsOf(): { readonly signal?: AbortSignal } {
+  const signal = signalOf(config);
+  return signal === undefined ? {} : { signal };
+}
+
 /** One call, recorded in the turn in which its ids arrived. */
 async function mint(stream: number, { kind, count = 1 }: Activity, from: IdTag): Promise<void> {
   switch (kind) {
     case "next":
-      recorder.id(stream, await from.next());
+      recorder.id(stream, await from.next(optionsOf()));
       return;
     case "string":
       recorder.id(stream, BigInt(await from.nextString()));

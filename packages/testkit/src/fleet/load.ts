@@ -6,6 +6,8 @@ import type { Activity, LoadConfig, LoadReport } from "./load-config.ts";
 /** Calls that are overdue and are made up for at once, so that a pause is not followed by a storm. */
 const MAX_BEHIND_MS = 200;
 const MAX_SAMPLES = 10;
+/** About as long as a call to the store takes. */
+const MAX_CANCEL_MS = 4;
 
 const answers = { count: 0 };
 const errors = new Map<string, number>();
@@ -36,6 +38,14 @@ export async function pace(
     inFlight.add(flight);
   }
   await Promise.all(inFlight);
+}
+
+/** The signal of a call that may be cancelled a moment after it was begun; undefined for most. */
+export function signalOf({ cancelShare = 0 }: LoadConfig): AbortSignal | undefined {
+  if (Math.random() >= cancelShare) return undefined;
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), Math.random() * MAX_CANCEL_MS);
+  return controller.signal;
 }
 
 export function answered(): void {
