@@ -212,6 +212,18 @@ export function notWarm(tag: string, retryAfterMs: number, cause?: IdmintError):
   );
 }
 
+/** Longest wait that a refusal can ask for, in milliseconds. */
+const MAX_BUSY_MS = 30_000;
+
+/**
+ * For how long a busy server, or a quota, wants nobody to ask again: RESOURCE_EXHAUSTED with RetryInfo. Undefined for all other
+ * errors. The same call may succeed after that; sent to another server at once it would only add to the load.
+ */
+export function busyMs({ code, retryAfterMs }: IdmintError): number | undefined {
+  if (code !== "RESOURCE_EXHAUSTED" || retryAfterMs === undefined) return undefined;
+  return Math.min(MAX_BUSY_MS, retryAfterMs);
+}
+
 /** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */
 export function segmentNotReady(tag: string, retryAfterMs: number, cause?: unknown): IdmintError {
   const why = cause instanceof IdmintError ? `; the last try failed: ${cause.message}` : "";

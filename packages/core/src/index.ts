@@ -5,6 +5,7 @@ export { type Duration, durationOf, millisecondsOf } from "./duration.ts";
 export { elapsedClock } from "./elapsed.ts";
 export {
   type Code,
+  busyMs,
   CODE_OF_REASON,
   type ErrorDetails,
   type FieldReason,

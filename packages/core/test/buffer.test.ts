@@ -481,3 +481,47 @@ test("a listener that throws costs nobody an id", async () => {
   });
   expect(await buffer.next()).toBe(1n);
 });
+
+const busy = new IdmintError("OVERLOADED", "busy", { retryAfterMs: 3_000 });
+
+test("after a busy server's refusal the next load waits as long as it asked, and callers wait with it", async () => {
+  const { time, buffer, asked, events } = setUp();
+  const [short, long] = [track(buffer.next({ deadline: 3_500 })), track(buffer.next())];
+  await asked[0]?.fail(busy);
+  // Whoever has less time than that hears why.
+  expect(short.error).toBe(busy);
+  expect(events).toContainEqual(expect.objectContaining({ type: "load-failed", retryInMs: 3_000 }));
+  expect(() => buffer.next({ deadline: time.now() + 2_000 })).toThrow(/OVERLOADED/);
+  time.advance(2_999);
+  await settle();
+  expect(asked.length).toBe(1);
+  time.advance(1);
+  await settle();
+  expect(asked.length).toBe(2);
+  await asked[1]?.grant();
+  await settle();
+  expect(long.value).toBe(1n);
+});
+
+test("ids in memory last through it, and a refusal without a time is final", async () => {
+  const { buffer, asked } = setUp({ min: 100, max: 100 });
+  const first = track(buffer.next());
+  await asked[0]?.grant();
+  expect(first.value).toBe(1n);
+  for (let at = 0; at < 20; at++) await buffer.next();
+  await asked[1]?.fail(busy);
+  for (let at = 0; at < 79; at++) expect(typeof buffer.next()).toBe("bigint");
+  const { buffer: other, asked: others } = setUp();
+  const refused = track(other.next());
+  await others[0]?.fail(new IdmintError("OVERLOADED", "full"));
+  expect(refused.error?.reason).toBe("OVERLOADED");
+});
+
+test("no refusal keeps a buffer from asking for longer than half a minute and a fifth of it", async () => {
+  const { time, buffer, asked } = setUp();
+  void track(buffer.next({ deadline: 100_000 }));
+  await asked[0]?.fail(new IdmintError("OVERLOADED", "busy", { retryAfterMs: 1e9 }));
+  time.advance(36_000);
+  await settle();
+  expect(asked.length).toBe(2);
+});

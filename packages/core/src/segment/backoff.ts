@@ -1,3 +1,4 @@
+import { busyMs, type IdmintError } from "../errors.ts";
 import type { Random } from "../ports.ts";
 
 /** Shortest and longest wait before a failed load is tried again, in milliseconds. */
@@ -11,4 +12,13 @@ const BACKOFF_MAX_MS = 2_000;
 export function backoffMs(failures: number, random: Random): number {
   const bound = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(failures, 10));
   return Math.round(BACKOFF_MIN_MS + random() * (bound - BACKOFF_MIN_MS));
+}
+
+/** Part of the time a busy server asked for by which callers come later than that, each by another one. */
+const BUSY_SPREAD = 0.2;
+
+/** The same after this error: no sooner than a busy server asked for, and not all callers at that moment. */
+export function backoffAfter(error: IdmintError, failures: number, random: Random): number {
+  const askedMs = busyMs(error) ?? 0;
+  return Math.max(backoffMs(failures, random), Math.round(askedMs * (1 + BUSY_SPREAD * random())));
 }

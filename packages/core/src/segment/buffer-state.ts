@@ -1,7 +1,7 @@
 import { tooManyWaiters } from "../call.ts";
-import { type IdmintError, type Reason, segmentNotReady } from "../errors.ts";
+import { busyMs, type IdmintError, type Reason, segmentNotReady } from "../errors.ts";
 import type { Random } from "../ports.ts";
-import { backoffMs } from "./backoff.ts";
+import { backoffAfter } from "./backoff.ts";
 import type { BufferState, Effect, Load, Waiter } from "./buffer-types.ts";
 import {
   dropLoads,
@@ -101,7 +101,7 @@ function wait<R>(state: BufferState<R>, waiter: Waiter, now: number): Effect[] {
     if (loading.final || (loading.gaveUp && waiter.isImpatient))
       return [{ type: "refuse", waiter: waiter.id, error: loading.error }];
     if (loading.retryAt >= waiter.answerBy) {
-      const error = segmentNotReady(state.tag, loading.retryAt - now, loading.error);
+      const error = notBefore(state, loading.retryAt - now, loading.error);
       return [{ type: "refuse", waiter: waiter.id, error }];
     }
   }
@@ -301,9 +301,9 @@ function loadFailedWith<R>(
   gaveUp = false,
 ): void {
   const failures = earlierFailures + 1;
-  const retryInMs = backoffMs(failures, random);
+  const retryInMs = backoffAfter(error, failures, random);
   const retryAt = now + retryInMs;
-  const final = !error.retryable;
+  const final = !error.retryable && busyMs(error) === undefined;
   state.loading = { phase: "backoff", failures, retryAt, error, final, gaveUp };
   effects.push({ type: "load-failed", error, retryInMs });
   if (VOIDS_WHAT_IS_HELD.has(error.reason)) dropLoads(state, () => true, "dropped", effects);
@@ -341,9 +341,14 @@ function refuseHopeless<R>(
       state.waiters.push(waiter);
       continue;
     }
-    const refusal = isRefused ? error : segmentNotReady(state.tag, retryAt - now, error);
+    const refusal = isRefused ? error : notBefore(state, retryAt - now, error);
     effects.push({ type: "refuse", waiter: waiter.id, error: refusal });
   }
+}
+
+/** The refusal of a call whose time is over before the next load. Whoever meets a busy server hears so. */
+function notBefore<R>(state: BufferState<R>, retryInMs: number, error: IdmintError): IdmintError {
+  return busyMs(error) === undefined ? segmentNotReady(state.tag, retryInMs, error) : error;
 }
 
 /** Invariant 2: the only place where a load starts, and only from a phase in which none is in flight. */

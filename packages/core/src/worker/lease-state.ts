@@ -1,6 +1,6 @@
-import type { IdmintError } from "../errors.ts";
+import { busyMs, type IdmintError } from "../errors.ts";
 import type { Random } from "../ports.ts";
-import { backoffMs } from "../segment/backoff.ts";
+import { backoffAfter } from "../segment/backoff.ts";
 import { MAX_LEAD_MS } from "./limits.ts";
 import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "./ports.ts";
 
@@ -236,12 +236,12 @@ export function callFailed(
   if (!settle(state, call)) return [];
   state.error = error;
   state.failures++;
-  state.dueAt = now + backoffMs(state.failures, random);
+  state.dueAt = now + backoffAfter(error, state.failures, random);
   if (error.retryable || error.code === "DEADLINE_EXCEEDED" || error.code === "CANCELLED")
     return [];
   // Invariant 4 does not apply: a registry that is overloaded or fails says nothing of the lease.
-  if (state.held !== undefined && (error.reason === "OVERLOADED" || error.code === "INTERNAL"))
-    return [];
+  const isBusy = error.reason === "OVERLOADED" || busyMs(error) !== undefined;
+  if (state.held !== undefined && (isBusy || error.code === "INTERNAL")) return [];
   // The lease is lost. The first time, another one is asked for at once.
   if (error.reason === "WORKER_LEASE_LOST" && state.failures === 1) state.dueAt = now;
   const { shared, held } = state;
