@@ -13,6 +13,7 @@ import { sentinelMutants } from "./mutants.sentinel.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 import { startMutants } from "./mutants.starts.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
+import { zoneMutants } from "./mutants.zones.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
@@ -53,6 +54,7 @@ export const mutants: readonly Mutant[] = [
   ...fileMutants,
   ...nodeMutants,
   ...startMutants,
+  ...zoneMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",

@@ -80,7 +80,7 @@ export const sdkMutants: readonly Mutant[] = [
   {
     name: "sdk: ids that servers mint one by one are believed",
     file: "packages/client/src/kinds/uncached-ids.ts",
-    find: `    else this.#answers.assertNew(segments, server);
+    find: `    else this.#answers.assertNew(segments, endpoint);
 `,
     replace: ``,
     tests: repeats,
@@ -132,8 +132,8 @@ export const sdkMutants: readonly Mutant[] = [
     name: "sdk: calls are refused in an outage as if no server had been reached",
     file: "packages/client/src/servers/endpoints.ts",
     find: `      this.#unreachableSinceMs = undefined;
-      this.#note(`,
-    replace: `      this.#note(`,
+      if (`,
+    replace: `      if (`,
     tests: dead,
   },
   {

@@ -34,7 +34,7 @@ export interface ClientPorts {
 
 const NODE_PORTS = (): ClientPorts => ({
   runtime: nodeRuntime(() => startupSnapshot.isBuildingSnapshot()),
-  transport: ({ addresses, tls }) => new GrpcTransport(addresses, tls),
+  transport: ({ tls }) => new GrpcTransport(tls),
 });
 
 /**
@@ -110,19 +110,22 @@ export class BufferedIdClient implements IdClient {
   }
 
   #makeContext(): TagContext {
-    const { addresses, rpcDeadlineMs, deadlineMs, maxAgeMs, worker } = this.#options;
+    const { addresses, zone, rpcDeadlineMs, deadlineMs, maxAgeMs, worker } = this.#options;
     const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
     const { clock, timers, quietTimers, wallClock, random, afterTurn } = this.#runtime;
     const emit = (event: IdClientEvent): void => this.#emit(event);
     return {
       clock,
-      endpoints: new Endpoints(addresses, rpcDeadlineMs, {
-        transport: this.#transport,
-        clock,
-        random,
-        emit,
-        assertUsable: () => this.#assertUsable(),
-      }),
+      endpoints: new Endpoints(
+        { addresses, zone, rpcDeadlineMs },
+        {
+          transport: this.#transport,
+          clock,
+          random,
+          emit,
+          assertUsable: () => this.#assertUsable(),
+        },
+      ),
       afterTurn,
       emit,
       deadlineMs,

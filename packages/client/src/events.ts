@@ -1,6 +1,6 @@
 import type { BufferEvent, IdmintError, SnowflakeEvent } from "@idmint/core";
 
-/** What happened to an endpoint. */
+/** What happened to an endpoint, or to the list of them. */
 export type EndpointChange =
   | {
       readonly type: "endpoint-failed";
@@ -9,7 +9,14 @@ export type EndpointChange =
       /** For this time, in milliseconds, it is asked only when no other endpoint is well. */
       readonly coolDownMs: number;
     }
-  | { readonly type: "endpoint-well"; readonly address: string };
+  | { readonly type: "endpoint-well"; readonly address: string }
+  | {
+      /** A server answered a newer list of the servers. */
+      readonly type: "servers-listed";
+      readonly servers: number;
+      /** How many of them are in the client's zone. 0 with a zone: nobody serves it, or it is not spelt as theirs. */
+      readonly inZone: number;
+    };
 
 /** What became of a load's unused ids when the client closed. Ids that were not taken back are a gap. */
 type ReleaseOutcome =

@@ -52,11 +52,21 @@ export interface IdClientOptions {
    */
   readonly address?: string;
   /**
-   * Several servers of one fleet (one store), instead of `address`. Each tag prefers one of them (rendezvous hashing),
-   * moves to its next choice when that one fails, and returns when it is well again. Range: 1 … 64 addresses.
+   * Several servers of one fleet (one store), instead of `address`. The client learns all others from these. Each tag prefers
+   * one server, moves to its next choice when that one fails, and returns when it is well again. Range: 1 … 64 addresses.
    */
   readonly addresses?: readonly string[];
-  /** TLS: `true` trusts the authorities that Node.js trusts; an object has details. Default: `false`, plain text. */
+  /**
+   * Where this program runs, as the servers' `node.zone` says it. Servers of this zone are asked first; those of other zones,
+   * by their weight, when none of it can serve. When no server is in it, all are asked by their weight. Default: "", all are
+   * asked by their weight. Range: up to 64 characters of A–Z a–z 0–9 . _ : -, beginning with a letter or digit.
+   */
+  readonly zone?: string;
+  /**
+   * TLS: `true` trusts the authorities that Node.js trusts; an object has details. It applies to servers that the client
+   * learns of as well, so their certificates must have the names that they advertise, or `serverName`. Default: `false`,
+   * plain text.
+   */
   readonly tls?: boolean | TlsOptions;
 
   /**
@@ -105,6 +115,7 @@ export interface IdClientOptions {
 /** Options with defaults filled in and everything checked. */
 export interface ResolvedOptions {
   readonly addresses: readonly string[];
+  readonly zone: string;
   readonly tls: false | TlsOptions;
   readonly holdForMs: number;
   readonly min: number;
@@ -132,7 +143,7 @@ export const MAX_DEADLINE_MS = 3_600_000;
 
 type NumberOption = Exclude<
   keyof ResolvedOptions,
-  "addresses" | "onEvent" | "prefetchShare" | "tls" | "worker"
+  "addresses" | "onEvent" | "prefetchShare" | "tls" | "worker" | "zone"
 >;
 
 /** Whole numbers: default, least, most. */
@@ -156,6 +167,7 @@ const NAMES: ReadonlySet<string> = new Set([
   "prefetchShare",
   "tls",
   "worker",
+  "zone",
 ]);
 
 const TLS_NAMES: ReadonlySet<string> = new Set(["ca", "cert", "key", "serverName"]);
@@ -185,6 +197,7 @@ export function resolveOptions(given: IdClientOptions): ResolvedOptions {
   };
   const resolved: ResolvedOptions = {
     addresses: resolveAddresses(options, refuse),
+    zone: resolveZone(options.zone, refuse),
     tls: resolveTls(options.tls, refuse),
     holdForMs: whole("holdForMs"),
     min: whole("min"),
@@ -210,6 +223,17 @@ export function resolveOptions(given: IdClientOptions): ResolvedOptions {
 }
 
 type Refuse = (field: string, description: string) => void;
+
+function resolveZone(zone: string | undefined, refuse: Refuse): string {
+  if (zone === undefined || zone === "") return "";
+  // Callers without types may give anything.
+  if (typeof zone === "string" && /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/.test(zone)) return zone;
+  refuse(
+    "zone",
+    "must be empty, or up to 64 characters of A–Z a–z 0–9 . _ : -, the first of them a letter or digit",
+  );
+  return "";
+}
 
 function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): false | TlsOptions {
   if (tls === undefined || tls === false) return false;

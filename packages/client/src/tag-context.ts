@@ -6,7 +6,7 @@ import type { ResolvedWorkerOptions } from "./options.ts";
 /** What is needed to give back the unused ids of a load: the token, and the server that knows it. */
 export interface Receipt {
   readonly releaseToken: string;
-  readonly endpoint: number;
+  readonly endpoint: string;
 }
 
 /** What the tags of one client share. */

@@ -16,6 +16,7 @@ import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 import type { Answered } from "./servers/endpoints.ts";
+import type { Route } from "./servers/fleet.ts";
 import { type KindFacts, kindFactsOf, type IdSource } from "./kinds/id-source.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
 import { idSourceFor } from "./kinds/sources.ts";
@@ -56,7 +57,7 @@ export class BufferedTag implements IdTag {
   readonly #context: TagContext;
   readonly #buffer: SegmentBuffer<Receipt>;
   readonly #answers: AnswerCheck;
-  readonly #preference: readonly number[];
+  readonly #route: Route;
   readonly #standardCall: Call;
   #ordered = true;
   /** Most ids that the servers hand out in one answer, as far as is known. A larger `take` needs several answers. */
@@ -74,7 +75,7 @@ export class BufferedTag implements IdTag {
   constructor(name: string, context: TagContext) {
     this.name = name;
     this.#context = context;
-    this.#preference = context.endpoints.preference(name);
+    this.#route = context.endpoints.routeOf(name);
     this.#standardCall = new StandardCall(context.clock, context.deadlineMs);
     const load = (request: LoadRequest): Promise<Load<Receipt>> => {
       this.#inFlight = this.#load(request);
@@ -268,8 +269,8 @@ export class BufferedTag implements IdTag {
     if (this.#lastSource?.resume(facts) !== true) {
       const onDoubt = (): void => this.#forgetKind();
       const isWanted = (): boolean => !this.#isDrained;
-      const preference = this.#preference;
-      const request = { tag: name, facts, preference, onDoubt, isWanted };
+      const route = this.#route;
+      const request = { tag: name, facts, route, onDoubt, isWanted };
       const source = await idSourceFor(request, this.#context);
       if (source === undefined) return;
       // Whoever still waits for ids of the kind of before goes on with the new one.
@@ -303,7 +304,7 @@ export class BufferedTag implements IdTag {
     const { after } = request;
     try {
       const load = await this.#context.endpoints.allocate(
-        this.#preference,
+        this.#route,
         { tag: this.name, count, after },
         (answered) => this.#accept(answered),
       );
@@ -342,9 +343,8 @@ export class BufferedTag implements IdTag {
     const maxAgeMs = Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity);
     if (ageMs >= maxAgeMs)
       throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
-    const server = this.#context.endpoints.addressOf(endpoint);
-    const segments = segmentsOf(answer.segments, { tag: this.name, server });
-    this.#answers.assertBlock(segments, server);
+    const segments = segmentsOf(answer.segments, { tag: this.name, server: endpoint });
+    this.#answers.assertBlock(segments, endpoint);
     this.#learn(answer);
     const expiresAt = sentAtMs + maxAgeMs;
     return { segments, epoch, receipt: { releaseToken, endpoint }, expiresAt };

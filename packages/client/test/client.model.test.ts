@@ -4,6 +4,7 @@ import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type FakeWorld, fakeWorld, type PendingAllocate, settle } from "./fake-transport.ts";
+import { UNTOLD } from "./support.ts";
 
 type Outcome = "answered" | "lost" | "refused" | "unavailable";
 type Action =
@@ -36,6 +37,8 @@ interface Block {
   epoch: bigint;
 }
 
+const ADDRESSES = ["a:1", "b:1", "c:1"];
+
 /** Three servers on one store; each knows the epoch of its last poll, and carves from a block of its own. */
 class Fleet {
   readonly #order: Order;
@@ -61,7 +64,7 @@ class Fleet {
   }
 
   allocate({ endpoint, request }: PendingAllocate): AllocateSegmentResponse {
-    const server = this.#servers[endpoint]!;
+    const server = this.#servers[ADDRESSES.indexOf(endpoint)]!;
     const count = BigInt(request.count);
     const bound = this.#order === Order.PER_CLIENT ? request.after : 0n;
     expect(bound).toBeLessThanOrEqual(this.#floor);
@@ -89,7 +92,7 @@ class Fleet {
       maxAge: { seconds: 5n, nanos: 0 },
       order: this.#order,
       maxCount: 10_000_000,
-      nodesVersion: 0,
+      ...UNTOLD,
     };
   }
 }
@@ -105,7 +108,7 @@ class Run {
   constructor(order: Order) {
     this.#fleet = new Fleet(order);
     this.#isOrdered = order === Order.PER_CLIENT;
-    this.#world = fakeWorld({ addresses: ["a:1", "b:1", "c:1"], min: 5, max: 20, maxWaiters: 8 });
+    this.#world = fakeWorld({ addresses: ADDRESSES, min: 5, max: 20, maxWaiters: 8 });
   }
 
   async run(actions: readonly Action[]): Promise<void> {

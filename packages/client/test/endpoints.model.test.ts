@@ -3,54 +3,82 @@ import { expect, test } from "vitest";
 import {
   COOL_DOWN_MAX_MS,
   type EndpointEvent,
-  initialEndpoints,
+  type EndpointsState,
   MAX_ATTEMPTS,
   nextEndpoints,
   planLoad,
 } from "../src/servers/endpoints-state.ts";
+import { earn, fullBudget, spend } from "../src/servers/retry-budget.ts";
 
-const endpoint = fc.nat({ max: 4 });
+/** Endpoints have names of one letter. */
+const lettersOf = (names: string): string[] => names.split("");
+
+/** a to e were given, f to h were learned. */
+const SEEDS = lettersOf("abcde");
+const LEARNED = lettersOf("fgh");
+const ALL = [...SEEDS, ...LEARNED];
+
+const endpoint = fc.constantFrom(...ALL);
 const jitter = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+const moment = { endpoint, nowMs: fc.nat(), jitter };
 const event: fc.Arbitrary<EndpointEvent> = fc.oneof(
-  fc.record({ type: fc.constant("answered" as const), endpoint }),
-  fc.record({
-    type: fc.constant("failed" as const),
-    endpoint,
-    nowMs: fc.nat(),
-    jitter,
-    retryAfterMs: fc.nat(),
-  }),
+  fc.record({ type: fc.constant("answered" as const), endpoint, nowMs: fc.nat() }),
+  fc.record({ type: fc.constant("failed" as const), ...moment, retryAfterMs: fc.nat() }),
   fc.record({ type: fc.constant("probeBegan" as const), endpoint }),
+  fc.record({ type: fc.constant("probed" as const), ...moment, well: fc.boolean() }),
   fc.record({
-    type: fc.constant("probed" as const),
-    endpoint,
-    well: fc.boolean(),
-    nowMs: fc.nat(),
-    jitter,
+    type: fc.constant("foreign" as const),
+    ...moment,
+    endpoint: fc.constantFrom(...LEARNED),
   }),
 );
 
-test("whatever happened, a plan is short, names nobody twice, and prefers the well ones", () => {
+function initial(): EndpointsState {
+  let state: EndpointsState = new Map();
+  for (const each of SEEDS) state = nextEndpoints(state, { type: "seed", endpoint: each });
+  for (const each of LEARNED) state = nextEndpoints(state, { type: "learned", endpoint: each });
+  return state;
+}
+
+test("whatever happened, a plan is short, names nobody twice, nobody unproved, and prefers the well ones", () => {
   fc.assert(
     fc.property(
       fc.array(event, { maxLength: 40 }),
-      fc.shuffledSubarray([0, 1, 2, 3, 4], { minLength: 5 }),
+      fc.shuffledSubarray(ALL, { minLength: ALL.length }),
+      fc.subarray(ALL),
       fc.nat(),
-      (events, order, nowMs) => {
-        let state = initialEndpoints(5);
-        for (const each of events) state = nextEndpoints(state, each);
-        const { attempts, probe } = planLoad(state, order, nowMs);
-        expect(attempts.length).toBe(Math.min(MAX_ATTEMPTS, 5));
+      jitter,
+      (events, addresses, near, nowMs, patience) => {
+        let state = initial();
+        const proved = new Set(SEEDS);
+        for (const each of events) {
+          const before = state.get(each.endpoint)!.mode;
+          state = nextEndpoints(state, each);
+          if (each.type === "foreign") proved.delete(each.endpoint);
+          // Only the call that asks who is there proves anything.
+          if (each.type === "probed" && each.well && before === "proving") {
+            proved.add(each.endpoint);
+          }
+        }
+        const order = { addresses, near: new Set(near) };
+        const { attempts, probes } = planLoad(state, order, { nowMs, patience });
+        expect(attempts.length).toBe(Math.min(MAX_ATTEMPTS, proved.size));
         expect(new Set(attempts).size).toBe(attempts.length);
-        const isWell = attempts.map((at) => state[at]!.mode === "well");
+        for (const at of attempts) expect(proved.has(at)).toBe(true);
+        const isWell = attempts.map((at) => state.get(at)!.mode === "well");
         expect(isWell.toSorted((a, b) => Number(b) - Number(a))).toEqual(isWell);
-        const well = order.filter((at) => state[at]!.mode === "well");
-        expect(attempts.slice(0, well.length)).toEqual(well.slice(0, MAX_ATTEMPTS));
-        if (probe === undefined) return;
-        // Only the way back to a better choice than the load's own is probed, and only when its time has come.
-        expect(state[probe]!.mode).toBe("cooling");
-        expect(state[probe]!.retryAtMs).toBeLessThanOrEqual(nowMs);
-        expect(order.indexOf(probe)).toBeLessThan(order.indexOf(attempts[0]!));
+        const well = addresses.filter((at) => state.get(at)!.mode === "well");
+        const isFarWell = well.some((at) => !order.near.has(at));
+        if (isFarWell && well.length >= MAX_ATTEMPTS)
+          expect(attempts.some((at) => !order.near.has(at))).toBe(true);
+        for (const probe of probes) {
+          const { mode, retryAtMs } = state.get(probe)!;
+          expect(retryAtMs).toBeLessThanOrEqual(nowMs);
+          if (mode === "unproved") continue;
+          // Only the way back to a better choice than the load's own is probed.
+          expect(mode).toBe("cooling");
+          expect(well.length).toBeGreaterThan(0);
+        }
       },
     ),
   );
@@ -59,30 +87,69 @@ test("whatever happened, a plan is short, names nobody twice, and prefers the we
 test("no endpoint cools for longer than the limit, and none is forgotten", () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60 }), (events) => {
-      let state = initialEndpoints(5);
+      let state = initial();
       let latest = 0;
       for (const each of events) {
         if ("nowMs" in each) latest = Math.max(latest, each.nowMs);
         state = nextEndpoints(state, each);
       }
-      for (const { retryAtMs } of state)
+      for (const { retryAtMs } of state.values())
         expect(retryAtMs).toBeLessThanOrEqual(latest + COOL_DOWN_MAX_MS);
       // Loads that keep failing go round all endpoints.
-      const asked = new Set<number>();
+      const asked = new Set<string>();
+      const order = { addresses: SEEDS, near: new Set<string>() };
       let nowMs = latest + COOL_DOWN_MAX_MS;
       for (let load = 0; load < 4; load++) {
-        for (const at of planLoad(state, [0, 1, 2, 3, 4], nowMs).attempts) {
+        for (const at of planLoad(state, order, { nowMs, patience: 0 }).attempts) {
           asked.add(at);
+          nowMs++;
           state = nextEndpoints(state, {
             type: "failed",
             endpoint: at,
-            nowMs: nowMs++,
+            nowMs,
             jitter: 0,
             retryAfterMs: 0,
           });
         }
       }
-      expect(asked.size).toBe(5);
+      expect(asked.size).toBe(SEEDS.length);
     }),
   );
+});
+
+test("further tries are a tenth of the requests, whenever they are made", () => {
+  const step = fc.record({
+    afterMs: fc.nat({ max: 2_000 }),
+    requests: fc.nat({ max: 50 }),
+    wished: fc.nat({ max: 100 }),
+  });
+  fc.assert(
+    fc.property(fc.nat({ max: 64 }), fc.array(step, { maxLength: 50 }), (endpoints, steps) => {
+      let budget = fullBudget(endpoints, 0);
+      let nowMs = 0;
+      let requests = 0;
+      let retries = 0;
+      for (const { afterMs, requests: more, wished } of steps) {
+        nowMs += afterMs;
+        for (let at = 0; at < more; at++) budget = earn(budget, endpoints, nowMs);
+        requests += more;
+        for (let at = 0; at < wished; at++) {
+          const left = spend(budget);
+          if (left === undefined) break;
+          budget = left;
+          retries++;
+        }
+        const reserve = Math.max(10, endpoints);
+        expect(retries).toBeLessThanOrEqual(reserve + requests / 10 + nowMs / 5_000 + 1e-6);
+      }
+    }),
+  );
+});
+
+test("a quiet client may ask every endpoint once", () => {
+  let budget = fullBudget(64, 0);
+  for (let at = 0; at < 64; at++) budget = spend(budget)!;
+  expect(spend(budget)).toBeUndefined();
+  budget = earn(budget, 64, 3_600_000);
+  for (let at = 0; at < 64; at++) budget = spend(budget)!;
 });

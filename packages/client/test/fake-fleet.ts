@@ -25,6 +25,7 @@ import {
   HealthService,
 } from "@idmint/proto/health";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
+import { UNTOLD } from "./support.ts";
 
 export interface FakeTag {
   floor: bigint;
@@ -229,7 +230,7 @@ export class FakeServer {
       },
       order: tag.order,
       maxCount: this.maxCount,
-      nodesVersion: 0,
+      ...UNTOLD,
     };
   }
 

@@ -15,11 +15,12 @@ import type {
 } from "@idmint/proto";
 import { FakeTime } from "@idmint/testkit";
 import type { Transport } from "../src/servers/channel.ts";
+import type { ServerList } from "../src/servers/servers-state.ts";
 import { BufferedIdClient, type ClientPorts } from "../src/client.ts";
 import type { IdClientOptions } from "../src/index.ts";
 
 interface PendingCall<Q, A> {
-  readonly endpoint: number;
+  readonly endpoint: string;
   readonly request: Q;
   readonly timeoutMs: number;
   readonly answer: (response: A) => void;
@@ -31,25 +32,31 @@ type PendingLease = PendingCall<LeaseWorkerRequest, LeaseWorkerResponse>;
 type PendingRenewal = PendingCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
 export type PendingGenerate = PendingCall<GenerateIdsRequest, GenerateIdsResponse>;
 
-interface PendingProbe {
-  readonly endpoint: number;
-  readonly answer: (isServing: boolean) => void;
+/** A look at a server, and what it finds. */
+interface PendingLook<A> {
+  readonly endpoint: string;
+  readonly answer: (found: A) => void;
 }
+
+type Identity = { readonly nodeId: string; readonly isServing: boolean } | undefined;
 
 class FakeTransport implements Transport {
   readonly pending: PendingAllocate[] = [];
   readonly generating: PendingGenerate[] = [];
   readonly leasing: PendingLease[] = [];
   readonly renewing: PendingRenewal[] = [];
-  readonly releasedLeases: { endpoint: number; request: ReleaseWorkerLeaseRequest }[] = [];
-  readonly probes: PendingProbe[] = [];
-  readonly released: { readonly endpoint: number; readonly request: ReleaseSegmentRequest }[] = [];
+  readonly releasedLeases: { endpoint: string; request: ReleaseWorkerLeaseRequest }[] = [];
+  readonly probes: PendingLook<boolean | undefined>[] = [];
+  readonly proofs: PendingLook<Identity>[] = [];
+  readonly listing: PendingLook<ServerList | undefined>[] = [];
+  readonly forgotten: string[] = [];
+  readonly released: { readonly endpoint: string; readonly request: ReleaseSegmentRequest }[] = [];
   releaseOutcome: () => Promise<ReleaseSegmentResponse> = () =>
     Promise.resolve({ reclaimedCount: 0 });
   isClosed = false;
 
   allocate(
-    endpoint: number,
+    endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
   ): Promise<AllocateSegmentResponse> {
@@ -59,7 +66,7 @@ class FakeTransport implements Transport {
   }
 
   generate(
-    endpoint: number,
+    endpoint: string,
     request: GenerateIdsRequest,
     timeoutMs: number,
   ): Promise<GenerateIdsResponse> {
@@ -68,13 +75,13 @@ class FakeTransport implements Transport {
     });
   }
 
-  release(endpoint: number, request: ReleaseSegmentRequest): Promise<ReleaseSegmentResponse> {
+  release(endpoint: string, request: ReleaseSegmentRequest): Promise<ReleaseSegmentResponse> {
     this.released.push({ endpoint, request });
     return this.releaseOutcome();
   }
 
   lease(
-    endpoint: number,
+    endpoint: string,
     request: LeaseWorkerRequest,
     timeoutMs: number,
   ): Promise<LeaseWorkerResponse> {
@@ -84,7 +91,7 @@ class FakeTransport implements Transport {
   }
 
   renewLease(
-    endpoint: number,
+    endpoint: string,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<RenewWorkerLeaseResponse> {
@@ -93,15 +100,31 @@ class FakeTransport implements Transport {
     });
   }
 
-  async releaseLease(endpoint: number, request: ReleaseWorkerLeaseRequest): Promise<object> {
+  async releaseLease(endpoint: string, request: ReleaseWorkerLeaseRequest): Promise<object> {
     this.releasedLeases.push({ endpoint, request });
     return {};
   }
 
-  isServing(endpoint: number): Promise<boolean> {
+  isServing(endpoint: string): Promise<boolean | undefined> {
     return new Promise((resolve) => {
       this.probes.push({ endpoint, answer: resolve });
     });
+  }
+
+  identify(endpoint: string): Promise<Identity> {
+    return new Promise((resolve) => {
+      this.proofs.push({ endpoint, answer: resolve });
+    });
+  }
+
+  listNodes(endpoint: string): Promise<ServerList | undefined> {
+    return new Promise((resolve) => {
+      this.listing.push({ endpoint, answer: resolve });
+    });
+  }
+
+  forget(endpoint: string): void {
+    this.forgotten.push(endpoint);
   }
 
   close(): void {
@@ -111,7 +134,9 @@ class FakeTransport implements Transport {
     for (const call of this.generating.splice(0)) call.fail(error);
     for (const call of this.leasing.splice(0)) call.fail(error);
     for (const call of this.renewing.splice(0)) call.fail(error);
-    for (const probe of this.probes.splice(0)) probe.answer(false);
+    for (const probe of this.probes.splice(0)) probe.answer(undefined);
+    for (const proof of this.proofs.splice(0)) proof.answer(undefined);
+    for (const list of this.listing.splice(0)) list.answer(undefined);
   }
 }
 

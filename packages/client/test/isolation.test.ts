@@ -37,7 +37,7 @@ test("no client is made while a startup snapshot is built", () => {
   const make = (): BufferedIdClient =>
     new BufferedIdClient(
       { address: "127.0.0.1:1" },
-      { runtime, transport: ({ addresses, tls }) => new GrpcTransport(addresses, tls) },
+      { runtime, transport: ({ tls }) => new GrpcTransport(tls) },
     );
   expect(thrown(make).reason).toBe("CLIENT_CLOSED");
 });
@@ -49,7 +49,7 @@ test("a client found in another process than its own loads nothing", async () =>
   const runtime = { ...nodeRuntime(() => false), processId: () => processId };
   await using client = new BufferedIdClient(
     { address: servers[0]!.address, min: 1, max: 1 },
-    { runtime, transport: ({ addresses, tls }) => new GrpcTransport(addresses, tls) },
+    { runtime, transport: ({ tls }) => new GrpcTransport(tls) },
   );
   const tag = client.tag("orders");
   expect(await tag.next()).toBe(1n);

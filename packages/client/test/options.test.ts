@@ -53,6 +53,10 @@ const bad: readonly (readonly [options: unknown, field: string])[] = [
   [{ address: "a:1", tls: { cert: "x" } }, "tls.key"],
   [{ address: "a:1", tls: { key: "x" } }, "tls.cert"],
   [{ address: "a:1", tls: { caFile: "x" } }, "tls.caFile"],
+  [{ address: "a:1", zone: "zone a" }, "zone"],
+  [{ address: "a:1", zone: "-a" }, "zone"],
+  [{ address: "a:1", zone: "z".repeat(65) }, "zone"],
+  [{ address: "a:1", zone: 7 }, "zone"],
   [{ address: "a:1", worker: "pod" }, "worker"],
   [{ address: "a:1", worker: { name: "pod" } }, "worker.name"],
   [{ address: "a:1", worker: { instance: "" } }, "worker.instance"],
@@ -114,6 +118,7 @@ test("the defaults are those of the docstrings", () => {
   expect(worker.instance).toMatch(/^[A-Za-z0-9.-]{1,64}\/[0-9a-f]{16}$/);
   expect(others).toEqual({
     addresses: ["a:1"],
+    zone: "",
     tls: false,
     holdForMs: 60_000,
     min: 100,

@@ -1,7 +1,7 @@
 // Sequences that start again every period, through the SDK.
 import { expect, test } from "vitest";
 import { fakeWorld } from "./fake-transport.ts";
-import { reasonOf, refusal } from "./support.ts";
+import { reasonOf, refusal, UNTOLD } from "./support.ts";
 import { answerFrom, learn } from "./uncached-support.ts";
 
 const day = (date: string) => ({
@@ -96,7 +96,7 @@ test("a segment tag has no periods, and nothing is used up to say so", async () 
     maxAge: { seconds: 600n, nanos: 0 },
     order: 1,
     maxCount: 10_000_000,
-    nodesVersion: 0,
+    ...UNTOLD,
   });
   expect((await refused).message).toContain("Use next()");
   expect(await tag.next()).toBe(1n);

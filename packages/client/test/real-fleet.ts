@@ -3,7 +3,13 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials, type ServiceError } from "@grpc/grpc-js";
-import { type AdvanceTagResponse, Order, Tag, TagServiceClient } from "@idmint/proto";
+import {
+  type AdvanceTagResponse,
+  type GetTagResponse,
+  Order,
+  Tag,
+  TagServiceClient,
+} from "@idmint/proto";
 import { loadConfig, migrateStore, type RunningServer, startServer } from "@idmint/server";
 import { fromServiceError } from "../src/index.ts";
 
@@ -32,16 +38,25 @@ export class RealFleet implements AsyncDisposable {
     return this.#servers.map(({ grpcAddress }) => grpcAddress);
   }
 
-  /** Starts one more server; at a given address where it shall take over from one that stopped. */
-  async startServer(address = "127.0.0.1:0"): Promise<void> {
+  /**
+   * Starts one more server; at a given address where it shall take over from one that stopped, with further settings. Answers
+   * its address.
+   */
+  async startServer(
+    address = "127.0.0.1:0",
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<string> {
     const env = {
       IDMINT_GRPC_ADDRESS: address,
       IDMINT_HTTP_ADDRESS: "127.0.0.1:0",
       IDMINT_STORE_URL: `sqlite:${this.#storePath}`,
       IDMINT_LOG_LEVEL: "silent",
       IDMINT_DRAIN_TIME: "200ms",
+      ...more,
     };
-    this.#servers.push(await startServer(loadConfig({ env })));
+    const server = await startServer(loadConfig({ env }));
+    this.#servers.push(server);
+    return server.grpcAddress;
   }
 
   /** Stops the server at an address as SIGTERM does. */
@@ -66,6 +81,11 @@ export class RealFleet implements AsyncDisposable {
   advance(name: string, floor: bigint): Promise<AdvanceTagResponse> {
     const request = { name, floor, validateOnly: false, allowLargeRaise: false, etag: "" };
     return this.#send((tags, done) => tags.advanceTag(request, done));
+  }
+
+  async floorOf(name: string): Promise<bigint> {
+    const { tag } = await this.#send<GetTagResponse>((tags, done) => tags.getTag({ name }, done));
+    return tag?.floor ?? 0n;
   }
 
   async pause(name: string): Promise<void> {

@@ -9,7 +9,7 @@ import {
   type IdClientOptions,
 } from "../src/index.ts";
 import { type FakeServer, type FakeStore, startFleet } from "./fake-fleet.ts";
-import { pause, reasonOf, refusal, thrown, until } from "./support.ts";
+import { pause, reasonOf, refusal, thrown, until, UNTOLD } from "./support.ts";
 
 type Segments = AllocateSegmentResponse["segments"];
 
@@ -169,7 +169,7 @@ test("ids that servers mint one by one are compared as well", async () => {
     period: "",
     periodEndTime: undefined,
     texts: [],
-    nodesVersion: 0,
+    ...UNTOLD,
   });
   const tag = client.tag("orders");
   expect([await tag.next(), await tag.next(), await tag.next()]).toEqual([1n, 3n, 2n]);

@@ -3,7 +3,7 @@ import { IdmintError } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
-import { reasonOf, thrown } from "./support.ts";
+import { reasonOf, thrown, UNTOLD } from "./support.ts";
 
 const away = new IdmintError("SERVER_UNAVAILABLE", "away");
 
@@ -15,12 +15,12 @@ function answerOf(base: bigint, count: number): AllocateSegmentResponse {
     maxAge: { seconds: 600n, nanos: 0 },
     order: Order.UNORDERED,
     maxCount: 10_000_000,
-    nodesVersion: 0,
+    ...UNTOLD,
   };
 }
 
 /** Fails the only call in flight, and answers which endpoint it was for. */
-async function failOne(world: FakeWorld, error: IdmintError): Promise<number> {
+async function failOne(world: FakeWorld, error: IdmintError): Promise<string> {
   expect(world.transport.pending.length).toBe(1);
   const call = world.transport.pending.shift()!;
   call.fail(error);
@@ -121,7 +121,7 @@ test("an answer that comes while closing is given back whole, and nobody gets an
   await closing;
   expect(await reasonOf(tag.next())).toBe("CLIENT_CLOSED");
   expect(world.transport.released).toEqual([
-    { endpoint: 0, request: { tag: "t", releaseToken: "t1", unusedCount: 100 } },
+    { endpoint: "a:1", request: { tag: "t", releaseToken: "t1", unusedCount: 100 } },
   ]);
   expect(world.transport.isClosed).toBe(true);
   expect(world.time.pending).toBe(0);

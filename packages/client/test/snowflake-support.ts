@@ -18,6 +18,7 @@ import {
 import type { IdTag } from "../src/index.ts";
 import { type FakeWorld, fakeWorld, settle, WALL_START_MS } from "./fake-transport.ts";
 import { learn, wrongKind } from "./uncached-support.ts";
+import { UNTOLD } from "./support.ts";
 
 const second = (seconds: number) => ({ seconds: BigInt(seconds), nanos: 0 });
 const millis = (ms: number) => ({ seconds: 0n, nanos: ms * 1_000_000 });
@@ -157,7 +158,7 @@ export class FakeRegistry {
       reservedUntilMs: BigInt(answer.reservedUntilMs),
       nowMs: BigInt(this.now()),
       epoch: this.epoch,
-      nodesVersion: 0,
+      ...UNTOLD,
     };
   }
 

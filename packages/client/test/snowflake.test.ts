@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { IdClientEvent } from "../src/index.ts";
 import { fakeWorld, settle, WALL_START_MS } from "./fake-transport.ts";
 import { FakeRegistry, leasedWorld, refuseAllocation, workerOf } from "./snowflake-support.ts";
-import { reasonOf, refusal, thrown } from "./support.ts";
+import { reasonOf, refusal, thrown, UNTOLD } from "./support.ts";
 import { learn } from "./uncached-support.ts";
 
 const JS53 = { layout: SNOWFLAKE_PRESETS.js53 };
@@ -216,7 +216,7 @@ test("a tag that became one of another kind is asked for anew", async () => {
     maxAge: { seconds: 600n, nanos: 0 },
     order: 1,
     maxCount: 1_000,
-    nodesVersion: 0,
+    ...UNTOLD,
   });
   expect(await next).toBe(7n);
   expect(tag.nextSync()).toBe(8n);

@@ -46,3 +46,6 @@ export function pause(ms: number): Promise<void> {
 export function rangesOf(segments: readonly Segment[]): string {
   return segments.map(({ base, count }) => `${base}+${count}`).join(" ");
 }
+
+/** What the answers of a server tell of it when it has no list of servers. */
+export const UNTOLD = { nodesVersion: 0, nodeId: "" };

@@ -3,6 +3,7 @@ import { IdmintError } from "@idmint/core";
 import type { GenerateIdsResponse } from "@idmint/proto";
 import { expect } from "vitest";
 import { type FakeWorld, fakeWorld, type PendingGenerate, settle } from "./fake-transport.ts";
+import { UNTOLD } from "./support.ts";
 
 /** How a server refuses AllocateSegment for a tag of another kind. */
 export function wrongKind(kind: string, more: Record<string, string> = {}): IdmintError {
@@ -37,8 +38,8 @@ export function idsFrom(
   more: Partial<GenerateIdsResponse> = {},
 ): GenerateIdsResponse {
   const segments = [{ base, count, increment: 1 }];
-  const none = { ids: [], texts: [], period: "", periodEndTime: undefined, nodesVersion: 0 };
-  return { segments, epoch: 1n, ...none, ...more };
+  const none = { ids: [], texts: [], period: "", periodEndTime: undefined };
+  return { segments, ...none, epoch: 1n, ...UNTOLD, ...more };
 }
 
 /** Answers the only GenerateIds in flight with ids from `base` on, as many as it asks for. */

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type FakeWorld, fakeWorld, type PendingGenerate, settle } from "./fake-transport.ts";
 import { wrongKind } from "./uncached-support.ts";
+import { UNTOLD } from "./support.ts";
 
 type Outcome = "answered" | "lost" | "notRaised" | "refused" | "unavailable";
 type Action =
@@ -93,10 +94,10 @@ class Fleet {
       segments: [{ base, count, increment: 1 }],
       ids: [],
       texts: [],
-      nodesVersion: 0,
       epoch: this.#epoch,
       period: this.#hasPeriods ? new Date(this.#day * DAY_MS).toISOString().slice(0, 10) : "",
       periodEndTime: this.#hasPeriods ? new Date((this.#day + 1) * DAY_MS) : undefined,
+      ...UNTOLD,
     };
   }
 }

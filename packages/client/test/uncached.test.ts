@@ -4,7 +4,7 @@ import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { fakeWorld, settle } from "./fake-transport.ts";
 import type { IdClientEvent } from "../src/index.ts";
-import { rangesOf, reasonOf, refusal, thrown } from "./support.ts";
+import { rangesOf, reasonOf, refusal, thrown, UNTOLD } from "./support.ts";
 import { answerFrom, idsFrom, learn, onlyOne, worldOf, wrongKind } from "./uncached-support.ts";
 
 const segment: AllocateSegmentResponse = {
@@ -14,7 +14,7 @@ const segment: AllocateSegmentResponse = {
   maxAge: { seconds: 600n, nanos: 0 },
   order: Order.UNORDERED,
   maxCount: 10_000_000,
-  nodesVersion: 0,
+  ...UNTOLD,
 };
 
 test("the kind is learned at the first call, told, and costs no request a call after that", async () => {
@@ -170,6 +170,22 @@ test("MAX_NOT_RAISED is asked of no other endpoint, and its delay is obeyed", as
   expect(world.transport.generating).toEqual([]);
   world.time.advance(10);
   // It is no fault of the endpoint, so the tag stays with it.
+  expect((await answerFrom(world, 2n)).endpoint).toBe(first.endpoint);
+  expect(await call).toBe(2n);
+});
+
+test("a busy server is asked again when it said, no other one is, and callers wait", async () => {
+  const world = await worldOf("sequence", { addresses: ["a:1", "b:1"], address: undefined });
+  const tag = world.client.tag("t");
+  const call = tag.next();
+  const first = await onlyOne(world);
+  first.fail(new IdmintError("OVERLOADED", "busy", { retryAfterMs: 700 }));
+  await settle();
+  expect(await reasonOf(tag.next({ deadlineMs: 600 }))).toBe("OVERLOADED");
+  world.time.advance(690);
+  await settle();
+  expect(world.transport.generating).toEqual([]);
+  world.time.advance(10);
   expect((await answerFrom(world, 2n)).endpoint).toBe(first.endpoint);
   expect(await call).toBe(2n);
 });

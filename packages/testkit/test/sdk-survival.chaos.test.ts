@@ -122,7 +122,8 @@ test(
 
 /**
  * A tag whose ids the first choice of an SDK has above those of the other server: whoever fails over meets lower ids.
- * The SDK chooses by the tag's name, so names are tried until one suits.
+ * The SDK chooses by the tag's name, so names are tried until one suits. In the first seconds it may have the list of a server
+ * that had not heard of the other one.
  */
 async function tagAboveTheOther(
   fleet: Fleet,
@@ -130,7 +131,8 @@ async function tagAboveTheOther(
   newTag: (name: string) => IdTag,
 ): Promise<{ tag: IdTag; id: bigint }> {
   const [low, high] = fleet.servers;
-  for (let at = 0; at < 50; at++) {
+  for (let at = 0; at < 200; at++) {
+    await pause(50);
     const name = `t${at}`;
     await low!.api.createTag({ name, min: 1_000, max: 1_000, order });
     // 1 … 1000 are with one server, 1001 … 2000 with the other.

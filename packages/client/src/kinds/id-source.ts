@@ -1,5 +1,6 @@
 import type { Call, IdmintError, Segment } from "@idmint/core";
 import type { PeriodId } from "../api.ts";
+import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
 
 /** The source of ids of a tag that servers hand out no segments of. Calls reject with, or throw, IdmintError. */
@@ -43,8 +44,8 @@ export interface KindFacts {
 export interface IdSourceRequest {
   readonly tag: string;
   readonly facts: KindFacts;
-  /** The order in which the tag prefers the endpoints. */
-  readonly preference: readonly number[];
+  /** The way of its loads through the servers. */
+  readonly route: Route;
   /** Called when the tag may have other settings now. */
   readonly onDoubt: () => void;
   /** Asked after a wait. */

@@ -20,11 +20,11 @@ export class ServedIds implements IdSource {
   readonly #facts: KindFacts;
   readonly #uncached: UncachedIds;
 
-  constructor({ tag, facts, preference, onDoubt }: IdSourceRequest, context: TagContext) {
+  constructor({ tag, facts, onDoubt }: IdSourceRequest, context: TagContext) {
     this.kind = facts.kind;
     this.#tag = tag;
     this.#facts = facts;
-    this.#uncached = new UncachedIds({ tag, ...facts, preference, onDoubt }, context);
+    this.#uncached = new UncachedIds({ tag, ...facts, onDoubt }, context);
   }
 
   now(): bigint | undefined {

@@ -16,6 +16,7 @@ import {
   type SnowflakeKind as WireKind,
 } from "@idmint/proto";
 import type { Endpoints } from "../servers/endpoints.ts";
+import type { Route } from "../servers/fleet.ts";
 
 const POLICIES: ReadonlyMap<number, ClockPolicy> = new Map([
   [WirePolicy.REFUSE, "REFUSE" as const],
@@ -44,16 +45,16 @@ type Registry = HolderPorts["registry"];
  */
 export class LeaseCalls implements Registry {
   readonly #endpoints: Endpoints;
-  readonly #preference: readonly number[];
+  readonly #route: Route;
   /** The endpoint that answered last. Leases are given back to it. */
-  #endpoint = 0;
+  #endpoint = "";
   #first: LeaseAnswer | undefined;
   #kind: string | undefined;
   #epoch = 0n;
 
-  constructor(endpoints: Endpoints, preference: readonly number[]) {
+  constructor(endpoints: Endpoints, route: Route) {
     this.#endpoints = endpoints;
-    this.#preference = preference;
+    this.#route = route;
   }
 
   /** Leases a worker id before the tag's settings are known; the next `leaseWorker` answers this lease. */
@@ -93,17 +94,12 @@ export class LeaseCalls implements Registry {
       reserveAhead: durationOf(renewal.reserveAheadMs),
     };
     const timeoutMs = renewal.reserveAheadMs / RENEWALS_PER_RESERVATION;
-    return this.#endpoints.renewLease(
-      this.#preference,
-      request,
-      timeoutMs,
-      ({ answer, endpoint }) => {
-        this.#endpoint = endpoint;
-        if (answer.epoch === this.#epoch) return reservationOf(answer);
-        const text = `tag "${tag}" was changed by an operator; the SDK leases a worker id again`;
-        throw new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
-      },
-    );
+    return this.#endpoints.renewLease(this.#route, request, timeoutMs, ({ answer, endpoint }) => {
+      this.#endpoint = endpoint;
+      if (answer.epoch === this.#epoch) return reservationOf(answer);
+      const text = `tag "${tag}" was changed by an operator; the SDK leases a worker id again`;
+      throw new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
+    });
   }
 
   releaseWorker({ tag, dataCenter, workerId, token }: WorkerLeaseKey): Promise<void> {
@@ -113,7 +109,7 @@ export class LeaseCalls implements Registry {
 
   #lease({ tag, instance, dataCenter, reserveAheadMs }: WorkerLeaseRequest): Promise<LeaseAnswer> {
     const request = { tag, instance, dataCenter, reserveAhead: durationOf(reserveAheadMs) };
-    return this.#endpoints.lease(this.#preference, request, ({ answer, endpoint }) => {
+    return this.#endpoints.lease(this.#route, request, ({ answer, endpoint }) => {
       this.#endpoint = endpoint;
       return leaseAnswerOf(tag, answer);
     });

@@ -19,10 +19,10 @@ const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "
 
 /** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is to be had. */
 export async function snowflakeIds(
-  { tag, preference, onDoubt, isWanted }: IdSourceRequest,
+  { tag, route, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
 ): Promise<IdSource | undefined> {
-  const leases = new LeaseCalls(context.endpoints, preference);
+  const leases = new LeaseCalls(context.endpoints, route);
   const kind = await leases.begin({ tag, ...context.worker });
   if (isWanted()) return new SnowflakeIds({ tag, kind, leases, onDoubt }, context);
   // It ends by itself when this does not arrive.

@@ -1,6 +1,7 @@
 import {
   answerBy,
   backoffMs,
+  busyMs,
   type Call,
   type Committed,
   countOf,
@@ -16,6 +17,7 @@ import {
 import type { GenerateIdsResponse } from "@idmint/proto";
 import { AnswerCheck, invalidAnswer, segmentsOf } from "../answers.ts";
 import type { Answered } from "../servers/endpoints.ts";
+import type { Route } from "../servers/fleet.ts";
 import type { TagContext } from "../tag-context.ts";
 
 /** Longest delay that a server's RetryInfo can ask for, in milliseconds. */
@@ -38,8 +40,6 @@ interface UncachedTag {
   readonly isText: boolean;
   /** Most ids of one request. Undefined: the usual limit. */
   readonly maxCount: number | undefined;
-  /** The order in which it prefers the endpoints. */
-  readonly preference: readonly number[];
   /** Called when the tag may be of another kind now. */
   readonly onDoubt: () => void;
 }
@@ -95,7 +95,7 @@ export class UncachedIds {
   readonly #isText: boolean;
   readonly #maxCount: number;
   readonly #context: TagContext;
-  readonly #preference: readonly number[];
+  readonly #route: Route;
   readonly #onDoubt: () => void;
   readonly #commits: GroupCommit<Trip>;
   readonly #answers: AnswerCheck;
@@ -113,13 +113,14 @@ export class UncachedIds {
   #lastFailure: IdmintError | undefined;
 
   constructor(tagged: UncachedTag, context: TagContext) {
-    const { tag, kind, preference, onDoubt } = tagged;
+    const { tag, kind, onDoubt } = tagged;
     this.kind = kind;
     this.#tag = tag;
     this.#isText = tagged.isText;
     this.#maxCount = tagged.maxCount ?? MAX_COUNT_AS_SEGMENTS;
     this.#context = context;
-    this.#preference = preference;
+    // Calls of all clients that come to one server share its round trips to the store.
+    this.#route = context.endpoints.routeOf(tag, true);
     this.#onDoubt = onDoubt;
     this.#answers = new AnswerCheck(tag);
     this.#usedAtMs = context.clock.now();
@@ -196,7 +197,9 @@ export class UncachedIds {
         return shareOf(await this.#commits.take(count, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
-        if (!error.retryable) throw error;
+        // What a busy server refused is asked again when it said.
+        const isPassing = error.retryable || error === this.#lastFailure;
+        if (!isPassing) throw error;
         // The error of the last request says more than that the time is over.
         if (this.#context.clock.now() >= endAtMs) throw this.#lastFailure ?? error;
       }
@@ -229,7 +232,7 @@ export class UncachedIds {
     this.#context.ports.onEvent?.({ type: "load-started", tag, count });
     try {
       const request = { tag, count, asList: this.#isText };
-      const trip = await endpoints.generate(this.#preference, request, (answered) =>
+      const trip = await endpoints.generate(this.#route, request, (answered) =>
         this.#accept(answered, count),
       );
       this.#failures = 0;
@@ -245,7 +248,7 @@ export class UncachedIds {
   #failed(error: IdmintError): IdmintError {
     const { clock, ports } = this.#context;
     let retryInMs = 0;
-    if (error.retryable) {
+    if (error.retryable || busyMs(error) !== undefined) {
       const askedMs = Math.min(error.retryAfterMs ?? 0, MAX_RETRY_DELAY_MS);
       retryInMs = Math.max(backoffMs(++this.#failures, ports.random), askedMs);
       this.#retryAtMs = clock.now() + retryInMs;
@@ -260,8 +263,7 @@ export class UncachedIds {
   #accept({ answer, endpoint }: Answered<GenerateIdsResponse>, count: number): Trip {
     const { epoch, period: name, periodEndTime } = answer;
     const { texts } = answer;
-    const server = this.#context.endpoints.addressOf(endpoint);
-    const origin = { tag: this.#tag, server };
+    const origin = { tag: this.#tag, server: endpoint };
     const segments = segmentsOf(answer.segments, origin);
     const answered = this.#isText ? texts.length : countOf(segments);
     if (answered !== count) {
@@ -280,7 +282,7 @@ export class UncachedIds {
     }
     const endsAtMs = periodEndTime?.getTime() ?? 0;
     if (this.isStrict) this.#advance(segments, { epoch, endsAtMs, count });
-    else this.#answers.assertNew(segments, server);
+    else this.#answers.assertNew(segments, endpoint);
     this.#epoch = epoch;
     this.#isCertain = true;
     this.hasPeriods = name !== "";

@@ -71,6 +71,11 @@ function faultOf(address: unknown): string | undefined {
   return isPort ? undefined : `must have a port from 1 to 65535, got "${target}"`;
 }
 
+/** Whether the address of a list can be used: a host and a port, and no other target of gRPC. */
+export function isListedAddress(address: string): boolean {
+  return faultOf(address) === undefined && HOST_AND_PORT.test(address);
+}
+
 function schemeFault(scheme: string): string {
   const tls = scheme.toLowerCase() === "https" ? "; for TLS set the option tls" : "";
   return `must be host:port without ${scheme}://, ${EXAMPLE}${tls}`;

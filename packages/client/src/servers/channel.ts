@@ -13,9 +13,14 @@ import {
   type AllocateSegmentResponse,
   type GenerateIdsRequest,
   type GenerateIdsResponse,
+  type GetNodeStatusResponse,
   IdServiceClient,
   type LeaseWorkerRequest,
   type LeaseWorkerResponse,
+  type ListNodesResponse,
+  type Node,
+  NodeServiceClient,
+  NodeState,
   type ReleaseSegmentRequest,
   type ReleaseSegmentResponse,
   type ReleaseWorkerLeaseRequest,
@@ -30,41 +35,54 @@ import {
 } from "@idmint/proto/health";
 import { fromCallTo } from "./errors.ts";
 import type { TlsOptions } from "../options.ts";
+import type { ListedServer, ServerList } from "./servers-state.ts";
+
+/** What a server says of itself. */
+interface Identity {
+  readonly nodeId: string;
+  readonly isServing: boolean;
+}
 
 /** One try each, at one endpoint, with a deadline. All reject with IdmintError; nothing is retried here. */
 export interface Transport {
   allocate(
-    endpoint: number,
+    endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
   ): Promise<AllocateSegmentResponse>;
   generate(
-    endpoint: number,
+    endpoint: string,
     request: GenerateIdsRequest,
     timeoutMs: number,
   ): Promise<GenerateIdsResponse>;
   release(
-    endpoint: number,
+    endpoint: string,
     request: ReleaseSegmentRequest,
     timeoutMs: number,
   ): Promise<ReleaseSegmentResponse>;
   lease(
-    endpoint: number,
+    endpoint: string,
     request: LeaseWorkerRequest,
     timeoutMs: number,
   ): Promise<LeaseWorkerResponse>;
   renewLease(
-    endpoint: number,
+    endpoint: string,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<RenewWorkerLeaseResponse>;
   releaseLease(
-    endpoint: number,
+    endpoint: string,
     request: ReleaseWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<unknown>;
-  /** Whether the endpoint says that it serves. Never rejects. */
-  isServing(endpoint: number, timeoutMs: number): Promise<boolean>;
+  /** Whether the endpoint says that it serves; undefined: it does not answer. Never rejects. */
+  isServing(endpoint: string, timeoutMs: number): Promise<boolean | undefined>;
+  /** The random name of the server there, and whether it serves; undefined: none answers. Never rejects. */
+  identify(endpoint: string, timeoutMs: number): Promise<Identity | undefined>;
+  /** The servers that the endpoint knows of; undefined: it does not answer. Never rejects. */
+  listNodes(endpoint: string, timeoutMs: number): Promise<ServerList | undefined>;
+  /** Closes the connection once the calls in flight are over. The next call makes another one. */
+  forget(endpoint: string): void;
   /** Cancels what is in flight and closes the connections. */
   close(): void;
 }
@@ -83,25 +101,34 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.use_local_subchannel_pool": 1,
   "grpc.service_config_disable_resolution": 1,
   "grpc.enable_channelz": 0,
+  // A server that no tag prefers any more keeps no connection.
+  "grpc.client_idle_timeout_ms": 300_000,
 };
+
+/** Most servers of a list: those of the first page. */
+const MAX_LISTED = 1_000;
 
 const NO_METADATA = new Metadata();
 
 type Callback<T> = (error: ServiceError | null, answer: T) => void;
 
-/** Channels of grpc-js, one per endpoint, made when the endpoint is first asked. */
+/** The services of an endpoint, over one connection. */
+interface Services {
+  readonly ids: IdServiceClient;
+  readonly workers: WorkerServiceClient;
+  readonly nodes: NodeServiceClient;
+  readonly health: HealthClient;
+}
+
+/** Channels of grpc-js, one per endpoint, made when the endpoint is first asked. All have the same credentials. */
 export class GrpcTransport implements Transport {
-  readonly #addresses: readonly string[];
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
-  readonly #ids: (IdServiceClient | undefined)[] = [];
-  readonly #workers: (WorkerServiceClient | undefined)[] = [];
-  readonly #health: (HealthClient | undefined)[] = [];
+  readonly #services = new Map<string, Services>();
   readonly #inFlight = new Set<ClientUnaryCall>();
   #closed = false;
 
-  constructor(addresses: readonly string[], tls: false | TlsOptions) {
-    this.#addresses = addresses;
+  constructor(tls: false | TlsOptions) {
     this.#credentials = tls === false ? credentials.createInsecure() : tlsCredentials(tls);
     const serverName = tls === false ? undefined : tls.serverName;
     this.#options =
@@ -115,92 +142,127 @@ export class GrpcTransport implements Transport {
   }
 
   allocate(
-    endpoint: number,
+    endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
   ): Promise<AllocateSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#idsOf(endpoint).allocateSegment(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.allocateSegment(request, NO_METADATA, options, done),
     );
   }
 
   generate(
-    endpoint: number,
+    endpoint: string,
     request: GenerateIdsRequest,
     timeoutMs: number,
   ): Promise<GenerateIdsResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#idsOf(endpoint).generateIds(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.generateIds(request, NO_METADATA, options, done),
     );
   }
 
   release(
-    endpoint: number,
+    endpoint: string,
     request: ReleaseSegmentRequest,
     timeoutMs: number,
   ): Promise<ReleaseSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#idsOf(endpoint).releaseSegment(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.releaseSegment(request, NO_METADATA, options, done),
     );
   }
 
   lease(
-    endpoint: number,
+    endpoint: string,
     request: LeaseWorkerRequest,
     timeoutMs: number,
   ): Promise<LeaseWorkerResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#workersOf(endpoint).leaseWorker(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.leaseWorker(request, NO_METADATA, options, done),
     );
   }
 
   renewLease(
-    endpoint: number,
+    endpoint: string,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<RenewWorkerLeaseResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#workersOf(endpoint).renewWorkerLease(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.renewWorkerLease(request, NO_METADATA, options, done),
     );
   }
 
   releaseLease(
-    endpoint: number,
+    endpoint: string,
     request: ReleaseWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<unknown> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#workersOf(endpoint).releaseWorkerLease(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.releaseWorkerLease(request, NO_METADATA, options, done),
     );
   }
 
-  isServing(endpoint: number, timeoutMs: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      if (this.#closed) {
-        resolve(false);
-        return;
-      }
-      const done: Callback<HealthCheckResponse> = (error, answer) => {
-        this.#inFlight.delete(call);
-        // A server without the health service answers, and that is all that can be known of it.
-        if (error !== null) resolve(error.code === status.UNIMPLEMENTED);
-        else resolve(answer.status === HealthCheckResponse_ServingStatus.SERVING);
-      };
-      const options = { deadline: Date.now() + timeoutMs };
-      const call = this.#healthOf(endpoint).check({ service: "" }, NO_METADATA, options, done);
-      this.#inFlight.add(call);
-    });
+  async isServing(endpoint: string, timeoutMs: number): Promise<boolean | undefined> {
+    try {
+      const { status: found } = await this.#send<HealthCheckResponse>(timeoutMs, (options, done) =>
+        this.#of(endpoint).health.check({ service: "" }, NO_METADATA, options, done),
+      );
+      return found === HealthCheckResponse_ServingStatus.SERVING;
+    } catch (thrown) {
+      // A server without the health service answers, and that is all that can be known of it.
+      return isUnimplemented(thrown) ? true : undefined;
+    }
+  }
+
+  async identify(endpoint: string, timeoutMs: number): Promise<Identity | undefined> {
+    try {
+      const found = await this.#send<GetNodeStatusResponse>(timeoutMs, (options, done) =>
+        this.#of(endpoint).nodes.getNodeStatus({}, NO_METADATA, options, done),
+      );
+      return { nodeId: found.nodeId, isServing: found.state === NodeState.SERVING };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async listNodes(endpoint: string, timeoutMs: number): Promise<ServerList | undefined> {
+    const request = { pageSize: MAX_LISTED, pageToken: "" };
+    try {
+      const answer = await this.#send<ListNodesResponse>(timeoutMs, (options, done) =>
+        this.#of(endpoint).nodes.listNodes(request, NO_METADATA, options, done),
+      );
+      return { version: answer.nodesVersion, servers: answer.nodes.map(listedServer) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  forget(endpoint: string): void {
+    this.#services.get(endpoint)?.ids.close();
+    this.#services.delete(endpoint);
   }
 
   close(): void {
     this.#closed = true;
     // A cancelled allocation has an unknown outcome: its ids are never used.
     for (const call of this.#inFlight) call.cancel();
-    for (const client of this.#ids) client?.close();
+    for (const { ids } of this.#services.values()) ids.close();
   }
 
-  #call<T>(
-    endpoint: number,
+  async #call<T>(
+    endpoint: string,
+    timeoutMs: number,
+    start: (options: { deadline: number }, done: Callback<T>) => ClientUnaryCall,
+  ): Promise<T> {
+    try {
+      return await this.#send(timeoutMs, start);
+    } catch (thrown) {
+      if (thrown instanceof IdmintError) throw thrown;
+      throw failureOf(endpoint, timeoutMs, thrown as ServiceError);
+    }
+  }
+
+  /** Rejects with what grpc-js says, or CLIENT_CLOSED. */
+  #send<T>(
     timeoutMs: number,
     start: (options: { deadline: number }, done: Callback<T>) => ClientUnaryCall,
   ): Promise<T> {
@@ -212,53 +274,45 @@ export class GrpcTransport implements Transport {
       const done: Callback<T> = (error, answer) => {
         this.#inFlight.delete(call);
         if (error === null) resolve(answer);
-        else reject(this.#failure(endpoint, timeoutMs, error));
+        else reject(error);
       };
-      const options = { deadline: Date.now() + timeoutMs };
-      const call = start(options, done);
+      const call = start({ deadline: Date.now() + timeoutMs }, done);
       this.#inFlight.add(call);
     });
   }
 
-  #failure(endpoint: number, timeoutMs: number, error: ServiceError): IdmintError {
-    const address = this.#addresses[endpoint] ?? "";
-    const failure = fromCallTo(address, error);
-    if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
-    // The deadline was this try's, not the caller's: what the caller asked for may still be had in time.
-    const text = `${address} did not answer within ${timeoutMs} ms`;
-    return new IdmintError("SERVER_UNAVAILABLE", text, { cause: error });
-  }
-
-  #idsOf(endpoint: number): IdServiceClient {
-    const known = this.#ids[endpoint];
+  #of(address: string): Services {
+    const known = this.#services.get(address);
     if (known !== undefined) return known;
-    const address = this.#addresses[endpoint];
-    if (address === undefined) throw new RangeError(`endpoint ${endpoint}`);
-    const client = new IdServiceClient(address, this.#credentials, this.#options);
-    this.#ids[endpoint] = client;
-    return client;
+    const ids = new IdServiceClient(address, this.#credentials, this.#options);
+    const same = { channelOverride: ids.getChannel() };
+    const made = {
+      ids,
+      workers: new WorkerServiceClient(address, this.#credentials, same),
+      nodes: new NodeServiceClient(address, this.#credentials, same),
+      health: new HealthClient(address, this.#credentials, same),
+    };
+    this.#services.set(address, made);
+    return made;
   }
+}
 
-  /** The other services of an endpoint share its connection. */
-  #workersOf(endpoint: number): WorkerServiceClient {
-    const known = this.#workers[endpoint];
-    if (known !== undefined) return known;
-    const channelOverride = this.#idsOf(endpoint).getChannel();
-    const address = this.#addresses[endpoint] ?? "";
-    const client = new WorkerServiceClient(address, this.#credentials, { channelOverride });
-    this.#workers[endpoint] = client;
-    return client;
-  }
+function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {
+  const failure = fromCallTo(address, error);
+  if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
+  // The deadline was this try's, not the caller's: what the caller asked for may still be had in time.
+  const text = `${address} did not answer within ${timeoutMs} ms`;
+  return new IdmintError("SERVER_UNAVAILABLE", text, { cause: error });
+}
 
-  #healthOf(endpoint: number): HealthClient {
-    const known = this.#health[endpoint];
-    if (known !== undefined) return known;
-    const channelOverride = this.#idsOf(endpoint).getChannel();
-    const address = this.#addresses[endpoint] ?? "";
-    const client = new HealthClient(address, this.#credentials, { channelOverride });
-    this.#health[endpoint] = client;
-    return client;
-  }
+function isUnimplemented(thrown: unknown): boolean {
+  return (thrown as Partial<ServiceError>).code === status.UNIMPLEMENTED;
+}
+
+function listedServer(node: Node): ListedServer {
+  const { nodeId, address, zone, weight, draining, alive, heardTime } = node;
+  const heardAtMs = heardTime?.getTime() ?? 0;
+  return { nodeId, address, zone, weight, isDraining: draining, isAlive: alive, heardAtMs };
 }
 
 function tlsCredentials({ ca, cert, key }: TlsOptions): ChannelCredentials {

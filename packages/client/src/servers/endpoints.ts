@@ -1,4 +1,4 @@
-import { type Clock, IdmintError, type Random } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
 import type {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -10,58 +10,51 @@ import type {
   RenewWorkerLeaseRequest,
   RenewWorkerLeaseResponse,
 } from "@idmint/proto";
-import type { Transport } from "./channel.ts";
-import {
-  type EndpointEvent,
-  type EndpointsState,
-  initialEndpoints,
-  nextEndpoints,
-  planLoad,
-} from "./endpoints-state.ts";
-import type { EndpointChange } from "../events.ts";
-import { rendezvousOrder } from "./rendezvous.ts";
+import { Fleet, type FleetOptions, type FleetPorts, type Route } from "./fleet.ts";
+import { earn, fullBudget, type RetryBudget, spend } from "./retry-budget.ts";
 
-export interface EndpointsPorts {
-  readonly transport: Transport;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly emit: (event: EndpointChange) => void;
+export interface EndpointsPorts extends FleetPorts {
   /** Throws when no request may be sent any more: the client is closed, or in another process. */
   readonly assertUsable: () => void;
 }
 
 /** For how long servers that were never reached are tried before calls are refused, in milliseconds. */
 const FIRST_CONTACT_MS = 1_000;
-
 /** An answer, where it came from, and when its request was sent, on the clock. */
 export interface Answered<A> {
   readonly answer: A;
-  readonly endpoint: number;
+  readonly endpoint: string;
   readonly sentAtMs: number;
 }
 
+/** What every answer tells about the server that sent it. */
+interface Told {
+  readonly nodeId: string;
+  readonly nodesVersion: number;
+}
+
 /**
- * Runs `endpoints-state.ts`: asks the endpoints of a plan one after the other until one answers. Only UNAVAILABLE moves
- * on; every other error is the answer, whichever server gives it.
+ * Asks the endpoints of a plan one after the other until one answers. Only UNAVAILABLE moves on; every other error is the
+ * answer, whichever server gives it. `fleet.ts` says which servers there are, and which of their answers may be used.
  */
 export class Endpoints {
-  readonly #addresses: readonly string[];
   readonly #ports: EndpointsPorts;
+  readonly #fleet: Fleet;
   readonly #rpcDeadlineMs: number;
-  #state: EndpointsState;
+  #budget: RetryBudget;
   /** When the first try failed; undefined once any server has answered. */
   #unreachableSinceMs: number | undefined = Infinity;
 
-  constructor(addresses: readonly string[], rpcDeadlineMs: number, ports: EndpointsPorts) {
-    this.#addresses = addresses;
-    this.#rpcDeadlineMs = rpcDeadlineMs;
+  constructor(options: FleetOptions, ports: EndpointsPorts) {
     this.#ports = ports;
-    this.#state = initialEndpoints(addresses.length);
+    this.#fleet = new Fleet(options, ports);
+    this.#rpcDeadlineMs = options.rpcDeadlineMs;
+    this.#budget = fullBudget(this.#fleet.size, ports.clock.now());
   }
 
-  /** The order in which a tag prefers the endpoints: constant, so tags compute it once. */
-  preference(tag: string): readonly number[] {
-    return rendezvousOrder(this.#addresses, tag);
+  /** How a tag goes through the servers; `isShared`: as all clients do, so that their calls share round trips. */
+  routeOf(tag: string, isShared = false): Route {
+    return isShared ? this.#fleet.sharedRouteOf(tag) : this.#fleet.routeOf(tag);
   }
 
   /**
@@ -73,62 +66,58 @@ export class Endpoints {
     return this.#ports.clock.now() - sinceMs >= FIRST_CONTACT_MS;
   }
 
-  addressOf(endpoint: number): string {
-    return this.#addresses[endpoint] ?? "";
-  }
-
   /** Asks for a segment; see `#ask`. */
   allocate<T>(
-    preference: readonly number[],
+    route: Route,
     request: AllocateSegmentRequest,
     accept: (answered: Answered<AllocateSegmentResponse>) => T,
   ): Promise<T> {
     const { transport } = this.#ports;
-    const send = (endpoint: number): Promise<AllocateSegmentResponse> =>
+    const send = (endpoint: string): Promise<AllocateSegmentResponse> =>
       transport.allocate(endpoint, request, this.#rpcDeadlineMs);
-    return this.#ask(preference, send, accept);
+    return this.#ask(route, send, accept);
   }
 
   /** Asks for ids that nobody holds in memory; see `#ask`. */
   generate<T>(
-    preference: readonly number[],
+    route: Route,
     request: GenerateIdsRequest,
     accept: (answered: Answered<GenerateIdsResponse>) => T,
   ): Promise<T> {
     const { transport } = this.#ports;
-    const send = (endpoint: number): Promise<GenerateIdsResponse> =>
+    const send = (endpoint: string): Promise<GenerateIdsResponse> =>
       transport.generate(endpoint, request, this.#rpcDeadlineMs);
-    return this.#ask(preference, send, accept);
+    return this.#ask(route, send, accept);
   }
 
   /** Asks for a worker id; see `#ask`. */
   lease<T>(
-    preference: readonly number[],
+    route: Route,
     request: LeaseWorkerRequest,
     accept: (answered: Answered<LeaseWorkerResponse>) => T,
   ): Promise<T> {
     const { transport } = this.#ports;
-    const send = (endpoint: number): Promise<LeaseWorkerResponse> =>
+    const send = (endpoint: string): Promise<LeaseWorkerResponse> =>
       transport.lease(endpoint, request, this.#rpcDeadlineMs);
-    return this.#ask(preference, send, accept);
+    return this.#ask(route, send, accept);
   }
 
   /** Keeps a worker id; see `#ask`. No endpoint gets more than `timeoutMs`, since reservations end. */
   renewLease<T>(
-    preference: readonly number[],
+    route: Route,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
     accept: (answered: Answered<RenewWorkerLeaseResponse>) => T,
   ): Promise<T> {
     const { transport } = this.#ports;
-    const send = (endpoint: number): Promise<RenewWorkerLeaseResponse> =>
+    const send = (endpoint: string): Promise<RenewWorkerLeaseResponse> =>
       transport.renewLease(endpoint, request, Math.min(timeoutMs, this.#rpcDeadlineMs));
-    return this.#ask(preference, send, accept);
+    return this.#ask(route, send, accept);
   }
 
   /** Gives a worker id back: one try, also while the client closes. Rejects when it is not known to have arrived. */
   async releaseLease(
-    endpoint: number,
+    endpoint: string,
     request: ReleaseWorkerLeaseRequest,
     timeoutMs: number,
   ): Promise<void> {
@@ -136,20 +125,22 @@ export class Endpoints {
   }
 
   /**
-   * Sends one request: to each endpoint of one plan at most once. `accept` turns an answer into the result; the retryable
-   * error it throws for an answer that cannot be used sends the request on, without a mark against the endpoint.
+   * Sends one request: to each endpoint of one plan at most once, and to a second one only within the retry budget. `accept`
+   * turns an answer into the result; the retryable error it throws for an answer that cannot be used sends the request on,
+   * without a mark against the endpoint.
    */
-  async #ask<A, T>(
-    preference: readonly number[],
-    send: (endpoint: number) => Promise<A>,
+  async #ask<A extends Told, T>(
+    route: Route,
+    send: (endpoint: string) => Promise<A>,
     accept: (answered: Answered<A>) => T,
   ): Promise<T> {
     const { clock, assertUsable } = this.#ports;
-    const plan = planLoad(this.#state, preference, clock.now());
-    if (plan.probe !== undefined) void this.#probe(plan.probe);
+    this.#budget = earn(this.#budget, this.#fleet.size, clock.now());
+    const plan = this.#fleet.plan(route);
     const failures: IdmintError[] = [];
     for (const endpoint of plan.attempts) {
       assertUsable();
+      if (failures.length > 0 && !this.#mayRetry()) break;
       const sentAtMs = clock.now();
       let answer: A;
       try {
@@ -157,18 +148,15 @@ export class Endpoints {
       } catch (thrown) {
         // A call that `close` cancelled says nothing about its endpoint.
         assertUsable();
-        const failure = IdmintError.from(thrown);
-        this.#noteContact(failure, sentAtMs);
-        if (!isOfEndpoint(failure)) {
-          if (failure.reason !== "CLIENT_CLOSED") this.#note({ type: "answered", endpoint });
-          throw failure;
-        }
-        failures.push(failure);
-        this.#noteFailure(endpoint, failure);
+        failures.push(await this.#judged(endpoint, IdmintError.from(thrown), sentAtMs));
         continue;
       }
       this.#unreachableSinceMs = undefined;
-      this.#note({ type: "answered", endpoint });
+      if (!this.#fleet.isOfStore(endpoint, answer.nodeId)) {
+        failures.push(this.#fleet.foreign(endpoint));
+        continue;
+      }
+      this.#fleet.answered(endpoint, answer.nodesVersion);
       try {
         return accept({ answer, endpoint, sentAtMs });
       } catch (thrown) {
@@ -180,40 +168,37 @@ export class Endpoints {
     throw oneOf(failures);
   }
 
+  /** Why the next endpoint is to be asked. Throws what is the answer, whoever is asked. */
+  async #judged(endpoint: string, failure: IdmintError, sentAtMs: number): Promise<IdmintError> {
+    this.#noteContact(failure, sentAtMs);
+    if (isOfEndpoint(failure)) {
+      this.#fleet.failed(endpoint, failure);
+      return failure;
+    }
+    if (failure.reason === "CLIENT_CLOSED") throw failure;
+    // Nothing is given up for the refusal of a busy server, and it is not asked even more.
+    const isBusy = failure.code === "RESOURCE_EXHAUSTED";
+    if (!isBusy && this.#fleet.isLearned(endpoint)) {
+      const found = await this.#fleet.identify(endpoint);
+      this.#ports.assertUsable();
+      if (found?.isOfStore !== true) return this.#fleet.foreign(endpoint);
+    }
+    this.#fleet.refused(endpoint);
+    throw failure;
+  }
+
+  #mayRetry(): boolean {
+    const budget = spend(this.#budget);
+    if (budget === undefined) return false;
+    this.#budget = budget;
+    return true;
+  }
+
   /** A refusal that a server sent shows that it was reached. */
   #noteContact({ reason }: IdmintError, sentAtMs: number): void {
     if (this.#unreachableSinceMs === undefined) return;
     if (reason !== "SERVER_UNAVAILABLE") this.#unreachableSinceMs = undefined;
     else this.#unreachableSinceMs = Math.min(this.#unreachableSinceMs, sentAtMs);
-  }
-
-  #noteFailure(endpoint: number, error: IdmintError): void {
-    const nowMs = this.#ports.clock.now();
-    const jitter = this.#ports.random();
-    const retryAfterMs = error.retryAfterMs ?? 0;
-    this.#note({ type: "failed", endpoint, nowMs, jitter, retryAfterMs });
-    const coolDownMs = (this.#state[endpoint]?.retryAtMs ?? nowMs) - nowMs;
-    const address = this.addressOf(endpoint);
-    this.#ports.emit({ type: "endpoint-failed", address, error, coolDownMs });
-  }
-
-  async #probe(endpoint: number): Promise<void> {
-    this.#note({ type: "probeBegan", endpoint });
-    const well = await this.#ports.transport.isServing(endpoint, this.#rpcDeadlineMs);
-    const nowMs = this.#ports.clock.now();
-    this.#note({ type: "probed", endpoint, well, nowMs, jitter: this.#ports.random() });
-  }
-
-  #note(event: EndpointEvent): void {
-    const before = this.#state[event.endpoint]?.mode;
-    this.#state = nextEndpoints(this.#state, event);
-    const after = this.#state[event.endpoint]?.mode;
-    if (before !== "well" && after === "well") {
-      this.#ports.emit({
-        type: "endpoint-well",
-        address: this.addressOf(event.endpoint),
-      });
-    }
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Rendezvous hashing: which endpoint a tag prefers. Every (endpoint, tag) pair has a score, the tag's endpoints are
- * ordered by it. All instances of the SDK agree without talking to each other, and when an endpoint comes or goes only
- * the tags that preferred it move.
+ * Weighted rendezvous hashing: which server a key prefers. Every (server, key) pair has a score, and the servers of a key
+ * are ordered by it. A server comes first for the share of all keys that its weight is of all weights. When a server comes,
+ * goes or gets another weight, only keys that move to it or away from it change their first choice.
  */
 
 /** Murmur3's finaliser: every bit of the input changes about half of the output's. */
@@ -20,17 +20,32 @@ function absorb(state: number, text: string): number {
 }
 
 /** 53 bits that depend on both texts, as an exact number. Two 32-bit lanes, since one would tie too often. */
-export function score(endpoint: string, tag: string): number {
+export function score(server: string, key: string): number {
   // 0xffff is no character of an address or a tag, so ("ab", "c") and ("a", "bc") differ.
-  const text = `${endpoint}\uffff${tag}`;
+  const text = `${server}\uffff${key}`;
   const high = mix(absorb(0x811c9dc5, text));
   const low = mix(absorb(0x9e3779b9, text) ^ high);
   return (high & 0x1fffff) * 2 ** 32 + low;
 }
 
-/** The indexes of the endpoints, the tag's first choice first. Equal scores keep the order given. */
-export function rendezvousOrder(endpoints: readonly string[], tag: string): readonly number[] {
-  const scores = endpoints.map((endpoint) => score(endpoint, tag));
-  const scoreOf = (index: number): number => scores[index] ?? 0;
-  return endpoints.map((_, index) => index).toSorted((a, b) => scoreOf(b) - scoreOf(a));
+/** The same as a number from 0 to 1. */
+export function unit(server: string, key: string): number {
+  return (score(server, key) + 0.5) / 2 ** 53;
+}
+
+/** A server that keys are spread over. */
+interface Weighted {
+  readonly address: string;
+  /** Above 0. */
+  readonly weight: number;
+}
+
+/** The addresses, the key's first choice first. */
+export function rendezvousOrder(servers: readonly Weighted[], key: string): readonly string[] {
+  // −ln u is exponential, and the smallest of several divided by their rates is each one's in proportion to its rate.
+  const scored = servers.map(({ address, weight }) => ({
+    address,
+    distance: -Math.log(unit(address, key)) / weight,
+  }));
+  return scored.toSorted((a, b) => a.distance - b.distance).map(({ address }) => address);
 }

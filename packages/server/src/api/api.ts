@@ -6,7 +6,7 @@ import type { WorkerService } from "../service/worker-ids/service.ts";
 import type { TagService } from "../service/tags/service.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
-import type { Authorise, Handler } from "./method.ts";
+import type { Authorise, Handler, ServerTold } from "./method.ts";
 import { nodeHandlers } from "./node-service.ts";
 import { tagHandlers } from "./tag-service.ts";
 import { workerHandlers } from "./worker-service.ts";
@@ -28,8 +28,8 @@ export function createApi(services: {
   readonly emit: Emit;
 }): Api {
   const { ids, decoder, tags, workers, node, wallClock, authorise, emit } = services;
-  const nodesVersion = (): number => node.nodesVersion;
-  const ports = { authorise, isDraining: () => node.draining, emit, nodesVersion };
+  const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
+  const ports = { authorise, isDraining: () => node.draining, emit, told };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),

@@ -14,15 +14,23 @@ import {
 import type { Patience } from "../service/call.ts";
 import type { Allocation, IdService, ManyIds, OneId } from "../service/issue/ids.ts";
 import { orderOf, periodOf, segmentsOf } from "./convert.ts";
-import { type Handler, handlerOf, type HandlerPorts, streamHandlerOf } from "./method.ts";
+import {
+  type Handler,
+  handlerOf,
+  type HandlerPorts,
+  type ServerTold,
+  streamHandlerOf,
+} from "./method.ts";
 
 const SERVICE = "idmint.v1.IdService";
+/** Whoever has a stream chose its server already. */
+const UNTOLD: ServerTold = { nodesVersion: 0, nodeId: "" };
 
 export function idHandlers(
   ids: IdService,
-  ports: HandlerPorts & { readonly nodesVersion: () => number },
+  ports: HandlerPorts & { readonly told: () => ServerTold },
 ): readonly Handler[] {
-  const { nodesVersion } = ports;
+  const { told } = ports;
   return [
     handlerOf(
       SERVICE,
@@ -41,7 +49,7 @@ export function idHandlers(
         request: GenerateIdsRequest,
         response: GenerateIdsResponse,
         call: (request, context) =>
-          map(ids.generateIds(request, context), (many) => manyIds(many, nodesVersion())),
+          map(ids.generateIds(request, context), (many) => manyIds(many, told())),
       },
       ports,
     ),
@@ -52,9 +60,7 @@ export function idHandlers(
         request: AllocateSegmentRequest,
         response: AllocateSegmentResponse,
         call: (request, context) =>
-          map(ids.allocateSegment(request, context), (answer) =>
-            allocation(answer, nodesVersion()),
-          ),
+          map(ids.allocateSegment(request, context), (answer) => allocation(answer, told())),
       },
       ports,
     ),
@@ -109,7 +115,7 @@ function streamOf(
     const many = ids.generateIds({ tag, count, asList: false, textsAnyway: true }, patience);
     return map(many, (several): StreamIdsResponse => ({
       call,
-      result: { $case: "many", value: manyIds(several, 0) },
+      result: { $case: "many", value: manyIds(several, UNTOLD) },
     }));
   };
 }
@@ -122,13 +128,13 @@ function oneId({ id, text, epoch, period }: OneId): GenerateIdResponse {
 
 function manyIds(
   { segments, ids, texts, epoch, period }: ManyIds,
-  nodesVersion: number,
+  told: ServerTold,
 ): GenerateIdsResponse {
   const written = { ids: [...ids], texts: [...texts] };
-  return { segments: segmentsOf(segments), ...written, epoch, nodesVersion, ...periodOf(period) };
+  return { segments: segmentsOf(segments), ...written, epoch, ...told, ...periodOf(period) };
 }
 
-function allocation(answer: Allocation, nodesVersion: number): AllocateSegmentResponse {
+function allocation(answer: Allocation, told: ServerTold): AllocateSegmentResponse {
   return {
     segments: segmentsOf(answer.segments),
     epoch: answer.epoch,
@@ -136,7 +142,7 @@ function allocation(answer: Allocation, nodesVersion: number): AllocateSegmentRe
     maxAge: durationOf(answer.maxAgeMs),
     order: orderOf(answer.order),
     maxCount: answer.maxCount,
-    nodesVersion,
+    ...told,
   };
 }
 

@@ -65,6 +65,12 @@ export interface StreamHandler {
   readonly open: (context: CallContext) => Answer;
 }
 
+/** What answers tell of the server that sends them, to callers that choose their servers. */
+export interface ServerTold {
+  readonly nodesVersion: number;
+  readonly nodeId: string;
+}
+
 export interface HandlerPorts {
   readonly authorise: Authorise;
   readonly isDraining: () => boolean;

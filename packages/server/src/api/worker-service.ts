@@ -14,7 +14,7 @@ import {
 import type { WorkerService } from "../service/worker-ids/service.ts";
 import { protoKindOf } from "./convert-kind.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
-import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
+import { type Handler, handlerOf, type HandlerPorts, type ServerTold } from "./method.ts";
 
 const SERVICE = "idmint.v1.WorkerService";
 
@@ -22,7 +22,7 @@ export function workerHandlers(
   workers: WorkerService,
   ports: HandlerPorts & {
     readonly wallClock: () => number;
-    readonly nodesVersion: () => number;
+    readonly told: () => ServerTold;
   },
 ): readonly Handler[] {
   return [
@@ -36,7 +36,7 @@ export function workerHandlers(
           const reserveAheadMs = wholeMillisecondsOf(reserveAhead);
           return leased(
             await workers.lease({ tag, instance, dataCenter, reserveAheadMs }, context),
-            ports.nodesVersion(),
+            ports.told(),
           );
         },
       },
@@ -54,7 +54,7 @@ export function workerHandlers(
               { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
               context,
             ),
-            ports.nodesVersion(),
+            ports.told(),
           ),
         // Who makes ids under a lease needs a moment to go to another server.
         whileDraining: true,
@@ -91,12 +91,12 @@ export function workerHandlers(
 
 function leased(
   lease: Awaited<ReturnType<WorkerService["lease"]>>,
-  nodesVersion: number,
+  told: ServerTold,
 ): LeaseWorkerResponse {
   const { dataCenter, workerId, notBeforeMs, kind } = lease;
   const settings = protoKindOf(kind);
   return {
-    ...renewed(lease, nodesVersion),
+    ...renewed(lease, told),
     dataCenter,
     workerId,
     notBeforeMs: BigInt(notBeforeMs),
@@ -104,7 +104,7 @@ function leased(
   };
 }
 
-function renewed(lease: RenewedWorkerLease, nodesVersion: number): RenewWorkerLeaseResponse {
+function renewed(lease: RenewedWorkerLease, told: ServerTold): RenewWorkerLeaseResponse {
   const { token, ttlMs, extension, reservedUntilMs, nowMs, epoch } = lease;
   return {
     token,
@@ -113,7 +113,7 @@ function renewed(lease: RenewedWorkerLease, nodesVersion: number): RenewWorkerLe
     reservedUntilMs: BigInt(reservedUntilMs),
     nowMs: BigInt(nowMs),
     epoch,
-    nodesVersion,
+    ...told,
   };
 }
 

@@ -24,7 +24,7 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
     const { count } = call.request;
     const segments = [{ base: next, increment: 1, count }];
     next += BigInt(count);
-    answer(null, { segments, ids: [], texts: [], epoch, period: "", nodesVersion: 0 });
+    answer(null, { segments, ids: [], texts: [], epoch, period: "", nodesVersion: 0, nodeId: "" });
   },
   allocateSegment: (call, answer) => {
     const { count } = call.request;
@@ -38,6 +38,7 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
       order: Order.UNORDERED,
       maxCount: 10_000_000,
       nodesVersion: 0,
+      nodeId: "",
     });
   },
 };

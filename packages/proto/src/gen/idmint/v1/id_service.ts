@@ -89,6 +89,11 @@ export interface GenerateIdsResponse {
   texts: string[];
   /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
   nodesVersion: number;
+  /**
+   * Random name of the server process that answers, as in its row of ListNodes. A caller that learned an address from a list
+   * uses an answer only if the list has this name: the address may lead to a server of another store by now.
+   */
+  nodeId: string;
 }
 
 /**
@@ -162,6 +167,11 @@ export interface AllocateSegmentResponse {
   maxCount: number;
   /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
   nodesVersion: number;
+  /**
+   * Random name of the server process that answers, as in its row of ListNodes. A caller that learned an address from a list
+   * uses an answer only if the list has this name: the address may lead to a server of another store by now.
+   */
+  nodeId: string;
 }
 
 /** Request of ReleaseSegment. */
@@ -577,7 +587,16 @@ export const GenerateIdsRequest: MessageFns<GenerateIdsRequest> = {
 };
 
 function createBaseGenerateIdsResponse(): GenerateIdsResponse {
-  return { segments: [], ids: [], epoch: 0n, period: "", periodEndTime: undefined, texts: [], nodesVersion: 0 };
+  return {
+    segments: [],
+    ids: [],
+    epoch: 0n,
+    period: "",
+    periodEndTime: undefined,
+    texts: [],
+    nodesVersion: 0,
+    nodeId: "",
+  };
 }
 
 export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
@@ -612,6 +631,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     }
     if (message.nodesVersion !== 0) {
       writer.uint32(61).fixed32(message.nodesVersion);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(66).string(message.nodeId);
     }
     return writer;
   },
@@ -695,6 +717,14 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
             message.nodesVersion = reader.fixed32();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -724,6 +754,11 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
         : isSet(object.nodes_version)
         ? globalThis.Number(object.nodes_version)
         : 0,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
     };
   },
 
@@ -750,6 +785,9 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     if (message.nodesVersion !== undefined) {
       obj.nodesVersion = Math.round(message.nodesVersion);
     }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
     return obj;
   },
 
@@ -765,6 +803,7 @@ export const GenerateIdsResponse: MessageFns<GenerateIdsResponse> = {
     message.periodEndTime = object.periodEndTime ?? undefined;
     message.texts = object.texts?.map((e) => e) || [];
     message.nodesVersion = object.nodesVersion ?? 0;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };
@@ -1129,7 +1168,16 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
 };
 
 function createBaseAllocateSegmentResponse(): AllocateSegmentResponse {
-  return { segments: [], epoch: 0n, releaseToken: "", maxAge: undefined, order: 0, maxCount: 0, nodesVersion: 0 };
+  return {
+    segments: [],
+    epoch: 0n,
+    releaseToken: "",
+    maxAge: undefined,
+    order: 0,
+    maxCount: 0,
+    nodesVersion: 0,
+    nodeId: "",
+  };
 }
 
 export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
@@ -1157,6 +1205,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     }
     if (message.nodesVersion !== 0) {
       writer.uint32(61).fixed32(message.nodesVersion);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(66).string(message.nodeId);
     }
     return writer;
   },
@@ -1230,6 +1281,14 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
             message.nodesVersion = reader.fixed32();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1267,6 +1326,11 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
         : isSet(object.nodes_version)
         ? globalThis.Number(object.nodes_version)
         : 0,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
     };
   },
 
@@ -1293,6 +1357,9 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     if (message.nodesVersion !== undefined) {
       obj.nodesVersion = Math.round(message.nodesVersion);
     }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
     return obj;
   },
 
@@ -1310,6 +1377,7 @@ export const AllocateSegmentResponse: MessageFns<AllocateSegmentResponse> = {
     message.order = object.order ?? 0;
     message.maxCount = object.maxCount ?? 0;
     message.nodesVersion = object.nodesVersion ?? 0;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };

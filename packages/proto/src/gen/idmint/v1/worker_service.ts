@@ -74,6 +74,11 @@ export interface LeaseWorkerResponse {
   epoch: bigint;
   /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
   nodesVersion: number;
+  /**
+   * Random name of the server process that answers, as in its row of ListNodes. A caller that learned an address from a list
+   * uses an answer only if the list has this name: the address may lead to a server of another store by now.
+   */
+  nodeId: string;
 }
 
 /** Request of RenewWorkerLease. */
@@ -121,6 +126,11 @@ export interface RenewWorkerLeaseResponse {
   epoch: bigint;
   /** Changes when the list of servers does, as ListNodesResponse.nodes_version. 0: this server has no list yet. */
   nodesVersion: number;
+  /**
+   * Random name of the server process that answers, as in its row of ListNodes. A caller that learned an address from a list
+   * uses an answer only if the list has this name: the address may lead to a server of another store by now.
+   */
+  nodeId: string;
 }
 
 /** Request of ReleaseWorkerLease. */
@@ -321,6 +331,7 @@ function createBaseLeaseWorkerResponse(): LeaseWorkerResponse {
     snowflake: undefined,
     epoch: 0n,
     nodesVersion: 0,
+    nodeId: "",
   };
 }
 
@@ -373,6 +384,9 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
     }
     if (message.nodesVersion !== 0) {
       writer.uint32(93).fixed32(message.nodesVersion);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(98).string(message.nodeId);
     }
     return writer;
   },
@@ -478,6 +492,14 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
             message.nodesVersion = reader.fixed32();
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -523,6 +545,11 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
         : isSet(object.nodes_version)
         ? globalThis.Number(object.nodes_version)
         : 0,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
     };
   },
 
@@ -561,6 +588,9 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
     if (message.nodesVersion !== undefined) {
       obj.nodesVersion = Math.round(message.nodesVersion);
     }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
     return obj;
   },
 
@@ -586,6 +616,7 @@ export const LeaseWorkerResponse: MessageFns<LeaseWorkerResponse> = {
       : undefined;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
     message.nodesVersion = object.nodesVersion ?? 0;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };
@@ -782,7 +813,16 @@ export const RenewWorkerLeaseRequest: MessageFns<RenewWorkerLeaseRequest> = {
 };
 
 function createBaseRenewWorkerLeaseResponse(): RenewWorkerLeaseResponse {
-  return { token: 0n, ttl: undefined, extension: 0, reservedUntilMs: 0n, nowMs: 0n, epoch: 0n, nodesVersion: 0 };
+  return {
+    token: 0n,
+    ttl: undefined,
+    extension: 0,
+    reservedUntilMs: 0n,
+    nowMs: 0n,
+    epoch: 0n,
+    nodesVersion: 0,
+    nodeId: "",
+  };
 }
 
 export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
@@ -819,6 +859,9 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
     }
     if (message.nodesVersion !== 0) {
       writer.uint32(61).fixed32(message.nodesVersion);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(66).string(message.nodeId);
     }
     return writer;
   },
@@ -892,6 +935,14 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
             message.nodesVersion = reader.fixed32();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -921,6 +972,11 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
         : isSet(object.nodes_version)
         ? globalThis.Number(object.nodes_version)
         : 0,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
     };
   },
 
@@ -947,6 +1003,9 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
     if (message.nodesVersion !== undefined) {
       obj.nodesVersion = Math.round(message.nodesVersion);
     }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
     return obj;
   },
 
@@ -964,6 +1023,7 @@ export const RenewWorkerLeaseResponse: MessageFns<RenewWorkerLeaseResponse> = {
     message.nowMs = (object.nowMs !== undefined && object.nowMs !== null) ? BigInt(object.nowMs) : 0n;
     message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
     message.nodesVersion = object.nodesVersion ?? 0;
+    message.nodeId = object.nodeId ?? "";
     return message;
   },
 };
