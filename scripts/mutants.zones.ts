@@ -26,8 +26,8 @@ export const zoneMutants: readonly Mutant[] = [
   {
     name: "zones: all clients of a tag prefer one server",
     file: `${servers}/fleet.ts`,
-    find: '    return { key, patience: unit("", key) };',
-    replace: '    return { key: tag, patience: unit("", key) };',
+    find: '    return { key, patience: unit("", key), isOrdered: true };',
+    replace: '    return { key: tag, patience: unit("", key), isOrdered: true };',
     tests: learned,
   },
   {
@@ -87,6 +87,13 @@ export const zoneMutants: readonly Mutant[] = [
     find: `if (mode !== "well") continue;`,
     replace: `if (mode === "proving") continue;`,
     tests: [...endpointsState, "packages/client/test/endpoints.model.test.ts"],
+  },
+  {
+    name: "zones: all tags of order PER_CLIENT move at once",
+    file: `${servers}/fleet.ts`,
+    find: `nowMs >= changedAtMs + route.patience * MOVE_MS;`,
+    replace: `nowMs >= changedAtMs;`,
+    tests: learned,
   },
   {
     name: "zones: further tries are not limited",

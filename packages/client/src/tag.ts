@@ -361,6 +361,7 @@ export class BufferedTag implements IdTag {
     const maxCount = told > 0 ? told : Infinity;
     if (ordered === this.#ordered && maxCount === this.#maxCount) return;
     this.#ordered = ordered;
+    this.#route.isOrdered = ordered;
     this.#maxCount = maxCount;
     const { min, max, ...buffer } = this.#context.buffer;
     this.#buffer.update({

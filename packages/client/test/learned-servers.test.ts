@@ -35,6 +35,7 @@ class Stage {
   /** Addresses in the order in which they were asked for ids. */
   readonly asked: string[] = [];
   readonly proved: string[] = [];
+  order: Order = Order.UNORDERED;
   lists = 0;
   /** First ids of what callers got, and of what somebody else than the listed server answered. */
   readonly taken = new Set<bigint>();
@@ -107,7 +108,7 @@ class Stage {
       epoch: 1n,
       releaseToken: "",
       maxAge: { seconds: 600n, nanos: 0 },
-      order: Order.UNORDERED,
+      order: this.order,
       maxCount: 10_000_000,
       nodesVersion: this.version,
       nodeId: this.#nodeIdOf(endpoint),
@@ -143,8 +144,9 @@ test("clients of one tag prefer different servers", async () => {
   expect(firsts.size).toBe(3);
 });
 
-test("a newer list is fetched when it was heard of for 2.5 to 5 s, and tags take it up over 5 s more", async () => {
+test("a newer list is fetched when it was heard of for 2.5 to 5 s, and PER_CLIENT tags take it up over 5 s more", async () => {
   const stage = new Stage([server("one:1")]);
+  stage.order = Order.PER_CLIENT;
   const tags = Array.from({ length: 12 }, (_, at) => `t${at}`);
   await stage.settleDown(tags);
   stage.version = 2;
@@ -172,6 +174,20 @@ test("a newer list is fetched when it was heard of for 2.5 to 5 s, and tags take
   expect(moved[0]).toBeLessThan(tags.length / 2);
   expect(moved.at(-1)).toBe(tags.length);
   expect(new Set(moved).size).toBeGreaterThan(3);
+});
+
+test("tags without an order follow a newer list with their next load", async () => {
+  const stage = new Stage([server("one:1"), server("two:1", { weight: 0 })]);
+  const tags = Array.from({ length: 12 }, (_, at) => `t${at}`);
+  await stage.settleDown(tags);
+  stage.version = 2;
+  stage.servers = [server("one:1", { weight: 0 }), server("two:1")];
+  for (const tag of tags) await stage.load(tag);
+  stage.world.time.advance(4_000);
+  await stage.load("t0");
+  // It proves the newly preferred one.
+  await stage.load("t0");
+  for (const tag of tags) expect((await stage.load(tag)).at(-1)).toBe("two:1");
 });
 
 test("a server that drains is left in the load that finds out, without an error", async () => {

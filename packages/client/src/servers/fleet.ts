@@ -51,6 +51,11 @@ export interface Route {
   readonly key: string;
   /** Its place among all routes when they move, from 0 to 1. */
   readonly patience: number;
+  /**
+   * Whether the ids of one client have to rise. Then the servers that it comes to may lack ids high enough, and ask the store
+   * for each tag that moves.
+   */
+  isOrdered: boolean;
 }
 
 /**
@@ -93,12 +98,12 @@ export class Fleet {
   /** How a tag goes through the servers: other clients go other ways. */
   routeOf(tag: string): Route {
     const key = `${this.#clientId}/${tag}`;
-    return { key, patience: unit("", key) };
+    return { key, patience: unit("", key), isOrdered: true };
   }
 
   /** The same for all clients of a zone, so that calls of many of them share the round trips of one server. */
   sharedRouteOf(tag: string): Route {
-    return { key: tag, patience: unit("", `${this.#clientId}/${tag}`) };
+    return { key: tag, patience: unit("", `${this.#clientId}/${tag}`), isOrdered: false };
   }
 
   /** Where a request goes now. What has to be looked at beside it is looked at. */
@@ -177,12 +182,12 @@ export class Fleet {
     return error;
   }
 
-  /** A route takes up a newer list at its own moment, so that not all tags move at once. */
+  /** A route whose moves cost the store something takes up a newer list at its own moment, so that not all move at once. */
   #orderOf(route: Route, nowMs: number): Order {
     const { listed, changedAtMs } = this.#servers;
     const known = this.#orders.get(route);
     if (known !== undefined) {
-      const isDue = nowMs >= changedAtMs + route.patience * MOVE_MS;
+      const isDue = !route.isOrdered || nowMs >= changedAtMs + route.patience * MOVE_MS;
       if (known.of === listed || !isDue) return known.order;
     }
     const order = orderOf(this.#servers, this.#zone, route.key);

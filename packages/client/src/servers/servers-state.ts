@@ -20,7 +20,7 @@ export const MAX_LEARNED = 64;
 export const MAX_NODE_IDS = 2_000;
 /** A newer list is fetched up to this long after it was heard of, and at least half as long: not by all clients at once. */
 export const FETCH_AFTER_MS = 5_000;
-/** Tags take up a newer list over this time, each at a moment of its own. */
+/** Tags of order PER_CLIENT take up a newer list over this time, each at a moment of its own. */
 export const MOVE_MS = 5_000;
 /** Longest wait after a list that could not be had. */
 const FETCH_AGAIN_MS = 300_000;
