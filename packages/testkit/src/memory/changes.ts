@@ -37,7 +37,9 @@ export function accept(
   database.newIncarnation();
   addLostNodes(database, maxOfflineMs);
   database.acceptedIdentity = database.identity;
-  for (const old of database.rows.values()) {
+  // Of all rows as they were: each change puts its row to the end.
+  const rows = [...database.rows.values()];
+  for (const old of rows) {
     // A period that the lost history may have begun starts above the gap too.
     const { row: begun, ended } = inPeriodAt(old, database.now() + CLOCK_MARGIN_MS);
     endPeriod(database, begun, ended);
