@@ -12,6 +12,7 @@ import { redisMutants } from "./mutants.redis.ts";
 import { sentinelMutants } from "./mutants.sentinel.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 import { startMutants } from "./mutants.starts.ts";
+import { stopMutants } from "./mutants.stop.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
 
@@ -55,6 +56,7 @@ export const mutants: readonly Mutant[] = [
   ...nodeMutants,
   ...startMutants,
   ...zoneMutants,
+  ...stopMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",

@@ -55,6 +55,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["stop-issuing", "resume-issuing"],
+    load: async () => (await import("./commands/issuing.ts")).addIssuingCommands,
+  },
+  {
+    group: IDS,
     names: ["status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommand,
   },

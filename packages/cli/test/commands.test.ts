@@ -368,6 +368,7 @@ test("status of a healthy server is data and exit code 0", async () => {
     node: {
       ...HEALTHY,
       state: "NODE_STATE_SERVING",
+      stoppedTime: null,
       store: {
         ...HEALTHY.store,
         backend: "STORE_BACKEND_SQLITE",

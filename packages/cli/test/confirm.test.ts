@@ -35,6 +35,18 @@ test.each([[DELETE], [ADVANCE]])("%j needs --yes where nobody can be asked", asy
   expect(done.err).toBe(`idmint: server: ${done.address}\n`);
 });
 
+test("a step that can be undone says how", async () => {
+  for (const [does, undoes] of [
+    ["stop-issuing", "resume-issuing"],
+    ["resume-issuing", "stop-issuing"],
+  ] as const) {
+    // oxlint-disable-next-line no-await-in-loop
+    const { exitCode, err } = await changing([does, "--all"]);
+    expect([exitCode, err.includes("undone by: ")]).toEqual([2, true]);
+    expect(err).toContain(`idmint ${undoes} --all`);
+  }
+});
+
 test("on a terminal a person is asked, and only yes goes on", async () => {
   for (const typed of ["", "y", "no", "yes please", undefined]) {
     // oxlint-disable-next-line no-await-in-loop

@@ -34,6 +34,8 @@ const EVENTS: readonly ServerEvent[] = [
   { type: "unfenced" },
   { type: "store-accepted", gap: 2n ** 63n - 1n, tags: 3 },
   { type: "promotion-accepted" },
+  { type: "issuing-stopped", sinceMs: 1_750_000_000_000 },
+  { type: "issuing-resumed" },
   { type: "incarnation-changed", incarnation: "i" },
   { type: "late-grant", tag: "t", count: 4 },
   { type: "give-back-failed", error: ERROR },

@@ -4,6 +4,7 @@ import type { Grant, Granted, Store, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { kindCases } from "./store-suite-kinds.ts";
 import { markCases } from "./store-suite-marks.ts";
+import { issuingCases } from "./store-suite-issuing.ts";
 import { nodeCases } from "./store-suite-nodes.ts";
 import { noonZone, periodCases } from "./store-suite-periods.ts";
 import { raiseCases } from "./store-suite-raises.ts";
@@ -70,6 +71,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   tagCases(suite);
   operatorCases(suite);
   changeCases(suite);
+  issuingCases(suite);
   nodeCases(suite);
   readCases(suite);
   acceptCases(suite);

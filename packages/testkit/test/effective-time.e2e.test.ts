@@ -1,80 +1,21 @@
 // By effective_time nobody issues any more what a change has ended: not a server that was stopped, not one that is cut off
 // from the store, and no SDK of theirs.
 import { setTimeout as pause } from "node:timers/promises";
-import { createIdClient, type IdClient, type IdTag } from "@idmint/client";
+import { createIdClient, type IdClient } from "@idmint/client";
 import { SegmentKind, Tag } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
 import { runCli } from "../src/fleet/child.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
+import { allAnswer, Callers } from "./callers.ts";
 import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 
 const ROUNDS = isLong ? 20 : 2;
 const MAX_OFFLINE_MS = 3_000;
 const MAX_AGE_MS = 1_000;
-const CALL_EVERY_MS = 20;
-const DEADLINE_MS = 8_000;
 /** Floors are advanced by more than anybody can have drawn. */
 const FAR = 1_000_000_000n;
-
-/** A call, when it was sent, and what it brought; nothing for a refusal. */
-interface Sent {
-  readonly by: string;
-  readonly atMs: number;
-  id: bigint | undefined;
-}
-
-/** Callers of every server, plainly and by an SDK, that ask all the time. */
-class Callers {
-  readonly sent: Sent[] = [];
-  readonly #open = new Set<Promise<void>>();
-  readonly #sources: readonly (readonly [name: string, next: () => Promise<bigint>])[];
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(fleet: Fleet, clients: ReadonlyMap<FleetServer, IdClient>, tag: string) {
-    this.#sources = fleet.servers.flatMap((server) => {
-      const sdk: IdTag | undefined = clients.get(server)?.tag(tag);
-      return [
-        [server.name, () => server.api.id(tag, DEADLINE_MS)] as const,
-        [
-          `SDK of ${server.name}`,
-          async () => {
-            if (sdk === undefined) throw new Error("no client");
-            return sdk.next({ deadlineMs: DEADLINE_MS });
-          },
-        ] as const,
-      ];
-    });
-  }
-
-  start(): void {
-    this.#timer = setInterval(() => {
-      for (const [by, next] of this.#sources) this.#call(by, next);
-    }, CALL_EVERY_MS);
-  }
-
-  /** Stops asking, and waits for what was asked. */
-  async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await Promise.all(this.#open);
-  }
-
-  #call(by: string, next: () => Promise<bigint>): void {
-    const sent: Sent = { by, atMs: Date.now(), id: undefined };
-    this.sent.push(sent);
-    const call = answerTo(sent, next).finally(() => this.#open.delete(call));
-    this.#open.add(call);
-  }
-}
-
-async function answerTo(sent: Sent, next: () => Promise<bigint>): Promise<void> {
-  try {
-    sent.id = await next();
-  } catch {
-    // A refusal; what matters is what is answered.
-  }
-}
 
 async function createTag({ first }: Fleet, name: string): Promise<void> {
   const maxAge = { seconds: BigInt(MAX_AGE_MS / 1_000), nanos: 0 };
@@ -82,16 +23,6 @@ async function createTag({ first }: Fleet, name: string): Promise<void> {
   const tag = { ...Tag.create(), name, kind: { $case: "segment", value } as const };
   const { tags } = first.api;
   await first.api.send(tags.createTag.bind(tags), { tag, validateOnly: false });
-}
-
-/** Until every server answers, and every SDK. */
-async function allAnswer(callers: Callers, fleet: Fleet): Promise<void> {
-  const names = fleet.servers.flatMap(({ name }) => [name, `SDK of ${name}`]);
-  const answered = (): boolean => {
-    const by = new Set(callers.sent.filter(({ id }) => id !== undefined).map((call) => call.by));
-    return names.every((name) => by.has(name));
-  };
-  await until("every server and every SDK answers", answered, { withinMs: 30_000, everyMs: 20 });
 }
 
 /** Changes the tag by the command line, and waits until it says that the change is in effect. */

@@ -5,12 +5,14 @@ import type { Io } from "../process/io.ts";
 import { connectionSettings, isConfirmed, isJson } from "../flags/options.ts";
 import { plain } from "../text/table.ts";
 
-/** A step that cannot be undone. */
+/** A step that nobody should take by mistake. */
 export interface Step {
   /** What it works on, such as `store: sqlite:/var/lib/idmint/idmint.db`. */
   readonly place: string;
   /** What it does, as a sentence that begins with a verb: `raises every floor by 1000`. */
   readonly effect: string;
+  /** The command that undoes it. Default: it cannot be undone. */
+  readonly undoneBy?: string;
 }
 
 /**
@@ -20,16 +22,18 @@ export interface Step {
  * Invariant: a command calls this before its first change. Nothing else stands between a mistyped or forgotten setting
  * and a store that cannot be brought back.
  */
-export async function confirm(command: Command, io: Io, { place, effect }: Step): Promise<void> {
+export async function confirm(command: Command, io: Io, step: Step): Promise<void> {
+  const { place, effect, undoneBy } = step;
   const shown = plain(place);
+  const undoing = undoneBy === undefined ? "cannot be undone" : `is undone by: ${undoneBy}`;
   if (isConfirmed(command)) {
     if (!isJson(command)) io.err(`idmint: ${shown}\n`);
     return;
   }
   if (io.ask === undefined) {
-    throw invalidField("--yes", `is required: this ${effect}, and cannot be undone (${shown})`);
+    throw invalidField("--yes", `is required: this ${effect}, and ${undoing} (${shown})`);
   }
-  io.err(`idmint: ${shown}\n  This ${effect}, and cannot be undone.\n`);
+  io.err(`idmint: ${shown}\n  This ${effect}, and ${undoing}.\n`);
   const answer = await io.ask("  Type yes to go on: ");
   if (answer?.trim().toLowerCase() === "yes") return;
   throw new CommandFailure(

@@ -53,10 +53,17 @@ export function addStatusCommand(program: Command, io: Io): void {
 }
 
 /** Why a server is not well, in words; undefined when it is. */
-function illnessOf(health: string, { state, store }: GetNodeStatusResponse): string | undefined {
+function illnessOf(
+  health: string,
+  { state, store, stoppedTime }: GetNodeStatusResponse,
+): string | undefined {
   const faults: string[] = [];
   if (health !== "SERVING") faults.push(`its health is ${health}`);
-  if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
+  if (stoppedTime !== undefined)
+    faults.push(
+      `an operator stopped all servers at ${timeText(stoppedTime)}; resume them with: idmint resume-issuing --all`,
+    );
+  else if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
   if (store?.state === StoreState.UNREACHABLE) faults.push("its store does not answer");
   if (store?.state === StoreState.FENCED)
     faults.push(`its store refuses: ${plain(store.fenceReason)}`);
@@ -95,6 +102,7 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
     ...(store === undefined || store.fenceReason === ""
       ? []
       : [["store refuses", plain(store.fenceReason)]]),
+    ...(node.stoppedTime === undefined ? [] : [["stopped", timeText(node.stoppedTime)]]),
     ["buffered tags", String(node.bufferedTags)],
     ["issued ids", String(node.issuedIds)],
     ["wasted ids", String(node.wastedIds)],

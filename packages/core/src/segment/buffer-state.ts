@@ -20,10 +20,11 @@ import { nextSize } from "./sizing.ts";
 // The transitions: each function is one event, and answers the effects that the shell has to run.
 
 /**
- * Refusals of a load that concern the ids in memory too: the tag may not issue any, the store went back, or the answers
+ * Refusals of a load that concern the ids in memory too: the tag may not issue any, or nobody may, the store went back, or the answers
  * of the servers are not to be believed. The others (the tag's end, overload, a missing permission) say nothing about ids that were granted before.
  */
 const VOIDS_WHAT_IS_HELD: ReadonlySet<Reason> = new Set([
+  "ISSUING_STOPPED",
   "SEGMENT_INVALID",
   "STORE_EPOCH_CHANGED",
   "TAG_NOT_FOUND",

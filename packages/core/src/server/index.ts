@@ -5,6 +5,13 @@ export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
 export { type CalledNode, nodesVersionOf } from "./node/nodes-version.ts";
 export {
+  type IssuingEffect,
+  type IssuingState,
+  sawIssuing,
+  type SeenIssuing,
+  stoppedSince,
+} from "./node/issuing-state.ts";
+export {
   DEFAULT_MAX_OFFLINE_MS,
   lostNodes,
   MAX_NODES,
@@ -133,6 +140,12 @@ export type {
   GrantStore,
   Refused,
 } from "./store/grants.ts";
+export {
+  type Issuing,
+  type IssuingStore,
+  NEVER_STOPPED,
+  type PartIssuing,
+} from "./store/issuing.ts";
 export { assertGap, KEPT_GENERATIONS, MAX_BATCH } from "./store/limits.ts";
 export type {
   MarkedGeneration,

@@ -29,6 +29,23 @@ const SIGNS: Signs = {
       summary: "The store went back: nothing is issued until it is accepted.",
       details: { detail, ...(tag === undefined ? {} : { tag }) },
     }),
+  // One incident, however many servers hear of it. A server that starts tells it again.
+  "issuing-stopped": ({ sinceMs }) =>
+    alarm({
+      alarm: "ISSUING_STOPPED",
+      key: "ISSUING_STOPPED",
+      severity: "critical",
+      summary: "An operator stopped issuing on all servers: every call for ids is refused.",
+      details: { since: new Date(sinceMs).toISOString() },
+    }),
+  "issuing-resumed": () =>
+    alarm({
+      alarm: "ISSUING_RESUMED",
+      key: "ISSUING_RESUMED",
+      severity: "warning",
+      summary: "An operator resumed issuing on all servers.",
+      details: {},
+    }),
   "store-accepted": ({ gap, tags }) =>
     alarm({
       alarm: "STORE_ACCEPTED",

@@ -3,6 +3,7 @@ import type { IdService } from "../service/issue/ids.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
+import type { IssuingService } from "../service/tags/issuing.ts";
 import type { TagService } from "../service/tags/service.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
@@ -23,11 +24,12 @@ export function createApi(services: {
   readonly tags: TagService;
   readonly workers: WorkerService;
   readonly node: NodeService;
+  readonly issuing: IssuingService;
   readonly wallClock: () => number;
   readonly authorise: Authorise;
   readonly emit: Emit;
 }): Api {
-  const { ids, decoder, tags, workers, node, wallClock, authorise, emit } = services;
+  const { ids, decoder, tags, workers, node, issuing, wallClock, authorise, emit } = services;
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
   const ports = { authorise, isDraining: () => node.draining, emit, told };
   const handlers = [
@@ -35,7 +37,7 @@ export function createApi(services: {
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
     ...workerHandlers(workers, { ...ports, wallClock }),
-    ...nodeHandlers(node, ports),
+    ...nodeHandlers(node, issuing, ports),
   ];
   return new Map(handlers.map((handler) => [handler.path, handler]));
 }

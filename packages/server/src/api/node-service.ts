@@ -2,6 +2,8 @@ import { durationOf, type IdmintError } from "@idmint/core";
 import {
   ForgetNodeRequest,
   ForgetNodeResponse,
+  GetIssuingRequest,
+  GetIssuingResponse,
   GetNodeStatusRequest,
   GetNodeStatusResponse,
   GetNodeTimeRequest,
@@ -10,11 +12,17 @@ import {
   ListNodesResponse,
   type Node,
   NodeState,
+  ResumeIssuingRequest,
+  ResumeIssuingResponse,
+  StopIssuingRequest,
+  StopIssuingResponse,
   StoreBackend,
   StoreState,
 } from "@idmint/proto";
 import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
+import type { IssuingService } from "../service/tags/issuing.ts";
 import type { BackendName } from "../store/shared/backends.ts";
+import { effectOf } from "./tag-service.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
 
 const SERVICE = "idmint.v1.NodeService";
@@ -26,8 +34,13 @@ const STORE_BACKENDS: Readonly<Record<BackendName, StoreBackend>> = {
 };
 
 /** Answered while the server drains too: that is when people ask. */
-export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly Handler[] {
+export function nodeHandlers(
+  node: NodeService,
+  issuing: IssuingService,
+  ports: HandlerPorts,
+): readonly Handler[] {
   return [
+    ...issuingHandlers(issuing, ports),
     handlerOf(
       SERVICE,
       {
@@ -80,6 +93,54 @@ export function nodeHandlers(node: NodeService, ports: HandlerPorts): readonly H
   ];
 }
 
+function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly Handler[] {
+  return [
+    handlerOf(
+      SERVICE,
+      {
+        name: "StopIssuing",
+        request: StopIssuingRequest,
+        response: StopIssuingResponse,
+        call: async (request) => {
+          const { stoppedAtMs, effect } = await issuing.stop(request);
+          return { stoppedTime: timeOf(stoppedAtMs), ...effectOf(effect) };
+        },
+        whileDraining: true,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "ResumeIssuing",
+        request: ResumeIssuingRequest,
+        response: ResumeIssuingResponse,
+        call: async (request) => {
+          await issuing.resume(request);
+          return {};
+        },
+        whileDraining: true,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "GetIssuing",
+        request: GetIssuingRequest,
+        response: GetIssuingResponse,
+        call: async () => {
+          const { stoppedAtMs, effect } = await issuing.get();
+          const stoppedTime = timeOf(stoppedAtMs);
+          return { stoppedTime, ...effectOf(effect), inEffect: effect.isInEffect };
+        },
+        whileDraining: true,
+      },
+      ports,
+    ),
+  ];
+}
+
 function nodeOf({ row, seenAtMs, isAlive, traffic }: ListedNode): Node {
   const { id, instance, address, version, zone, startedAtMs, maxOfflineMs } = row;
   return {
@@ -119,6 +180,7 @@ function statusOf(node: NodeService): GetNodeStatusResponse {
       state: ticketState(error),
       reason: error?.message ?? "",
     })),
+    stoppedTime: timeOf(status.stoppedAtMs),
   };
 }
 
@@ -136,4 +198,8 @@ function storeState({ fenced, reachable }: NodeStatus): StoreState {
 function ticketState(error: IdmintError | undefined): StoreState {
   if (error === undefined) return StoreState.GRANTING;
   return error.retryable ? StoreState.UNREACHABLE : StoreState.FENCED;
+}
+
+function timeOf(ms: number | undefined): Date | undefined {
+  return ms === undefined ? undefined : new Date(ms);
 }

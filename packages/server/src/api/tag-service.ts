@@ -27,6 +27,7 @@ import {
   UpdateTagRequest,
   UpdateTagResponse,
 } from "@idmint/proto";
+import type { TagEffect } from "../service/tags/effects.ts";
 import type { Changed, TagService } from "../service/tags/service.ts";
 import { draftOf, outputOnlyViolations, tagOf } from "./convert.ts";
 import { type Handler, handlerOf, type HandlerPorts, type Method } from "./method.ts";
@@ -163,9 +164,16 @@ function periodHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
 }
 
 function changed({ tag, effect }: Changed): PauseTagResponse {
-  const { effectiveAtMs, laggards, laggardCount } = effect;
+  return { tag: tagOf(tag), ...effectOf(effect) };
+}
+
+/** By when a change is in effect, and who has not confirmed it. */
+export function effectOf({
+  effectiveAtMs,
+  laggards,
+  laggardCount,
+}: TagEffect): Omit<PauseTagResponse, "tag"> {
   return {
-    tag: tagOf(tag),
     effectiveTime: effectiveAtMs === undefined ? undefined : new Date(effectiveAtMs),
     laggingNodes: laggards.map(({ id, instance, address, database, seenAtMs, stopsAtMs }) => ({
       nodeId: id,

@@ -20,6 +20,7 @@ import { NodeService } from "../service/node.ts";
 import { Presence } from "../service/presence.ts";
 import type { RedisTags } from "../service/redis/redis-tags.ts";
 import type { System } from "../service/system.ts";
+import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
 import { Grants } from "../service/upstream/grants.ts";
@@ -132,7 +133,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const { redis, placement } = elsewhere;
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
   const administration = createAdministration(
-    { ...common, placement, directory, texts, wallClock, announce, effects },
+    { ...common, placement, directory, texts, wallClock, announce, effects, poll },
     storeTimeoutMs,
   );
   const { tags } = administration;
@@ -226,16 +227,25 @@ function createPoll(
  */
 function createAdministration(
   ports: Omit<ConstructorParameters<typeof TagService>[0], "gate"> & {
+    readonly store: Store;
     readonly directory: Directory;
+    readonly poll: Poll;
     readonly timers: Timers;
   },
   storeTimeoutMs: number,
-): { readonly tags: TagService; readonly decoder: DecodeService; readonly workers: WorkerService } {
+): {
+  readonly tags: TagService;
+  readonly decoder: DecodeService;
+  readonly workers: WorkerService;
+  readonly issuing: IssuingService;
+} {
   const gates = (): AdminGate => new AdminGate(ports.timers, storeTimeoutMs);
   const common = { ...ports, gate: gates() };
   return {
     tags: new TagService(common),
     decoder: new DecodeService(common),
+    // A storm of other calls must not keep an operator from stopping everything.
+    issuing: new IssuingService({ ...ports, gate: gates() }),
     workers: new WorkerService({ workersOf: workersIn(ports.directory), gate: gates() }),
   };
 }

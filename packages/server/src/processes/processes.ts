@@ -37,7 +37,7 @@ export interface ProcessesOptions {
 export interface ProcessesStatus {
   /** At least one is ready, and they are not draining. */
   readonly ready: boolean;
-  /** SERVING when all are; STARTING, DRAINING; DEGRADED otherwise. */
+  /** SERVING or STOPPED when all are; STARTING, DRAINING; DEGRADED otherwise. */
   readonly state: string;
   readonly processes: { readonly total: number; readonly ready: number };
 }
@@ -84,8 +84,10 @@ export class Processes {
     const processes = { total, ready };
     if (phase === "starting") return { ready: false, state: "STARTING", processes };
     if (phase !== "serving") return { ready: false, state: "DRAINING", processes };
-    const isWhole = ready === total && well.every((each) => each?.state === "SERVING");
-    return { ready: ready > 0, state: isWhole ? "SERVING" : "DEGRADED", processes };
+    const areAll = (state: string): boolean =>
+      ready === total && well.every((each) => each?.state === state);
+    const state = ["SERVING", "STOPPED"].find(areAll) ?? "DEGRADED";
+    return { ready: ready > 0, state, processes };
   }
 
   /** Connections that processes have. */

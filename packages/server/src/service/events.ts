@@ -49,6 +49,9 @@ export type ServerEvent =
   | { readonly type: "ticket-database-back"; readonly database: string }
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
+  /** An operator stopped all servers. By the store's clock, milliseconds since 1970. */
+  | { readonly type: "issuing-stopped"; readonly sinceMs: number }
+  | { readonly type: "issuing-resumed" }
   /** A promoted standby that is proved to have everything. */
   | { readonly type: "promotion-accepted" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }

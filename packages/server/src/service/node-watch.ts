@@ -113,10 +113,15 @@ export class NodeWatch {
     return this.#version;
   }
 
+  /** Somebody waits for other servers to confirm: for a while every poll brings their rows. */
+  attend(): void {
+    this.#attentiveUntil = this.#ports.clock.now() + ATTENTIVE_MS;
+  }
+
   /** A tag's record was read or written, which a poll may not have shown yet. */
   note({ name, revision }: Tag): void {
     const now = this.#ports.clock.now();
-    this.#attentiveUntil = now + ATTENTIVE_MS;
+    this.attend();
     noteRevision(this.#state, this.#partOf(name), revision, now);
   }
 
@@ -129,6 +134,19 @@ export class NodeWatch {
     const earlier = plus(this.#obedience(tag.name, revision).at, memoryMs);
     const isKnown = present !== undefined && earlier !== undefined;
     return { at: isKnown ? Math.max(present, earlier) : undefined, laggards };
+  }
+
+  /** By when nobody issues what was stopped in these databases, callers that hold ids for up to `memoryMs` included. */
+  effectOfStop(
+    parts: readonly { readonly name: string; readonly revision: bigint }[],
+    memoryMs: number,
+  ): Effect {
+    const { maxOfflineMs } = this.#ports.presence;
+    const all = parts.map(({ name, revision }) =>
+      obedienceOf(this.#state, name, revision, { maxOfflineMs }),
+    );
+    const { at, laggards } = joined(all);
+    return { at: plus(at, memoryMs), laggards };
   }
 
   /** Whether nobody holds ids any more for as long as the tag's settings allowed earlier. */
@@ -215,12 +233,7 @@ export class NodeWatch {
       // Where a tag was before it moved, everybody must have heard that it left.
       all.push(obedienceSince(this.#state, other, its.knownAt ?? clock.now(), { maxOfflineMs }));
     }
-    const ats = all.map(({ at }) => at).filter((at) => at !== undefined);
-    return {
-      at: ats.length === all.length ? Math.max(...ats) : undefined,
-      knownAt: its.knownAt,
-      laggards: all.flatMap(({ laggards }) => laggards),
-    };
+    return { ...joined(all), knownAt: its.knownAt };
   }
 
   #partOf(name: string): string {
@@ -244,6 +257,13 @@ export class NodeWatch {
     }
     this.#isForgetting = false;
   }
+}
+
+/** By when all of them are so. */
+function joined(all: readonly Effect[]): Effect {
+  const ats = all.map(({ at }) => at).filter((at) => at !== undefined);
+  const at = ats.length === all.length ? Math.max(...ats) : undefined;
+  return { at, laggards: all.flatMap(({ laggards }) => laggards) };
 }
 
 function plus(at: number | undefined, memoryMs: number): number | undefined {

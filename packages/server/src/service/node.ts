@@ -1,11 +1,11 @@
 import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
-import type { ChangeOptions } from "@idmint/core/server";
+import { type ChangeOptions, type IssuingState, stoppedSince } from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
 import type { NodeWatch, SeenNode } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";
 
-export type NodeStateName = "SERVING" | "DRAINING" | "DEGRADED";
+export type NodeStateName = "SERVING" | "DRAINING" | "DEGRADED" | "STOPPED";
 
 export interface NodeStatus {
   readonly nodeId: string;
@@ -22,6 +22,8 @@ export interface NodeStatus {
   readonly issuedIds: number;
   readonly wastedIds: number;
   readonly ticketDatabases: readonly TicketHealth[];
+  /** Since when all servers are stopped, by the store's clock, milliseconds since 1970; undefined: they issue. */
+  readonly stoppedAtMs: number | undefined;
 }
 
 /** A ticket database; `error`: why no ids are taken from it. */
@@ -37,7 +39,11 @@ export interface NodePorts {
   readonly wallClock: () => number;
   readonly store: { readonly backend: string; readonly schemaVersion: number };
   readonly place: string;
-  readonly poll: { readonly reachable: boolean; readonly fenced: string };
+  readonly poll: {
+    readonly reachable: boolean;
+    readonly fenced: string;
+    readonly issuing: IssuingState;
+  };
   /** Whether this server refuses what callers ask of it for its clock, and whether it can make ids without the store. */
   readonly clocks: {
     readonly watch: { readonly isOut: boolean };
@@ -86,7 +92,8 @@ export class NodeService {
 
   /**
    * Whether callers should be sent here: the store answers, or ids are in memory or can be made of time that is reserved,
-   * the clock is not refused, and the server is not draining.
+   * the clock is not refused, and the server is not draining. One that an operator stopped is ready: its refusals say what
+   * is the matter, and with no server ready callers would be told of an outage instead.
    */
   get ready(): boolean {
     const { poll, directory, clocks, presence } = this.#ports;
@@ -111,6 +118,7 @@ export class NodeService {
       issuedIds: counters.issuedIds,
       wastedIds: counters.wastedIds,
       ticketDatabases: this.#ports.ticketDatabases(),
+      stoppedAtMs: stoppedSince(poll.issuing),
     };
   }
 
@@ -174,7 +182,8 @@ export class NodeService {
     if (this.#draining) return "DRAINING";
     const { poll, clocks, presence } = this.#ports;
     if (presence.silentParts.length > 0) return "DEGRADED";
-    return poll.reachable && poll.fenced === "" && !clocks.watch.isOut ? "SERVING" : "DEGRADED";
+    if (!poll.reachable || poll.fenced !== "" || clocks.watch.isOut) return "DEGRADED";
+    return stoppedSince(poll.issuing) === undefined ? "SERVING" : "STOPPED";
   }
 }
 

@@ -50,6 +50,8 @@ const WRITERS: {
   "store-back": logStore,
   fenced: logStore,
   unfenced: logStore,
+  "issuing-stopped": logStore,
+  "issuing-resumed": logStore,
   "store-accepted": logStore,
   "promotion-accepted": logStore,
   "incarnation-changed": logStore,
@@ -180,6 +182,7 @@ type OfStore = Extract<
       | "incarnation-changed"
       | "promotion-accepted"
       | "unfenced"
+      | `issuing-${string}`
       | `store-${string}`;
   }
 >;
@@ -197,6 +200,15 @@ function logStore(logger: Logger, event: OfStore): void {
       break;
     case "unfenced":
       logger.warn("the store is accepted: issuing ids again");
+      break;
+    case "issuing-stopped":
+      logger.fatal(
+        plain(event),
+        "an operator stopped issuing on all servers; it is resumed with: idmint resume-issuing --all",
+      );
+      break;
+    case "issuing-resumed":
+      logger.warn("an operator resumed issuing on all servers");
       break;
     case "store-accepted":
       logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");

@@ -36,6 +36,8 @@ test.each<[string, string, ServerEvent]>([
   ["alarm", "STORE_WENT_BACK", { type: "fenced", tag: "t", detail: "d" }],
   ["alarm", "STORE_WENT_BACK", { type: "fenced", tag: undefined, detail: "d" }],
   ["alarm", "STORE_FAILED_OVER", { type: "promotion-accepted" }],
+  ["alarm", "ISSUING_STOPPED", { type: "issuing-stopped", sinceMs: 1_750_000_000_000 }],
+  ["alarm", "ISSUING_RESUMED", { type: "issuing-resumed" }],
   ["alarm", "STORE_ACCEPTED", { type: "store-accepted", gap: 2n ** 63n - 1n, tags: 1 }],
   ["trouble", "STORE_LOST", { type: "store-lost", error: DOWN }],
   ["over", "STORE_LOST", { type: "store-back", afterMs: 1 }],

@@ -16,6 +16,7 @@ import {
   isFree,
   KEPT_RESERVE_AHEAD_MS,
   type KeptContents,
+  type SeenIssuing,
   leasedWorker,
   releasedWorker,
   renewedWorker,
@@ -38,6 +39,7 @@ export class KeptWorld {
   closedUntilMs = 0;
   now = 0;
   network: Network = "ok";
+  readonly issuing: readonly SeenIssuing[] = [];
   #happenings: { readonly at: number; readonly run: () => void }[] = [];
   #rows: Worker[] = [];
   readonly ids = new Map<bigint, string>();
@@ -209,6 +211,7 @@ export class KeptHost {
       timers,
       wallClock,
       incarnation: () => "one",
+      issuing: () => world.issuing,
       node: () => ({ id: "n", parts: [] }),
       emit: (event) => this.events.push(event),
     });

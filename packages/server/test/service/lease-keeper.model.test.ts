@@ -190,6 +190,7 @@ test("a holder is answered of its own lease only, though a backup leased its wor
     timers: { after: (ms, run) => world.after(ms, run) },
     wallClock: () => world.time,
     incarnation: () => "one",
+    issuing: () => world.issuing,
     node: () => ({ id: "n", parts: [] }),
     emit: () => undefined,
   });

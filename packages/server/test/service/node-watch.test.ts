@@ -1,4 +1,11 @@
-import type { NodeRow, NodeRowKey, StorePart, Tag, Traffic } from "@idmint/core/server";
+import {
+  NEVER_STOPPED,
+  type NodeRow,
+  type NodeRowKey,
+  type StorePart,
+  type Tag,
+  type Traffic,
+} from "@idmint/core/server";
 import { FakeTime } from "@idmint/testkit";
 import { settingsOf } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
@@ -22,7 +29,8 @@ function row(id: string, renewals: bigint, obeyed: bigint): NodeRow {
 }
 
 function part(name: string, revision: bigint, nodes: readonly NodeRow[]): StorePart {
-  return { name, incarnation: "one", revision, isRenewed: true, nodes, traffic: [] };
+  const more = { traffic: [], issuing: NEVER_STOPPED };
+  return { name, incarnation: "one", revision, isRenewed: true, nodes, ...more };
 }
 
 function tagAt(revision: bigint, maxAgeMs: number, more: Partial<Tag> = {}): Tag {

@@ -1,10 +1,11 @@
-import type { StoreChanges, Tag } from "@idmint/core/server";
+import { type StoreChanges, stoppedSince, type Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import {
   createPollState,
   fenceOf,
   pollAnswered,
   pollFailed,
+  resumeHistory,
 } from "../../src/service/upstream/poll-state.ts";
 
 function changes(more: Partial<StoreChanges> = {}): StoreChanges {
@@ -114,4 +115,41 @@ test("a store that is lost is told of once, and so is its return", () => {
   expect(pollFailed(state, 100)).toEqual([{ type: "store-lost" }]);
   expect(pollFailed(state, 200)).toEqual([]);
   expect(pollAnswered(state, changes(), 500)).toEqual([{ type: "store-back", afterMs: 400 }]);
+});
+
+function said(revision: bigint, stoppedAtMs?: number, incarnation = "one") {
+  const part = { name: "", incarnation, revision, isRenewed: true, nodes: [], traffic: [] };
+  return { parts: [{ ...part, issuing: { revision, stoppedAtMs } }] };
+}
+
+test("a stop is obeyed before what was changed with it, and a resumption after", () => {
+  const state = started();
+  const changed = [tag(11n)];
+  expect(pollAnswered(state, changes({ revision: 12n, changed, ...said(12n, 5) }), 0)).toEqual([
+    { type: "stop-issuing", sinceMs: 5 },
+    { type: "changed", tags: changed },
+  ]);
+  expect(pollAnswered(state, changes({ revision: 14n, changed, ...said(14n) }), 0)).toEqual([
+    { type: "changed", tags: changed },
+    { type: "resume-issuing" },
+  ]);
+});
+
+test("a server that starts finds the others stopped with its first poll, and goes on so when it starts again", () => {
+  const state = createPollState(2n ** 63n - 1n);
+  const first = pollAnswered(state, changes(said(10n, 5)), 0);
+  expect(first).toEqual([{ type: "stop-issuing", sinceMs: 5 }]);
+  const again = createPollState(0n);
+  resumeHistory(again, { incarnation: "one", since: 10n, issuing: state.issuing });
+  expect(pollAnswered(again, changes(said(10n, 5)), 0)).toEqual([]);
+  expect(pollAnswered(again, changes({ revision: 11n, ...said(11n) }), 0)).toEqual([
+    { type: "resume-issuing" },
+  ]);
+});
+
+test("a store that is not the accepted one resumes nothing, whatever it says", () => {
+  const state = started(said(10n, 5));
+  const left = { ...said(3n, undefined, "another"), incarnation: "another" };
+  pollAnswered(state, changes({ fenced: "a copy", ...left }), 0);
+  expect(stoppedSince(state.issuing)).toBe(5);
 });

@@ -1,4 +1,5 @@
 import {
+  NEVER_STOPPED,
   type ChangeStore,
   type NodeRenewal,
   type StoreChanges,
@@ -31,6 +32,7 @@ const RENEWED: StorePart = {
   isRenewed: true,
   nodes: [],
   traffic: [],
+  issuing: NEVER_STOPPED,
 };
 
 interface Asking {

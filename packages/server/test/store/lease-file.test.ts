@@ -71,6 +71,10 @@ const contents: KeptContents = {
       ["more", Infinity],
     ],
   },
+  issuing: [
+    { name: "", incarnation: "one", revision: 3n, stoppedAtMs: 1_800_000_000_000 },
+    { name: "more", incarnation: "two", revision: 0n, stoppedAtMs: undefined },
+  ],
 };
 
 function folder(): string {

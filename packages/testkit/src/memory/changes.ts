@@ -11,7 +11,7 @@ export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"
   const reason = fenced(database);
   const { renewal } = query;
   const isRenewed = renewal !== undefined && reason === "" && renewNode(database, renewal);
-  const { incarnation, revision, traffic } = database;
+  const { incarnation, revision, traffic, issuing } = database;
   const changed = [...database.rows.values()]
     .filter((tag) => tag.revision > query.since)
     .toSorted((a, b) => (a.revision < b.revision ? -1 : 1));
@@ -26,7 +26,7 @@ export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"
       .map(({ tag }) => tag),
     fenced: reason,
     nowMs: database.now(),
-    parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic }],
+    parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
   };
 }
 

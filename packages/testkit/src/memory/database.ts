@@ -1,4 +1,13 @@
-import type { EndedPeriod, NodeRow, RedisMark, Tag, Traffic, Worker } from "@idmint/core/server";
+import {
+  type EndedPeriod,
+  type Issuing,
+  NEVER_STOPPED,
+  type NodeRow,
+  type RedisMark,
+  type Tag,
+  type Traffic,
+  type Worker,
+} from "@idmint/core/server";
 
 const DAY_MS = 86_400_000;
 
@@ -11,6 +20,7 @@ export interface MemorySnapshot {
   readonly traffic: readonly Traffic[];
   readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
   readonly revision: bigint;
+  readonly issuing: Issuing;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
 }
@@ -29,6 +39,7 @@ export class MemoryDatabase {
   /** How far Redis had counted, by tag; the highest generation first. */
   marks: Map<string, readonly RedisMark[]> = new Map();
   revision = 0n;
+  issuing: Issuing = NEVER_STOPPED;
   incarnation = "history-1";
   /** What the store is; a fail-over or a restored file makes it another one. */
   identity = "identity-1";
@@ -47,9 +58,9 @@ export class MemoryDatabase {
     const workers = new Map(this.workers);
     const nodes = new Map(this.nodes);
     const marks = new Map(this.marks);
-    const { revision, incarnation, acceptedIdentity, traffic } = this;
+    const { revision, incarnation, acceptedIdentity, traffic, issuing } = this;
     const history = { revision, incarnation, acceptedIdentity };
-    return { rows, periods, workers, nodes, traffic, marks, ...history };
+    return { rows, periods, workers, nodes, traffic, issuing, marks, ...history };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -61,6 +72,7 @@ export class MemoryDatabase {
     this.traffic = snapshot.traffic;
     this.marks = new Map(snapshot.marks);
     this.revision = snapshot.revision;
+    this.issuing = snapshot.issuing;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
   }

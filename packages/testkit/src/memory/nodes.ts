@@ -1,12 +1,15 @@
 import {
+  type CallArgs,
   lostNodes,
   MAX_NODES,
   type NodeRenewal,
   type NodeRowKey,
+  type PartIssuing,
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
+import { assertAccepted } from "./rows.ts";
 
 /** False when there are as many rows as may be. */
 export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): boolean {
@@ -46,4 +49,20 @@ export function addLostNodes(database: MemoryDatabase, maxOfflineMs: number | nu
   }
   const row = lostNodes(database.incarnation, longest);
   database.nodes.set(row.id, row);
+}
+
+export function setIssuing(
+  database: MemoryDatabase,
+  ...[isStopped, { validateOnly = false } = {}]: CallArgs["setIssuing"]
+): readonly PartIssuing[] {
+  assertAccepted(database);
+  const { issuing } = database;
+  const isSo = (issuing.stoppedAtMs !== undefined) === isStopped;
+  const stoppedAtMs = isStopped ? database.now() : undefined;
+  const next = isSo ? issuing : { revision: database.revision + 1n, stoppedAtMs };
+  if (!validateOnly) {
+    database.issuing = next;
+    if (!isSo) database.revision++;
+  }
+  return [{ name: "", ...next }];
 }

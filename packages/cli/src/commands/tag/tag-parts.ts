@@ -46,13 +46,17 @@ function answered(tag: Tag | undefined): Tag {
   return tag;
 }
 
-/** What a server answers about a changed tag. */
-export interface TagAnswer {
-  readonly tag?: Tag | undefined;
+/** By when a change is in effect, as a server answers it. */
+interface EffectAnswer {
   readonly effectiveTime?: Date | undefined;
   /** Absent for changes that end nothing. */
   readonly laggingNodes?: readonly LaggingNode[];
   readonly laggingNodeCount?: number;
+}
+
+/** What a server answers about a changed tag. */
+export interface TagAnswer extends EffectAnswer {
+  readonly tag?: Tag | undefined;
 }
 
 /** Prints the tag that a server answered. */
@@ -73,22 +77,22 @@ export async function printTag(
   });
 }
 
-function effectJson({
+export function effectJson({
   effectiveTime,
   laggingNodes,
   laggingNodeCount,
-}: TagAnswer): Readonly<Record<string, unknown>> {
+}: EffectAnswer): Readonly<Record<string, unknown>> {
   const time = effectiveTime === undefined ? {} : { effectiveTime: effectiveTime.toISOString() };
   if (laggingNodes === undefined || laggingNodes.length === 0) return time;
   const nodes = laggingNodes.map((node) => protoJson(LaggingNode, node));
   return { ...time, laggingNodes: nodes, laggingNodeCount };
 }
 
-function effectRows({
+export function effectRows({
   effectiveTime,
   laggingNodes = [],
   laggingNodeCount = 0,
-}: TagAnswer): [string, string][] {
+}: EffectAnswer): [string, string][] {
   const rows: [string, string][] = [];
   const isKnown = effectiveTime !== undefined;
   if (isKnown) {

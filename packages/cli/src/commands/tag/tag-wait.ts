@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { GetTagEffectResponse } from "@idmint/proto";
+import type { GetIssuingResponse } from "@idmint/proto";
 import type { Send } from "../../calls/connection.ts";
 import { EXIT } from "../../process/exit-code.ts";
 import { CommandFailure, failureOf } from "../../calls/failure.ts";
@@ -12,6 +12,12 @@ import { laggardText, type TagAnswer } from "./tag-parts.ts";
 export interface WaitFlag {
   readonly wait?: boolean;
 }
+
+/** What a server answers of a change that is made, whatever it was of. */
+type Effect = Pick<
+  GetIssuingResponse,
+  "effectiveTime" | "laggingNodes" | "laggingNodeCount" | "inEffect"
+>;
 
 /** How often a server is asked, at first and later. */
 const ASK_EVERY_MS = 200;
@@ -39,24 +45,37 @@ export async function awaited<Answer extends TagAnswer>(
 ): Promise<Answer> {
   const name = answer.tag?.name;
   if (!wait || name === undefined) {
-    if ((answer.laggingNodeCount ?? 0) > 0) {
-      io.err("idmint: not all servers have confirmed yet; --wait waits for them\n");
-    }
+    tellOfLaggards(io, answer);
     return answer;
   }
-  const effect = await untilInEffect(io, send, name);
+  const effect = await untilInEffect(io, async () =>
+    send(({ tags }) => tags.getTagEffect.bind(tags), { name }),
+  );
   const { tag, effectiveTime, laggingNodes, laggingNodeCount } = effect;
   return { ...answer, tag, effectiveTime, laggingNodes, laggingNodeCount };
 }
 
-async function untilInEffect(io: Io, send: Send, name: string): Promise<GetTagEffectResponse> {
+/** For who does not wait. */
+export function tellOfLaggards(
+  io: Io,
+  { laggingNodeCount = 0 }: { readonly laggingNodeCount?: number },
+): void {
+  if (laggingNodeCount === 0) return;
+  io.err("idmint: not all servers have confirmed yet; --wait waits for them\n");
+}
+
+/** Asks again and again until a change is in effect. */
+export async function untilInEffect<Answer extends Effect>(
+  io: Io,
+  askOnce: () => Promise<Answer>,
+): Promise<Answer> {
   const start = performance.now();
   let heardAt = start;
   let told: Progress | undefined;
   for (;;) {
     // Each question follows what the one before was answered.
     // oxlint-disable-next-line no-await-in-loop
-    const effect = await ask(send, name, () => performance.now() - heardAt < MAX_AWAY_MS).catch(
+    const effect = await ask(askOnce, () => performance.now() - heardAt < MAX_AWAY_MS).catch(
       (thrown: unknown) => {
         throw io.signal.aborted ? interrupted(thrown) : thrown;
       },
@@ -84,13 +103,12 @@ function interrupted(cause: unknown): CommandFailure {
 }
 
 /** Asks a server. Undefined when none answered and it is worth asking again. */
-async function ask(
-  send: Send,
-  name: string,
+async function ask<Answer>(
+  askOnce: () => Promise<Answer>,
   hasPatience: () => boolean,
-): Promise<GetTagEffectResponse | undefined> {
+): Promise<Answer | undefined> {
   try {
-    return await send(({ tags }) => tags.getTagEffect.bind(tags), { name });
+    return await askOnce();
   } catch (thrown) {
     const isAway = thrown instanceof CommandFailure && thrown.failure.exitCode === EXIT.unavailable;
     if (!isAway || !hasPatience()) throw thrown;
@@ -112,7 +130,7 @@ function isNews({ who, untilMs }: Progress, told: Progress | undefined): boolean
   return told?.who !== who || Math.abs(told.untilMs - untilMs) >= SAME_TIME_MS;
 }
 
-function progressOf(effect: GetTagEffectResponse): Progress {
+function progressOf(effect: Effect): Progress {
   const { laggingNodes, laggingNodeCount, effectiveTime } = effect;
   const untilMs = effectiveTime?.getTime() ?? 0;
   if (laggingNodeCount === 0) {

@@ -1,3 +1,4 @@
+import type { Issuing } from "../store/issuing.ts";
 import type { Traffic } from "./traffic-state.ts";
 
 /** What a server says of itself in its row of the store. */
@@ -56,6 +57,7 @@ export interface StorePart {
   readonly nodes: readonly NodeRow[] | undefined;
   /** What operators said of servers; at most MAX_TRAFFIC rows. */
   readonly traffic: readonly Traffic[];
+  readonly issuing: Issuing;
 }
 
 /** Which row of a server. */

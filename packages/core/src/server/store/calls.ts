@@ -69,6 +69,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   releaseWorker: { effect: "write" },
   renewWorker: { effect: "write", check: assertRenewal },
   returnToPeriod: { effect: "write" },
+  setIssuing: { effect: "write" },
   setTagState: { effect: "write" },
   setTraffic: { effect: "write", check: assertTraffic },
   updateTag: { effect: "write" },

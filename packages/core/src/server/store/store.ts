@@ -2,6 +2,7 @@ import type { NodeStore } from "../node/ports.ts";
 import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
 import type { GiveBackStore, GrantStore } from "./grants.ts";
+import type { IssuingStore } from "./issuing.ts";
 import type { MarkStore, RaiseStore } from "./redis-bounds.ts";
 import type { PeriodStore, TagStore } from "./tags.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
@@ -30,6 +31,7 @@ export interface Store
     ChangeStore,
     NodeStore,
     TrafficStore,
+    IssuingStore,
     WorkerRegistry,
     AcceptStore {
   /** `sqlite` or `postgres`; for status and metrics. */

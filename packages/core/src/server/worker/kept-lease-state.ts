@@ -1,4 +1,5 @@
 import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../../worker/ports.ts";
+import type { SeenIssuing } from "../node/issuing-state.ts";
 import type { Tag } from "../tag/tag.ts";
 import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "../../worker/limits.ts";
 
@@ -51,6 +52,8 @@ export interface KeptContents {
   readonly tags: readonly Tag[];
   /** The server's row in the store, and until when it may issue; undefined when it has none yet. */
   readonly node: KeptNode | undefined;
+  /** Whether an operator had stopped the servers, by database. */
+  readonly issuing: readonly SeenIssuing[];
 }
 
 /** The row that the next run of this server goes on with. */

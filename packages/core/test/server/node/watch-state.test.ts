@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { NodeRow, StorePart } from "../../../src/server/node/ports.ts";
+import { NEVER_STOPPED } from "../../../src/server/store/issuing.ts";
 import {
   createNodeWatchState,
   noteRevision,
@@ -46,6 +47,7 @@ function watching() {
       isRenewed: true,
       nodes,
       traffic: [],
+      issuing: NEVER_STOPPED,
       ...rest,
     };
     sawPart(state, part, { id: "own", obeyed: part.revision }, { sentAt, now });

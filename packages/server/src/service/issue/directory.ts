@@ -19,6 +19,7 @@ import { overloaded, type Patience, within } from "../call.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { Lookups } from "../upstream/lookups.ts";
+import { issuingStopped } from "../upstream/refusals.ts";
 import { type Entry, issuerOf } from "./entries.ts";
 import { EntryMaker, type EntryMakerPorts, type EntryOptions } from "./entry-maker.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
@@ -62,6 +63,8 @@ export class Directory {
   /** Tags for which the store went back, and how that showed; until a new history begins. */
   readonly #behind = new Map<string, string>();
   #allFenced = "";
+  /** Why nothing is issued although nothing is wrong: an operator stopped all servers. */
+  #stopped: IdmintError | undefined;
   #drained: IdmintError | undefined;
   #history = 0;
   #tick = 0;
@@ -154,6 +157,26 @@ export class Directory {
     this.#allFenced = "";
     this.#ports.emit({ type: "unfenced" });
     for (const entry of this.#entries.values()) this.#fenceAsNeeded(entry);
+  }
+
+  /** An operator stopped all servers: what is held is dropped, and everything is refused. */
+  stopIssuing(sinceMs: number): void {
+    this.#stopped = issuingStopped(sinceMs);
+    for (const entry of this.#entries.values()) this.#fenceAsNeeded(entry);
+  }
+
+  resumeIssuing(): void {
+    this.#stopped = undefined;
+    for (const entry of this.#entries.values()) this.#fenceAsNeeded(entry);
+  }
+
+  /** Servers were stopped and resumed without this one having heard of it in between. */
+  dropHeld(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.fencedAs !== "") continue;
+      issuerOf(entry).fence(segmentNotReady(entry.name, 100));
+      issuerOf(entry).unfence();
+    }
   }
 
   /** An operator accepted the store as it is: whatever was seen and held belongs to the past. */
@@ -279,6 +302,7 @@ export class Directory {
     const behind = this.#behind.get(name);
     if (behind !== undefined) return storeWentBack(behind, name);
     if (rules.state === "DELETED") return tagNotFound(name);
+    if (this.#stopped !== undefined) return this.#stopped;
     if (rules.state === "PAUSED") return tagPaused(name);
     return undefined;
   }

@@ -282,7 +282,8 @@ export class IdService {
   ): Allocation | Promise<Allocation> {
     // Ids that are written by a format or a key are not the numbers that segments hold.
     if (assertWritable(entry) !== undefined || entry.buffer === undefined) {
-      throw wrongKind(entry, this.#limits.countAsList);
+      // Who asks for a segment first, and then makes ids without asking, hears of a pause or a stop by it.
+      throw this.#directory.refusalOf(entry) ?? wrongKind(entry, this.#limits.countAsList);
     }
     // Other orders promise nothing about neighbouring answers, so a bound would only cost them loads.
     const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;

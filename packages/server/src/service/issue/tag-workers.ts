@@ -1,7 +1,10 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, type Reason } from "@idmint/core";
 import { SnowflakeTagSource } from "../kinds/snowflake/source.ts";
 import type { WorkersOf } from "../worker-ids/service.ts";
 import type { Directory } from "./directory.ts";
+
+/** Refusals under which workers may be looked at. */
+const LISTED: ReadonlySet<Reason> = new Set(["ISSUING_STOPPED", "TAG_PAUSED"]);
 
 /** Finds the workers of the tags of a directory. */
 export function workersIn(directory: Directory): WorkersOf {
@@ -12,9 +15,10 @@ export function workersIn(directory: Directory): WorkersOf {
     const isSnowflake = source instanceof SnowflakeTagSource;
     if (kind.kind !== "snowflake" || !isSnowflake) throw withoutWorkers(tag, kind.kind);
     const refusal = directory.refusalOf(entry);
-    const isListed = what === "list" && refusal?.reason === "TAG_PAUSED";
+    const isListed = what === "list" && refusal !== undefined && LISTED.has(refusal.reason);
     if (refusal !== undefined && !isListed) throw refusal;
-    return { kind, registry: source.registry, epoch: source.epoch };
+    const refusalNow = (): IdmintError | undefined => directory.refusalOf(entry);
+    return { kind, registry: source.registry, epoch: source.epoch, refusal: refusalNow };
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from "@idmint/core";
-import type { Tag } from "@idmint/core/server";
-import type { NodeWatch } from "../node-watch.ts";
+import type { PartIssuing, Tag } from "@idmint/core/server";
+import type { Effect, NodeWatch } from "../node-watch.ts";
 import type { Poll } from "../upstream/poll.ts";
 
 /** By when nobody issues any more what a change of a tag has ended, callers that hold ids included. */
@@ -36,7 +36,10 @@ export const NO_EFFECT: TagEffect = {
 const MAX_LAGGARDS = 20;
 
 interface EffectPorts {
-  readonly nodes: Pick<NodeWatch, "note" | "effectOf" | "isEarlierOver">;
+  readonly nodes: Pick<
+    NodeWatch,
+    "attend" | "note" | "effectOf" | "effectOfStop" | "isEarlierOver"
+  >;
   readonly poll: Pick<Poll, "refresh">;
   readonly clock: Clock;
   readonly wallClock: () => number;
@@ -52,11 +55,23 @@ export class TagEffects {
 
   /** Of a tag's last change. The store is asked once more, so that what other servers have just said is known. */
   async of(tag: Tag): Promise<TagEffect> {
-    const { nodes, poll, clock, wallClock } = this.#ports;
+    const { nodes } = this.#ports;
     nodes.note(tag);
-    const known = nodes.effectOf(tag);
+    return this.#asked(() => nodes.effectOf(tag));
+  }
+
+  /** Of a stop of all servers, after which callers may hold ids for up to `memoryMs`. */
+  async ofStop(parts: readonly PartIssuing[], memoryMs: number): Promise<TagEffect> {
+    const { nodes } = this.#ports;
+    nodes.attend();
+    return this.#asked(() => nodes.effectOfStop(parts, memoryMs));
+  }
+
+  async #asked(effectOf: () => Effect): Promise<TagEffect> {
+    const { poll, clock, wallClock } = this.#ports;
+    const known = effectOf();
     if (known.at === undefined || known.laggards.length > 0) await poll.refresh();
-    const { at, laggards } = nodes.effectOf(tag);
+    const { at, laggards } = effectOf();
     const now = clock.now();
     const wallAheadMs = wallClock() - now;
     const onWall = (time: number): number => Math.ceil(time + wallAheadMs);

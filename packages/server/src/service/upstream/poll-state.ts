@@ -1,4 +1,10 @@
-import type { StoreChanges, Tag } from "@idmint/core/server";
+import {
+  type IssuingEffect,
+  type IssuingState,
+  sawIssuing,
+  type StoreChanges,
+  type Tag,
+} from "@idmint/core/server";
 
 /**
  * What a server learns of the store every second. Pure: the shell `poll.ts` has the clock and the store.
@@ -22,9 +28,12 @@ export interface PollState {
   fenced: string;
   /** Since when polls fail; undefined when the last one was answered. */
   failingSince: number | undefined;
+  /** Whether servers are stopped. */
+  issuing: IssuingState;
 }
 
 export type PollEffect =
+  | IssuingEffect
   | { readonly type: "changed"; readonly tags: readonly Tag[] }
   | { readonly type: "new-history"; readonly incarnation: string }
   | { readonly type: "fence-all"; readonly detail: string }
@@ -45,6 +54,7 @@ export function createPollState(since: bigint): PollState {
     wentBack: "",
     fenced: "",
     failingSince: undefined,
+    issuing: [],
   };
 }
 
@@ -53,12 +63,17 @@ export interface KnownHistory {
   readonly incarnation: string;
   /** Changes after this one are told again. */
   readonly since: bigint;
+  readonly issuing: IssuingState;
 }
 
 /** Goes on in the history that is known, before the store has answered. */
-export function resumeHistory(state: PollState, { incarnation, since }: KnownHistory): void {
+export function resumeHistory(
+  state: PollState,
+  { incarnation, since, issuing }: KnownHistory,
+): void {
   state.present = incarnation;
   state.since = since;
+  state.issuing = issuing;
 }
 
 /** The store answered. */
@@ -84,7 +99,23 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
   const after = fenceOf(state);
   if (after !== "" && after !== before) effects.push({ type: "fence-all", detail: after });
   if (after === "" && before !== "") effects.push({ type: "unfence-all" });
-  return effects;
+  return withIssuing(state, changes, effects);
+}
+
+/**
+ * A stop is obeyed before anything else, and a resumption when everything that was changed meanwhile is. Of a store that is
+ * not the accepted one nothing is believed: it may be from before the stop.
+ */
+function withIssuing(
+  state: PollState,
+  { parts }: StoreChanges,
+  effects: PollEffect[],
+): PollEffect[] {
+  if (fenceOf(state) !== "") return effects;
+  const { state: issuing, effect } = sawIssuing(state.issuing, parts);
+  state.issuing = issuing;
+  if (effect === undefined) return effects;
+  return effect.type === "resume-issuing" ? [...effects, effect] : [effect, ...effects];
 }
 
 /** The store did not answer in time, or with an error. */

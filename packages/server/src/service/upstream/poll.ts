@@ -1,12 +1,14 @@
 import { type Clock, IdmintError, MAX_ID, type Timers } from "@idmint/core";
-import type {
-  AcceptStore,
-  Acknowledged,
-  ChangeStore,
-  Sighting,
-  StoreChanges,
-  Tag,
-  VersionGuard,
+import {
+  type AcceptStore,
+  type Acknowledged,
+  type ChangeStore,
+  type IssuingState,
+  type Sighting,
+  stoppedSince,
+  type StoreChanges,
+  type Tag,
+  type VersionGuard,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Counters } from "../counters.ts";
@@ -47,6 +49,9 @@ interface Told {
   unfenceAll(): void;
   fenceTag(name: string, detail: string): void;
   retryAll(): void;
+  stopIssuing(sinceMs: number): void;
+  resumeIssuing(): void;
+  dropHeld(): void;
 }
 
 export interface PollPorts {
@@ -118,7 +123,7 @@ export class Poll {
     const { clock, intervalMs, emit } = this.#ports;
     const startedAt = clock.now();
     let asked: Asked;
-    if (known !== undefined) resumeHistory(this.#state, known);
+    if (known !== undefined) this.#resume(known);
     try {
       asked = await this.#askFirst(known === undefined ? FIRST_MS : 0);
     } catch (thrown) {
@@ -134,6 +139,12 @@ export class Poll {
     this.#startedAt = startedAt;
     // The row is there now; what was changed before it was is known by a poll that is sent after it.
     await this.#once();
+  }
+
+  #resume(known: KnownHistory): void {
+    resumeHistory(this.#state, known);
+    const sinceMs = stoppedSince(known.issuing);
+    if (sinceMs !== undefined) this.#ports.directory.stopIssuing(sinceMs);
   }
 
   /** The first answer. On a machine that is busy it may come late, and a server that gives up then has to be started again. */
@@ -195,6 +206,11 @@ export class Poll {
   /** The store's history; undefined before its first answer. */
   get incarnation(): string | undefined {
     return this.#state.present;
+  }
+
+  /** Whether servers are stopped, by database; another object when something has changed. */
+  get issuing(): IssuingState {
+    return this.#state.issuing;
   }
 
   /** A grant showed that the store went back. */
@@ -304,6 +320,17 @@ export class Poll {
           directory.startHistory();
           emit({ type: "incarnation-changed", incarnation: effect.incarnation });
           break;
+        case "stop-issuing":
+          directory.stopIssuing(effect.sinceMs);
+          emit({ type: "issuing-stopped", sinceMs: effect.sinceMs });
+          break;
+        case "drop-held":
+          directory.dropHeld();
+          break;
+        case "resume-issuing":
+          directory.resumeIssuing();
+          emit({ type: "issuing-resumed" });
+          break;
         case "fence-all":
           this.#detected = true;
           directory.fenceAll(effect.detail);
@@ -331,8 +358,9 @@ export class Poll {
   /** An operator may have decided in advance to lose a gap rather than to wait for somebody to type. */
   async #acceptIfTold(): Promise<void> {
     const { accept, epochGap, emit } = this.#ports;
-    const { present } = this.#state;
-    if (!this.#detected || this.#stopped) return;
+    const { present, issuing } = this.#state;
+    // Where an operator stopped everything, the accept is left to an operator too: what went back may lack the stop.
+    if (!this.#detected || this.#stopped || stoppedSince(issuing) !== undefined) return;
     this.#detected = false;
     if (accept === undefined || epochGap === undefined || this.#acceptedIn === present) return;
     this.#acceptedIn = present;

@@ -24,6 +24,16 @@ export function tagExhausted(tag: string): IdmintError {
   );
 }
 
+/** An operator stopped all servers. `sinceMs`: since when, milliseconds since 1970. */
+export function issuingStopped(sinceMs: number): IdmintError {
+  const since = new Date(sinceMs).toISOString();
+  return new IdmintError(
+    "ISSUING_STOPPED",
+    `an operator stopped issuing on all servers at ${since}; it is resumed with: idmint resume-issuing --all`,
+    { metadata: { stopped_since: since } },
+  );
+}
+
 /** The tag changes its database; it goes on as soon as it has arrived. */
 function tagMoves(tag: string): IdmintError {
   return new IdmintError(

@@ -26,7 +26,7 @@ export const NO_CLOCK_PARTS: ClockParts = {
 
 /** Services that are made after the clocks. They are functions, because the clocks are made first. */
 export interface LaterServices {
-  readonly poll: () => Pick<Poll, "storeTime" | "incarnation">;
+  readonly poll: () => Pick<Poll, "storeTime" | "incarnation" | "issuing">;
   readonly directory: () => { readonly usesClock: boolean };
   readonly presence: () => Pick<Presence, "until">;
   /** Addresses of the other servers on the store. */
@@ -54,6 +54,7 @@ export function createClocks(
       : new LeaseKeeper({
           ...common,
           incarnation,
+          issuing: () => later.poll().issuing,
           node: () => later.presence().until,
           file: leaseFile,
         });
@@ -75,10 +76,10 @@ export function createClocks(
  * nothing is left that could be issued without the store. `now` is on the monotonic clock.
  */
 export function knownHistory(file: LeaseFile | undefined, now: number): KnownHistory | undefined {
-  const { incarnation, tags = [], leases = [] } = file?.found ?? {};
+  const { incarnation, tags = [], leases = [], issuing = [] } = file?.found ?? {};
   const [first, ...others] = tags.map(({ revision }) => revision);
   const hasTime = leases.some((lease) => hasTimeLeft(lease, now));
   if (incarnation === undefined || first === undefined || !hasTime) return undefined;
   const since = others.reduce((least, revision) => (revision < least ? revision : least), first);
-  return { incarnation, since };
+  return { incarnation, since, issuing };
 }

@@ -18,6 +18,7 @@ import {
   keptLease,
   type KeptNode,
   type LeaseFile,
+  type SeenIssuing,
   raised,
   renewalAhead,
   renewedAhead,
@@ -44,6 +45,8 @@ export interface LeaseKeeperPorts {
   readonly node: () => KeptNode;
   /** The store's history, as far as it is known. */
   readonly incarnation: () => string | undefined;
+  /** Whether servers are stopped; another object when something has changed. */
+  readonly issuing: () => readonly SeenIssuing[];
   readonly emit: Emit;
 }
 
@@ -87,6 +90,7 @@ export class LeaseKeeper {
   #isFailing = false;
   /** Whether a record of a tag is newer than the file. */
   #isBehind = false;
+  #writtenIssuing: readonly SeenIssuing[] | undefined;
 
   constructor(ports: LeaseKeeperPorts) {
     this.#ports = ports;
@@ -118,9 +122,9 @@ export class LeaseKeeper {
     }
   }
 
-  /** Fulfils when the newest records of the tags are in the file. Rejects with STORE_UNAVAILABLE. */
+  /** Fulfils when the newest records of the tags, and a stop of all servers, are in the file. Rejects with STORE_UNAVAILABLE. */
   async saved(): Promise<void> {
-    if (this.#isBehind) await this.#write();
+    if (this.#isBehind || this.#ports.issuing() !== this.#writtenIssuing) await this.#write();
   }
 
   /** The registry of a tag's worker ids, as its holders shall see it. */
@@ -274,6 +278,7 @@ export class LeaseKeeper {
       const contents = this.#contents();
       this.#isBehind = false;
       await file.write(contents);
+      this.#writtenIssuing = contents.issuing;
       this.#isFailing = false;
     } catch (cause) {
       const error = notWritten(cause);
@@ -296,7 +301,9 @@ export class LeaseKeeper {
     const named = new Set(leases.map(({ tag }) => tag));
     const tags = this.tags.filter(({ name }) => named.has(name));
     const node = this.#ports.node();
-    return { reportedMs: this.#reportedMs, incarnation: this.#incarnation, leases, tags, node };
+    const issuing = this.#ports.issuing();
+    const known = { reportedMs: this.#reportedMs, incarnation: this.#incarnation };
+    return { ...known, leases, tags, node, issuing };
   }
 }
 

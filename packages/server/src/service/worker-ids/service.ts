@@ -2,6 +2,7 @@ import {
   assertNoViolations,
   DEFAULT_RESERVE_AHEAD_MS,
   type FieldViolation,
+  type IdmintError,
   instanceViolation,
   MAX_WORKER_BITS,
   type RenewedWorkerLease,
@@ -64,6 +65,8 @@ interface TagWorkers {
   readonly kind: SnowflakeKind;
   readonly registry: WorkerRegistry;
   readonly epoch: bigint;
+  /** Why the tag may not issue now; undefined when it may. */
+  readonly refusal: () => IdmintError | undefined;
 }
 
 /** Where the workers of a tag are. Rejects when it may not issue, or has none; those of a paused tag may be listed. */
@@ -95,9 +98,10 @@ export class WorkerService {
       reserveAheadViolation("reserve_ahead", reserveAheadMs),
     );
     // The settings are those of the epoch that the lease is asked for in.
-    const { kind, registry, epoch } = await this.#workersOf(wish.tag, call, "lease");
+    const workers = await this.#workersOf(wish.tag, call, "lease");
+    const { kind, epoch } = workers;
     const request = { ...rest, reserveAheadMs, epoch };
-    const lease = await this.#gate.run(() => registry.leaseWorker(request));
+    const lease = await this.#reserved(workers, (registry) => registry.leaseWorker(request));
     return { ...lease, kind };
   }
 
@@ -117,8 +121,22 @@ export class WorkerService {
           },
     );
     const renewal = { ...rest, reserveUntilMs: Number(reserveUntilMs), reserveAheadMs };
-    const { registry } = await this.#workersOf(wish.tag, call, "lease");
-    return this.#gate.run(() => registry.renewWorker(renewal));
+    const workers = await this.#workersOf(wish.tag, call, "lease");
+    return this.#reserved(workers, (registry) => registry.renewWorker(renewal));
+  }
+
+  /**
+   * INVARIANT: no time is answered that was asked for before this server obeyed a stop, and reserved after: others count
+   * from its obedience for how long callers may still use what they were answered.
+   */
+  async #reserved<T>(
+    { registry, refusal }: TagWorkers,
+    ask: (registry: WorkerRegistry) => Promise<T>,
+  ): Promise<T> {
+    const answer = await this.#gate.run(() => ask(registry));
+    const late = refusal();
+    if (late !== undefined) throw late;
+    return answer;
   }
 
   async release(key: WorkerLeaseKey, call: Patience): Promise<void> {

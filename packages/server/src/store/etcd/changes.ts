@@ -5,7 +5,7 @@ import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
 import type { Etcd, Session, Standing } from "./session/etcd.ts";
 import { Keys } from "./session/keys.ts";
-import { renew, rowsOfTraffic } from "./nodes.ts";
+import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
@@ -42,11 +42,12 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
       { range: { ...keys.changes(since), limit: limit + 1 } },
       { range: { ...keys.nodes(), limit: MAX_NODES + 1 } },
       { range: { key: keys.one("traffic") } },
+      { range: { key: keys.one("issuing") } },
     ],
     { effect: "any", fenced: "allow", prove: true },
   );
   const { record, fenced } = standing;
-  const [counter = [], all = [], nodes = [], [traffic] = []] = answers.map(
+  const [counter = [], all = [], nodes = [], [traffic] = [], [issuing] = []] = answers.map(
     ({ range }) => range?.kvs ?? [],
   );
   // The changes of an accept are told when it is over.
@@ -80,6 +81,7 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
         isRenewed,
         nodes: query.nodes === true ? nodes.map(({ value }) => nodeFrom(value)) : undefined,
         traffic: rowsOfTraffic(traffic),
+        issuing: issuingFrom(issuing),
       },
     ],
   };

@@ -1,17 +1,22 @@
 import { IdmintError } from "@idmint/core";
 import {
+  type ChangeOptions,
+  type Issuing,
   lostNodes,
   MAX_NODES,
+  NEVER_STOPPED,
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
+  type PartIssuing,
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingFromRow, issuingSet } from "../shared/issuing.ts";
 import { CallFailure } from "./cluster/failure.ts";
 import type { KeyValue, Op } from "./cluster/protocol.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
-import { nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
+import { fieldsOf, nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
 
 /** How often a renewal is tried; only somebody who forgets the row writes it too. */
 const MAX_ATTEMPTS = 3;
@@ -155,4 +160,52 @@ export async function setTraffic(etcd: Etcd, wanted: Traffic): Promise<Traffic> 
       await session.afterConflict(attempt);
     }
   });
+}
+
+export function issuingFrom(kv: KeyValue | undefined): Issuing {
+  if (kv === undefined) return NEVER_STOPPED;
+  const { revision = null, stopped_at_ms = null } = fieldsOf(kv.value);
+  return issuingFromRow({ issuing_revision: revision, stopped_at_ms });
+}
+
+/**
+ * INVARIANT: the store's revision and the key are written by one transaction, over those that were read, as with changes of
+ * tags.
+ */
+export async function setIssuing(
+  etcd: Etcd,
+  isStopped: boolean,
+  options?: ChangeOptions,
+): Promise<readonly PartIssuing[]> {
+  const { keys } = etcd;
+  return etcd.run(async (session) => {
+    for (let round = 0; ; round++) {
+      // oxlint-disable-next-line no-await-in-loop
+      if (round > 0) await session.afterConflict(round);
+      const ranges = [{ key: keys.one("issuing") }, { key: keys.one("revision") }];
+      // oxlint-disable-next-line no-await-in-loop
+      const [[kv] = [], [counter] = []] = await session.read(ranges);
+      const revision = BigInt(counter?.value.toString() ?? "0") + 1n;
+      const stamp = { revision, nowMs: etcd.now() };
+      const { issuing, changed } = issuingSet(issuingFrom(kv), isStopped, stamp, options);
+      const answer = [{ name: "", ...issuing }];
+      if (!changed) return answer;
+      const compare = [
+        { key: keys.one("issuing"), modRevision: kv?.modRevision ?? "0" },
+        { key: keys.one("revision"), modRevision: counter?.modRevision ?? "0" },
+      ];
+      const success: Op[] = [
+        { put: { key: keys.one("issuing"), value: valueOfIssuing(issuing) } },
+        { put: { key: keys.one("revision"), value: Buffer.from(String(revision)) } },
+      ];
+      // oxlint-disable-next-line no-await-in-loop
+      const { answers } = await session.write([{ txn: { compare, success, failure: [] } }]);
+      if (answers[0]?.txn?.succeeded === true) return answer;
+    }
+  });
+}
+
+function valueOfIssuing({ revision, stoppedAtMs }: Issuing): Buffer {
+  const stopped = stoppedAtMs === undefined ? {} : { stopped_at_ms: String(stoppedAtMs) };
+  return Buffer.from(JSON.stringify({ revision: String(revision), ...stopped }));
 }

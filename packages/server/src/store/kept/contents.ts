@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { KeptContents, KeptLease, KeptNode, Tag } from "@idmint/core/server";
+import type { KeptContents, KeptLease, KeptNode, SeenIssuing, Tag } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 
 /** Which run of which machine wrote a file, under which lock, and as which file: by these a copy of it is known. */
@@ -18,7 +18,7 @@ type Fields = Readonly<Record<string, unknown>>;
  * ahead of the one that the leases have their times of.
  */
 export function textOf(contents: KeptContents, origin: Origin, offsetMs: number): string {
-  const { reportedMs, incarnation, leases, tags, node } = contents;
+  const { reportedMs, incarnation, leases, tags, node, issuing } = contents;
   const body = JSON.stringify({
     format: FORMAT,
     origin,
@@ -35,6 +35,7 @@ export function textOf(contents: KeptContents, origin: Origin, offsetMs: number)
         ? null
         : // Infinity is not JSON.
           { id: node.id, parts: node.parts.map(([part, at]) => [part, String(at + offsetMs)]) },
+    issuing: issuing.map(({ revision, ...rest }) => ({ ...rest, revision: String(revision) })),
     tags: tags.map((tag) =>
       valuesOfTag(tag).map((value) => (typeof value === "bigint" ? String(value) : value)),
     ),
@@ -66,6 +67,7 @@ export function contentsFrom(
         leases: (fields["leases"] as Fields[]).map((lease) => leaseFrom(lease, offsetMs)),
         tags: (fields["tags"] as (string | null)[][]).map(tagFrom),
         node: nodeFrom(fields["node"] as NodeFields | null, offsetMs),
+        issuing: (fields["issuing"] as IssuingFields[]).map(issuingFrom),
       },
     };
   } catch {
@@ -96,6 +98,14 @@ function nodeFrom(fields: NodeFields | null, offsetMs: number): KeptNode | undef
   if (fields === null) return undefined;
   const parts = fields.parts.map(([part, at]) => [part, Number(at) - offsetMs] as const);
   return { id: fields.id, parts };
+}
+
+interface IssuingFields extends Omit<SeenIssuing, "revision"> {
+  readonly revision: string;
+}
+
+function issuingFrom({ name, incarnation, revision, stoppedAtMs }: IssuingFields): SeenIssuing {
+  return { name, incarnation, revision: BigInt(revision), stoppedAtMs };
 }
 
 function tagFrom(values: readonly (string | null)[]): Tag {

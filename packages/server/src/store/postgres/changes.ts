@@ -1,4 +1,5 @@
 import { type ChangeStore, type StoreChanges, storeWentBack } from "@idmint/core/server";
+import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Connections } from "./connections.ts";
 import { refuseUnsafeSettings } from "./grant.ts";
@@ -34,7 +35,7 @@ SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_
 FROM idmint.store AS s CROSS JOIN proof AS p LEFT JOIN changed AS c ON true ORDER BY c.revision`,
 };
 
-type ChangeRow = { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
+type ChangeRow = IssuingRow & { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   readonly incarnation: string;
   readonly revision: string;
   readonly fenced: string;
@@ -106,6 +107,7 @@ export async function changes(
     isRenewed: store.is_renewed && missing.length === 0,
     nodes: store.nodes?.map(nodeFromRow),
     traffic: store.traffic.map(trafficFromRow),
+    issuing: issuingFromRow(store),
   };
   return {
     incarnation,

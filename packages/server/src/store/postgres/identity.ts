@@ -67,5 +67,5 @@ export function proof(allowed: string, table: string = STORE): string {
 }
 
 /** The row `store` with its fence, for reading and for locking. */
-export const STORE_ROW: string = `s.store_id, s.incarnation, s.identity, s.revision, ${FENCED} AS fenced,
+export const STORE_ROW: string = `s.store_id, s.incarnation, s.identity, s.revision, s.issuing_revision, s.stopped_at_ms, ${FENCED} AS fenced,
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`;

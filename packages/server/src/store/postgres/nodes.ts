@@ -1,13 +1,17 @@
 import {
+  type ChangeOptions,
   lostNodes,
   MAX_NODES,
   type NodeRowKey,
+  type PartIssuing,
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingSet } from "../shared/issuing.ts";
 import { NODE_COLUMNS, renewedColumns, valuesOfNode } from "../shared/node-row.ts";
 import { TRAFFIC_COLUMNS, trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import type { Connections, Session } from "./connections.ts";
+import { lockStore } from "./tags.ts";
 
 const COLUMNS = NODE_COLUMNS.join(", ");
 
@@ -113,6 +117,26 @@ export async function setTraffic(connections: Connections, wanted: Traffic): Pro
       const values = [server, weight, isDraining, String(revision)];
       if (isWritten) await session.query({ text: WRITE_TRAFFIC, values });
       return row;
+    }),
+  );
+}
+
+const WRITE_ISSUING = `UPDATE idmint.store SET revision = $1::bigint, issuing_revision = $1::bigint,
+  stopped_at_ms = $2::bigint, written_by = pg_current_xact_id()::xid`;
+
+export async function setIssuing(
+  connections: Connections,
+  isStopped: boolean,
+  options?: ChangeOptions,
+): Promise<readonly PartIssuing[]> {
+  return connections.run((session) =>
+    session.transaction(async () => {
+      const { stamp, issuing: old } = await lockStore(session, connections);
+      const { issuing, changed } = issuingSet(old, isStopped, stamp, options);
+      const { revision, stoppedAtMs } = issuing;
+      const values = [String(revision), stoppedAtMs === undefined ? null : String(stoppedAtMs)];
+      if (changed) await session.query({ text: WRITE_ISSUING, values });
+      return [{ name: "", ...issuing }];
     }),
   );
 }

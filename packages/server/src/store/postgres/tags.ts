@@ -1,6 +1,7 @@
 import type { TagKind } from "@idmint/core/kinds";
 import {
   type ChangeOptions,
+  type Issuing,
   storeUnavailable,
   storeWentBack,
   type Tag,
@@ -19,6 +20,7 @@ import {
   updatedTag,
 } from "../shared/change.ts";
 import { assertMembership, type PlacedTag, TagMovedError } from "../shared/placed-tag.ts";
+import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 import type { Connections, Session } from "./connections.ts";
@@ -40,7 +42,7 @@ const WRITE_TAG = `INSERT INTO idmint.tag (${COLUMNS}, moved_to, moving, written
 const TAKE_REVISION = `UPDATE idmint.store SET
   revision = greatest(revision, $1::bigint), written_by = pg_current_xact_id()::xid`;
 
-interface StoreRow extends MembershipRow {
+interface StoreRow extends MembershipRow, IssuingRow {
   readonly incarnation: string;
   readonly fenced: string;
   readonly revision: string;
@@ -134,16 +136,17 @@ async function assertKnown(session: Session, timeZone: string): Promise<void> {
   if (row?.knows !== true) throw timeZoneUnknown(timeZone, "PostgreSQL");
 }
 
-async function lockStore(
+/** Locks the row `store`, for one change by an operator. */
+export async function lockStore(
   session: Session,
   { place }: Connections,
-): Promise<{ stamp: Stamp; incarnation: string }> {
+): Promise<{ stamp: Stamp; incarnation: string; issuing: Issuing }> {
   const [store] = await session.query<StoreRow>({ text: LOCK_STORE });
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.fenced !== "") throw storeWentBack(store.fenced);
   assertMembership(membershipFromRow(store), place);
   const stamp = { revision: BigInt(store.revision) + 1n, nowMs: Number(store.now_ms) };
-  return { stamp, incarnation: store.incarnation };
+  return { stamp, incarnation: store.incarnation, issuing: issuingFromRow(store) };
 }
 
 /** `isHome` is false in a database that the tag was moved to: there it can only be made over the row it has. */

@@ -256,6 +256,15 @@ export class SpreadStore implements Store {
     return this.#onTag(args[0], (store) => store.setTagState(...args));
   }
 
+  /** Servers stop where one database says so. So a stop holds as soon as it is in one, and is over when it is in none. */
+  async setIssuing(...args: Parameters<Store["setIssuing"]>): ReturnType<Store["setIssuing"]> {
+    const work = [...this.#members.keys()].map(async (name) => {
+      const parts = await this.#in(name, (store) => store.setIssuing(...args));
+      return parts.map((part) => ({ ...part, name }));
+    });
+    return (await settledAll(work)).flat();
+  }
+
   async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
     return this.#changes.changes(query);
   }

@@ -1,4 +1,4 @@
-import type { ChangeStore, StoreChanges } from "@idmint/core/server";
+import { type ChangeStore, NEVER_STOPPED, type StoreChanges } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { readStoreRow } from "./file/identity.ts";
@@ -19,7 +19,7 @@ export function changes(
     const incarnation = store?.incarnation ?? "";
     const nodes = query.nodes === true ? readNodes(transaction) : undefined;
     const traffic = readTraffic(transaction);
-    const revision = store?.revision ?? 0n;
+    const { revision = 0n, issuing = NEVER_STOPPED } = store ?? {};
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
@@ -35,7 +35,7 @@ export function changes(
       behind: behind.map(({ tag }) => tag),
       fenced,
       nowMs: database.now(),
-      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic }],
+      parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
     };
   });
 }

@@ -1,13 +1,17 @@
 import { IdmintError } from "@idmint/core";
 import {
+  type ChangeOptions,
   lostNodes,
   MAX_NODES,
+  NEVER_STOPPED,
   type NodeRenewal,
   type NodeRow,
   type NodeRowKey,
+  type PartIssuing,
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingSet } from "../shared/issuing.ts";
 import {
   NODE_COLUMNS,
   nodeFromRow,
@@ -24,6 +28,7 @@ import {
 } from "../shared/traffic-row.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
+import { readStoreRow } from "./file/identity.ts";
 
 const COLUMNS = NODE_COLUMNS.join(", ");
 const PLACES = NODE_COLUMNS.map((_, index) => `?${index + 1}`).join(", ");
@@ -99,5 +104,23 @@ export function setTraffic(database: Database, deadlineMs: number, wanted: Traff
     for (const server of removed) transaction.run(REMOVE_TRAFFIC, server);
     if (isWritten) transaction.run(WRITE_TRAFFIC, ...valuesOfTraffic(row));
     return row;
+  });
+}
+
+const WRITE_ISSUING = `UPDATE store SET revision = ?1, issuing_revision = ?1, stopped_at_ms = ?2,
+  progress = progress + ?1 - issuing_revision`;
+
+export function setIssuing(
+  database: Database,
+  deadlineMs: number,
+  isStopped: boolean,
+  options?: ChangeOptions,
+): readonly PartIssuing[] {
+  return database.write(deadlineMs, (transaction) => {
+    const { revision = 0n, issuing: old = NEVER_STOPPED } = readStoreRow(transaction) ?? {};
+    const stamp = { revision: revision + 1n, nowMs: database.now() };
+    const { issuing, changed } = issuingSet(old, isStopped, stamp, options);
+    if (changed) transaction.run(WRITE_ISSUING, issuing.revision, issuing.stoppedAtMs ?? null);
+    return [{ name: "", ...issuing }];
   });
 }

@@ -20,6 +20,7 @@ import {
 } from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.ts";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
+import { LaggingNode } from "./tag_service.ts";
 
 export const protobufPackage = "idmint.v1";
 
@@ -38,6 +39,11 @@ export const NodeState = {
    * refuses the rest.
    */
   DEGRADED: 3,
+  /**
+   * STOPPED - An operator stopped issuing on all servers. It refuses every call for ids or leases (ISSUING_STOPPED) and does
+   * everything else.
+   */
+  STOPPED: 4,
   UNRECOGNIZED: -1,
 } as const;
 
@@ -48,6 +54,7 @@ export namespace NodeState {
   export type SERVING = typeof NodeState.SERVING;
   export type DRAINING = typeof NodeState.DRAINING;
   export type DEGRADED = typeof NodeState.DEGRADED;
+  export type STOPPED = typeof NodeState.STOPPED;
   export type UNRECOGNIZED = typeof NodeState.UNRECOGNIZED;
 }
 
@@ -65,6 +72,9 @@ export function nodeStateFromJSON(object: any): NodeState {
     case 3:
     case "NODE_STATE_DEGRADED":
       return NodeState.DEGRADED;
+    case 4:
+    case "NODE_STATE_STOPPED":
+      return NodeState.STOPPED;
     case -1:
     case "UNRECOGNIZED":
     default:
@@ -82,6 +92,8 @@ export function nodeStateToJSON(object: NodeState): string {
       return "NODE_STATE_DRAINING";
     case NodeState.DEGRADED:
       return "NODE_STATE_DEGRADED";
+    case NodeState.STOPPED:
+      return "NODE_STATE_STOPPED";
     case NodeState.UNRECOGNIZED:
     default:
       return "UNRECOGNIZED";
@@ -239,6 +251,8 @@ export interface GetNodeStatusResponse {
   wastedIds: bigint;
   /** The ticket databases that this server is configured with. Empty without any. */
   ticketDatabases: TicketDatabaseStatus[];
+  /** Since when an operator has stopped issuing on all servers, by the store's clock. Absent: they issue. */
+  stoppedTime?: Date | undefined;
 }
 
 /** The store of a server. */
@@ -348,6 +362,63 @@ export interface ForgetNodeRequest {
 export interface ForgetNodeResponse {
 }
 
+/** Request of StopIssuing. */
+export interface StopIssuingRequest {
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of StopIssuing. */
+export interface StopIssuingResponse {
+  /** Since when servers are stopped, by the store's clock. */
+  stoppedTime?:
+    | Date
+    | undefined;
+  /**
+   * By when nobody issues any more, callers with ids or leases in memory included. Ask GetIssuing for an earlier time as
+   * more servers confirm. Absent when it is not known, and with validate_only.
+   */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the stop yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
+}
+
+/** Request of ResumeIssuing. */
+export interface ResumeIssuingRequest {
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of ResumeIssuing. */
+export interface ResumeIssuingResponse {
+}
+
+/** Request of GetIssuing. */
+export interface GetIssuingRequest {
+}
+
+/** Answer of GetIssuing. */
+export interface GetIssuingResponse {
+  /** Since when servers are stopped, by the store's clock. Absent: they issue. */
+  stoppedTime?:
+    | Date
+    | undefined;
+  /** Of a stop: by when nobody issues any more, callers with ids or leases in memory included. Absent when it is not known. */
+  effectiveTime?:
+    | Date
+    | undefined;
+  /** Servers that have not confirmed the stop yet; at most 20. */
+  laggingNodes: LaggingNode[];
+  /** How many servers have not. */
+  laggingNodeCount: number;
+  /** Whether effective_time is over. */
+  inEffect: boolean;
+}
+
 function createBaseGetNodeStatusRequest(): GetNodeStatusRequest {
   return {};
 }
@@ -411,6 +482,7 @@ function createBaseGetNodeStatusResponse(): GetNodeStatusResponse {
     issuedIds: 0n,
     wastedIds: 0n,
     ticketDatabases: [],
+    stoppedTime: undefined,
   };
 }
 
@@ -448,6 +520,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     }
     for (const v of message.ticketDatabases) {
       TicketDatabaseStatus.encode(v!, writer.uint32(74).fork()).join();
+    }
+    if (message.stoppedTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.stoppedTime), writer.uint32(82).fork()).join();
     }
     return writer;
   },
@@ -537,6 +612,14 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
             message.ticketDatabases.push(TicketDatabaseStatus.decode(reader, reader.uint32()));
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.stoppedTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -584,6 +667,11 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         : globalThis.Array.isArray(object?.ticket_databases)
         ? object.ticket_databases.map((e: any) => TicketDatabaseStatus.fromJSON(e))
         : [],
+      stoppedTime: isSet(object.stoppedTime)
+        ? fromJsonTimestamp(object.stoppedTime)
+        : isSet(object.stopped_time)
+        ? fromJsonTimestamp(object.stopped_time)
+        : undefined,
     };
   },
 
@@ -616,6 +704,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.ticketDatabases?.length) {
       obj.ticketDatabases = message.ticketDatabases.map((e) => TicketDatabaseStatus.toJSON(e));
     }
+    if (message.stoppedTime !== undefined) {
+      obj.stoppedTime = message.stoppedTime.toISOString();
+    }
     return obj;
   },
 
@@ -635,6 +726,7 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     message.issuedIds = (object.issuedIds !== undefined && object.issuedIds !== null) ? BigInt(object.issuedIds) : 0n;
     message.wastedIds = (object.wastedIds !== undefined && object.wastedIds !== null) ? BigInt(object.wastedIds) : 0n;
     message.ticketDatabases = object.ticketDatabases?.map((e) => TicketDatabaseStatus.fromPartial(e)) || [];
+    message.stoppedTime = object.stoppedTime ?? undefined;
     return message;
   },
 };
@@ -1628,6 +1720,542 @@ export const ForgetNodeResponse: MessageFns<ForgetNodeResponse> = {
   },
 };
 
+function createBaseStopIssuingRequest(): StopIssuingRequest {
+  return { validateOnly: false };
+}
+
+export const StopIssuingRequest: MessageFns<StopIssuingRequest> = {
+  encode(message: StopIssuingRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.validateOnly !== false) {
+      writer.uint32(8).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StopIssuingRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStopIssuingRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StopIssuingRequest {
+    return {
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: StopIssuingRequest): unknown {
+    const obj: any = {};
+    if (message.validateOnly !== undefined) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StopIssuingRequest>): StopIssuingRequest {
+    return StopIssuingRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StopIssuingRequest>): StopIssuingRequest {
+    const message = createBaseStopIssuingRequest();
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseStopIssuingResponse(): StopIssuingResponse {
+  return { stoppedTime: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0 };
+}
+
+export const StopIssuingResponse: MessageFns<StopIssuingResponse> = {
+  encode(message: StopIssuingResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.stoppedTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.stoppedTime), writer.uint32(10).fork()).join();
+    }
+    if (message.effectiveTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(18).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(32).int32(message.laggingNodeCount);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StopIssuingResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStopIssuingResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.stoppedTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StopIssuingResponse {
+    return {
+      stoppedTime: isSet(object.stoppedTime)
+        ? fromJsonTimestamp(object.stoppedTime)
+        : isSet(object.stopped_time)
+        ? fromJsonTimestamp(object.stopped_time)
+        : undefined,
+      effectiveTime: isSet(object.effectiveTime)
+        ? fromJsonTimestamp(object.effectiveTime)
+        : isSet(object.effective_time)
+        ? fromJsonTimestamp(object.effective_time)
+        : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+    };
+  },
+
+  toJSON(message: StopIssuingResponse): unknown {
+    const obj: any = {};
+    if (message.stoppedTime !== undefined) {
+      obj.stoppedTime = message.stoppedTime.toISOString();
+    }
+    if (message.effectiveTime !== undefined) {
+      obj.effectiveTime = message.effectiveTime.toISOString();
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== undefined) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StopIssuingResponse>): StopIssuingResponse {
+    return StopIssuingResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StopIssuingResponse>): StopIssuingResponse {
+    const message = createBaseStopIssuingResponse();
+    message.stoppedTime = object.stoppedTime ?? undefined;
+    message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    return message;
+  },
+};
+
+function createBaseResumeIssuingRequest(): ResumeIssuingRequest {
+  return { validateOnly: false };
+}
+
+export const ResumeIssuingRequest: MessageFns<ResumeIssuingRequest> = {
+  encode(message: ResumeIssuingRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.validateOnly !== false) {
+      writer.uint32(8).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ResumeIssuingRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResumeIssuingRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ResumeIssuingRequest {
+    return {
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: ResumeIssuingRequest): unknown {
+    const obj: any = {};
+    if (message.validateOnly !== undefined) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ResumeIssuingRequest>): ResumeIssuingRequest {
+    return ResumeIssuingRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ResumeIssuingRequest>): ResumeIssuingRequest {
+    const message = createBaseResumeIssuingRequest();
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseResumeIssuingResponse(): ResumeIssuingResponse {
+  return {};
+}
+
+export const ResumeIssuingResponse: MessageFns<ResumeIssuingResponse> = {
+  encode(_: ResumeIssuingResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ResumeIssuingResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseResumeIssuingResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): ResumeIssuingResponse {
+    return {};
+  },
+
+  toJSON(_: ResumeIssuingResponse): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create(base?: DeepPartial<ResumeIssuingResponse>): ResumeIssuingResponse {
+    return ResumeIssuingResponse.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<ResumeIssuingResponse>): ResumeIssuingResponse {
+    const message = createBaseResumeIssuingResponse();
+    return message;
+  },
+};
+
+function createBaseGetIssuingRequest(): GetIssuingRequest {
+  return {};
+}
+
+export const GetIssuingRequest: MessageFns<GetIssuingRequest> = {
+  encode(_: GetIssuingRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetIssuingRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetIssuingRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetIssuingRequest {
+    return {};
+  },
+
+  toJSON(_: GetIssuingRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetIssuingRequest>): GetIssuingRequest {
+    return GetIssuingRequest.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<GetIssuingRequest>): GetIssuingRequest {
+    const message = createBaseGetIssuingRequest();
+    return message;
+  },
+};
+
+function createBaseGetIssuingResponse(): GetIssuingResponse {
+  return { stoppedTime: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0, inEffect: false };
+}
+
+export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
+  encode(message: GetIssuingResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.stoppedTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.stoppedTime), writer.uint32(10).fork()).join();
+    }
+    if (message.effectiveTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.effectiveTime), writer.uint32(18).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      LaggingNode.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(32).int32(message.laggingNodeCount);
+    }
+    if (message.inEffect !== false) {
+      writer.uint32(40).bool(message.inEffect);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetIssuingResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetIssuingResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.stoppedTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.effectiveTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.laggingNodes.push(LaggingNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.inEffect = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetIssuingResponse {
+    return {
+      stoppedTime: isSet(object.stoppedTime)
+        ? fromJsonTimestamp(object.stoppedTime)
+        : isSet(object.stopped_time)
+        ? fromJsonTimestamp(object.stopped_time)
+        : undefined,
+      effectiveTime: isSet(object.effectiveTime)
+        ? fromJsonTimestamp(object.effectiveTime)
+        : isSet(object.effective_time)
+        ? fromJsonTimestamp(object.effective_time)
+        : undefined,
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => LaggingNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => LaggingNode.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+      inEffect: isSet(object.inEffect)
+        ? globalThis.Boolean(object.inEffect)
+        : isSet(object.in_effect)
+        ? globalThis.Boolean(object.in_effect)
+        : false,
+    };
+  },
+
+  toJSON(message: GetIssuingResponse): unknown {
+    const obj: any = {};
+    if (message.stoppedTime !== undefined) {
+      obj.stoppedTime = message.stoppedTime.toISOString();
+    }
+    if (message.effectiveTime !== undefined) {
+      obj.effectiveTime = message.effectiveTime.toISOString();
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => LaggingNode.toJSON(e));
+    }
+    if (message.laggingNodeCount !== undefined) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    if (message.inEffect !== undefined) {
+      obj.inEffect = message.inEffect;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetIssuingResponse>): GetIssuingResponse {
+    return GetIssuingResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetIssuingResponse>): GetIssuingResponse {
+    const message = createBaseGetIssuingResponse();
+    message.stoppedTime = object.stoppedTime ?? undefined;
+    message.effectiveTime = object.effectiveTime ?? undefined;
+    message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    message.inEffect = object.inEffect ?? false;
+    return message;
+  },
+};
+
 /** Answers about this one server, and about the servers on the same store as far as this one knows them. */
 export type NodeServiceService = typeof NodeServiceService;
 export const NodeServiceService = {
@@ -1679,6 +2307,41 @@ export const NodeServiceService = {
     responseSerialize: (value: ForgetNodeResponse): Buffer => Buffer.from(ForgetNodeResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ForgetNodeResponse => ForgetNodeResponse.decode(value),
   },
+  /**
+   * Stops all servers on the store: within about a second each of them refuses every call for ids or leases, whatever the
+   * tag, with FAILED_PRECONDITION (ISSUING_STOPPED). It lasts until ResumeIssuing, also over restarts of all servers, and
+   * for tags that are made meanwhile. No tag is changed by it. Where it is so already, nothing changes.
+   */
+  stopIssuing: {
+    path: "/idmint.v1.NodeService/StopIssuing" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: StopIssuingRequest): Buffer => Buffer.from(StopIssuingRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): StopIssuingRequest => StopIssuingRequest.decode(value),
+    responseSerialize: (value: StopIssuingResponse): Buffer => Buffer.from(StopIssuingResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): StopIssuingResponse => StopIssuingResponse.decode(value),
+  },
+  /** Lets all servers issue again. A tag that was paused stays paused. Where they do already, nothing changes. */
+  resumeIssuing: {
+    path: "/idmint.v1.NodeService/ResumeIssuing" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ResumeIssuingRequest): Buffer => Buffer.from(ResumeIssuingRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ResumeIssuingRequest => ResumeIssuingRequest.decode(value),
+    responseSerialize: (value: ResumeIssuingResponse): Buffer =>
+      Buffer.from(ResumeIssuingResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ResumeIssuingResponse => ResumeIssuingResponse.decode(value),
+  },
+  /** Says whether servers issue, and by when nobody issues what was held before the stop. */
+  getIssuing: {
+    path: "/idmint.v1.NodeService/GetIssuing" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetIssuingRequest): Buffer => Buffer.from(GetIssuingRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetIssuingRequest => GetIssuingRequest.decode(value),
+    responseSerialize: (value: GetIssuingResponse): Buffer => Buffer.from(GetIssuingResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetIssuingResponse => GetIssuingResponse.decode(value),
+  },
 } as const;
 
 export interface NodeServiceServer extends UntypedServiceImplementation {
@@ -1697,6 +2360,16 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
    * without it.
    */
   forgetNode: handleUnaryCall<ForgetNodeRequest, ForgetNodeResponse>;
+  /**
+   * Stops all servers on the store: within about a second each of them refuses every call for ids or leases, whatever the
+   * tag, with FAILED_PRECONDITION (ISSUING_STOPPED). It lasts until ResumeIssuing, also over restarts of all servers, and
+   * for tags that are made meanwhile. No tag is changed by it. Where it is so already, nothing changes.
+   */
+  stopIssuing: handleUnaryCall<StopIssuingRequest, StopIssuingResponse>;
+  /** Lets all servers issue again. A tag that was paused stays paused. Where they do already, nothing changes. */
+  resumeIssuing: handleUnaryCall<ResumeIssuingRequest, ResumeIssuingResponse>;
+  /** Says whether servers issue, and by when nobody issues what was held before the stop. */
+  getIssuing: handleUnaryCall<GetIssuingRequest, GetIssuingResponse>;
 }
 
 export interface NodeServiceClient extends Client {
@@ -1770,6 +2443,58 @@ export interface NodeServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ForgetNodeResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Stops all servers on the store: within about a second each of them refuses every call for ids or leases, whatever the
+   * tag, with FAILED_PRECONDITION (ISSUING_STOPPED). It lasts until ResumeIssuing, also over restarts of all servers, and
+   * for tags that are made meanwhile. No tag is changed by it. Where it is so already, nothing changes.
+   */
+  stopIssuing(
+    request: StopIssuingRequest,
+    callback: (error: ServiceError | null, response: StopIssuingResponse) => void,
+  ): ClientUnaryCall;
+  stopIssuing(
+    request: StopIssuingRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: StopIssuingResponse) => void,
+  ): ClientUnaryCall;
+  stopIssuing(
+    request: StopIssuingRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: StopIssuingResponse) => void,
+  ): ClientUnaryCall;
+  /** Lets all servers issue again. A tag that was paused stays paused. Where they do already, nothing changes. */
+  resumeIssuing(
+    request: ResumeIssuingRequest,
+    callback: (error: ServiceError | null, response: ResumeIssuingResponse) => void,
+  ): ClientUnaryCall;
+  resumeIssuing(
+    request: ResumeIssuingRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ResumeIssuingResponse) => void,
+  ): ClientUnaryCall;
+  resumeIssuing(
+    request: ResumeIssuingRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ResumeIssuingResponse) => void,
+  ): ClientUnaryCall;
+  /** Says whether servers issue, and by when nobody issues what was held before the stop. */
+  getIssuing(
+    request: GetIssuingRequest,
+    callback: (error: ServiceError | null, response: GetIssuingResponse) => void,
+  ): ClientUnaryCall;
+  getIssuing(
+    request: GetIssuingRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetIssuingResponse) => void,
+  ): ClientUnaryCall;
+  getIssuing(
+    request: GetIssuingRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetIssuingResponse) => void,
   ): ClientUnaryCall;
 }
 

@@ -10,6 +10,7 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `store` | which cluster was accepted; see StoreRecord |
  * | `term` | the highest term of Raft that a server saw |
  * | `revision` | the store's revision |
+ * | `issuing` | whether the servers are stopped, and at which revision that was changed last |
  * | `room` | nothing; see Session.write |
  * | `history` | a revision of etcd and when it was the present one, to see whether etcd forgets old ones |
  * | `tag/NAME` | a row, without the columns that are null |
@@ -29,7 +30,9 @@ export class Keys {
     this.#prefix = prefix;
   }
 
-  one(name: "history" | "revision" | "room" | "schema" | "store" | "term" | "traffic"): Buffer {
+  one(
+    name: "history" | "issuing" | "revision" | "room" | "schema" | "store" | "term" | "traffic",
+  ): Buffer {
     return this.#key(name);
   }
 

@@ -95,6 +95,8 @@ END $$;
  *
  * `standbys` names those that answers wait for, in order with commas between them (hosts/record.ts).
  *
+ * `issuing_revision`: the revision at which issuing was stopped or resumed last; `stopped_at_ms`: since when it is stopped.
+ *
  * `redis_mark` has how far Redis had counted; only a Redis that went back is told by it.
  */
 export const init: Migration = {
@@ -120,6 +122,8 @@ CREATE TABLE idmint.store (
   members text NOT NULL DEFAULT '',
   fleet_id text NOT NULL DEFAULT '',
   standbys text NOT NULL DEFAULT '',
+  issuing_revision bigint NOT NULL DEFAULT 0 CHECK (issuing_revision >= 0),
+  stopped_at_ms bigint,
   written_by xid NOT NULL
 );
 

@@ -1,3 +1,5 @@
+import type { Issuing } from "@idmint/core/server";
+import { issuingFromRow, type IssuingRow } from "../../shared/issuing.ts";
 import type { Transaction } from "./connection.ts";
 import type { Files } from "./files.ts";
 import { isBehind, type Mark } from "./witness.ts";
@@ -12,12 +14,13 @@ export interface StoreRow {
   readonly revision: bigint;
   readonly generation: bigint;
   readonly progress: bigint;
+  readonly issuing: Issuing;
 }
 
 /** Reads the row `store`, or undefined in a file without it. */
 export function readStoreRow(transaction: Transaction): StoreRow | undefined {
   const row = transaction.get(
-    "SELECT store_id, incarnation, identity, path, revision, generation, progress FROM store",
+    "SELECT store_id, incarnation, identity, path, revision, generation, progress, issuing_revision, stopped_at_ms FROM store",
   );
   if (row === undefined) return undefined;
   return {
@@ -28,6 +31,7 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
     revision: row["revision"] as bigint,
     generation: row["generation"] as bigint,
     progress: row["progress"] as bigint,
+    issuing: issuingFromRow(row as unknown as IssuingRow),
   };
 }
 
@@ -123,9 +127,9 @@ export class Fence {
   }
 }
 
-/** The sum that `progress` counts: every change of a row raises its version or its revision. */
+/** The sum that `progress` counts: every change of a row raises one of these. */
 export const SUM_OF_ROWS = `SELECT (SELECT coalesce(sum(version + revision), 0) FROM tag)
-  + (SELECT coalesce(sum(version), 0) FROM worker) AS progress`;
+  + (SELECT coalesce(sum(version), 0) FROM worker) + (SELECT issuing_revision FROM store) AS progress`;
 
 function hasAllRows(transaction: Transaction, row: StoreRow): boolean {
   // Pages that SQLite holds in memory would hide what somebody wrote into the file.

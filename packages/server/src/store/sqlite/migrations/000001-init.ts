@@ -1,8 +1,10 @@
 import type { Migration } from "../../shared/migration.ts";
 
 /**
- * `store` has one row. `progress` is the sum of version and revision over all tags and of version over all workers: it
- * rises with every change and shows a file that is pieced together from several times. `generation` counts the accepts.
+ * `store` has one row. `progress` is the sum of version and revision over all tags, of version over all workers, and of
+ * `issuing_revision`: it rises with every change and shows a file that is pieced together from several times. `generation` counts the accepts.
+ *
+ * `issuing_revision`: the revision at which issuing was stopped or resumed last; `stopped_at_ms`: since when it is stopped.
  *
  * `settings` of a tag has all settings of its kind; those that statements need have columns of their own besides.
  * `period` has the periods of sequences that have ended; what is granted does not rest on it.
@@ -40,7 +42,9 @@ CREATE TABLE store (
   path TEXT NOT NULL,
   revision INTEGER NOT NULL CHECK (revision >= 0),
   generation INTEGER NOT NULL CHECK (generation >= 0),
-  progress INTEGER NOT NULL CHECK (progress >= 0)
+  progress INTEGER NOT NULL CHECK (progress >= 0),
+  issuing_revision INTEGER NOT NULL DEFAULT 0 CHECK (issuing_revision >= 0),
+  stopped_at_ms INTEGER
 ) STRICT;
 
 CREATE TABLE tag (
