@@ -3,6 +3,7 @@ import { drain } from "./sdk/drain.ts";
 import { snowflake } from "./sdk/snowflake.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { coldTag } from "./server/cold-tag.ts";
+import { etcd } from "./server/etcd.ts";
 import { manyTags } from "./server/many-tags.ts";
 import { sequencePostgres, sequenceRedis } from "./server/sequence.ts";
 import { sizing } from "./server/sizing.ts";
@@ -25,6 +26,7 @@ export const benchmarks: readonly Benchmark[] = [
   manyTags,
   sequencePostgres,
   sequenceRedis,
+  etcd,
   unguessable,
   start,
   sizing,
