@@ -35,7 +35,7 @@ export const zoneMutants: readonly Mutant[] = [
     file: `${servers}/fleet.ts`,
     find: `return !this.isLearned(endpoint) || this.#servers.nodeIds.has(nodeId);`,
     replace: `return !this.isLearned(endpoint) || nodeId !== "";`,
-    tests: learned,
+    tests: [...learned, "packages/client/test/fleet.model.test.ts"],
   },
   {
     name: "zones: a learned address is proved by whoever answers there",
