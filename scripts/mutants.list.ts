@@ -1,4 +1,5 @@
 import type { Mutant } from "./mutant.ts";
+import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { failoverMutants } from "./mutants.failover.ts";
@@ -44,6 +45,7 @@ const sqliteRestored = "packages/server/test/store/sqlite-restore.chaos.test.ts"
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
 export const mutants: readonly Mutant[] = [
+  ...admissionMutants,
   ...apiMutants,
   ...cliMutants,
   ...etcdMutants,

@@ -58,6 +58,7 @@ export type Reason =
   | "NOT_CONFIGURED"
   | "OVERLOADED"
   | "PERMISSION_DENIED"
+  | "QUOTA_EXCEEDED"
   | "SCHEMA_MISMATCH"
   | "SEGMENT_INVALID"
   | "SEGMENT_NOT_READY"
@@ -107,6 +108,7 @@ export const CODE_OF_REASON: Readonly<Record<Reason, Code>> = {
   NOT_CONFIGURED: "FAILED_PRECONDITION",
   OVERLOADED: "RESOURCE_EXHAUSTED",
   PERMISSION_DENIED: "PERMISSION_DENIED",
+  QUOTA_EXCEEDED: "RESOURCE_EXHAUSTED",
   RAISE_TOO_LARGE: "INVALID_ARGUMENT",
   SCHEMA_MISMATCH: "FAILED_PRECONDITION",
   SEGMENT_INVALID: "FAILED_PRECONDITION",
@@ -144,7 +146,7 @@ export interface ErrorDetails {
   readonly metadata?: Readonly<Record<string, string>>;
   /** For INVALID_ARGUMENT and NOT_CONFIGURED: every bad field. */
   readonly violations?: readonly FieldViolation[];
-  /** For UNAVAILABLE: how long to wait before the next try, in milliseconds. */
+  /** For UNAVAILABLE and RESOURCE_EXHAUSTED: how long to wait before the next try, in milliseconds. */
   readonly retryAfterMs?: number;
   /** What went wrong below; logged, never sent over a wire. */
   readonly cause?: unknown;

@@ -1,4 +1,44 @@
 // The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
+export {
+  createHeldState,
+  HELD_SLOT_MS,
+  type HeldOptions,
+  type HeldState,
+  hold,
+  mayAnswerNow,
+  releaseAll,
+  released,
+} from "./admission/held-state.ts";
+export {
+  admits,
+  createOverloadState,
+  lookAtCallers,
+  type OverloadOptions,
+  type OverloadState,
+  turnEnded,
+} from "./admission/overload-state.ts";
+export {
+  createQuotaState,
+  giveBackIds,
+  hasQuotas,
+  type OverQuota,
+  type QuotaName,
+  type QuotaOptions,
+  type QuotaState,
+  type Rates,
+  setServers,
+  sweepQuotas,
+  type Take,
+  takeOfQuotas,
+} from "./admission/quota-state.ts";
+export {
+  beganToWait,
+  createWaitingState,
+  endedToWait,
+  isCrowded,
+  mayWait,
+  type WaitingState,
+} from "./admission/waiting-state.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";

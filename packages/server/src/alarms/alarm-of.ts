@@ -80,6 +80,15 @@ const SIGNS: Signs = {
       summary: "A server was cut off from the store for node.max_offline; it issues nothing.",
       details: { databases: databases.join(","), maxOfflineMs: String(maxOfflineMs) },
     }),
+  overloaded: (_event, server) =>
+    trouble({
+      alarm: "OVERLOADED",
+      key: `OVERLOADED:${server}`,
+      severity: "warning",
+      summary: "A server has more calls than it can answer in time; it refuses some.",
+      details: {},
+    }),
+  "overload-over": (_event, server) => over(`OVERLOADED:${server}`),
   "cut-off-over": (_event, server) => over(`CUT_OFF:${server}`),
   "ticket-database-lost": ({ database, error }) => {
     const details = { database, error: error.message };

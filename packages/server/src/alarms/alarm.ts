@@ -8,6 +8,7 @@ type AlarmName =
   | "ISSUING_STOPPED"
   | "LEASE_FILE_FAILED"
   | "MAX_NOT_RAISED"
+  | "OVERLOADED"
   | "PERIOD_IN_DOUBT"
   | "REDIS_LOST"
   | "REDIS_RESEEDED"

@@ -1,3 +1,4 @@
+import type { Admission } from "../service/admission/admission.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
 import type { NodeService } from "../service/node.ts";
@@ -25,13 +26,15 @@ export function createApi(services: {
   readonly workers: WorkerService;
   readonly node: NodeService;
   readonly issuing: IssuingService;
+  readonly admission: Admission;
   readonly wallClock: () => number;
   readonly authorise: Authorise;
   readonly emit: Emit;
 }): Api {
-  const { ids, decoder, tags, workers, node, issuing, wallClock, authorise, emit } = services;
+  const { ids, decoder, tags, workers, node, issuing, wallClock } = services;
+  const { authorise, admission, emit } = services;
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
-  const ports = { authorise, isDraining: () => node.draining, emit, told };
+  const ports = { authorise, isDraining: () => node.draining, admission, emit, told };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),

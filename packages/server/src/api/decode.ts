@@ -10,6 +10,7 @@ export function decodeHandler(decoder: DecodeService, ports: HandlerPorts): Hand
       request: DecodeIdRequest,
       response: DecodeIdResponse,
       call: async ({ tag, value }) => response(await decoder.decode(tag, valueOf(value))),
+      cost: ({ tag }) => ({ tag, ids: 0 }),
     },
     ports,
   );

@@ -39,6 +39,7 @@ export function idHandlers(
         request: GenerateIdRequest,
         response: GenerateIdResponse,
         call: ({ tag, name }, context) => map(ids.generateId(tag, context, name), oneId),
+        cost: ({ tag }) => ({ tag, ids: 1 }),
       },
       ports,
     ),
@@ -50,6 +51,7 @@ export function idHandlers(
         response: GenerateIdsResponse,
         call: (request, context) =>
           map(ids.generateIds(request, context), (many) => manyIds(many, told())),
+        cost: ({ tag, count }) => ({ tag, ids: count }),
       },
       ports,
     ),
@@ -61,6 +63,7 @@ export function idHandlers(
         response: AllocateSegmentResponse,
         call: (request, context) =>
           map(ids.allocateSegment(request, context), (answer) => allocation(answer, told())),
+        cost: ({ tag, count }) => ({ tag, ids: count }),
       },
       ports,
     ),
@@ -76,32 +79,44 @@ export function idHandlers(
       },
       ports,
     ),
-    streamHandlerOf(
-      SERVICE,
-      {
-        name: "StreamIds",
-        request: StreamIdsRequest,
-        response: StreamIdsResponse,
-        open: (context) => streamOf(ids, context),
-        refusal: ({ call }, error): StreamIdsResponse => ({
-          call,
-          result: { $case: "error", value: error },
-        }),
-      },
-      ports,
-    ),
+    streamHandler(ids, ports),
   ];
 }
 
-/** Requests of one stream: a tag holds until another one is named. */
+function streamHandler(ids: IdService, ports: HandlerPorts): Handler {
+  return streamHandlerOf(
+    SERVICE,
+    {
+      name: "StreamIds",
+      request: StreamIdsRequest,
+      response: StreamIdsResponse,
+      open: (context) => streamOf(ids, context),
+      complete: tagsKept,
+      cost: ({ tag, count }) => ({ tag, ids: Math.max(1, count) }),
+      refusal: ({ call }, error): StreamIdsResponse => ({
+        call,
+        result: { $case: "error", value: error },
+      }),
+    },
+    ports,
+  );
+}
+
+/** A tag holds until another one is named. */
+function tagsKept(): (request: StreamIdsRequest) => StreamIdsRequest {
+  let last = "";
+  return (request) => {
+    if (request.tag === "") return { ...request, tag: last };
+    last = request.tag;
+    return request;
+  };
+}
+
 function streamOf(
   ids: IdService,
   patience: Patience,
 ): (request: StreamIdsRequest) => StreamIdsResponse | Promise<StreamIdsResponse> {
-  let lastTag = "";
-  return ({ call, tag: named, count, name }) => {
-    const tag = named === "" ? lastTag : named;
-    lastTag = tag;
+  return ({ call, tag, count, name }) => {
     if (count === 0 || count === 1) {
       return map(ids.generateId(tag, patience, name), (one): StreamIdsResponse => ({
         call,

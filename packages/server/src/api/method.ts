@@ -1,5 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import type { Status } from "@idmint/proto/rpc";
+import type { Admission, Cost } from "../service/admission/admission.ts";
 import type { CallContext } from "../service/call.ts";
 import type { Emit } from "../service/events.ts";
 import { rpcStatusOf } from "./status.ts";
@@ -19,6 +20,11 @@ export interface Method<Request, Response> {
   readonly call: (request: Request, context: CallContext) => Response | Promise<Response>;
   /** Whether it is answered while the server drains. Default: false. */
   readonly whileDraining?: boolean;
+  /**
+   * What a call takes of quotas. Undefined: the row is for operators, or keeps what callers have, and is never refused for
+   * overload or a quota.
+   */
+  readonly cost?: (request: Request) => Cost;
 }
 
 /**
@@ -41,6 +47,10 @@ export interface StreamMethod<Request, Response> {
   readonly response: Codec<Response>;
   /** A stream begins: what answers its requests. Each request may wait as long as a call of its own. */
   readonly open: (context: CallContext) => (request: Request) => Response | Promise<Response>;
+  /** What a request takes of quotas; each is a call. */
+  readonly cost: (request: Request) => Cost;
+  /** A stream begins: what fills in what a request leaves to the ones before it. */
+  readonly complete: () => (request: Request) => Request;
   readonly refusal: (request: Request, error: Status) => Response;
 }
 
@@ -74,18 +84,21 @@ export interface ServerTold {
 export interface HandlerPorts {
   readonly authorise: Authorise;
   readonly isDraining: () => boolean;
+  readonly admission: Admission;
   readonly emit: Emit;
 }
 
-/** Makes the row's handler: gate, decode, authorise, call, encode. */
+/** Makes the row's handler: gate, admit, decode, authorise, charge, call, encode. */
 export function handlerOf<Request, Response>(
   service: string,
   method: Method<Request, Response>,
   ports: HandlerPorts,
 ): UnaryHandler {
-  const { name, call, request: requests, response: responses, whileDraining = false } = method;
+  const { name, request: requests, response: responses, whileDraining = false, cost } = method;
+  const { admission } = ports;
   const path = `/${service}/${name}`;
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
+  const call = cost === undefined ? method.call : counted(method.call, cost, admission);
   const allowed = (request: Request, context: CallContext): Uint8Array | Promise<Uint8Array> => {
     const response = call(request, context);
     return response instanceof Promise ? response.then(encode) : encode(response);
@@ -95,6 +108,8 @@ export function handlerOf<Request, Response>(
     path,
     handle: (bytes, context) => {
       if (!whileDraining && ports.isDraining()) throw draining();
+      const refused = cost === undefined ? undefined : admission.arrived(context);
+      if (refused !== undefined) return refused;
       const request = decode(requests, bytes, path);
       const permission = ports.authorise(context, path, request);
       return permission instanceof Promise
@@ -104,7 +119,25 @@ export function handlerOf<Request, Response>(
   };
 }
 
-/** Makes the handler of a row whose calls are streams: decode, gate, authorise, answer, encode; for each request. */
+/** A call that is charged to quotas, where there are any, and counts while it waits. */
+function counted<Request, Response>(
+  call: Method<Request, Response>["call"],
+  cost: (request: Request) => Cost,
+  admission: Admission,
+): Method<Request, Response>["call"] {
+  return (request, context) => {
+    if (admission.hasQuotas) {
+      return admission.charged(context, cost(request), () => call(request, context));
+    }
+    const response = call(request, context);
+    return response instanceof Promise ? admission.waits(context, response) : response;
+  };
+}
+
+/**
+ * Makes the handler of a row whose calls are streams: decode, gate, admit, authorise, charge, answer, encode; for each
+ * request.
+ */
 export function streamHandlerOf<Request, Response>(
   service: string,
   method: StreamMethod<Request, Response>,
@@ -116,16 +149,22 @@ export function streamHandlerOf<Request, Response>(
   const refuse = (request: Request, thrown: unknown): Uint8Array =>
     encode(refusal(request, rpcStatusOf(thrown, path, ports.emit)));
   const open = (context: CallContext): Answer => {
-    const answer = method.open(context);
+    const opened = method.open(context);
+    const complete = method.complete();
+    const counts = counted((request: Request) => opened(request), method.cost, ports.admission);
+    const answer = (request: Request): Response | Promise<Response> => counts(request, context);
     const permitted = async (permission: Promise<void>, request: Request): Promise<Response> => {
       await permission;
       return answer(request);
     };
     return (bytes) => {
-      const request = decode(requests, bytes, path);
+      // A refusal names its request, so the request is read first.
+      const request = complete(decode(requests, bytes, path));
       try {
         if (ports.isDraining()) throw draining();
-        const permission = ports.authorise(context, path, request);
+        const refused = ports.admission.arrived(context);
+        const permission =
+          refused === undefined ? ports.authorise(context, path, request) : refused;
         const response =
           permission instanceof Promise ? permitted(permission, request) : answer(request);
         if (!(response instanceof Promise)) return encode(response);

@@ -28,10 +28,18 @@ export interface WireStatus {
   readonly details: Uint8Array;
 }
 
+/** What errors that never change are on the wire: a server that refuses many calls makes each of them once. */
+const frozen = new WeakMap<object, WireStatus>();
+
 /** Any thrown value as the status of a call. */
 export function statusOf(thrown: unknown, where: string, emit: Emit): WireStatus {
-  const status = rpcStatusOf(thrown, where, emit);
-  return { code: status.code, message: status.message, details: Status.encode(status).finish() };
+  const isFrozen = thrown instanceof IdmintError && Object.isFrozen(thrown);
+  const known = isFrozen ? frozen.get(thrown) : undefined;
+  if (known !== undefined) return known;
+  const { code, message, details } = rpcStatusOf(thrown, where, emit);
+  const status = { code, message, details: Status.encode({ code, message, details }).finish() };
+  if (isFrozen) frozen.set(thrown, status);
+  return status;
 }
 
 /**
@@ -69,7 +77,9 @@ function detailsOf(error: IdmintError): Any[] {
       }));
     details.push(any("BadRequest", BadRequest.encode({ fieldViolations })));
   }
-  const subject = metadata["tag"] === undefined ? "server" : `tag/${metadata["tag"]}`;
+  const { tag, caller } = metadata;
+  const subject =
+    tag !== undefined ? `tag/${tag}` : caller !== undefined ? `caller/${caller}` : "server";
   const description = error.message.slice(0, MAX_MESSAGE_LENGTH);
   if (error.code === "FAILED_PRECONDITION") {
     const failure = PreconditionFailure.fromPartial({

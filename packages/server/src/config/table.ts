@@ -1,5 +1,6 @@
 import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
+import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
 import { type Option, option, optional } from "./option.ts";
 import {
   type Address,
@@ -30,7 +31,7 @@ import {
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
-export interface Config {
+export interface Config extends LimitConfig {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
@@ -79,11 +80,6 @@ export interface Config {
   readonly drainTimeMs: number;
   readonly pollIntervalMs: number;
   readonly prefetchShare: number;
-  readonly limitCountAsList: number;
-  readonly limitCountAsSegments: number;
-  readonly limitWaiters: number;
-  readonly limitTags: number;
-  readonly limitConnections: number;
   readonly logLevel: LogLevel;
   readonly logFormat: "json" | "text";
 }
@@ -352,36 +348,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "0.1",
     "Share of a segment that must be used before the next one is loaded.",
   ),
-  limitCountAsList: option(
-    "limits.count_as_list",
-    integer(1, 100_000),
-    "10000",
-    "Most ids that one call may request as a list.",
-  ),
-  limitCountAsSegments: option(
-    "limits.count_as_segments",
-    integer(1, 1_000_000_000),
-    "10000000",
-    "Most ids that one call may request as segments.",
-  ),
-  limitWaiters: option(
-    "limits.waiters",
-    integer(1, 1_000_000),
-    "10000",
-    "Most calls that may wait for one tag.",
-  ),
-  limitTags: option(
-    "limits.tags",
-    integer(1, 1_000_000),
-    "100000",
-    "Most tags with a buffer in memory. Beyond that, the least used tags are dropped, and their unused ids go back to the store.",
-  ),
-  limitConnections: option(
-    "limits.connections",
-    integer(1, 100_000),
-    "10000",
-    "Most gRPC connections that may be open at once.",
-  ),
+  ...LIMIT_OPTIONS,
   logLevel: option(
     "log.level",
     oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),

@@ -1,3 +1,4 @@
+import type { Rates } from "@idmint/core/server";
 import { BACKENDS } from "../store/shared/backends.ts";
 /** How an option's text becomes its value. */
 export interface OptionType<T> {
@@ -105,6 +106,34 @@ export function share(min: number, max: number): OptionType<number> {
     },
   };
 }
+
+const MAX_RATE = 1_000_000_000;
+const MAX_NAMED_RATES = 1_000;
+
+function rate(value: string): { readonly rate: number | undefined } | undefined {
+  if (value === "none") return { rate: undefined };
+  const number = /^\d{1,10}$/.test(value) ? Number(value) : Number.NaN;
+  return number >= 1 && number <= MAX_RATE ? { rate: number } : undefined;
+}
+
+/** Rates a second: one for all, and those of some by name: `1000,orders=50000,demo=none`. */
+export const rates: OptionType<Rates> = {
+  placeholder: "rate,name=rate,…",
+  accepts: `none or a whole number a second from 1 to ${MAX_RATE}, and up to ${MAX_NAMED_RATES} name=number or name=none behind it, separated by commas, with different names`,
+  parse: (value) => {
+    const named = new Map<string, number | undefined>();
+    const [first = "", ...others] = value.split(",").map((part) => part.trim());
+    const byDefault = rate(first);
+    if (byDefault === undefined) return undefined;
+    for (const part of others) {
+      const [, name, written = ""] = /^([^=\s]+)=(.+)$/.exec(part) ?? [];
+      const found = rate(written);
+      if (name === undefined || found === undefined || named.has(name)) return undefined;
+      named.set(name, found.rate);
+    }
+    return named.size <= MAX_NAMED_RATES ? { byDefault: byDefault.rate, named } : undefined;
+  },
+};
 
 const UNITS: Readonly<Record<string, number>> = {
   ms: 1,

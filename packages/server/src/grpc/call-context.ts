@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { ServerDuplexStream, ServerUnaryCall } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
+import { callerOf } from "../api/caller.ts";
 import type { CallContext } from "../service/call.ts";
 
 type AnyCall = ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
@@ -16,6 +17,7 @@ export class GrpcCallContext implements CallContext {
   readonly #clock: Clock;
   #deadline: number | undefined;
   #controller: AbortController | undefined;
+  #caller: string | undefined;
 
   constructor(call: AnyCall, clock: Clock) {
     this.#call = call;
@@ -43,6 +45,11 @@ export class GrpcCallContext implements CallContext {
 
   get peer(): string {
     return this.#call.getPeer();
+  }
+
+  get caller(): string {
+    this.#caller ??= callerOf(this.peer);
+    return this.#caller;
   }
 }
 

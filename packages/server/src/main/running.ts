@@ -111,6 +111,7 @@ export class Running implements RunningServer {
     node.startDraining();
     grpc.setServing(false);
     emit({ type: "draining" });
+    services.admission.stop();
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
     poll.stop();
@@ -131,6 +132,8 @@ export class Running implements RunningServer {
     const { services, grpc, emit } = this.#parts;
     const { directory, node, counters, presence } = services;
     presence.check();
+    // While the store is away all rows stand still, so what was known before is right more often.
+    services.admission.check(services.poll.reachable ? services.nodes.live : undefined);
     grpc.setServing(node.ready);
     counters.connections = grpc.connections;
     if (this.#sampling) return;

@@ -4,6 +4,7 @@ import { type Api, createApi } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
+import { Admission, type AdmissionPorts } from "../service/admission/admission.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
@@ -50,6 +51,7 @@ export const STORE_GRACE_MS = 500;
 
 /** The domain services of one server, connected with each other and with the store behind core's ports. */
 export interface Services {
+  readonly admission: Admission;
   readonly api: Api;
   readonly clocks: Clocks;
   readonly counters: Counters;
@@ -113,6 +115,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
   const poll = createPoll(config, { ...common, directory, presence, nodes, saved });
+  const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const node = new NodeService({
     nodeId,
     version: serverVersion(),
@@ -125,6 +128,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     clocks,
     presence,
     nodes,
+    admission,
     clock,
     counters,
     ticketDatabases: elsewhere.ticketDatabases,
@@ -137,8 +141,9 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     storeTimeoutMs,
   );
   const { tags } = administration;
-  const api = createApi({ ids, ...administration, node, wallClock, authorise, emit });
-  return { api, clocks, counters, directory, ids, node, nodes, poll, presence, redis, tags };
+  const api = createApi({ ids, ...administration, node, admission, wallClock, authorise, emit });
+  const running = { admission, clocks, node, nodes, poll, presence, redis };
+  return { ...running, api, counters, directory, ids, tags };
 }
 
 /**
@@ -248,6 +253,19 @@ function createAdministration(
     issuing: new IssuingService({ ...ports, gate: gates() }),
     workers: new WorkerService({ workersOf: workersIn(ports.directory), gate: gates() }),
   };
+}
+
+/** Quotas of callers keep as many buckets as there may be connections, and those of tags as there may be tags. */
+function createAdmission(config: Config, ports: AdmissionPorts): Admission {
+  const rates = {
+    caller_calls: config.quotaCallerCalls,
+    caller_ids: config.quotaCallerIds,
+    tag_calls: config.quotaTagCalls,
+    tag_ids: config.quotaTagIds,
+  };
+  const maxBuckets = Math.max(config.limitConnections, config.limitTags);
+  const quotas = { rates, burstMs: config.quotaBurstMs, maxBuckets };
+  return new Admission(ports, { quotas, maxWaiting: config.limitCalls });
 }
 
 function createIds(

@@ -31,6 +31,7 @@ export const realSystem: System = {
   afterTurn: (run) => {
     setImmediate(run);
   },
+  idleMs: () => performance.eventLoopUtilization().idle,
   random: Math.random,
   randomToken,
   wallClock: Date.now,

@@ -9,6 +9,8 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Address of the caller, for logs. */
   readonly peer: string;
+  /** Who the caller is to admission and quotas: many calls, and perhaps many connections, are of one caller. */
+  readonly caller: string;
 }
 
 /** A call's time and patience, as the domain services see them. */

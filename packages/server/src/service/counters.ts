@@ -8,6 +8,10 @@ export interface Counters {
   polls: number;
   calls: number;
   refusedCalls: number;
+  /** Of those, for overload. */
+  shedCalls: number;
+  /** Of those, for a quota. */
+  overQuotaCalls: number;
   connections: number;
 }
 
@@ -21,6 +25,8 @@ export function createCounters(): Counters {
     polls: 0,
     calls: 0,
     refusedCalls: 0,
+    shedCalls: 0,
+    overQuotaCalls: 0,
     connections: 0,
   };
 }

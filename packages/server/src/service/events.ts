@@ -38,6 +38,9 @@ export type ServerEvent =
       readonly error: IdmintError | undefined;
     }
   | { readonly type: "draining" }
+  /** More calls came than this server can answer in time, for long enough that it refuses some. */
+  | { readonly type: "overloaded" }
+  | { readonly type: "overload-over"; readonly afterMs: number; readonly refused: number }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
   | { readonly type: "store-back"; readonly afterMs: number }

@@ -183,6 +183,12 @@ export class NodeWatch {
     return [...byId.values()].toSorted((a, b) => (a.row.id < b.row.id ? -1 : 1));
   }
 
+  /** How many servers run, as far as one can tell; this one is among them. */
+  get live(): number {
+    const now = this.#ports.clock.now();
+    return this.nodes.filter(({ seenAt }) => now - seenAt < ALIVE_MS).length;
+  }
+
   /** Addresses of the others that were heard of a moment ago. */
   get peers(): readonly string[] {
     const now = this.#ports.clock.now();

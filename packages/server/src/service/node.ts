@@ -53,6 +53,7 @@ export interface NodePorts {
   readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
   readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
+  readonly admission: { readonly isLasting: boolean };
   readonly clock: Clock;
   readonly counters: Counters;
   readonly ticketDatabases: () => readonly TicketHealth[];
@@ -92,12 +93,14 @@ export class NodeService {
 
   /**
    * Whether callers should be sent here: the store answers, or ids are in memory or can be made of time that is reserved,
-   * the clock is not refused, and the server is not draining. One that an operator stopped is ready: its refusals say what
-   * is the matter, and with no server ready callers would be told of an outage instead.
+   * the clock is not refused, and the server is not draining and has not been overloaded for long. One that an operator
+   * stopped is ready: its refusals say what is the matter, and with no server ready callers would be told of an outage
+   * instead.
    */
   get ready(): boolean {
-    const { poll, directory, clocks, presence } = this.#ports;
+    const { poll, directory, clocks, presence, admission } = this.#ports;
     if (this.#draining || clocks.watch.isOut || presence.isCutOff) return false;
+    if (admission.isLasting) return false;
     if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
   }
@@ -180,8 +183,8 @@ export class NodeService {
 
   #state(): NodeStateName {
     if (this.#draining) return "DRAINING";
-    const { poll, clocks, presence } = this.#ports;
-    if (presence.silentParts.length > 0) return "DEGRADED";
+    const { poll, clocks, presence, admission } = this.#ports;
+    if (presence.silentParts.length > 0 || admission.isLasting) return "DEGRADED";
     if (!poll.reachable || poll.fenced !== "" || clocks.watch.isOut) return "DEGRADED";
     return stoppedSince(poll.issuing) === undefined ? "SERVING" : "STOPPED";
   }

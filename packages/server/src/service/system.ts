@@ -7,6 +7,8 @@ export interface System {
   readonly timers: Timers;
   /** Runs a function after the events of the present turn of the event loop were handled. */
   readonly afterTurn: (run: () => void) => void;
+  /** Time since the start in which the event loop had nothing to do. */
+  readonly idleMs: () => number;
   /** For jitter only. */
   readonly random: Random;
   /** A text of 128 random bits. */

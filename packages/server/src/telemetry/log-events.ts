@@ -44,6 +44,8 @@ const WRITERS: {
   "process-ended": logProcess,
   "processes-stopped": logProcess,
   draining: logProcess,
+  overloaded: (logger) => logger.warn("overloaded: refusing calls of those who make most of them"),
+  "overload-over": (logger, event) => logger.info(plain(event), "not overloaded any more"),
   stopped: logProcess,
   "internal-error": logProcess,
   "store-lost": logStore,

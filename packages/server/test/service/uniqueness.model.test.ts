@@ -104,6 +104,7 @@ class World {
       clock: time,
       timers: time,
       afterTurn: (run: () => void) => queueMicrotask(run),
+      idleMs: () => time.now(),
       random: () => 0.5,
       randomToken: () => `token-${++this.#made}`,
       wallClock: () => 0,

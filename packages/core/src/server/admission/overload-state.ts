@@ -1,0 +1,216 @@
+/** When a server is overloaded, and what it takes meanwhile. */
+export interface OverloadOptions {
+  /** Calls that wait longer than this, turn after turn, are too old. */
+  readonly ageMs: number;
+  /** Fewer calls at once are never too many, however slow the machine is at the moment. */
+  readonly calls: number;
+  /** For how long that lasts before anything is refused. */
+  readonly lastsMs: number;
+  /** Time for calls in one turn of an overloaded server. It bounds how old a call gets that is admitted. */
+  readonly turnMs: number;
+  /** An overload is over when half of the age and of the calls was not reached for so long. */
+  readonly calmMs: number;
+}
+
+/** What one caller may still do in an overload. */
+interface Share {
+  credit: number;
+  turn: number;
+  /** Since the last look. */
+  isActive: boolean;
+  isRefused: boolean;
+}
+
+/** A turn of the event loop in which calls came. */
+export interface Turn {
+  readonly endedAt: number;
+  /** How long the loop worked for it. */
+  readonly busyMs: number;
+  /** How long it had nothing to do before it. */
+  readonly idleMs: number;
+  /** Refusals of overload that are not answered yet. Their callers are there, and would call again. */
+  readonly held: number;
+}
+
+/**
+ * Whether a server has more to do than it can, and which calls it takes then. Pure.
+ *
+ * Calls wait in the sockets while the event loop works, so the age of what waits is the length of a turn, or what it would
+ * have been had nothing been refused. A server is overloaded when that age stays too high, as CoDel has it: not when there
+ * is a burst, but when the queue stands.
+ *
+ * INVARIANTS
+ * 1. An overloaded server admits `perTurn` calls a turn on average, so a call that is admitted waits for about one turn;
+ *    and after a time with nothing to do it admits what it would have had time for, a few turns' worth at most.
+ * 2. Half of that is shared out evenly among the callers, and who asks for no more than its share is not refused. The other
+ *    half is for who comes first, so one caller alone gets all.
+ * 3. Whether it is over is judged by the calls that came and not by those that were admitted: refusing them must not look
+ *    like an end.
+ */
+export interface OverloadState {
+  readonly options: OverloadOptions;
+  /** Since when; undefined: not overloaded. */
+  since: number | undefined;
+  turn: number;
+  /** In the present turn. */
+  admitted: number;
+  refused: number;
+  /** What the loop takes for a call, on average. */
+  costMs: number;
+  perTurn: number;
+  open: number;
+  /** Since when each turn was too long, and how many were. */
+  longSince: number | undefined;
+  longTurns: number;
+  shortSince: number | undefined;
+  /** While it is overloaded. */
+  readonly callers: Map<string, Share>;
+  /** At the last look: whether most callers were refused something. */
+  isWide: boolean;
+  turnAtLook: number;
+}
+
+/** Callers that are told apart. Further ones count as one. */
+const MAX_CALLERS = 10_000;
+const OTHERS = "";
+/** Turns whose calls may be saved up: by a caller of its share, and by the server while it has nothing to do. */
+const SAVED_TURNS = 4;
+const COST_WEIGHT = 0.1;
+/** What a call takes until it is known. */
+const USUAL_COST_MS = 0.05;
+/** In turns of fewer calls, much of the time goes into other things. */
+const MIN_LEARNT = 16;
+/** A process that was stopped in a turn must not take its calls for expensive. */
+const MAX_COST_RISE = 4;
+/** One turn may be long for any reason, such as a stop of the process. */
+const MIN_LONG_TURNS = 2;
+
+export function createOverloadState(options: OverloadOptions): OverloadState {
+  return {
+    options,
+    since: undefined,
+    turn: 0,
+    admitted: 0,
+    refused: 0,
+    costMs: USUAL_COST_MS,
+    perTurn: 1,
+    open: 0,
+    longSince: undefined,
+    longTurns: 0,
+    shortSince: undefined,
+    callers: new Map(),
+    isWide: false,
+    turnAtLook: 0,
+  };
+}
+
+/** A call has come to an overloaded server: whether it is admitted. */
+export function admits(state: OverloadState, caller: string): boolean {
+  const share = shareOf(state, caller);
+  share.isActive = true;
+  if (share.credit >= 1) share.credit--;
+  else if (state.open >= 1) state.open--;
+  else {
+    share.isRefused = true;
+    state.refused++;
+    return false;
+  }
+  state.admitted++;
+  return true;
+}
+
+/** A turn is over. Answers whether an overload began or ended with it. */
+export function turnEnded(state: OverloadState, turn: Turn): "began" | "ended" | undefined {
+  const { admitted, refused, options } = state;
+  const calls = admitted + refused;
+  if (calls >= MIN_LEARNT) learnCost(state, turn.busyMs / calls);
+  // Invariant 3.
+  const waiting = calls + turn.held;
+  const ageMs = turn.busyMs + (refused + turn.held) * state.costMs;
+  state.turn++;
+  state.admitted = 0;
+  state.refused = 0;
+  state.perTurn = Math.max(1, options.turnMs / state.costMs);
+  const half = state.perTurn / 2;
+  const spare = Math.min(SAVED_TURNS * state.perTurn, turn.idleMs / state.costMs);
+  state.open = Math.max(Math.min(Math.max(1, half), state.open + half), spare);
+  return state.since === undefined
+    ? mayBegin(state, turn, ageMs >= options.ageMs && waiting >= options.calls)
+    : mayEnd(state, turn, ageMs < options.ageMs / 2 || waiting < options.calls / 2);
+}
+
+/** To be called about once a second. Answers whether an overload ended because no calls come any more. */
+export function lookAtCallers(state: OverloadState, held: number): "ended" | undefined {
+  let active = 0;
+  let refused = 0;
+  for (const [caller, share] of state.callers) {
+    if (share.isActive) active++;
+    else state.callers.delete(caller);
+    if (share.isRefused) refused++;
+    share.isActive = false;
+    share.isRefused = false;
+  }
+  state.isWide = refused * 2 > active;
+  const isQuiet = state.turn === state.turnAtLook;
+  state.turnAtLook = state.turn;
+  if (state.since === undefined || !isQuiet || held > 0) return undefined;
+  end(state);
+  return "ended";
+}
+
+function mayBegin(state: OverloadState, turn: Turn, isLong: boolean): "began" | undefined {
+  if (!isLong) {
+    state.longSince = undefined;
+    state.longTurns = 0;
+    return undefined;
+  }
+  const { endedAt, busyMs } = turn;
+  state.longSince ??= endedAt - busyMs;
+  state.longTurns++;
+  const lastedMs = endedAt - state.longSince;
+  if (state.longTurns < MIN_LONG_TURNS || lastedMs < state.options.lastsMs) return undefined;
+  state.since = endedAt;
+  state.shortSince = undefined;
+  return "began";
+}
+
+function mayEnd(state: OverloadState, { endedAt }: Turn, isShort: boolean): "ended" | undefined {
+  if (!isShort) {
+    state.shortSince = undefined;
+    return undefined;
+  }
+  state.shortSince ??= endedAt;
+  if (endedAt - state.shortSince < state.options.calmMs) return undefined;
+  end(state);
+  return "ended";
+}
+
+function end(state: OverloadState): void {
+  state.since = undefined;
+  state.longSince = undefined;
+  state.longTurns = 0;
+  state.callers.clear();
+  state.isWide = false;
+}
+
+function learnCost(state: OverloadState, sampleMs: number): void {
+  const bounded = Math.min(sampleMs, state.costMs * MAX_COST_RISE);
+  state.costMs += COST_WEIGHT * (bounded - state.costMs);
+}
+
+/** Invariant 2: the share of a caller, with what it was given in the turns since its last call. */
+function shareOf(state: OverloadState, caller: string): Share {
+  const { callers, turn, perTurn } = state;
+  const known = callers.get(caller);
+  const name = known !== undefined || callers.size < MAX_CALLERS ? caller : OTHERS;
+  let share = known ?? callers.get(name);
+  if (share === undefined) {
+    share = { credit: Infinity, turn, isActive: true, isRefused: false };
+    callers.set(name, share);
+  }
+  const aTurn = perTurn / 2 / callers.size;
+  const most = Math.max(1, SAVED_TURNS * aTurn);
+  share.credit = Math.min(most, share.credit + (turn - share.turn) * aTurn);
+  share.turn = turn;
+  return share;
+}

@@ -1,0 +1,146 @@
+import type { Mutant } from "./mutant.ts";
+
+const states = "packages/core/src/server/admission";
+const admission = "packages/server/src/service/admission/admission.ts";
+const quotas = ["packages/core/test/server/admission/quota.model.test.ts"];
+const overload = ["packages/core/test/server/admission/overload.model.test.ts"];
+const held = ["packages/core/test/server/admission/held.model.test.ts"];
+const waiting = ["packages/core/test/server/admission/waiting.test.ts"];
+const shell = ["packages/server/test/service/admission/admission.test.ts"];
+const calls = ["packages/server/test/admission.e2e.test.ts"];
+
+/** Faults of admission: quotas, overload, and refusals that wait. */
+export const admissionMutants: readonly Mutant[] = [
+  {
+    name: "admission: a call is admitted on a debt",
+    file: `${states}/bucket.ts`,
+    find: `return tokens >= 1 - ROUNDING ? 0`,
+    replace: `return tokens >= 1 - ROUNDING || tokens < -1_000 ? 0`,
+    tests: quotas,
+  },
+  {
+    name: "admission: a segment above the burst is stuck for ever",
+    file: `${states}/quota-state.ts`,
+    find: `if (count > Math.max(1, most)) {`,
+    replace: `if (count > fill.burst) {`,
+    tests: quotas,
+  },
+  {
+    name: "admission: a call that is refused by one quota is charged to the others",
+    file: `${states}/quota-state.ts`,
+    find: `  if (refusal !== undefined) return refusal;
+  // Invariant 1.`,
+    replace: `  // Invariant 1.`,
+    tests: quotas,
+  },
+  {
+    name: "admission: each server admits the whole quota",
+    file: `${states}/quota-state.ts`,
+    find: `const perMs = rate / servers / 1_000;`,
+    replace: `const perMs = rate / Math.min(1, servers) / 1_000;`,
+    tests: quotas,
+  },
+  {
+    name: "admission: a bucket in debt is forgotten, and its debt with it",
+    file: `${states}/quota-state.ts`,
+    find: `if (isFull(bucket, fill)) table`,
+    replace: `if (isFull(bucket, fill) || bucket.tokens < 0) table`,
+    tests: quotas,
+  },
+  {
+    name: "admission: newcomers beyond the limit have a bucket each",
+    file: `${states}/quota-state.ts`,
+    find: `const isKept = buckets.size < max && subject`,
+    replace: `const isKept = buckets.size < max + 1_000 && subject`,
+    tests: quotas,
+  },
+  {
+    name: "admission: in an overload whoever comes first gets all",
+    file: `${states}/overload-state.ts`,
+    find: `if (share.credit >= 1) share.credit--;`,
+    replace: `if (share.credit >= 1_000) share.credit--;`,
+    tests: overload,
+  },
+  {
+    name: "admission: a caller saves up its share for ever",
+    file: `${states}/overload-state.ts`,
+    find: `share.credit = Math.min(most, share.credit`,
+    replace: `share.credit = Math.min(most * 1_000, share.credit`,
+    tests: overload,
+  },
+  {
+    name: "admission: an overload is over as soon as enough is refused",
+    file: `${states}/overload-state.ts`,
+    find: `const waiting = calls + turn.held;`,
+    replace: `const waiting = admitted;`,
+    tests: overload,
+  },
+  {
+    name: "admission: one long turn is an overload",
+    file: `${states}/overload-state.ts`,
+    find: `const MIN_LONG_TURNS = 2;`,
+    replace: `const MIN_LONG_TURNS = 1;`,
+    tests: overload,
+  },
+  {
+    name: "admission: a refusal is held beyond its caller's deadline",
+    file: `${states}/held-state.ts`,
+    find: `slotOf(Math.min(until, now + options.maxMs))`,
+    replace: `slotOf(now + options.maxMs)`,
+    tests: held,
+  },
+  {
+    name: "admission: refusals are answered as fast as they come",
+    file: `${states}/held-state.ts`,
+    find: `if (state.allowance < 1 && state.first > present) break;`,
+    replace: `if (state.count < 0) break;`,
+    tests: held,
+  },
+  {
+    name: "admission: one caller may fill the server with calls that wait",
+    file: `${states}/waiting-state.ts`,
+    find: `return (callers.get(caller) ?? 0) < limit / 2 / Math.max(1, callers.size);`,
+    replace: `return true;`,
+    tests: waiting,
+  },
+  {
+    name: "admission: ids that a call did not get stay charged",
+    file: admission,
+    find: `      onRefused?.();
+      throw thrown;`,
+    replace: `      throw thrown;`,
+    tests: shell,
+  },
+  {
+    name: "admission: the storm of one caller takes a server away from all",
+    file: admission,
+    find: `return since !== undefined && isWide &&`,
+    replace: `return since !== undefined &&`,
+    tests: shell,
+  },
+  {
+    name: "admission: refusals of quotas that are held look like an overload",
+    file: "packages/server/src/service/admission/held.ts",
+    find: `const shed = error.reason === "OVERLOADED" ? 1 : 0;`,
+    replace: `const shed = 1;`,
+    tests: shell,
+  },
+  {
+    name: "admission: requests of a stream escape the quotas",
+    file: "packages/server/src/api/method.ts",
+    find: `const counts = counted((request: Request) => opened(request), method.cost, ports.admission);`,
+    replace: `const counts = (request: Request, _context: CallContext) => opened(request);`,
+    tests: calls,
+    only: "long-lived stream",
+  },
+  {
+    name: "admission: a refused request of a stream does not name its tag for the next one",
+    file: "packages/server/src/api/id-service.ts",
+    find: `    last = request.tag;
+    return request;`,
+    replace: `    last ||= request.tag;
+    return request;`,
+    tests: calls,
+    only: "names a tag",
+  },
+];
