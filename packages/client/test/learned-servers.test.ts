@@ -266,7 +266,7 @@ test("when the own zone is cut off the third try reaches another one, and nobody
   const asked = await stage.load("t");
   expect(asked.length).toBe(3);
   expect(asked.at(-1)).toBe("far:1");
-  // Healed: back within the looks every 3 s and the slow start, all of them.
+  // Healed: back within the looks every 2 s and the slow start, all of them.
   stage.world.time.advance(20_000);
   await stage.load("t", 3);
   stage.isAway.clear();

@@ -20,7 +20,7 @@
  * | cooling, probing | a load failed          | cooling for longer, failures stay: sent before, or the last way |
  * | cooling       | probe begins              | probing                                                         |
  * | probing       | probe found it well       | well since now; failures stay until a load is answered          |
- * | probing       | probe failed              | cooling, retryAtMs = now + 0.5 … 3 s                            |
+ * | probing       | probe failed              | cooling, retryAtMs = now + 0.5 … 2 s                            |
  * | any but the first two | a load was answered | well, failures = 0                                              |
  * | any           | a server of another store | unproved; of a learned one only                                 |
  * | other         | result of a probe         | unchanged: a load's own result came first and is newer          |
@@ -40,7 +40,7 @@ export const MAX_ATTEMPTS = 3;
 export const COOL_DOWN_MIN_MS = 500;
 export const COOL_DOWN_MAX_MS = 30_000;
 /** Longest cool-down after a probe that failed, and the same of an endpoint that was never well. */
-export const PROBE_AGAIN_MS = 3_000;
+export const PROBE_AGAIN_MS = 2_000;
 const PROVE_AGAIN_MS = 30_000;
 /** An endpoint that is back gets its tags back over this time, not all at once. */
 export const SLOW_START_MS = 5_000;
