@@ -1,30 +1,10 @@
-// Wall clocks of other processes that a test sets: Debian's libfaketime, installed by root or unpacked by anybody.
-import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+// Wall clocks of other processes that a test sets, by libfaketime.
+import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { debianFiles } from "./debian.ts";
 
 const LIBRARY = "faketime/libfaketimeMT.so.1";
-const cache = path.resolve(import.meta.dirname, "../../../node_modules/.cache/idmint-faketime");
-
-const INSTALL = `
-export DEBIAN_FRONTEND=noninteractive
-install() { apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=120 libfaketime; }
-install || { apt-get update && install; }`;
-
-const UNPACK = `
-apt-get download libfaketime || exit
-rm -rf unpacked && mkdir unpacked || exit
-for file in *.deb; do dpkg -x "$file" unpacked || exit; done
-rm -rf usr && mv unpacked/usr usr && rm -rf unpacked *.deb`;
 
 let library: string | undefined;
 
@@ -83,23 +63,13 @@ function offsetText(offsetMs: number): string {
 
 /** Path of the library; installed or unpacked at the first call when the machine has none. */
 function faketimeLibrary(): string {
-  library ??= libraryIn("/usr/lib") ?? libraryIn(path.join(cache, "usr/lib")) ?? installed();
-  return library;
-}
-
-function installed(): string {
-  mkdirSync(cache, { recursive: true });
-  const script = process.getuid?.() === 0 ? INSTALL : UNPACK;
-  // The kernel lets go of the lock when its holder dies. Whoever waited finds the work done.
-  const { status, stderr, error } = spawnSync("flock", ["-w", "300", "lock", "sh", "-c", script], {
-    cwd: cache,
-    encoding: "utf8",
-    timeout: 600_000,
+  library ??= debianFiles({
+    name: "faketime",
+    packages: ["libfaketime"],
+    find: (unpacked) => libraryIn("/usr/lib") ?? libraryIn(path.join(unpacked, "usr/lib")),
+    hint: "no libfaketime for the tests: install Debian's package libfaketime",
   });
-  const found = libraryIn("/usr/lib") ?? libraryIn(path.join(cache, "usr/lib"));
-  if (status === 0 && found !== undefined) return found;
-  const why = error?.message ?? stderr.trim().split("\n").at(-1) ?? "";
-  throw new Error(`no libfaketime for the tests: install Debian's package libfaketime (${why})`);
+  return library;
 }
 
 function libraryIn(folder: string): string | undefined {

@@ -1,36 +1,15 @@
-// A real pgbouncer between a test and its PostgreSQL: Debian's, installed by root or unpacked by anybody.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+// A real pgbouncer between a test and its PostgreSQL.
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { debianFiles, type Program, programOf } from "./debian.ts";
 import { freePort } from "./free-port.ts";
 import { runAs } from "./postgres-files.ts";
 
-const cache = path.resolve(import.meta.dirname, "../../../node_modules/.cache/idmint-pgbouncer");
 const START_TIMEOUT_MS = 10_000;
-
-// RUNLEVEL=1 keeps Debian from starting the service: the tests start their own.
-const INSTALL = `
-export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-install() { apt-get install -y --no-install-recommends -o DPkg::Lock::Timeout=120 pgbouncer; }
-[ -x /usr/sbin/pgbouncer ] || install || { apt-get update && install; }`;
-
-const UNPACK = `
-[ -e usr/sbin/pgbouncer ] && exit
-apt-get download pgbouncer libevent-2.1-7 libc-ares2 || exit
-rm -rf unpacked && mkdir unpacked || exit
-for file in *.deb; do dpkg -x "$file" unpacked || exit; done
-rm -rf usr && mv unpacked/usr usr && rm -rf unpacked *.deb`;
 
 /** A pgbouncer in front of the server of a database. Close it. */
 export class TestPooler implements AsyncDisposable {
@@ -95,32 +74,14 @@ ${settings}
   }
 }
 
-interface Program {
-  readonly command: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
 function program(): Program {
-  const found = existing() ?? installed();
-  if (found === undefined) throw new Error("no pgbouncer for the tests: install Debian's package");
-  return found;
-}
-
-function existing(): Program | undefined {
-  if (existsSync("/usr/sbin/pgbouncer")) return { command: "/usr/sbin/pgbouncer", env: {} };
-  const command = path.join(cache, "usr/sbin/pgbouncer");
-  if (!existsSync(command)) return undefined;
-  const libraries = path.join(cache, "usr/lib");
-  const folders = readdirSync(libraries).map((folder) => path.join(libraries, folder));
-  return { command, env: { LD_LIBRARY_PATH: folders.join(path.delimiter) } };
-}
-
-function installed(): Program | undefined {
-  mkdirSync(cache, { recursive: true });
-  const script = process.getuid?.() === 0 ? INSTALL : UNPACK;
-  // The kernel lets go of the lock when its holder dies. Whoever waited finds the work done.
-  spawnSync("flock", ["-w", "300", "lock", "sh", "-c", script], { cwd: cache, timeout: 600_000 });
-  return existing();
+  return debianFiles({
+    name: "pgbouncer",
+    packages: ["pgbouncer"],
+    libraries: ["libevent-2.1-7", "libc-ares2"],
+    find: (unpacked) => programOf(unpacked, ["pgbouncer"], ["/usr/sbin"]),
+    hint: "no pgbouncer for the tests: install Debian's package pgbouncer",
+  });
 }
 
 async function isOpen(port: number): Promise<boolean> {

@@ -1,8 +1,8 @@
 // The load generator: h2load of nghttp2, which takes a tenth of the time that a server on grpc-js takes for a call.
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { debianFiles, type Program, programOf } from "../../src/debian.ts";
 import { cores } from "./cpus.ts";
 import { Subject } from "./process.ts";
 import { percentile } from "./statistics.ts";
@@ -51,11 +51,12 @@ export async function runLoad(load: Load): Promise<LoadResult> {
     const body = path.join(folder, "body");
     const log = path.join(folder, "log");
     writeFileSync(body, framed(load.message));
-    const command = ["h2load", ...argumentsOf(load, body, log)];
+    const { command: h2load, env } = h2loadProgram();
+    const command = [h2load, ...argumentsOf(load, body, log)];
     // `times` of the shell tells what its children used; the second line is theirs.
     const shell = ["sh", "-c", '"$@"; times', "sh", ...command];
     const pin = load.isPinned === false ? [] : cores.generator;
-    await using generator = new Subject("h2load", [...pin, ...shell]);
+    await using generator = new Subject("h2load", [...pin, ...shell], { env });
     const output = await generator.toEnd(((load.seconds ?? 60) + 60) * 1_000);
     return resultOf(output, readFileSync(log, "latin1"));
   } finally {
@@ -128,20 +129,24 @@ function secondsOf(text: string): number {
   return Number(minutes) * 60 + Number(seconds);
 }
 
-function isThere(): boolean {
-  return spawnSync("h2load", ["--version"]).status === 0;
-}
+let program: Program | undefined;
 
 /** Makes sure that the generator is there; installs it where that is allowed, or says in one line what to install. */
 export function assureGenerator(): void {
   if (!existsSync(`/proc/self/task/${process.pid}/children`)) {
     throw new Error("the benchmarks need Linux: they read /proc");
   }
-  if (isThere()) return;
-  if (process.getuid?.() === 0 && existsSync("/etc/debian_version")) {
-    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
-    spawnSync("apt-get", ["update", "-q"], { env, stdio: "ignore" });
-    spawnSync("apt-get", ["install", "-qy", "nghttp2-client"], { env, stdio: "ignore" });
-  }
-  if (!isThere()) throw new Error("h2load is missing: install nghttp2 (Debian: nghttp2-client)");
+  h2loadProgram();
+}
+
+/** The program; installed or unpacked at the first call when the machine has none. */
+function h2loadProgram(): Program {
+  program ??= debianFiles({
+    name: "h2load",
+    packages: ["nghttp2-client"],
+    libraries: ["libnghttp2-14", "libev4", "libjansson4", "libjemalloc2", "libxml2"],
+    find: (unpacked) => programOf(unpacked, ["h2load"]),
+    hint: "h2load is missing: install nghttp2 (Debian: nghttp2-client)",
+  });
+  return program;
 }

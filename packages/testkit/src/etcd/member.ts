@@ -1,11 +1,9 @@
 // One process of an etcd, to be killed, frozen and started again.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { GUARD } from "../guard.ts";
+import { GuardedServer } from "../guard.ts";
 import { EtcdGateway } from "./gateway.ts";
 import { etcdPrograms } from "./files.ts";
 
@@ -36,15 +34,14 @@ export class EtcdMember {
   readonly folder: string;
   readonly gateway: EtcdGateway;
   #settings: ClusterSettings;
-  #guard: ChildProcess | undefined;
-  #pid = 0;
-  #hasEnded = false;
+  readonly #process: GuardedServer;
   #isPaused = false;
 
   constructor(place: MemberPlace, settings: ClusterSettings) {
     this.place = place;
     this.#settings = settings;
     this.folder = mkdtempSync(path.join(tmpdir(), "idmint-etcd-"));
+    this.#process = new GuardedServer(this.folder);
     this.gateway = new EtcdGateway(this.address);
   }
 
@@ -57,33 +54,18 @@ export class EtcdMember {
   }
 
   get isRunning(): boolean {
-    return this.#guard !== undefined && !this.#isPaused;
+    return this.#process.runs && !this.#isPaused;
   }
 
   /** What the member wrote to its log so far. */
   get log(): string {
-    return readFileSync(`${this.folder}.log`, "utf8");
+    return this.#process.log;
   }
 
   /** Starts it with whatever data lie there. Does not wait until it answers, which may need the others. */
   async spawn(more: Partial<ClusterSettings> = {}): Promise<void> {
-    if (this.#guard !== undefined) throw new Error("the member runs already");
     this.#settings = { ...this.#settings, ...more };
-    const guard = spawn("/bin/sh", ["-c", GUARD, "sh", etcdPrograms().etcd, ...this.#words()], {
-      env: { PATH: process.env["PATH"], LC_ALL: "C", IDMINT_FOLDER: this.folder },
-      stdio: ["pipe", "pipe", "ignore"],
-      // An interrupt of the terminal must not end the guard before it has cleaned up.
-      detached: true,
-    });
-    guard.stdin.on("error", () => undefined);
-    this.#guard = guard;
-    this.#hasEnded = false;
-    guard.stdout.once("end", () => {
-      this.#hasEnded = true;
-    });
-    const [first] = (await once(guard.stdout, "data")) as [Buffer];
-    this.#pid = Number(first.toString());
-    guard.stdout.resume();
+    await this.#process.start([etcdPrograms().etcd, ...this.#words()]);
   }
 
   /** Waits until it answers a linearizable read, for which it needs a quorum; with TLS until it says that it serves. */
@@ -95,7 +77,7 @@ export class EtcdMember {
         await this.#ask();
         return;
       } catch (error) {
-        if (this.#hasEnded || performance.now() > end) {
+        if (this.#process.hasEnded || performance.now() > end) {
           throw new Error(`etcd did not start\n${this.log.slice(-4_000)}`, { cause: error });
         }
       }
@@ -111,41 +93,30 @@ export class EtcdMember {
 
   /** Ends it as a crash would. */
   async kill(): Promise<void> {
-    const guard = this.#guard;
-    if (guard === undefined) throw new Error("the member does not run");
-    this.#guard = undefined;
     this.#isPaused = false;
-    const ended = new Promise((resolve) => guard.once("exit", resolve));
-    if (guard.exitCode !== null) return;
-    guard.stdin?.end("keep\n");
-    try {
-      process.kill(this.#pid, "SIGKILL");
-    } catch {
-      // It has ended by itself.
-    }
-    await ended;
+    await this.#process.end("SIGKILL");
   }
 
   /** Stops it where it is; connections stay, and nothing answers. */
   pause(): void {
-    process.kill(this.#pid, "SIGSTOP");
+    this.#process.pause();
     this.#isPaused = true;
   }
 
   resume(): void {
-    process.kill(this.#pid, "SIGCONT");
+    this.#process.resume();
     this.#isPaused = false;
   }
 
   /** Removes its data. It must not run. */
   wipe(): void {
-    if (this.#guard !== undefined) throw new Error("stop the member before touching its data");
+    if (this.#process.runs) throw new Error("stop the member before touching its data");
     rmSync(this.dataFolder, { recursive: true, force: true });
   }
 
   /** Ends the member and removes its files. */
   async close(): Promise<void> {
-    if (this.#guard !== undefined) await this.kill();
+    if (this.#process.runs) await this.kill();
     rmSync(this.folder, { recursive: true, force: true });
     rmSync(`${this.folder}.log`, { force: true });
   }

@@ -1,13 +1,11 @@
 // A real Redis for tests: of a test's own, to be stopped, killed, paused, promoted and set back to older data.
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { freePort } from "../fleet/ports.ts";
-import { GUARD } from "../guard.ts";
+import { GuardedServer } from "../guard.ts";
 import { redisProgram } from "./files.ts";
 
 const START_TIMEOUT_MS = 30_000;
@@ -35,14 +33,13 @@ export class RedisServer implements AsyncDisposable {
   readonly folder: string;
   readonly #isSentinel: boolean;
   #settings: RedisSettings;
-  #guard: ChildProcess | undefined;
-  #pid = 0;
-  #hasEnded = false;
+  readonly #process: GuardedServer;
   #client: Redis | undefined;
 
   private constructor(port: number, { settings = {}, isSentinel = false }: RedisServerOptions) {
     this.port = port;
     this.folder = mkdtempSync(path.join(tmpdir(), "idmint-redis-"));
+    this.#process = new GuardedServer(this.folder);
     this.#settings = settings;
     this.#isSentinel = isSentinel;
   }
@@ -70,21 +67,21 @@ export class RedisServer implements AsyncDisposable {
   }
 
   get runs(): boolean {
-    return this.#guard !== undefined;
+    return this.#process.runs;
   }
 
   get pid(): number {
-    return this.#pid;
+    return this.#process.pid;
   }
 
   /** What the server wrote to its log so far. */
   get log(): string {
-    return readFileSync(`${this.folder}.log`, "utf8");
+    return this.#process.log;
   }
 
   /** Starts it again: same port, same folder, and whatever data lie there. New settings are added to the old. */
   async start(settings: RedisSettings = {}): Promise<void> {
-    if (this.#guard !== undefined) throw new Error("the server runs already");
+    if (this.runs) throw new Error("the server runs already");
     this.#settings = { ...this.#settings, ...settings };
     if (this.#settings["cluster-enabled"] === "yes") {
       // By default its port and 10,000, which connections of anybody may have.
@@ -94,21 +91,7 @@ export class RedisServer implements AsyncDisposable {
     const { command, env } = redisProgram();
     this.#configure();
     const words = [command, `${this.folder}.conf`, ...(this.#isSentinel ? ["--sentinel"] : [])];
-    const guard = spawn("/bin/sh", ["-c", GUARD, "sh", ...words], {
-      env: { PATH: process.env["PATH"], LC_ALL: "C", ...env, IDMINT_FOLDER: this.folder },
-      stdio: ["pipe", "pipe", "ignore"],
-      // An interrupt of the terminal must not end the guard before it has cleaned up.
-      detached: true,
-    });
-    guard.stdin.on("error", () => undefined);
-    this.#guard = guard;
-    this.#hasEnded = false;
-    guard.stdout.once("end", () => {
-      this.#hasEnded = true;
-    });
-    const [first] = (await once(guard.stdout, "data")) as [Buffer];
-    this.#pid = Number(first.toString());
-    guard.stdout.resume();
+    await this.#process.start(words, env);
     await this.#answering();
   }
 
@@ -124,12 +107,12 @@ export class RedisServer implements AsyncDisposable {
 
   /** Stops it where it is; connections stay, and nothing answers. */
   pause(): void {
-    process.kill(this.#pid, "SIGSTOP");
+    this.#process.pause();
   }
 
   /** Lets a paused server run on. */
   resume(): void {
-    process.kill(this.#pid, "SIGCONT");
+    this.#process.resume();
   }
 
   /** Makes it a replica, and waits until it has the other's data. */
@@ -170,7 +153,7 @@ export class RedisServer implements AsyncDisposable {
 
   /** Removes its data, as an empty machine would have none. It must not run. */
   wipe(): void {
-    if (this.#guard !== undefined) throw new Error("stop the server before touching its data");
+    if (this.runs) throw new Error("stop the server before touching its data");
     for (const name of readdirSync(this.folder)) {
       rmSync(path.join(this.folder, name), { recursive: true, force: true });
     }
@@ -178,7 +161,7 @@ export class RedisServer implements AsyncDisposable {
 
   /** Ends the server and removes all of its files, copies too. */
   async close(): Promise<void> {
-    if (this.#guard !== undefined) await this.kill();
+    if (this.runs) await this.kill();
     const parent = path.dirname(this.folder);
     for (const name of readdirSync(parent)) {
       if (!name.startsWith(path.basename(this.folder))) continue;
@@ -212,7 +195,7 @@ export class RedisServer implements AsyncDisposable {
         return;
       } catch (error) {
         this.#forgetClient();
-        if (this.#hasEnded || performance.now() > end) {
+        if (this.#process.hasEnded || performance.now() > end) {
           throw new Error(`Redis did not start\n${this.log.slice(-4_000)}`, { cause: error });
         }
       }
@@ -220,21 +203,9 @@ export class RedisServer implements AsyncDisposable {
     }
   }
 
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const guard = this.#guard;
-    if (guard === undefined) throw new Error("the server does not run");
-    this.#guard = undefined;
+  async #end(signal: "SIGKILL" | "SIGTERM"): Promise<void> {
     this.#forgetClient();
-    const ended = new Promise((resolve) => guard.once("exit", resolve));
-    if (guard.exitCode !== null) return;
-    guard.stdin?.end("keep\n");
-    try {
-      process.kill(this.#pid, signal);
-      if (signal === "SIGTERM") process.kill(this.#pid, "SIGCONT");
-    } catch {
-      // It has ended by itself.
-    }
-    await ended;
+    await this.#process.end(signal);
   }
 
   #forgetClient(): void {
