@@ -34,7 +34,7 @@ export function shell(
 ): Promise<Ran> {
   const cli = CLI.map((word) => `'${word}'`).join(" ");
   const script = lines
-    .replaceAll(/^idmint /gm, `${cli} `)
+    .replaceAll(/(^|\$\()idmint /gm, `$1${cli} `)
     .replaceAll(/^npx pnpm@10 exec node /gm, `'${process.execPath}' `);
   const child = spawn("sh", ["-ec", script], {
     cwd: root,

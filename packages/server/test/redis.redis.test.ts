@@ -6,6 +6,7 @@ import {
   GenerateIdsRequest,
   IdServiceService,
   MoveTagRequest,
+  NodeServiceService,
   PauseTagRequest,
   ResumeTagRequest,
   SequenceBackend,
@@ -136,6 +137,35 @@ test("an operator advances, pauses and resumes a sequence in Redis, and all serv
   const { id } = await generateId(one, "orders");
   await until(async () => (await reasonOf(generateId(two, "orders"))) === "");
   expect((await generateId(two, "orders")).id).toBeGreaterThan(id);
+});
+
+test("a stop of all servers holds for whatever counts in Redis", async () => {
+  const redis = await ownRedis();
+  const flags = { "redis-urls": redis.url, "poll-interval": "50ms" };
+  const store = new MemoryStore();
+  const one = await startTest({ flags, store });
+  const other = new MemoryStore({ database: store.database });
+  const two = await startTest({ flags, parts: { store: other } });
+  await createTag(one, sequence("orders"));
+  await createTag(one, { name: "events", kind: { $case: "redisSnowflake", value: { shard: 5 } } });
+  const tags = ["orders", "events"];
+  const last = new Map<string, bigint>();
+  for (const tag of tags) {
+    await generateId(one, tag);
+    last.set(tag, (await generateId(two, tag)).id);
+  }
+  await call(one.nodes, NodeServiceService.stopIssuing, { validateOnly: false });
+  for (const tag of tags) {
+    expect((await refusalOf(generateId(one, tag))).reason).toBe("ISSUING_STOPPED");
+    await until(async () => (await reasonOf(generateId(two, tag))) === "ISSUING_STOPPED");
+  }
+  await call(two.nodes, NodeServiceService.resumeIssuing, { validateOnly: false });
+  for (const tag of tags) {
+    const { id } = await generateId(two, tag);
+    expect(id).toBeGreaterThan(last.get(tag) ?? 0n);
+    await until(async () => (await reasonOf(generateId(one, tag))) === "");
+    expect((await generateId(one, tag)).id).toBeGreaterThan(id);
+  }
 });
 
 /** Why a call was refused; empty when it was answered. */

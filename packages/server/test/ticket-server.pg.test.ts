@@ -98,6 +98,22 @@ test("a server says of which ticket database it takes no ids, since it saw it fu
   ]);
 });
 
+test("a stop of all servers holds for ticket tags, whose databases know nothing of it", async () => {
+  const urls = await urlsOf("a", "b");
+  const store = new MemoryStore();
+  const [one, two] = [await start(urls, store), await start(urls, store)];
+  await create(one);
+  const before = [...(await many(one, 50)), ...(await many(two, 50))];
+  await call(one.nodes, NodeServiceService.stopIssuing, { validateOnly: false });
+  expect((await refusalOf(many(one, 5))).reason).toBe("ISSUING_STOPPED");
+  await expect.poll(() => two.server.node.status().state, { timeout: 10_000 }).toBe("STOPPED");
+  expect((await refusalOf(many(two, 5))).reason).toBe("ISSUING_STOPPED");
+  await call(one.nodes, NodeServiceService.resumeIssuing, { validateOnly: false });
+  await expect.poll(() => two.server.node.status().state, { timeout: 10_000 }).toBe("SERVING");
+  const all = [...before, ...(await many(one, 50)), ...(await many(two, 50))];
+  expect(new Set(all).size).toBe(all.length);
+});
+
 test("pause, resume, advance and a tag made again hold for ticket tags too", async () => {
   const it = await start(await urlsOf("a", "b"));
   await create(it);
