@@ -92,4 +92,11 @@ export const stopMutants: readonly Mutant[] = [
     tests: ["packages/server/test/store/postgres.pg.test.ts"],
     only: "a stop is in every poll",
   },
+  {
+    name: "an SDK goes on with what it holds when it hears that servers are stopped",
+    file: "packages/core/src/segment/buffer-state.ts",
+    find: '  "ISSUING_STOPPED",\n',
+    replace: "",
+    tests: ["packages/core/test/buffer.test.ts"],
+  },
 ];

@@ -250,6 +250,24 @@ test("a fenced buffer holds nothing, refuses with its reason, and starts afresh"
   expect(call.value).toBe(101n);
 });
 
+test.each([
+  ["ISSUING_STOPPED", 0],
+  ["TAG_PAUSED", 0],
+  ["STORE_EPOCH_CHANGED", 0],
+  ["PERMISSION_DENIED", 90],
+] as const)(
+  "a load that is refused with %s leaves %d of the ids that are held",
+  async (reason, left) => {
+    const { buffer, asked } = setUp();
+    void buffer.next();
+    await asked[0]?.grant();
+    // The next load begins at a tenth.
+    for (let i = 2; i <= 10; i++) void buffer.next();
+    await asked[1]?.fail(new IdmintError(reason, "refused"));
+    expect(buffer.ready).toBe(left);
+  },
+);
+
 test("`after` within what is held is served from memory, above it straight from the loader", async () => {
   const { buffer, asked } = setUp();
   void buffer.next();
