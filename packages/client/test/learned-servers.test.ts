@@ -31,6 +31,8 @@ class Stage {
   /** What answers at an address; by default the server that is listed there. */
   readonly nodeIdAt = new Map<string, string>();
   readonly isAway = new Set<string>();
+  /** They answer requests, and not when they are asked for their name. */
+  readonly isSilent = new Set<string>();
   readonly refusalAt = new Map<string, IdmintError>();
   /** Addresses in the order in which they were asked for ids. */
   readonly asked: string[] = [];
@@ -59,7 +61,8 @@ class Stage {
       for (const { endpoint, answer } of proofs.splice(0)) {
         this.proved.push(endpoint);
         const identity = { nodeId: this.#nodeIdOf(endpoint), isServing: true };
-        answer(this.isAway.has(endpoint) ? undefined : identity);
+        const isGone = this.isAway.has(endpoint) || this.isSilent.has(endpoint);
+        answer(isGone ? undefined : identity);
       }
       for (const { answer } of listing.splice(0)) {
         this.lists++;
@@ -242,6 +245,14 @@ test("a learned server's own refusal counts once it has told its name again", as
   await stage.serve();
   expect((await refused).reason).toBe("TAG_PAUSED");
   expect(stage.proved.length).toBe(proofs + 1);
+});
+
+test("a refusal whose sender cannot be asked for its name is a failure, and another server is asked", async () => {
+  const stage = new Stage([server("near:1"), server("far:1", { zone: "b" })]);
+  await stage.settleDown();
+  stage.refusalAt.set("near:1", new IdmintError("TAG_PAUSED", "paused"));
+  stage.isSilent.add("near:1");
+  expect(await stage.load("t", 2)).toEqual(["near:1", "far:1", "far:1"]);
 });
 
 test("a learned server that was started again is used once a newer list has its name", async () => {

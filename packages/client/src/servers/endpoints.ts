@@ -181,7 +181,13 @@ export class Endpoints {
     if (!isBusy && this.#fleet.isLearned(endpoint)) {
       const found = await this.#fleet.identify(endpoint);
       this.#ports.assertUsable();
-      if (found?.isOfStore !== true) return this.#fleet.foreign(endpoint);
+      if (found === undefined) {
+        const text = `${endpoint} refused a request and does not say who it is: ${failure.message}`;
+        const silent = new IdmintError("SERVER_UNAVAILABLE", text, { cause: failure });
+        this.#fleet.failed(endpoint, silent);
+        return silent;
+      }
+      if (!found.isOfStore) return this.#fleet.foreign(endpoint);
     }
     this.#fleet.refused(endpoint);
     throw failure;
