@@ -9,7 +9,7 @@ const onFaults = [`${tests}/faults.etcd.test.ts`];
 const restored = [`${tests}/restore.etcd.test.ts`];
 const onAccess = [`${tests}/access.etcd.test.ts`];
 
-/** The store in etcd: its transactions, its guard and its clock. */
+/** The store in etcd: its transactions, its guard, its clock and its watch. */
 export const etcdMutants: readonly Mutant[] = [
   {
     name: "a row in etcd is written over whatever is there",
@@ -109,5 +109,43 @@ export const etcdMutants: readonly Mutant[] = [
     find: "> KEPT_TOO_LONG_MS",
     replace: "> 10 * KEPT_TOO_LONG_MS",
     tests: onAccess,
+  },
+  {
+    name: "a watch of etcd stays at a member that has lost its leader",
+    file: `${etcd}/cluster/members.ts`,
+    find: "makeBidiStreamRequest(path, write, read, metadataOf(token));\n    let isOver",
+    replace: "makeBidiStreamRequest(path, write, read, new Metadata());\n    let isOver",
+    tests: [`${tests}/watch.e2e.test.ts`],
+  },
+  {
+    name: "a watch of etcd that begins again asks for no poll",
+    file: `${etcd}/cluster/watch-state.ts`,
+    find: '  return hasBegun || changed ? [{ type: "heard" }] : [];',
+    replace: '  return (hasBegun && state.failures === 0) || changed ? [{ type: "heard" }] : [];',
+    tests: [`${tests}/watch.etcd.test.ts`],
+    only: "killed, compacted",
+  },
+  {
+    name: "a watch of etcd that ends is begun again at once",
+    file: `${etcd}/cluster/watch-state.ts`,
+    find: "  state.failures = hasLasted ? 1 : state.failures + 1;",
+    replace: "  state.failures = hasLasted ? 1 : -9;",
+    tests: [`${tests}/watch-state.model.test.ts`],
+  },
+  {
+    name: "what an earlier watch of etcd says is heard",
+    file: `${etcd}/cluster/watch-state.ts`,
+    find: '  if (token !== state.token || (state.phase !== "beginning" && state.phase !== "begun")) return [];\n  let hasBegun',
+    replace:
+      '  if (state.phase !== "beginning" && state.phase !== "begun") return [];\n  let hasBegun',
+    tests: [`${tests}/watch-state.model.test.ts`],
+  },
+  {
+    name: "etcd is asked only at a start whether it compacts",
+    file: `${etcd}/session/etcd.ts`,
+    find: 'readonly compaction = { lookAt: 0, trouble: "" };',
+    replace: 'readonly compaction = { lookAt: Infinity, trouble: "" };',
+    tests: [`${tests}/watch.etcd.test.ts`],
+    only: "stops compacting",
   },
 ];

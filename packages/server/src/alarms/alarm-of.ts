@@ -72,6 +72,15 @@ const SIGNS: Signs = {
       details: { error: error.message },
     }),
   "store-back": () => over("STORE_LOST"),
+  "store-warning": ({ detail }) =>
+    alarm({
+      alarm: "STORE_WARNING",
+      // All servers on a store see the same.
+      key: "STORE_WARNING",
+      severity: "warning",
+      summary: "The store works, and will stop some day if nobody does something about it.",
+      details: { detail },
+    }),
   "cut-off": ({ databases, maxOfflineMs }, server) =>
     trouble({
       alarm: "CUT_OFF",

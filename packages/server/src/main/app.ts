@@ -147,6 +147,7 @@ async function follow(
   await poll.start(known);
   if (poll.reachable) await knowRecentTags({ ...realSystem, store, directory, emit }, maxTags);
   else directory.admit(clocks.keeper?.tags ?? []);
+  store.listen?.(() => poll.hasten());
   await clocks.watch.start();
 }
 

@@ -43,6 +43,9 @@ export type ServerEvent =
   | { readonly type: "overload-over"; readonly afterMs: number; readonly refused: number }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
+  /** The store works, and will not for ever; see StoreChanges.warning. */
+  | { readonly type: "store-warning"; readonly detail: string }
+  | { readonly type: "store-warning-over" }
   | { readonly type: "store-back"; readonly afterMs: number }
   | {
       readonly type: "ticket-database-lost";

@@ -20,6 +20,7 @@ export function lateStore(backend: string, open: () => Promise<Store>): Store {
     maxBatch: MAX_BATCH,
     groupOf: (tag) => opener.opened?.groupOf?.(tag) ?? "",
     partsOf: (tag) => opener.opened?.partsOf?.(tag) ?? [""],
+    listen: (heard) => opener.listen(heard),
     /** 0 until it is open. */
     get schemaVersion() {
       return opener.opened?.schemaVersion ?? 0;
@@ -34,9 +35,16 @@ class Opener {
   #opened: Store | undefined;
   #opening: Promise<Store> | undefined;
   #isClosed = false;
+  #heard: (() => void) | undefined;
 
   constructor(open: () => Promise<Store>) {
     this.#open = open;
+  }
+
+  /** Listens once it is open. */
+  listen(heard: () => void): void {
+    this.#heard = heard;
+    this.#opened?.listen?.(heard);
   }
 
   get opened(): Store | undefined {
@@ -63,6 +71,7 @@ class Opener {
         throw storeClosed();
       }
       this.#opened = store;
+      if (this.#heard !== undefined) store.listen?.(this.#heard);
       return store;
     } catch (error) {
       throw passing(error);

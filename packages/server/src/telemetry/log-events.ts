@@ -50,6 +50,8 @@ const WRITERS: {
   "internal-error": logProcess,
   "store-lost": logStore,
   "store-back": logStore,
+  "store-warning": logStore,
+  "store-warning-over": logStore,
   fenced: logStore,
   unfenced: logStore,
   "issuing-stopped": logStore,
@@ -196,6 +198,12 @@ function logStore(logger: Logger, event: OfStore): void {
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");
+      break;
+    case "store-warning":
+      logger.warn(plain(event), "the store will stop some day");
+      break;
+    case "store-warning-over":
+      logger.info("the store is all right again");
       break;
     case "fenced":
       logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");

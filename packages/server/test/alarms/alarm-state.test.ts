@@ -41,6 +41,7 @@ test.each<[string, string, ServerEvent]>([
   ["alarm", "STORE_ACCEPTED", { type: "store-accepted", gap: 2n ** 63n - 1n, tags: 1 }],
   ["trouble", "STORE_LOST", { type: "store-lost", error: DOWN }],
   ["over", "STORE_LOST", { type: "store-back", afterMs: 1 }],
+  ["alarm", "STORE_WARNING", { type: "store-warning", detail: "d" }],
   [
     "trouble",
     "TICKET_DATABASE_LOST:x",

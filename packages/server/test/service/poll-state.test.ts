@@ -153,3 +153,12 @@ test("a store that is not the accepted one resumes nothing, whatever it says", (
   pollAnswered(state, changes({ fenced: "a copy", ...left }), 0);
   expect(stoppedSince(state.issuing)).toBe(5);
 });
+
+test("a warning is told once, and when it is over", () => {
+  const state = started();
+  const warned = changes({ warning: "soon" });
+  expect(pollAnswered(state, warned, 0)).toEqual([{ type: "store-warning", detail: "soon" }]);
+  expect(pollAnswered(state, changes({ warning: "sooner" }), 0)).toEqual([]);
+  expect(pollAnswered(state, changes(), 0)).toEqual([{ type: "store-warning-over" }]);
+  expect(pollAnswered(state, changes(), 0)).toEqual([]);
+});

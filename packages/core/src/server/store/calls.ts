@@ -101,7 +101,7 @@ export type Around = <Name extends StoreCall>(
 
 /** The same store with `around` standing around each of its calls. */
 export function wrapStore(inner: Store, around: Around): Store {
-  const { groupOf, partsOf } = inner;
+  const { groupOf, listen, partsOf } = inner;
   return {
     ...storeCalls((name, args) => around(name, args, inner)),
     backend: inner.backend,
@@ -111,6 +111,7 @@ export function wrapStore(inner: Store, around: Around): Store {
     },
     ...(groupOf === undefined ? {} : { groupOf }),
     ...(partsOf === undefined ? {} : { partsOf }),
+    ...(listen === undefined ? {} : { listen }),
     close: () => inner.close(),
   };
 }

@@ -22,6 +22,8 @@ export interface StoreChanges {
   readonly behind: readonly string[];
   /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */
   readonly fenced: string;
+  /** What an operator should do soon, lest the store stops granting, in words; absent or empty when all is well. */
+  readonly warning?: string;
   /**
    * This poll found a promoted standby in the store's place, and accepted it, since it was proved that nothing which was
    * answered is missing. The history goes on.
@@ -47,4 +49,9 @@ export interface ChangeStore {
     renewal?: NodeRenewal | undefined;
     nodes?: boolean;
   }): Promise<StoreChanges>;
+  /**
+   * Calls `heard` when something may have been changed that a poll would show, until the store is closed. To be called once.
+   * Not every change is heard of, so polls go on. Not set: the store tells of nothing.
+   */
+  readonly listen?: (heard: () => void) => void;
 }

@@ -26,6 +26,8 @@ export interface PollState {
   wentBack: string;
   /** What the store itself last said against granting. */
   fenced: string;
+  /** What the store last said that an operator should do soon. */
+  warning: string;
   /** Since when polls fail; undefined when the last one was answered. */
   failingSince: number | undefined;
   /** Whether servers are stopped. */
@@ -41,7 +43,9 @@ export type PollEffect =
   | { readonly type: "fence-tags"; readonly tags: readonly string[] }
   | { readonly type: "store-back"; readonly afterMs: number }
   | { readonly type: "store-lost" }
-  | { readonly type: "poll-again" };
+  | { readonly type: "poll-again" }
+  | { readonly type: "store-warning"; readonly detail: string }
+  | { readonly type: "store-warning-over" };
 
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;
@@ -53,6 +57,7 @@ export function createPollState(since: bigint): PollState {
     since,
     wentBack: "",
     fenced: "",
+    warning: "",
     failingSince: undefined,
     issuing: [],
   };
@@ -96,6 +101,7 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
     takeChanges(state, changes, effects);
   }
   state.fenced = changes.fenced;
+  noteWarning(state, changes.warning ?? "", effects);
   const after = fenceOf(state);
   if (after !== "" && after !== before) effects.push({ type: "fence-all", detail: after });
   if (after === "" && before !== "") effects.push({ type: "unfence-all" });
@@ -116,6 +122,14 @@ function withIssuing(
   state.issuing = issuing;
   if (effect === undefined) return effects;
   return effect.type === "resume-issuing" ? [...effects, effect] : [effect, ...effects];
+}
+
+/** It is told once, also when its words change. */
+function noteWarning(state: PollState, warning: string, effects: PollEffect[]): void {
+  const before = state.warning;
+  state.warning = warning;
+  if (before === "" && warning !== "") effects.push({ type: "store-warning", detail: warning });
+  if (before !== "" && warning === "") effects.push({ type: "store-warning-over" });
 }
 
 /** The store did not answer in time, or with an error. */

@@ -348,6 +348,10 @@ export class Poll {
           emit(effect);
           directory.retryAll();
           break;
+        case "store-warning":
+        case "store-warning-over":
+          emit(effect);
+          break;
         case "store-lost":
         case "poll-again":
           break;

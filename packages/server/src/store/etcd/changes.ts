@@ -5,6 +5,7 @@ import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
 import type { Etcd, Session, Standing } from "./session/etcd.ts";
 import { Keys } from "./session/keys.ts";
+import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
 
@@ -72,6 +73,7 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     more: page.length > limit,
     behind: await behind(session, query),
     fenced,
+    warning: fenced === "" ? await watchCompaction(session) : "",
     nowMs: etcd.now(),
     parts: [
       {

@@ -56,6 +56,7 @@ export async function open(config: EtcdConfig): Promise<Store> {
       backend: config.backend,
       maxBatch: MAX_ROWS,
       schemaVersion,
+      listen: (heard) => etcd.listen(heard),
       close: () => etcd.close(),
     };
   } catch (error) {

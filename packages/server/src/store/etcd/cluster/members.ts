@@ -6,11 +6,15 @@ import {
   type ChannelCredentials,
   Metadata,
   type ServiceError,
+  status,
 } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
 import type { EtcdConfig } from "../../shared/config.ts";
 import { CallFailure, failureOf, isPassing } from "./failure.ts";
-import { type Method, type Methods, wireOf } from "./protocol.ts";
+import { type Method, type Methods, type WatchAnswer, wireOf } from "./protocol.ts";
+
+/** What is one question and one answer. */
+type Call = Exclude<Method, "watch">;
 
 /** A page of tags is about one MiB; nothing that is asked for comes near it. */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -18,6 +22,9 @@ const CHANNEL_OPTIONS = {
   "grpc.max_receive_message_length": MAX_ANSWER_BYTES,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 1_000,
+  // A watch says nothing for hours, and so would a connection that is dead. etcd takes a ping every 5 s.
+  "grpc.keepalive_time_ms": 10_000,
+  "grpc.keepalive_timeout_ms": 5_000,
   "grpc.enable_retries": 0,
   "grpc.service_config_disable_resolution": 1,
   "grpc.enable_http_proxy": 0,
@@ -25,6 +32,8 @@ const CHANNEL_OPTIONS = {
 } as const;
 /** Pause before all members are asked again, in milliseconds, times 1 to 2. */
 const ROUND_PAUSE_MS = 20;
+/** How long a log-in for a watch may take, in milliseconds. */
+const LOG_IN_MS = 5_000;
 
 /** How often a call may be made. */
 export type Effect =
@@ -48,17 +57,14 @@ export class Member {
   }
 
   /** Makes one call; rejects with a CallFailure. */
-  async call<Name extends Method>(
+  async call<Name extends Call>(
     name: Name,
     request: Methods[Name]["request"],
     token: string | undefined,
     deadlineMs: number,
   ): Promise<Methods[Name]["answer"]> {
     const { path, write, read } = wireOf(name);
-    const metadata = new Metadata();
-    // A member without a leader answers so at once, instead of keeping the call until its own time is up.
-    metadata.set("hasleader", "true");
-    if (token !== undefined) metadata.set("token", token);
+    const metadata = metadataOf(token);
     const options = { deadline: Date.now() + Math.max(1, deadlineMs - performance.now()) };
     this.#watch();
     try {
@@ -85,6 +91,38 @@ export class Member {
     }
   }
 
+  /**
+   * Watches keys from now on. `told` hears what etcd says, and `ended` once why it says no more. Answers how to end it; then
+   * neither hears anything.
+   */
+  watch(
+    keys: readonly Buffer[],
+    token: string | undefined,
+    { told, ended }: WatchListener,
+  ): () => void {
+    const { path, write, read } = wireOf("watch");
+    const stream = this.#client.makeBidiStreamRequest(path, write, read, metadataOf(token));
+    let isOver = false;
+    const stop = (): void => {
+      isOver = true;
+      stream.cancel();
+    };
+    const end = (code: status, said: string): void => {
+      if (isOver) return;
+      stop();
+      ended(failureOf(this.at, code, said));
+    };
+    stream.on("data", (answer: WatchAnswer) => {
+      if (isOver) return;
+      if (answer.canceled) end(status.UNKNOWN, answer.reason);
+      else told(answer);
+    });
+    stream.on("error", (error: ServiceError) => end(error.code, error.details));
+    stream.on("end", () => end(status.UNAVAILABLE, "the member ended the watch"));
+    for (const key of keys) stream.write({ create: { key } });
+    return stop;
+  }
+
   close(): void {
     this.#client.close();
   }
@@ -108,11 +146,27 @@ export class Member {
   }
 }
 
+/** Who hears of a watch. */
+export interface WatchListener {
+  readonly told: (answer: WatchAnswer) => void;
+  readonly ended: (failure: CallFailure) => void;
+}
+
+/** Of every call. A member without a leader refuses it at once instead of keeping it, and ends a watch within seconds. */
+function metadataOf(token: string | undefined): Metadata {
+  const metadata = new Metadata();
+  metadata.set("hasleader", "true");
+  if (token !== undefined) metadata.set("token", token);
+  return metadata;
+}
+
 /** The members of one cluster, of which one at a time is asked. */
 export class Members {
   readonly #all: readonly Member[];
   readonly #user: { readonly name: string; readonly password: string } | undefined;
   #current: number;
+  /** Counts the watches that were begun. */
+  #watched: number;
   #token: string | undefined;
   #loggingIn: Promise<void> | undefined;
 
@@ -122,6 +176,7 @@ export class Members {
     this.#user = user === undefined ? undefined : { name: user, password };
     // Servers are spread over the members.
     this.#current = Math.floor(Math.random() * hosts.length);
+    this.#watched = this.#current;
   }
 
   close(): void {
@@ -157,7 +212,37 @@ export class Members {
     }
   }
 
-  async #ask<Name extends Method>(
+  /** Watches keys at a member, each time at another one. */
+  watch(keys: readonly Buffer[], { told, ended }: WatchListener): () => void {
+    const member = this.#all[this.#watched++ % this.#all.length] as Member;
+    let isOver = false;
+    let stop: (() => void) | undefined;
+    const end = (failure: CallFailure): void => {
+      if (!isOver) ended(failure);
+    };
+    const begin = async (): Promise<void> => {
+      const isKnown = this.#user === undefined || this.#token !== undefined;
+      if (!isKnown) await this.#logIn(member, performance.now() + LOG_IN_MS);
+      if (isOver) return;
+      const token = this.#token;
+      const forget = (failure: CallFailure): void => {
+        if (failure.kind === "token" && this.#token === token) this.#token = undefined;
+        end(failure);
+      };
+      stop = member.watch(keys, token, { told, ended: forget });
+    };
+    begin().catch((error: unknown) => {
+      end(
+        error instanceof CallFailure ? error : new CallFailure("refused", member.at, "no log-in"),
+      );
+    });
+    return () => {
+      isOver = true;
+      stop?.();
+    };
+  }
+
+  async #ask<Name extends Call>(
     member: Member,
     name: Name,
     request: Methods[Name]["request"],
@@ -192,7 +277,7 @@ export class Members {
 }
 
 /** Makes a call of one member. */
-export type Ask = <Name extends Method>(
+export type Ask = <Name extends Call>(
   name: Name,
   request: Methods[Name]["request"],
 ) => Promise<Methods[Name]["answer"]>;

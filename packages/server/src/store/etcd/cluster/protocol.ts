@@ -93,6 +93,16 @@ export interface StatusAnswer {
   readonly errors: readonly string[];
 }
 
+/** What a watch is told. */
+export interface WatchAnswer {
+  /** Answers the request for one key. */
+  readonly created: boolean;
+  /** The watch of that key is over, and `reason` says why. */
+  readonly canceled: boolean;
+  readonly reason: string;
+  readonly events: readonly object[];
+}
+
 /** What each method takes and answers. */
 export interface Methods {
   readonly authenticate: {
@@ -111,6 +121,11 @@ export interface Methods {
   readonly range: { readonly request: Range; readonly answer: RangeAnswer };
   readonly status: { readonly request: object; readonly answer: StatusAnswer };
   readonly txn: { readonly request: Txn; readonly answer: TxnAnswer };
+  /** A stream: one request for each key, and an answer for each change from then on. */
+  readonly watch: {
+    readonly request: { readonly create: { readonly key: Buffer } };
+    readonly answer: WatchAnswer;
+  };
 }
 
 export type Method = keyof Methods;
@@ -173,6 +188,16 @@ const MESSAGES: Readonly<Record<string, Fields>> = {
     raftTerm: ["uint64", 6],
     errors: ["repeated string", 8],
   },
+  WatchCreate: { key: ["bytes", 1] },
+  Watch: { create: ["WatchCreate", 1] },
+  // Which change it was makes no difference.
+  WatchEvent: {},
+  WatchAnswer: {
+    created: ["bool", 3],
+    canceled: ["bool", 4],
+    reason: ["string", 6],
+    events: ["repeated WatchEvent", 11],
+  },
   Authenticate: { name: ["string", 1], password: ["string", 2] },
   AuthenticateAnswer: { header: ["Header", 1], token: ["string", 2] },
 };
@@ -186,6 +211,7 @@ const PATHS: Readonly<Record<Method, readonly [service: string, method: string, 
     range: ["KV", "Range", "Range"],
     status: ["Maintenance", "Status", "Status"],
     txn: ["KV", "Txn", "Txn"],
+    watch: ["Watch", "Watch", "Watch"],
   };
 
 function messageOf(fields: Fields): object {

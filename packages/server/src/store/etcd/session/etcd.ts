@@ -7,6 +7,7 @@ import { CallFailure, errorOf, isPassing } from "../cluster/failure.ts";
 import { GuardState, isElected, type StoreRecord } from "../cluster/guard-state.ts";
 import { type Ask, type Effect, type Member, Members } from "../cluster/members.ts";
 import type { KeyValue, Op, OpAnswer, Range, StatusAnswer } from "../cluster/protocol.ts";
+import { Watch } from "../cluster/watch.ts";
 import { StoreClock } from "./clocks-state.ts";
 import { Keys } from "./keys.ts";
 import { recordFrom } from "./rows.ts";
@@ -67,6 +68,8 @@ export class Etcd {
   readonly clock: StoreClock = new StoreClock();
   /** Rows as this process saw them last. Whatever is done by them compares their revisions. */
   readonly kept: Map<string, Kept> = new Map();
+  /** What was found of compaction, and when to look again, on the monotonic clock. */
+  readonly compaction = { lookAt: 0, trouble: "" };
   /** This server's lease. */
   lease: { readonly id: string; readonly ttlS: number } | undefined;
   readonly config: EtcdConfig;
@@ -80,6 +83,7 @@ export class Etcd {
   #running = 0;
   readonly #onIdle: (() => void)[] = [];
   #closing: Promise<void> | undefined;
+  #watch: Watch | undefined;
 
   constructor(config: EtcdConfig) {
     this.config = config;
@@ -94,7 +98,15 @@ export class Etcd {
     await this.#closing;
   }
 
+  /** Calls `heard` when an operator may have changed something. The keys are written by changes alone, not by grants. */
+  listen(heard: () => void): void {
+    if (this.#watch !== undefined || this.#closing !== undefined) return;
+    const keys = (["revision", "store", "traffic"] as const).map((name) => this.keys.one(name));
+    this.#watch = new Watch(this.#members, keys, heard);
+  }
+
   async #end(): Promise<void> {
+    this.#watch?.close();
     while (this.#running > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     this.#members.close();
   }
