@@ -135,6 +135,23 @@ for (const [reason, code] of [
   });
 }
 
+test("a busy server is asked again when it said, and no other one instead", async () => {
+  const { servers, client } = await fleetFor("orders", 2);
+  const error = new IdmintError("OVERLOADED", "busy", { retryAfterMs: 400 });
+  const askedAt: number[] = [];
+  servers[0]!.verdict = () => {
+    askedAt.push(performance.now());
+    return askedAt.length === 1 ? { kind: "fail", error } : undefined;
+  };
+  const refused = await refusal(client.tag("orders").next({ deadlineMs: 200 }));
+  expect([refused.reason, refused.retryAfterMs]).toEqual(["OVERLOADED", 400]);
+  expect(await client.tag("orders").next()).toBe(1n);
+  expect(askedAt.length).toBe(2);
+  // Timers may be a millisecond early.
+  expect(askedAt[1]! - askedAt[0]!).toBeGreaterThan(395);
+  expect(servers[1]!.allocated).toEqual([]);
+});
+
 test("a tag returns to its first choice once that one is well again", async () => {
   const { servers, client, events } = await fleetFor("orders", 2);
   const tag = client.tag("orders");

@@ -1,7 +1,11 @@
 // The SDK and the servers that it learns of, real ones on real stores.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Order } from "@idmint/proto";
+import { selfSigned } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import {
   createIdClient,
@@ -59,6 +63,35 @@ test("a client with one address learns the others, and uses that of its zone", a
   ids.push(...(await idsUntil(client, "orders", () => ids.length > 0)));
   for (let at = 0; at < 100; at++) ids.push(await client.tag("orders").next());
   expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => (a < b ? -1 : 1)));
+  expect(events.filter((event) => event.type === "endpoint-failed")).toEqual([]);
+});
+
+test("learned servers are spoken to by TLS as those that were given, and one without it is not used", async () => {
+  const fleet = await fleetOf(1);
+  await fleet.createTag("orders");
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-tls-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { cert, key } = selfSigned("ids.example");
+  const files = { cert: path.join(folder, "cert.pem"), key: path.join(folder, "key.pem") };
+  writeFileSync(files.cert, cert);
+  writeFileSync(files.key, key);
+  const tls = { IDMINT_TLS_CERT_FILE: files.cert, IDMINT_TLS_KEY_FILE: files.key };
+  const seed = await fleet.startServer(undefined, { ...tls, IDMINT_NODE_ZONE: "a" });
+  await fleet.startServer(undefined, { ...tls, IDMINT_NODE_ZONE: "b" });
+  const { client, events } = clientOf({
+    address: seed,
+    zone: "b",
+    tls: { ca: cert, serverName: "ids.example" },
+  });
+  const isListed = (): boolean =>
+    events.some((event) => event.type === "servers-listed" && event.servers === 3);
+  await idsUntil(client, "orders", isListed);
+  const movedAt = performance.now() + 3_000;
+  await idsUntil(client, "orders", () => performance.now() > movedAt);
+  await fleet.stop(seed);
+  const ids = await idsUntil(client, "orders", () => true);
+  for (let at = 0; at < 100; at++) ids.push(await client.tag("orders").next());
+  expect(new Set(ids).size).toBe(ids.length);
   expect(events.filter((event) => event.type === "endpoint-failed")).toEqual([]);
 });
 
