@@ -24,13 +24,12 @@ export function logEvents(logger: Logger, now: () => number): Emit {
 }
 
 type Loggable = Exclude<ServerEvent, { readonly type: "connection-refused" }>;
+/** The events of these types. */
+type Of<Type extends Loggable["type"]> = Extract<Loggable, { readonly type: Type }>;
 
 /** Who writes the line of an event. */
 const WRITERS: {
-  readonly [Type in Loggable["type"]]: (
-    logger: Logger,
-    event: Extract<Loggable, { readonly type: Type }>,
-  ) => void;
+  readonly [Type in Loggable["type"]]: (logger: Logger, event: Of<Type>) => void;
 } = {
   "load-started": logIds,
   loaded: logIds,
@@ -96,17 +95,8 @@ function logOne(logger: Logger, event: Loggable): void {
   (WRITERS[event.type] as (logger: Logger, event: Loggable) => void)(logger, event);
 }
 
-type IdEvent = Extract<
-  Loggable,
-  {
-    readonly type:
-      | "load-started"
-      | "loaded"
-      | "load-failed"
-      | "wasted"
-      | "late-grant"
-      | "give-back-failed";
-  }
+type IdEvent = Of<
+  "load-started" | "loaded" | "load-failed" | "wasted" | "late-grant" | "give-back-failed"
 >;
 
 function logIds(logger: Logger, event: IdEvent): void {
@@ -130,19 +120,15 @@ function logIds(logger: Logger, event: IdEvent): void {
   }
 }
 
-type ProcessEvent = Extract<
-  Loggable,
-  {
-    readonly type:
-      | "serving"
-      | "tags-known"
-      | "process-serving"
-      | "process-ended"
-      | "processes-stopped"
-      | "draining"
-      | "internal-error"
-      | "stopped";
-  }
+type ProcessEvent = Of<
+  | "serving"
+  | "tags-known"
+  | "process-serving"
+  | "process-ended"
+  | "processes-stopped"
+  | "draining"
+  | "internal-error"
+  | "stopped"
 >;
 
 function logProcess(logger: Logger, event: ProcessEvent): void {
@@ -328,18 +314,14 @@ function logPresence(logger: Logger, event: PresenceEvent): void {
   }
 }
 
-type ClockEvent = Extract<
-  Loggable,
-  {
-    readonly type:
-      | "clock-refused"
-      | "period-in-doubt"
-      | "period-confirmed"
-      | "clock-recovered"
-      | "lease-resumed"
-      | "lease-file-ignored"
-      | "lease-file-failed";
-  }
+type ClockEvent = Of<
+  | "clock-refused"
+  | "period-in-doubt"
+  | "period-confirmed"
+  | "clock-recovered"
+  | "lease-resumed"
+  | "lease-file-ignored"
+  | "lease-file-failed"
 >;
 
 function logClock(logger: Logger, event: ClockEvent): void {
