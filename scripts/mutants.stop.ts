@@ -12,8 +12,7 @@ export const stopMutants: readonly Mutant[] = [
     file: `${service}/upstream/poll.ts`,
     find: "          directory.dropHeld();\n",
     replace: "",
-    tests: onServers,
-    only: "is never issued after a stop",
+    tests: ["packages/server/test/service/issuing.model.test.ts"],
   },
   {
     name: "a stop and its resumption between two polls are not told",

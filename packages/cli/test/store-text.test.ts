@@ -42,6 +42,7 @@ const STATUS: StoreStatus = {
   storeId: "s",
   incarnation: "i",
   revision: 2n ** 60n,
+  stoppedTime: "",
   tags: 3,
   acceptedIdentity: "1/2",
   presentIdentity: "1/2",
@@ -54,6 +55,9 @@ test("the status of a store says whether it grants", () => {
   expect(storeStatusText(STATUS)).toContain("revision           1152921504606846976\n");
   expect(storeStatusText(STATUS)).toContain("grants             yes\n");
   expect(storeStatusText(STATUS)).not.toContain("standbys");
+  expect(storeStatusText(STATUS)).not.toContain("stopped");
+  const stopped = storeStatusText({ ...STATUS, stoppedTime: "2026-11-22T10:00:00.000Z" });
+  expect(stopped).toContain("stopped  since 2026-11-22T10:00:00.000Z; resumed by: idmint resume-");
   const pair: StoreStatus = { ...STATUS, backend: "postgres" };
   expect(storeStatusText(pair)).toContain("standbys           none that all answers wait for\n");
   expect(storeStatusText({ ...pair, standbys: "b" })).toContain("standbys           b\n");

@@ -29,7 +29,7 @@ export function migrationJson(
 
 /** What `idmint store status` shows. */
 export function storeStatusText(status: StoreStatus): string {
-  const { fenced, schemaIllness, unsafe } = status;
+  const { fenced, schemaIllness, unsafe, stoppedTime } = status;
   const grantsNothing = `no: ${plain(fenced || schemaIllness)}`;
   return columns([
     ["store", status.backend],
@@ -47,6 +47,9 @@ export function storeStatusText(status: StoreStatus): string {
       ? [["standbys", plain(status.standbys) || "none that all answers wait for"]]
       : []),
     ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
+    ...(stoppedTime === ""
+      ? []
+      : [["servers are stopped", `since ${stoppedTime}; resumed by: idmint resume-issuing --all`]]),
     ["grants", storeIllness(status) === undefined ? "yes" : grantsNothing],
   ]);
 }

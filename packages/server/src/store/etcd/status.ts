@@ -1,9 +1,11 @@
 import { storeWentBack } from "@idmint/core/server";
 import type { EtcdConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
+import { stoppedTimeOf } from "../shared/issuing.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Etcd } from "./session/etcd.ts";
 import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
+import { issuingFrom } from "./nodes.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
 import { readUnproved } from "./session/sight.ts";
 
@@ -22,7 +24,14 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         standbys: "",
       };
       if (applied.length === 0) {
-        const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+        const none = {
+          storeId: "",
+          incarnation: "",
+          revision: 0n,
+          tags: 0,
+          acceptedIdentity: "",
+          stoppedTime: "",
+        };
         const rest = { presentIdentity: "", fenced: "", unsafe: [] };
         return { ...common, ...none, ...rest };
       }
@@ -30,10 +39,11 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
       const ops = [
         { range: { key: keys.one("revision") } },
         { range: { ...keys.tags("", ""), countOnly: true } },
+        { range: { key: keys.one("issuing") } },
       ];
       const how = { effect: "any", fenced: "allow", prove: true } as const;
       const { answers, standing } = await etcd.transact(session.deadlineMs, ops, how);
-      const [counter, tags] = answers.map(({ range }) => range);
+      const [counter, tags, issuing] = answers.map(({ range }) => range);
       const { record, status: member, fenced } = standing;
       const keepsAll = (await lookAtHistory(session)) === "keeps all";
       return {
@@ -42,6 +52,7 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         incarnation: record.incarnation,
         revision: BigInt(counter?.kvs[0]?.value.toString() ?? "0"),
         tags: Number(tags?.count ?? "0"),
+        stoppedTime: stoppedTimeOf(issuingFrom(issuing?.kvs[0])),
         acceptedIdentity: `cluster ${hex(record.clusterId)}`,
         presentIdentity: `cluster ${hex(member.header.clusterId)}`,
         fenced,

@@ -1,6 +1,7 @@
 import { storeWentBack } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/backends.ts";
+import { issuingFromRow, type IssuingRow, stoppedTimeOf } from "../shared/issuing.ts";
 import { schemaStanding } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
@@ -13,7 +14,7 @@ SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
   s.standbys, (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;
 
-interface StatusRow {
+interface StatusRow extends IssuingRow {
   readonly store_id: string;
   readonly incarnation: string;
   readonly identity: string;
@@ -33,7 +34,14 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
       const applied = await appliedMigrations(session);
       const common = { backend: config.backend, ...schemaStanding(migrations, applied) };
       if (applied.length === 0) {
-        const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+        const none = {
+          storeId: "",
+          incarnation: "",
+          revision: 0n,
+          tags: 0,
+          acceptedIdentity: "",
+          stoppedTime: "",
+        };
         return {
           ...common,
           ...none,
@@ -50,6 +58,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
         storeId: row.store_id,
         incarnation: row.incarnation,
         revision: BigInt(row.revision),
+        stoppedTime: stoppedTimeOf(issuingFromRow(row)),
         tags: Number(row.tags),
         acceptedIdentity: row.identity,
         presentIdentity: row.present,

@@ -25,3 +25,8 @@ export function issuingSet(
   const issuing = { revision, stoppedAtMs: isStopped ? nowMs : undefined };
   return { issuing, changed: !validateOnly };
 }
+
+/** As people and programs read it; empty: servers issue. */
+export function stoppedTimeOf({ stoppedAtMs }: Issuing): string {
+  return stoppedAtMs === undefined ? "" : new Date(stoppedAtMs).toISOString();
+}

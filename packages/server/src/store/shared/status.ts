@@ -12,6 +12,8 @@ export interface StoreStatus {
   /** The random name of the store's history. Every accept changes it. */
   readonly incarnation: string;
   readonly revision: bigint;
+  /** Since when an operator has stopped all servers, RFC 3339; empty: they issue. */
+  readonly stoppedTime: string;
   /** How many tags there are, tombstones included. */
   readonly tags: number;
   /** The identity that was accepted, and the present one. */

@@ -45,6 +45,8 @@ export async function status({ databases }: SpreadConfig): Promise<StoreStatus> 
     storeId: text((its) => its.storeId),
     incarnation: text((its) => its.incarnation),
     revision: all.reduce((sum, [, its]) => sum + its.revision, 0n),
+    // One of them is enough to stop servers.
+    stoppedTime: all.map(([, its]) => its.stoppedTime).find((time) => time !== "") ?? "",
     tags: all.reduce((sum, [, its]) => sum + its.tags, 0),
     acceptedIdentity: text((its) => its.acceptedIdentity),
     presentIdentity: text((its) => its.presentIdentity),

@@ -1,6 +1,8 @@
 import path from "node:path";
+import { NEVER_STOPPED } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
+import { stoppedTimeOf } from "../shared/issuing.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
@@ -30,7 +32,14 @@ export function status(given: SqliteConfig): StoreStatus {
     const applied = database.raw(deadlineMs, (transaction) => appliedMigrations(transaction));
     const schema = schemaStanding(migrations, applied);
     if (applied.length === 0) {
-      const none = { storeId: "", incarnation: "", revision: 0n, tags: 0, acceptedIdentity: "" };
+      const none = {
+        storeId: "",
+        incarnation: "",
+        revision: 0n,
+        tags: 0,
+        acceptedIdentity: "",
+        stoppedTime: "",
+      };
       return { ...common, ...none, ...schema, fenced: "" };
     }
     return database.read(deadlineMs, (transaction, fenced) => {
@@ -41,6 +50,7 @@ export function status(given: SqliteConfig): StoreStatus {
         storeId: store?.storeId ?? "",
         incarnation: store?.incarnation ?? "",
         revision: store?.revision ?? 0n,
+        stoppedTime: stoppedTimeOf(store?.issuing ?? NEVER_STOPPED),
         tags: Number(transaction.get("SELECT count(*) AS tags FROM tag")?.["tags"]),
         acceptedIdentity: store?.identity ?? "",
         fenced,
