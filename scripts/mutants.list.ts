@@ -16,6 +16,7 @@ import { startMutants } from "./mutants.starts.ts";
 import { stopMutants } from "./mutants.stop.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
+import { trafficMutants } from "./mutants.traffic.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
@@ -56,6 +57,7 @@ export const mutants: readonly Mutant[] = [
   ...snowflakeMutants,
   ...fileMutants,
   ...nodeMutants,
+  ...trafficMutants,
   ...startMutants,
   ...zoneMutants,
   ...stopMutants,

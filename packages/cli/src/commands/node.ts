@@ -1,10 +1,11 @@
-import { Node } from "@idmint/proto";
-import type { Command } from "commander";
+import { type DrainNodeResponse, Node } from "@idmint/proto";
+import { type Command, Option } from "commander";
 import { confirm, serverPlace } from "./confirm.ts";
-import { withServer } from "../calls/connection.ts";
+import { type Send, withServer } from "../calls/connection.ts";
 import type { Io } from "../process/io.ts";
 import { timeText } from "../text/kind-text.ts";
 import { addConnectionOptions } from "../flags/options.ts";
+import { smallNumber } from "../flags/parse.ts";
 import { examplesText, printAnswer } from "../text/output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../calls/paging.ts";
 import { protoDurationText } from "../text/proto-duration.ts";
@@ -12,6 +13,8 @@ import { protoJson } from "../text/proto-json.ts";
 import { columns, plain } from "../text/table.ts";
 
 const MAX_LISTED = 1_000;
+/** Most servers that one line names. */
+const MAX_NAMED = 3;
 
 /** `idmint node …`: the servers on a store. */
 export function addNodeCommands(program: Command, io: Io): void {
@@ -21,6 +24,9 @@ export function addNodeCommands(program: Command, io: Io): void {
     .helpCommand(false);
   addList(group, io);
   addForget(group, io);
+  addWeight(group, io);
+  addDrain(group, io);
+  addUndrain(group, io);
   addConnectionOptions(group);
 }
 
@@ -38,13 +44,7 @@ function addList(group: Command, io: Io): void {
   addPageOptions(command, "nodes", { max: MAX_LISTED });
   command.action(async (flags: PageFlags) => {
     await withServer(command, io, async (send) => {
-      const { items: nodes, nextPageToken } = await listPages(flags, async (page) => {
-        const answer = await send(
-          (services) => services.nodes.listNodes.bind(services.nodes),
-          page,
-        );
-        return { items: answer.nodes, nextPageToken: answer.nextPageToken };
-      });
+      const { items: nodes, nextPageToken } = await listNodes(send, flags);
       await printAnswer(command, io, {
         json: () => ({ nodes: nodes.map((node) => protoJson(Node, node)), nextPageToken }),
         text: () => nodeTable(nodes),
@@ -54,19 +54,42 @@ function addList(group: Command, io: Io): void {
   });
 }
 
+function listNodes(send: Send, flags: PageFlags): ReturnType<typeof listPages<Node>> {
+  return listPages(flags, async (page) => {
+    const answer = await send(({ nodes }) => nodes.listNodes.bind(nodes), page);
+    return { items: answer.nodes, nextPageToken: answer.nextPageToken };
+  });
+}
+
 function nodeTable(nodes: readonly Node[]): string {
   const rows = nodes.map((node) => [
     plain(node.nodeId),
     plain(node.instance),
-    node.alive ? "alive" : "silent",
+    stateText(node),
+    String(node.weight),
     plain(node.address),
     plain(node.zone),
     plain(node.version),
     timeText(node.heardTime),
     node.maxOffline === undefined ? "none" : protoDurationText(node.maxOffline),
   ]);
-  const head = ["NODE", "INSTANCE", "STATE", "ADDRESS", "ZONE", "VERSION", "HEARD", "MAX OFFLINE"];
+  const head = [
+    "NODE",
+    "INSTANCE",
+    "STATE",
+    "WEIGHT",
+    "ADDRESS",
+    "ZONE",
+    "VERSION",
+    "HEARD",
+    "MAX OFFLINE",
+  ];
   return columns([head, ...rows]);
+}
+
+function stateText({ alive, draining }: Node): string {
+  const state = alive ? "alive" : "silent";
+  return draining ? `${state}, drained` : state;
 }
 
 function addForget(group: Command, io: Io): void {
@@ -95,4 +118,105 @@ ${examplesText(["idmint node forget kJ3v0mX2b8sQh1nYw5ZtRA --yes"])}`,
       });
     });
   });
+}
+
+const NODE = "its NODE or INSTANCE, as idmint node list shows them";
+
+interface TrafficFlags {
+  readonly dryRun?: boolean;
+}
+
+/** A command that changes how much of the load a server gets. */
+function trafficCommand(
+  group: Command,
+  name: string,
+  description: string,
+  ...examples: string[]
+): Command {
+  return group
+    .command(name)
+    .description(description)
+    .argument("<node>", NODE)
+    .addOption(new Option("--dry-run", "check everything and change nothing"))
+    .addHelpText("after", examplesText(examples));
+}
+
+function addWeight(group: Command, io: Io): void {
+  const description = "set a server's share of the load, 0 to 1000; 100 is usual, 0 is none";
+  const command = trafficCommand(group, "weight", description, "idmint node weight host-1:7600 10");
+  command.argument("<weight>", "the weight", smallNumber("<weight>", { min: 0, max: 1_000 }));
+  command.action(async (node: string, weight: number, { dryRun = false }: TrafficFlags) => {
+    await withServer(command, io, async (send) => {
+      const request = { node, weight, validateOnly: dryRun };
+      const answer = await send(({ nodes }) => nodes.setNodeWeight.bind(nodes), request);
+      await printTraffic(command, io, answer, dryRun);
+    });
+  });
+}
+
+function addDrain(group: Command, io: Io): void {
+  const command = trafficCommand(
+    group,
+    "drain",
+    "send callers away from a server, which goes on running",
+    "idmint node drain host-1:7600",
+  );
+  command.action(async (node: string, { dryRun = false }: TrafficFlags) => {
+    await withServer(command, io, async (send) => {
+      const drain = (validateOnly: boolean): Promise<DrainNodeResponse> =>
+        send(({ nodes }) => nodes.drainNode.bind(nodes), { node, validateOnly });
+      const tried = await drain(true);
+      if (!dryRun && (await isLast(send, tried.nodes))) {
+        const effect = "drains the last server that takes calls, and nobody gets an id";
+        const undoneBy = `idmint node undrain ${node}`;
+        await confirm(command, io, { place: serverPlace(command, io), effect, undoneBy });
+      }
+      await printTraffic(command, io, dryRun ? tried : await drain(false), dryRun);
+    });
+  });
+}
+
+function addUndrain(group: Command, io: Io): void {
+  const command = trafficCommand(
+    group,
+    "undrain",
+    "let a drained server take calls again",
+    "idmint node undrain host-1:7600",
+  );
+  command.action(async (node: string, { dryRun = false }: TrafficFlags) => {
+    await withServer(command, io, async (send) => {
+      const request = { node, validateOnly: dryRun };
+      const answer = await send(({ nodes }) => nodes.undrainNode.bind(nodes), request);
+      await printTraffic(command, io, answer, dryRun);
+    });
+  });
+}
+
+/** Whether no other server is left that lives and is not drained. */
+async function isLast(send: Send, drained: readonly Node[]): Promise<boolean> {
+  const ids = new Set(drained.map(({ nodeId }) => nodeId));
+  const { items } = await listNodes(send, {});
+  return !items.some(({ nodeId, alive, draining }) => alive && !draining && !ids.has(nodeId));
+}
+
+async function printTraffic(
+  command: Command,
+  io: Io,
+  { nodes, laggingNodes, laggingNodeCount }: DrainNodeResponse,
+  isDry: boolean,
+): Promise<void> {
+  await printAnswer(command, io, {
+    json: () => ({
+      nodes: nodes.map((node) => protoJson(Node, node)),
+      laggingNodes: laggingNodes.map((node) => protoJson(Node, node)),
+      laggingNodeCount,
+    }),
+    text: () => nodeTable(nodes),
+  });
+  if (isDry) io.err("idmint: dry run, nothing was changed\n");
+  if (laggingNodeCount === 0) return;
+  const shown = laggingNodes.slice(0, MAX_NAMED).map(({ instance }) => plain(instance));
+  const more = laggingNodeCount - shown.length;
+  const all = more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
+  io.err(`idmint: the store has it; these servers have not said yet that they follow: ${all}\n`);
 }

@@ -32,7 +32,7 @@ const GLOBAL_GROUP = "Global options:";
 export function addOutputOptions(command: Command): void {
   const options = [
     new Option("--json", "print data as JSON on stdout, and failures as JSON on stderr"),
-    new Option("--yes", "answer yes when a command that cannot be undone asks"),
+    new Option("--yes", "answer yes when a command asks before it goes on"),
   ];
   for (const option of options) command.addOption(option.helpGroup(GLOBAL_GROUP));
 }

@@ -1,4 +1,5 @@
 import type { Admission } from "../service/admission/admission.ts";
+import type { Drain } from "../service/drain.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
 import type { NodeService } from "../service/node.ts";
@@ -6,10 +7,11 @@ import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
 import type { IssuingService } from "../service/tags/issuing.ts";
 import type { TagService } from "../service/tags/service.ts";
+import type { TrafficService } from "../service/traffic.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
-import { nodeHandlers } from "./node-service.ts";
+import { nodeHandlers, trafficHandlers } from "./node-service.ts";
 import { tagHandlers } from "./tag-service.ts";
 import { workerHandlers } from "./worker-service.ts";
 
@@ -27,20 +29,23 @@ export function createApi(services: {
   readonly node: NodeService;
   readonly issuing: IssuingService;
   readonly admission: Admission;
+  readonly drain: Drain;
+  readonly traffic: TrafficService;
   readonly wallClock: () => number;
   readonly authorise: Authorise;
   readonly emit: Emit;
 }): Api {
-  const { ids, decoder, tags, workers, node, issuing, wallClock } = services;
-  const { authorise, admission, emit } = services;
+  const { ids, decoder, tags, workers, node, issuing, traffic, wallClock } = services;
+  const { authorise, admission, drain, emit } = services;
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
-  const ports = { authorise, isDraining: () => node.draining, admission, emit, told };
+  const ports = { authorise, drain, admission, emit, told };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
     ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, issuing, ports),
+    ...trafficHandlers(traffic, node, ports),
   ];
   return new Map(handlers.map((handler) => [handler.path, handler]));
 }

@@ -2,6 +2,7 @@ import { IdmintError } from "@idmint/core";
 import type { Status } from "@idmint/proto/rpc";
 import type { Admission, Cost } from "../service/admission/admission.ts";
 import type { CallContext } from "../service/call.ts";
+import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
 import { rpcStatusOf } from "./status.ts";
 
@@ -83,7 +84,7 @@ export interface ServerTold {
 
 export interface HandlerPorts {
   readonly authorise: Authorise;
-  readonly isDraining: () => boolean;
+  readonly drain: { readonly cause: DrainCause | undefined };
   readonly admission: Admission;
   readonly emit: Emit;
 }
@@ -95,7 +96,7 @@ export function handlerOf<Request, Response>(
   ports: HandlerPorts,
 ): UnaryHandler {
   const { name, request: requests, response: responses, whileDraining = false, cost } = method;
-  const { admission } = ports;
+  const { admission, drain } = ports;
   const path = `/${service}/${name}`;
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const call = cost === undefined ? method.call : counted(method.call, cost, admission);
@@ -107,7 +108,7 @@ export function handlerOf<Request, Response>(
     kind: "unary",
     path,
     handle: (bytes, context) => {
-      if (!whileDraining && ports.isDraining()) throw draining();
+      if (!whileDraining && drain.cause !== undefined) throw draining(drain.cause);
       const refused = cost === undefined ? undefined : admission.arrived(context);
       if (refused !== undefined) return refused;
       const request = decode(requests, bytes, path);
@@ -144,6 +145,7 @@ export function streamHandlerOf<Request, Response>(
   ports: HandlerPorts,
 ): StreamHandler {
   const { request: requests, response: responses, refusal } = method;
+  const { drain } = ports;
   const path = `/${service}/${method.name}`;
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const refuse = (request: Request, thrown: unknown): Uint8Array =>
@@ -161,7 +163,7 @@ export function streamHandlerOf<Request, Response>(
       // A refusal names its request, so the request is read first.
       const request = complete(decode(requests, bytes, path));
       try {
-        if (ports.isDraining()) throw draining();
+        if (drain.cause !== undefined) throw draining(drain.cause);
         const refused = ports.admission.arrived(context);
         const permission =
           refused === undefined ? ports.authorise(context, path, request) : refused;
@@ -177,11 +179,15 @@ export function streamHandlerOf<Request, Response>(
   return { kind: "stream", path, open };
 }
 
-/** The server stops: another one answers. */
-export function draining(): IdmintError {
-  return new IdmintError("DRAINING", "this server is stopping; call another server", {
-    retryAfterMs: 100,
-  });
+/** The server stops, or an operator drained it: another one answers. */
+export function draining(cause: DrainCause): IdmintError {
+  return cause === "stopping"
+    ? new IdmintError("DRAINING", "this server is stopping; call another server", {
+        retryAfterMs: 100,
+      })
+    : new IdmintError("DRAINING", "an operator drained this server; call another server", {
+        retryAfterMs: 1_000,
+      });
 }
 
 function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {

@@ -1,5 +1,7 @@
-import { durationOf, type IdmintError } from "@idmint/core";
+import { durationOf, type IdmintError, invalidField } from "@idmint/core";
 import {
+  DrainNodeRequest,
+  DrainNodeResponse,
   ForgetNodeRequest,
   ForgetNodeResponse,
   GetIssuingRequest,
@@ -14,13 +16,18 @@ import {
   NodeState,
   ResumeIssuingRequest,
   ResumeIssuingResponse,
+  SetNodeWeightRequest,
+  SetNodeWeightResponse,
   StopIssuingRequest,
   StopIssuingResponse,
   StoreBackend,
   StoreState,
+  UndrainNodeRequest,
+  UndrainNodeResponse,
 } from "@idmint/proto";
 import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
 import type { IssuingService } from "../service/tags/issuing.ts";
+import type { TrafficAnswer, TrafficService } from "../service/traffic.ts";
 import type { BackendName } from "../store/shared/backends.ts";
 import { effectOf } from "./tag-service.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
@@ -135,6 +142,64 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
           return { stoppedTime, ...effectOf(effect), inEffect: effect.isInEffect };
         },
         whileDraining: true,
+      },
+      ports,
+    ),
+  ];
+}
+
+/**
+ * Answered while the server drains too: a drained server can be undrained through itself.
+ */
+export function trafficHandlers(
+  traffic: TrafficService,
+  node: NodeService,
+  ports: HandlerPorts,
+): readonly Handler[] {
+  const whileDraining = true;
+  const answer = ({ nodes, lagging, laggingCount }: TrafficAnswer): DrainNodeResponse => ({
+    nodes: nodes.map((seen) => nodeOf(node.listed(seen))),
+    laggingNodes: lagging.map((seen) => nodeOf(node.listed(seen))),
+    laggingNodeCount: laggingCount,
+  });
+  return [
+    handlerOf(
+      SERVICE,
+      {
+        name: "SetNodeWeight",
+        request: SetNodeWeightRequest,
+        response: SetNodeWeightResponse,
+        call: async ({ node: named, weight, validateOnly }, context) => {
+          if (weight === undefined) {
+            throw invalidField("weight", "is required; 0 is a weight too", "FIELD_REQUIRED");
+          }
+          return answer(await traffic.set({ node: named, weight }, { validateOnly }, context));
+        },
+        whileDraining,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "DrainNode",
+        request: DrainNodeRequest,
+        response: DrainNodeResponse,
+        call: async ({ node: named, validateOnly }, context) =>
+          answer(await traffic.set({ node: named, isDraining: true }, { validateOnly }, context)),
+        whileDraining,
+      },
+      ports,
+    ),
+    handlerOf(
+      SERVICE,
+      {
+        name: "UndrainNode",
+        request: UndrainNodeRequest,
+        response: UndrainNodeResponse,
+        call: async ({ node: named, validateOnly }, context) =>
+          answer(await traffic.set({ node: named, isDraining: false }, { validateOnly }, context)),
+        whileDraining,
       },
       ports,
     ),

@@ -136,7 +136,7 @@ export class GrpcDoor {
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
   async close(graceMs: number): Promise<void> {
     this.#listener.stop();
-    for (const stream of this.#streams) stream.stop(draining());
+    for (const stream of this.#streams) stream.stop(draining("stopping"));
     this.#tls?.close();
     this.#health.close();
     // grpc-js takes a session that began to close for one that is closed, so the sockets tell when all was sent.

@@ -24,6 +24,8 @@ export interface Probes {
   readonly ready: () => {
     readonly ready: boolean;
     readonly state: string;
+    /** Why not, where an operator wants that. */
+    readonly reason?: string;
     /** Where there are several processes: how many, and how many of them are ready. */
     readonly processes?: { readonly total: number; readonly ready: number };
   };

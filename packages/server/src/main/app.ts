@@ -116,7 +116,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     services.redis.start();
     alarms?.start();
     const { node } = services;
-    const ready = () => ({ ready: node.ready, state: node.status().state });
+    const ready = () => node.health;
     let grpcAddress = "";
     const probes = { ready, grpcAddress: () => grpcAddress };
     const http = own === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
@@ -140,13 +140,15 @@ type Closable = Pick<Store, "close">;
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store and clock. */
 async function follow(
-  { poll, directory, clocks }: Services,
+  { poll, directory, clocks, drain }: Services,
   known: KnownHistory | undefined,
   { store, emit, maxTags }: { store: Store; emit: Emit; maxTags: number },
 ): Promise<void> {
   await poll.start(known);
-  if (poll.reachable) await knowRecentTags({ ...realSystem, store, directory, emit }, maxTags);
-  else directory.admit(clocks.keeper?.tags ?? []);
+  if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
+  else if (drain.cause === undefined) {
+    await knowRecentTags({ ...realSystem, store, directory, emit }, maxTags);
+  }
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
 }

@@ -83,7 +83,10 @@ export class Running implements RunningServer {
     const { grpcAddress, httpAddress, gcCures, grpc, services, emit } = parts;
     this.grpcAddress = grpcAddress;
     this.httpAddress = httpAddress;
-    grpc.setServing(services.node.ready);
+    const { drain, node } = services;
+    const update = (): void => grpc.setServing(node.ready);
+    update();
+    drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
     emit({ type: "serving", grpcAddress, httpAddress, gcCures });
   }
@@ -107,8 +110,8 @@ export class Running implements RunningServer {
 
   async #close(): Promise<void> {
     const { services, grpc, http, stores, emit, flush, drainTimeMs } = this.#parts;
-    const { node, poll, directory } = services;
-    node.startDraining();
+    const { drain, poll, directory } = services;
+    drain.stop();
     grpc.setServing(false);
     emit({ type: "draining" });
     services.admission.stop();
@@ -117,7 +120,7 @@ export class Running implements RunningServer {
     poll.stop();
     services.clocks.watch.stop();
     services.redis.stop();
-    const { givenBack, wasted } = await directory.drain(draining());
+    const { givenBack, wasted } = await directory.drain(draining("stopping"));
     // A server that keeps leases goes on with them, and with the same row.
     if (services.clocks.keeper?.hasTime !== true)
       await atMost(STORE_CLOSE_MS, services.nodes.leave());

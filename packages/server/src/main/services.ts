@@ -1,12 +1,13 @@
 import type { Timers } from "@idmint/core";
-import { type Store, VersionGuard } from "@idmint/core/server";
+import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
-import type { Authorise } from "../api/method.ts";
+import { type Authorise, draining } from "../api/method.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { Admission, type AdmissionPorts } from "../service/admission/admission.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
+import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
 import { DecodeService } from "../service/issue/decode.ts";
 import { Directory } from "../service/issue/directory.ts";
@@ -17,9 +18,10 @@ import type { MakeSource } from "../service/kinds/kind.ts";
 import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowflake/snowflakes.ts";
 import { sourceMaker, type SourcesPorts } from "../service/kinds/sources.ts";
 import { NodeWatch } from "../service/node-watch.ts";
-import { NodeService } from "../service/node.ts";
+import { type NodePorts, NodeService } from "../service/node.ts";
 import { Presence } from "../service/presence.ts";
 import type { RedisTags } from "../service/redis/redis-tags.ts";
+import { type TrafficPorts, TrafficService } from "../service/traffic.ts";
 import type { System } from "../service/system.ts";
 import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
@@ -56,6 +58,7 @@ export interface Services {
   readonly clocks: Clocks;
   readonly counters: Counters;
   readonly directory: Directory;
+  readonly drain: Drain;
   readonly ids: IdService;
   readonly node: NodeService;
   readonly nodes: NodeWatch;
@@ -101,7 +104,13 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const near = { system, store, raises, counters, emit };
   const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
   const texts = createTextPorts(config);
-  const { presence, nodes, seen } = createPresence(config, clockParts, { ...common, system });
+  const drain = createDrain(config, () => directory, emit);
+  const onTold = (isDraining: boolean): void => drain.told(isDraining);
+  const { presence, nodes, seen } = createPresence(config, clockParts, {
+    ...common,
+    system,
+    onTold,
+  });
   const nodeId = presence.id;
   const { clocks, makeSource } = createSources(
     config,
@@ -116,34 +125,36 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const saved = async (): Promise<void> => clocks.keeper?.saved();
   const poll = createPoll(config, { ...common, directory, presence, nodes, saved });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
-  const node = new NodeService({
-    nodeId,
-    version: serverVersion(),
-    startedAtMs: wallClock(),
-    wallClock,
-    store,
-    place: storePlace(config),
-    poll,
-    directory,
-    clocks,
-    presence,
-    nodes,
-    admission,
-    clock,
-    counters,
-    ticketDatabases: elsewhere.ticketDatabases,
-  });
+  const { ticketDatabases } = elsewhere;
+  const its = { poll, directory, clocks, presence, drain, nodes, admission, ticketDatabases };
+  const node = createNode(config, { ...common, ...its, nodeId, wallClock });
   const ids = createIds(config, directory, counters, randomToken);
   const { redis, placement } = elsewhere;
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
   const administration = createAdministration(
-    { ...common, placement, directory, texts, wallClock, announce, effects, poll },
+    { ...common, placement, directory, texts, wallClock, announce, effects, nodes, poll },
     storeTimeoutMs,
   );
   const { tags } = administration;
-  const api = createApi({ ids, ...administration, node, admission, wallClock, authorise, emit });
-  const running = { admission, clocks, node, nodes, poll, presence, redis };
+  const gates = { admission, drain };
+  const api = createApi({ ids, ...administration, node, ...gates, wallClock, authorise, emit });
+  const running = { ...gates, clocks, node, nodes, poll, presence, redis };
   return { ...running, api, counters, directory, ids, tags };
+}
+
+function createNode(
+  config: Config,
+  ports: Omit<NodePorts, "place" | "startedAtMs" | "version">,
+): NodeService {
+  const { wallClock } = ports;
+  const place = storePlace(config);
+  return new NodeService({ ...ports, version: serverVersion(), startedAtMs: wallClock(), place });
+}
+
+function createDrain(config: Config, directory: () => Directory, emit: Emit): Drain {
+  const { drainTimeMs, instance = "" } = config;
+  const server = serverNameOf(instance);
+  return new Drain({ server, directory, refusal: () => draining("drained"), drainTimeMs, emit });
 }
 
 /**
@@ -157,6 +168,7 @@ function createPresence(
     readonly system: System;
     readonly store: Store;
     readonly emit: Emit;
+    readonly onTold: (isDraining: boolean) => void;
   },
 ): {
   readonly presence: Presence;
@@ -176,9 +188,9 @@ function createPresence(
   };
   const firstCount = BigInt(Math.floor(startedAtMs));
   const { partsOf } = ports.store;
-  const { emit, store } = ports;
+  const { emit, store, onTold } = ports;
   const presence = new Presence({ node, firstCount, partsOf, clock, emit }, earlier);
-  const nodes = new NodeWatch({ store, presence, clock, emit });
+  const nodes = new NodeWatch({ store, presence, clock, emit, onTold });
   return { presence, nodes, seen: { presence: () => presence, peers: () => nodes.peers } };
 }
 
@@ -236,10 +248,11 @@ function createAdministration(
     readonly directory: Directory;
     readonly poll: Poll;
     readonly timers: Timers;
-  },
+  } & Omit<TrafficPorts, "gate">,
   storeTimeoutMs: number,
 ): {
   readonly tags: TagService;
+  readonly traffic: TrafficService;
   readonly decoder: DecodeService;
   readonly workers: WorkerService;
   readonly issuing: IssuingService;
@@ -248,6 +261,7 @@ function createAdministration(
   const common = { ...ports, gate: gates() };
   return {
     tags: new TagService(common),
+    traffic: new TrafficService(common),
     decoder: new DecodeService(common),
     // A storm of other calls must not keep an operator from stopping everything.
     issuing: new IssuingService({ ...ports, gate: gates() }),

@@ -29,7 +29,13 @@ export type ToParent =
   /** It could not start, and ends. */
   | { readonly type: "failed"; readonly fault: Fault }
   /** Its own health. Comes when it changes, and otherwise so often that its absence is noticed. */
-  | { readonly type: "health"; readonly ready: boolean; readonly state: string }
+  | {
+      readonly type: "health";
+      readonly ready: boolean;
+      readonly state: string;
+      /** Why an operator wants no callers sent to it; empty otherwise. */
+      readonly reason: string;
+    }
   /** Connections that arrived and that ended, since its start. */
   | { readonly type: "connections"; readonly taken: number; readonly closed: number };
 

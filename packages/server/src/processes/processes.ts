@@ -37,8 +37,12 @@ export interface ProcessesOptions {
 export interface ProcessesStatus {
   /** At least one is ready, and they are not draining. */
   readonly ready: boolean;
-  /** SERVING or STOPPED when all are; STARTING, DRAINING; DEGRADED otherwise. */
+  /**
+   * SERVING or STOPPED when all are; STARTING; DRAINING when they stop or an operator drained all; DEGRADED otherwise.
+   */
   readonly state: string;
+  /** Why none is ready, where an operator wants that. */
+  readonly reason?: string;
   readonly processes: { readonly total: number; readonly ready: number };
 }
 
@@ -84,6 +88,11 @@ export class Processes {
     const processes = { total, ready };
     if (phase === "starting") return { ready: false, state: "STARTING", processes };
     if (phase !== "serving") return { ready: false, state: "DRAINING", processes };
+    const reasons = this.#serving().map((each) => each?.reason ?? "");
+    const [reason = ""] = reasons;
+    if (reasons.every((one) => one !== "")) {
+      return { ready: false, state: "DRAINING", reason, processes };
+    }
     const areAll = (state: string): boolean =>
       ready === total && well.every((each) => each?.state === state);
     const state = ["SERVING", "STOPPED"].find(areAll) ?? "DEGRADED";

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { startServer } from "../main/app.ts";
 import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
+import type { NodeHealth } from "../service/node.ts";
 import { Inlet } from "./inlet.ts";
 import { faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
@@ -58,7 +59,7 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
     return false;
   }
   const { node } = server;
-  const look = lookAfter(() => ({ ready: node.ready, state: node.status().state }));
+  const look = lookAfter(() => node.health);
   look();
   const looking = setInterval(look, LOOK_MS);
   void tell({ type: "serving" });
@@ -72,17 +73,17 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
 }
 
 /** Reports this process's health to the parent when it changes, and from time to time when it does not. */
-function lookAfter(health: () => { ready: boolean; state: string }): () => void {
+function lookAfter(health: () => NodeHealth): () => void {
   let told = "";
   let looks = 0;
   return () => {
-    const { ready, state } = health();
+    const { ready, state, reason = "" } = health();
     const now = `${ready} ${state}`;
     looks++;
     if (now === told && looks < LOOKS) return;
     told = now;
     looks = 0;
-    void tell({ type: "health", ready, state });
+    void tell({ type: "health", ready, state, reason });
   };
 }
 

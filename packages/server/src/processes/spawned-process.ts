@@ -29,6 +29,8 @@ export interface ProcessPort extends Candidate {
   readonly pid: number | undefined;
   /** Its state in words, as NodeService says it; STARTING before it serves. */
   readonly state: string;
+  /** Why an operator wants no callers sent to it; empty otherwise. */
+  readonly reason: string;
   hand(socket: Socket): void;
   drain(): void;
   kill(): void;
@@ -46,6 +48,7 @@ export class SpawnedProcess implements ProcessPort {
   #closed = 0;
   #ready = false;
   #state = "STARTING";
+  #reason = "";
   #heardAt: number;
   #error: Error | undefined;
   #hasEnded = false;
@@ -70,6 +73,10 @@ export class SpawnedProcess implements ProcessPort {
 
   get state(): string {
     return this.#state;
+  }
+
+  get reason(): string {
+    return this.#reason;
   }
 
   get open(): number {
@@ -139,6 +146,7 @@ export class SpawnedProcess implements ProcessPort {
       case "health":
         this.#ready = message.ready;
         this.#state = message.state;
+        this.#reason = message.reason;
         break;
       case "connections":
         this.#inTransit.splice(0, message.taken - this.#taken);

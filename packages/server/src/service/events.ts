@@ -41,6 +41,14 @@ export type ServerEvent =
   /** More calls came than this server can answer in time, for long enough that it refuses some. */
   | { readonly type: "overloaded" }
   | { readonly type: "overload-over"; readonly afterMs: number; readonly refused: number }
+  /** An operator drained this server, it gave back what it held, or an operator undrained it. */
+  | {
+      readonly type: "operator-drain";
+      readonly server: string;
+      readonly phase: "leaving" | "resting" | "serving";
+      readonly givenBack?: number;
+      readonly wasted?: number;
+    }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
   /** The store works, and will not for ever; see StoreChanges.warning. */

@@ -49,6 +49,8 @@ export interface NodeWatchPorts {
   readonly presence: Presence;
   readonly clock: Clock;
   readonly emit: Emit;
+  /** Hears with each poll whether an operator drained this server. */
+  readonly onTold: (isDraining: boolean) => void;
 }
 
 /** Rows that each poll may bring without being asked for less often. */
@@ -100,7 +102,10 @@ export class NodeWatch {
    * before.
    */
   sawTraffic(parts: readonly StorePart[]): boolean {
-    return sawTraffic(this.#traffic, parts);
+    const isTold = sawTraffic(this.#traffic, parts);
+    const { presence, onTold } = this.#ports;
+    onTold(trafficOf(this.#traffic, presence.info.instance).isDraining);
+    return isTold;
   }
 
   /** How far this server follows what operators say of servers, for its renewals. */
@@ -111,6 +116,11 @@ export class NodeWatch {
   /** Checksum of the list of servers that callers go by; 0: there is none yet. */
   get version(): number {
     return this.#version;
+  }
+
+  /** What is known of a server, by its name. */
+  trafficOfServer(server: string): Traffic {
+    return trafficOf(this.#traffic, server);
   }
 
   /** Somebody waits for other servers to confirm: for a while every poll brings their rows. */

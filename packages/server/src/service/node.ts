@@ -1,6 +1,7 @@
 import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
 import { type ChangeOptions, type IssuingState, stoppedSince } from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
+import type { Drain } from "./drain.ts";
 import type { NodeWatch, SeenNode } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";
@@ -24,6 +25,12 @@ export interface NodeStatus {
   readonly ticketDatabases: readonly TicketHealth[];
   /** Since when all servers are stopped, by the store's clock, milliseconds since 1970; undefined: they issue. */
   readonly stoppedAtMs: number | undefined;
+}
+
+export interface NodeHealth {
+  readonly ready: boolean;
+  readonly state: NodeStateName;
+  readonly reason?: string;
 }
 
 /** A ticket database; `error`: why no ids are taken from it. */
@@ -52,6 +59,7 @@ export interface NodePorts {
   /** The tags this server works with. */
   readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
   readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
+  readonly drain: Pick<Drain, "cause" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
   readonly clock: Clock;
@@ -76,19 +84,9 @@ const NODE_LIST: readonly string[] = ["nodes"];
 /** Answers about this one server, and what it knows of the others. */
 export class NodeService {
   readonly #ports: NodePorts;
-  #draining = false;
 
   constructor(ports: NodePorts) {
     this.#ports = ports;
-  }
-
-  /** From now on new calls are refused. */
-  startDraining(): void {
-    this.#draining = true;
-  }
-
-  get draining(): boolean {
-    return this.#draining;
   }
 
   /**
@@ -98,11 +96,17 @@ export class NodeService {
    * instead.
    */
   get ready(): boolean {
-    const { poll, directory, clocks, presence, admission } = this.#ports;
-    if (this.#draining || clocks.watch.isOut || presence.isCutOff) return false;
+    const { poll, directory, clocks, presence, drain, admission } = this.#ports;
+    if (drain.cause !== undefined || clocks.watch.isOut || presence.isCutOff) return false;
     if (admission.isLasting) return false;
     if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
+  }
+
+  /** What probes show. `reason`: why no callers should be sent here, where an operator wants that. */
+  get health(): NodeHealth {
+    const { reason } = this.#ports.drain;
+    return { ready: this.ready, state: this.#state(), ...(reason === "" ? {} : { reason }) };
   }
 
   status(): NodeStatus {
@@ -140,20 +144,23 @@ export class NodeService {
         ? { field: "page_token", description: "is not one of this list" }
         : undefined,
     );
-    const { nodes, clock, wallClock } = this.#ports;
-    const now = clock.now();
+    const { nodes } = this.#ports;
     const limit = pageLimitOf(pageSize);
     const left = nodes.nodes.filter(({ row }) => row.id > (after ?? ""));
     const page = left.slice(0, limit);
     const last = page.at(-1);
     return {
-      nodes: page.map(({ row, seenAt, isAlive, traffic }) => {
-        return { row, seenAtMs: wallClock() + seenAt - now, isAlive, traffic };
-      }),
+      nodes: page.map((node) => this.listed(node)),
       nodesVersion: nodes.version,
       nextPageToken:
         left.length > limit && last !== undefined ? encodePageToken(last.row.id, NODE_LIST) : "",
     };
+  }
+
+  /** A server by this server's wall clock. */
+  listed({ row, seenAt, isAlive, traffic }: SeenNode): ListedNode {
+    const { clock, wallClock } = this.#ports;
+    return { row, seenAtMs: wallClock() + seenAt - clock.now(), isAlive, traffic };
   }
 
   /** Removes the row of a server that is gone for good; nobody waits for it any more. */
@@ -182,8 +189,8 @@ export class NodeService {
   }
 
   #state(): NodeStateName {
-    if (this.#draining) return "DRAINING";
-    const { poll, clocks, presence, admission } = this.#ports;
+    const { poll, clocks, presence, drain, admission } = this.#ports;
+    if (drain.cause !== undefined) return "DRAINING";
     if (presence.silentParts.length > 0 || admission.isLasting) return "DEGRADED";
     if (!poll.reachable || poll.fenced !== "" || clocks.watch.isOut) return "DEGRADED";
     return stoppedSince(poll.issuing) === undefined ? "SERVING" : "STOPPED";

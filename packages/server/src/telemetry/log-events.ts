@@ -45,6 +45,7 @@ const WRITERS: {
   draining: logProcess,
   overloaded: (logger) => logger.warn("overloaded: refusing calls of those who make most of them"),
   "overload-over": (logger, event) => logger.info(plain(event), "not overloaded any more"),
+  "operator-drain": logProcess,
   stopped: logProcess,
   "internal-error": logProcess,
   "store-lost": logStore,
@@ -127,9 +128,16 @@ type ProcessEvent = Of<
   | "process-ended"
   | "processes-stopped"
   | "draining"
+  | "operator-drain"
   | "internal-error"
   | "stopped"
 >;
+
+const DRAIN_TEXTS = {
+  leaving: "an operator drained this server: it refuses calls until it is undrained",
+  resting: "drained: what was unused went back to the store",
+  serving: "an operator undrained this server: it takes calls again",
+};
 
 function logProcess(logger: Logger, event: ProcessEvent): void {
   switch (event.type) {
@@ -154,6 +162,9 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       break;
     case "draining":
       logger.info("stopping: finishing the calls in flight");
+      break;
+    case "operator-drain":
+      logger.warn(plain(event), DRAIN_TEXTS[event.phase]);
       break;
     case "internal-error":
       logger.error(plain(event), "unexpected error");

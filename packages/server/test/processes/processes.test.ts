@@ -10,6 +10,7 @@ class FakeProcess implements ProcessPort {
   readonly pid = 1;
   readonly listener: ProcessListener;
   state = "SERVING";
+  reason = "";
   open = 0;
   isReady = true;
   isSilent = false;

@@ -54,7 +54,7 @@ function watching(partsOf?: (tag: string) => readonly string[]) {
     },
     ...(partsOf === undefined ? {} : { partsOf, groupOf: (tag: string) => partsOf(tag)[0] ?? "" }),
   };
-  const watch = new NodeWatch({ store, presence, clock: time, emit });
+  const watch = new NodeWatch({ store, presence, clock: time, emit, onTold: () => undefined });
   const open = (names: readonly string[]): void => {
     for (let turn = 0; turn < 2; turn++) {
       const parts = names.map((name) => part(name, 1n, []));

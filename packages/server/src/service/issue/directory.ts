@@ -239,7 +239,7 @@ export class Directory {
   }
 
   /**
-   * Stops issuing for good, refuses whoever waits with `error`, and gives the unused ends back: one call, tried once. An
+   * Stops issuing until `resume`, refuses whoever waits with `error`, and gives the unused ends back: one call, tried once. An
    * unknown outcome leaves a gap. Answers how many ids were given back and how many were not.
    */
   async drain(error: IdmintError): Promise<{ givenBack: number; wasted: number }> {
@@ -248,6 +248,11 @@ export class Directory {
     const entries = [...this.#entries.values()];
     this.#entries.clear();
     return this.#giveBack(entries, error);
+  }
+
+  /** Issues again after `drain`. Tags are looked up anew, and load segments of their own. */
+  resume(): void {
+    this.#drained = undefined;
   }
 
   #assertIssuing(): void {

@@ -32,7 +32,10 @@ export const NodeState = {
   UNSPECIFIED: 0,
   /** SERVING - The server takes calls. */
   SERVING: 1,
-  /** DRAINING - The server was told to stop. It finishes what it began and refuses everything else with UNAVAILABLE (DRAINING). */
+  /**
+   * DRAINING - The server was told to stop, or an operator drained it. It finishes what it began and refuses everything else with
+   * UNAVAILABLE (DRAINING).
+   */
   DRAINING: 2,
   /**
    * DEGRADED - The server cannot reach its store, or the store went back, or its clock is not trusted. It answers what it can and
@@ -417,6 +420,73 @@ export interface GetIssuingResponse {
   laggingNodeCount: number;
   /** Whether effective_time is over. */
   inEffect: boolean;
+}
+
+/** Request of SetNodeWeight. */
+export interface SetNodeWeightRequest {
+  /**
+   * Name of the server: its node_id or instance, as ListNodes answers them. All its processes are meant, since they have one
+   * address.
+   */
+  node: string;
+  /** The weight. Range: 0 … 1,000; see Node. It must be there, also when it is 0. */
+  weight?:
+    | number
+    | undefined;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of SetNodeWeight. */
+export interface SetNodeWeightResponse {
+  /** The server, as the change leaves it; each of its processes. Empty when none of them has a row now. */
+  nodes: Node[];
+  /** Live servers that have not said yet that they follow the change, at most 20. The call waits up to 2.5 s for them. */
+  laggingNodes: Node[];
+  /** How many they are. */
+  laggingNodeCount: number;
+}
+
+/** Request of DrainNode. */
+export interface DrainNodeRequest {
+  /**
+   * Name of the server: its node_id or instance, as ListNodes answers them. All its processes are meant, since they have one
+   * address.
+   */
+  node: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of DrainNode. */
+export interface DrainNodeResponse {
+  /** The server, as the change leaves it; each of its processes. Empty when none of them has a row now. */
+  nodes: Node[];
+  /** Live servers that have not said yet that they follow the change, at most 20. The call waits up to 2.5 s for them. */
+  laggingNodes: Node[];
+  /** How many they are. */
+  laggingNodeCount: number;
+}
+
+/** Request of UndrainNode. */
+export interface UndrainNodeRequest {
+  /**
+   * Name of the server: its node_id or instance, as ListNodes answers them. All its processes are meant, since they have one
+   * address.
+   */
+  node: string;
+  /** Checks everything and changes nothing. Default: false. */
+  validateOnly: boolean;
+}
+
+/** Answer of UndrainNode. */
+export interface UndrainNodeResponse {
+  /** The server, as the change leaves it; each of its processes. Empty when none of them has a row now. */
+  nodes: Node[];
+  /** Live servers that have not said yet that they follow the change, at most 20. The call waits up to 2.5 s for them. */
+  laggingNodes: Node[];
+  /** How many they are. */
+  laggingNodeCount: number;
 }
 
 function createBaseGetNodeStatusRequest(): GetNodeStatusRequest {
@@ -2256,6 +2326,616 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
   },
 };
 
+function createBaseSetNodeWeightRequest(): SetNodeWeightRequest {
+  return { node: "", weight: undefined, validateOnly: false };
+}
+
+export const SetNodeWeightRequest: MessageFns<SetNodeWeightRequest> = {
+  encode(message: SetNodeWeightRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.weight !== undefined) {
+      writer.uint32(16).uint32(message.weight);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(24).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SetNodeWeightRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSetNodeWeightRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.weight = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SetNodeWeightRequest {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      weight: isSet(object.weight) ? globalThis.Number(object.weight) : undefined,
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: SetNodeWeightRequest): unknown {
+    const obj: any = {};
+    if (message.node !== undefined) {
+      obj.node = message.node;
+    }
+    if (message.weight !== undefined) {
+      obj.weight = Math.round(message.weight);
+    }
+    if (message.validateOnly !== undefined) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SetNodeWeightRequest>): SetNodeWeightRequest {
+    return SetNodeWeightRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SetNodeWeightRequest>): SetNodeWeightRequest {
+    const message = createBaseSetNodeWeightRequest();
+    message.node = object.node ?? "";
+    message.weight = object.weight ?? undefined;
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseSetNodeWeightResponse(): SetNodeWeightResponse {
+  return { nodes: [], laggingNodes: [], laggingNodeCount: 0 };
+}
+
+export const SetNodeWeightResponse: MessageFns<SetNodeWeightResponse> = {
+  encode(message: SetNodeWeightResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.nodes) {
+      Node.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      Node.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(24).int32(message.laggingNodeCount);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SetNodeWeightResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSetNodeWeightResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.laggingNodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SetNodeWeightResponse {
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => Node.fromJSON(e)) : [],
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => Node.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => Node.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+    };
+  },
+
+  toJSON(message: SetNodeWeightResponse): unknown {
+    const obj: any = {};
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodeCount !== undefined) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SetNodeWeightResponse>): SetNodeWeightResponse {
+    return SetNodeWeightResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SetNodeWeightResponse>): SetNodeWeightResponse {
+    const message = createBaseSetNodeWeightResponse();
+    message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodes = object.laggingNodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    return message;
+  },
+};
+
+function createBaseDrainNodeRequest(): DrainNodeRequest {
+  return { node: "", validateOnly: false };
+}
+
+export const DrainNodeRequest: MessageFns<DrainNodeRequest> = {
+  encode(message: DrainNodeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(16).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DrainNodeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDrainNodeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): DrainNodeRequest {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: DrainNodeRequest): unknown {
+    const obj: any = {};
+    if (message.node !== undefined) {
+      obj.node = message.node;
+    }
+    if (message.validateOnly !== undefined) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<DrainNodeRequest>): DrainNodeRequest {
+    return DrainNodeRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DrainNodeRequest>): DrainNodeRequest {
+    const message = createBaseDrainNodeRequest();
+    message.node = object.node ?? "";
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseDrainNodeResponse(): DrainNodeResponse {
+  return { nodes: [], laggingNodes: [], laggingNodeCount: 0 };
+}
+
+export const DrainNodeResponse: MessageFns<DrainNodeResponse> = {
+  encode(message: DrainNodeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.nodes) {
+      Node.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      Node.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(24).int32(message.laggingNodeCount);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DrainNodeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDrainNodeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.laggingNodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): DrainNodeResponse {
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => Node.fromJSON(e)) : [],
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => Node.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => Node.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+    };
+  },
+
+  toJSON(message: DrainNodeResponse): unknown {
+    const obj: any = {};
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodeCount !== undefined) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<DrainNodeResponse>): DrainNodeResponse {
+    return DrainNodeResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DrainNodeResponse>): DrainNodeResponse {
+    const message = createBaseDrainNodeResponse();
+    message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodes = object.laggingNodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    return message;
+  },
+};
+
+function createBaseUndrainNodeRequest(): UndrainNodeRequest {
+  return { node: "", validateOnly: false };
+}
+
+export const UndrainNodeRequest: MessageFns<UndrainNodeRequest> = {
+  encode(message: UndrainNodeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.validateOnly !== false) {
+      writer.uint32(16).bool(message.validateOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UndrainNodeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUndrainNodeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.validateOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): UndrainNodeRequest {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      validateOnly: isSet(object.validateOnly)
+        ? globalThis.Boolean(object.validateOnly)
+        : isSet(object.validate_only)
+        ? globalThis.Boolean(object.validate_only)
+        : false,
+    };
+  },
+
+  toJSON(message: UndrainNodeRequest): unknown {
+    const obj: any = {};
+    if (message.node !== undefined) {
+      obj.node = message.node;
+    }
+    if (message.validateOnly !== undefined) {
+      obj.validateOnly = message.validateOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<UndrainNodeRequest>): UndrainNodeRequest {
+    return UndrainNodeRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UndrainNodeRequest>): UndrainNodeRequest {
+    const message = createBaseUndrainNodeRequest();
+    message.node = object.node ?? "";
+    message.validateOnly = object.validateOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseUndrainNodeResponse(): UndrainNodeResponse {
+  return { nodes: [], laggingNodes: [], laggingNodeCount: 0 };
+}
+
+export const UndrainNodeResponse: MessageFns<UndrainNodeResponse> = {
+  encode(message: UndrainNodeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.nodes) {
+      Node.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.laggingNodes) {
+      Node.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.laggingNodeCount !== 0) {
+      writer.uint32(24).int32(message.laggingNodeCount);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): UndrainNodeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseUndrainNodeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.laggingNodes.push(Node.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.laggingNodeCount = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): UndrainNodeResponse {
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => Node.fromJSON(e)) : [],
+      laggingNodes: globalThis.Array.isArray(object?.laggingNodes)
+        ? object.laggingNodes.map((e: any) => Node.fromJSON(e))
+        : globalThis.Array.isArray(object?.lagging_nodes)
+        ? object.lagging_nodes.map((e: any) => Node.fromJSON(e))
+        : [],
+      laggingNodeCount: isSet(object.laggingNodeCount)
+        ? globalThis.Number(object.laggingNodeCount)
+        : isSet(object.lagging_node_count)
+        ? globalThis.Number(object.lagging_node_count)
+        : 0,
+    };
+  },
+
+  toJSON(message: UndrainNodeResponse): unknown {
+    const obj: any = {};
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodes?.length) {
+      obj.laggingNodes = message.laggingNodes.map((e) => Node.toJSON(e));
+    }
+    if (message.laggingNodeCount !== undefined) {
+      obj.laggingNodeCount = Math.round(message.laggingNodeCount);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<UndrainNodeResponse>): UndrainNodeResponse {
+    return UndrainNodeResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<UndrainNodeResponse>): UndrainNodeResponse {
+    const message = createBaseUndrainNodeResponse();
+    message.nodes = object.nodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodes = object.laggingNodes?.map((e) => Node.fromPartial(e)) || [];
+    message.laggingNodeCount = object.laggingNodeCount ?? 0;
+    return message;
+  },
+};
+
 /** Answers about this one server, and about the servers on the same store as far as this one knows them. */
 export type NodeServiceService = typeof NodeServiceService;
 export const NodeServiceService = {
@@ -2342,6 +3022,41 @@ export const NodeServiceService = {
     responseSerialize: (value: GetIssuingResponse): Buffer => Buffer.from(GetIssuingResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetIssuingResponse => GetIssuingResponse.decode(value),
   },
+  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  setNodeWeight: {
+    path: "/idmint.v1.NodeService/SetNodeWeight" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SetNodeWeightRequest): Buffer => Buffer.from(SetNodeWeightRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SetNodeWeightRequest => SetNodeWeightRequest.decode(value),
+    responseSerialize: (value: SetNodeWeightResponse): Buffer =>
+      Buffer.from(SetNodeWeightResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SetNodeWeightResponse => SetNodeWeightResponse.decode(value),
+  },
+  /**
+   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
+   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
+   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   */
+  drainNode: {
+    path: "/idmint.v1.NodeService/DrainNode" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: DrainNodeRequest): Buffer => Buffer.from(DrainNodeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): DrainNodeRequest => DrainNodeRequest.decode(value),
+    responseSerialize: (value: DrainNodeResponse): Buffer => Buffer.from(DrainNodeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): DrainNodeResponse => DrainNodeResponse.decode(value),
+  },
+  /** Lets a drained server take calls again. */
+  undrainNode: {
+    path: "/idmint.v1.NodeService/UndrainNode" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: UndrainNodeRequest): Buffer => Buffer.from(UndrainNodeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): UndrainNodeRequest => UndrainNodeRequest.decode(value),
+    responseSerialize: (value: UndrainNodeResponse): Buffer => Buffer.from(UndrainNodeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): UndrainNodeResponse => UndrainNodeResponse.decode(value),
+  },
 } as const;
 
 export interface NodeServiceServer extends UntypedServiceImplementation {
@@ -2370,6 +3085,16 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
   resumeIssuing: handleUnaryCall<ResumeIssuingRequest, ResumeIssuingResponse>;
   /** Says whether servers issue, and by when nobody issues what was held before the stop. */
   getIssuing: handleUnaryCall<GetIssuingRequest, GetIssuingResponse>;
+  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  setNodeWeight: handleUnaryCall<SetNodeWeightRequest, SetNodeWeightResponse>;
+  /**
+   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
+   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
+   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   */
+  drainNode: handleUnaryCall<DrainNodeRequest, DrainNodeResponse>;
+  /** Lets a drained server take calls again. */
+  undrainNode: handleUnaryCall<UndrainNodeRequest, UndrainNodeResponse>;
 }
 
 export interface NodeServiceClient extends Client {
@@ -2495,6 +3220,58 @@ export interface NodeServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetIssuingResponse) => void,
+  ): ClientUnaryCall;
+  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  setNodeWeight(
+    request: SetNodeWeightRequest,
+    callback: (error: ServiceError | null, response: SetNodeWeightResponse) => void,
+  ): ClientUnaryCall;
+  setNodeWeight(
+    request: SetNodeWeightRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: SetNodeWeightResponse) => void,
+  ): ClientUnaryCall;
+  setNodeWeight(
+    request: SetNodeWeightRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: SetNodeWeightResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
+   * NOT_SERVING, and gives the unused ends of its segments back. It stays drained over restarts, until UndrainNode. A server
+   * that cannot reach the store hears of it when it can again. Drained is also the last server, if somebody says so.
+   */
+  drainNode(
+    request: DrainNodeRequest,
+    callback: (error: ServiceError | null, response: DrainNodeResponse) => void,
+  ): ClientUnaryCall;
+  drainNode(
+    request: DrainNodeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: DrainNodeResponse) => void,
+  ): ClientUnaryCall;
+  drainNode(
+    request: DrainNodeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: DrainNodeResponse) => void,
+  ): ClientUnaryCall;
+  /** Lets a drained server take calls again. */
+  undrainNode(
+    request: UndrainNodeRequest,
+    callback: (error: ServiceError | null, response: UndrainNodeResponse) => void,
+  ): ClientUnaryCall;
+  undrainNode(
+    request: UndrainNodeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: UndrainNodeResponse) => void,
+  ): ClientUnaryCall;
+  undrainNode(
+    request: UndrainNodeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: UndrainNodeResponse) => void,
   ): ClientUnaryCall;
 }
 
