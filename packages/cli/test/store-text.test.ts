@@ -30,8 +30,16 @@ test("a migration says what was done, and a dry run what would be", () => {
     to: 1,
     created: true,
     dryRun: true,
-    steps: [{ number: 1, name: "store and tags" }],
+    steps: [{ number: 1, name: "store and tags", worksFrom: 1 }],
   });
+  const step = { number: 2, name: "more", sql: "ALTER …" };
+  const next = { from: 1, to: 2, created: false };
+  expect(migrationText({ ...next, steps: [{ ...step, worksFrom: 1 }] }, true)).toBe(
+    "the schema would go from 1 to 2\n  2  more  would be applied  servers of schema 1 and later go on\n",
+  );
+  expect(migrationText({ ...next, steps: [{ ...step, worksFrom: 2 }] }, true)).toBe(
+    "the schema would go from 1 to 2\n  2  more  would be applied  stop all older servers first\n",
+  );
 });
 
 const STATUS: StoreStatus = {

@@ -71,6 +71,8 @@ test(
     await Promise.all(callers.map((child) => child.waitForOutput("first answer")));
     await pause(1_000);
     const started = performance.now();
+    const planned = await fleet.cliOf(newer, "migrate", "--dry-run");
+    expect(planned).toContain("servers of schema 1 and later go on");
     expect(await fleet.cliOf(newer, "migrate", "--yes")).toContain("from 1 to 2");
     const [, second, third] = fleet.servers;
     if (second === undefined || third === undefined) throw new Error("three servers");

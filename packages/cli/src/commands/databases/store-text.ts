@@ -6,10 +6,22 @@ export function migrationText(report: MigrationReport, isDryRun: boolean): strin
   const { from, to, steps, created } = report;
   if (steps.length === 0) return `schema ${to} is up to date\n`;
   const done = isDryRun ? "would be applied" : "applied";
-  const rows = steps.map(({ number, name }) => [`  ${number}`, plain(name), done]);
+  const rows = steps.map(({ number, name, worksFrom }) => [
+    `  ${number}`,
+    plain(name),
+    done,
+    ...(from === 0 ? [] : [servingText(number, worksFrom)]),
+  ]);
   const verb = isDryRun ? "would go" : "went";
   const made = created ? (isDryRun ? ", in a new store" : ", in a store made for it") : "";
   return `the schema ${verb} from ${from} to ${to}${made}\n${columns(rows)}`;
+}
+
+/** Which servers may run while a step is applied, and afterwards. */
+function servingText(number: number, worksFrom: number): string {
+  return worksFrom < number
+    ? `servers of schema ${worksFrom} and later go on`
+    : "stop all older servers first";
 }
 
 /** What `idmint migrate` did, or would do, for scripts. */
@@ -23,7 +35,7 @@ export function migrationJson(
     to,
     created,
     dryRun: isDryRun,
-    steps: steps.map(({ number, name }) => ({ number, name })),
+    steps: steps.map(({ number, name, worksFrom }) => ({ number, name, worksFrom })),
   };
 }
 
