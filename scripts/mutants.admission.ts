@@ -64,8 +64,8 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: a caller saves up its share for ever",
     file: `${states}/overload-state.ts`,
-    find: `share.credit = Math.min(most, share.credit`,
-    replace: `share.credit = Math.min(most * 1_000, share.credit`,
+    find: `const most = Math.max(1, SAVED_MS * perMs);`,
+    replace: `const most = Math.max(1, 1e6 * perMs);`,
     tests: overload,
   },
   {
@@ -85,8 +85,8 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: a refusal is held beyond its caller's deadline",
     file: `${states}/held-state.ts`,
-    find: `slotOf(Math.min(until, now + options.maxMs))`,
-    replace: `slotOf(now + options.maxMs)`,
+    find: `slotOf(Math.min(until, latest))`,
+    replace: `slotOf(latest)`,
     tests: held,
   },
   {

@@ -5,6 +5,7 @@ import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { etcd } from "./server/etcd.ts";
 import { manyTags } from "./server/many-tags.ts";
+import { overload } from "./server/overload.ts";
 import { sequencePostgres, sequenceRedis } from "./server/sequence.ts";
 import { sizing } from "./server/sizing.ts";
 import { start } from "./server/start.ts";
@@ -21,6 +22,7 @@ export const benchmarks: readonly Benchmark[] = [
   generateIds,
   streamIds,
   processes,
+  overload,
   storeLatency,
   coldTag,
   manyTags,

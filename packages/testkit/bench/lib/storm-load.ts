@@ -53,8 +53,8 @@ export interface StormResult {
   /** Of answers after the settling, in milliseconds since the call was sent. */
   readonly p50: number;
   readonly p99: number;
-  /** Of refusals. */
-  readonly refusedP50: number;
+  /** When the last call was sent that was refused, in seconds since the start; 0: none was. */
+  readonly lastRefusalAt: number;
   /** Processor time of the generator, share of a core. */
   readonly generatorCores: number;
 }
@@ -71,7 +71,8 @@ class Tally {
   readonly #start = performance.now();
   readonly #settledAt: number;
   readonly #latencies: number[] = [];
-  readonly #refusals: number[] = [];
+  #settledRefusals = 0;
+  #lastRefusalAt = 0;
   offered = 0;
   unsent = 0;
   answered = 0;
@@ -87,8 +88,12 @@ class Tally {
   ended(kind: "answered" | "refused" | "reset", startedAt: number): void {
     this[kind]++;
     const now = performance.now();
-    if (now < this.#settledAt || this.#endedAt > 0 || kind === "reset") return;
-    (kind === "answered" ? this.#latencies : this.#refusals).push(now - startedAt);
+    if (kind === "refused") {
+      this.#lastRefusalAt = Math.max(this.#lastRefusalAt, (startedAt - this.#start) / 1_000);
+    }
+    if (now < this.#settledAt || this.#endedAt > 0) return;
+    if (kind === "answered") this.#latencies.push(now - startedAt);
+    else if (kind === "refused") this.#settledRefusals++;
   }
 
   get isOver(): boolean {
@@ -102,7 +107,6 @@ class Tally {
 
   result(): StormResult {
     const latencies = Float64Array.from(this.#latencies).toSorted();
-    const refusals = Float64Array.from(this.#refusals).toSorted();
     const seconds = (this.#endedAt - this.#settledAt) / 1_000;
     const { user, system } = process.cpuUsage();
     const { offered, unsent, answered, refused, reset } = this;
@@ -113,10 +117,10 @@ class Tally {
       refused,
       reset,
       answeredPerSecond: latencies.length / seconds,
-      refusedPerSecond: refusals.length / seconds,
+      refusedPerSecond: this.#settledRefusals / seconds,
       p50: percentileOf(latencies, 0.5),
       p99: percentileOf(latencies, 0.99),
-      refusedP50: percentileOf(refusals, 0.5),
+      lastRefusalAt: this.#lastRefusalAt,
       generatorCores: (user + system) / 1_000 / (this.#endedAt - this.#start),
     };
   }

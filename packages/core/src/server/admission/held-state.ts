@@ -24,6 +24,8 @@ export interface HeldState<Item> {
   first: number;
   /** Refusals that may be answered now. */
   allowance: number;
+  /** From 0 to 1, spread evenly. */
+  jitter: number;
   at: number;
 }
 
@@ -31,6 +33,8 @@ export interface HeldState<Item> {
 export const HELD_SLOT_MS = 25;
 /** What may be answered at once after a quiet time: as much as the share of so long allows. */
 const SAVED_MS = 100;
+/** Multiples of it lie evenly between whole numbers. */
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
 export function createHeldState<Item>(options: HeldOptions): HeldState<Item> {
   const slots = Math.ceil(options.maxMs / HELD_SLOT_MS) + 2;
@@ -40,6 +44,7 @@ export function createHeldState<Item>(options: HeldOptions): HeldState<Item> {
     count: 0,
     first: 0,
     allowance: 0,
+    jitter: 0,
     at: -Infinity,
   };
 }
@@ -52,7 +57,10 @@ export function mayAnswerNow<Item>(state: HeldState<Item>, now: number, costMs: 
   return true;
 }
 
-/** Holds a refusal that is to be answered by `until`. Answers one that has to go on in its place, if any. */
+/**
+ * Holds a refusal that is to be answered by `until`. Answers one that has to go on in its place, if any. Callers that came
+ * together are not sent on together, since they would come back together.
+ */
 export function hold<Item>(
   state: HeldState<Item>,
   item: Item,
@@ -62,7 +70,9 @@ export function hold<Item>(
   const { slots, options } = state;
   const present = slotOf(now);
   // Invariant 2: nothing is held beyond the slots that there are.
-  const slot = Math.max(present, slotOf(Math.min(until, now + options.maxMs)));
+  state.jitter = (state.jitter + GOLDEN) % 1;
+  const latest = now + options.maxMs * (1 - state.jitter / 2);
+  const slot = Math.max(present, slotOf(Math.min(until, latest)));
   state.first = state.count === 0 ? slot : Math.min(state.first, slot);
   slots[slot % slots.length]?.push(item);
   state.count++;

@@ -15,7 +15,8 @@ export interface OverloadOptions {
 /** What one caller may still do in an overload. */
 interface Share {
   credit: number;
-  turn: number;
+  /** When `credit` was right. */
+  at: number;
   /** Since the last look. */
   isActive: boolean;
   isRefused: boolean;
@@ -40,10 +41,11 @@ export interface Turn {
  * is a burst, but when the queue stands.
  *
  * INVARIANTS
- * 1. An overloaded server admits `perTurn` calls a turn on average, so a call that is admitted waits for about one turn;
- *    and after a time with nothing to do it admits what it would have had time for, a few turns' worth at most.
- * 2. Half of that is shared out evenly among the callers, and who asks for no more than its share is not refused. The other
- *    half is for who comes first, so one caller alone gets all.
+ * 1. Half of the time is shared out evenly among the callers, and who asks for no more than its share is not refused,
+ *    however long turns are.
+ * 2. Half of a turn is for who comes first, so one caller alone gets all. So a turn takes no longer than half of the one
+ *    before, and half of `turnMs`, and what refusals take: it settles at about `turnMs`, and so does the wait of calls that
+ *    are admitted. After a time with nothing to do there is more, a few turns' worth at most.
  * 3. Whether it is over is judged by the calls that came and not by those that were admitted: refusing them must not look
  *    like an end.
  */
@@ -52,6 +54,9 @@ export interface OverloadState {
   /** Since when; undefined: not overloaded. */
   since: number | undefined;
   turn: number;
+  /** When the last turn ended, and how long the loop worked for it. */
+  endedAt: number;
+  tookMs: number;
   /** In the present turn. */
   admitted: number;
   refused: number;
@@ -73,8 +78,10 @@ export interface OverloadState {
 /** Callers that are told apart. Further ones count as one. */
 const MAX_CALLERS = 10_000;
 const OTHERS = "";
-/** Turns whose calls may be saved up: by a caller of its share, and by the server while it has nothing to do. */
+/** Turns whose calls a server may save up while it has nothing to do. */
 const SAVED_TURNS = 4;
+/** For so long a caller may save up its share. */
+const SAVED_MS = 500;
 const COST_WEIGHT = 0.1;
 /** What a call takes until it is known. */
 const USUAL_COST_MS = 0.05;
@@ -90,6 +97,8 @@ export function createOverloadState(options: OverloadOptions): OverloadState {
     options,
     since: undefined,
     turn: 0,
+    endedAt: 0,
+    tookMs: 0,
     admitted: 0,
     refused: 0,
     costMs: USUAL_COST_MS,
@@ -128,6 +137,8 @@ export function turnEnded(state: OverloadState, turn: Turn): "began" | "ended" |
   const waiting = calls + turn.held;
   const ageMs = turn.busyMs + (refused + turn.held) * state.costMs;
   state.turn++;
+  state.endedAt = turn.endedAt;
+  state.tookMs = turn.busyMs;
   state.admitted = 0;
   state.refused = 0;
   state.perTurn = Math.max(1, options.turnMs / state.costMs);
@@ -198,19 +209,20 @@ function learnCost(state: OverloadState, sampleMs: number): void {
   state.costMs += COST_WEIGHT * (bounded - state.costMs);
 }
 
-/** Invariant 2: the share of a caller, with what it was given in the turns since its last call. */
+/** Invariant 1: the share of a caller, with what it was given since its last call. */
 function shareOf(state: OverloadState, caller: string): Share {
-  const { callers, turn, perTurn } = state;
+  const { callers, endedAt, tookMs, costMs } = state;
   const known = callers.get(caller);
   const name = known !== undefined || callers.size < MAX_CALLERS ? caller : OTHERS;
   let share = known ?? callers.get(name);
   if (share === undefined) {
-    share = { credit: Infinity, turn, isActive: true, isRefused: false };
+    // Its calls came while the last turn took its time.
+    share = { credit: 1, at: endedAt - tookMs, isActive: true, isRefused: false };
     callers.set(name, share);
   }
-  const aTurn = perTurn / 2 / callers.size;
-  const most = Math.max(1, SAVED_TURNS * aTurn);
-  share.credit = Math.min(most, share.credit + (turn - share.turn) * aTurn);
-  share.turn = turn;
+  const perMs = 0.5 / costMs / callers.size;
+  const most = Math.max(1, SAVED_MS * perMs);
+  share.credit = Math.min(most, share.credit + (endedAt - share.at) * perMs);
+  share.at = endedAt;
   return share;
 }

@@ -63,59 +63,89 @@ test("a queue that stands is an overload; a burst, a stop of the process and slo
   expect(overload(createOverloadState(OPTIONS))).toBeLessThanOrEqual(OPTIONS.lastsMs + 100);
 });
 
-test("an overloaded server admits what fits into a turn, on average, whoever asks", () => {
+/** Turns as long as what is admitted and refused in them takes; refusals take half. Answers how long they were. */
+function turnsOf(state: OverloadState, turns: readonly (readonly string[])[], from: number) {
+  let now = from;
+  return turns.map((callers) => {
+    let count = 0;
+    for (const caller of callers) if (admits(state, caller)) count++;
+    const tookMs = (count + (callers.length - count) / 2) * COST_MS;
+    now += tookMs;
+    // Held refusals keep it overloaded.
+    turnEnded(state, { endedAt: now, busyMs: tookMs, idleMs: 0, held: 10_000 });
+    return { count, admittedMs: count * COST_MS, tookMs };
+  });
+}
+
+test("a turn admits half of the time of those before, half of a turn, and what callers have saved", () => {
   const storms = fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 12 });
   fc.assert(
-    fc.property(fc.array(storms, { minLength: 20, maxLength: 60 }), (turns) => {
+    fc.property(fc.array(storms, { minLength: 20, maxLength: 60 }), (calls) => {
       const state = createOverloadState(OPTIONS);
-      let now = overload(state);
-      let admitted = 0;
-      const callers = new Set<string>();
-      for (const calls of turns) {
-        const asked = calls.flatMap((count, who) => Array<string>(count).fill(`caller-${who}`));
-        for (const caller of asked) callers.add(caller);
-        now += 10;
-        // Held refusals keep it overloaded.
-        const { count } = turnOf(state, asked, now, 10_000);
-        admitted += count;
-      }
-      // Nothing is saved up by the server, and by each caller four turns of its share.
-      const saved = callers.size * Math.max(1, (4 * PER_TURN) / 2);
-      expect(admitted).toBeLessThanOrEqual(turns.length * PER_TURN * 1.01 + PER_TURN + saved);
+      const from = overload(state);
+      const asked = calls.map((counts) =>
+        counts.flatMap((count, who) => Array<string>(count).fill(`caller-${who}`)),
+      );
+      const callers = new Set(asked.flat()).size;
+      const turns = turnsOf(state, asked, from);
+      const admittedMs = turns.reduce((sum, turn) => sum + turn.admittedMs, 0);
+      const passedMs = turns.reduce((sum, turn) => sum + turn.tookMs, 0);
+      // What a call is taken to cost follows what turns take, which refusals make less.
+      const savedMs = callers * Math.max(COST_MS, 250);
+      const most = passedMs / 2 + savedMs + (turns.length + 1) * (OPTIONS.turnMs / 2 + COST_MS);
+      expect(admittedMs).toBeLessThanOrEqual(most * 2);
     }),
     { numRuns: 50 },
   );
 });
 
-test("who asks for no more than its share is not refused, and one caller alone gets all", () => {
+test("under a storm of several callers turns settle at about what they are to take", () => {
+  for (const callers of [1, 2, 5, 50]) {
+    const state = createOverloadState(OPTIONS);
+    const from = overload(state);
+    const storm = Array.from({ length: 200 }, (_, at) => `caller-${at % callers}`);
+    const turns = turnsOf(state, Array<string[]>(200).fill(storm), from).slice(100);
+    const average = turns.reduce((sum, { admittedMs }) => sum + admittedMs, 0) / turns.length;
+    // 5 ms, and half of what the refusals of a turn take, of which there are 100 or more.
+    expect(average).toBeGreaterThan(4.5);
+    expect(average).toBeLessThan(9);
+  }
+});
+
+test("who asks for no more than its share is not refused, in short turns and in long ones", () => {
   const others = fc.integer({ min: 0, max: 8 });
   const order = fc.constantFrom("before", "after");
+  const lengths = fc.array(fc.integer({ min: 3, max: 400 }), { minLength: 10, maxLength: 40 });
   fc.assert(
-    fc.property(others, order, fc.integer({ min: 1, max: 500 }), (storms, place, size) => {
+    fc.property(others, order, lengths, (storms, place, turnMs) => {
       const state = createOverloadState(OPTIONS);
       let now = overload(state);
-      const share = Math.max(1, Math.floor(PER_TURN / 2 / (storms + 1)) - 1);
-      const modest = Array<string>(share).fill("modest");
-      const storm = Array.from({ length: storms }, (_, who) =>
-        Array<string>(size).fill(`storm-${who}`),
-      ).flat();
-      for (let turn = 0; turn < 50; turn++) {
-        now += 10;
+      const perMs = 0.5 / COST_MS / (storms + 1);
+      let lastMs = 50;
+      for (const ms of turnMs) {
+        // What it may ask for in the time of a turn comes to be read in the next one.
+        const modest = Array<string>(Math.floor(lastMs * perMs * 0.9)).fill("modest");
+        lastMs = ms;
+        const rest = ms / COST_MS - modest.length;
+        const size = Math.max(1, Math.ceil(rest / Math.max(1, storms)));
+        const storm = Array.from({ length: storms }, (_, who) =>
+          Array<string>(size).fill(`storm-${who}`),
+        ).flat();
         const asked = place === "before" ? [...modest, ...storm] : [...storm, ...modest];
-        const { admitted } = turnOf(state, asked, now, 10_000);
-        expect(admitted.get("modest")).toBe(share);
+        // Turns cost what they cost, so that the cost of a call is known.
+        const { admitted } = turnOf(state, asked, (now += ms), 10_000);
+        expect(admitted.get("modest") ?? 0).toBe(modest.length);
       }
     }),
     { numRuns: 50 },
   );
+});
+
+test("one caller alone gets all", () => {
   const state = createOverloadState(OPTIONS);
-  let now = overload(state);
-  const alone = Array<string>(1_000).fill("alone");
-  const counts = Array.from({ length: 40 }, () => turnOf(state, alone, (now += 50)).count);
-  const after = counts.slice(20);
-  const average = after.reduce((sum, count) => sum + count, 0) / after.length;
-  expect(average).toBeGreaterThan(PER_TURN * 0.95);
-  expect(average).toBeLessThan(PER_TURN * 1.05);
+  const storm = Array<string>(1_000).fill("alone");
+  const turns = turnsOf(state, Array<string[]>(60).fill(storm), overload(state)).slice(30);
+  for (const { count } of turns) expect(count).toBeGreaterThan(PER_TURN * 0.95);
 });
 
 test("refusing calls does not look like the end of an overload, and their end does", () => {
@@ -156,18 +186,20 @@ test("who comes after a pause finds what the server had time for meanwhile", () 
   for (let turn = 0; turn < 20; turn++) turnOf(state, storm, (now += 100), 10_000);
   turnEnded(state, { endedAt: (now += 10), busyMs: 0, idleMs: 10, held: 10_000 });
   const { count } = turnOf(state, storm, (now += 100), 10_000);
-  // 10 ms of calls, and the caller's share of two turns.
+  // 10 ms of calls, and the caller's share of the time since its last one.
   expect(count).toBeGreaterThanOrEqual(200);
-  expect(count).toBeLessThanOrEqual(320);
+  expect(count).toBeLessThanOrEqual(200 + 110 * 10 + 10);
   turnEnded(state, { endedAt: (now += 60_000), busyMs: 0, idleMs: 60_000, held: 10_000 });
-  expect(turnOf(state, storm, (now += 100), 10_000).count).toBeLessThanOrEqual(4 * PER_TURN * 1.6);
+  const most = 4 * PER_TURN + 500 * 10 + 10;
+  const flood = Array<string>(20_000).fill("storm");
+  expect(turnOf(state, flood, (now += 100), 10_000).count).toBeLessThanOrEqual(most);
 });
 
 test("an overload is wide when most callers are refused, and not when one storms", () => {
   const state = createOverloadState(OPTIONS);
   let now = overload(state);
   const storm = Array<string>(1_000).fill("storm");
-  turnOf(state, storm, (now += 50));
+  turnOf(state, [...storm, ...storm], (now += 50));
   lookAtCallers(state, 0);
   expect(state.isWide).toBe(true);
   turnOf(state, [...storm, "modest"], (now += 50));

@@ -88,9 +88,9 @@ test("a storm is shed, a modest caller is not, and it ends with the storm", asyn
   for (let i = 0; i < 20; i++) {
     const { storm = 0, modest } = it.turn({ storm: 2_000, modest: 5 });
     expect(modest).toBe(5);
-    expect(storm).toBeLessThan(200);
+    expect(storm).toBeLessThan(600);
   }
-  expect(it.counters.shedCalls).toBeGreaterThan(30_000);
+  expect(it.counters.shedCalls).toBeGreaterThan(25_000);
   // Whoever was held is answered, and the next calls of the same caller are admitted.
   for (let i = 0; i < 200; i++) {
     it.turn({ modest: 1 }, 10);
@@ -108,16 +108,15 @@ test("a storm is shed, a modest caller is not, and it ends with the storm", asyn
 test("refusals of a storm come at a bounded rate, and before the deadlines of their callers", async () => {
   const it = setUp();
   for (let i = 0; i < 10; i++) it.turn({ storm: 2_000 });
-  it.turn({ storm: 1_000 });
   await Promise.resolve();
   const { refused, held } = it.outcomes;
-  expect(held).toBeGreaterThan(500);
+  expect(held).toBeGreaterThan(1_000);
   // An eighth of the time, at 0.05 ms each.
   it.time.advance(100);
   await Promise.resolve();
   expect(it.outcomes.refused - refused).toBeLessThanOrEqual(500);
   expect(it.outcomes.refused - refused).toBeGreaterThan(100);
-  it.time.advance(1_500);
+  it.time.advance(2_000);
   await Promise.resolve();
   expect(it.outcomes.held).toBe(0);
   // A short deadline.
