@@ -15,16 +15,18 @@ const MAX_AGE_MS = 1_000;
 const TAGS = ["orders", "serials"];
 const STOPPED = { code: "FAILED_PRECONDITION", reason: "ISSUING_STOPPED" };
 
-async function createTags({ first: { api } }: Fleet): Promise<void> {
+/** What callers hold is too old soon, so that a stop is in effect soon. */
+async function createTag({ first: { api } }: Fleet, name: string): Promise<void> {
   const maxAge = { seconds: BigInt(MAX_AGE_MS / 1_000), nanos: 0 };
   const value = { ...SegmentKind.create(), min: 1_000_000, max: 1_000_000, maxAge };
-  const kind = { $case: "segment", value } as const;
-  const create = async (name: string): Promise<void> => {
-    const tag = { ...Tag.create(), name, kind };
-    await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
-  };
-  await create("orders");
-  await create("paused");
+  const tag = { ...Tag.create(), name, kind: { $case: "segment", value } as const };
+  await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
+}
+
+async function createTags(fleet: Fleet): Promise<void> {
+  const { api } = fleet.first;
+  await createTag(fleet, "orders");
+  await createTag(fleet, "paused");
   await api.createSequence("serials");
   const request = { name: "paused", etag: "", validateOnly: false };
   await api.send(api.tags.pauseTag.bind(api.tags), request);
@@ -96,7 +98,7 @@ test(
       // What they held died with them; what they hold now is only what the store tells them.
       for (const server of fleet.servers) await server.kill();
       await Promise.all(fleet.servers.map((server) => server.start()));
-      await fleet.first.api.createTag({ name: `made-${round}` });
+      await createTag(fleet, `made-${round}`);
       for (const { api } of fleet.servers) {
         for (const tag of [...TAGS, "paused", `made-${round}`]) {
           await expect(api.id(tag)).rejects.toMatchObject(STOPPED);
