@@ -55,6 +55,11 @@ test("a client with one address learns the others, and uses that of its zone", a
     events.find((event) => event.type === "servers-listed" && event.servers === 2);
   const ids = await idsUntil(client, "orders", () => listed() !== undefined);
   expect(listed()).toMatchObject({ inZone: 1 });
+  // A zone that nobody serves is told, and is no error.
+  const lost = clientOf({ address: seed, zone: "nowhere" });
+  await idsUntil(lost.client, "orders", () =>
+    lost.events.some((event) => event.type === "servers-listed" && event.inZone === 0),
+  );
   // A tag moves within five seconds of the list, and keeps its order.
   const movedAt = performance.now() + 6_000;
   ids.push(...(await idsUntil(client, "orders", () => performance.now() > movedAt)));
