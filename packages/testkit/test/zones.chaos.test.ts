@@ -1,4 +1,5 @@
-// Two zones of three servers each on one PostgreSQL, under SDKs of one zone: it is cut off and heals, and no call fails.
+// Two zones of three servers each on one PostgreSQL, under SDKs of one zone: it is cut off, heals, loses a server to an operator
+// and gets weights, and no call fails.
 import { setTimeout as pause } from "node:timers/promises";
 import { createIdClient, type IdClient, type IdClientEvent, IdmintError } from "@idmint/client";
 import { Order } from "@idmint/proto";
@@ -16,8 +17,11 @@ const CUT_MS = isLong ? 60_000 : 5_000;
 /** How long loads are counted: once for each pair at least. */
 const WINDOW_MS = isLong ? 15_000 : 4_000;
 const HOME_SHARE = 0.99;
+/** Of a call. A machine that does much else may give this process no time for seconds. */
+const DEADLINE_MS = 20_000;
 /** Bars with room for a machine that does much else; the figures are printed. */
 const HOME_MS = 25_000;
+const FOLLOW_MS = 30_000;
 const NAMES = ["a1", "a2", "a3", "b1", "b2", "b3"] as const;
 
 type Name = (typeof NAMES)[number];
@@ -26,6 +30,9 @@ type Loads = Readonly<Record<Name, number>>;
 /** Callers of a zone, in this process: each id once, and in order where that is promised. */
 class Callers {
   readonly failures: string[] = [];
+  slowestMs = 0;
+  /** Less until all servers know of each other. */
+  perSecond = CALLS_PER_SECOND / 2;
   answered = 0;
   repeated = 0;
   inversions = 0;
@@ -41,7 +48,7 @@ class Callers {
 
   constructor(addresses: readonly string[], onEvent: (event: IdClientEvent) => void) {
     this.#clients = Array.from({ length: CLIENTS }, () => {
-      const options = { addresses, zone: "a", min: SEGMENT, max: SEGMENT, rpcDeadlineMs: 1_000 };
+      const options = { addresses, zone: "a", min: SEGMENT, max: SEGMENT, deadlineMs: DEADLINE_MS };
       return { client: createIdClient({ ...options, onEvent }), last: [] };
     });
   }
@@ -58,7 +65,7 @@ class Callers {
     while (!this.#isOver) {
       // What a busy machine could not do in time is not made up for by a storm.
       due = Math.max(due, performance.now() - 200);
-      for (; due <= performance.now(); due += 1_000 / CALLS_PER_SECOND) this.#begin();
+      for (; due <= performance.now(); due += 1_000 / this.perSecond) this.#begin();
       await pause(5);
     }
     await Promise.all(this.#inFlight);
@@ -79,9 +86,11 @@ class Callers {
   async #call(clientAt: number, tagAt: number): Promise<void> {
     const { client, last } = this.#clients[clientAt]!;
     const { name, isOrdered, seen } = this.#tags[tagAt]!;
+    const start = performance.now();
     try {
       const id = await client.tag(name).next();
       this.answered++;
+      this.slowestMs = Math.max(this.slowestMs, performance.now() - start);
       if (seen.has(id)) this.repeated++;
       seen.add(id);
       if (isOrdered && id <= (last[tagAt] ?? 0n)) this.inversions++;
@@ -135,13 +144,26 @@ function atHome(loads: Loads): boolean {
   return homeShare(loads) >= HOME_SHARE;
 }
 
+/** Whether the servers of the zone have about as many loads each. */
+function isEven({ a1, a2, a3 }: Loads): boolean {
+  return [a1, a2, a3].every((loads) => Math.abs(loads / (a1 + a2 + a3) - 1 / 3) < 0.1);
+}
+
+function shareOfFirst({ a1, a2 }: Loads): number {
+  return a1 / (a1 + a2);
+}
+
+function isNineTenths(loads: Loads): boolean {
+  return Math.abs(shareOfFirst(loads) - 0.9) <= 0.05;
+}
+
 function homeShare(loads: Loads): number {
   const home = loads.a1 + loads.a2 + loads.a3;
   return home / (home + loads.b1 + loads.b2 + loads.b3);
 }
 
 test(
-  "callers notice nothing of a zone that is cut off and heals",
+  "callers notice nothing of a zone that is cut off and heals, a drained server and new weights",
   { timeout: 300_000 },
   async () => {
     const postgres = await ownPostgres();
@@ -167,7 +189,9 @@ test(
     const figures: Record<string, unknown> = {};
 
     // All servers have to start and to hear of each other first.
-    const before = await loadsOnce(fleet, atHome, 60_000);
+    await loadsOnce(fleet, (loads) => atHome(loads) && isEven(loads), 60_000);
+    callers.perSecond = CALLS_PER_SECOND;
+    const before = await loadsOnce(fleet, atHome, HOME_MS);
     figures["before"] = [before, homeShare(before.loads)];
 
     const answeredAtCut = callers.answered;
@@ -178,19 +202,39 @@ test(
     const healed = await loadsOnce(fleet, atHome, HOME_MS);
     figures["healed"] = [healed, homeShare(healed.loads)];
 
+    await drain(fleet, "a3");
+    const drained = await loadsOnce(fleet, ({ a3 }) => a3 === 0, FOLLOW_MS);
+    figures["drained"] = [drained, homeShare(drained.loads)];
+    await weigh(fleet, "a1", 90);
+    await weigh(fleet, "a2", 10);
+    const { afterMs } = await loadsOnce(fleet, isNineTenths, FOLLOW_MS);
+    // It stays so.
+    const { loads: weighed } = await loadsOnce(fleet, () => true, FOLLOW_MS);
+    figures["90/10"] = [afterMs, weighed, shareOfFirst(weighed), homeShare(weighed)];
+
     callers.stop();
     await running;
-    const { answered, failures, repeated, inversions } = callers;
+    const { answered, failures, repeated, inversions, slowestMs } = callers;
     console.log(
       JSON.stringify(figures),
-      { answered, repeated, inversions },
+      { answered, slowestMs, repeated, inversions },
       failures.slice(0, 5),
       events,
     );
     expect(failures).toEqual([]);
     expect(repeated).toBe(0);
     expect(inversions).toBe(0);
+    expect(homeShare(weighed)).toBeGreaterThanOrEqual(HOME_SHARE);
+    expect(Math.abs(shareOfFirst(weighed) - 0.9)).toBeLessThanOrEqual(0.05);
     // A third of the pace, on the busiest machine.
     expect(answered).toBeGreaterThan(CALLS_PER_SECOND * 10);
   },
 );
+
+async function drain(fleet: Fleet, name: Name): Promise<void> {
+  await fleet.cli("node", "drain", name, "--address", fleet.servers[3]!.address);
+}
+
+async function weigh(fleet: Fleet, name: Name, weight: number): Promise<void> {
+  await fleet.cli("node", "weight", name, String(weight), "--address", fleet.servers[3]!.address);
+}

@@ -15,7 +15,7 @@
  * | –             | learned                   | unproved, at once due                                           |
  * | unproved      | probe begins              | proving                                                         |
  * | proving       | a server of this store    | well                                                            |
- * | proving       | anything else             | unproved, retryAtMs = now + 1 … 30 s                            |
+ * | proving       | anything else             | unproved, retryAtMs = now + 0.5 … 10 s                          |
  * | well          | a load failed             | cooling, failures + 1, retryAtMs = now + 0.5 … 30 s by failures |
  * | cooling, probing | a load failed          | cooling for longer, failures stay: sent before, or the last way |
  * | cooling       | probe begins              | probing                                                         |
@@ -41,7 +41,7 @@ export const COOL_DOWN_MIN_MS = 500;
 export const COOL_DOWN_MAX_MS = 30_000;
 /** Longest cool-down after a probe that failed, and the same of an endpoint that was never well. */
 export const PROBE_AGAIN_MS = 2_000;
-const PROVE_AGAIN_MS = 30_000;
+const PROVE_AGAIN_MS = 10_000;
 /** An endpoint that is back gets its tags back over this time, not all at once. */
 export const SLOW_START_MS = 5_000;
 

@@ -43,7 +43,7 @@ export interface FleetOptions {
 }
 
 /** Longest that a look at a server may take: nobody waits for it, and the next one begins anew. */
-const PROBE_TIMEOUT_MS = 1_000;
+const PROBE_TIMEOUT_MS = 2_000;
 
 /** How the loads of one tag go through the servers. */
 export interface Route {

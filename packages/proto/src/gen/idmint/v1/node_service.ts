@@ -3022,7 +3022,7 @@ export const NodeServiceService = {
     responseSerialize: (value: GetIssuingResponse): Buffer => Buffer.from(GetIssuingResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetIssuingResponse => GetIssuingResponse.decode(value),
   },
-  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  /** Sets a server's share of the load. Callers follow a few seconds later, and the server keeps its weight over restarts. */
   setNodeWeight: {
     path: "/idmint.v1.NodeService/SetNodeWeight" as const,
     requestStream: false as const,
@@ -3085,7 +3085,7 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
   resumeIssuing: handleUnaryCall<ResumeIssuingRequest, ResumeIssuingResponse>;
   /** Says whether servers issue, and by when nobody issues what was held before the stop. */
   getIssuing: handleUnaryCall<GetIssuingRequest, GetIssuingResponse>;
-  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  /** Sets a server's share of the load. Callers follow a few seconds later, and the server keeps its weight over restarts. */
   setNodeWeight: handleUnaryCall<SetNodeWeightRequest, SetNodeWeightResponse>;
   /**
    * Sends callers away from a server, which goes on running: within 2 s it refuses calls with UNAVAILABLE (DRAINING), says
@@ -3221,7 +3221,7 @@ export interface NodeServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetIssuingResponse) => void,
   ): ClientUnaryCall;
-  /** Sets a server's share of the load. Callers follow within 5 s, and the server keeps its weight over restarts. */
+  /** Sets a server's share of the load. Callers follow a few seconds later, and the server keeps its weight over restarts. */
   setNodeWeight(
     request: SetNodeWeightRequest,
     callback: (error: ServiceError | null, response: SetNodeWeightResponse) => void,
