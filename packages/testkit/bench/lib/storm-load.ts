@@ -245,7 +245,9 @@ async function run(load: StormLoad): Promise<StormResult> {
   const connections = Array.from({ length: load.connections }, () => new Connection(load, tally));
   await Promise.all(connections.map(({ opened }) => opened.promise));
   const start = performance.now();
-  const end = start + load.seconds * 1_000;
+  let end = start + load.seconds * 1_000;
+  // Whoever is told to stop says what came of it.
+  process.once("SIGTERM", () => (end = 0));
   let at = 0;
   const offerOne = (): void => {
     tally.offered++;
