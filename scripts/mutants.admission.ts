@@ -41,6 +41,14 @@ export const admissionMutants: readonly Mutant[] = [
     tests: quotas,
   },
   {
+    name: "admission: a server does not know how many share a quota",
+    file: "packages/server/src/main/running.ts",
+    find: `services.poll.reachable ? services.nodes.live : undefined`,
+    replace: `services.poll.reachable ? 1 : undefined`,
+    tests: calls,
+    only: "two servers",
+  },
+  {
     name: "admission: a bucket in debt is forgotten, and its debt with it",
     file: `${states}/quota-state.ts`,
     find: `if (isFull(bucket, fill)) table`,
