@@ -11,7 +11,7 @@ import {
 import type { CallContext } from "../call.ts";
 
 /** Refusals take at most an eighth of the time, and come at the latest after this time. */
-const OPTIONS = { share: 0.125, maxMs: 2_000, maxHeld: 16_384 };
+const OPTIONS = { share: 0.125, maxMs: 4_000, maxHeld: 16_384 };
 
 type Refuse = () => void;
 
