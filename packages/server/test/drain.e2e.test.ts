@@ -1,12 +1,21 @@
 // Weights and drains: servers that share a store, over gRPC.
 import { credentials } from "@grpc/grpc-js";
-import { IdServiceService, type ListNodesResponse, NodeServiceService } from "@idmint/proto";
+import {
+  IdServiceService,
+  type ListNodesResponse,
+  NodeServiceService,
+  RenewWorkerLeaseRequest,
+  type StreamIdsResponse,
+  WorkerServiceService,
+} from "@idmint/proto";
 import {
   HealthCheckResponse_ServingStatus as ServingStatus,
   HealthClient,
 } from "@idmint/proto/health";
 import { MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
+import type { ServerEvent } from "../src/service/events.ts";
+import { createSnowflake, lease, takeIds } from "./snowflake-support.ts";
 import {
   call,
   createTag,
@@ -71,6 +80,10 @@ async function healthOf({ server }: TestServer): Promise<ServingStatus> {
 async function readiness({ server }: TestServer): Promise<unknown> {
   const answer = await fetch(`http://${server.httpAddress}/readyz`);
   return { status: answer.status, ...((await answer.json()) as object) };
+}
+
+function isRest(event: ServerEvent): boolean {
+  return event.type === "operator-drain" && event.phase === "resting";
 }
 
 test("a drained server refuses, says so and gives back; the others go on; undrained it is as before", async () => {
@@ -146,6 +159,60 @@ test("a drain that is over before its calls were keeps what the server holds", a
   expect((await waiting).id).toBe(1n);
   expect(it.store.count("giveBack")).toBe(0);
   expect((await generateId(it, "orders")).id).toBe(3n);
+});
+
+test("requests on a stream are refused one by one, and answered again on the same stream", async () => {
+  const it = await startNamed("one", undefined, { "drain-time": "20s" });
+  await createTag(it, "orders");
+  const stream = it.ids.streamIds();
+  onTestFinished(() => stream.cancel());
+  const answers: StreamIdsResponse[] = [];
+  stream.on("data", (answer: StreamIdsResponse) => answers.push(answer));
+  stream.on("error", () => undefined);
+  const kindOf = async (number: number): Promise<string | undefined> => {
+    stream.write({ call: number, tag: "orders", count: 0, name: "" });
+    await until(() => answers.length === number);
+    return answers[number - 1]?.result?.$case;
+  };
+  expect(await kindOf(1)).toBe("one");
+  // A call that was taken before keeps what the server holds.
+  await createTag(it, "slow");
+  const release = holdBack(it.store, "grant");
+  const waiting = generateId(it, "slow", 20_000);
+  await until(() => it.store.count("grant") === 2);
+  await drain(it, "one");
+  expect(await kindOf(2)).toBe("error");
+  await undrain(it, "one");
+  expect(await kindOf(3)).toBe("one");
+  release();
+  await waiting;
+});
+
+test("a drained server leases no worker ids and renews none, and makes ids of its own above the old ones", async () => {
+  const it = await startNamed("one");
+  const two = await startNamed("two", it);
+  await createSnowflake(it, "trace");
+  const before = await takeIds(it, "trace", 3);
+  const held = await lease(it, { tag: "trace", instance: "caller" });
+  await drain(it, "one");
+  const wish = { tag: "trace", instance: "another" };
+  expect((await refusalOf(lease(it, wish))).reason).toBe("DRAINING");
+  await until(() => it.events.some((event) => isRest(event)));
+  const renewal = RenewWorkerLeaseRequest.fromPartial({
+    tag: "trace",
+    workerId: held.workerId,
+    token: held.token,
+    extension: held.extension,
+  });
+  const renew = (server: TestServer) =>
+    call(server.workers, WorkerServiceService.renewWorkerLease, renewal);
+  expect(await refusalOf(renew(it))).toMatchObject({ code: "UNAVAILABLE", reason: "DRAINING" });
+  // Whoever holds the lease goes on at another server.
+  expect((await renew(two)).token).toBeGreaterThan(held.token);
+  await undrain(it, "one");
+  const after = await takeIds(it, "trace", 3);
+  expect(new Set([...before, ...after]).size).toBe(6);
+  expect(after[0]).toBeGreaterThan(before[2]!);
 });
 
 test("drains and weights outlive a restart, and a server that starts drained takes no call", async () => {

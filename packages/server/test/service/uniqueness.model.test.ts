@@ -218,6 +218,14 @@ class World {
     }
   }
 
+  /** An operator drains the server, which gives back while calls and loads may be under way, or undrains it. */
+  drain(isDraining: boolean): void {
+    if (this.#isBehind) return;
+    // Polls say the same from now on.
+    this.#database.traffic = [{ server: "", weight: 100, isDraining, revision: 1n }];
+    this.#services.drain.told(isDraining);
+  }
+
   /** Stops, gives back, starts anew. */
   async restart(): Promise<void> {
     if (this.#isBehind) return;
@@ -233,6 +241,7 @@ class World {
 
   /** Nothing fails any more: everything that is under way ends. */
   async settle(): Promise<void> {
+    this.#database.traffic = [];
     for (let round = 0; round < 12; round++) {
       while (this.#scheduler.count() > 0) await this.#scheduler.waitNext(1);
       this.time.advance(500);
@@ -300,6 +309,10 @@ const action: fc.Arbitrary<Action> = fc.oneof(
     fc.constant((world: World) => world.restart()),
   ),
   weighted(
+    2,
+    fc.boolean().map((isDraining) => (world: World) => world.drain(isDraining)),
+  ),
+  weighted(
     4,
     fc.constantFrom(10, 60, 400, 1_200).map((ms) => (world: World) => world.advance(ms)),
   ),
@@ -336,7 +349,7 @@ test.each([
         expect(world.disordered).toEqual([]);
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 1_500 },
   );
   // A run in which everything is refused proves nothing.
   expect(issued).toBeGreaterThan(1_000);
