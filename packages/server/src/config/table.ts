@@ -270,13 +270,13 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   nodeAdvertise: optional(
     "node.advertise",
     address,
-    "The address at which other servers and operators reach this server by gRPC. It appears in the list of servers. Default: `grpc.address`, unless that address means all interfaces.",
+    "The address at which SDKs, other servers and operators reach this server by gRPC. It appears in the list of servers, from which SDKs learn it. Default: `grpc.address`, unless that address means all interfaces.",
   ),
   nodeZone: option(
     "node.zone",
     zoneText,
     "",
-    "Where this server stands, such as the name of an availability zone; it stands in the list of servers.",
+    "Where this server stands, such as the name of an availability zone. SDKs with the same `zone` ask the servers of it first.",
   ),
   nodePeers: option(
     "node.peers",
