@@ -124,8 +124,9 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
   await until("health follows again", () => server.api.isServing(30_000), PATIENT);
   // Whoever looks after it is not refused, nor are its probes.
   for (let i = 0; i < 20; i++) {
-    await server.api.getTag(TAG);
-    await server.api.send(server.api.nodes.getNodeStatus.bind(server.api.nodes), {}, 30_000);
+    const { tags, nodes } = server.api;
+    await server.api.send(tags.getTag.bind(tags), { name: TAG }, 30_000);
+    await server.api.send(nodes.getNodeStatus.bind(nodes), {}, 30_000);
     await pause(50);
   }
   const calm = await modest.result();
