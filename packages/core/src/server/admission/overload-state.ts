@@ -2,7 +2,10 @@
 export interface OverloadOptions {
   /** Calls that wait longer than this, turn after turn, are too old. */
   readonly ageMs: number;
-  /** Fewer calls at once are never too many, however slow the machine is at the moment. */
+  /**
+   * Fewer calls at once are never too many, however slow the machine is at the moment. Connections take turns, so not every
+   * turn has all of them.
+   */
   readonly calls: number;
   /** For how long that lasts before anything is refused. */
   readonly lastsMs: number;
@@ -64,9 +67,10 @@ export interface OverloadState {
   costMs: number;
   perTurn: number;
   open: number;
-  /** Since when each turn was too long, and how many were. */
+  /** Since when each turn was too long, how many were, and the most calls in one of them. */
   longSince: number | undefined;
   longTurns: number;
+  longMost: number;
   shortSince: number | undefined;
   /** While it is overloaded. */
   readonly callers: Map<string, Share>;
@@ -91,6 +95,8 @@ const MIN_LEARNT = 16;
 const MAX_COST_RISE = 4;
 /** One turn may be long for any reason, such as a stop of the process. */
 const MIN_LONG_TURNS = 2;
+/** Of the calls of an overload, those that each turn has at least. */
+const SHARE_OF_TURN = 0.25;
 
 export function createOverloadState(options: OverloadOptions): OverloadState {
   return {
@@ -106,6 +112,7 @@ export function createOverloadState(options: OverloadOptions): OverloadState {
     open: 0,
     longSince: undefined,
     longTurns: 0,
+    longMost: 0,
     shortSince: undefined,
     callers: new Map(),
     isWide: false,
@@ -146,7 +153,7 @@ export function turnEnded(state: OverloadState, turn: Turn): "began" | "ended" |
   const spare = Math.min(SAVED_TURNS * state.perTurn, turn.idleMs / state.costMs);
   state.open = Math.max(Math.min(Math.max(1, half), state.open + half), spare);
   return state.since === undefined
-    ? mayBegin(state, turn, ageMs >= options.ageMs && waiting >= options.calls)
+    ? mayBegin(state, turn, ageMs >= options.ageMs ? waiting : 0)
     : mayEnd(state, turn, ageMs < options.ageMs / 2 || waiting < options.calls / 2);
 }
 
@@ -169,17 +176,20 @@ export function lookAtCallers(state: OverloadState, held: number): "ended" | und
   return "ended";
 }
 
-function mayBegin(state: OverloadState, turn: Turn, isLong: boolean): "began" | undefined {
-  if (!isLong) {
-    state.longSince = undefined;
-    state.longTurns = 0;
+/** `waiting`: calls of a turn that was too long. */
+function mayBegin(state: OverloadState, turn: Turn, waiting: number): "began" | undefined {
+  const { calls, lastsMs } = state.options;
+  if (waiting < calls * SHARE_OF_TURN) {
+    forgetLong(state);
     return undefined;
   }
   const { endedAt, busyMs } = turn;
   state.longSince ??= endedAt - busyMs;
   state.longTurns++;
+  state.longMost = Math.max(state.longMost, waiting);
   const lastedMs = endedAt - state.longSince;
-  if (state.longTurns < MIN_LONG_TURNS || lastedMs < state.options.lastsMs) return undefined;
+  if (state.longTurns < MIN_LONG_TURNS || lastedMs < lastsMs || state.longMost < calls)
+    return undefined;
   state.since = endedAt;
   state.shortSince = undefined;
   return "began";
@@ -198,10 +208,15 @@ function mayEnd(state: OverloadState, { endedAt }: Turn, isShort: boolean): "end
 
 function end(state: OverloadState): void {
   state.since = undefined;
-  state.longSince = undefined;
-  state.longTurns = 0;
+  forgetLong(state);
   state.callers.clear();
   state.isWide = false;
+}
+
+function forgetLong(state: OverloadState): void {
+  state.longSince = undefined;
+  state.longTurns = 0;
+  state.longMost = 0;
 }
 
 function learnCost(state: OverloadState, sampleMs: number): void {

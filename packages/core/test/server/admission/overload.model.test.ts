@@ -77,6 +77,21 @@ function turnsOf(state: OverloadState, turns: readonly (readonly string[])[], fr
   });
 }
 
+test("a queue of connections that take turns is an overload, and that of one connection is not", () => {
+  const several = createOverloadState(OPTIONS);
+  const one = createOverloadState(OPTIONS);
+  let began = false;
+  let now = 0;
+  for (let round = 0; round < 20; round++) {
+    for (const calls of [700, 120, 240]) {
+      now += 40;
+      if (calmTurn(several, calls, now, 40) === "began") began = true;
+      expect(calmTurn(one, Math.min(calls, 250), now, 40)).toBeUndefined();
+    }
+  }
+  expect(began).toBe(true);
+});
+
 test("a turn admits half of the time of those before, half of a turn, and what callers have saved", () => {
   const storms = fc.array(fc.integer({ min: 0, max: 400 }), { minLength: 1, maxLength: 12 });
   fc.assert(

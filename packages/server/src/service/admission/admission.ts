@@ -30,7 +30,7 @@ import { HeldRefusals } from "./held.ts";
  * When a server is overloaded. docs/operations.md explains them. The calls are more than a connection may have in flight at
  * once, since these are bounded already.
  */
-const OVERLOAD = { ageMs: 25, calls: 1_025, lastsMs: 500, turnMs: 3, calmMs: 250 };
+const OVERLOAD = { ageMs: 25, calls: 1_025, lastsMs: 500, turnMs: 5, calmMs: 250 };
 /** Health follows an overload that has lasted so long. */
 const HEALTH_AFTER_MS = 10_000;
 
