@@ -5,6 +5,7 @@ import { cliMutants } from "./mutants.cli.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
+import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
@@ -61,6 +62,7 @@ export const mutants: readonly Mutant[] = [
   ...startMutants,
   ...zoneMutants,
   ...stopMutants,
+  ...gapMutants,
   {
     name: "check-then-increment across an await",
     file: "packages/core/src/segment/buffer.ts",

@@ -111,12 +111,17 @@ test("a store restored to before it was accepted is refused until it is accepted
 
 test("with epoch_gap the server accepts by itself, once, and says so loudly", async () => {
   const { it, backup, issued } = await withBackup({ flags: { "epoch-gap": "5000" } });
+  const accepts = (): number => it.store.count("accept");
+  expect(accepts()).toBe(0);
   it.store.database.restore(backup);
   it.store.database.move();
   await until(() => it.events.some((event) => event.type === "store-accepted"));
   await until(async () => !(await isFenced(it, "orders")));
-  expect((await generateId(it, "orders")).id).toBeGreaterThan(issued.at(-1) ?? 0n);
-  expect(it.store.count("accept")).toBe(1);
+  expect((await generateId(it, "orders")).id).toBeGreaterThan((issued.at(-1) ?? 0n) + 4_900n);
+  expect(accepts()).toBe(1);
+  // Another store altogether, while nobody asks for ids.
+  it.store.database.move();
+  await until(() => accepts() === 2);
 });
 
 test("ids on their way when the store is accepted are never issued", async () => {
