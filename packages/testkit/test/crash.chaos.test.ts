@@ -10,7 +10,7 @@ import { until } from "../src/fleet/until.ts";
 import { chaos, recordsSize, SDK_SEGMENT, SERVER_SEGMENT, type StoreFault } from "./chaos.ts";
 import { isLong, ownPostgres, sqliteFile, startFleet } from "./fleet-support.ts";
 
-const SECONDS = isLong ? 60 : 12;
+const SECONDS = isLong ? 60 : 8;
 const LINKED_MS = isLong ? 5_000 : 1_500;
 // On a busy machine processes start slower than they are killed, and a second of the plan takes longer.
 const TIMEOUT_MS = (3 * SECONDS + 90) * 1_000;

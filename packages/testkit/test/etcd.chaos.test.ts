@@ -14,7 +14,7 @@ import { EXPECTED } from "./chaos.ts";
 import { isLong, startFleet } from "./fleet-support.ts";
 
 /** How often a member is killed, and how long it stays away. */
-const KILLS = isLong ? 12 : 3;
+const KILLS = isLong ? 12 : 2;
 const EVERY_MS = isLong ? 10_000 : 5_000;
 const AWAY_MS = 2_000;
 const CUT_OFF_MS = isLong ? 30_000 : 8_000;

@@ -193,7 +193,7 @@ test(
       );
     };
     await go();
-    for (let kill = 0; kill < (isLong ? 20 : 3); kill++) {
+    for (let kill = 0; kill < (isLong ? 20 : 2); kill++) {
       const living = processesOf(server).filter(({ pid }) => runs(pid));
       const victim = living[kill % living.length]!;
       const before = processesOf(server).length;
@@ -227,7 +227,7 @@ test(
     expect(verdict.repeated).toBe(0);
     expect(verdict.distinct).toBeGreaterThan(150);
     const ended = linesOf(server).filter(({ msg }) => msg.startsWith("a process ended by itself"));
-    expect(ended).toHaveLength(isLong ? 20 : 3);
+    expect(ended).toHaveLength(isLong ? 20 : 2);
     expect((await server.stop()).code).toBe(0);
   },
 );

@@ -169,7 +169,7 @@ test(
     const { seed, below } = seededRandom();
     const callers = await startCallers(fleet);
     const steps = await disturbServers(fleet, {
-      forMs: isLong ? 60_000 : 10_000,
+      forMs: isLong ? 60_000 : 6_000,
       frozenMs: [300, 1_500],
       below,
       between: async () => {

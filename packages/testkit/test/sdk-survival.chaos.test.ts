@@ -13,7 +13,7 @@ import { isLong, seededRandom, sqliteFile, startFleet } from "./fleet-support.ts
 const OUTAGE_MS = isLong ? 30_000 : 4_000;
 /** Longest time that three servers take to start on a busy machine. */
 const RESTART_SECONDS = 12;
-const CHAOS_SECONDS = isLong ? 60 : 10;
+const CHAOS_SECONDS = isLong ? 60 : 7;
 
 test(
   "an SDK with ids in memory notices nothing of an outage of all servers, and goes on after it",

@@ -9,7 +9,7 @@ import { EXPECTED } from "./chaos.ts";
 import { disturbServers } from "./disturb.ts";
 import { isLong, ownPostgres, seededRandom, sqliteFile, startFleet } from "./fleet-support.ts";
 
-const SECONDS = isLong ? 60 : 10;
+const SECONDS = isLong ? 60 : 7;
 const TAG = "events";
 const TTL_MS = 30_000;
 

@@ -8,7 +8,7 @@ import type { LoadReport } from "../src/fleet/load-config.ts";
 import { judge } from "../src/fleet/uniqueness.ts";
 import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
 
-const SECONDS = isLong ? 600 : 60;
+const SECONDS = isLong ? 600 : 45;
 /** Some are answered before they are cancelled; about every twentieth ends so where calls take a round trip. */
 const CANCELLED_SHARE = 0.07;
 /** After the first third: memory that was asked for once may go on growing a little, memory that is lost grows for ever. */
