@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { asTyped, commandName } from "../src/process/command-name.ts";
+import { createProgram } from "../src/program.ts";
 import { idmint } from "./support.ts";
 
 test.each([
@@ -25,6 +26,15 @@ test("only commands are named anew, and no path, package or sentence", () => {
     "x-idmint tag",
   ]) {
     expect(asTyped(text, io)).toBe(text);
+  }
+});
+
+test("every command is named anew", async () => {
+  const io = { env: { IDMINT_COMMAND: "./idmint" } };
+  const silent = { ...io, out: async () => {}, err: () => {}, signal: AbortSignal.abort() };
+  for (const command of (await createProgram(silent)).commands) {
+    const line = `idmint ${command.name()} `;
+    expect(asTyped(line, io)).toBe(`./${line}`);
   }
 });
 
