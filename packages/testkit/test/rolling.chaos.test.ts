@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import type { Child } from "../src/fleet/child.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { newerBuild } from "../src/fleet/newer-build.ts";
+import { until } from "../src/fleet/until.ts";
 import { judge } from "../src/fleet/uniqueness.ts";
 import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
 
@@ -77,8 +78,11 @@ test(
     const [, second, third] = fleet.servers;
     if (second === undefined || third === undefined) throw new Error("three servers");
     await restart(second, newer);
-    expect(new Set(await versionsOf(fleet))).toContain(NEWER);
-    expect(new Set(await versionsOf(fleet)).size).toBe(2);
+    // The first server reads the list with its next poll.
+    await until("servers of two releases are listed", async () => {
+      const versions = new Set(await versionsOf(fleet));
+      return versions.has(NEWER) && versions.size === 2;
+    });
     await restart(third, newer);
     await restart(fleet.first, newer);
     // Back again: servers of the release before start on the newer schema.
