@@ -2,7 +2,7 @@ import { storeWentBack } from "@idmint/core/server";
 import type { EtcdConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
 import { stoppedTimeOf } from "../shared/issuing.ts";
-import type { StoreStatus } from "../shared/status.ts";
+import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
 import { Etcd } from "./session/etcd.ts";
 import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
 import { issuingFrom } from "./nodes.ts";
@@ -23,18 +23,7 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         ...schemaStanding(migrations, applied),
         standbys: "",
       };
-      if (applied.length === 0) {
-        const none = {
-          storeId: "",
-          incarnation: "",
-          revision: 0n,
-          tags: 0,
-          acceptedIdentity: "",
-          stoppedTime: "",
-        };
-        const rest = { presentIdentity: "", fenced: "", unsafe: [] };
-        return { ...common, ...none, ...rest };
-      }
+      if (applied.length === 0) return { ...NO_SCHEMA, ...common };
       if (store === undefined) throw storeWentBack("the store has lost its identity");
       const ops = [
         { range: { key: keys.one("revision") } },

@@ -3,7 +3,7 @@ import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/backends.ts";
 import { issuingFromRow, type IssuingRow, stoppedTimeOf } from "../shared/issuing.ts";
 import { schemaStanding } from "../shared/migration.ts";
-import type { StoreStatus } from "../shared/status.ts";
+import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
 import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
@@ -33,24 +33,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);
       const common = { backend: config.backend, ...schemaStanding(migrations, applied) };
-      if (applied.length === 0) {
-        const none = {
-          storeId: "",
-          incarnation: "",
-          revision: 0n,
-          tags: 0,
-          acceptedIdentity: "",
-          stoppedTime: "",
-        };
-        return {
-          ...common,
-          ...none,
-          presentIdentity: "",
-          fenced: "",
-          standbys: "",
-          unsafe: [],
-        };
-      }
+      if (applied.length === 0) return { ...NO_SCHEMA, ...common };
       const [row] = await session.query<StatusRow>({ text: STATUS });
       if (row === undefined) throw storeWentBack("the store has lost its identity");
       return {

@@ -29,3 +29,20 @@ export interface StoreStatus {
   /** Settings that are unsafe, allowed or not. */
   readonly unsafe: readonly string[];
 }
+
+/** What is shown of a store that has no schema yet. */
+export const NO_SCHEMA: Omit<
+  StoreStatus,
+  "backend" | "schemaVersion" | "knownSchemaVersion" | "schemaIllness"
+> = {
+  storeId: "",
+  incarnation: "",
+  revision: 0n,
+  stoppedTime: "",
+  tags: 0,
+  acceptedIdentity: "",
+  presentIdentity: "",
+  fenced: "",
+  standbys: "",
+  unsafe: [],
+};

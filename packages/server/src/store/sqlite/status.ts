@@ -3,7 +3,7 @@ import { NEVER_STOPPED } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
 import { stoppedTimeOf } from "../shared/issuing.ts";
-import type { StoreStatus } from "../shared/status.ts";
+import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
 import { lookAtFiles, networkFileSystem } from "./file/files.ts";
@@ -31,17 +31,7 @@ export function status(given: SqliteConfig): StoreStatus {
   try {
     const applied = database.raw(deadlineMs, (transaction) => appliedMigrations(transaction));
     const schema = schemaStanding(migrations, applied);
-    if (applied.length === 0) {
-      const none = {
-        storeId: "",
-        incarnation: "",
-        revision: 0n,
-        tags: 0,
-        acceptedIdentity: "",
-        stoppedTime: "",
-      };
-      return { ...common, ...none, ...schema, fenced: "" };
-    }
+    if (applied.length === 0) return { ...NO_SCHEMA, ...common, ...schema };
     return database.read(deadlineMs, (transaction, fenced) => {
       const store = readStoreRow(transaction);
       return {
