@@ -1,4 +1,5 @@
 // The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
+export { type Principal, type Right, type Role, ROLES } from "./access/principal.ts";
 export {
   createHeldState,
   HELD_SLOT_MS,

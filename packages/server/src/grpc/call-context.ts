@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { ServerDuplexStream, ServerUnaryCall } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
+import type { Principal } from "@idmint/core/server";
 import { callerOf } from "../api/caller.ts";
 import type { CallContext } from "../service/call.ts";
 
@@ -50,6 +51,10 @@ export class GrpcCallContext implements CallContext {
   get caller(): string {
     this.#caller ??= callerOf(this.peer);
     return this.#caller;
+  }
+
+  get principal(): Principal | undefined {
+    return undefined;
   }
 }
 

@@ -1,5 +1,5 @@
 import { answerBy, bounded, cancelled, type Clock, IdmintError, type Timers } from "@idmint/core";
-import { storeUnavailable } from "@idmint/core/server";
+import { type Principal, storeUnavailable } from "@idmint/core/server";
 
 /** What a handler knows of a call, whatever door it came through. Everything is read only where it is needed. */
 export interface CallContext {
@@ -11,6 +11,8 @@ export interface CallContext {
   readonly peer: string;
   /** Who the caller is to admission and quotas: many calls, and perhaps many connections, are of one caller. */
   readonly caller: string;
+  /** Who the caller was proved to be; undefined: it showed nothing. */
+  readonly principal: Principal | undefined;
 }
 
 /** A call's time and patience, as the domain services see them. */
