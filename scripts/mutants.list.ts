@@ -17,6 +17,7 @@ import { startMutants } from "./mutants.starts.ts";
 import { stopMutants } from "./mutants.stop.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
+import { toolsMutants } from "./mutants.tools.ts";
 import { trafficMutants } from "./mutants.traffic.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -689,4 +690,5 @@ redis.call('DEL', KEYS[1])`,
   ...postgresMutants,
   ...failoverMutants,
   ...guardMutants,
+  ...toolsMutants,
 ];

@@ -30,6 +30,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: SERVERS,
+    names: ["config"],
+    load: async () => (await import("./commands/config.ts")).addConfigCommands,
+  },
+  {
+    group: SERVERS,
     names: ["ticket"],
     load: async () => (await import("./commands/databases/ticket.ts")).addTicketCommands,
   },

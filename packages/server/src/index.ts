@@ -2,7 +2,7 @@
 export { type ServerParts, startServer } from "./main/app.ts";
 export { storeConfigOf, ticketConfigsOf } from "./main/stores.ts";
 export { startServing } from "./main/serving.ts";
-export { type ConfigSources, loadConfig } from "./config/load.ts";
+export { type ConfigReading, type ConfigSources, loadConfig, readConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
 export type { Address } from "./config/types.ts";
 export { type DevServer, startDev } from "./main/dev.ts";

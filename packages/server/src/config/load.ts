@@ -25,12 +25,35 @@ export interface ConfigSources {
 
 const EMPTY: SourceReading = { values: new Map(), faults: [] };
 
+/** An option as it was found. */
+interface FoundOption {
+  readonly key: string;
+  /** As it was written, without secrets; undefined: it has no value. */
+  readonly shown: string | undefined;
+  /** A flag, a variable, a place in the file, or `default`. */
+  readonly source: string;
+}
+
+/** What was found in all sources. There is a configuration when nothing is wrong. */
+export type ConfigReading = { readonly options: readonly FoundOption[] } & (
+  | { readonly config: Config; readonly violations: readonly [] }
+  | { readonly config: undefined; readonly violations: readonly FieldViolation[] }
+);
+
 /**
  * Loads the configuration. Flags win over the environment, the environment over the YAML file that one of them names,
  * and the file over the defaults: what somebody typed for this run is what they mean.
  * Throws an INVALID_ARGUMENT that lists every fault with its source and shows no secret.
  */
 export function loadConfig(sources: ConfigSources): Config {
+  const { config, violations } = readConfig(sources);
+  if (config !== undefined) return config;
+  const lines = violations.map(({ field, description }) => `${field} ${description}`);
+  throw new IdmintError("INVALID_ARGUMENT", lines.join("\n"), { violations });
+}
+
+/** Reads the configuration, and says of each option where it comes from. Nothing that is wrong hides anything else. */
+export function readConfig(sources: ConfigSources): ConfigReading {
   const options = Object.values(OPTIONS);
   const env = readEnvironment(sources.env ?? {}, options, sources.otherEnv ?? []);
   const flags = readFlags(sources.flags ?? {}, options);
@@ -41,41 +64,85 @@ export function loadConfig(sources: ConfigSources): Config {
     .flatMap((reading) => reading.faults)
     .map(({ source, fault }) => ({ field: source, description: fault }));
   const values: Record<string, unknown> = {};
+  const found: FoundOption[] = [];
   for (const [name, option] of Object.entries(OPTIONS)) {
-    values[name] = valueOf(option, readings, sources.defaults ?? {}, violations);
+    const { key } = option;
+    const written = writtenOf(option, readings, sources.defaults ?? {});
+    found.push({
+      key,
+      source: written.source ?? "default",
+      shown: shownText(option, written.text),
+    });
+    const value = written.text === undefined ? undefined : option.type.parse(written.text);
+    if (value === undefined && written.text !== undefined) {
+      violations.push({ field: written.source ?? key, description: refusal(option, written.text) });
+      Object.defineProperty(values, name, { get: unreadable });
+    } else values[name] = value;
   }
-  // Each name of the table now has a value of its type, unless there is a violation.
+  // Each name of the table now has a value of its type, or throws when a rule reads it.
   const config = values as unknown as Config;
-  if (violations.length === 0) violations.push(...contradictions(config));
-  if (violations.length === 0) return config;
-  const lines = violations.map(({ field, description }) => `${field} ${description}`);
-  throw new IdmintError("INVALID_ARGUMENT", lines.join("\n"), { violations });
+  violations.push(...RULES.flatMap((rule) => violationsOf(rule, config)));
+  return violations.length === 0
+    ? { options: found, config, violations: [] }
+    : { options: found, config: undefined, violations };
 }
 
-function valueOf(
-  option: Option<unknown>,
+/** The text of an option in the first source that has it, and that source; without one it is a default. */
+function writtenOf(
+  { key, default: byDefault }: Option<unknown>,
   readings: readonly SourceReading[],
   defaults: Readonly<Record<string, string>>,
-  violations: FieldViolation[],
-): unknown {
+): { readonly text: string | undefined; readonly source: string | undefined } {
   let written: Written | undefined;
-  for (const reading of readings) written ??= reading.values.get(option.key);
-  const text = written?.text ?? defaults[option.key] ?? option.default;
-  if (text === undefined) return undefined;
-  const value = option.type.parse(text);
-  if (value === undefined) {
-    const shown =
-      option.isSecret === true || text.includes("://") ? "" : `, got ${JSON.stringify(text)}`;
-    const description = `must be ${option.type.accepts}${shown}`;
-    violations.push({ field: written?.source ?? option.key, description });
+  for (const reading of readings) written ??= reading.values.get(key);
+  return { text: written?.text ?? defaults[key] ?? byDefault, source: written?.source };
+}
+
+function refusal(option: Option<unknown>, text: string): string {
+  const shown =
+    option.isSecret === true || text.includes("://") ? "" : `, got ${JSON.stringify(text)}`;
+  return `must be ${option.type.accepts}${shown}`;
+}
+
+/** What people may see of an option: no secret, and of a URL neither its user nor its query, which may hold one. */
+function shownText(option: Option<unknown>, text: string | undefined): string | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (option.isSecret === true) return "(secret)";
+  return text.replaceAll(/:\/\/[^/\s]*@/g, "://").replaceAll(/\?[^\s]*/g, "?…");
+}
+
+class Unreadable extends Error {}
+
+function unreadable(): never {
+  throw new Unreadable();
+}
+
+/** A rule that reads an option whose value is wrong has nothing to say. */
+function violationsOf(
+  rule: (config: Config) => readonly FieldViolation[],
+  config: Config,
+): readonly FieldViolation[] {
+  try {
+    return rule(config);
+  } catch (thrown) {
+    if (thrown instanceof Unreadable) return [];
+    throw thrown;
   }
-  return value;
 }
 
 /** Faults of options that are each fine but contradict one another. */
-function contradictions(config: Config): readonly FieldViolation[] {
+const RULES: readonly ((config: Config) => readonly FieldViolation[])[] = [
+  tlsContradictions,
+  addressContradictions,
+  databaseContradictions,
+  etcdContradictions,
+  gapContradictions,
+  alarmContradictions,
+];
+
+function tlsContradictions(config: Config): readonly FieldViolation[] {
   const found: FieldViolation[] = [];
-  const { tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsPeerCaFile, insecure, grpcAddress } = config;
+  const { tlsCertFile, tlsKeyFile, tlsClientCaFile, tlsPeerCaFile } = config;
   if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
     found.push({ field: "tls.cert_file and tls.key_file", description: "must be set together" });
   }
@@ -87,12 +154,22 @@ function contradictions(config: Config): readonly FieldViolation[] {
       found.push({ field, description: "needs tls.cert_file and tls.key_file" });
     }
   }
-  if (tlsCertFile === undefined && !insecure && !isLoopback(grpcAddress)) {
-    found.push({
+  return found;
+}
+
+function addressContradictions(config: Config): readonly FieldViolation[] {
+  const { tlsCertFile, insecure, grpcAddress } = config;
+  if (tlsCertFile !== undefined || insecure || isLoopback(grpcAddress)) return [];
+  return [
+    {
       field: "grpc.address",
       description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
-    });
-  }
+    },
+  ];
+}
+
+function databaseContradictions(config: Config): readonly FieldViolation[] {
+  const found: FieldViolation[] = [];
   if (config.storeMoreUrls.size > 0 && !BACKENDS[backendOf(config.storeUrl)].spreads) {
     found.push({ field: "store.more_urls", description: "needs a store.url of PostgreSQL" });
   }
@@ -110,15 +187,6 @@ function contradictions(config: Config): readonly FieldViolation[] {
       description: "must give each a name other than default, which is store.url",
     });
   }
-  found.push(...etcdContradictions(config));
-  if (config.epochGap !== undefined && failsOver(config)) {
-    found.push({
-      field: "epoch_gap",
-      description:
-        "cannot be used with several hosts in one URL: an old primary that still runs may grant past any gap",
-    });
-  }
-  found.push(...alarmContradictions(config));
   return found;
 }
 
@@ -146,6 +214,17 @@ function etcdContradictions(config: Config): readonly FieldViolation[] {
     found.push({ field, description: "must be set together" });
   }
   return found;
+}
+
+function gapContradictions(config: Config): readonly FieldViolation[] {
+  if (config.epochGap === undefined || !failsOver(config)) return [];
+  return [
+    {
+      field: "epoch_gap",
+      description:
+        "cannot be used with several hosts in one URL: an old primary that still runs may grant past any gap",
+    },
+  ];
 }
 
 function failsOver({ storeUrl, storeMoreUrls }: Config): boolean {

@@ -100,9 +100,9 @@ export function readYaml(path: string, options: readonly AnyOption[]): SourceRea
   // As bigint, an integer past 2^53 keeps the value that was written.
   const { parseDocument } = require("yaml") as typeof Yaml;
   const document = parseDocument(read.text, { uniqueKeys: true, intAsBigInt: true });
-  const [error] = document.errors;
-  if (error !== undefined) {
-    return { values, faults: [{ source: path, fault: `is not YAML: ${error.message}` }] };
+  if (document.errors.length > 0) {
+    const wrong = document.errors.map(({ message }) => `is not YAML: ${message}`);
+    return { values, faults: wrong.map((fault) => ({ source: path, fault })) };
   }
   const keys = options.filter((option) => option.isNotInFile !== true).map((option) => option.key);
   const walk = (node: unknown, at: string): void => {
