@@ -46,6 +46,18 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
   return fleet;
 }
 
+/**
+ * Some of many alike, in their order: all of them with IDMINT_LONG=1, else so many, chosen anew by each run. IDMINT_SEED
+ * repeats the choice.
+ */
+export function someOf<T>(count: number, all: readonly T[]): readonly T[] {
+  if (isLong) return all;
+  const { below } = seededRandom();
+  const places = new Set<number>();
+  while (places.size < Math.min(count, all.length)) places.add(below(all.length));
+  return all.filter((_, place) => places.has(place));
+}
+
 /** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… */
 export function seededRandom(): {
   readonly seed: number;

@@ -6,7 +6,7 @@ import { FakeWallClock, wallClockEnv } from "../src/faketime.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
 import { type Answer, faultsOf, readHistory } from "../src/fleet/history.ts";
 import { until } from "../src/fleet/until.ts";
-import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
+import { isLong, ownPostgres, someOf, startFleet } from "./fleet-support.ts";
 
 /** How far the servers' own clocks are off the store's. */
 const SKEWS_MS = [-3_000, 0, 3_000];
@@ -94,7 +94,7 @@ test(
     const { url } = await postgres.createDatabase();
     const envOf = serverClocks.map(({ env }) => env);
     const fleet = await startFleet({ servers: SKEWS_MS.length, storeUrl: url, envOf });
-    for (const [at, midnight] of MIDNIGHTS.entries()) {
+    for (const [at, midnight] of someOf(2, MIDNIGHTS).entries()) {
       const tag = `daily-${at}`;
       await postgres.stop("fast");
       const { passesAt, offsetMs } = planOf(midnight);
