@@ -133,6 +133,27 @@ export const postgresMutants: readonly Mutant[] = [
     tests: goBack,
   },
   {
+    name: "periods: an accept does not say what it forgot",
+    file: `${shared}/period.ts`,
+    find: `return forgottenOnlyBefore(start, ahead);`,
+    replace: `return ahead;`,
+    tests: goBack,
+  },
+  {
+    name: "periods: a tag goes back over periods that an accept forgot",
+    file: `${shared}/change.ts`,
+    find: `if (forgotten !== undefined && start < forgotten) {`,
+    replace: `if (forgotten !== undefined && start > forgotten) {`,
+    tests: goBack,
+  },
+  {
+    name: "periods: what lies before a period that was forgotten counts as known",
+    file: `${shared}/change.ts`,
+    find: `start === forgotten ? forgottenOnlyBefore(start, remembered) : remembered`,
+    replace: `remembered.filter(({ lastId }) => lastId >= 0n)`,
+    tests: goBack,
+  },
+  {
     name: "periods: a tag goes back without a new epoch",
     file: `${shared}/change.ts`,
     find: `const counts = { version: old.version + 1n, epoch: old.epoch + 1n };`,

@@ -38,7 +38,7 @@ interface ModelRow {
   day: number | undefined;
   /** Periods that have ended, newest first, with how many days from now they did. */
   ended: { day: number; lastId: bigint; at: number }[];
-  /** Last ids of other days that it knows. */
+  /** Last ids of other days that it knows; -1n stands for that day and all before it, which an accept forgot. */
   others: Map<number, bigint>;
 }
 
@@ -182,12 +182,20 @@ export class StoreModel {
     if (row === undefined || refused !== "") return refused;
     if (!isDaily(row.settings)) return "WRONG_KIND";
     if (day === row.day) return "false";
-    const known = row.others.get(day);
+    const forgotten = [...row.others].find(([, lastId]) => lastId < 0n)?.[0];
+    const isForgotten = forgotten !== undefined && day <= forgotten;
+    const known = isForgotten ? undefined : row.others.get(day);
     const floor = bound ?? known;
     const ahead = [...row.others.keys()].filter((other) => other > day).length;
     if (row.day === undefined || day > row.day || ahead >= 5) return "INVALID_ARGUMENT";
+    // One forgotten day at a time: whatever is passed over would begin at 1 in its time.
+    if (isForgotten && day < forgotten) return "INVALID_ARGUMENT";
     if (floor === undefined || floor < (known ?? 0n)) return "INVALID_ARGUMENT";
     if (floor > row.settings.ceiling) return "INVALID_ARGUMENT";
+    if (isForgotten) {
+      row.others.delete(forgotten);
+      row.others.set(day - 1, -1n);
+    }
     leaveDay(row, row.day);
     for (const other of [...row.others.keys()].toSorted((a, b) => b - a).slice(10)) {
       row.others.delete(other);
@@ -218,6 +226,7 @@ export class StoreModel {
         row.others.set(day, lastId + gap > ceiling ? ceiling : lastId + gap);
         if (day < (row.day ?? 0)) row.others.delete(day);
       }
+      if (isDaily(row.settings)) row.others.set((row.day ?? 0) - 1, -1n);
       if (countsInRedis(row.settings)) row.generation += 1n;
       const left = row.settings.ceiling - row.floor;
       row.floor += gap < left ? gap : left;
@@ -523,7 +532,8 @@ class Walk {
 
   /** What an operator says of the last id of a day: nothing, the truth, or less than the store knows. */
   #boundOf(tag: string, day: number, which: string): bigint | undefined {
-    const known = this.#model.rows.get(tag)?.others.get(day) ?? 0n;
+    const remembered = this.#model.rows.get(tag)?.others.get(day) ?? 0n;
+    const known = remembered < 0n ? 0n : remembered;
     if (which === "none") return undefined;
     if (which === "below" && known > 0n) return known - 1n;
     const its = this.#issued.filter((range) => range.tag === tag && range.day === day);

@@ -491,6 +491,26 @@ function returnCases(suite: Suite): void {
   );
 
   suite(
+    "a period that an accept forgot does not begin again at 1 after the tag went back over it",
+    async (store, _open, harness) => {
+      await store.createTag(sequenceOf("t", { periods: daily() }));
+      await grantedOf(store, "t", 3);
+      await harness.shiftPeriods(-1);
+      const next = await grantedOf(store, "t", 5);
+      await store.accept(0n);
+      const to = async (day: number, floor: bigint): Promise<unknown> =>
+        store.returnToPeriod("t", { start: daysFrom(next, day), floor }, ANY_ETAG);
+      expect(await reasonOf(to(-2, 0n))).toBe("INVALID_ARGUMENT");
+      await to(-1, 3n);
+      await to(-2, 0n);
+      await harness.shiftPeriods(1);
+      expect((await grantedOf(store, "t")).base).toBe(4n);
+      await harness.shiftPeriods(-1);
+      expect((await grantedOf(store, "t")).base).toBe(6n);
+    },
+  );
+
+  suite(
     "what a deleted sequence knows of its periods stays with its name",
     async (store, _open, harness) => {
       await store.createTag(sequenceOf("t", { periods: daily() }));

@@ -208,6 +208,7 @@ export {
   type KeyCheck,
   MAX_DESCRIPTION_LENGTH,
   MAX_RAISE,
+  FORGOTTEN,
   type OtherPeriod,
   periodsOf,
   type Tag,

@@ -58,5 +58,42 @@ test("an accept keeps only periods that are yet to come, above the gap", () => {
   expect(acceptedPeriods({ start: "2026-11-22", floor: 1n, others }, 10n, 100n)).toEqual([
     { start: "2037-12-31", lastId: 15n },
     { start: "2037-12-30", lastId: 100n },
+    { start: "2026-11-21", lastId: -1n },
   ]);
+});
+
+test("what an accept forgot is gone back over one period at a time, each with its last id", () => {
+  const periodStart = "2026-11-22";
+  const otherPeriods = acceptedPeriods({ start: periodStart, floor: 5n, others: [] }, 10n, 100n);
+  const row = { ...ROW, periodStart, otherPeriods };
+  expect(() => back("2026-11-20", 0n, row)).toThrow("period must be 2026-11-21 or later");
+  expect(() => back("2026-11-21", undefined, row)).toThrow("floor is required");
+  const { tag } = back("2026-11-21", 40n, row);
+  expect(tag).toMatchObject({ floor: 40n });
+  expect(tag.otherPeriods).toEqual([
+    { start: "2026-11-22", lastId: 5n },
+    { start: "2026-11-20", lastId: -1n },
+  ]);
+  const further = back("2026-11-20", 3n, tag).tag;
+  const position = {
+    start: further.periodStart,
+    floor: further.floor,
+    others: further.otherPeriods ?? [],
+  };
+  expect(turnOf(position, "2026-11-21")).toMatchObject({ floor: 40n });
+});
+
+test("a week that an accept forgot is told by its Monday", () => {
+  const kind = { unit: "WEEK", timeZone: "UTC", keepForMs: 86_400_000 } as const;
+  const periodStart = "2026-11-16";
+  const otherPeriods = acceptedPeriods({ start: periodStart, floor: 5n, others: [] }, 10n, 100n);
+  const row = { ...ROW, ...sequenceOf("t", { periods: kind }), periodStart, otherPeriods };
+  expect(() => back("2026-11-02", 0n, row)).toThrow("period must be 2026-11-09 or later");
+  expect(back("2026-11-09", 7n, row).tag).toMatchObject({
+    floor: 7n,
+    otherPeriods: [
+      { start: "2026-11-16", lastId: 5n },
+      { start: "2026-11-08", lastId: -1n },
+    ],
+  });
 });

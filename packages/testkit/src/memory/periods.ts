@@ -42,7 +42,12 @@ export function presentPeriod(periods: Periods, atMs: number, rowStart: string):
 export function isFirstDay(unit: Periods["unit"], text: string): boolean {
   const atMs = Date.parse(text);
   if (Number.isNaN(atMs) || new Date(atMs).toISOString().slice(0, 10) !== text) return false;
-  return String(firstDay(unit, Temporal.PlainDate.from(text))) === text;
+  return firstDayAt(unit, text) === text;
+}
+
+/** First day of the period that a day (YYYY-MM-DD) lies in. */
+export function firstDayAt(unit: Periods["unit"], day: string): string {
+  return String(firstDay(unit, Temporal.PlainDate.from(day)));
 }
 
 function firstDay(unit: Periods["unit"], day: Temporal.PlainDate): Temporal.PlainDate {

@@ -9,7 +9,14 @@ import {
   type Tag,
   type TagSettings,
 } from "@idmint/core/server";
-import { countsInRedis, isFirstDay, knowsTimeZone, periodsOf, presentPeriod } from "./periods.ts";
+import {
+  countsInRedis,
+  firstDayAt,
+  isFirstDay,
+  knowsTimeZone,
+  periodsOf,
+  presentPeriod,
+} from "./periods.ts";
 
 /** A refusal of a request, for one tag. */
 export function refused(tag: string, reason: Refused["reason"], detail?: string): Refused {
@@ -46,33 +53,48 @@ function beside({ otherPeriods = [] }: Tag, left: OtherPeriod): readonly OtherPe
 
 /** After an accept only periods that are yet to come again are known, above the gap. */
 export function acceptedPeriods(row: Tag, gap: bigint): Tag {
-  if (row.otherPeriods === undefined) return row;
-  const { otherPeriods, ...rest } = row;
-  const ahead = otherPeriods
+  if (periodsOf(row.kind) === undefined) return row;
+  const ahead = (row.otherPeriods ?? [])
     .filter(({ start }) => start > row.periodStart)
     .map(({ start, lastId }) => ({
       start,
       lastId: lastId + gap > row.ceiling ? row.ceiling : lastId + gap,
     }));
-  return ahead.length === 0 ? rest : { ...rest, otherPeriods: ahead };
+  return { ...row, otherPeriods: [...ahead, { start: dayBefore(row.periodStart), lastId: -1n }] };
+}
+
+function dayBefore(day: string): string {
+  return new Date(Date.parse(day) - 86_400_000).toISOString().slice(0, 10);
 }
 
 /** A row in an earlier period; throws where an id of it may have been given that would come again. */
 export function returned(row: Tag, start: string, bound: bigint | undefined): Tag {
   const periods = periodsOf(row.kind);
   if (periods === undefined) throw new IdmintError("WRONG_KIND", "a tag without periods");
-  const known = row.otherPeriods?.find((other) => other.start === start)?.lastId;
+  const forgotten = row.otherPeriods?.find(({ lastId }) => lastId === -1n)?.start;
+  const isForgotten = forgotten !== undefined && start <= forgotten;
+  const others = (row.otherPeriods ?? []).map((other) =>
+    isForgotten && other.start === forgotten ? { ...other, start: dayBefore(start) } : other,
+  );
+  const known = others.find((other) => other.start === start)?.lastId;
   const floor = bound ?? known;
-  const ahead = (row.otherPeriods ?? []).filter((other) => other.start > start).length;
+  const ahead = others.filter((other) => other.start > start).length;
   assertNoViolations(
-    isFirstDay(periods.unit, start) && start < row.periodStart && ahead < 5
+    isFirstDay(periods.unit, start) &&
+      start < row.periodStart &&
+      ahead < 5 &&
+      // No period that was forgotten is passed over.
+      (!isForgotten || firstDayAt(periods.unit, forgotten) === start)
       ? undefined
       : { field: "period", description: "is no earlier period" },
     floor === undefined || floor < (known ?? 0n) || floor > row.ceiling
       ? { field: "floor", description: "is not above the period's last id" }
       : undefined,
   );
-  const otherPeriods = beside(row, { start: row.periodStart, lastId: row.floor });
+  const otherPeriods = beside(
+    { ...row, otherPeriods: others },
+    { start: row.periodStart, lastId: row.floor },
+  );
   return { ...row, periodStart: start, floor: floor ?? 0n, otherPeriods };
 }
 

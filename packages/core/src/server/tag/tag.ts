@@ -70,9 +70,12 @@ export interface EarlierMemory {
 export interface OtherPeriod {
   /** First day, YYYY-MM-DD. */
   readonly start: string;
-  /** Highest id that may have been issued in it. */
+  /** Highest id that may have been issued in it; FORGOTTEN where nothing is known of this day and all days before. */
   readonly lastId: bigint;
 }
+
+/** In place of a last id: an accept forgot the periods up to this day. */
+export const FORGOTTEN = -1n;
 
 /** A tag as its row in the store has it. */
 export interface Tag extends TagSettings {

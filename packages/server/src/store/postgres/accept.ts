@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { DEFAULT_MAX_OFFLINE_MS, storeWentBack } from "@idmint/core/server";
+import { DEFAULT_MAX_OFFLINE_MS, FORGOTTEN, storeWentBack } from "@idmint/core/server";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
@@ -20,8 +20,9 @@ const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS 
 ), over AS MATERIALIZED (SELECT * FROM begun WHERE has_ended), ${endPeriods("over")}
 UPDATE idmint.tag AS t SET
   floor = CASE WHEN b.has_ended THEN b.begins_at ELSE t.floor END, period_start = b.start,
-  other_periods = (SELECT jsonb_object_agg(e.key, least(t.ceiling, e.value::numeric + $1::numeric)::text)::text
-    FROM jsonb_each_text(t.other_periods::jsonb) AS e WHERE e.key COLLATE "C" > b.start),
+  other_periods = (jsonb_build_object(to_char(b.start::date - 1, 'YYYY-MM-DD'), '${FORGOTTEN}')
+    || coalesce((SELECT jsonb_object_agg(e.key, least(t.ceiling, e.value::numeric + $1::numeric)::text)
+      FROM jsonb_each_text(t.other_periods::jsonb) AS e WHERE e.key COLLATE "C" > b.start), '{}'))::text,
   written_by = pg_current_xact_id()::xid
   FROM begun AS b WHERE b.name = t.name`;
 // Each tag takes a revision of its own, so that a poll can page through all of them.

@@ -25,7 +25,13 @@ import {
   withoutPeriods,
   writingImmutable,
 } from "./failures.ts";
-import { isFirstDay, MAX_PERIODS_AHEAD, withPeriod } from "./period.ts";
+import {
+  forgottenOnlyBefore,
+  forgottenPeriod,
+  isFirstDay,
+  MAX_PERIODS_AHEAD,
+  withPeriod,
+} from "./period.ts";
 
 /** The stamp of an operator's change: the store's next revision, and the time by the store's clock. */
 export interface Stamp {
@@ -182,7 +188,8 @@ export function advancedTag(
 /**
  * INVARIANTS
  * - No id of a period is issued twice. The tag goes on above the last id that the period is known to have given, or
- *   above the one that the operator names. Nobody guesses.
+ *   above the one that the operator names. Nobody guesses. No forgotten period is passed over, since it would begin at 1
+ *   when its time comes.
  * - The period that is left is kept, so that it goes on above its own ids when its time comes.
  * - The epoch rises. So servers drop ids of the period that is left, if they were granted but not answered.
  */
@@ -196,7 +203,7 @@ export function returnedTag(
   const old = present(name, row, expectedRevision);
   const unit = periodsOf(old.kind)?.unit;
   if (unit === undefined) throw withoutPeriods(name, old.kind.kind);
-  const others = old.otherPeriods ?? [];
+  const remembered = old.otherPeriods ?? [];
   if (!isFirstDay(unit, start)) {
     throw invalidField("period", `must be the first day (YYYY-MM-DD) of a ${unit}, got ${start}`);
   }
@@ -207,6 +214,14 @@ export function returnedTag(
       `must be before the present one, ${old.periodStart === "" ? "which has not begun" : old.periodStart}`,
     );
   }
+  const forgotten = forgottenPeriod(unit, remembered);
+  if (forgotten !== undefined && start < forgotten) {
+    throw invalidField(
+      "period",
+      `must be ${forgotten} or later: an accept forgot the ids of ${forgotten} and before; go back one period at a time`,
+    );
+  }
+  const others = start === forgotten ? forgottenOnlyBefore(start, remembered) : remembered;
   if (others.filter((other) => other.start > start).length >= MAX_PERIODS_AHEAD) {
     throw invalidField(
       "period",

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module";
 import type { PeriodDoubt } from "@idmint/core";
 import type { PeriodUnit } from "@idmint/core/kinds";
-import type { OtherPeriod } from "@idmint/core/server";
+import { FORGOTTEN, type OtherPeriod } from "@idmint/core/server";
 import type * as polyfill from "temporal-polyfill";
 
 /** How the periods of a sequence are cut. */
@@ -87,7 +87,9 @@ export interface Turn extends Position {
  * INVARIANT: no period begins twice with the same ids. The row's period is the present one until the clock is in a
  * later one, so a clock that goes back changes nothing. Dates are compared as texts, which has the same order. A period
  * that an operator went back from begins again above the ids that it gave. The first period of a tag begins above the
- * floor that it finds, which is 0 unless an operator raised it.
+ * floor that it finds, which is 0 unless an operator raised it. A period that is not among the others never began, since
+ * the present period is later than all that were forgotten: an operator
+ * goes back over those one at a time.
  */
 export function turnOf(row: Position, today: string): Turn {
   const { start, floor, others } = row;
@@ -122,12 +124,32 @@ export function acceptedPeriods(
   gap: bigint,
   ceiling: bigint,
 ): readonly OtherPeriod[] {
-  return others
+  const ahead = others
     .filter((other) => other.start > start)
     .map((other) => {
       const lastId = other.lastId + gap;
       return { start: other.start, lastId: lastId < ceiling ? lastId : ceiling };
     });
+  return forgottenOnlyBefore(start, ahead);
+}
+
+/** The others where nothing is known of the periods before this one. */
+export function forgottenOnlyBefore(
+  start: string,
+  others: readonly OtherPeriod[],
+): readonly OtherPeriod[] {
+  const day = temporal().PlainDate.from(start).subtract({ days: 1 });
+  const known = others.filter(({ lastId }) => lastId !== FORGOTTEN);
+  return [...known, { start: day.toString(), lastId: FORGOTTEN }];
+}
+
+/** First day of the latest period that was forgotten; undefined where all that a tag was in are known. */
+export function forgottenPeriod(
+  unit: PeriodUnit,
+  others: readonly OtherPeriod[],
+): string | undefined {
+  const day = others.find(({ lastId }) => lastId === FORGOTTEN)?.start;
+  return day === undefined ? undefined : FIRST_DAY[unit](temporal().PlainDate.from(day)).toString();
 }
 
 /** Other periods as the text of a column; null without any. PostgreSQL writes it too. */
