@@ -1,4 +1,5 @@
 import type { Mutant } from "./mutant.ts";
+import { accessMutants } from "./mutants.access.ts";
 import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { cliMutants } from "./mutants.cli.ts";
@@ -48,6 +49,7 @@ const sqliteRestored = "packages/server/test/store/sqlite-restore.chaos.test.ts"
 const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts";
 
 export const mutants: readonly Mutant[] = [
+  ...accessMutants,
   ...admissionMutants,
   ...apiMutants,
   ...cliMutants,

@@ -16,6 +16,7 @@ import {
 } from "@idmint/proto/reflection";
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
+import { NEEDS, ruleOf } from "../src/api/need.ts";
 import { GrpcDoor } from "../src/grpc/door.ts";
 import { type TlsFiles, tlsCredentials } from "../src/grpc/credentials.ts";
 import { Listener } from "../src/grpc/listener.ts";
@@ -462,6 +463,7 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
   );
   const reply = {
     kind: "unary" as const,
+    rule: ruleOf(NEEDS.nothing, undefined),
     path: "/idmint.v1.IdService/GenerateId",
     handle: () => Buffer.from([0x08, 0x07]),
   };

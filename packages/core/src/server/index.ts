@@ -1,5 +1,16 @@
 // The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
-export { type Principal, type Right, type Role, ROLES } from "./access/principal.ts";
+export type { Principal } from "./access/principal.ts";
+export {
+  assertRights,
+  decide,
+  MAX_RIGHTS,
+  type Right,
+  Rights,
+  type Role,
+  ROLES,
+  rolesOf,
+  type Subject,
+} from "./access/rights.ts";
 export {
   createHeldState,
   HELD_SLOT_MS,

@@ -1,6 +1,7 @@
 import { DecodeIdRequest, DecodeIdResponse } from "@idmint/proto";
 import type { Decoded, DecodeService } from "../service/issue/decode.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 export function decodeHandler(decoder: DecodeService, ports: HandlerPorts): Handler {
   return handlerOf(
@@ -9,6 +10,8 @@ export function decodeHandler(decoder: DecodeService, ports: HandlerPorts): Hand
       name: "DecodeId",
       request: DecodeIdRequest,
       response: DecodeIdResponse,
+      need: NEEDS.issueOrObserve,
+      about: ({ tag }) => tag,
       call: async ({ tag, value }) => response(await decoder.decode(tag, valueOf(value))),
       cost: ({ tag }) => ({ tag, ids: 0 }),
     },

@@ -18,9 +18,11 @@ import {
   type Handler,
   handlerOf,
   type HandlerPorts,
+  type Method,
   type ServerTold,
   streamHandlerOf,
 } from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 const SERVICE = "idmint.v1.IdService";
 /** Whoever has a stream chose its server already. */
@@ -31,54 +33,48 @@ export function idHandlers(
   ports: HandlerPorts & { readonly told: () => ServerTold },
 ): readonly Handler[] {
   const { told } = ports;
+  const row = <Request, Response>(method: Method<Request, Response>): Handler =>
+    handlerOf(SERVICE, method, ports);
   return [
-    handlerOf(
-      SERVICE,
-      {
-        name: "GenerateId",
-        request: GenerateIdRequest,
-        response: GenerateIdResponse,
-        call: ({ tag, name }, context) => map(ids.generateId(tag, context, name), oneId),
-        cost: ({ tag }) => ({ tag, ids: 1 }),
-      },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "GenerateIds",
-        request: GenerateIdsRequest,
-        response: GenerateIdsResponse,
-        call: (request, context) =>
-          map(ids.generateIds(request, context), (many) => manyIds(many, told())),
-        cost: ({ tag, count }) => ({ tag, ids: count }),
-      },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "AllocateSegment",
-        request: AllocateSegmentRequest,
-        response: AllocateSegmentResponse,
-        call: (request, context) =>
-          map(ids.allocateSegment(request, context), (answer) => allocation(answer, told())),
-        cost: ({ tag, count }) => ({ tag, ids: count }),
-      },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "ReleaseSegment",
-        request: ReleaseSegmentRequest,
-        response: ReleaseSegmentResponse,
-        call: (request) => ({ reclaimedCount: ids.releaseSegment(request) }),
-        // What an SDK gives back while this server stops can still go back to the store.
-        whileDraining: true,
-      },
-      ports,
-    ),
+    row({
+      name: "GenerateId",
+      request: GenerateIdRequest,
+      response: GenerateIdResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: ({ tag, name }, context) => map(ids.generateId(tag, context, name), oneId),
+      cost: ({ tag }) => ({ tag, ids: 1 }),
+    }),
+    row({
+      name: "GenerateIds",
+      request: GenerateIdsRequest,
+      response: GenerateIdsResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: (request, context) =>
+        map(ids.generateIds(request, context), (many) => manyIds(many, told())),
+      cost: ({ tag, count }) => ({ tag, ids: count }),
+    }),
+    row({
+      name: "AllocateSegment",
+      request: AllocateSegmentRequest,
+      response: AllocateSegmentResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: (request, context) =>
+        map(ids.allocateSegment(request, context), (answer) => allocation(answer, told())),
+      cost: ({ tag, count }) => ({ tag, ids: count }),
+    }),
+    row({
+      name: "ReleaseSegment",
+      request: ReleaseSegmentRequest,
+      response: ReleaseSegmentResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: (request) => ({ reclaimedCount: ids.releaseSegment(request) }),
+      // What an SDK gives back while this server stops can still go back to the store.
+      whileDraining: true,
+    }),
     streamHandler(ids, ports),
   ];
 }
@@ -90,6 +86,8 @@ function streamHandler(ids: IdService, ports: HandlerPorts): Handler {
       name: "StreamIds",
       request: StreamIdsRequest,
       response: StreamIdsResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
       open: (context) => streamOf(ids, context),
       complete: tagsKept,
       cost: ({ tag, count }) => ({ tag, ids: Math.max(1, count) }),

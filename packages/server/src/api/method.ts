@@ -4,6 +4,7 @@ import type { Admission, Cost } from "../service/admission/admission.ts";
 import type { CallContext } from "../service/call.ts";
 import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
+import { type Need, type Rule, ruleOf } from "./need.ts";
 import { rpcStatusOf } from "./status.ts";
 
 /** A message's codec, as the generated code has it. */
@@ -17,6 +18,10 @@ export interface Method<Request, Response> {
   readonly name: string;
   readonly request: Codec<Request>;
   readonly response: Codec<Response>;
+  /** Who may call it. */
+  readonly need: Need;
+  /** The name of the tag, or the beginning of names, that the need is for. Reads the request and nothing else. */
+  readonly about?: (request: Request) => string;
   /** May answer at once; whatever it throws or rejects with becomes a status. */
   readonly call: (request: Request, context: CallContext) => Response | Promise<Response>;
   /** Whether it is answered while the server drains. Default: false. */
@@ -36,6 +41,7 @@ export type Authorise = (
   context: CallContext,
   path: string,
   request: unknown,
+  rule: Rule,
 ) => void | Promise<void>;
 
 /**
@@ -46,6 +52,10 @@ export interface StreamMethod<Request, Response> {
   readonly name: string;
   readonly request: Codec<Request>;
   readonly response: Codec<Response>;
+  /** Who may send such a request. Whoever may send none, since nobody knows them, gets no stream. */
+  readonly need: Need;
+  /** The name of the tag, or the beginning of names, that the need is for. Reads the request and nothing else. */
+  readonly about?: (request: Request) => string;
   /** A stream begins: what answers its requests. Each request may wait as long as a call of its own. */
   readonly open: (context: CallContext) => (request: Request) => Response | Promise<Response>;
   /** What a request takes of quotas; each is a call. */
@@ -63,6 +73,7 @@ export type Handler = UnaryHandler | StreamHandler;
 
 export interface UnaryHandler {
   readonly kind: "unary";
+  readonly rule: Rule;
   /** As on the wire: `/idmint.v1.IdService/GenerateId`. */
   readonly path: string;
   /** Throws or rejects with IdmintError, or with anything unforeseen. Warm calls answer without a promise. */
@@ -71,6 +82,7 @@ export interface UnaryHandler {
 
 export interface StreamHandler {
   readonly kind: "stream";
+  readonly rule: Rule;
   readonly path: string;
   /** What answers the messages of one stream. It throws only what ends the stream: bytes that are no request. */
   readonly open: (context: CallContext) => Answer;
@@ -98,6 +110,7 @@ export function handlerOf<Request, Response>(
   const { name, request: requests, response: responses, whileDraining = false, cost } = method;
   const { admission, drain } = ports;
   const path = `/${service}/${name}`;
+  const rule = ruleOf(method.need, method.about as Rule["about"]);
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const call = cost === undefined ? method.call : counted(method.call, cost, admission);
   const allowed = (request: Request, context: CallContext): Uint8Array | Promise<Uint8Array> => {
@@ -106,13 +119,14 @@ export function handlerOf<Request, Response>(
   };
   return {
     kind: "unary",
+    rule,
     path,
     handle: (bytes, context) => {
       if (!whileDraining && drain.cause !== undefined) throw draining(drain.cause);
       const refused = cost === undefined ? undefined : admission.arrived(context);
       if (refused !== undefined) return refused;
       const request = decode(requests, bytes, path);
-      const permission = ports.authorise(context, path, request);
+      const permission = ports.authorise(context, path, request, rule);
       return permission instanceof Promise
         ? permission.then(() => allowed(request, context))
         : allowed(request, context);
@@ -147,6 +161,7 @@ export function streamHandlerOf<Request, Response>(
   const { request: requests, response: responses, refusal } = method;
   const { drain } = ports;
   const path = `/${service}/${method.name}`;
+  const rule = ruleOf(method.need, method.about as Rule["about"]);
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const refuse = (request: Request, thrown: unknown): Uint8Array =>
     encode(refusal(request, rpcStatusOf(thrown, path, ports.emit)));
@@ -166,7 +181,7 @@ export function streamHandlerOf<Request, Response>(
         if (drain.cause !== undefined) throw draining(drain.cause);
         const refused = ports.admission.arrived(context);
         const permission =
-          refused === undefined ? ports.authorise(context, path, request) : refused;
+          refused === undefined ? ports.authorise(context, path, request, rule) : refused;
         const response =
           permission instanceof Promise ? permitted(permission, request) : answer(request);
         if (!(response instanceof Promise)) return encode(response);
@@ -176,7 +191,7 @@ export function streamHandlerOf<Request, Response>(
       }
     };
   };
-  return { kind: "stream", path, open };
+  return { kind: "stream", rule, path, open };
 }
 
 /** The server stops, or an operator drained it: another one answers. */

@@ -31,6 +31,7 @@ import type { TrafficAnswer, TrafficService } from "../service/traffic.ts";
 import type { BackendName } from "../store/shared/backends.ts";
 import { effectOf } from "./tag-service.ts";
 import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 const SERVICE = "idmint.v1.NodeService";
 
@@ -54,6 +55,7 @@ export function nodeHandlers(
         name: "GetNodeStatus",
         request: GetNodeStatusRequest,
         response: GetNodeStatusResponse,
+        need: NEEDS.observeAll,
         call: () => statusOf(node),
         whileDraining: true,
       },
@@ -65,6 +67,7 @@ export function nodeHandlers(
         name: "GetNodeTime",
         request: GetNodeTimeRequest,
         response: GetNodeTimeResponse,
+        need: NEEDS.nothing,
         call: () => ({ time: new Date(node.time()), nodeId: node.id }),
         whileDraining: true,
       },
@@ -76,6 +79,7 @@ export function nodeHandlers(
         name: "ListNodes",
         request: ListNodesRequest,
         response: ListNodesResponse,
+        need: NEEDS.known,
         call: (request) => {
           const { nodes, nextPageToken, nodesVersion } = node.list(request);
           return { nodes: nodes.map(nodeOf), nextPageToken, nodesVersion };
@@ -90,6 +94,7 @@ export function nodeHandlers(
         name: "ForgetNode",
         request: ForgetNodeRequest,
         response: ForgetNodeResponse,
+        need: NEEDS.adminAll,
         call: async ({ nodeId, validateOnly }) => {
           await node.forget(nodeId, { validateOnly });
           return {};
@@ -108,6 +113,7 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         name: "StopIssuing",
         request: StopIssuingRequest,
         response: StopIssuingResponse,
+        need: NEEDS.adminAll,
         call: async (request) => {
           const { stoppedAtMs, effect } = await issuing.stop(request);
           return { stoppedTime: timeOf(stoppedAtMs), ...effectOf(effect) };
@@ -122,6 +128,7 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         name: "ResumeIssuing",
         request: ResumeIssuingRequest,
         response: ResumeIssuingResponse,
+        need: NEEDS.adminAll,
         call: async (request) => {
           await issuing.resume(request);
           return {};
@@ -136,6 +143,7 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         name: "GetIssuing",
         request: GetIssuingRequest,
         response: GetIssuingResponse,
+        need: NEEDS.observeAll,
         call: async () => {
           const { stoppedAtMs, effect } = await issuing.get();
           const stoppedTime = timeOf(stoppedAtMs);
@@ -169,6 +177,7 @@ export function trafficHandlers(
         name: "SetNodeWeight",
         request: SetNodeWeightRequest,
         response: SetNodeWeightResponse,
+        need: NEEDS.adminAll,
         call: async ({ node: named, weight, validateOnly }, context) => {
           if (weight === undefined) {
             throw invalidField("weight", "is required; 0 is a weight too", "FIELD_REQUIRED");
@@ -185,6 +194,7 @@ export function trafficHandlers(
         name: "DrainNode",
         request: DrainNodeRequest,
         response: DrainNodeResponse,
+        need: NEEDS.adminAll,
         call: async ({ node: named, validateOnly }, context) =>
           answer(await traffic.set({ node: named, isDraining: true }, { validateOnly }, context)),
         whileDraining,
@@ -197,6 +207,7 @@ export function trafficHandlers(
         name: "UndrainNode",
         request: UndrainNodeRequest,
         response: UndrainNodeResponse,
+        need: NEEDS.adminAll,
         call: async ({ node: named, validateOnly }, context) =>
           answer(await traffic.set({ node: named, isDraining: false }, { validateOnly }, context)),
         whileDraining,

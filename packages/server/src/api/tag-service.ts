@@ -31,6 +31,7 @@ import type { TagEffect } from "../service/tags/effects.ts";
 import type { Changed, TagService } from "../service/tags/service.ts";
 import { draftOf, outputOnlyViolations, tagOf } from "./convert.ts";
 import { type Handler, handlerOf, type HandlerPorts, type Method } from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 const SERVICE = "idmint.v1.TagService";
 
@@ -52,6 +53,8 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       name: "CreateTag",
       request: CreateTagRequest,
       response: CreateTagResponse,
+      need: NEEDS.admin,
+      about: ({ tag }) => tag?.name ?? "",
       call: async (request) => {
         const tag = required(request.tag);
         const made = await tags.create(draftOf(tag), outputOnlyViolations(tag), request);
@@ -62,12 +65,16 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       name: "GetTag",
       request: GetTagRequest,
       response: GetTagResponse,
+      need: NEEDS.issueOrObserve,
+      about: ({ name }) => name,
       call: async ({ name }) => ({ tag: tagOf(await tags.get(name)) }),
     }),
     row({
       name: "ListTags",
       request: ListTagsRequest,
       response: ListTagsResponse,
+      need: NEEDS.observeAll,
+      about: ({ prefix }) => prefix,
       call: async (request) => {
         const page = await tags.list(request);
         return { tags: page.tags.map(tagOf), nextPageToken: page.nextPageToken };
@@ -77,6 +84,8 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       name: "UpdateTag",
       request: UpdateTagRequest,
       response: UpdateTagResponse,
+      need: NEEDS.admin,
+      about: ({ tag }) => tag?.name ?? "",
       call: async (request) => {
         const tag = required(request.tag);
         const paths = request.updateMask ?? [];
@@ -92,12 +101,16 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       name: "DeleteTag",
       request: DeleteTagRequest,
       response: DeleteTagResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => changed(await tags.delete(request)),
     }),
     row({
       name: "AdvanceTag",
       request: AdvanceTagRequest,
       response: AdvanceTagResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => {
         const answer = await tags.advance(request);
         return { ...changed(answer), raised: answer.raised };
@@ -107,6 +120,8 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       name: "ReturnToPeriod",
       request: ReturnToPeriodRequest,
       response: ReturnToPeriodResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => {
         const answer = await tags.returnToPeriod(request);
         return { ...changed(answer), returned: answer.returned };
@@ -116,12 +131,16 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       name: "PauseTag",
       request: PauseTagRequest,
       response: PauseTagResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => changed(await tags.pause(request)),
     }),
     row({
       name: "GetTagEffect",
       request: GetTagEffectRequest,
       response: GetTagEffectResponse,
+      need: NEEDS.observe,
+      about: ({ name }) => name,
       call: async ({ name }) => {
         const answer = await tags.effect(name);
         return { ...changed(answer), inEffect: answer.effect.isInEffect };
@@ -131,12 +150,16 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       name: "ResumeTag",
       request: ResumeTagRequest,
       response: ResumeTagResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => ({ tag: changed(await tags.resume(request)).tag }),
     }),
     row({
       name: "MoveTag",
       request: MoveTagRequest,
       response: MoveTagResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
       call: async (request) => ({ tag: tagOf(await tags.move(request)) }),
     }),
   ];
@@ -148,6 +171,8 @@ function periodHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       name: "ListPeriods",
       request: ListPeriodsRequest,
       response: ListPeriodsResponse,
+      need: NEEDS.observe,
+      about: ({ name }) => name,
       call: async (request) => {
         const { unit, periods, nextPageToken } = await tags.listPeriods(request);
         return {

@@ -14,7 +14,14 @@ import {
 import type { WorkerService } from "../service/worker-ids/service.ts";
 import { protoKindOf } from "./convert-kind.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
-import { type Handler, handlerOf, type HandlerPorts, type ServerTold } from "./method.ts";
+import {
+  type Handler,
+  handlerOf,
+  type HandlerPorts,
+  type Method,
+  type ServerTold,
+} from "./method.ts";
+import { NEEDS } from "./need.ts";
 
 const SERVICE = "idmint.v1.WorkerService";
 
@@ -25,67 +32,60 @@ export function workerHandlers(
     readonly told: () => ServerTold;
   },
 ): readonly Handler[] {
+  const row = <Request, Response>(method: Method<Request, Response>): Handler =>
+    handlerOf(SERVICE, method, ports);
   return [
-    handlerOf(
-      SERVICE,
-      {
-        name: "LeaseWorker",
-        request: LeaseWorkerRequest,
-        response: LeaseWorkerResponse,
-        call: async ({ tag, instance, dataCenter, reserveAhead }, context) => {
-          const reserveAheadMs = wholeMillisecondsOf(reserveAhead);
-          return leased(
-            await workers.lease({ tag, instance, dataCenter, reserveAheadMs }, context),
-            ports.told(),
-          );
-        },
+    row({
+      name: "LeaseWorker",
+      request: LeaseWorkerRequest,
+      response: LeaseWorkerResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: async ({ tag, instance, dataCenter, reserveAhead }, context) => {
+        const reserveAheadMs = wholeMillisecondsOf(reserveAhead);
+        return leased(
+          await workers.lease({ tag, instance, dataCenter, reserveAheadMs }, context),
+          ports.told(),
+        );
       },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "RenewWorkerLease",
-        request: RenewWorkerLeaseRequest,
-        response: RenewWorkerLeaseResponse,
-        call: async ({ reserveAhead, ...wish }, context) =>
-          renewed(
-            await workers.renew(
-              { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
-              context,
-            ),
-            ports.told(),
+    }),
+    row({
+      name: "RenewWorkerLease",
+      request: RenewWorkerLeaseRequest,
+      response: RenewWorkerLeaseResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: async ({ reserveAhead, ...wish }, context) =>
+        renewed(
+          await workers.renew(
+            { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
+            context,
           ),
-        // Who makes ids under a lease needs a moment to go to another server.
-        whileDraining: true,
+          ports.told(),
+        ),
+      // Who makes ids under a lease needs a moment to go to another server.
+      whileDraining: true,
+    }),
+    row({
+      name: "ReleaseWorkerLease",
+      request: ReleaseWorkerLeaseRequest,
+      response: ReleaseWorkerLeaseResponse,
+      need: NEEDS.issue,
+      about: ({ tag }) => tag,
+      call: async (key, context) => {
+        await workers.release(key, context);
+        return {};
       },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "ReleaseWorkerLease",
-        request: ReleaseWorkerLeaseRequest,
-        response: ReleaseWorkerLeaseResponse,
-        call: async (key, context) => {
-          await workers.release(key, context);
-          return {};
-        },
-        whileDraining: true,
-      },
-      ports,
-    ),
-    handlerOf(
-      SERVICE,
-      {
-        name: "ListWorkers",
-        request: ListWorkersRequest,
-        response: ListWorkersResponse,
-        call: async (query, context) =>
-          pageOf(await workers.list(query, context), ports.wallClock()),
-      },
-      ports,
-    ),
+      whileDraining: true,
+    }),
+    row({
+      name: "ListWorkers",
+      request: ListWorkersRequest,
+      response: ListWorkersResponse,
+      need: NEEDS.observe,
+      about: ({ tag }) => tag,
+      call: async (query, context) => pageOf(await workers.list(query, context), ports.wallClock()),
+    }),
   ];
 }
 

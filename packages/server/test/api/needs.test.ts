@@ -1,0 +1,126 @@
+// Which role each method needs, and by which field of its request that is decided.
+import { type Right, Rights, decide, ROLES } from "@idmint/core/server";
+import * as proto from "@idmint/proto";
+import { expect, test } from "vitest";
+import { allowAll, createApi } from "../../src/api/api.ts";
+
+/** The roles that may call a method for a tag; `all`: only with a right for every tag. `name`: the field that decides. */
+interface Expected {
+  readonly may: readonly (typeof ROLES)[number][] | "everybody" | "the known";
+  readonly by?: "tag" | "name" | "tag.name" | "prefix";
+}
+
+const issue: Expected = { may: ["issue"], by: "tag" };
+const admin: Expected = { may: ["admin"], by: "name" };
+const observe: Expected = { may: ["observe", "admin"], by: "name" };
+const adminAll: Expected = { may: ["admin"] };
+const observeAll: Expected = { may: ["observe", "admin"] };
+
+const EXPECTED: Readonly<Record<string, Expected>> = {
+  "IdService/GenerateId": issue,
+  "IdService/GenerateIds": issue,
+  "IdService/StreamIds": issue,
+  "IdService/AllocateSegment": issue,
+  "IdService/ReleaseSegment": issue,
+  "IdService/DecodeId": { may: ["issue", "observe", "admin"], by: "tag" },
+  "TagService/CreateTag": { may: ["admin"], by: "tag.name" },
+  "TagService/GetTag": { may: ["issue", "observe", "admin"], by: "name" },
+  "TagService/ListTags": { may: ["observe", "admin"], by: "prefix" },
+  "TagService/UpdateTag": { may: ["admin"], by: "tag.name" },
+  "TagService/DeleteTag": admin,
+  "TagService/AdvanceTag": admin,
+  "TagService/ReturnToPeriod": admin,
+  "TagService/PauseTag": admin,
+  "TagService/ResumeTag": admin,
+  "TagService/GetTagEffect": observe,
+  "TagService/MoveTag": admin,
+  "TagService/ListPeriods": observe,
+  "WorkerService/LeaseWorker": issue,
+  "WorkerService/RenewWorkerLease": issue,
+  "WorkerService/ReleaseWorkerLease": issue,
+  "WorkerService/ListWorkers": { may: ["observe", "admin"], by: "tag" },
+  "NodeService/GetNodeStatus": observeAll,
+  "NodeService/GetNodeTime": { may: "everybody" },
+  "NodeService/ListNodes": { may: "the known" },
+  "NodeService/ForgetNode": adminAll,
+  "NodeService/StopIssuing": adminAll,
+  "NodeService/ResumeIssuing": adminAll,
+  "NodeService/GetIssuing": observeAll,
+  "NodeService/SetNodeWeight": adminAll,
+  "NodeService/DrainNode": adminAll,
+  "NodeService/UndrainNode": adminAll,
+};
+
+/** Handlers are made of rows alone; nothing is called. */
+const nothing = new Proxy({}, { get: () => () => undefined }) as never;
+const api = createApi({
+  ids: nothing,
+  decoder: nothing,
+  tags: nothing,
+  workers: nothing,
+  node: nothing,
+  issuing: nothing,
+  admission: nothing,
+  drain: nothing,
+  traffic: nothing,
+  wallClock: Date.now,
+  authorise: allowAll,
+  emit: () => undefined,
+});
+
+const requestBy = (by: Expected["by"], name: string): unknown => {
+  if (by === undefined) return {};
+  return by === "tag.name" ? { tag: { name } } : { [by]: name };
+};
+
+test("every method of the API says what it needs, and no other does", () => {
+  const services = Object.entries(proto).filter(([name]) => name.endsWith("ServiceService"));
+  const paths = services.flatMap(([, service]) =>
+    Object.values(service as Record<string, { path: string }>).map(({ path }) => path),
+  );
+  expect([...api.keys()].toSorted()).toEqual(paths.toSorted());
+  const told = Object.keys(EXPECTED).map((name) => `/idmint.v1.${name}`);
+  expect(told.toSorted()).toEqual(paths.toSorted());
+});
+
+const holding = (...rights: readonly Right[]): { rights: Rights } => ({
+  rights: new Rights(rights),
+});
+
+test.each(Object.entries(EXPECTED))(
+  "%s asks for the right role for the right name",
+  (path, expected) => {
+    const { rule } = api.get(`/idmint.v1.${path}`)!;
+    const { may, by } = expected;
+    expect(rule.isOpen).toBe(may === "everybody");
+    if (may === "everybody") return;
+    const name = rule.about(requestBy(by, "orders.eu"));
+    expect(name).toBe(by === undefined ? "" : "orders.eu");
+    expect(decide(undefined, rule, name)).toBe("UNAUTHENTICATED");
+    if (may === "the known") {
+      expect(decide(holding(), rule, name)).toBe("allowed");
+      return;
+    }
+    const single = by !== undefined && by !== "prefix";
+    for (const role of ROLES) {
+      const verdict = may.includes(role) ? "allowed" : "PERMISSION_DENIED";
+      expect(decide(holding({ role, tags: "*" }), rule, name), role).toBe(verdict);
+      const mine = by === undefined ? "PERMISSION_DENIED" : verdict;
+      expect(decide(holding({ role, tags: "orders.*" }), rule, name), role).toBe(mine);
+      const exact = single ? verdict : "PERMISSION_DENIED";
+      expect(decide(holding({ role, tags: "orders.eu" }), rule, name), role).toBe(exact);
+      const other = holding({ role, tags: "invoices*" }, { role, tags: "orders.eu.x" });
+      expect(decide(other, rule, name), role).toBe("PERMISSION_DENIED");
+    }
+  },
+);
+
+test("a request that names no tag needs a right for all of them", () => {
+  for (const [path, { by }] of Object.entries(EXPECTED)) {
+    if (by === undefined) continue;
+    const { rule } = api.get(`/idmint.v1.${path}`)!;
+    const name = rule.about(by === "tag.name" ? {} : { [by]: "" });
+    const mine = holding(...ROLES.map((role) => ({ role, tags: "orders*" })));
+    expect(decide(mine, rule, name), path).toBe("PERMISSION_DENIED");
+  }
+});

@@ -1,0 +1,38 @@
+import type { Mutant } from "./mutant.ts";
+
+const rights = "packages/core/src/server/access/rights.ts";
+const rightsTests = ["packages/core/test/server/access/rights.model.test.ts"];
+const needsTests = ["packages/server/test/api/needs.test.ts"];
+
+/** Who may. */
+export const accessMutants: readonly Mutant[] = [
+  {
+    name: "access: the right for one name is one for all that begin like it",
+    file: rights,
+    find: "    for (const { prefix, bits } of this.#prefixes) if (beginning.startsWith(prefix)) held |= bits;",
+    replace:
+      "    for (const { prefix, bits } of this.#prefixes) if (beginning.startsWith(prefix)) held |= bits;\n    for (const [name, bits] of this.#names) if (beginning.startsWith(name)) held |= bits;",
+    tests: rightsTests,
+  },
+  {
+    name: "access: rights for the beginning of a list count for a part of it",
+    file: rights,
+    find: "beginning.startsWith(prefix)) held",
+    replace: "beginning.startsWith(prefix) || prefix.startsWith(beginning)) held",
+    tests: rightsTests,
+  },
+  {
+    name: "access: a row that forgets its tag is for whoever has the role anywhere",
+    file: "packages/server/src/api/need.ts",
+    find: "{ ...need, isBeginning: true, about: ALL_TAGS }",
+    replace: "{ ...need, roles: 0, about: ALL_TAGS }",
+    tests: needsTests,
+  },
+  {
+    name: "access: whoever may look at a tag may advance it",
+    file: "packages/server/src/api/tag-service.ts",
+    find: "      response: AdvanceTagResponse,\n      need: NEEDS.admin,",
+    replace: "      response: AdvanceTagResponse,\n      need: NEEDS.observe,",
+    tests: needsTests,
+  },
+];
