@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 import { accessMutants } from "./mutants.access.ts";
 import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
+import { capacityMutants } from "./mutants.capacity.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
@@ -52,6 +53,7 @@ export const mutants: readonly Mutant[] = [
   ...accessMutants,
   ...admissionMutants,
   ...apiMutants,
+  ...capacityMutants,
   ...cliMutants,
   ...etcdMutants,
   ...rollingMutants,

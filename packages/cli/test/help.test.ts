@@ -45,6 +45,7 @@ test("every command of the design is there", () => {
     "store spread status",
     "store status",
     "tag advance",
+    "tag capacity",
     "tag create",
     "tag delete",
     "tag get",

@@ -101,11 +101,15 @@ export {
 export {
   AdvanceTagRequest,
   AdvanceTagResponse,
+  CapacityLimit,
+  CapacityLimitKind,
   CreateTagRequest,
   CreateTagResponse,
   DeleteTagRequest,
   DeleteTagResponse,
   EndedPeriod,
+  GetTagCapacityRequest,
+  GetTagCapacityResponse,
   GetTagEffectRequest,
   GetTagEffectResponse,
   GetTagRequest,
@@ -128,6 +132,9 @@ export {
   TagServiceService,
   UpdateTagRequest,
   UpdateTagResponse,
+  WorkerCapacity,
+  capacityLimitKindFromJSON,
+  capacityLimitKindToJSON,
 } from "./gen/idmint/v1/tag_service.ts";
 export {
   LeaseWorkerRequest,

@@ -51,6 +51,9 @@ export {
   mayWait,
   type WaitingState,
 } from "./admission/waiting-state.ts";
+export { type Horizon, horizonsOf, type LimitName, type Use } from "./capacity/horizons.ts";
+export { MAX_STEPS, rateOf, sawUsed, type Usage, type UseRate } from "./capacity/usage-state.ts";
+export { createWarningState, type WarningState, warningOf } from "./capacity/warning-state.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";

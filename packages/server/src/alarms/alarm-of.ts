@@ -81,6 +81,21 @@ const SIGNS: Signs = {
       summary: "The store works, and will stop some day if nobody does something about it.",
       details: { detail },
     }),
+  "tag-runs-out": ({ tag, days, limit, left, runsOutAtMs, idsPerSecond, watchedMs }) =>
+    alarm({
+      alarm: "TAG_RUNS_OUT",
+      key: `TAG_RUNS_OUT:${tag}:${days}`,
+      severity: days > 7 ? "warning" : "critical",
+      summary: `A tag has no ids left in less than ${days} days; make another tag, and let its callers use that.`,
+      details: {
+        tag,
+        limit,
+        runsOut: new Date(runsOutAtMs).toISOString(),
+        ...(left === undefined ? {} : { left: String(left) }),
+        ...(idsPerSecond === undefined ? {} : { idsPerSecond: idsPerSecond.toPrecision(3) }),
+        ...(idsPerSecond === undefined ? {} : { watchedHours: (watchedMs / 3_600_000).toFixed(1) }),
+      },
+    }),
   "cut-off": ({ databases, maxOfflineMs }, server) =>
     trouble({
       alarm: "CUT_OFF",

@@ -6,8 +6,10 @@ import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
 import type { IssuingService } from "../service/tags/issuing.ts";
+import type { CapacityService } from "../service/tags/capacity.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { TrafficService } from "../service/traffic.ts";
+import { capacityHandler } from "./capacity.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
@@ -24,6 +26,7 @@ export const allowAll: Authorise = () => undefined;
 export function createApi(services: {
   readonly ids: IdService;
   readonly decoder: DecodeService;
+  readonly capacity: CapacityService;
   readonly tags: TagService;
   readonly workers: WorkerService;
   readonly node: NodeService;
@@ -43,6 +46,7 @@ export function createApi(services: {
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
+    capacityHandler(services.capacity, ports),
     ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, issuing, ports),
     ...trafficHandlers(traffic, node, ports),

@@ -138,9 +138,9 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
 
 type Closable = Pick<Store, "close">;
 
-/** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store and clock. */
+/** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { poll, directory, clocks, drain }: Services,
+  { poll, directory, clocks, drain, capacity }: Services,
   known: KnownHistory | undefined,
   { store, emit, maxTags }: { store: Store; emit: Emit; maxTags: number },
 ): Promise<void> {
@@ -151,10 +151,12 @@ async function follow(
   }
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
+  capacity.start();
 }
 
-async function stopFollowing({ poll, clocks, nodes }: Services): Promise<void> {
+async function stopFollowing({ poll, clocks, nodes, capacity }: Services): Promise<void> {
   poll.stop();
+  capacity.stop();
   clocks.watch.stop();
   // A server that keeps leases goes on with them, and with the same row.
   if (clocks.keeper?.hasTime !== true) await nodes.leave();

@@ -30,6 +30,7 @@ export interface ElsewherePorts {
 export interface ElsewhereTags {
   readonly redis: RedisTags;
   readonly ticketDatabases: Tickets["databases"];
+  readonly lastTicketOf: Tickets["lastIdOf"];
   readonly placement: Placement;
   readonly sources: Pick<SourcesPorts, "redis" | "ticket">;
 }
@@ -57,6 +58,7 @@ export function createElsewhere(
   return {
     redis,
     ticketDatabases: tickets.databases,
+    lastTicketOf: tickets.lastIdOf,
     placement: { redisServerFor, assertMovable, move, hasTicketDatabases, makeSlots },
     sources: { redis: redis.counters, ticket: tickets.sourceOf },
   };

@@ -120,6 +120,7 @@ export class Running implements RunningServer {
     poll.stop();
     services.clocks.watch.stop();
     services.redis.stop();
+    services.capacity.stop();
     const { givenBack, wasted } = await directory.drain(draining("stopping"));
     // A server that keeps leases goes on with them, and with the same row.
     if (services.clocks.keeper?.hasTime !== true)

@@ -23,6 +23,7 @@ import { Presence } from "../service/presence.ts";
 import type { RedisTags } from "../service/redis/redis-tags.ts";
 import { type TrafficPorts, TrafficService } from "../service/traffic.ts";
 import type { System } from "../service/system.ts";
+import { type CapacityPorts, CapacityService } from "../service/tags/capacity.ts";
 import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
@@ -55,6 +56,7 @@ export const STORE_GRACE_MS = 500;
 export interface Services {
   readonly admission: Admission;
   readonly api: Api;
+  readonly capacity: CapacityService;
   readonly clocks: Clocks;
   readonly counters: Counters;
   readonly directory: Directory;
@@ -129,16 +131,16 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const its = { poll, directory, clocks, presence, drain, nodes, admission, ticketDatabases };
   const node = createNode(config, { ...common, ...its, nodeId, wallClock });
   const ids = createIds(config, directory, counters, randomToken);
-  const { redis, placement } = elsewhere;
+  const { redis } = elsewhere;
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
   const administration = createAdministration(
-    { ...common, placement, directory, texts, wallClock, announce, effects, nodes, poll },
+    { ...common, ...elsewhere, directory, texts, wallClock, announce, effects, nodes, poll },
     storeTimeoutMs,
   );
-  const { tags } = administration;
+  const { tags, capacity } = administration;
   const gates = { admission, drain };
   const api = createApi({ ids, ...administration, node, ...gates, wallClock, authorise, emit });
-  const running = { ...gates, clocks, node, nodes, poll, presence, redis };
+  const running = { ...gates, capacity, clocks, node, nodes, poll, presence, redis };
   return { ...running, api, counters, directory, ids, tags };
 }
 
@@ -248,10 +250,12 @@ function createAdministration(
     readonly directory: Directory;
     readonly poll: Poll;
     readonly timers: Timers;
-  } & Omit<TrafficPorts, "gate">,
+  } & Omit<TrafficPorts, "gate"> &
+    Omit<CapacityPorts, "gate" | "listWorkers" | "storeTimeoutMs" | "tagsInUse">,
   storeTimeoutMs: number,
 ): {
   readonly tags: TagService;
+  readonly capacity: CapacityService;
   readonly traffic: TrafficService;
   readonly decoder: DecodeService;
   readonly workers: WorkerService;
@@ -259,13 +263,22 @@ function createAdministration(
 } {
   const gates = (): AdminGate => new AdminGate(ports.timers, storeTimeoutMs);
   const common = { ...ports, gate: gates() };
+  const { directory } = ports;
+  const workers = new WorkerService({ workersOf: workersIn(directory), gate: gates() });
+  const capacity = new CapacityService({
+    ...common,
+    storeTimeoutMs,
+    tagsInUse: (limit) => directory.usedLast(limit),
+    listWorkers: (query, call) => workers.list(query, call),
+  });
   return {
+    capacity,
     tags: new TagService(common),
     traffic: new TrafficService(common),
     decoder: new DecodeService(common),
     // A storm of other calls must not keep an operator from stopping everything.
     issuing: new IssuingService({ ...ports, gate: gates() }),
-    workers: new WorkerService({ workersOf: workersIn(ports.directory), gate: gates() }),
+    workers,
   };
 }
 

@@ -1,5 +1,5 @@
 import type { BufferEvent, IdmintError, PeriodDoubt, SnowflakeEvent } from "@idmint/core";
-import type { ClockRefusal, RedisDoubt } from "@idmint/core/server";
+import type { ClockRefusal, LimitName, RedisDoubt } from "@idmint/core/server";
 
 /** The state of each measure that keeps this process's garbage collections short. */
 export type GcCures = Readonly<
@@ -54,6 +54,19 @@ export type ServerEvent =
   /** The store works, and will not for ever; see StoreChanges.warning. */
   | { readonly type: "store-warning"; readonly detail: string }
   | { readonly type: "store-warning-over" }
+  /** A tag has no ids in less than `days` from now, if they are used as fast as they were. */
+  | {
+      readonly type: "tag-runs-out";
+      readonly tag: string;
+      readonly days: number;
+      readonly limit: LimitName;
+      /** Undefined: it ends whether ids are used or not. */
+      readonly left: bigint | undefined;
+      /** Milliseconds since 1970. */
+      readonly runsOutAtMs: number;
+      readonly idsPerSecond: number | undefined;
+      readonly watchedMs: number;
+    }
   | { readonly type: "store-back"; readonly afterMs: number }
   | {
       readonly type: "ticket-database-lost";

@@ -52,6 +52,7 @@ const WRITERS: {
   "store-back": logStore,
   "store-warning": logStore,
   "store-warning-over": logStore,
+  "tag-runs-out": (logger, event) => logger.warn(plain(event), "a tag runs out of ids"),
   fenced: logStore,
   unfenced: logStore,
   "issuing-stopped": logStore,

@@ -35,6 +35,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "TagService/GetTagEffect": observe,
   "TagService/MoveTag": admin,
   "TagService/ListPeriods": observe,
+  "TagService/GetTagCapacity": observe,
   "WorkerService/LeaseWorker": issue,
   "WorkerService/RenewWorkerLease": issue,
   "WorkerService/ReleaseWorkerLease": issue,
@@ -56,6 +57,7 @@ const nothing = new Proxy({}, { get: () => () => undefined }) as never;
 const api = createApi({
   ids: nothing,
   decoder: nothing,
+  capacity: nothing,
   tags: nothing,
   workers: nothing,
   node: nothing,

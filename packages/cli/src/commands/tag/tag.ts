@@ -14,6 +14,7 @@ import { id } from "../../flags/parse.ts";
 import { planJson, planText } from "../../text/plan-text.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../../flags/tag-flags.ts";
 import { tagJson, tagTable } from "../../text/tag-text.ts";
+import { addCapacity } from "./tag-capacity.ts";
 import { addMove, addPeriods, addReturnToPeriod } from "./tag-kinds.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 import { awaited, type WaitFlag, withWait } from "./tag-wait.ts";
@@ -29,6 +30,7 @@ export function addTagCommands(program: Command, io: Io): void {
   addCreate(group, io);
   addList(group, io);
   addGet(group, io);
+  addCapacity(group, io);
   addUpdate(group, io);
   addPause(group, io);
   addResume(group, io);

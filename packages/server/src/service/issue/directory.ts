@@ -218,6 +218,14 @@ export class Directory {
     return this.#entries.size;
   }
 
+  /** The names of at most `limit` of them, those that were used last first. */
+  usedLast(limit: number): readonly string[] {
+    return [...this.#entries.values()]
+      .toSorted((a, b) => b.usedAt - a.usedAt)
+      .slice(0, limit)
+      .map(({ name }) => name);
+  }
+
   /** How many of them have a buffer. */
   get bufferedTags(): number {
     let count = 0;

@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Duration } from "../../google/protobuf/duration.ts";
 import { FieldMask } from "../../google/protobuf/field_mask.ts";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
 import { Tag } from "./tag.ts";
@@ -25,6 +26,82 @@ import { Tag } from "./tag.ts";
 export const protobufPackage = "idmint.v1";
 
 export const protobufFileName = "idmint/v1/tag_service.proto";
+
+/** What a limit of a tag's ids is. */
+export const CapacityLimitKind = {
+  /** UNSPECIFIED - Never sent. */
+  UNSPECIFIED: 0,
+  /** CEILING - The tag's ceiling: there are no ids beyond it, and it never changes. */
+  CEILING: 1,
+  /** INT32 - 2^31 − 1: larger ids do not fit columns and variables of 32 bits. */
+  INT32: 2,
+  /** SAFE_INTEGER - 2^53 − 1: larger ids are not exact as JavaScript numbers and in floating-point columns. */
+  SAFE_INTEGER: 3,
+  /** TIME_BITS - The bits of the time in the ids: there are no ids after run_out_time, whatever the rate is. */
+  TIME_BITS: 4,
+  /** REDIS_MAX - The maximum up to which Redis counts until servers raise it. They do so ahead of time. */
+  REDIS_MAX: 5,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type CapacityLimitKind = typeof CapacityLimitKind[keyof typeof CapacityLimitKind];
+
+export namespace CapacityLimitKind {
+  export type UNSPECIFIED = typeof CapacityLimitKind.UNSPECIFIED;
+  export type CEILING = typeof CapacityLimitKind.CEILING;
+  export type INT32 = typeof CapacityLimitKind.INT32;
+  export type SAFE_INTEGER = typeof CapacityLimitKind.SAFE_INTEGER;
+  export type TIME_BITS = typeof CapacityLimitKind.TIME_BITS;
+  export type REDIS_MAX = typeof CapacityLimitKind.REDIS_MAX;
+  export type UNRECOGNIZED = typeof CapacityLimitKind.UNRECOGNIZED;
+}
+
+export function capacityLimitKindFromJSON(object: any): CapacityLimitKind {
+  switch (object) {
+    case 0:
+    case "CAPACITY_LIMIT_KIND_UNSPECIFIED":
+      return CapacityLimitKind.UNSPECIFIED;
+    case 1:
+    case "CAPACITY_LIMIT_KIND_CEILING":
+      return CapacityLimitKind.CEILING;
+    case 2:
+    case "CAPACITY_LIMIT_KIND_INT32":
+      return CapacityLimitKind.INT32;
+    case 3:
+    case "CAPACITY_LIMIT_KIND_SAFE_INTEGER":
+      return CapacityLimitKind.SAFE_INTEGER;
+    case 4:
+    case "CAPACITY_LIMIT_KIND_TIME_BITS":
+      return CapacityLimitKind.TIME_BITS;
+    case 5:
+    case "CAPACITY_LIMIT_KIND_REDIS_MAX":
+      return CapacityLimitKind.REDIS_MAX;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return CapacityLimitKind.UNRECOGNIZED;
+  }
+}
+
+export function capacityLimitKindToJSON(object: CapacityLimitKind): string {
+  switch (object) {
+    case CapacityLimitKind.UNSPECIFIED:
+      return "CAPACITY_LIMIT_KIND_UNSPECIFIED";
+    case CapacityLimitKind.CEILING:
+      return "CAPACITY_LIMIT_KIND_CEILING";
+    case CapacityLimitKind.INT32:
+      return "CAPACITY_LIMIT_KIND_INT32";
+    case CapacityLimitKind.SAFE_INTEGER:
+      return "CAPACITY_LIMIT_KIND_SAFE_INTEGER";
+    case CapacityLimitKind.TIME_BITS:
+      return "CAPACITY_LIMIT_KIND_TIME_BITS";
+    case CapacityLimitKind.REDIS_MAX:
+      return "CAPACITY_LIMIT_KIND_REDIS_MAX";
+    case CapacityLimitKind.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
 
 /** Request of CreateTag. */
 export interface CreateTagRequest {
@@ -346,6 +423,62 @@ export interface LaggingNode {
     | undefined;
   /** When it has stopped issuing unless it confirms before. Absent: it never stops by itself. */
   stopTime?: Date | undefined;
+}
+
+/** Request of GetTagCapacity. */
+export interface GetTagCapacityRequest {
+  /** Name of the tag. */
+  name: string;
+}
+
+/** Answer of GetTagCapacity. */
+export interface GetTagCapacityResponse {
+  /**
+   * The rate that all dates here assume: ids a second, the higher one of the averages of the last week and the last day, as
+   * far as this server watched the tag. Absent while it saw no ids being used, and for kinds whose ids are not counted.
+   */
+  idsPerSecond?:
+    | number
+    | undefined;
+  /** For how long the rate was watched. Absent without a rate. */
+  watched?:
+    | Duration
+    | undefined;
+  /** What the ids run out of or outgrow, nearest first. Empty for kind uuid. */
+  limits: CapacityLimit[];
+  /**
+   * Kind snowflake: worker ids of a data centre, and how many of them nobody leases, in the data centre that has fewest
+   * left. Absent for all other kinds, and when there are more than can be counted.
+   */
+  workers?: WorkerCapacity | undefined;
+}
+
+/** Something that a tag's ids run out of or outgrow. */
+export interface CapacityLimit {
+  /** Which one this is. */
+  kind: CapacityLimitKind;
+  /** The last id within it. 0 for TIME_BITS. */
+  lastId: bigint;
+  /**
+   * Ids up to last_id that were not handed out yet. What servers and SDKs hold counts as handed out. Absent for
+   * TIME_BITS, and when what counts them does not answer.
+   */
+  idsLeft?:
+    | bigint
+    | undefined;
+  /**
+   * When the last of them is handed out, if the rate stays. Now, if it was. Absent when it is not known, when it is after the
+   * year 9999, and when a sequence with periods begins anew before.
+   */
+  runOutTime?: Date | undefined;
+}
+
+/** Worker ids of a snowflake tag. */
+export interface WorkerCapacity {
+  /** Worker ids of one data centre. */
+  total: number;
+  /** How many of them nobody leases now. */
+  left: number;
 }
 
 function createBaseCreateTagRequest(): CreateTagRequest {
@@ -3137,6 +3270,414 @@ export const LaggingNode: MessageFns<LaggingNode> = {
   },
 };
 
+function createBaseGetTagCapacityRequest(): GetTagCapacityRequest {
+  return { name: "" };
+}
+
+export const GetTagCapacityRequest: MessageFns<GetTagCapacityRequest> = {
+  encode(message: GetTagCapacityRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetTagCapacityRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetTagCapacityRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetTagCapacityRequest {
+    return { name: isSet(object.name) ? globalThis.String(object.name) : "" };
+  },
+
+  toJSON(message: GetTagCapacityRequest): unknown {
+    const obj: any = {};
+    if (message.name !== undefined) {
+      obj.name = message.name;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetTagCapacityRequest>): GetTagCapacityRequest {
+    return GetTagCapacityRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetTagCapacityRequest>): GetTagCapacityRequest {
+    const message = createBaseGetTagCapacityRequest();
+    message.name = object.name ?? "";
+    return message;
+  },
+};
+
+function createBaseGetTagCapacityResponse(): GetTagCapacityResponse {
+  return { idsPerSecond: undefined, watched: undefined, limits: [], workers: undefined };
+}
+
+export const GetTagCapacityResponse: MessageFns<GetTagCapacityResponse> = {
+  encode(message: GetTagCapacityResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.idsPerSecond !== undefined) {
+      writer.uint32(9).double(message.idsPerSecond);
+    }
+    if (message.watched !== undefined) {
+      Duration.encode(message.watched, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.limits) {
+      CapacityLimit.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.workers !== undefined) {
+      WorkerCapacity.encode(message.workers, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetTagCapacityResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetTagCapacityResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 9) {
+              break;
+            }
+
+            message.idsPerSecond = reader.double();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.watched = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.limits.push(CapacityLimit.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.workers = WorkerCapacity.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetTagCapacityResponse {
+    return {
+      idsPerSecond: isSet(object.idsPerSecond)
+        ? globalThis.Number(object.idsPerSecond)
+        : isSet(object.ids_per_second)
+        ? globalThis.Number(object.ids_per_second)
+        : undefined,
+      watched: isSet(object.watched) ? Duration.fromJSON(object.watched) : undefined,
+      limits: globalThis.Array.isArray(object?.limits) ? object.limits.map((e: any) => CapacityLimit.fromJSON(e)) : [],
+      workers: isSet(object.workers) ? WorkerCapacity.fromJSON(object.workers) : undefined,
+    };
+  },
+
+  toJSON(message: GetTagCapacityResponse): unknown {
+    const obj: any = {};
+    if (message.idsPerSecond !== undefined) {
+      obj.idsPerSecond = floatToJson(message.idsPerSecond);
+    }
+    if (message.watched !== undefined) {
+      obj.watched = Duration.toJSON(message.watched);
+    }
+    if (message.limits?.length) {
+      obj.limits = message.limits.map((e) => CapacityLimit.toJSON(e));
+    }
+    if (message.workers !== undefined) {
+      obj.workers = WorkerCapacity.toJSON(message.workers);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetTagCapacityResponse>): GetTagCapacityResponse {
+    return GetTagCapacityResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetTagCapacityResponse>): GetTagCapacityResponse {
+    const message = createBaseGetTagCapacityResponse();
+    message.idsPerSecond = object.idsPerSecond ?? undefined;
+    message.watched = (object.watched !== undefined && object.watched !== null)
+      ? Duration.fromPartial(object.watched)
+      : undefined;
+    message.limits = object.limits?.map((e) => CapacityLimit.fromPartial(e)) || [];
+    message.workers = (object.workers !== undefined && object.workers !== null)
+      ? WorkerCapacity.fromPartial(object.workers)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseCapacityLimit(): CapacityLimit {
+  return { kind: 0, lastId: 0n, idsLeft: undefined, runOutTime: undefined };
+}
+
+export const CapacityLimit: MessageFns<CapacityLimit> = {
+  encode(message: CapacityLimit, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== 0) {
+      writer.uint32(8).int32(message.kind);
+    }
+    if (message.lastId !== 0n) {
+      if (BigInt.asIntN(64, message.lastId) !== message.lastId) {
+        throw new globalThis.Error("value provided for field message.lastId of type int64 too large");
+      }
+      writer.uint32(16).int64(message.lastId);
+    }
+    if (message.idsLeft !== undefined) {
+      if (BigInt.asIntN(64, message.idsLeft) !== message.idsLeft) {
+        throw new globalThis.Error("value provided for field message.idsLeft of type int64 too large");
+      }
+      writer.uint32(24).int64(message.idsLeft);
+    }
+    if (message.runOutTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.runOutTime), writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CapacityLimit {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCapacityLimit();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.kind = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.lastId = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.idsLeft = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.runOutTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CapacityLimit {
+    return {
+      kind: isSet(object.kind) ? capacityLimitKindFromJSON(object.kind) : 0,
+      lastId: isSet(object.lastId) ? BigInt(object.lastId) : isSet(object.last_id) ? BigInt(object.last_id) : 0n,
+      idsLeft: isSet(object.idsLeft)
+        ? BigInt(object.idsLeft)
+        : isSet(object.ids_left)
+        ? BigInt(object.ids_left)
+        : undefined,
+      runOutTime: isSet(object.runOutTime)
+        ? fromJsonTimestamp(object.runOutTime)
+        : isSet(object.run_out_time)
+        ? fromJsonTimestamp(object.run_out_time)
+        : undefined,
+    };
+  },
+
+  toJSON(message: CapacityLimit): unknown {
+    const obj: any = {};
+    if (message.kind !== undefined) {
+      obj.kind = capacityLimitKindToJSON(message.kind);
+    }
+    if (message.lastId !== undefined) {
+      obj.lastId = message.lastId.toString();
+    }
+    if (message.idsLeft !== undefined) {
+      obj.idsLeft = message.idsLeft.toString();
+    }
+    if (message.runOutTime !== undefined) {
+      obj.runOutTime = message.runOutTime.toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<CapacityLimit>): CapacityLimit {
+    return CapacityLimit.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CapacityLimit>): CapacityLimit {
+    const message = createBaseCapacityLimit();
+    message.kind = object.kind ?? 0;
+    message.lastId = (object.lastId !== undefined && object.lastId !== null) ? BigInt(object.lastId) : 0n;
+    message.idsLeft = (object.idsLeft !== undefined && object.idsLeft !== null) ? BigInt(object.idsLeft) : undefined;
+    message.runOutTime = object.runOutTime ?? undefined;
+    return message;
+  },
+};
+
+function createBaseWorkerCapacity(): WorkerCapacity {
+  return { total: 0, left: 0 };
+}
+
+export const WorkerCapacity: MessageFns<WorkerCapacity> = {
+  encode(message: WorkerCapacity, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.total !== 0) {
+      writer.uint32(8).int32(message.total);
+    }
+    if (message.left !== 0) {
+      writer.uint32(16).int32(message.left);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WorkerCapacity {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWorkerCapacity();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.total = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.left = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WorkerCapacity {
+    return {
+      total: isSet(object.total) ? globalThis.Number(object.total) : 0,
+      left: isSet(object.left) ? globalThis.Number(object.left) : 0,
+    };
+  },
+
+  toJSON(message: WorkerCapacity): unknown {
+    const obj: any = {};
+    if (message.total !== undefined) {
+      obj.total = Math.round(message.total);
+    }
+    if (message.left !== undefined) {
+      obj.left = Math.round(message.left);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WorkerCapacity>): WorkerCapacity {
+    return WorkerCapacity.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WorkerCapacity>): WorkerCapacity {
+    const message = createBaseWorkerCapacity();
+    message.total = object.total ?? 0;
+    message.left = object.left ?? 0;
+    return message;
+  },
+};
+
 /**
  * Makes and manages tags. Other servers on the same store see every change within a second.
  *
@@ -3276,6 +3817,21 @@ export const TagServiceService = {
     responseSerialize: (value: ListPeriodsResponse): Buffer => Buffer.from(ListPeriodsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListPeriodsResponse => ListPeriodsResponse.decode(value),
   },
+  /**
+   * Says when the ids of a tag run out, and at which rate. Servers watch how fast the ids of the whole fleet are used. What a
+   * server saw ends with its process, so the answers of two servers may differ.
+   */
+  getTagCapacity: {
+    path: "/idmint.v1.TagService/GetTagCapacity" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetTagCapacityRequest): Buffer =>
+      Buffer.from(GetTagCapacityRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetTagCapacityRequest => GetTagCapacityRequest.decode(value),
+    responseSerialize: (value: GetTagCapacityResponse): Buffer =>
+      Buffer.from(GetTagCapacityResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetTagCapacityResponse => GetTagCapacityResponse.decode(value),
+  },
 } as const;
 
 export interface TagServiceServer extends UntypedServiceImplementation {
@@ -3310,6 +3866,11 @@ export interface TagServiceServer extends UntypedServiceImplementation {
   moveTag: handleUnaryCall<MoveTagRequest, MoveTagResponse>;
   /** Lists the ended periods of a sequence that restarts, newest first, with their last ids. */
   listPeriods: handleUnaryCall<ListPeriodsRequest, ListPeriodsResponse>;
+  /**
+   * Says when the ids of a tag run out, and at which rate. Servers watch how fast the ids of the whole fleet are used. What a
+   * server saw ends with its process, so the answers of two servers may differ.
+   */
+  getTagCapacity: handleUnaryCall<GetTagCapacityRequest, GetTagCapacityResponse>;
 }
 
 export interface TagServiceClient extends Client {
@@ -3512,6 +4073,25 @@ export interface TagServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListPeriodsResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Says when the ids of a tag run out, and at which rate. Servers watch how fast the ids of the whole fleet are used. What a
+   * server saw ends with its process, so the answers of two servers may differ.
+   */
+  getTagCapacity(
+    request: GetTagCapacityRequest,
+    callback: (error: ServiceError | null, response: GetTagCapacityResponse) => void,
+  ): ClientUnaryCall;
+  getTagCapacity(
+    request: GetTagCapacityRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetTagCapacityResponse) => void,
+  ): ClientUnaryCall;
+  getTagCapacity(
+    request: GetTagCapacityRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetTagCapacityResponse) => void,
+  ): ClientUnaryCall;
 }
 
 export const TagServiceClient = makeGenericClientConstructor(TagServiceService, "idmint.v1.TagService") as unknown as {
@@ -3519,6 +4099,10 @@ export const TagServiceClient = makeGenericClientConstructor(TagServiceService, 
   service: typeof TagServiceService;
   serviceName: string;
 };
+
+function floatToJson(value: number | null | undefined): number | string | null | undefined {
+  return typeof value === "number" && !globalThis.Number.isFinite(value) ? globalThis.String(value) : value;
+}
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

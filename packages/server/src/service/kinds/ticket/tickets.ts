@@ -17,6 +17,8 @@ export interface Tickets {
   /** Undefined without databases. */
   readonly sourceOf: SourceOf<"ticket"> | undefined;
   readonly makeSlots: (tag: string, kind: Omit<TicketKind, "slotsId">) => Promise<TicketKind>;
+  /** The last id that the databases which answer have given out; undefined when none answers. */
+  readonly lastIdOf: (kind: TicketKind) => Promise<bigint | undefined>;
 }
 
 export function createTickets(
@@ -43,5 +45,15 @@ export function createTickets(
     sourceOf:
       databases.length === 0 ? undefined : (tag) => new TicketSource(tag, options, sourcePorts),
     makeSlots: (tag, kind) => makeSlots(tag, kind, fleet, randomToken),
+    lastIdOf: (kind) => lastIdOf(kind, fleet),
   };
+}
+
+async function lastIdOf({ slotsId }: TicketKind, fleet: TicketFleet): Promise<bigint | undefined> {
+  const asked = fleet.healthy().map((health) => fleet.ask(health, (one) => one.list(slotsId)));
+  const views = await Promise.allSettled(asked);
+  const lastIds = views.flatMap((view) =>
+    view.status === "fulfilled" ? view.value.slots.map(({ lastId }) => lastId) : [],
+  );
+  return lastIds.toSorted((a, b) => (a < b ? 1 : -1))[0];
 }
