@@ -1,6 +1,9 @@
 import type { Mutant } from "./mutant.ts";
 
 const load = "packages/server/src/config/load.ts";
+const doctor = "packages/cli/src/commands/doctor";
+const doctors = ["packages/cli/test/doctor.test.ts"];
+const planted = ["packages/cli/test/doctor.e2e.test.ts"];
 const configCheck = ["packages/cli/test/config-check.test.ts"];
 
 /** Faults of the commands that check, prove and import: config check, doctor, verify, tag import. */
@@ -32,5 +35,57 @@ export const toolsMutants: readonly Mutant[] = [
     find: `document.errors.map(`,
     replace: `document.errors.slice(0, 1).map(`,
     tests: configCheck,
+  },
+  {
+    name: "doctor: a check that does not end is well",
+    file: `${doctor}/checks.ts`,
+    find: "fail(`no answer in ${ms} ms`, check.late),",
+    replace: "",
+    tests: doctors,
+  },
+  {
+    name: "doctor: what needs a failed check is looked at all the same",
+    file: `${doctor}/checks.ts`,
+    find: `if (!(await outcome).isPassed)`,
+    replace: `if (!(await outcome).isPassed && name === "")`,
+    tests: doctors,
+  },
+  {
+    name: "doctor: the time that an answer took counts against a clock",
+    file: `${doctor}/clocks.ts`,
+    find: `Math.abs(aheadMs - middle) - errorMs)`,
+    replace: `Math.abs(aheadMs - middle))`,
+    tests: doctors,
+  },
+  {
+    name: "doctor: servers that are gone count for the version of the fleet",
+    file: `${doctor}/fleet.ts`,
+    find: `const alive = nodes.filter((node) => node.alive);`,
+    replace: `const alive = nodes;`,
+    tests: doctors,
+  },
+  {
+    name: "doctor: the group may read a secret",
+    file: `${doctor}/machine.ts`,
+    find: `(stats.mode & 0o077) === 0`,
+    replace: `(stats.mode & 0o007) === 0`,
+    tests: planted,
+    only: "a password that others may read",
+  },
+  {
+    name: "doctor: any certificate is trusted",
+    file: `${doctor}/reach.ts`,
+    find: `socket.authorized ? undefined : String(socket.authorizationError)`,
+    replace: `undefined as string | undefined`,
+    tests: planted,
+    only: "of another authority",
+  },
+  {
+    name: "doctor: any limit of open files is enough",
+    file: `${doctor}/machine.ts`,
+    find: `if (limit >= need)`,
+    replace: `if (limit >= 1)`,
+    tests: planted,
+    only: "fewer open files",
   },
 ];

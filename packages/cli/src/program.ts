@@ -35,6 +35,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: SERVERS,
+    names: ["doctor"],
+    load: async () => (await import("./commands/doctor/doctor.ts")).addDoctorCommand,
+  },
+  {
+    group: SERVERS,
     names: ["ticket"],
     load: async () => (await import("./commands/databases/ticket.ts")).addTicketCommands,
   },

@@ -23,6 +23,7 @@ const commands = leaves(await createProgram(silent)).map(([, ...path]) => path);
 test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "config check",
+    "doctor",
     "help",
     "id decode",
     "id encode",
@@ -81,7 +82,7 @@ test.each(commands.map((path) => [path.join(" "), path] as const))(
 
 test("the commands about servers have a flag for every option of the server that may have one", async () => {
   const wanted = configFlags().map(({ flags }) => flags);
-  for (const command of ["serve", "start-dev", "config check"]) {
+  for (const command of ["serve", "start-dev", "config check", "doctor"]) {
     const { out } = await idmint([...command.split(" "), "--help"]);
     for (const flags of wanted) expect(out).toContain(flags);
   }

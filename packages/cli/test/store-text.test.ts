@@ -57,6 +57,7 @@ const STATUS: StoreStatus = {
   fenced: "",
   standbys: "",
   unsafe: [],
+  timeMs: undefined,
 };
 
 test("the status of a store says whether it grants", () => {

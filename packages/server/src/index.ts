@@ -1,6 +1,6 @@
 // To run a server.
 export { type ServerParts, startServer } from "./main/app.ts";
-export { storeConfigOf, ticketConfigsOf } from "./main/stores.ts";
+export { redisPlacesOf, storeConfigOf, ticketConfigsOf } from "./main/stores.ts";
 export { startServing } from "./main/serving.ts";
 export { type ConfigReading, type ConfigSources, loadConfig, readConfig } from "./config/load.ts";
 export type { Config, LogLevel } from "./config/table.ts";
@@ -34,6 +34,7 @@ export {
   type StoreStatus,
   storeStatus,
 } from "./store/open-store.ts";
+export { type RedisStanding, redisStanding } from "./store/open-redis.ts";
 // To look after ticket databases.
 export {
   acceptTicketDatabase,

@@ -26,11 +26,14 @@ function pem(label: string, bytes: Uint8Array): string {
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
-/** A certificate for one DNS name, its own authority. */
-export function selfSigned(dnsName: string): { readonly cert: string; readonly key: string } {
+/** A certificate for one DNS name, its own authority; `until` as YYYYMMDDHHMMSSZ. */
+export function selfSigned(
+  dnsName: string,
+  until = "20991231235959Z",
+): { readonly cert: string; readonly key: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, dnsName))));
-  const validity = sequence(text(0x18, "20200101000000Z"), text(0x18, "20991231235959Z"));
+  const validity = sequence(text(0x18, "20200101000000Z"), text(0x18, until));
   const altNames = der(0x04, sequence(text(0x82, dnsName)));
   const isAuthority = der(0x04, sequence(der(0x01, Uint8Array.of(0xff))));
   const extensions = sequence(

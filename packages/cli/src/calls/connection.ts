@@ -49,7 +49,15 @@ export async function withServer(
   io: Io,
   use: (send: Send) => Promise<void>,
 ): Promise<void> {
-  const settings = connectionSettings(command, io.env);
+  await withServerAt(connectionSettings(command, io.env), io, use);
+}
+
+/** Runs `use` with a function that calls one server. Closes the connection afterwards. */
+export async function withServerAt<T>(
+  settings: ConnectionSettings,
+  io: Pick<Io, "signal">,
+  use: (send: Send) => Promise<T>,
+): Promise<T> {
   const services = connect(settings);
   const send: Send = (pick, request) =>
     new Promise((resolve, reject) => {
@@ -65,14 +73,29 @@ export async function withServer(
       if (io.signal.aborted) cancel();
     });
   try {
-    await use(send);
+    return await use(send);
   } finally {
     const { ids, tags, workers, nodes, health } = services;
     for (const client of [ids, tags, workers, nodes, health]) client.close();
   }
 }
 
-function connect({ address, tls }: ConnectionSettings): Services {
+function connect(settings: ConnectionSettings): Services {
+  const { address } = settings;
+  const [channel, options] = channelOf(settings);
+  return {
+    ids: new IdServiceClient(address, channel, options),
+    tags: new TagServiceClient(address, channel, options),
+    workers: new WorkerServiceClient(address, channel, options),
+    nodes: new NodeServiceClient(address, channel, options),
+    health: new HealthClient(address, channel, options),
+  };
+}
+
+/** What a generated client is made with, beside the address. */
+export function channelOf({
+  tls,
+}: Pick<ConnectionSettings, "tls">): [ChannelCredentials, ClientOptions] {
   const channel: ChannelCredentials =
     tls === undefined ? credentials.createInsecure() : credentials.createSsl(tls.caPem ?? null);
   const options: ClientOptions = {
@@ -82,11 +105,5 @@ function connect({ address, tls }: ConnectionSettings): Services {
     // A proxy that the environment names is meant for web pages. It would answer in place of a server on this machine.
     "grpc.enable_http_proxy": 0,
   };
-  return {
-    ids: new IdServiceClient(address, channel, options),
-    tags: new TagServiceClient(address, channel, options),
-    workers: new WorkerServiceClient(address, channel, options),
-    nodes: new NodeServiceClient(address, channel, options),
-    health: new HealthClient(address, channel, options),
-  };
+  return [channel, options];
 }

@@ -99,6 +99,11 @@ export function ticketConfigsOf(config: Config): readonly TicketConfig[] {
   });
 }
 
+/** The Redis servers of a configuration, for those who only look at them. */
+export function redisPlacesOf(config: Config): readonly RedisServerConfig[] {
+  return [...config.redisUrls].map(([name, url]) => redisPlaceOf(config, name, url));
+}
+
 /** The Redis servers of a configuration. */
 export function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
   return [...config.redisUrls].map(([name, url]) => {

@@ -2,8 +2,10 @@ import type * as Backend from "./redis/backend.ts";
 import type { RedisAlarmQueue } from "./redis/alarm-queue.ts";
 import type { ElectedRedisClient } from "./redis/backend.ts";
 import type { ConnectionConfig } from "./redis/connection.ts";
+import type { RedisStanding } from "./redis/standing.ts";
 import type { TagSignals } from "./redis/tag-signals.ts";
 
+export type { RedisStanding } from "./redis/standing.ts";
 export type { ConnectionConfig as RedisServerConfig } from "./redis/connection.ts";
 export type { TagSignals } from "./redis/tag-signals.ts";
 
@@ -15,6 +17,14 @@ export async function openRedisServers(
   configs: readonly ConnectionConfig[],
 ): Promise<readonly ElectedRedisClient[]> {
   return configs.length === 0 ? [] : (await backend()).openRedisServers(configs);
+}
+
+/** Looks at a Redis without changing it, for `boundMs` at most. */
+export async function redisStanding(
+  config: ConnectionConfig,
+  boundMs: number,
+): Promise<RedisStanding> {
+  return (await import("./redis/standing.ts")).redisStanding(config, boundMs);
 }
 
 /** What servers tell each other through one of the Redis servers. Close it. */

@@ -46,6 +46,7 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         presentIdentity: `cluster ${hex(member.header.clusterId)}`,
         fenced,
         unsafe: keepsAll ? [AUTO_COMPACTION] : [],
+        timeMs: undefined,
       };
     });
   } finally {

@@ -24,6 +24,7 @@ interface StatusRow extends IssuingRow {
   readonly unsafe: string;
   readonly standbys: string;
   readonly tags: string;
+  readonly now_ms: string;
 }
 
 /** Looks at a database without changing it, also one that a server would refuse. */
@@ -48,6 +49,7 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
         fenced: row.fenced,
         standbys: row.standbys,
         unsafe: row.unsafe === "" ? [] : row.unsafe.split(","),
+        timeMs: Number(row.now_ms),
       };
     });
   } finally {

@@ -28,6 +28,8 @@ export interface StoreStatus {
   readonly standbys: string;
   /** Settings that are unsafe, allowed or not. */
   readonly unsafe: readonly string[];
+  /** The store's own clock when it answered, milliseconds since 1970; undefined: it has none, or no schema yet. */
+  readonly timeMs: number | undefined;
 }
 
 /** What is shown of a store that has no schema yet. */
@@ -45,4 +47,5 @@ export const NO_SCHEMA: Omit<
   fenced: "",
   standbys: "",
   unsafe: [],
+  timeMs: undefined,
 };

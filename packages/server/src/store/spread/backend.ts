@@ -53,6 +53,7 @@ export async function status({ databases }: SpreadConfig): Promise<StoreStatus> 
     fenced: text((its) => its.fenced),
     standbys: text((its) => its.standbys),
     unsafe: [...new Set(all.flatMap(([, its]) => its.unsafe))],
+    timeMs: all.map(([, its]) => its.timeMs).find((ms) => ms !== undefined),
   };
 }
 

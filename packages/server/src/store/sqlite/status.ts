@@ -27,6 +27,8 @@ export function status(given: SqliteConfig): StoreStatus {
     presentIdentity: lookAtFiles(config.path)?.identity ?? "",
     standbys: "",
     unsafe: isRemote ? ["network_filesystem"] : [],
+    // The machine's, like that of whoever asks.
+    timeMs: undefined,
   };
   try {
     const applied = database.raw(deadlineMs, (transaction) => appliedMigrations(transaction));

@@ -1,0 +1,113 @@
+import type { Config, RedisStanding, StoreStatus } from "@idmint/server";
+import { plain } from "../../text/table.ts";
+import { allWellOr, type Check, fail, type Finding, ok, warn } from "./checks.ts";
+import { type ClockSeen, seen } from "./clocks.ts";
+
+const REACH_FIX =
+  "start the database, or correct store.url and IDMINT_STORE_PASSWORD; then look at firewalls on the way";
+
+/** What a configuration says of stores: the database and the Redis servers behind a server. */
+export async function storeChecks(
+  config: Config,
+  boundMs: number,
+  clocks: ClockSeen[],
+): Promise<readonly Check[]> {
+  const { redisPlacesOf, redisStanding, storeConfigOf, storePlace, storeStatus } =
+    await import("@idmint/server");
+  let status: StoreStatus | undefined;
+  const look = async (): Promise<readonly Finding[]> => {
+    const sentAt = Date.now();
+    status = await storeStatus(storeConfigOf(config));
+    if (status.timeMs !== undefined) clocks.push(seen("the store", status.timeMs, sentAt));
+    return [ok(plain(storePlace(config)))];
+  };
+  const followUp = (name: string, findings: (its: StoreStatus) => readonly Finding[]): Check => ({
+    name,
+    needs: ["store"],
+    late: REACH_FIX,
+    look: async () => (status === undefined ? [] : findings(status)),
+  });
+  return [
+    { name: "store", late: REACH_FIX, look },
+    followUp("schema", schemaFindings),
+    followUp("store settings", (its) => settingFindings(its, config.allowUnsafeStore)),
+    ...redisPlacesOf(config).map((place): Check => ({
+      name: `redis ${place.name}`,
+      late: "start it, or correct redis.urls and IDMINT_REDIS_PASSWORD; then look at firewalls on the way",
+      look: async () => redisFindings(await redisStanding(place, boundMs / 2)),
+    })),
+  ];
+}
+
+function schemaFindings(status: StoreStatus): readonly Finding[] {
+  const { schemaVersion, knownSchemaVersion, schemaIllness, fenced } = status;
+  const isOlder = schemaVersion < knownSchemaVersion;
+  const migrate = "idmint migrate --dry-run, then idmint migrate --yes";
+  return allWellOr(
+    [
+      schemaIllness === ""
+        ? undefined
+        : fail(plain(schemaIllness), isOlder ? migrate : "upgrade idmint on this machine"),
+      schemaIllness === "" && isOlder
+        ? warn(`schema ${schemaVersion} of ${knownSchemaVersion}`, migrate)
+        : undefined,
+      fenced === ""
+        ? undefined
+        : fail(
+            `it grants nothing: ${plain(fenced)}`,
+            "find out what happened to it, then idmint store accept --gap N (docs/operations.md)",
+          ),
+    ],
+    `schema ${schemaVersion}, ${status.tags} tags`,
+  );
+}
+
+/** What mends each unsafe setting. */
+const SETTING_FIXES: Readonly<Record<string, string>> = {
+  fsync: "set fsync = on in postgresql.conf and restart PostgreSQL",
+  full_page_writes: "set full_page_writes = on in postgresql.conf and reload",
+  synchronous_commit:
+    "set synchronous_commit = on for the server's role; a pooler must lend whole sessions",
+  client_min_messages: "reset client_min_messages of the server's role",
+  synchronous_standby_names:
+    "name the standbys in synchronous_standby_names again (docs/fail-over.md)",
+  standbys: "name the standbys in synchronous_standby_names again (docs/fail-over.md)",
+  network_filesystem: "move the SQLite file to a disk of this machine",
+  auto_compaction: "start etcd with --auto-compaction-retention (docs/etcd.md)",
+};
+
+export function settingFindings(
+  { unsafe, standbys }: StoreStatus,
+  allowed: readonly string[],
+): readonly Finding[] {
+  return allWellOr(
+    unsafe.map((name) => {
+      const fix = SETTING_FIXES[name] ?? "see docs/errors.md, STORE_UNSAFE";
+      return allowed.includes(name)
+        ? warn(`${name} is unsafe, and allowed by allow_unsafe_store`, fix)
+        : fail(`${name} is unsafe: ids may repeat after a crash, so servers refuse`, fix);
+    }),
+    standbys === "" ? "safe" : `safe; every answer waits for ${plain(standbys)}`,
+  );
+}
+
+export function redisFindings(standing: RedisStanding): readonly Finding[] {
+  const { version, unfit, keepsLog, writesLog } = standing;
+  // The text says what is wrong, and behind its colon or comma what to do.
+  const [, found = unfit ?? "", fix = ""] = /^(.*?)(?:: |; )(.*)$/.exec(unfit ?? "") ?? [];
+  return allWellOr(
+    [
+      unfit === undefined ? undefined : fail(found, fix),
+      keepsLog
+        ? undefined
+        : warn(
+            "it keeps no append-only file: after a restart each tag skips ids and starts anew",
+            "set appendonly yes (CONFIG SET appendonly yes, and in redis.conf)",
+          ),
+      writesLog
+        ? undefined
+        : fail("it cannot write its append-only file", "look at the space on its disk"),
+    ],
+    `version ${plain(version)}, a master that keeps what it is told`,
+  );
+}
