@@ -35,4 +35,11 @@ export const accessMutants: readonly Mutant[] = [
     replace: "      response: AdvanceTagResponse,\n      need: NEEDS.observe,",
     tests: needsTests,
   },
+  {
+    name: "access: servers do not hear of a token that was revoked",
+    file: "packages/server/src/store/sqlite/records/tokens.ts",
+    find: "    if (transaction.run(REMOVE, id) === 0) return false;\n    transaction.run(CHANGE, randomUUID());",
+    replace: "    if (transaction.run(REMOVE, id) === 0) return false;",
+    tests: ["packages/server/test/store/sqlite.test.ts"],
+  },
 ];

@@ -11,6 +11,7 @@ const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   listPeriods: (store) => store.listPeriods({ tag: "t", before: "", limit: 10 }),
   listTags: (store) => store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
   listWorkers: (store) => store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
+  readTokens: (store) => store.readTokens(undefined),
   recentTags: (store) => store.recentTags(10),
 };
 

@@ -10,6 +10,7 @@ import { noonZone, periodCases } from "./store-suite-periods.ts";
 import { raiseCases } from "./store-suite-raises.ts";
 import { readCases } from "./store-suite-reads.ts";
 import { sequenceCases } from "./store-suite-sequences.ts";
+import { tokenCases } from "./store-suite-tokens.ts";
 import {
   assertDisjoint,
   assertSeamless,
@@ -36,6 +37,7 @@ export {
   snowflakeOf,
   workerSuite,
 } from "./worker-suite.ts";
+export { tokenOf } from "./store-suite-tokens.ts";
 export { noonZone };
 export { nodeOf, renewalOf as nodeRenewalOf } from "./store-suite-nodes.ts";
 
@@ -67,6 +69,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   periodCases(suite);
   raiseCases(suite);
   markCases(suite);
+  tokenCases(suite);
   kindCases(suite);
   tagCases(suite);
   operatorCases(suite);

@@ -74,7 +74,7 @@ test(
     const started = performance.now();
     const planned = await fleet.cliOf(newer, "migrate", "--dry-run");
     expect(planned).toContain("servers of schema 1 and later go on");
-    expect(await fleet.cliOf(newer, "migrate", "--yes")).toContain("from 1 to 2");
+    expect(await fleet.cliOf(newer, "migrate", "--yes")).toMatch(/from \d+ to \d+/u);
     const [, second, third] = fleet.servers;
     if (second === undefined || third === undefined) throw new Error("three servers");
     await restart(second, newer);

@@ -1,6 +1,13 @@
 // The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
 export type { Principal } from "./access/principal.ts";
 export {
+  type AccessStore,
+  KEPT_EXPIRED_MS,
+  MAX_TOKENS,
+  type Token,
+  type TokenList,
+} from "./access/tokens.ts";
+export {
   assertRights,
   decide,
   MAX_RIGHTS,

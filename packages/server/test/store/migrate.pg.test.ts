@@ -14,10 +14,13 @@ import { openStore, storeStatus } from "../../src/store/open-store.ts";
 import type { Migration } from "../../src/store/shared/migration.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
-const TABLES = ["migration", "node", "period", "redis_mark", "store", "tag", "worker"];
+/** The schema of this release, and that of the next one. */
+const NOW = STORE_SCHEMA.migrations.length;
+const LATER = NOW + 1;
+const TABLES = ["migration", "node", "period", "redis_mark", "store", "tag", "token", "worker"];
 /** What a release may do: it adds a column to every table. */
 const NEXT: Migration = {
-  number: 2,
+  number: LATER,
   name: "of a newer release",
   worksFrom: 1,
   sql: TABLES.map((table) => `ALTER TABLE idmint.${table} ADD COLUMN newer bigint DEFAULT 7`).join(
@@ -40,6 +43,7 @@ async function useOnce(store: Store, at: number): Promise<unknown> {
     store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
     store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
     store.updateTag("t", { description: `change ${at}` }, undefined),
+    store.readTokens(undefined),
     store.exchangeMarks([{ tag: "r", generation: 1n, mark: BigInt(at) }], []),
   ]);
   return changes;
@@ -57,7 +61,7 @@ test("a store goes on in the hands of older servers while it is migrated, and ke
     while (!over.signal.aborted) await useOnce(each, round.count++);
   });
   await pause(300);
-  expect(await migrateTo(harness, NEXT)).toMatchObject({ from: 1, to: 2 });
+  expect(await migrateTo(harness, NEXT)).toMatchObject({ from: NOW, to: LATER });
   const until = round.count + 20;
   while (round.count < until) await pause(10);
   over.abort();
@@ -66,9 +70,9 @@ test("a store goes on in the hands of older servers while it is migrated, and ke
   expect(await harness.database.query(kept)).toEqual([{ kept: 2 }]);
   // One that starts now works too, and finds nothing to migrate.
   const later = await openStore(harness.config);
-  expect(later.schemaVersion).toBe(2);
+  expect(later.schemaVersion).toBe(LATER);
   await granted(later, "t");
-  expect(await migrateTo(harness)).toMatchObject({ from: 2, to: 2, steps: [] });
+  expect(await migrateTo(harness)).toMatchObject({ from: LATER, to: LATER, steps: [] });
   expect((await storeStatus(harness.config)).schemaIllness).toBe("");
   await Promise.all([...stores, later].map((each) => each.close()));
   await harness.remove();
@@ -93,29 +97,32 @@ test("a migration that does not get its locks holds up servers for moments only,
     slowestMs = Math.max(slowestMs, performance.now() - start);
     await pause(5);
   }
-  const said = /step 2 of the schema \(of a newer release\) was not applied.*pg_stat_activity/u;
+  const said = new RegExp(
+    `step ${LATER} of the schema \\(of a newer release\\) was not applied.*pg_stat_activity`,
+    "u",
+  );
   expect(await migrating).toMatchObject({
     reason: "STORE_UNAVAILABLE",
     message: expect.stringMatching(said) as string,
   });
   // Ten times what one try waits: a machine that is busy takes its time, and one that queues takes all of it.
   expect(slowestMs).toBeLessThan(5_000);
-  expect((await storeStatus(harness.config)).schemaVersion).toBe(1);
+  expect((await storeStatus(harness.config)).schemaVersion).toBe(NOW);
   await harness.database.query(
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()",
   );
   await reader.catch(() => undefined);
-  expect(await migrateTo(harness, NEXT)).toMatchObject({ from: 1, to: 2 });
+  expect(await migrateTo(harness, NEXT)).toMatchObject({ from: NOW, to: LATER });
   await store.close();
   await harness.remove();
 });
 
 test("a schema that older servers cannot work with is refused by them", async () => {
   const harness = await postgresHarness();
-  await migrateTo(harness, { ...NEXT, worksFrom: 2 });
+  await migrateTo(harness, { ...NEXT, worksFrom: LATER });
   await expect(openStore(harness.config)).rejects.toMatchObject({
     reason: "SCHEMA_MISMATCH",
-    message: expect.stringContaining("needs servers of schema 2 or later") as string,
+    message: expect.stringContaining(`needs servers of schema ${LATER} or later`) as string,
   });
   expect(await reasonOf(migrateTo(harness))).toBe("SCHEMA_MISMATCH");
   await harness.remove();

@@ -9,6 +9,7 @@ import {
   settingsOf,
   storeSuite,
   wish,
+  tokenOf,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
@@ -75,6 +76,8 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.node TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.redis_mark TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.traffic TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.token TO ${role}`);
+    await database.query(`GRANT SELECT, UPDATE ON idmint.access TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";
@@ -85,6 +88,8 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await store.giveBack([{ tag: "its", from: 5n, to: 10n, version: grant.version }]);
     await store.setTagState("its", "PAUSED", undefined);
     await store.accept(1n);
+    await store.addToken(tokenOf("its"));
+    expect(await store.removeToken("its")).toBe(true);
     expect((await store.changes({ since: 0n, watched: [], limit: 9 })).changed).toHaveLength(2);
     expect(await store.forgetNodes([{ part: "", id: "n", renewals: undefined }])).toBe(0);
     const mark = { tag: "its", generation: 1n, mark: 1n };

@@ -5,11 +5,14 @@ import {
   type NodeRow,
   type RedisMark,
   type Tag,
+  type TokenList,
   type Traffic,
   type Worker,
 } from "@idmint/core/server";
 
 const DAY_MS = 86_400_000;
+
+type Access = Required<TokenList> & { readonly tokens: NonNullable<TokenList["tokens"]> };
 
 /** What a MemoryDatabase holds at one moment; `restore` brings it back, as a backup would. */
 export interface MemorySnapshot {
@@ -21,6 +24,7 @@ export interface MemorySnapshot {
   readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
   readonly revision: bigint;
   readonly issuing: Issuing;
+  readonly access: Access;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
 }
@@ -40,6 +44,7 @@ export class MemoryDatabase {
   marks: Map<string, readonly RedisMark[]> = new Map();
   revision = 0n;
   issuing: Issuing = NEVER_STOPPED;
+  access: Access = { version: "", tokens: [] };
   incarnation = "history-1";
   /** What the store is; a fail-over or a restored file makes it another one. */
   identity = "identity-1";
@@ -58,9 +63,9 @@ export class MemoryDatabase {
     const workers = new Map(this.workers);
     const nodes = new Map(this.nodes);
     const marks = new Map(this.marks);
-    const { revision, incarnation, acceptedIdentity, traffic, issuing } = this;
+    const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
     const history = { revision, incarnation, acceptedIdentity };
-    return { rows, periods, workers, nodes, traffic, issuing, marks, ...history };
+    return { rows, periods, workers, nodes, traffic, issuing, access, marks, ...history };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -73,6 +78,7 @@ export class MemoryDatabase {
     this.marks = new Map(snapshot.marks);
     this.revision = snapshot.revision;
     this.issuing = snapshot.issuing;
+    this.access = snapshot.access;
     this.incarnation = snapshot.incarnation;
     this.acceptedIdentity = snapshot.acceptedIdentity;
   }

@@ -12,6 +12,7 @@ import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";
 import * as nodes from "./nodes.ts";
 import * as tags from "./tags.ts";
+import * as tokens from "./tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
 
 /** What each call does with the rows: the function of its name out of the files beside this one. */
@@ -25,6 +26,7 @@ const CALLS: {
   ...grants,
   ...nodes,
   ...tags,
+  ...tokens,
   ...workerLeases,
 };
 

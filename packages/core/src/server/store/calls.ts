@@ -46,6 +46,7 @@ interface CallRow<Name extends StoreCall> {
 /** One row for each call. */
 export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   accept: { effect: "write", check: assertGap },
+  addToken: { effect: "write" },
   advanceTag: { effect: "write" },
   changes: {
     effect: "write",
@@ -65,8 +66,10 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   listTags: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listWorkers: { effect: "read", check: ({ limit }) => assertPage(limit) },
   raise: { effect: "write", check: assertRaise },
+  readTokens: { effect: "read" },
   recentTags: { effect: "read", check: assertPage },
   releaseWorker: { effect: "write" },
+  removeToken: { effect: "write" },
   renewWorker: { effect: "write", check: assertRenewal },
   returnToPeriod: { effect: "write" },
   setIssuing: { effect: "write" },

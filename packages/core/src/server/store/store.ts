@@ -1,3 +1,4 @@
+import type { AccessStore } from "../access/tokens.ts";
 import type { NodeStore } from "../node/ports.ts";
 import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
@@ -33,6 +34,7 @@ export interface Store
     TrafficStore,
     IssuingStore,
     WorkerRegistry,
+    AccessStore,
     AcceptStore {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;

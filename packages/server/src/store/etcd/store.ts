@@ -22,6 +22,7 @@ import * as raise from "./raise.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
 import { readUnproved, sightOf } from "./session/sight.ts";
 import * as tags from "./tags.ts";
+import * as tokens from "./records/tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
 
 /** What each call does with the cluster: the function of its name out of the files beside this one. */
@@ -37,6 +38,7 @@ const CALLS: {
   ...periods,
   ...raise,
   ...tags,
+  ...tokens,
   ...workerLeases,
 };
 

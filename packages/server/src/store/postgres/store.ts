@@ -32,6 +32,7 @@ import * as raise from "./raise.ts";
 import { appliedMigrations } from "./schema.ts";
 import { createTag, getRows, rewriteTag } from "./tags.ts";
 import * as tags from "./tags.ts";
+import * as tokens from "./records/tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
 
 /** What each call does on a connection: the function of its name out of the files beside this one. */
@@ -50,6 +51,7 @@ const CALLS: {
   ...periods,
   ...raise,
   ...tags,
+  ...tokens,
   ...workerLeases,
 };
 

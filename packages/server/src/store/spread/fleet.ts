@@ -21,7 +21,7 @@ import { isGone } from "./move-state.ts";
 /** Rows that are read, and written, at once. */
 const PAGE = 500;
 /** The database that store.url names. */
-const FIRST = "default";
+export const FIRST_DATABASE = "default";
 
 /** Reads and writes rows of one database, in doubt or not. */
 export interface Rows {
@@ -139,7 +139,7 @@ export async function addToSpread(config: SpreadConfig): Promise<{ added: readon
     }
     const fleetId = planned(standings, names);
     const isOld = (name: string): boolean =>
-      standings.get(name)?.members.length !== 0 || name === FIRST;
+      standings.get(name)?.members.length !== 0 || name === FIRST_DATABASE;
     const added = names.filter((name) => !isOld(name));
     const record = async (name: string, connections: Connections): Promise<void> =>
       writeMembership(connections, (found) => {
@@ -182,7 +182,7 @@ function assertFits(
   wanted: string,
 ): void {
   if (members.length === 0) {
-    if (!hasTags || name === FIRST) return;
+    if (!hasTags || name === FIRST_DATABASE) return;
     throw refused(`adds database ${name}, which has tags of its own already`);
   }
   if (member !== name) throw refused(`calls a database ${name} that was made as ${member}`);

@@ -23,6 +23,8 @@ import {
   type StoreChanges,
   storeUnavailable,
   type Tag,
+  type Token,
+  type TokenList,
   type Traffic,
   type Worker,
 } from "@idmint/core/server";
@@ -31,7 +33,7 @@ import type { PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import { TagMovedError } from "../shared/placed-tag.ts";
-import { pointEverywhere } from "./fleet.ts";
+import { FIRST_DATABASE, pointEverywhere } from "./fleet.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
 import { MergedChanges } from "./merged-changes.ts";
@@ -263,6 +265,19 @@ export class SpreadStore implements Store {
       return parts.map((part) => ({ ...part, name }));
     });
     return (await settledAll(work)).flat();
+  }
+
+  /** Tokens are in one database, so that what is revoked there is revoked, whichever others are away. */
+  async readTokens(known: string | undefined): Promise<TokenList> {
+    return this.#in(FIRST_DATABASE, (store) => store.readTokens(known));
+  }
+
+  async addToken(token: Token): Promise<boolean> {
+    return this.#in(FIRST_DATABASE, (store) => store.addToken(token));
+  }
+
+  async removeToken(id: string): Promise<boolean> {
+    return this.#in(FIRST_DATABASE, (store) => store.removeToken(id));
   }
 
   async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {

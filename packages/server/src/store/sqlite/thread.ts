@@ -19,6 +19,7 @@ import * as periods from "./periods.ts";
 import { type Answer, type Request, type ThreadData, toWire } from "./protocol.ts";
 import * as raise from "./raise.ts";
 import * as tags from "./tags.ts";
+import * as tokens from "./records/tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
 
 if (parentPort === null) throw new Error("this file is the SQLite store's thread");
@@ -45,6 +46,7 @@ const CALLS: {
   ...periods,
   ...raise,
   ...tags,
+  ...tokens,
   ...workerLeases,
 };
 

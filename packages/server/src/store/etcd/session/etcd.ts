@@ -101,7 +101,9 @@ export class Etcd {
   /** Calls `heard` when an operator may have changed something. The keys are written by changes alone, not by grants. */
   listen(heard: () => void): void {
     if (this.#watch !== undefined || this.#closing !== undefined) return;
-    const keys = (["revision", "store", "traffic"] as const).map((name) => this.keys.one(name));
+    const keys = (["access", "revision", "store", "traffic"] as const).map((name) =>
+      this.keys.one(name),
+    );
     this.#watch = new Watch(this.#members, keys, heard);
   }
 
@@ -323,12 +325,16 @@ export class Session {
   }
 
   /** The keys of a range, at most `limit`, in pages. */
-  async readAll(range: Range, limit: number): Promise<readonly KeyValue[]> {
+  async readAll(
+    range: Range,
+    limit: number,
+    options: Omit<Partial<TxnOptions>, "effect"> = {},
+  ): Promise<readonly KeyValue[]> {
     const all: KeyValue[] = [];
     for (let from = range.key; all.length < limit;) {
       const page = Math.min(limit - all.length, PAGE);
       // oxlint-disable-next-line no-await-in-loop
-      const [kvs = []] = await this.read([{ ...range, key: from, limit: page }]);
+      const [kvs = []] = await this.read([{ ...range, key: from, limit: page }], options);
       all.push(...kvs);
       const last = kvs.at(-1);
       if (kvs.length < page || last === undefined) break;

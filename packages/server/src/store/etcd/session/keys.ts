@@ -21,6 +21,8 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `node/ID` | a server, under a lease |
  * | `traffic` | what operators said of servers |
  * | `mark/TAG` | marks of Redis by generation |
+ * | `token/ID` | a token of a caller; of the secret only the hash |
+ * | `access` | a random text that changes with every token that comes or goes |
  */
 export class Keys {
   readonly #prefix: string;
@@ -31,7 +33,16 @@ export class Keys {
   }
 
   one(
-    name: "history" | "issuing" | "revision" | "room" | "schema" | "store" | "term" | "traffic",
+    name:
+      | "access"
+      | "history"
+      | "issuing"
+      | "revision"
+      | "room"
+      | "schema"
+      | "store"
+      | "term"
+      | "traffic",
   ): Buffer {
     return this.#key(name);
   }
@@ -62,6 +73,14 @@ export class Keys {
 
   mark(tag: string): Buffer {
     return this.#key(`mark/${tag}`);
+  }
+
+  token(id: string): Buffer {
+    return this.#key(`token/${encodeURIComponent(id)}`);
+  }
+
+  tokens(): Range {
+    return { key: this.#key("token/"), rangeEnd: this.#key("token0") };
   }
 
   /** All tags whose names come after `after` and begin with `prefix`. */

@@ -1,5 +1,6 @@
 import type { Migration } from "../../shared/migration.ts";
 import { init } from "./000001-init.ts";
+import { access } from "./000002-access.ts";
 
 /** Every step of the schema, in order. */
-export const migrations: readonly Migration[] = [init];
+export const migrations: readonly Migration[] = [init, access];

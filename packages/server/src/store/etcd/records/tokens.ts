@@ -1,0 +1,84 @@
+import { randomUUID } from "node:crypto";
+import { KEPT_EXPIRED_MS, MAX_TOKENS, type Token, type TokenList } from "@idmint/core/server";
+import type { KeyValue, Op } from "../cluster/protocol.ts";
+import { type Etcd, MAX_OPS, type Session } from "../session/etcd.ts";
+
+/** A store that is fenced is read and written all the same. */
+const ANYWAY = { fenced: "allow" } as const;
+/** Most expired tokens that one change removes: with itself, it stays within one transaction. */
+const MAX_FORGOTTEN = Math.min(20, MAX_OPS - 2);
+
+const versionOf = (kv: KeyValue | undefined): string => kv?.value.toString() ?? "";
+const tokenFrom = ({ value }: KeyValue): Token => JSON.parse(value.toString()) as Token;
+
+/** The key of the version stands for all tokens: whoever changes one writes it, over the very one that was read. */
+async function list(session: Session): Promise<{
+  readonly kv: KeyValue | undefined;
+  readonly rows: readonly KeyValue[];
+}> {
+  for (let attempt = 1; ; attempt++) {
+    const { keys } = session;
+    // oxlint-disable-next-line no-await-in-loop
+    const [[before] = []] = await session.read([{ key: keys.one("access") }], ANYWAY);
+    // oxlint-disable-next-line no-await-in-loop
+    const rows = await session.readAll(keys.tokens(), MAX_TOKENS, ANYWAY);
+    // The rows may be of several pages, so nobody may have changed one in between.
+    // oxlint-disable-next-line no-await-in-loop
+    const [[after] = []] = await session.read([{ key: keys.one("access") }], ANYWAY);
+    if (before?.modRevision === after?.modRevision) return { kv: after, rows };
+    // oxlint-disable-next-line no-await-in-loop
+    await session.afterConflict(attempt);
+  }
+}
+
+export async function readTokens(etcd: Etcd, known: string | undefined): Promise<TokenList> {
+  return etcd.run(async (session) => {
+    const [[kv] = []] = await session.read([{ key: etcd.keys.one("access") }], ANYWAY);
+    if (versionOf(kv) === known) return { version: versionOf(kv), tokens: undefined };
+    const found = await list(session);
+    return { version: versionOf(found.kv), tokens: found.rows.map(tokenFrom) };
+  });
+}
+
+/** False where `change` answers nothing to do. */
+async function changing(
+  etcd: Etcd,
+  change: (rows: readonly KeyValue[]) => readonly Op[] | undefined,
+): Promise<boolean> {
+  return etcd.run(async (session) => {
+    const key = etcd.keys.one("access");
+    for (let attempt = 1; ; attempt++) {
+      // oxlint-disable-next-line no-await-in-loop
+      const { kv, rows } = await list(session);
+      const ops = change(rows);
+      if (ops === undefined) return false;
+      const compare = [{ key, modRevision: kv?.modRevision ?? "0" }];
+      const success = [...ops, { put: { key, value: Buffer.from(randomUUID()) } }];
+      // oxlint-disable-next-line no-await-in-loop
+      const { answers } = await session.write([{ txn: { compare, success, failure: [] } }], ANYWAY);
+      if (answers[0]?.txn?.succeeded === true) return true;
+      // oxlint-disable-next-line no-await-in-loop
+      await session.afterConflict(attempt);
+    }
+  });
+}
+
+export async function addToken(etcd: Etcd, token: Token): Promise<boolean> {
+  const key = etcd.keys.token(token.id);
+  return changing(etcd, (rows) => {
+    const before = etcd.now() - KEPT_EXPIRED_MS;
+    const expired = rows.filter((kv) => tokenFrom(kv).expiresAtMs < before).slice(0, MAX_FORGOTTEN);
+    if (rows.length - expired.length >= MAX_TOKENS) return undefined;
+    if (rows.some((kv) => kv.key.equals(key))) return undefined;
+    const removals = expired.map((kv): Op => ({ remove: { key: kv.key } }));
+    const value = Buffer.from(JSON.stringify(token));
+    return [...removals, { put: { key, value } }];
+  });
+}
+
+export async function removeToken(etcd: Etcd, id: string): Promise<boolean> {
+  const key = etcd.keys.token(id);
+  return changing(etcd, (rows) =>
+    rows.some((kv) => kv.key.equals(key)) ? [{ remove: { key } }] : undefined,
+  );
+}
