@@ -20,6 +20,7 @@ import { stopMutants } from "./mutants.stop.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
 import { toolsMutants } from "./mutants.tools.ts";
+import { telemetryMutants } from "./mutants.telemetry.ts";
 import { trafficMutants } from "./mutants.traffic.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
@@ -695,4 +696,5 @@ redis.call('DEL', KEYS[1])`,
   ...failoverMutants,
   ...guardMutants,
   ...toolsMutants,
+  ...telemetryMutants,
 ];

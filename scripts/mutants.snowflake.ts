@@ -304,8 +304,8 @@ local before =`,
   {
     name: "clock: a peer with a wrong clock takes running servers out",
     file: "packages/core/src/server/worker/clock-check-state.ts",
-    find: `  if (state.isStarted || peers.length === 0) return undefined;`,
-    replace: `  if (peers.length === 0) return undefined;`,
+    find: `  if (state.isStarted || driftMs === undefined) return undefined;`,
+    replace: `  if (driftMs === undefined) return undefined;`,
     tests: ["packages/core/test/server/worker/clock-check.model.test.ts"],
   },
   {

@@ -66,7 +66,7 @@ export { type KeyedPermutation, keyUnknown, UnguessableIds } from "./unguessable
 export type { DceDomain } from "./uuid/dce-state.ts";
 export { type DecodedUuid, decodeObjectId, decodeUuid } from "./uuid/decode.ts";
 export { ObjectIdMaker, UuidMaker } from "./uuid/makers.ts";
-export type { HolderPorts } from "./worker/holder.ts";
+export type { HolderPorts, LeaseLeft } from "./worker/holder.ts";
 export {
   DEFAULT_RESERVE_AHEAD_MS,
   instanceViolation,

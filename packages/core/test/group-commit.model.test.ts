@@ -199,7 +199,7 @@ class World {
   }
 
   get busy(): boolean {
-    return this.#servers.some((each) => each.busy);
+    return this.#servers.some((each) => each.waiting > 0);
   }
 
   /** Answered before asked ⇒ smaller, by period and id; and nobody's ids overlap. */

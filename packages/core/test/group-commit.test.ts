@@ -148,7 +148,7 @@ test("a caller that goes away is refused at once, and one that was gone before a
   expect(await commits.take(1, { signal: gone.signal }).catch(reasonOf)).toBe("CALL_CANCELLED");
   await turn();
   expect(trips).toEqual([]);
-  expect(commits.busy).toBe(false);
+  expect(commits.waiting).toBe(0);
 });
 
 test("a round trip that fails refuses its batch, and the next batch goes on", async () => {
@@ -193,7 +193,7 @@ test("a fence refuses whoever waits and whoever asks; the answer in flight is wa
   commits.fence(new IdmintError("TAG_PAUSED", "paused"));
   answers.push(take());
   expect(await Promise.all(answers)).toEqual(["TAG_PAUSED", "TAG_PAUSED", "TAG_PAUSED"]);
-  expect(commits.busy).toBe(false);
+  expect(commits.waiting).toBe(0);
   commits.unfence();
   const later = take();
   await turn();

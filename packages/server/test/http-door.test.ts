@@ -2,9 +2,12 @@ import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { HttpDoor } from "../src/http/door.ts";
 
-async function open(state: { ready: boolean; state: string }): Promise<number> {
+async function open(
+  state: { ready: boolean; state: string },
+  metrics?: () => Promise<string>,
+): Promise<number> {
   const door = new HttpDoor(
-    { ready: () => state, grpcAddress: () => "127.0.0.1:7600" },
+    { ready: () => state, grpcAddress: () => "127.0.0.1:7600", metrics },
     { host: "127.0.0.1", port: 0 },
   );
   const port = await door.listen();
@@ -63,4 +66,17 @@ test("an address that is taken cannot be had", async () => {
     { host: "127.0.0.1", port },
   );
   await expect(second.listen()).rejects.toMatchObject({ code: "EADDRINUSE" });
+});
+
+test("metrics are text where there are any, and a failure tells nothing of what went wrong", async () => {
+  const ready = { ready: true, state: "SERVING" };
+  expect((await fetch(`http://127.0.0.1:${await open(ready)}/metrics`)).status).toBe(404);
+  const port = await open(ready, async () => "idmint_calls_total 1\n");
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
+  expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  expect(await answer.text()).toBe("idmint_calls_total 1\n");
+  const failing = await open(ready, () => Promise.reject(new Error("secret")));
+  const failed = await fetch(`http://127.0.0.1:${failing}/metrics`);
+  expect(failed.status).toBe(500);
+  expect(await failed.text()).not.toContain("secret");
 });

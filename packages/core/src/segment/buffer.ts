@@ -29,6 +29,7 @@ import type {
 } from "./buffer-types.ts";
 import {
   createBufferState,
+  heldCount,
   heldIdOf,
   issuedTotal,
   peekId,
@@ -200,13 +201,19 @@ export class SegmentBuffer<R> {
     return this.#state.epoch;
   }
 
+  /** Ids of the loads that are held, the issued ones included. */
+  get held(): number {
+    return heldCount(this.#state);
+  }
+
+  /** Calls that wait. */
+  get waiting(): number {
+    return this.#state.waiters.length + this.#directCalls;
+  }
+
   /** Whether calls wait, or a load is in flight. */
   get busy(): boolean {
-    return (
-      this.#state.loading.phase === "loading" ||
-      this.#state.waiters.length > 0 ||
-      this.#directCalls > 0
-    );
+    return this.#state.loading.phase === "loading" || this.waiting > 0;
   }
 
   /** Stops issuing for good, with `error` to whoever asks, and answers the unused end of each load, oldest first. */
@@ -274,8 +281,7 @@ export class SegmentBuffer<R> {
     }
     const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
     const cleanUp = this.#watch(waiter, now, call?.signal);
-    this.#pending ??= new Map();
-    this.#pending.set(id, { resolve, reject, cleanUp });
+    (this.#pending ??= new Map()).set(id, { resolve, reject, cleanUp });
     this.#run(effects);
     return promise;
   }
@@ -356,13 +362,9 @@ export class SegmentBuffer<R> {
         this.#settle(effect.waiter)?.reject(effect.error);
         break;
       case "loaded":
-        this.#emit({ type: "loaded", tag, count: effect.count, durationMs: effect.durationMs });
-        break;
       case "load-failed":
-        this.#emit({ type: "load-failed", tag, error: effect.error, retryInMs: effect.retryInMs });
-        break;
       case "wasted":
-        this.#emit({ type: "wasted", tag, count: effect.count, cause: effect.cause });
+        this.#emit({ ...effect, tag });
         break;
     }
   }
@@ -374,8 +376,7 @@ export class SegmentBuffer<R> {
     } catch (thrown) {
       const { clock, random, givesUp } = this.#ports;
       const error = IdmintError.from(thrown);
-      const gaveUp = givesUp?.() ?? false;
-      this.#run(loadFailed(this.#state, token, error, clock.now(), random, gaveUp));
+      this.#run(loadFailed(this.#state, token, error, clock.now(), random, givesUp?.() ?? false));
     }
   }
 

@@ -42,9 +42,14 @@ export function issuedTotal<R>(state: BufferState<R>): number {
 
 /** Ids in memory. */
 export function readyCount<R>(state: BufferState<R>): number {
-  let ready = -state.usedBefore - state.offset;
-  for (const load of state.loads) ready += load.count;
-  return state.loads.length === 0 ? 0 : ready;
+  return state.loads.length === 0 ? 0 : heldCount(state) - state.usedBefore - state.offset;
+}
+
+/** Ids of the loads that are held, the issued ones included. */
+export function heldCount<R>(state: BufferState<R>): number {
+  let held = 0;
+  for (const load of state.loads) held += load.count;
+  return held;
 }
 
 /** The next id that would be issued; undefined when none is ready. */

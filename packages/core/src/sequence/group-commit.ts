@@ -95,9 +95,9 @@ export class GroupCommit<C extends Committed = Committed> {
     unfenceCommits(this.#state);
   }
 
-  /** Whether calls wait. */
-  get busy(): boolean {
-    return unanswered(this.#state) > 0;
+  /** Calls that wait. */
+  get waiting(): number {
+    return unanswered(this.#state);
   }
 
   /** Ends the wait of a call when its caller goes away. */

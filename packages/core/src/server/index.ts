@@ -189,6 +189,7 @@ export {
   type StoreCall,
   type StoreCalls,
   storeCalls,
+  type Around,
   wrapStore,
 } from "./store/calls.ts";
 export type { ChangeStore, StoreChanges } from "./store/changes.ts";
@@ -273,6 +274,7 @@ export {
 export { initialSlots, lastIdUpTo } from "./ticket/slots.ts";
 export {
   checkClock,
+  clockOffsets,
   type ClockCheckState,
   type ClockRefusal,
   createClockCheckState,

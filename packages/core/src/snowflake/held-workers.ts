@@ -1,6 +1,11 @@
 import { IdmintError } from "../errors.ts";
 import type { SnowflakeKind } from "../kinds/snowflake.ts";
-import { type HolderPorts, type LeaseChange, WorkerHolder } from "../worker/holder.ts";
+import {
+  type HolderPorts,
+  type LeaseChange,
+  type LeaseLeft,
+  WorkerHolder,
+} from "../worker/holder.ts";
 import type { LeaseDemand } from "../worker/lease-state.ts";
 import { MAX_LEAD_MS } from "../worker/limits.ts";
 import { SnowflakeGenerator } from "./generator.ts";
@@ -115,6 +120,11 @@ export class HeldWorkers {
 
   get active(): SnowflakeGenerator {
     return this.#active.generator;
+  }
+
+  /** What is left of the active worker id's lease. */
+  get left(): LeaseLeft | undefined {
+    return this.#active.holder.left(this.#ports.wallClock());
   }
 
   /** Looks again why the active generator makes nothing, and says what to do. */

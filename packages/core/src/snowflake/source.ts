@@ -1,6 +1,7 @@
 import { answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
 import type { IdmintError } from "../errors.ts";
 import { countOf, type Segment } from "../segment/segment.ts";
+import type { LeaseLeft } from "../worker/holder.ts";
 import { type HeldWorkersOptions, type HeldWorkersPorts, HeldWorkers } from "./held-workers.ts";
 
 export interface SnowflakeOptions extends HeldWorkersOptions {
@@ -81,6 +82,11 @@ export class SnowflakeSource {
     if (this.#closed !== undefined) return this.#closed;
     const way = this.#workers.consider();
     return way.type === "again" ? undefined : this.#workers.refusal(way);
+  }
+
+  /** What is left of the lease that ids are made under; undefined: there is none. */
+  get left(): LeaseLeft | undefined {
+    return this.#workers.left;
   }
 
   /** Stops for good, and releases the leases. Calls are refused with `error`. */

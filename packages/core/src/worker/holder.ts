@@ -30,6 +30,12 @@ export interface HolderPorts {
 /** What happens to a lease, for those who make ids under it. */
 export type LeaseChange = Exclude<LeaseEffect, { readonly type: "lease" | "renew" }>;
 
+/** What is left of a lease; below 0 where it has run out. */
+export interface LeaseLeft {
+  readonly leaseMs: number;
+  readonly reservedMs: number;
+}
+
 /** Makes ids under a lease. */
 export interface LeaseUser {
   demand(): LeaseDemand;
@@ -81,6 +87,17 @@ export class WorkerHolder {
    */
   get missingMs(): number {
     return this.#state.missingMs;
+  }
+
+  /**
+   * How long the lease goes on by itself, and how far ahead of `timeMs` time is reserved; in milliseconds, and undefined
+   * while there is no lease.
+   */
+  left(timeMs: number): LeaseLeft | undefined {
+    const { held, shared } = this.#state;
+    if (held === undefined) return undefined;
+    const leaseMs = shared.answeredAt + shared.ttlMs - this.#ports.clock.now();
+    return { leaseMs, reservedMs: held.reservedUntilMs - timeMs };
   }
 
   /** Stops, and releases the lease if that is safe. If that fails, the worker id stays taken until its lease ends. */

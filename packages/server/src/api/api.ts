@@ -1,4 +1,5 @@
 import type { Admission } from "../service/admission/admission.ts";
+import type { Counters } from "../service/counters.ts";
 import type { Drain } from "../service/drain.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
@@ -36,12 +37,13 @@ export function createApi(services: {
   readonly traffic: TrafficService;
   readonly wallClock: () => number;
   readonly authorise: Authorise;
+  readonly counters: Counters;
   readonly emit: Emit;
 }): Api {
   const { ids, decoder, tags, workers, node, issuing, traffic, wallClock } = services;
-  const { authorise, admission, drain, emit } = services;
+  const { authorise, admission, drain, counters, emit } = services;
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
-  const ports = { authorise, drain, admission, emit, told };
+  const ports = { authorise, drain, admission, counters, emit, told };
   const handlers = [
     ...idHandlers(ids, ports),
     decodeHandler(decoder, ports),

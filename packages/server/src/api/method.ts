@@ -2,6 +2,7 @@ import { IdmintError } from "@idmint/core";
 import type { Status } from "@idmint/proto/rpc";
 import type { Admission, Cost } from "../service/admission/admission.ts";
 import type { CallContext } from "../service/call.ts";
+import type { Counters } from "../service/counters.ts";
 import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
 import { type Need, type Rule, ruleOf } from "./need.ts";
@@ -98,6 +99,7 @@ export interface HandlerPorts {
   readonly authorise: Authorise;
   readonly drain: { readonly cause: DrainCause | undefined };
   readonly admission: Admission;
+  readonly counters: Counters;
   readonly emit: Emit;
 }
 
@@ -164,7 +166,7 @@ export function streamHandlerOf<Request, Response>(
   const rule = ruleOf(method.need, method.about as Rule["about"]);
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const refuse = (request: Request, thrown: unknown): Uint8Array =>
-    encode(refusal(request, rpcStatusOf(thrown, path, ports.emit)));
+    encode(refusal(request, rpcStatusOf(thrown, path, ports)));
   const open = (context: CallContext): Answer => {
     const opened = method.open(context);
     const complete = method.complete();

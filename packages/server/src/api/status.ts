@@ -9,6 +9,7 @@ import {
   RetryInfo,
   Status,
 } from "@idmint/proto/rpc";
+import { countRefusal, type Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 
 /** The domain of every reason. */
@@ -28,15 +29,24 @@ export interface WireStatus {
   readonly details: Uint8Array;
 }
 
+/** Who counts what is refused, and hears of what nobody foresaw. */
+export interface StatusPorts {
+  readonly counters: Counters;
+  readonly emit: Emit;
+}
+
 /** What errors that never change are on the wire: a server that refuses many calls makes each of them once. */
 const frozen = new WeakMap<object, WireStatus>();
 
 /** Any thrown value as the status of a call. */
-export function statusOf(thrown: unknown, where: string, emit: Emit): WireStatus {
+export function statusOf(thrown: unknown, where: string, ports: StatusPorts): WireStatus {
   const isFrozen = thrown instanceof IdmintError && Object.isFrozen(thrown);
   const known = isFrozen ? frozen.get(thrown) : undefined;
-  if (known !== undefined) return known;
-  const { code, message, details } = rpcStatusOf(thrown, where, emit);
+  if (known !== undefined) {
+    countRefusal(ports.counters, thrown);
+    return known;
+  }
+  const { code, message, details } = rpcStatusOf(thrown, where, ports);
   const status = { code, message, details: Status.encode({ code, message, details }).finish() };
   if (isFrozen) frozen.set(thrown, status);
   return status;
@@ -45,8 +55,13 @@ export function statusOf(thrown: unknown, where: string, emit: Emit): WireStatus
 /**
  * Any thrown value as google.rpc.Status; what is not an IdmintError becomes a fixed text, and its cause goes to the log.
  */
-export function rpcStatusOf(thrown: unknown, where: string, emit: Emit): Status {
+export function rpcStatusOf(
+  thrown: unknown,
+  where: string,
+  { counters, emit }: StatusPorts,
+): Status {
   const error = IdmintError.from(thrown);
+  countRefusal(counters, error);
   if (error.reason === "INTERNAL") {
     emit({ type: "internal-error", where, cause: error.cause ?? error });
   }

@@ -1,6 +1,7 @@
 import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
 import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
+import { TELEMETRY_OPTIONS, type TelemetryConfig } from "./telemetry.ts";
 import { type Option, option, optional } from "./option.ts";
 import {
   type Address,
@@ -31,7 +32,7 @@ import {
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
-export interface Config extends LimitConfig {
+export interface Config extends LimitConfig, TelemetryConfig {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
@@ -97,7 +98,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "http.address",
     address,
     "127.0.0.1:7601",
-    "Where the server answers /healthz and /readyz, in plain HTTP.",
+    "Where the server answers /healthz, /readyz and /metrics, in plain HTTP.",
   ),
   processes: option(
     "processes",
@@ -349,6 +350,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "Share of a segment that must be used before the next one is loaded.",
   ),
   ...LIMIT_OPTIONS,
+  ...TELEMETRY_OPTIONS,
   logLevel: option(
     "log.level",
     oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),

@@ -15,6 +15,7 @@ import { HealthService } from "@idmint/proto/health";
 import type { Api } from "../api/api.ts";
 import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
+import type { CallTimes, MethodTimes } from "../service/call-times.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import { nodeTimers } from "../timers.ts";
@@ -65,8 +66,18 @@ export interface GrpcDoorPorts {
   readonly api: Api;
   readonly clock: Clock;
   readonly counters: Counters;
+  /** Undefined: calls are not timed. */
+  readonly callTimes?: CallTimes | undefined;
   readonly emit: Emit;
 }
+
+/** A row of the table, and how long its calls took. */
+interface Timed<Row extends Handler> {
+  readonly handler: Row;
+  readonly times: MethodTimes | undefined;
+}
+
+const OK = 0;
 
 /** The grpc-js door: registers the table of handlers, health and reflection, and listens. */
 export class GrpcDoor {
@@ -147,18 +158,26 @@ export class GrpcDoor {
   }
 
   #register(handler: Handler): void {
+    const times = this.#ports.callTimes?.of(handler.path);
     if (handler.kind === "unary") {
+      const row = { handler, times };
       const take: handleUnaryCall<Buffer, Buffer> = (call, callback) =>
-        this.#call(handler, call, callback);
+        this.#call(row, call, callback);
       this.#server.register(handler.path, take, asBytes, asBytes, "unary");
     } else {
-      const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => this.#stream(handler, call);
+      const row = { handler, times };
+      const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => this.#stream(row, call);
       this.#server.register(handler.path, take, asBytes, asBytes, "bidi");
     }
   }
 
-  #stream(handler: StreamHandler, call: ServerDuplexStream<Buffer, Buffer>): void {
+  #stream(
+    { handler, times }: Timed<StreamHandler>,
+    call: ServerDuplexStream<Buffer, Buffer>,
+  ): void {
     const { clock, counters } = this.#ports;
+    const startedAt = performance.now();
+    let code = OK;
     const answer = handler.open(new GrpcStreamContext(call, clock));
     const stream = new CallStream(call, {
       answer: (bytes) => {
@@ -168,38 +187,52 @@ export class GrpcDoor {
       },
       onRequest: () => counters.calls++,
       refuse: (refused, thrown) => {
-        refused.emit("error", this.#refusal(handler, thrown));
+        const refusal = this.#refusal(handler, thrown);
+        code = refusal.code ?? OK;
+        refused.emit("error", refusal);
       },
-      onEnd: () => this.#streams.delete(stream),
+      onEnd: () => {
+        this.#streams.delete(stream);
+        times?.answered(code, startedAt);
+      },
     });
     this.#streams.add(stream);
   }
 
   #call(
-    handler: UnaryHandler,
+    row: Timed<UnaryHandler>,
     call: ServerUnaryCall<Buffer, Buffer>,
     callback: sendUnaryData<Buffer>,
   ): void {
-    this.#ports.counters.calls++;
+    const { handler, times } = row;
+    const { clock, counters } = this.#ports;
+    const startedAt = times === undefined ? 0 : performance.now();
+    counters.calls++;
     try {
-      const answer = handler.handle(call.request, new GrpcCallContext(call, this.#ports.clock));
-      if (answer instanceof Promise) void this.#later(handler, answer, callback);
-      else callback(null, bufferOf(answer));
+      const answer = handler.handle(call.request, new GrpcCallContext(call, clock));
+      if (answer instanceof Promise) {
+        void this.#later(row, startedAt, answer, callback);
+      } else {
+        callback(null, bufferOf(answer));
+        times?.answered(OK, startedAt);
+      }
     } catch (thrown) {
-      this.#refuse(handler, thrown, callback);
+      this.#refuse(row, startedAt, thrown, callback);
     }
   }
 
   async #later(
-    handler: Handler,
+    row: Timed<UnaryHandler>,
+    startedAt: number,
     answer: Promise<Uint8Array>,
     callback: sendUnaryData<Buffer>,
   ): Promise<void> {
     void this.#track(answer);
     try {
       callback(null, bufferOf(await answer));
+      row.times?.answered(OK, startedAt);
     } catch (thrown) {
-      this.#refuse(handler, thrown, callback);
+      this.#refuse(row, startedAt, thrown, callback);
     }
   }
 
@@ -215,13 +248,19 @@ export class GrpcDoor {
     });
   }
 
-  #refuse(handler: Handler, thrown: unknown, callback: sendUnaryData<Buffer>): void {
-    callback(this.#refusal(handler, thrown));
+  #refuse(
+    { handler, times }: Timed<UnaryHandler>,
+    startedAt: number,
+    thrown: unknown,
+    callback: sendUnaryData<Buffer>,
+  ): void {
+    const refusal = this.#refusal(handler, thrown);
+    callback(refusal);
+    times?.answered(refusal.code ?? OK, startedAt);
   }
 
   #refusal(handler: Handler, thrown: unknown): Partial<ServiceError> {
-    this.#ports.counters.refusedCalls++;
-    const { code, message, details } = statusOf(thrown, handler.path, this.#ports.emit);
+    const { code, message, details } = statusOf(thrown, handler.path, this.#ports);
     const metadata = new Metadata();
     metadata.set("grpc-status-details-bin", bufferOf(details));
     // The code is one of grpc-js's, which knows them as an enum.

@@ -10,14 +10,17 @@ const LIMITS = {
   connectionsCheckingInterval: 1_000,
 };
 const MAX_CONNECTIONS = 256;
+const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 export interface HttpDoorOptions {
   readonly host: string;
   readonly port: number;
 }
 
-/** What the probes ask. */
+/** What is asked over HTTP. */
 export interface Probes {
+  /** The metrics, in Prometheus' text format; undefined: there are none. */
+  readonly metrics?: (() => Promise<string>) | undefined;
   /** Where this server listens for gRPC; empty before it does. */
   readonly grpcAddress: () => string;
   /** Whether callers should be sent here, and why not. */
@@ -31,7 +34,7 @@ export interface Probes {
   };
 }
 
-/** /healthz (the process lives) and /readyz (send callers here), as JSON. */
+/** /healthz (the process lives) and /readyz (send callers here), as JSON; /metrics for Prometheus. */
 export class HttpDoor {
   readonly #server: Server;
   readonly #options: HttpDoorOptions;
@@ -63,11 +66,15 @@ function answer(probes: Probes, request: IncomingMessage, response: ServerRespon
   // No answer depends on a body, so none is read.
   request.resume();
   const path = (request.url ?? "").split("?", 1)[0];
-  if (path !== "/healthz" && path !== "/readyz") {
-    send(response, 404, { error: "not found; there are /healthz and /readyz" });
+  const { metrics } = probes;
+  if (path !== "/healthz" && path !== "/readyz" && (path !== "/metrics" || metrics === undefined)) {
+    const all = metrics === undefined ? "/healthz and /readyz" : "/healthz, /readyz and /metrics";
+    send(response, 404, { error: `not found; there are ${all}` });
   } else if (request.method !== "GET" && request.method !== "HEAD") {
     response.setHeader("allow", "GET, HEAD");
     send(response, 405, { error: "only GET and HEAD" });
+  } else if (path === "/metrics") {
+    void sendMetrics(metrics, response);
   } else if (path === "/healthz") {
     // Who finds the port taken sees by whom.
     send(response, 200, { status: "alive", service: "idmint", grpcAddress: probes.grpcAddress() });
@@ -77,10 +84,21 @@ function answer(probes: Probes, request: IncomingMessage, response: ServerRespon
   }
 }
 
+async function sendMetrics(metrics: Probes["metrics"], response: ServerResponse): Promise<void> {
+  try {
+    sendText(response, 200, METRICS_TYPE, (await metrics?.()) ?? "");
+  } catch {
+    send(response, 500, { error: "the metrics could not be collected" });
+  }
+}
+
 function send(response: ServerResponse, status: number, body: Record<string, unknown>): void {
-  const text = `${JSON.stringify(body)}\n`;
+  sendText(response, status, "application/json; charset=utf-8", `${JSON.stringify(body)}\n`);
+}
+
+function sendText(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, {
-    "content-type": "application/json; charset=utf-8",
+    "content-type": type,
     "content-length": Buffer.byteLength(text),
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",

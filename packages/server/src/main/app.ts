@@ -6,11 +6,11 @@ import { allowAll } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
 import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
-import { GrpcDoor } from "../grpc/door.ts";
+import { GrpcDoor, type GrpcDoorOptions, type GrpcDoorPorts } from "../grpc/door.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
 import type { ConnectionSource } from "../grpc/listener.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
-import { HttpDoor } from "../http/door.ts";
+import { HttpDoor, type Probes } from "../http/door.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
@@ -25,6 +25,8 @@ import {
 import { openTicketDatabases } from "../store/open-tickets.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
+import { Metrics } from "../telemetry/metrics/metrics.ts";
+import { scraped } from "../telemetry/scrape.ts";
 import { hostPort } from "./address.ts";
 import { instanceName } from "./instance.ts";
 import { listen } from "./neighbours.ts";
@@ -72,6 +74,8 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const { process: own } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
+  const metrics = config.metricsCollect === "on" ? new Metrics(config.metricsTags) : undefined;
+  if (metrics !== undefined) listeners.push(metrics.hear);
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
   const flush = (): Promise<void> => log.flush();
@@ -89,11 +93,9 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const leaseFile = await openLeases(config, own?.number, emit);
     if (leaseFile !== undefined) opened(leaseFile);
     const known = knownHistory(leaseFile, realSystem.clock.now());
-    const store = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
-    const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
-    for (const database of ticketDatabases) opened(database);
-    const redisServers = await openRedisServers(redisConfigsOf(config, emit));
-    for (const redisServer of redisServers) opened(redisServer);
+    const bare = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
+    const store = metrics?.observed(bare) ?? bare;
+    const places = await openPlaces(config, { emit, metrics, opened });
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);
     const services = createServices(
@@ -102,12 +104,13 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         store,
         emit,
         authorise: parts.authorise ?? allowAll,
-        places: { ticketDatabases, redisServers },
+        places,
         clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
         announce: () => signals?.tell(),
       },
     );
-    const grpc = await createGrpcDoor(config, services, emit, own?.connections);
+    const calls = { emit, callTimes: metrics?.callTimes, source: own?.connections };
+    const grpc = await createGrpcDoor(config, services, calls);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
     await follow(services, known, { store, emit, maxTags: config.limitTags });
@@ -115,21 +118,20 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     undo.unshift(() => services.redis.stop());
     services.redis.start();
     alarms?.start();
+    metrics?.start({ ...services, ...realSystem, ...places });
+    undo.unshift(() => metrics?.stop());
     const { node } = services;
-    const ready = () => node.health;
     let grpcAddress = "";
-    const probes = { ready, grpcAddress: () => grpcAddress };
-    const http = own === undefined ? new HttpDoor(probes, config.httpAddress) : undefined;
+    const scrape = metrics === undefined ? undefined : () => scraped(metrics, emit);
+    const answers = { grpcAddress: () => grpcAddress, metrics: scrape };
+    const probes = { ready: () => node.health, ...answers };
+    const { http, httpAddress } = await openHttpDoor(config, probes, own);
     undo.unshift(() => http?.close());
-    const httpAddress =
-      http === undefined
-        ? (own?.httpAddress ?? "")
-        : await listen(http, OPTIONS.httpAddress, config.httpAddress);
     grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     services.presence.advertise(advertised(config, grpcAddress));
     const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
     const times = { drainTimeMs: config.drainTimeMs };
-    return new Running({ services, stores, emit, flush, ...times, ...doors });
+    return new Running({ services, stores, metrics, emit, flush, ...times, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -137,6 +139,25 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
 }
 
 type Closable = Pick<Store, "close">;
+
+/** Where tags count besides the store. */
+async function openPlaces(
+  config: Config,
+  {
+    emit,
+    metrics,
+    opened,
+  }: { emit: Emit; metrics: Metrics | undefined; opened: (part: Closable) => void },
+): Promise<{
+  readonly ticketDatabases: Awaited<ReturnType<typeof openTicketDatabases>>;
+  readonly redisServers: Awaited<ReturnType<typeof openRedisServers>>;
+}> {
+  const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
+  for (const database of ticketDatabases) opened(database);
+  const redisServers = await openRedisServers(redisConfigsOf(config, emit, metrics?.aroundRedis));
+  for (const redisServer of redisServers) opened(redisServer);
+  return { ticketDatabases, redisServers };
+}
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
@@ -196,8 +217,11 @@ function peerClocksOf(config: Config): ClockParts["peerClocks"] {
 async function createGrpcDoor(
   config: Config,
   services: Services,
-  emit: Emit,
-  source: ConnectionSource | undefined,
+  {
+    emit,
+    callTimes,
+    source,
+  }: Pick<GrpcDoorPorts, "emit" | "callTimes"> & Pick<GrpcDoorOptions, "source">,
 ): Promise<GrpcDoor> {
   const { api, counters } = services;
   const onBadReload = (cause: unknown): void =>
@@ -205,9 +229,20 @@ async function createGrpcDoor(
   const files = tlsOf(config);
   const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
-    { api, clock: realSystem.clock, counters, emit },
+    { api, clock: realSystem.clock, counters, callTimes, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
   );
+}
+
+/** One of several processes has none: its parent answers. */
+async function openHttpDoor(
+  { httpAddress }: Config,
+  probes: Probes,
+  own: ProcessParts | undefined,
+): Promise<{ readonly http: HttpDoor | undefined; readonly httpAddress: string }> {
+  if (own !== undefined) return { http: undefined, httpAddress: own.httpAddress };
+  const http = new HttpDoor(probes, httpAddress);
+  return { http, httpAddress: await listen(http, OPTIONS.httpAddress, httpAddress) };
 }
 
 async function openSignals(config: Config): Promise<TagSignals | undefined> {

@@ -6,6 +6,7 @@ import type { Counters } from "../service/counters.ts";
 import type { Emit, GcCures } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
+import type { Metrics } from "../telemetry/metrics/metrics.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 
@@ -34,6 +35,8 @@ export interface RunningServer extends Serving {
   readonly node: NodeService;
   readonly tags: TagService;
   readonly counters: Readonly<Counters>;
+  /** Undefined: none are collected. */
+  readonly metrics: Pick<Metrics, "collect"> | undefined;
 }
 
 /** Longest that `close` takes: the calls in flight, one give-back, and the closing. */
@@ -58,6 +61,7 @@ interface CallDoor {
 export interface RunningParts {
   readonly services: Services;
   readonly stores: readonly Pick<Store, "close">[];
+  readonly metrics: Metrics | undefined;
   readonly grpc: CallDoor;
   /** Undefined when another process answers the probes. */
   readonly http: { close(): Promise<void> } | undefined;
@@ -99,6 +103,10 @@ export class Running implements RunningServer {
     return this.#parts.services.tags;
   }
 
+  get metrics(): Metrics | undefined {
+    return this.#parts.metrics;
+  }
+
   get counters(): Readonly<Counters> {
     return this.#parts.services.counters;
   }
@@ -117,6 +125,7 @@ export class Running implements RunningServer {
     services.admission.stop();
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
+    this.#parts.metrics?.stop();
     poll.stop();
     services.clocks.watch.stop();
     services.redis.stop();

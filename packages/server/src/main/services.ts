@@ -139,7 +139,15 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   );
   const { tags, capacity } = administration;
   const gates = { admission, drain };
-  const api = createApi({ ids, ...administration, node, ...gates, wallClock, authorise, emit });
+  const api = createApi({
+    ids,
+    ...administration,
+    node,
+    ...gates,
+    ...common,
+    wallClock,
+    authorise,
+  });
   const running = { ...gates, capacity, clocks, node, nodes, poll, presence, redis };
   return { ...running, api, counters, directory, ids, tags };
 }

@@ -7,6 +7,7 @@ import { SpawnedProcess } from "../processes/spawned-process.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
+import { scraped } from "../telemetry/scrape.ts";
 import { startServer } from "./app.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
@@ -52,6 +53,7 @@ class Parent implements Serving {
   readonly #processes: Processes;
   readonly #front: Front;
   readonly #http: HttpDoor;
+  #scraping: Promise<string> | undefined;
   #isFirst = true;
   #grpcAddress = "";
   #httpAddress = "";
@@ -81,7 +83,11 @@ class Parent implements Serving {
     const limits = { maxConnections: config.limitConnections, onRefused };
     this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#processes);
     const ready = () => this.#processes.status();
-    const probes = { ready, grpcAddress: () => this.#grpcAddress };
+    const probes = {
+      ready,
+      grpcAddress: () => this.#grpcAddress,
+      metrics: config.metricsCollect === "on" ? () => this.#metrics() : undefined,
+    };
     this.#http = new HttpDoor(probes, config.httpAddress);
   }
 
@@ -127,6 +133,16 @@ class Parent implements Serving {
       this.#emit({ type: "processes-stopped" });
       await this.undo();
     }
+  }
+
+  /** One collection at a time, whoever asks meanwhile. */
+  #metrics(): Promise<string> {
+    this.#scraping ??= scraped({ collect: () => this.#processes.metrics() }, this.#emit).finally(
+      () => {
+        this.#scraping = undefined;
+      },
+    );
+    return this.#scraping;
   }
 
   #startOf(at: number): Start {

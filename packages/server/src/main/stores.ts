@@ -105,11 +105,16 @@ export function redisPlacesOf(config: Config): readonly RedisServerConfig[] {
 }
 
 /** The Redis servers of a configuration. */
-export function redisConfigsOf(config: Config, emit: Emit): readonly RedisServerConfig[] {
+export function redisConfigsOf(
+  config: Config,
+  emit: Emit,
+  around?: RedisServerConfig["around"],
+): readonly RedisServerConfig[] {
   return [...config.redisUrls].map(([name, url]) => {
     const onChange = redisEvents(name, realSystem.clock, emit);
     const onUnfit = (why: string): void => emit({ type: "redis-unfit", redisServer: name, why });
-    return { ...redisPlaceOf(config, name, url), onChange, onUnfit };
+    const place = redisPlaceOf(config, name, url);
+    return { ...place, onChange, onUnfit, ...(around === undefined ? {} : { around }) };
   });
 }
 

@@ -1,5 +1,6 @@
 import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
 import type { Config } from "../config/table.ts";
+import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 
 // What the parent and its processes say to each other. Both are the same release of the same program.
 
@@ -21,7 +22,9 @@ export type ToProcess =
   | Start
   /** Comes with the socket of a connection. */
   | { readonly type: "connection" }
-  | { readonly type: "drain" };
+  | { readonly type: "drain" }
+  /** Asks for its metrics; the answer has the same number. */
+  | { readonly type: "collect"; readonly number: number };
 
 export type ToParent =
   /** It takes connections from now on. */
@@ -35,6 +38,12 @@ export type ToParent =
       readonly state: string;
       /** Why an operator wants no callers sent to it; empty otherwise. */
       readonly reason: string;
+    }
+  /** Its metrics; undefined: it collects none, or could not. */
+  | {
+      readonly type: "metrics";
+      readonly number: number;
+      readonly metrics: MetricSnapshot | undefined;
     }
   /** Connections that arrived and that ended, since its start. */
   | { readonly type: "connections"; readonly taken: number; readonly closed: number };

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import { type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import type { Emit } from "../service/events.ts";
+import { metricsOfSeveral } from "../telemetry/metrics/several.ts";
+import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { pick } from "./balance.ts";
 import type { ProcessEnd, ProcessListener, ProcessPort } from "./spawned-process.ts";
 import {
@@ -97,6 +99,14 @@ export class Processes {
       ready === total && well.every((each) => each?.state === state);
     const state = ["SERVING", "STOPPED"].find(areAll) ?? "DEGRADED";
     return { ready: ready > 0, state, processes };
+  }
+
+  /** The metrics of all processes that serve. */
+  async metrics(): Promise<MetricSnapshot> {
+    const all = this.#serving().map(async (each, at) => {
+      return { process: at + 1, metrics: await each?.collect() };
+    });
+    return metricsOfSeveral(await Promise.all(all));
   }
 
   /** Connections that processes have. */

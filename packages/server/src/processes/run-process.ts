@@ -22,6 +22,7 @@ export async function runProcess(): Promise<void> {
     toStart.resolve(undefined);
   };
   let inlet: Inlet | undefined;
+  let server: RunningServer | undefined;
   process.on("SIGTERM", stop);
   process.on("disconnect", stop);
   process.on("message", (message: unknown, socket: unknown) => {
@@ -33,6 +34,8 @@ export async function runProcess(): Promise<void> {
       toStart.resolve(said);
     } else if (said.type === "connection") {
       inlet?.receive(socket as Socket | undefined);
+    } else if (said.type === "collect") {
+      void tellMetrics(server, said.number);
     } else {
       stop();
     }
@@ -41,13 +44,22 @@ export async function runProcess(): Promise<void> {
   if (!process.connected) stop();
   const start = await toStart.promise;
   const isGood =
-    start === undefined || inlet === undefined || (await serve(start, inlet, toStop.promise));
+    start === undefined ||
+    inlet === undefined ||
+    (await serve(start, inlet, toStop.promise, (serving) => {
+      server = serving;
+    }));
   // The channel to the parent would keep the process alive, and so may a store that hangs.
   process.exit(isGood ? 0 : 1);
 }
 
 /** False when it could not start. */
-async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise<boolean> {
+async function serve(
+  start: Start,
+  inlet: Inlet,
+  toStop: Promise<void>,
+  onServing: (server: RunningServer) => void,
+): Promise<boolean> {
   const { config, process: number, httpAddress, makesDemoTag } = start;
   let server: RunningServer | undefined;
   try {
@@ -58,6 +70,7 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
     await server?.close();
     return false;
   }
+  onServing(server);
   const { node } = server;
   const look = lookAfter(() => node.health);
   look();
@@ -70,6 +83,12 @@ async function serve(start: Start, inlet: Inlet, toStop: Promise<void>): Promise
   await closed;
   clearInterval(looking);
   return true;
+}
+
+async function tellMetrics(server: RunningServer | undefined, number: number): Promise<void> {
+  const collected = server?.metrics?.collect();
+  const metrics = await collected?.catch(() => undefined);
+  await tell({ type: "metrics", number, metrics });
 }
 
 /** Reports this process's health to the parent when it changes, and from time to time when it does not. */

@@ -1,12 +1,16 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { type Clock, IdmintError } from "@idmint/core";
+import { bounded, type Clock, IdmintError } from "@idmint/core";
+import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
+import { nodeTimers } from "../timers.ts";
 import type { Candidate } from "./balance.ts";
 import { errorOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
 /** A process reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
+/** How long a scrape waits for the metrics of one process. */
+const COLLECT_MS = 2_000;
 
 /** How a process ended. */
 export interface ProcessEnd {
@@ -31,6 +35,8 @@ export interface ProcessPort extends Candidate {
   readonly state: string;
   /** Why an operator wants no callers sent to it; empty otherwise. */
   readonly reason: string;
+  /** Its metrics; undefined: it did not tell them in time. */
+  collect(): Promise<MetricSnapshot | undefined>;
   hand(socket: Socket): void;
   drain(): void;
   kill(): void;
@@ -51,6 +57,9 @@ export class SpawnedProcess implements ProcessPort {
   #reason = "";
   #heardAt: number;
   #error: Error | undefined;
+  /** Those who wait for its metrics, by the number of their question. */
+  readonly #collecting = new Map<number, (metrics: MetricSnapshot | undefined) => void>();
+  #nextNumber = 1;
   #hasEnded = false;
 
   constructor(start: Start, clock: Clock, listener: ProcessListener) {
@@ -95,6 +104,16 @@ export class SpawnedProcess implements ProcessPort {
     this.#handed++;
     this.#inTransit.push(socket);
     this.#send({ type: "connection" }, socket);
+  }
+
+  async collect(): Promise<MetricSnapshot | undefined> {
+    const number = this.#nextNumber++;
+    const { promise, resolve } = Promise.withResolvers<MetricSnapshot | undefined>();
+    this.#collecting.set(number, resolve);
+    this.#send({ type: "collect", number });
+    const metrics = await bounded(promise, COLLECT_MS, nodeTimers, () => undefined);
+    this.#collecting.delete(number);
+    return metrics;
   }
 
   drain(): void {
@@ -148,6 +167,9 @@ export class SpawnedProcess implements ProcessPort {
         this.#state = message.state;
         this.#reason = message.reason;
         break;
+      case "metrics":
+        this.#collecting.get(message.number)?.(message.metrics);
+        break;
       case "connections":
         this.#inTransit.splice(0, message.taken - this.#taken);
         this.#taken = message.taken;
@@ -161,6 +183,7 @@ export class SpawnedProcess implements ProcessPort {
     this.#hasEnded = true;
     // These were still waiting to be sent. Of those that were sent, nothing is left in this process.
     for (const socket of this.#inTransit) socket.destroy();
+    for (const resolve of this.#collecting.values()) resolve(undefined);
     this.#listener.onEnd({ code, signal, error: this.#error });
   }
 }

@@ -63,6 +63,7 @@ const api = createApi({
   node: nothing,
   issuing: nothing,
   admission: nothing,
+  counters: nothing,
   drain: nothing,
   traffic: nothing,
   wallClock: Date.now,

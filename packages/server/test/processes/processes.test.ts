@@ -4,6 +4,7 @@ import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../src/service/events.ts";
 import type { ProcessListener, ProcessPort } from "../../src/processes/spawned-process.ts";
+import type { MetricSnapshot } from "../../src/telemetry/metrics/table.ts";
 import { Processes } from "../../src/processes/processes.ts";
 
 class FakeProcess implements ProcessPort {
@@ -15,6 +16,7 @@ class FakeProcess implements ProcessPort {
   isReady = true;
   isSilent = false;
   told: string[] = [];
+  metrics: MetricSnapshot | undefined;
 
   constructor(listener: ProcessListener) {
     this.listener = listener;
@@ -22,6 +24,10 @@ class FakeProcess implements ProcessPort {
 
   hand(): void {
     this.open++;
+  }
+
+  async collect(): Promise<MetricSnapshot | undefined> {
+    return this.metrics;
   }
 
   drain(): void {

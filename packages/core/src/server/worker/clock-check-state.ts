@@ -121,6 +121,29 @@ export function checkClock(
   return before === undefined ? [] : [{ type: "recovered", afterMs: now - state.refusedAt }];
 }
 
+/** How far the clock is ahead of the others, in milliseconds; undefined for those that were not seen for a while. */
+export function clockOffsets(
+  state: ClockCheckState,
+  { wallMs, monotonicMs: now }: { readonly wallMs: number; readonly monotonicMs: number },
+): { readonly store: number | undefined; readonly peers: number | undefined } {
+  const { store } = state;
+  const isStoreSeen = store !== undefined && isFresh(store, now);
+  return {
+    store: isStoreSeen ? wallMs - timeAt(store, now) : undefined,
+    peers: meanDrift(freshPeers(state, now), wallMs, now),
+  };
+}
+
+function meanDrift(
+  sightings: readonly Sighting[],
+  wallMs: number,
+  now: number,
+): number | undefined {
+  if (sightings.length === 0) return undefined;
+  const drifts = sightings.map((sighting) => wallMs - timeAt(sighting, now));
+  return drifts.reduce((sum, drift) => sum + drift, 0) / drifts.length;
+}
+
 function behindReport({ reportedMs }: ClockCheckState, wallMs: number): ClockRefusal | undefined {
   if (reportedMs === undefined || wallMs >= reportedMs) return undefined;
   const driftMs = wallMs - reportedMs;
@@ -131,9 +154,8 @@ function behindReport({ reportedMs }: ClockCheckState, wallMs: number): ClockRef
 /** The refusal of a clock that breaks invariant 1; undefined for any other. */
 function offPeers(state: ClockCheckState, wallMs: number, now: number): ClockRefusal | undefined {
   const peers = freshPeers(state, now);
-  if (state.isStarted || peers.length === 0) return undefined;
-  const drifts = peers.map((peer) => wallMs - timeAt(peer, now));
-  const driftMs = drifts.reduce((sum, drift) => sum + drift, 0) / drifts.length;
+  const driftMs = meanDrift(peers, wallMs, now);
+  if (state.isStarted || driftMs === undefined) return undefined;
   if (Math.abs(driftMs) <= state.maxOffsetMs) return undefined;
   return { why: "off-peers", driftMs, detail: describePeers(peers, wallMs, now) };
 }

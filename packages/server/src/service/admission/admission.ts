@@ -21,7 +21,7 @@ import {
   type WaitingState,
 } from "@idmint/core/server";
 import type { CallContext } from "../call.ts";
-import type { Counters } from "../counters.ts";
+import { countOne, type Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import { overloadError, QuotaErrors, waitingError } from "./errors.ts";
 import { HeldRefusals } from "./held.ts";
@@ -111,6 +111,7 @@ export class Admission {
     const over = takeOfQuotas(this.#quotas, take, clock.now());
     if (over !== undefined) {
       counters.overQuotaCalls++;
+      countOne(counters.quotaRefusals, over.quota);
       return this.#held.refuse(call, this.#quotaErrors.of(over, clock.now()));
     }
     const giveBack = (): void => giveBackIds(this.#quotas, take, clock.now());
@@ -152,6 +153,15 @@ export class Admission {
   get isLasting(): boolean {
     const { since, isWide } = this.#overload;
     return since !== undefined && isWide && this.#ports.clock.now() - since >= HEALTH_AFTER_MS;
+  }
+
+  /** Calls that wait for their answers. */
+  get waitingCalls(): number {
+    return this.#waiting.total;
+  }
+
+  get isOverloaded(): boolean {
+    return this.#overload.since !== undefined;
   }
 
   /** Refuses at once whoever is to be refused, from now on: the server stops. */

@@ -20,7 +20,7 @@ import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { Lookups } from "../upstream/lookups.ts";
 import { issuingStopped } from "../upstream/refusals.ts";
-import { type Entry, issuerOf } from "./entries.ts";
+import { type Entry, isBusy, issuerOf } from "./entries.ts";
 import { EntryMaker, type EntryMakerPorts, type EntryOptions } from "./entry-maker.ts";
 import { rangeToGiveBack, type Receipt } from "./give-back.ts";
 
@@ -226,6 +226,16 @@ export class Directory {
       .map(({ name }) => name);
   }
 
+  /** Those tags, for who looks at all of them from time to time. It may be gone through in several turns. */
+  entries(): Iterable<Entry> {
+    return this.#entries.values();
+  }
+
+  /** How many tags the store went back for. */
+  get fencedTags(): number {
+    return this.#behind.size;
+  }
+
   /** How many of them have a buffer. */
   get bufferedTags(): number {
     let count = 0;
@@ -325,7 +335,7 @@ export class Directory {
     const tooMany = this.#entries.size - Math.floor(this.#options.maxTags * 0.9);
     if (tooMany <= 0 || this.#drained !== undefined) return;
     const idle = [...this.#entries.values()]
-      .filter((entry) => !issuerOf(entry).busy && entry.usedAt < this.#tick - 1)
+      .filter((entry) => !isBusy(entry) && entry.usedAt < this.#tick - 1)
       .toSorted((a, b) => a.usedAt - b.usedAt)
       .slice(0, tooMany);
     for (const entry of idle) this.#entries.delete(entry.name);

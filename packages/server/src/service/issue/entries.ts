@@ -11,6 +11,10 @@ interface CommonEntry {
   revision: bigint;
   /** The ticker's count when it was last asked for ids. */
   usedAt: number;
+  /** Ids issued since the entry was made, those included that callers returned. */
+  issued: number;
+  /** Of them, those that had been issued when the busiest tags were chosen last (telemetry). */
+  ranked: number;
   /** Which refusal it is fenced with; empty when it issues. */
   fencedAs: string;
   /** How its ids are written, or why they cannot be; undefined where they are plain numbers. */
@@ -26,6 +30,8 @@ export interface SegmentEntry extends CommonEntry {
 /** A tag of another kind that this server works with. */
 export interface SourceEntry extends CommonEntry {
   rules: TagRules<SourceKind>;
+  /** Of the newest record seen. */
+  epoch: bigint;
   readonly buffer: undefined;
   readonly source: TagSource;
 }
@@ -34,6 +40,11 @@ export type Entry = SegmentEntry | SourceEntry;
 
 export function issuerOf(entry: Entry): Issuer {
   return entry.buffer ?? entry.source;
+}
+
+/** Whether calls wait for its ids, or a load of them is under way. */
+export function isBusy(entry: Entry): boolean {
+  return entry.buffer?.busy ?? issuerOf(entry).waiting > 0;
 }
 
 /**

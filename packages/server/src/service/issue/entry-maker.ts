@@ -91,15 +91,16 @@ export class EntryMaker {
     const rules = this.#rulesOf(tag, kind);
     this.#ports.presence.noteHoldFor(name, kind.holdForMs);
     const text = this.#textOf(tag);
-    return { name, revision, rules, buffer, usedAt, fencedAs: "", text };
+    return { name, revision, rules, buffer, usedAt, issued: 0, ranked: 0, fencedAs: "", text };
   }
 
   #source(tag: Tag, kind: SourceKind, usedAt: number): SourceEntry {
     const { name, state, order, revision } = tag;
     const source = this.#ports.makeSource({ ...tag, kind });
     const rules = { state, order, kind };
-    const common = { name, revision, usedAt, fencedAs: "", text: this.#textOf(tag) };
-    return { ...common, rules, buffer: undefined, source };
+    const counts = { issued: 0, ranked: 0 };
+    const common = { name, revision, usedAt, ...counts, fencedAs: "", text: this.#textOf(tag) };
+    return { ...common, rules, epoch: tag.epoch, buffer: undefined, source };
   }
 
   /** A format or a key that cannot be used here is what callers of the tag are refused with; others are served. */
@@ -130,6 +131,7 @@ export class EntryMaker {
     }
     if (kind.kind === "segment" || !isSameSource(entry.rules.kind, kind)) return false;
     entry.rules = { state, order, kind };
+    entry.epoch = tag.epoch;
     entry.source.update(tag);
     return true;
   }

@@ -174,6 +174,7 @@ export class IdService {
         ? 0
         : entry.buffer.putBack(released.segments, released.epoch);
     this.#counters.issuedIds -= accepted;
+    this.#counters.returnedIds += accepted;
     // A token that is not known stands for nothing: its ids were never lost here.
     if (released !== undefined) this.#counters.wastedIds += unusedCount - accepted;
     return accepted;
@@ -198,7 +199,7 @@ export class IdService {
     const { segments, texts, epoch, period } = await entry.source.take(1, call, name);
     const [text] = texts ?? [];
     if (text !== undefined) {
-      this.#counters.issuedIds++;
+      this.#count(entry, 1);
       return { id: 0n, text, epoch, period };
     }
     const [first] = segments;
@@ -208,12 +209,12 @@ export class IdService {
 
   #one(entry: Entry, id: bigint, epoch: bigint, period: Period | undefined): OneId {
     if (entry.text === undefined) {
-      this.#counters.issuedIds++;
+      this.#count(entry, 1);
       return { id, text: "", epoch, period };
     }
     const text = assertWritable(entry);
     text?.assertCovers(epoch);
-    this.#counters.issuedIds++;
+    this.#count(entry, 1);
     return { epoch, period, ...(text?.write(id, period) ?? { id, text: "" }) };
   }
 
@@ -257,7 +258,7 @@ export class IdService {
   }
 
   #manyOfBuffer(entry: SegmentEntry, asList: boolean, segments: readonly Segment[]): ManyIds {
-    this.#counters.issuedIds += countOf(segments);
+    this.#count(entry, countOf(segments));
     return manyIds(entry, asList, { segments, epoch: entry.buffer.epoch, period: undefined });
   }
 
@@ -267,7 +268,7 @@ export class IdService {
     call: Patience,
   ): Promise<ManyIds> {
     const taken = await entry.source.take(count, call);
-    this.#counters.issuedIds += count;
+    this.#count(entry, count);
     return manyIds(entry, asList, taken);
   }
 
@@ -300,8 +301,13 @@ export class IdService {
     return this.#allocation(entry, await waited);
   }
 
+  #count(entry: Entry, ids: number): void {
+    this.#counters.issuedIds += ids;
+    entry.issued += ids;
+  }
+
   #allocation(entry: SegmentEntry, segments: readonly Segment[]): Allocation {
-    this.#counters.issuedIds += countOf(segments);
+    this.#count(entry, countOf(segments));
     const { order, kind } = entry.rules;
     const { epoch } = entry.buffer;
     // Ids that come back are issued after higher ones, which only unordered tags allow.

@@ -94,8 +94,8 @@ export class GroupedSource implements TagSource {
     return this.#counter.ready ?? 0;
   }
 
-  get busy(): boolean {
-    return this.#commits.busy;
+  get waiting(): number {
+    return this.#commits.waiting;
   }
 
   drain(error: IdmintError): number {

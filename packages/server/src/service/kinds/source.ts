@@ -1,4 +1,4 @@
-import type { IdmintError, Period, Segment } from "@idmint/core";
+import type { IdmintError, LeaseLeft, Period, Segment } from "@idmint/core";
 import type { SegmentKind, TagKind } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../call.ts";
@@ -17,8 +17,8 @@ export interface Issuer {
   retryNow(): void;
   /** To be called about once a second. */
   sample(): void;
-  /** Whether calls wait. */
-  readonly busy: boolean;
+  /** Calls that wait. */
+  readonly waiting: number;
   /** Ids in memory that may be issued. */
   readonly ready: number;
 }
@@ -36,6 +36,8 @@ export interface TakenIds {
 
 /** What issues the ids of one tag that is not of kind segment. */
 export interface TagSource extends Issuer {
+  /** What is left of the lease that its ids are made under; undefined: there is none. */
+  readonly leaseLeft?: LeaseLeft | undefined;
   /** Exactly `count` ids (made of `name`, where the kind has names), all or none; it never waits past the call's deadline. Rejects with the refusals of the tag. */
   take(count: number, call: Patience, name?: string): Promise<TakenIds>;
   /** A newer record of the tag was seen, of the same kind and counted in the same way. */

@@ -25,7 +25,7 @@ export function assertNoName(name: string): void {
 
 /** The ids of one tag that are text: made here, of nothing that is stored. */
 export class TextSource<Kind extends TagKind> implements TagSource {
-  readonly busy = false;
+  readonly waiting = 0;
   readonly ready = 0;
   readonly #ids: TextIds<Kind>;
   #kind: Kind;

@@ -1,6 +1,7 @@
 import { type Clock, IdmintError, type Timers } from "@idmint/core";
 import {
   checkClock,
+  clockOffsets,
   type ClockCheckState,
   createClockCheckState,
   type PeerSighting,
@@ -75,6 +76,15 @@ export class ClockWatch {
   /** Whether callers should be sent elsewhere. */
   get isOut(): boolean {
     return (this.#state.refusal !== undefined && this.#ports.usesClock()) || this.#tags.size > 0;
+  }
+
+  /**
+   * By how many milliseconds this server's clock is ahead of the store's, and of the mean of its peers'; undefined where
+   * none was seen for a while.
+   */
+  get offsets(): { readonly store: number | undefined; readonly peers: number | undefined } {
+    const { wallClock, clock } = this.#ports;
+    return clockOffsets(this.#state, { wallMs: wallClock(), monotonicMs: clock.now() });
   }
 
   /** Why no id of a tag may be made by this server's clock; undefined when it may. */

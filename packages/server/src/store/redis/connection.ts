@@ -29,6 +29,8 @@ export interface ConnectionConfig extends RedisPlace {
   readonly onChange?: (change: ConnectionChange) => void;
   /** Hears, after each connection, of what makes this Redis unfit to count in, and how to mend it. */
   readonly onUnfit?: (why: string) => void;
+  /** Stands around each script, by its name. */
+  readonly around?: <T>(operation: string, work: () => Promise<T>) => Promise<T>;
 }
 
 type ConnectionChange =
@@ -50,6 +52,7 @@ export class Connection {
   readonly #redis: Redis;
   readonly #name: string;
   readonly #timeoutMs: number;
+  readonly #around: NonNullable<ConnectionConfig["around"]>;
   #inFlight = 0;
   #fault = "";
   #isClosed = false;
@@ -58,9 +61,10 @@ export class Connection {
   /** What the Redis of the present connection says of itself. */
   #fitness: Promise<Fitness | undefined> = Promise.resolve(undefined);
 
-  constructor({ name, timeoutMs, onChange, onUnfit, ...place }: ConnectionConfig) {
+  constructor({ name, timeoutMs, onChange, onUnfit, around, ...place }: ConnectionConfig) {
     this.#name = name;
     this.#timeoutMs = timeoutMs;
+    this.#around = around ?? ((_operation, work) => work());
     const options: RedisOptions & { replyMapping: "legacy" } = {
       replyMapping: "legacy",
       enableOfflineQueue: false,
@@ -117,18 +121,19 @@ export class Connection {
 
   /** Runs a script. NOSCRIPT means that nothing was run, so sending the whole script then repeats nothing. */
   async script(
-    { lua, sha }: Script,
+    { name, lua, sha }: Script,
     keys: readonly string[],
     args: readonly string[],
   ): Promise<unknown> {
-    return this.run(async (redis) => {
+    const send = async (redis: Redis): Promise<unknown> => {
       try {
         return await redis.evalsha(sha, keys.length, ...keys, ...args);
       } catch (error) {
         if (!messageOf(error).startsWith("NOSCRIPT")) throw error;
         return redis.eval(lua, keys.length, ...keys, ...args);
       }
-    });
+    };
+    return this.#around(name, () => this.run(send));
   }
 
   /** Sends what `send` sends, once. Rejects with STORE_UNAVAILABLE: then it may have been done. */

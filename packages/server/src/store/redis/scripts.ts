@@ -3,6 +3,8 @@ import { MOVE_FAILED_AFTER_MS } from "@idmint/core/server";
 
 /** A script, sent whole once to each Redis, by its hash afterwards. */
 export interface Script {
+  /** For metrics and traces. */
+  readonly name: string;
   readonly lua: string;
   readonly sha: string;
 }
@@ -66,20 +68,25 @@ local doubt = check(has)
 }
 
 /** ARGV: generation, count, highest id seen. Issues (cur, cur + count] when that is not above max. */
-export const SEQUENCE_ISSUE: Script = script(`${checked(["cur", "max"])}
+export const SEQUENCE_ISSUE: Script = script(
+  "sequence_issue",
+  `${checked(["cur", "max"])}
 if doubt then return doubt end
 local cur, max, count = tonumber(has[5]), tonumber(has[6]), tonumber(ARGV[2])
 if cur < tonumber(ARGV[3]) then return {'behind', has[1]} end
 if count > max - cur then return {'exhausted', has[5], has[6]} end
 if count > 0 then redis.call('HINCRBY', KEYS[1], 'cur', ARGV[2]) end
 return {'issued', has[5], text(cur + count), has[6]}
-`);
+`,
+);
 
 /**
  * ARGV: generation, count, first position that the caller has not seen answered, most milliseconds ahead of the clock.
  * Issues count positions from where the tag is or from now on, whichever is later.
  */
-export const SNOWFLAKE_ISSUE: Script = script(`${checked(["last_ms", "limit_ms", "seq"])}
+export const SNOWFLAKE_ISSUE: Script = script(
+  "snowflake_issue",
+  `${checked(["last_ms", "limit_ms", "seq"])}
 if doubt then
   -- An answer ends at its first hole.
   doubt[3], doubt[4] = doubt[3] or '', text(now)
@@ -98,7 +105,8 @@ if count > 0 then
   redis.call('HSET', KEYS[1], 'last_ms', text(math.floor(next / 1024)), 'seq', text(next % 1024))
 end
 return {'issued', text(at), text(limit), text(now)}
-`);
+`,
+);
 
 /** How long the old Redis server remembers that a tag moved away. */
 const FORGET_MOVED_S = 3_600;
@@ -123,47 +131,65 @@ redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', hist
 `;
 
 /** KEYS[2]: the set of sequences of this Redis server. */
-export const SEQUENCE_SEED: Script = script(`${SEED}
+export const SEQUENCE_SEED: Script = script(
+  "sequence_seed",
+  `${SEED}
 redis.call('HSET', KEYS[1], 'seq_recently', '0', 'seq_long_term', has[3] or '0')
 redis.call('SADD', KEYS[2], ARGV[3])
 return {'seeded'}
-`);
+`,
+);
 
-export const SNOWFLAKE_SEED: Script = script(`${SEED}
+export const SNOWFLAKE_SEED: Script = script(
+  "snowflake_seed",
+  `${SEED}
 return {'seeded'}
-`);
+`,
+);
 
 /** ARGV: generation, field, value. Raises a bound of this generation, never lowers it. */
-export const RAISE: Script = script(`
+export const RAISE: Script = script(
+  "raise",
+  `
 local has = redis.call('HMGET', KEYS[1], 'generation', ARGV[2])
 if has[1] ~= ARGV[1] or not has[2] or tonumber(ARGV[3]) <= tonumber(has[2]) then return '0' end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 return '1'
-`);
+`,
+);
 
 /** ARGV: generation, seq_recently, seq_long_term. */
-export const WRITE_RATES: Script = script(`
+export const WRITE_RATES: Script = script(
+  "write_rates",
+  `
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return '0' end
 redis.call('HSET', KEYS[1], 'seq_recently', ARGV[2], 'seq_long_term', ARGV[3])
 return '1'
-`);
+`,
+);
 
 /** KEYS[2]: the set of sequences; ARGV: the tag. */
-export const RETIRE: Script = script(`
+export const RETIRE: Script = script(
+  "retire",
+  `
 local time = redis.call('TIME')
 redis.call('HSET', KEYS[1], 'moved_at_ms', time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000)))
 redis.call('EXPIRE', KEYS[1], ${FORGET_MOVED_S})
 redis.call('SREM', KEYS[2], ARGV[1])
 return '1'
-`);
+`,
+);
 
 /** Forgets a tag that was told to move: asked for again, it is given a new start. */
-export const FORGET: Script = script(`
+export const FORGET: Script = script(
+  "forget",
+  `
 if redis.call('HEXISTS', KEYS[1], 'moved_at_ms') == 0 then return '0' end
 redis.call('DEL', KEYS[1])
 return '1'
-`);
+`,
+);
 
-export function script(lua: string): Script {
-  return { lua, sha: createHash("sha1").update(lua).digest("hex") };
+export function script(name: string, lua: string): Script {
+  return { name, lua, sha: createHash("sha1").update(lua).digest("hex") };
 }

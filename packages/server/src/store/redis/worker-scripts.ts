@@ -39,7 +39,9 @@ end
 `;
 
 /** ARGV: instance, reserve ahead, new token, worker ids of the layout, ttl, lead allowed. */
-export const WORKER_LEASE: Script = script(`${ROWS}
+export const WORKER_LEASE: Script = script(
+  "worker_lease",
+  `${ROWS}
 local instance, ahead = ARGV[4], tonumber(ARGV[5])
 local used = tonumber(redis.call('HGET', KEYS[1], 'u:' .. dc) or '0')
 local id = redis.call('HGET', KEYS[1], 'i:' .. dc .. ':' .. instance)
@@ -81,10 +83,13 @@ if old.instance and old.instance ~= instance then
   redis.call('HDEL', KEYS[1], 'i:' .. dc .. ':' .. old.instance)
 end
 return done(id, row, old.reserved)
-`);
+`,
+);
 
 /** ARGV: worker id, token, new token, reserve until, reserve ahead, ttl, lead allowed. */
-export const WORKER_RENEW: Script = script(`${ROWS}
+export const WORKER_RENEW: Script = script(
+  "worker_renew",
+  `${ROWS}
 local id, row = ARGV[4], unpacked(redis.call('HGET', KEYS[1], field(ARGV[4])))
 if not row or row.token ~= ARGV[5] then return {'lost'} end
 local before = row.reserved
@@ -95,13 +100,17 @@ row.reserved = untilMs
 row.token, row.expires = ARGV[6], now + tonumber(ARGV[9])
 redis.call('HSET', KEYS[1], field(id), packed(row), 'changes', text(changes + 1))
 return done(id, row, before)
-`);
+`,
+);
 
 /** ARGV: worker id, token, new token. */
-export const WORKER_RELEASE: Script = script(`${ROWS}
+export const WORKER_RELEASE: Script = script(
+  "worker_release",
+  `${ROWS}
 local id, row = ARGV[4], unpacked(redis.call('HGET', KEYS[1], field(ARGV[4])))
 if not row or row.token ~= ARGV[5] then return {'lost'} end
 row.token, row.expires = ARGV[6], math.min(row.expires, now)
 redis.call('HSET', KEYS[1], field(id), packed(row), 'f:' .. dc, '0', 'changes', text(changes + 1))
 return done(id, row, row.reserved)
-`);
+`,
+);

@@ -4,6 +4,7 @@ import {
   countViolation,
   IdmintError,
   idsPerSecond,
+  type LeaseLeft,
   type Random,
   type Segment,
   segmentNotReady,
@@ -172,8 +173,12 @@ export class SnowflakeTagSource implements TagSource {
     if (this.#isRefusedForClock && !isForClock(this.#maker?.refusal())) this.#noteClock(undefined);
   }
 
-  get busy(): boolean {
-    return this.#waiting > 0;
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  get leaseLeft(): LeaseLeft | undefined {
+    return this.#maker?.left;
   }
 
   /** None are made ahead. */

@@ -100,8 +100,8 @@ export class TicketSource implements TagSource {
     this.#buffer.sample();
   }
 
-  get busy(): boolean {
-    return this.#buffer.busy;
+  get waiting(): number {
+    return this.#buffer.waiting;
   }
 
   get ready(): number {
