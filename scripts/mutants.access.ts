@@ -38,8 +38,8 @@ export const accessMutants: readonly Mutant[] = [
   {
     name: "access: servers do not hear of a token that was revoked",
     file: "packages/server/src/store/sqlite/records/tokens.ts",
-    find: "    if (transaction.run(REMOVE, id) === 0) return false;\n    transaction.run(CHANGE, randomUUID());",
-    replace: "    if (transaction.run(REMOVE, id) === 0) return false;",
+    find: "    if (row === undefined) return false;\n    transaction.run(CHANGE, randomUUID());",
+    replace: "    if (row === undefined) return false;",
     tests: ["packages/server/test/store/sqlite.test.ts"],
   },
 ];

@@ -1,5 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 import { accessMutants } from "./mutants.access.ts";
+import { auditMutants } from "./mutants.audit.ts";
 import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
@@ -52,6 +53,7 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 
 export const mutants: readonly Mutant[] = [
   ...accessMutants,
+  ...auditMutants,
   ...admissionMutants,
   ...apiMutants,
   ...capacityMutants,

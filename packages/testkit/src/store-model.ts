@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { IdmintError, MAX_ID } from "@idmint/core";
 import {
+  type AuditNote,
   firstIdOf,
   type GiveBackRequest,
   type Grant,
@@ -13,6 +14,7 @@ import {
 } from "@idmint/core/server";
 import fc from "fast-check";
 import { expect } from "vitest";
+import { auditOf, noteOf } from "./store-suite-audit.ts";
 import {
   assertDisjoint,
   noonZone,
@@ -422,6 +424,9 @@ class Walk {
   readonly #handles: Store[];
   readonly #zone = noonZone();
   readonly #grants: GiveBackRequest[] = [];
+  #notes = 0;
+  /** Names of the events that the audit trail must have, and of no others. */
+  readonly #noted: string[] = [];
   #issued: { tag: string; day: number | undefined; from: bigint; to: bigint }[] = [];
 
   constructor(harness: StoreHarness, handles: Store[]) {
@@ -429,7 +434,15 @@ class Walk {
     this.#handles = handles;
   }
 
+  /** One step; a change that an operator made has one row in the audit trail, and what changed nothing has none. */
   async take(next: Step): Promise<void> {
+    const by = noteOf(`n${this.#notes++}`);
+    const { revision } = this.#model;
+    await this.#take(next, by);
+    if (this.#model.revision > revision || next.do === "accept") this.#noted.push(by.id);
+  }
+
+  async #take(next: Step, by: AuditNote): Promise<void> {
     const store = this.#handles[next.handle] as Store;
     switch (next.do) {
       case "grant":
@@ -452,38 +465,38 @@ class Walk {
         return this.#giveBack(store, next.which, next.keep, next.again);
       case "create": {
         const wanted = this.#settingsOf(next.name, next.settings);
-        return agree(outcome(store.createTag(wanted)), this.#model.create(wanted));
+        return agree(outcome(store.createTag(wanted, { by })), this.#model.create(wanted));
       }
       case "update": {
         const { name, ...its } = this.#settingsOf(next.name, next.settings);
         const expected = this.#revisionOf(name, next.revision);
         const { description, ...rest } = its;
         const change = { description, settings: rest };
-        const real = outcome(store.updateTag(name, change, expected));
+        const real = outcome(store.updateTag(name, change, expected, { by }));
         return agree(real, this.#model.update(name, { name, ...its }, expected));
       }
       case "advance": {
         const { name, maxRaise, validateOnly } = next;
         const floor = (this.#model.rows.get(name)?.floor ?? 5n) + next.by;
-        const advance = { maxRaise, validateOnly, expectedRevision: undefined };
+        const advance = { maxRaise, validateOnly, expectedRevision: undefined, by };
         if (floor < 1n || floor > MAX_ID) return;
         const real = store.advanceTag(name, floor, advance).then(({ raised }) => String(raised));
         return agree(outcome(real), this.#model.advance(name, floor, maxRaise, validateOnly));
       }
       case "setState": {
         const expected = this.#revisionOf(next.name, next.revision);
-        const real = outcome(store.setTagState(next.name, next.state, expected));
+        const real = outcome(store.setTagState(next.name, next.state, expected, { by }));
         return agree(real, this.#model.setState(next.name, next.state, expected));
       }
       case "accept": {
-        const real = store.accept(next.gap).then(({ tags }) => String(tags));
+        const real = store.accept(next.gap, undefined, by).then(({ tags }) => String(tags));
         return agree(outcome(real), this.#model.accept(next.gap));
       }
       case "goBack": {
         const { name, day } = next;
         const bound = this.#boundOf(name, day, next.bound);
         const period = { start: this.#startOf(day), floor: bound };
-        const back = store.returnToPeriod(name, period, { expectedRevision: undefined });
+        const back = store.returnToPeriod(name, period, { expectedRevision: undefined, by });
         const real = back.then(({ returned }) => String(returned));
         return agree(outcome(real), this.#model.goBack(name, day, bound));
       }
@@ -607,6 +620,8 @@ class Walk {
   async compareAll(): Promise<void> {
     const names = ["a", "b", "c"];
     for (const store of this.#handles) {
+      const told = (await auditOf(store)).map(({ id }) => id);
+      expect(told.toSorted()).toEqual(this.#noted.toSorted());
       const listed = await store.listTags({
         afterName: "",
         prefix: "",

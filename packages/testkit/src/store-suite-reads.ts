@@ -2,12 +2,15 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Store, STORE_CALLS } from "@idmint/core/server";
 import { expect } from "vitest";
+import { noteOf } from "./store-suite-audit.ts";
 import { granted, grantedOf, sequenceOf, settingsOf, type Suite } from "./store-suite-support.ts";
 import { snowflakeOf } from "./worker-suite.ts";
 
 /** Each call that reads, as a server makes it. */
 const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
   getTags: (store) => store.getTags(["t", "s", "nobody"]),
+  listAudit: (store) =>
+    store.listAudit({ kind: "change", before: undefined, sinceMs: 0, limit: 10 }),
   listPeriods: (store) => store.listPeriods({ tag: "t", before: "", limit: 10 }),
   listTags: (store) => store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
   listWorkers: (store) => store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
@@ -19,7 +22,7 @@ export function readCases(suite: Suite): void {
   suite("what is read changes nothing, for whoever reads or writes next", async (store) => {
     const named = Object.entries(STORE_CALLS).filter(([, { effect }]) => effect === "read");
     expect(Object.keys(READS)).toEqual(named.map(([name]) => name));
-    await store.createTag(settingsOf("t"));
+    await store.createTag(settingsOf("t"), { by: noteOf("reads") });
     await store.createTag(snowflakeOf("s", { place: { registry: "STORE" } }));
     const holder = { instance: "a", dataCenter: undefined, reserveAheadMs: 3_000 };
     await store.leaseWorker({ tag: "s", ...holder });

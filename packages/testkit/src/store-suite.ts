@@ -2,6 +2,7 @@
 import { MAX_ID } from "@idmint/core";
 import type { Grant, Granted, Store, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
+import { auditCases } from "./store-suite-audit.ts";
 import { kindCases } from "./store-suite-kinds.ts";
 import { markCases } from "./store-suite-marks.ts";
 import { issuingCases } from "./store-suite-issuing.ts";
@@ -39,6 +40,7 @@ export {
 } from "./worker-suite.ts";
 export { tokenOf } from "./store-suite-tokens.ts";
 export { noonZone };
+export { auditOf, noteOf } from "./store-suite-audit.ts";
 export { nodeOf, renewalOf as nodeRenewalOf } from "./store-suite-nodes.ts";
 
 /** Real stores write to a disk, and start threads and connections. */
@@ -75,6 +77,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   operatorCases(suite);
   changeCases(suite);
   issuingCases(suite);
+  auditCases(suite);
   nodeCases(suite);
   readCases(suite);
   acceptCases(suite);

@@ -61,6 +61,15 @@ export {
 export { type Horizon, horizonsOf, type LimitName, type Use } from "./capacity/horizons.ts";
 export { MAX_STEPS, rateOf, sawUsed, type Usage, type UseRate } from "./capacity/usage-state.ts";
 export { createWarningState, type WarningState, warningOf } from "./capacity/warning-state.ts";
+export {
+  type AuditEvent,
+  type AuditKind,
+  type AuditNote,
+  type AuditPlace,
+  type AuditStore,
+  MAX_AUDIT_BATCH,
+  MAX_AUDIT_TEXT,
+} from "./audit/ports.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";

@@ -15,6 +15,7 @@ import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
 import { etcdPlace } from "../store/shared/etcd-url.ts";
 import { withPassword } from "../store/shared/host-urls.ts";
+import { operatorNote } from "./operator.ts";
 import { redisEvents } from "./redis-events.ts";
 import { realSystem } from "./system.ts";
 
@@ -83,7 +84,10 @@ export async function openStoreOrLater(config: Config, canWait: boolean): Promis
 
 /** Makes the configured store if there is none, and brings its schema up to date. */
 export async function makeStore(config: Config): Promise<void> {
-  await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
+  await migrateStore(creating(storeConfigOf(config)), {
+    dryRun: false,
+    by: operatorNote("idmint start-dev"),
+  });
 }
 
 /** The ticket databases of a configuration, in the order of their names. */

@@ -1,4 +1,4 @@
-import { assertGap, checkedCall, type Store, wrapStore } from "@idmint/core/server";
+import { assertGap, type AuditNote, checkedCall, type Store, wrapStore } from "@idmint/core/server";
 import { lateStore } from "./late-store.ts";
 import {
   type AcceptOptions,
@@ -10,7 +10,7 @@ import {
   type StoreConfig,
 } from "./shared/config.ts";
 import type { BackendName } from "./shared/backends.ts";
-import type { MigrationReport } from "./shared/migration.ts";
+import type { MigrateOptions, MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
 import type * as Spread from "./spread/backend.ts";
 
@@ -29,7 +29,7 @@ export type { DatabaseStanding } from "./spread/fleet.ts";
 /** What a backend's backend.ts exports. */
 interface Backend<Its extends StoreConfig> {
   open(config: Its): Promise<Store>;
-  migrate(config: Its, options: { dryRun: boolean }): Promise<MigrationReport> | MigrationReport;
+  migrate(config: Its, options: MigrateOptions): Promise<MigrationReport> | MigrationReport;
   status(config: Its): Promise<StoreStatus> | StoreStatus;
 }
 
@@ -126,7 +126,7 @@ export function creating(config: StoreConfig): StoreConfig {
  */
 export async function migrateStore(
   config: StoreConfig,
-  options: { dryRun: boolean },
+  options: MigrateOptions,
 ): Promise<MigrationReport> {
   return (await backendOf(config)).migrate(config, options);
 }
@@ -138,7 +138,7 @@ const ACCEPT_TIMEOUT_MS = 60_000;
 export async function acceptStore(
   config: StoreConfig,
   gap: bigint,
-  { maxOfflineMs, oldPrimaryIsStopped = false }: AcceptOptions = {},
+  { maxOfflineMs, oldPrimaryIsStopped = false, by }: AcceptOptions = {},
 ): Promise<{ tags: number }> {
   assertGap(gap);
   const { check, databasesOf } = rowOf(config);
@@ -149,7 +149,7 @@ export async function acceptStore(
   }
   const store = await openStore(rowOf(config).withTimeout(config, ACCEPT_TIMEOUT_MS));
   try {
-    return await store.accept(gap, maxOfflineMs);
+    return await store.accept(gap, maxOfflineMs, by);
   } finally {
     await store.close();
   }
@@ -177,8 +177,9 @@ export async function moveTagTo(
   config: SpreadConfig,
   tag: string,
   to: string,
+  by?: AuditNote,
 ): Promise<{ moved: boolean }> {
-  return (await spreadOf(config)).move(config, tag, to);
+  return (await spreadOf(config)).move(config, tag, to, by);
 }
 
 async function spreadOf(config: SpreadConfig): Promise<typeof Spread> {

@@ -17,7 +17,17 @@ import { type PostgresHarness, postgresHarness } from "./harness.ts";
 /** The schema of this release, and that of the next one. */
 const NOW = STORE_SCHEMA.migrations.length;
 const LATER = NOW + 1;
-const TABLES = ["migration", "node", "period", "redis_mark", "store", "tag", "token", "worker"];
+const TABLES = [
+  "audit",
+  "migration",
+  "node",
+  "period",
+  "redis_mark",
+  "store",
+  "tag",
+  "token",
+  "worker",
+];
 /** What a release may do: it adds a column to every table. */
 const NEXT: Migration = {
   number: LATER,
@@ -44,6 +54,7 @@ async function useOnce(store: Store, at: number): Promise<unknown> {
     store.listWorkers({ tag: "s", after: undefined, limit: 10 }),
     store.updateTag("t", { description: `change ${at}` }, undefined),
     store.readTokens(undefined),
+    store.listAudit({ kind: "change", before: undefined, sinceMs: 0, limit: 1 }),
     store.exchangeMarks([{ tag: "r", generation: 1n, mark: BigInt(at) }], []),
   ]);
   return changes;

@@ -7,6 +7,7 @@ import {
   reasonOf,
   refusal,
   settingsOf,
+  noteOf,
   storeSuite,
   wish,
   tokenOf,
@@ -77,6 +78,7 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.redis_mark TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.traffic TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.token TO ${role}`);
+    await database.query(`GRANT SELECT, INSERT, DELETE ON idmint.audit TO ${role}`);
     await database.query(`GRANT SELECT, UPDATE ON idmint.access TO ${role}`);
     const url = new URL(config.url);
     url.username = role;
@@ -87,7 +89,8 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     const grant = await granted(store, "its");
     await store.giveBack([{ tag: "its", from: 5n, to: 10n, version: grant.version }]);
     await store.setTagState("its", "PAUSED", undefined);
-    await store.accept(1n);
+    await store.accept(1n, undefined, noteOf("accept"));
+    expect(await store.trimAudit({ kind: "change", beforeMs: 0, keep: 0, limit: 9 })).toBe(1);
     await store.addToken(tokenOf("its"));
     expect(await store.removeToken("its")).toBe(true);
     expect((await store.changes({ since: 0n, watched: [], limit: 9 })).changed).toHaveLength(2);

@@ -1,5 +1,6 @@
 // What servers learn of a MemoryStore, and how it is accepted.
 import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core/server";
+import { noted } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { addLostNodes, renewNode } from "./nodes.ts";
 import { countsInRedis } from "./periods.ts";
@@ -32,8 +33,9 @@ export function changes(database: MemoryDatabase, ...[query]: CallArgs["changes"
 
 export function accept(
   database: MemoryDatabase,
-  ...[gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS]: CallArgs["accept"]
+  ...[gap, maxOfflineMs = DEFAULT_MAX_OFFLINE_MS, by]: CallArgs["accept"]
 ): { tags: number } {
+  const { incarnation: before } = database;
   database.newIncarnation();
   addLostNodes(database, maxOfflineMs);
   database.acceptedIdentity = database.identity;
@@ -55,5 +57,8 @@ export function accept(
     const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
     change(database, { ...row, floor, generation, version: row.version + 1n, epoch });
   }
+  const { incarnation } = database;
+  const after = { incarnation, gap: String(gap), tags: rows.length };
+  noted(database, by, "store", [{ incarnation: before }, after]);
   return { tags: database.rows.size };
 }

@@ -1,4 +1,5 @@
 import {
+  type AuditEvent,
   type EndedPeriod,
   type Issuing,
   NEVER_STOPPED,
@@ -22,6 +23,7 @@ export interface MemorySnapshot {
   readonly nodes: ReadonlyMap<string, NodeRow>;
   readonly traffic: readonly Traffic[];
   readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
+  readonly audit: readonly AuditEvent[];
   readonly revision: bigint;
   readonly issuing: Issuing;
   readonly access: Access;
@@ -42,6 +44,8 @@ export class MemoryDatabase {
   traffic: readonly Traffic[] = [];
   /** How far Redis had counted, by tag; the highest generation first. */
   marks: Map<string, readonly RedisMark[]> = new Map();
+  /** In the order in which they came. */
+  audit: AuditEvent[] = [];
   revision = 0n;
   issuing: Issuing = NEVER_STOPPED;
   access: Access = { version: "", tokens: [] };
@@ -63,9 +67,10 @@ export class MemoryDatabase {
     const workers = new Map(this.workers);
     const nodes = new Map(this.nodes);
     const marks = new Map(this.marks);
+    const audit = [...this.audit];
     const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
     const history = { revision, incarnation, acceptedIdentity };
-    return { rows, periods, workers, nodes, traffic, issuing, access, marks, ...history };
+    return { rows, periods, workers, nodes, traffic, issuing, access, marks, audit, ...history };
   }
 
   /** The rows of then, in the store of now: what a restored backup looks like to a server that kept running. */
@@ -76,6 +81,7 @@ export class MemoryDatabase {
     this.nodes = new Map(snapshot.nodes);
     this.traffic = snapshot.traffic;
     this.marks = new Map(snapshot.marks);
+    this.audit = [...snapshot.audit];
     this.revision = snapshot.revision;
     this.issuing = snapshot.issuing;
     this.access = snapshot.access;

@@ -1,4 +1,5 @@
 import {
+  type AuditNote,
   type CallArgs,
   lostNodes,
   MAX_NODES,
@@ -8,6 +9,7 @@ import {
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { noted } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { assertAccepted } from "./rows.ts";
 
@@ -23,23 +25,37 @@ export function renewNode({ nodes }: MemoryDatabase, renewal: NodeRenewal): bool
   return true;
 }
 
-export function forgetNodes({ nodes }: MemoryDatabase, keys: readonly NodeRowKey[]): number {
+export function forgetNodes(
+  database: MemoryDatabase,
+  keys: readonly NodeRowKey[],
+  by?: AuditNote,
+): number {
+  const { nodes } = database;
   let forgotten = 0;
   for (const { id, renewals } of keys) {
     const row = nodes.get(id);
     if (row === undefined || (renewals !== undefined && row.renewals !== renewals)) continue;
     nodes.delete(id);
     forgotten++;
+    noted(database, by, `node/${id}`, [{ listed: true }, { listed: false }]);
   }
   return forgotten;
 }
 
-export function setTraffic(database: MemoryDatabase, wanted: Traffic): Traffic {
+export function setTraffic(database: MemoryDatabase, wanted: Traffic, by?: AuditNote): Traffic {
   const { row, isWritten, removed } = trafficAfter(database.traffic, wanted);
   const gone = new Set(isWritten ? [...removed, row.server] : []);
   const kept = database.traffic.filter(({ server }) => !gone.has(server));
-  if (isWritten) database.traffic = [...kept, row];
+  if (!isWritten) return row;
+  const old = database.traffic.find(({ server }) => server === row.server);
+  const before = old === undefined ? undefined : told(old);
+  noted(database, by, `server/${row.server}`, [before, told(row)]);
+  database.traffic = [...kept, row];
   return row;
+}
+
+function told({ weight, isDraining }: Traffic): object {
+  return { weight, draining: isDraining };
 }
 
 export function addLostNodes(database: MemoryDatabase, maxOfflineMs: number | null): void {
@@ -53,7 +69,7 @@ export function addLostNodes(database: MemoryDatabase, maxOfflineMs: number | nu
 
 export function setIssuing(
   database: MemoryDatabase,
-  ...[isStopped, { validateOnly = false } = {}]: CallArgs["setIssuing"]
+  ...[isStopped, { validateOnly = false, by } = {}]: CallArgs["setIssuing"]
 ): readonly PartIssuing[] {
   assertAccepted(database);
   const { issuing } = database;
@@ -62,7 +78,10 @@ export function setIssuing(
   const next = isSo ? issuing : { revision: database.revision + 1n, stoppedAtMs };
   if (!validateOnly) {
     database.issuing = next;
-    if (!isSo) database.revision++;
+    if (!isSo) {
+      database.revision++;
+      noted(database, by, "issuing", [{ stopped: !isStopped }, { stopped: isStopped }]);
+    }
   }
   return [{ name: "", ...next }];
 }

@@ -1,6 +1,7 @@
 // How a MemoryStore's calls read and write rows.
 import { IdmintError } from "@idmint/core";
 import { type ChangeOptions, earlierMemory, type Tag } from "@idmint/core/server";
+import { noted, toldOf } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
 import { periodsOf } from "./periods.ts";
 
@@ -39,11 +40,14 @@ export function existing(
 export function change(
   database: MemoryDatabase,
   row: Tag,
-  { validateOnly = false }: ChangeOptions = {},
+  { validateOnly = false, by }: ChangeOptions = {},
 ): Tag {
   if (validateOnly) return row;
   database.revision++;
   const { revision } = database;
+  const old = database.rows.get(row.name);
+  const before = old === undefined ? undefined : toldOf(old);
+  noted(database, by, `tag/${row.name}`, [before, toldOf(row)]);
   return put(database, { ...row, revision, updatedAtMs: database.now() });
 }
 

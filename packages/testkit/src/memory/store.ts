@@ -7,6 +7,7 @@ import {
   type StoreCalls,
   storeCalls,
 } from "@idmint/core/server";
+import * as audit from "./audit.ts";
 import * as changes from "./changes.ts";
 import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";
@@ -22,6 +23,7 @@ const CALLS: {
     ...args: CallArgs[Name]
   ) => CallAnswers[Name];
 } = {
+  ...audit,
   ...changes,
   ...grants,
   ...nodes,

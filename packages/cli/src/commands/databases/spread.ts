@@ -98,9 +98,9 @@ command is interrupted. All databases must answer.
 ${examplesText(["idmint store spread move orders --to b --config /etc/idmint.yaml"])}`,
     );
   command.action(async (tag: string, { to }: { to: string }) => {
-    const { moveTagTo } = await import("@idmint/server");
+    const { moveTagTo, operatorNote } = await import("@idmint/server");
     const { config } = await configOf(command, io);
-    const { moved } = await moveTagTo(config, tag, to);
+    const { moved } = await moveTagTo(config, tag, to, operatorNote("idmint store spread move"));
     await printAnswer(command, io, {
       json: () => ({ tag, to, moved }),
       text: () => (moved ? `moved ${tag} to ${to}\n` : `${tag} is in ${to} already\n`),

@@ -74,12 +74,12 @@ ${examplesText([
     );
   addOutputOptions(command);
   command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
-    const { creating, migrateStore } = await import("@idmint/server");
+    const { creating, migrateStore, operatorNote } = await import("@idmint/server");
     const { config, place } = await meantStore(command, io);
     // No other command creates a file: a server that did would issue ids from 1 again after a mistyped path.
     const target = creating(config);
     if (!dryRun) await confirmMigration(command, io, target, place);
-    const report = await migrateStore(target, { dryRun });
+    const report = await migrateStore(target, { dryRun, by: operatorNote("idmint migrate") });
     await printAnswer(command, io, {
       json: () => ({ store: place, ...migrationJson(report, dryRun) }),
       text: () => `${migrationText(report, dryRun)}store: ${plain(place)}\n`,
@@ -132,12 +132,13 @@ undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
   command.action(async ({ gap, oldPrimaryIsStopped = false }: AcceptFlags) => {
-    const { acceptStore, storeStatus } = await import("@idmint/server");
+    const { acceptStore, operatorNote, storeStatus } = await import("@idmint/server");
     const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
     await confirm(command, io, { place: `store: ${place}`, effect });
     const { fenced } = await storeStatus(config);
-    const { tags } = await acceptStore(config, gap, { maxOfflineMs, oldPrimaryIsStopped });
+    const by = operatorNote("idmint store accept");
+    const { tags } = await acceptStore(config, gap, { maxOfflineMs, oldPrimaryIsStopped, by });
     await printAnswer(command, io, {
       json: () => ({ store: place, tags, gap: String(gap), fenced }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,

@@ -1,3 +1,4 @@
+import type { AuditNote } from "../audit/ports.ts";
 import type { Right } from "./rights.ts";
 
 /** Most tokens in a store. All of them are in the memory of every server, so that an unknown one is not looked for. */
@@ -37,7 +38,7 @@ export interface AccessStore {
    * Adds one. False: there are MAX_TOKENS already, or one has its id. Those that expired KEPT_EXPIRED_MS ago, by the store's clock, are removed.
    * An outcome that is not known may leave a token whose secret nobody has.
    */
-  addToken(token: Token): Promise<boolean>;
+  addToken(token: Token, by?: AuditNote): Promise<boolean>;
   /** Removes one; false: there was none. What is answered outlives whatever the store outlives. */
-  removeToken(id: string): Promise<boolean>;
+  removeToken(id: string, by?: AuditNote): Promise<boolean>;
 }

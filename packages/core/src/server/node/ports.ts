@@ -1,3 +1,4 @@
+import type { AuditNote } from "../audit/ports.ts";
 import type { Issuing } from "../store/issuing.ts";
 import type { Traffic } from "./traffic-state.ts";
 
@@ -71,8 +72,8 @@ export interface NodeRowKey {
 
 /** Removes rows of servers. They are written by `changes`, with the poll's renewal. */
 export interface NodeStore {
-  /** Answers how many rows were removed. At most 1,000 keys. */
-  forgetNodes(keys: readonly NodeRowKey[]): Promise<number>;
+  /** Answers how many rows were removed. At most 1,000 keys. `by`: the operator who removes the rows of one server. */
+  forgetNodes(keys: readonly NodeRowKey[], by?: AuditNote): Promise<number>;
   /** Of a store in several databases: those whose servers have to be heard for a tag. Not set: the store is one. */
   readonly partsOf?: (tag: string) => readonly string[];
 }

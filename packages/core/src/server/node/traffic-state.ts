@@ -1,4 +1,5 @@
 import { IdmintError } from "../../errors.ts";
+import type { AuditNote } from "../audit/ports.ts";
 
 /**
  * How much of the callers' load servers get, as operators said, and who follows that. Pure.
@@ -25,7 +26,7 @@ export interface TrafficStore {
    * Writes a server's row over what had been seen up to `wanted.revision`. Answers the row as it is then: the written one, or
    * one that is newer than what was seen.
    */
-  setTraffic(wanted: Traffic): Promise<Traffic>;
+  setTraffic(wanted: Traffic, by?: AuditNote): Promise<Traffic>;
 }
 
 export const DEFAULT_WEIGHT = 100;

@@ -1,6 +1,7 @@
 // What those who stand around a store need to know of its calls, so that none of them is written out there.
 import type { Store } from "./store.ts";
 import {
+  assertAudit,
   assertBatch,
   assertGap,
   assertGrants,
@@ -62,12 +63,14 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   giveBack: { effect: "write", check: assertBatch, empty: [] },
   grant: { effect: "write", check: assertGrants, empty: [] },
   leaseWorker: { effect: "write", check: assertLease },
+  listAudit: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listPeriods: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listTags: { effect: "read", check: ({ limit }) => assertPage(limit) },
   listWorkers: { effect: "read", check: ({ limit }) => assertPage(limit) },
   raise: { effect: "write", check: assertRaise },
   readTokens: { effect: "read" },
   recentTags: { effect: "read", check: assertPage },
+  recordAudit: { effect: "write", check: assertAudit },
   releaseWorker: { effect: "write" },
   removeToken: { effect: "write" },
   renewWorker: { effect: "write", check: assertRenewal },
@@ -75,6 +78,7 @@ export const STORE_CALLS: { readonly [Name in StoreCall]: CallRow<Name> } = {
   setIssuing: { effect: "write" },
   setTagState: { effect: "write" },
   setTraffic: { effect: "write", check: assertTraffic },
+  trimAudit: { effect: "write", check: ({ limit }) => assertPage(limit) },
   updateTag: { effect: "write" },
 };
 

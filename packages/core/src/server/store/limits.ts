@@ -2,6 +2,7 @@ import { invalidField } from "../../errors.ts";
 import { MAX_ID } from "../../limits.ts";
 import { instanceViolation, reserveAheadViolation } from "../../worker/limits.ts";
 import type { WorkerLeaseRequest, WorkerRenewal } from "../../worker/ports.ts";
+import { type AuditEvent, MAX_AUDIT_BATCH, MAX_AUDIT_TEXT } from "../audit/ports.ts";
 import { MAX_WEIGHT, type Traffic } from "../node/traffic-state.ts";
 import type { GrantRequest } from "./grants.ts";
 import type { MarkedGeneration, RaiseRequest, RedisMark } from "./redis-bounds.ts";
@@ -80,6 +81,13 @@ export function assertTraffic({ server, weight, revision }: Traffic): void {
     weight <= MAX_WEIGHT &&
     revision >= 0n;
   if (!isGood) throw new RangeError(`a weight of ${weight} for "${server}" after ${revision}`);
+}
+
+export function assertAudit(events: readonly AuditEvent[]): void {
+  const isGood =
+    events.length <= MAX_AUDIT_BATCH &&
+    events.every(({ before, after }) => before.length + after.length <= 2 * MAX_AUDIT_TEXT);
+  if (!isGood) throw new RangeError(`${events.length} audit events, or too long a text of one`);
 }
 
 export function assertNames(names: readonly unknown[]): void {

@@ -1,4 +1,5 @@
 import type { AccessStore } from "../access/tokens.ts";
+import type { AuditNote, AuditStore } from "../audit/ports.ts";
 import type { NodeStore } from "../node/ports.ts";
 import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
@@ -17,7 +18,7 @@ export interface AcceptStore {
    * servers may have been lost: a row that never moves stands for all of them (lostNodes), with the longest `maxOfflineMs`
    * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none.
    */
-  accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }>;
+  accept(gap: bigint, maxOfflineMs?: number | null, by?: AuditNote): Promise<{ tags: number }>;
 }
 
 /** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. See STORE_CALLS too. */
@@ -35,7 +36,8 @@ export interface Store
     IssuingStore,
     WorkerRegistry,
     AccessStore,
-    AcceptStore {
+    AcceptStore,
+    AuditStore {
   /** `sqlite` or `postgres`; for status and metrics. */
   readonly backend: string;
   /** Version of the schema that `open` found. */

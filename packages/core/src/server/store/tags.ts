@@ -1,3 +1,4 @@
+import type { AuditNote } from "../audit/ports.ts";
 import type { Tag, TagSettings } from "../tag/tag.ts";
 
 /** A period that has ended, with its last id. */
@@ -32,6 +33,8 @@ export interface TagChange {
 export interface ChangeOptions {
   /** Checks everything and answers what the change would answer, without making it. Default: false. */
   readonly validateOnly?: boolean;
+  /** Who makes it, for the audit trail. Not set: nobody whom the trail has to name. */
+  readonly by?: AuditNote;
 }
 
 /**

@@ -1,8 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { countsInRedis } from "@idmint/core/kinds";
-import { DEFAULT_MAX_OFFLINE_MS, periodsOf, storeUnavailable, type Tag } from "@idmint/core/server";
+import {
+  type AuditNote,
+  DEFAULT_MAX_OFFLINE_MS,
+  periodsOf,
+  storeUnavailable,
+  type Tag,
+} from "@idmint/core/server";
+import { storeAccepted } from "../shared/records/audit.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
+import { putAudit } from "./records/audit.ts";
 import type { StoreRecord } from "./cluster/guard-state.ts";
 import type { Op } from "./cluster/protocol.ts";
 import type { Etcd, Session, Standing } from "./session/etcd.ts";
@@ -34,6 +42,7 @@ export async function accept(
   etcd: Etcd,
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
+  by?: AuditNote,
 ): Promise<{ tags: number }> {
   return etcd.run(async (session) => {
     const incarnation = randomUUID();
@@ -50,6 +59,7 @@ export async function accept(
     const { clusterId, lead, term } = await sightOf(session);
     const generation = begun.generation < seconds ? seconds : begun.generation + 1n;
     const { storeId } = begun;
+    const told = { old: begun.incarnation, incarnation, gap, tags: names };
     const lostNodes = await lostNodesRow(session, incarnation, maxOfflineMs);
     await writeRecord(
       session,
@@ -61,6 +71,7 @@ export async function accept(
         { put: { key: etcd.keys.one("revision"), value: Buffer.from(String(revision)) } },
         { put: { key: etcd.keys.one("term"), value: Buffer.from(String(term)) } },
         lostNodes,
+        ...(by === undefined ? [] : [putAudit(etcd.keys, storeAccepted(by, nowMs, told))]),
       ],
     );
     etcd.kept.clear();

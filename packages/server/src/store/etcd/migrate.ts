@@ -1,11 +1,15 @@
 import { randomUUID } from "node:crypto";
+import type { AuditNote } from "@idmint/core/server";
+import { storeMigrated } from "../shared/records/audit.ts";
 import type { EtcdConfig } from "../shared/config.ts";
 import {
   type AppliedMigration,
   checksumOf,
+  type MigrateOptions,
   type MigrationReport,
   reportOf,
 } from "../shared/migration.ts";
+import { putAudit } from "./records/audit.ts";
 import { Etcd, type Session } from "./session/etcd.ts";
 import { markHistory } from "./history.ts";
 import { valueOfRecord } from "./session/rows.ts";
@@ -15,14 +19,14 @@ import { readUnproved, sightOf } from "./session/sight.ts";
 /** Makes the store's first keys, in one transaction that finds none of them. */
 export async function migrate(
   config: EtcdConfig,
-  options: { dryRun: boolean },
+  options: MigrateOptions,
 ): Promise<MigrationReport> {
   const etcd = new Etcd(config);
   try {
     return await etcd.run(async (session) => {
       const [schema] = await readUnproved(session, [{ key: etcd.keys.one("schema") }]);
       const report = reportOf(migrations, appliedMigrations(schema));
-      if (report.steps.length > 0 && !options.dryRun) await seed(session);
+      if (report.steps.length > 0 && !options.dryRun) await seed(session, options.by);
       return report;
     });
   } finally {
@@ -30,7 +34,7 @@ export async function migrate(
   }
 }
 
-async function seed(session: Session): Promise<void> {
+async function seed(session: Session, by: AuditNote | undefined): Promise<void> {
   const { etcd, keys } = session;
   const { clusterId, lead, term, status } = await sightOf(session);
   const record = {
@@ -52,6 +56,9 @@ async function seed(session: Session): Promise<void> {
     { put: { key: keys.one("store"), value: valueOfRecord(record) } },
     ...puts,
     markHistory(session, status.header.revision, Date.now()),
+    ...(by === undefined
+      ? []
+      : [putAudit(keys, storeMigrated(by, Date.now(), 0, migrations.length))]),
   ];
   const compare = [
     { key: keys.one("store"), modRevision: "0" },

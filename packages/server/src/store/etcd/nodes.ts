@@ -1,5 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import {
+  type AuditNote,
   type ChangeOptions,
   type Issuing,
   lostNodes,
@@ -12,7 +13,9 @@ import {
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingChanged, nodeForgotten, trafficChanged } from "../shared/records/audit.ts";
 import { issuingFromRow, issuingSet } from "../shared/issuing.ts";
+import { putAudit } from "./records/audit.ts";
 import { CallFailure } from "./cluster/failure.ts";
 import type { KeyValue, Op } from "./cluster/protocol.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
@@ -96,17 +99,21 @@ function renewed(old: NodeRow | undefined, renewal: NodeRenewal): NodeRow {
   return { ...node, renewals, incarnation, obeyed: isLate ? old.obeyed : obeyed, traffic };
 }
 
-export async function forgetNodes(etcd: Etcd, keys: readonly NodeRowKey[]): Promise<number> {
+export async function forgetNodes(
+  etcd: Etcd,
+  keys: readonly NodeRowKey[],
+  by?: AuditNote,
+): Promise<number> {
   return etcd.run(async (session) => {
     const rows = await session.read(keys.map(({ id }) => ({ key: etcd.keys.node(id) })));
-    const removals = keys.flatMap(({ renewals }, at): Op[] => {
+    const removals = keys.flatMap(({ id, renewals }, at): Op[] => {
       const [kv] = rows[at] ?? [];
       if (kv === undefined) return [];
       if (renewals !== undefined && nodeFrom(kv.value).renewals !== renewals) return [];
       const { key, modRevision } = kv;
-      return [
-        { txn: { compare: [{ key, modRevision }], success: [{ remove: { key } }], failure: [] } },
-      ];
+      const told = by === undefined ? [] : [putAudit(etcd.keys, nodeForgotten(by, etcd.now(), id))];
+      const success = [{ remove: { key } }, ...told];
+      return [{ txn: { compare: [{ key, modRevision }], success, failure: [] } }];
     });
     let forgotten = 0;
     for (let from = 0; from < removals.length; from += MAX_OPS) {
@@ -138,7 +145,7 @@ export function rowsOfTraffic(kv: KeyValue | undefined): readonly Traffic[] {
 }
 
 /** See trafficAfter. Written over the very rows that were read. */
-export async function setTraffic(etcd: Etcd, wanted: Traffic): Promise<Traffic> {
+export async function setTraffic(etcd: Etcd, wanted: Traffic, by?: AuditNote): Promise<Traffic> {
   return etcd.run(async (session) => {
     const key = session.keys.one("traffic");
     for (let attempt = 1; ; attempt++) {
@@ -150,11 +157,15 @@ export async function setTraffic(etcd: Etcd, wanted: Traffic): Promise<Traffic> 
       const gone = new Set([...removed, row.server]);
       const value = valueOfTraffic([...rows.filter(({ server }) => !gone.has(server)), row]);
       const compare = [{ key, modRevision: kv?.modRevision ?? "0" }];
+      const old = rows.find(({ server }) => server === row.server);
+      const success: Op[] = [{ put: { key, value } }];
+      if (by !== undefined) {
+        success.push(putAudit(etcd.keys, trafficChanged(by, etcd.now(), old, row)));
+      }
       // oxlint-disable-next-line no-await-in-loop
-      const { answers } = await session.write(
-        [{ txn: { compare, success: [{ put: { key, value } }], failure: [] } }],
-        { fenced: "allow" },
-      );
+      const { answers } = await session.write([{ txn: { compare, success, failure: [] } }], {
+        fenced: "allow",
+      });
       if (answers[0]?.txn?.succeeded === true) return row;
       // oxlint-disable-next-line no-await-in-loop
       await session.afterConflict(attempt);
@@ -198,6 +209,10 @@ export async function setIssuing(
         { put: { key: keys.one("issuing"), value: valueOfIssuing(issuing) } },
         { put: { key: keys.one("revision"), value: Buffer.from(String(revision)) } },
       ];
+      const by = options?.by;
+      if (by !== undefined) {
+        success.push(putAudit(keys, issuingChanged(by, stamp.nowMs, isStopped)));
+      }
       // oxlint-disable-next-line no-await-in-loop
       const { answers } = await session.write([{ txn: { compare, success, failure: [] } }]);
       if (answers[0]?.txn?.succeeded === true) return answer;

@@ -10,6 +10,7 @@ import type { EtcdConfig } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import { workableVersion } from "../shared/migration.ts";
 import * as accept from "./accept.ts";
+import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Etcd, MAX_ROWS, type Session } from "./session/etcd.ts";
 import * as giveBack from "./give-back.ts";
@@ -30,6 +31,7 @@ const CALLS: {
   readonly [Name in StoreCall]: (etcd: Etcd, ...args: CallArgs[Name]) => Promise<CallAnswers[Name]>;
 } = {
   ...accept,
+  ...audit,
   ...changes,
   ...giveBack,
   ...grant,

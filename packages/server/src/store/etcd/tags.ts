@@ -1,4 +1,12 @@
-import type { ChangeOptions, Tag, TagChange, TagSettings, TagStore } from "@idmint/core/server";
+import type {
+  AuditNote,
+  ChangeOptions,
+  Tag,
+  TagChange,
+  TagSettings,
+  TagStore,
+} from "@idmint/core/server";
+import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,
   asAsked,
@@ -10,6 +18,7 @@ import {
   updatedTag,
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
+import { putAudit } from "./records/audit.ts";
 import type { Op } from "./cluster/protocol.ts";
 import type { Etcd, Session } from "./session/etcd.ts";
 import { keptFrom, readRows } from "./session/kept-rows.ts";
@@ -19,13 +28,14 @@ import { tagFrom, valueOfTag } from "./session/rows.ts";
 /**
  * One change by an operator.
  *
- * INVARIANT: the store's revision and the tag's row are written by one transaction, over those that were read. So revisions
- * become visible in their order, and a poll that has seen one misses none below it. A change whose outcome is not known is
- * not tried again: it might be taken for somebody else's.
+ * INVARIANT: the store's revision, the tag's row and who changed it are written by one transaction, over those that were
+ * read. So revisions become visible in their order, and a poll that has seen one misses none below it. A change whose
+ * outcome is not known is not tried again: it might be taken for somebody else's.
  */
 async function change(
   etcd: Etcd,
   name: string,
+  by: AuditNote | undefined,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
   more: (session: Session, old: Tag, stamp: Stamp) => Op[] = () => [],
 ): Promise<Decision> {
@@ -52,6 +62,7 @@ async function change(
           ...recordChange(etcd, old, tag),
           { put: { key: keys.one("revision"), value: Buffer.from(String(revision)) } },
           ...(old === undefined ? [] : more(session, old, stamp)),
+          ...(by === undefined ? [] : [putAudit(keys, tagChanged(by, old, tag))]),
         ];
         const { answers } = await session.write([{ txn: { compare, success, failure: [] } }]);
         if (answers[0]?.txn?.succeeded === true) return decision;
@@ -74,7 +85,7 @@ export async function createTag(
   options?: ChangeOptions,
 ): Promise<Tag> {
   knownTimeZone(settings.kind);
-  const decision = await change(etcd, settings.name, (row, stamp) =>
+  const decision = await change(etcd, settings.name, options?.by, (row, stamp) =>
     asAsked(createdTag(row, settings, stamp), options),
   );
   return decision.tag;
@@ -88,7 +99,7 @@ export async function updateTag(
   options?: ChangeOptions,
 ): Promise<Tag> {
   if (what.settings !== undefined) knownTimeZone(what.settings.kind);
-  const decision = await change(etcd, name, (row, stamp) =>
+  const decision = await change(etcd, name, options?.by, (row, stamp) =>
     asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
   );
   return decision.tag;
@@ -101,7 +112,7 @@ export async function setTagState(
   expectedRevision: bigint | undefined,
   options?: ChangeOptions,
 ): Promise<Tag> {
-  const decision = await change(etcd, name, (row, stamp) =>
+  const decision = await change(etcd, name, options?.by, (row, stamp) =>
     asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   );
   return decision.tag;
@@ -114,7 +125,7 @@ export async function advanceTag(
   options: Parameters<TagStore["advanceTag"]>[2],
 ): Promise<{ tag: Tag; raised: boolean }> {
   let would: Decision | undefined;
-  const { tag } = await change(etcd, name, (row, stamp) => {
+  const { tag } = await change(etcd, name, options.by, (row, stamp) => {
     would = advancedTag(name, row, floor, options, stamp);
     return asAsked(would, options);
   });
@@ -131,6 +142,7 @@ export async function returnToPeriod(
   const { tag } = await change(
     etcd,
     name,
+    options.by,
     (row, stamp) => {
       would = returnedTag(name, row, period, options.expectedRevision, stamp);
       return asAsked(would, options);

@@ -1,14 +1,21 @@
 import { randomUUID } from "node:crypto";
-import { DEFAULT_MAX_OFFLINE_MS, FORGOTTEN, storeWentBack } from "@idmint/core/server";
+import {
+  type AuditNote,
+  DEFAULT_MAX_OFFLINE_MS,
+  FORGOTTEN,
+  storeWentBack,
+} from "@idmint/core/server";
+import { storeAccepted } from "../shared/records/audit.ts";
 import { CLOCK_MARGIN_MS } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
+import { addAudit } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { addLostNodes } from "./nodes.ts";
 import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 
-const LOCK_STORE = "SELECT revision FROM idmint.store FOR UPDATE";
+const LOCK_STORE = "SELECT revision, incarnation FROM idmint.store FOR UPDATE";
 const LOCK_TAGS =
   "SELECT count(*) AS tags FROM (SELECT FROM idmint.tag ORDER BY name FOR UPDATE) AS t";
 const BEGIN_PERIODS = `WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS now), begun AS MATERIALIZED (
@@ -64,21 +71,27 @@ export async function accept(
   connections: Connections,
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
+  by?: AuditNote,
 ): Promise<{ tags: number }> {
   return connections.run((session) =>
     session.transaction(async () => {
-      const [store] = await session.query<{ revision: string }>({ text: LOCK_STORE });
+      const [store] = await session.query<{ revision: string; incarnation: string }>({
+        text: LOCK_STORE,
+      });
       if (store === undefined) throw storeWentBack("the store has lost its identity");
       const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
       const tags = locked?.tags ?? "0";
       await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
-      await closeSnowflakes(session);
+      const nowMs = await closeSnowflakes(session);
       await session.query({ text: OWN_WORKERS });
       const incarnation = randomUUID();
       await addLostNodes(session, incarnation, maxOfflineMs);
       await session.query({ text: RECORD, values: [incarnation, tags] });
-      return { tags: Number(tags) };
+      const accepted = { tags: Number(tags) };
+      const told = { old: store.incarnation, incarnation, gap, ...accepted };
+      if (by !== undefined) await addAudit(session, storeAccepted(by, nowMs, told));
+      return accepted;
     }),
   );
 }
@@ -90,7 +103,8 @@ interface SnowflakeRow {
   readonly floor: string;
 }
 
-async function closeSnowflakes(session: Session): Promise<void> {
+/** Answers the time by the store's clock. */
+async function closeSnowflakes(session: Session): Promise<number> {
   const rows = await session.query<SnowflakeRow>({ text: SNOWFLAKES });
   const [clock] = await session.query<{ now_ms: string }>({ text: NOW });
   const nowMs = Number(clock?.now_ms);
@@ -100,7 +114,8 @@ async function closeSnowflakes(session: Session): Promise<void> {
       ? [[name, String(acceptedFloor(kind, BigInt(floor), nowMs))] as const]
       : [];
   });
-  if (closed.length === 0) return;
+  if (closed.length === 0) return nowMs;
   const values = [closed.map(([name]) => name), closed.map(([, floor]) => floor)];
   await session.query({ text: CLOSE_SNOWFLAKES, values });
+  return nowMs;
 }

@@ -1,8 +1,16 @@
 import { randomUUID } from "node:crypto";
 import type { IdmintError } from "@idmint/core";
-import { storeUnavailable } from "@idmint/core/server";
+import { type AuditEvent, storeUnavailable } from "@idmint/core/server";
+import { storeMigrated } from "../shared/records/audit.ts";
 import type { PostgresConfig } from "../shared/config.ts";
-import { checksumOf, type Migration, type MigrationReport, reportOf } from "../shared/migration.ts";
+import {
+  checksumOf,
+  type MigrateOptions,
+  type Migration,
+  type MigrationReport,
+  reportOf,
+} from "../shared/migration.ts";
+import { addAudit } from "./records/audit.ts";
 import { Connections, isLockTimeout, type Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
@@ -35,7 +43,7 @@ export const STORE_SCHEMA: Schema = {
 /** Makes or migrates the schema, one step a transaction, under an advisory lock that all of them hold. */
 export async function migrate(
   config: PostgresConfig,
-  options: { dryRun: boolean },
+  options: MigrateOptions,
 ): Promise<MigrationReport> {
   return migrateSchema(config, STORE_SCHEMA, options);
 }
@@ -44,7 +52,7 @@ export async function migrate(
 export async function migrateSchema(
   config: PostgresConfig,
   schema: Schema,
-  options: { dryRun: boolean },
+  options: MigrateOptions,
 ): Promise<MigrationReport> {
   const connections = new Connections({ ...config, timeoutMs: MIGRATION_TIMEOUT_MS });
   try {
@@ -54,7 +62,15 @@ export async function migrateSchema(
       try {
         const planned = await report(session, schema);
         if (planned.created) await makeSchema(session, schema);
-        for (const step of planned.steps) await applyPatiently(session, schema, step);
+        for (const step of planned.steps) {
+          const isLast = step === planned.steps.at(-1);
+          await applyPatiently(
+            session,
+            schema,
+            step,
+            isLast ? told(schema, planned, options) : undefined,
+          );
+        }
         return planned;
       } finally {
         await session.query({ text: `SELECT pg_advisory_unlock(${ADVISORY_LOCK})` });
@@ -65,14 +81,29 @@ export async function migrateSchema(
   }
 }
 
+/** Written with the last step, after which there is a table for it. Ticket databases have no audit trail. */
+function told(
+  { name }: Schema,
+  { from, to }: MigrationReport,
+  { by }: MigrateOptions,
+): AuditEvent | undefined {
+  if (by === undefined || name !== "idmint") return undefined;
+  return storeMigrated(by, Date.now(), from, to);
+}
+
 /**
  * INVARIANT: servers that run are held up for LOCK_MS at most, whatever other sessions do. A step that waits for a table holds
  * up everybody who comes after it, so it gives up soon, and is tried again later.
  */
-async function applyPatiently(session: Session, schema: Schema, step: Migration): Promise<void> {
+async function applyPatiently(
+  session: Session,
+  schema: Schema,
+  step: Migration,
+  event: AuditEvent | undefined,
+): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
-      await session.transaction(() => apply(session, schema, step));
+      await session.transaction(() => apply(session, schema, step, event));
       return;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
@@ -82,7 +113,12 @@ async function applyPatiently(session: Session, schema: Schema, step: Migration)
   }
 }
 
-async function apply(session: Session, schema: Schema, step: Migration): Promise<void> {
+async function apply(
+  session: Session,
+  schema: Schema,
+  step: Migration,
+  event: AuditEvent | undefined,
+): Promise<void> {
   await session.query({ text: `SET LOCAL lock_timeout = '${LOCK_MS}ms'` });
   await session.query({ text: step.sql });
   await session.query({
@@ -90,6 +126,7 @@ async function apply(session: Session, schema: Schema, step: Migration): Promise
     values: [step.number, step.name, checksumOf(step), step.worksFrom],
   });
   if (step.number === 1) await schema.seed(session);
+  if (event !== undefined) await addAudit(session, event);
 }
 
 function locked({ number, name }: Migration): IdmintError {

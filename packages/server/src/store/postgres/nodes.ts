@@ -1,4 +1,5 @@
 import {
+  type AuditNote,
   type ChangeOptions,
   lostNodes,
   MAX_NODES,
@@ -7,9 +8,11 @@ import {
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingChanged, nodeForgotten, trafficChanged } from "../shared/records/audit.ts";
 import { issuingSet } from "../shared/issuing.ts";
 import { NODE_COLUMNS, renewedColumns, valuesOfNode } from "../shared/node-row.ts";
 import { TRAFFIC_COLUMNS, trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
+import { addAudit, nowOf } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
 import { lockStore } from "./tags.ts";
 
@@ -63,13 +66,24 @@ const FORGET = `DELETE FROM idmint.node AS n USING unnest($1::text[], $2::bigint
 export async function forgetNodes(
   connections: Connections,
   keys: readonly NodeRowKey[],
+  by?: AuditNote,
 ): Promise<number> {
   const values = [
     keys.map(({ id }) => id),
     keys.map(({ renewals }) => (renewals === undefined ? null : String(renewals))),
   ];
-  const rows = await connections.run((session) => session.query({ text: FORGET, values }));
-  return rows.length;
+  const [first] = keys;
+  if (by === undefined || first === undefined) {
+    return (await connections.run((session) => session.query({ text: FORGET, values }))).length;
+  }
+  return connections.run((session) =>
+    session.transaction(async () => {
+      const rows = await session.query({ text: FORGET, values });
+      if (rows.length > 0)
+        await addAudit(session, nodeForgotten(by, await nowOf(session), first.id));
+      return rows.length;
+    }),
+  );
 }
 
 const LONGEST = `SELECT coalesce(max(max_offline_ms), 0)::text AS longest,
@@ -106,16 +120,25 @@ export const TRAFFIC_AS_JSON: string = `(SELECT coalesce(json_agg(json_build_obj
   FROM idmint.traffic AS f)`;
 
 /** See trafficAfter. */
-export async function setTraffic(connections: Connections, wanted: Traffic): Promise<Traffic> {
+export async function setTraffic(
+  connections: Connections,
+  wanted: Traffic,
+  by?: AuditNote,
+): Promise<Traffic> {
   return connections.run((session) =>
     session.transaction(async () => {
       await session.query({ text: LOCK_TRAFFIC });
-      const rows = await session.query<TrafficRow>({ text: READ_TRAFFIC });
-      const { row, isWritten, removed } = trafficAfter(rows.map(trafficFromRow), wanted);
+      const rows = (await session.query<TrafficRow>({ text: READ_TRAFFIC })).map(trafficFromRow);
+      const { row, isWritten, removed } = trafficAfter(rows, wanted);
       if (removed.length > 0) await session.query({ text: REMOVE_TRAFFIC, values: [removed] });
       const { server, weight, isDraining, revision } = row;
       const values = [server, weight, isDraining, String(revision)];
-      if (isWritten) await session.query({ text: WRITE_TRAFFIC, values });
+      if (!isWritten) return row;
+      await session.query({ text: WRITE_TRAFFIC, values });
+      const old = rows.find((one) => one.server === server);
+      if (by !== undefined) {
+        await addAudit(session, trafficChanged(by, await nowOf(session), old, row));
+      }
       return row;
     }),
   );
@@ -136,6 +159,8 @@ export async function setIssuing(
       const { revision, stoppedAtMs } = issuing;
       const values = [String(revision), stoppedAtMs === undefined ? null : String(stoppedAtMs)];
       if (changed) await session.query({ text: WRITE_ISSUING, values });
+      const by = changed ? options?.by : undefined;
+      if (by !== undefined) await addAudit(session, issuingChanged(by, stamp.nowMs, isStopped));
       return [{ name: "", ...issuing }];
     }),
   );

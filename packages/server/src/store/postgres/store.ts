@@ -11,6 +11,7 @@ import type { PostgresConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { assertMembership, type PlacedTag } from "../shared/placed-tag.ts";
 import * as accept from "./accept.ts";
+import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
 import { followStandbys } from "./hosts/follow.ts";
@@ -43,6 +44,7 @@ const CALLS: {
   ) => Promise<CallAnswers[Name]>;
 } = {
   ...accept,
+  ...audit,
   ...changes,
   ...giveBack,
   ...grant,

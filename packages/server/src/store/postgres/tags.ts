@@ -1,5 +1,7 @@
 import type { TagKind } from "@idmint/core/kinds";
 import {
+  type AuditEvent,
+  type AuditNote,
   type ChangeOptions,
   type Issuing,
   storeUnavailable,
@@ -9,6 +11,7 @@ import {
   type TagSettings,
   type TagStore,
 } from "@idmint/core/server";
+import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,
   asAsked,
@@ -23,6 +26,7 @@ import { assertMembership, type PlacedTag, TagMovedError } from "../shared/place
 import { issuingFromRow, type IssuingRow } from "../shared/issuing.ts";
 import { knownTimeZone, timeZoneUnknown } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+import { addAudit } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
 import { membershipFromRow, type MembershipRow } from "./membership.ts";
@@ -54,11 +58,12 @@ interface StoreRow extends MembershipRow, IssuingRow {
  *
  * INVARIANT: the row `store` is locked from before the revision is taken until the commit, so revisions become visible in
  * their order, and a poll that has seen one misses none below it. It is locked before the tag's row, always, and grants
- * never lock it: no deadlock.
+ * never lock it: no deadlock. Who made the change is written by the same transaction.
  */
 async function change(
   connections: Connections,
   name: string,
+  by: AuditNote | undefined,
   decide: (row: Tag | undefined, stamp: Stamp) => Decision,
   kind?: TagKind,
   also?: (session: Session, row: Tag | undefined, stamp: Stamp) => Promise<void>,
@@ -74,6 +79,7 @@ async function change(
       if (decision.changed) {
         await writeTag(session, { tag: decision.tag, movedTo: "", moving: false });
         await also?.(session, row?.tag, stamp);
+        if (by !== undefined) await addAudit(session, tagChanged(by, row?.tag, decision.tag));
       }
       return decision;
     }),
@@ -82,13 +88,14 @@ async function change(
 
 /**
  * One step of a move: what `decide` answers becomes the row; undefined leaves it. `incarnation`: the history of the
- * database in which the step was decided upon; in another one it is refused.
+ * database in which the step was decided upon; in another one it is refused. `told` is what the audit trail is told of it.
  */
 export async function rewriteTag(
   connections: Connections,
   name: string,
   decide: (row: PlacedTag | undefined, stamp: Stamp) => PlacedTag | undefined,
   incarnation?: string,
+  told?: (stamp: Stamp) => AuditEvent,
 ): Promise<void> {
   await connections.run((session) =>
     session.transaction(async () => {
@@ -97,7 +104,9 @@ export async function rewriteTag(
         throw storeUnavailable("the database was accepted anew meanwhile");
       }
       const row = decide(await lockTag(session, name), store.stamp);
-      if (row !== undefined) await writeTag(session, row);
+      if (row === undefined) return;
+      await writeTag(session, row);
+      if (told !== undefined) await addAudit(session, told(store.stamp));
     }),
   );
 }
@@ -160,6 +169,7 @@ export async function createTag(
   const decision = await change(
     connections,
     name,
+    options?.by,
     (row, stamp) => {
       if (row === undefined && !isHome) throw new TagMovedError(name);
       return asAsked(createdTag(row, settings, stamp), options);
@@ -179,6 +189,7 @@ export async function updateTag(
   const decision = await change(
     connections,
     name,
+    options?.by,
     (row, stamp) => asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
     what.settings?.kind,
   );
@@ -192,7 +203,7 @@ export async function setTagState(
   expectedRevision: bigint | undefined,
   options?: ChangeOptions,
 ): Promise<Tag> {
-  const decision = await change(connections, name, (row, stamp) =>
+  const decision = await change(connections, name, options?.by, (row, stamp) =>
     asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   );
   return decision.tag;
@@ -205,7 +216,7 @@ export async function advanceTag(
   options: Parameters<TagStore["advanceTag"]>[2],
 ): Promise<{ tag: Tag; raised: boolean }> {
   let raised = false;
-  const decision = await change(connections, name, (row, stamp) => {
+  const decision = await change(connections, name, options.by, (row, stamp) => {
     const would = advancedTag(name, row, floor, options, stamp);
     raised = would.changed;
     return asAsked(would, options);
@@ -227,6 +238,7 @@ export async function returnToPeriod(
   const decision = await change(
     connections,
     name,
+    options.by,
     (row, stamp) => {
       would = returnedTag(name, row, period, options.expectedRevision, stamp);
       return asAsked(would, options);

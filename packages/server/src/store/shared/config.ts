@@ -1,4 +1,5 @@
 import { IdmintError, invalidField } from "@idmint/core";
+import type { AuditNote } from "@idmint/core/server";
 import { UNSAFE_SETTINGS } from "./backends.ts";
 import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
 import { hostUrls } from "./host-urls.ts";
@@ -80,6 +81,8 @@ export interface AcceptOptions {
   readonly maxOfflineMs?: number | null;
   /** Hosts of the URL that do not answer are stopped, and stay so. */
   readonly oldPrimaryIsStopped?: boolean;
+  /** Who accepts it, for the audit trail. */
+  readonly by?: AuditNote;
 }
 
 /** Longest wait for one answer of the store unless configured, in milliseconds. */

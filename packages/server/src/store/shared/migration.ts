@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { IdmintError } from "@idmint/core";
+import type { AuditNote } from "@idmint/core/server";
 import { schemaMismatch } from "./failures.ts";
 import type { StoreStatus } from "./status.ts";
 
@@ -28,6 +29,14 @@ export interface AppliedMigration {
   readonly number: number;
   readonly checksum: string;
   readonly worksFrom: number;
+}
+
+/** How a store is migrated. */
+export interface MigrateOptions {
+  /** Only tells what would be done. */
+  readonly dryRun: boolean;
+  /** Who migrates it, for the audit trail. Not set: nobody whom the trail has to name. */
+  readonly by?: AuditNote;
 }
 
 /** What `migrateStore` did, or would do. */

@@ -1,9 +1,10 @@
 import { invalidField } from "@idmint/core";
+import type { AuditNote } from "@idmint/core/server";
 import { migrate as migrateOne } from "../postgres/migrate.ts";
 import { status as statusOfOne } from "../postgres/status.ts";
 import { open as openPostgres, type PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
-import type { MigrationReport } from "../shared/migration.ts";
+import type { MigrateOptions, MigrationReport } from "../shared/migration.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { moveTag } from "./move.ts";
 import { SpreadStore } from "./store.ts";
@@ -17,7 +18,7 @@ export function open(config: SpreadConfig): Promise<SpreadStore> {
 /** Migrates all databases, one after the other; answers of them all what the first one needed most steps for. */
 export async function migrate(
   { databases }: SpreadConfig,
-  options: { dryRun: boolean },
+  options: MigrateOptions,
 ): Promise<MigrationReport> {
   let most: MigrationReport | undefined;
   for (const database of databases.values()) {
@@ -62,6 +63,7 @@ export async function move(
   { databases }: SpreadConfig,
   tag: string,
   to: string,
+  by?: AuditNote,
 ): Promise<{ moved: boolean }> {
   const names = [...databases.keys()].toSorted();
   const stores = new Map<string, PostgresStore>();
@@ -70,7 +72,7 @@ export async function move(
       const place = { member: name, members: names };
       stores.set(name, await openPostgres({ ...config, place }));
     }
-    return await moveTag(stores, tag, to);
+    return await moveTag(stores, tag, to, undefined, by);
   } finally {
     for (const store of stores.values()) await store.close();
   }

@@ -1,5 +1,12 @@
 import { invalidField } from "@idmint/core";
-import { storeUnavailable, storeWentBack, tagNotFound } from "@idmint/core/server";
+import {
+  type AuditEvent,
+  type AuditNote,
+  storeUnavailable,
+  storeWentBack,
+  tagNotFound,
+} from "@idmint/core/server";
+import { changeOf } from "../shared/records/audit.ts";
 import type { Stamp } from "../shared/change.ts";
 import type { PlacedTag } from "../shared/placed-tag.ts";
 import { homeOf } from "./home.ts";
@@ -13,6 +20,7 @@ export interface MovePlace {
     name: string,
     decide: (row: PlacedTag | undefined, stamp: Stamp) => PlacedTag | undefined,
     incarnation?: string,
+    told?: (stamp: Stamp) => AuditEvent,
   ): Promise<void>;
   standing(): Promise<{ readonly incarnation: string }>;
 }
@@ -22,13 +30,15 @@ const MAX_STEPS = 10;
 
 /**
  * Moves a tag to another database, or goes on with a move that was interrupted. Every step is durable before the next one,
- * and each may be repeated. Answers whether anything had to be done.
+ * and each may be repeated. Answers whether anything had to be done. `by` is written with the first step, which decides
+ * where the tag goes.
  */
 export async function moveTag(
   places: ReadonlyMap<string, MovePlace>,
   name: string,
   to: string,
   onStep: (step: string) => void = () => undefined,
+  by?: AuditNote,
 ): Promise<{ moved: boolean }> {
   const target = places.get(to);
   if (target === undefined) {
@@ -41,7 +51,14 @@ export async function moveTag(
     const place = placeOf(places, member);
     if (isHere(row)) {
       if (member === to) return { moved: steps > 0 };
-      await place.rewriteTag(name, (its, stamp) => leaving(name, its, to, stamp));
+      const told =
+        by === undefined
+          ? undefined
+          : ({ nowMs }: Stamp) =>
+              changeOf(by, nowMs, `tag/${name}`, { database: member }, { database: to });
+      const leave = (its: PlacedTag | undefined, stamp: Stamp): PlacedTag | undefined =>
+        leaving(name, its, to, stamp);
+      await place.rewriteTag(name, leave, undefined, told);
       onStep("left");
     } else if (row.movedTo === "") {
       if (member !== to) throw otherMove(name, member);

@@ -9,6 +9,8 @@ import {
   type WorkerRenewal,
 } from "@idmint/core";
 import {
+  type AuditEvent,
+  type AuditNote,
   type EndedPeriod,
   type GiveBackRequest,
   type Grant,
@@ -31,12 +33,14 @@ import {
 import { nodeTimers } from "../../timers.ts";
 import type { PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
+import { mergedAudit } from "../shared/records/audit.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import { TagMovedError } from "../shared/placed-tag.ts";
 import { FIRST_DATABASE, pointEverywhere } from "./fleet.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
 import { MergedChanges } from "./merged-changes.ts";
+import { mergedTraffic } from "./merged-traffic.ts";
 
 /** How long a grant may take longer for tags that turn out to have moved; after that they have to be asked for again. */
 const FOLLOW_MS = 500;
@@ -106,9 +110,9 @@ export class SpreadStore implements Store {
 
   readonly partsOf = (tag: string): readonly string[] => this.#locator.partsOf(tag);
 
-  async forgetNodes(keys: readonly NodeRowKey[]): Promise<number> {
+  async forgetNodes(keys: readonly NodeRowKey[], by?: AuditNote): Promise<number> {
     const work = [...Map.groupBy(keys, ({ part }) => part)].map(([part, its]) =>
-      this.#in(part, (store) => store.forgetNodes(its)),
+      this.#in(part, (store) => store.forgetNodes(its, by)),
     );
     let forgotten = 0;
     for (const count of await settledAll(work)) forgotten += count;
@@ -116,20 +120,11 @@ export class SpreadStore implements Store {
   }
 
   /** Written in every database that answers. Where another one wrote something newer, that is the answer. */
-  async setTraffic(wanted: Traffic): Promise<Traffic> {
+  async setTraffic(wanted: Traffic, by?: AuditNote): Promise<Traffic> {
     const work = [...this.#members.keys()].map((name) =>
-      this.#in(name, (store) => store.setTraffic(wanted)),
+      this.#in(name, (store) => store.setTraffic(wanted, by)),
     );
-    const settled = await Promise.allSettled(work);
-    const rows = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-    const isOther = ({ weight, isDraining }: Traffic): boolean =>
-      weight !== wanted.weight || isDraining !== wanted.isDraining;
-    const others = rows.filter(isOther);
-    const [newest] = (others.length > 0 ? others : rows).toSorted((a, b) =>
-      a.revision > b.revision ? -1 : 1,
-    );
-    if (newest !== undefined) return newest;
-    throw IdmintError.from(settled.find((one) => one.status === "rejected")?.reason);
+    return mergedTraffic(await Promise.allSettled(work), wanted);
   }
 
   async grant(
@@ -272,12 +267,28 @@ export class SpreadStore implements Store {
     return this.#in(FIRST_DATABASE, (store) => store.readTokens(known));
   }
 
-  async addToken(token: Token): Promise<boolean> {
-    return this.#in(FIRST_DATABASE, (store) => store.addToken(token));
+  async addToken(token: Token, by?: AuditNote): Promise<boolean> {
+    return this.#in(FIRST_DATABASE, (store) => store.addToken(token, by));
   }
 
-  async removeToken(id: string): Promise<boolean> {
-    return this.#in(FIRST_DATABASE, (store) => store.removeToken(id));
+  async removeToken(id: string, by?: AuditNote): Promise<boolean> {
+    return this.#in(FIRST_DATABASE, (store) => store.removeToken(id, by));
+  }
+
+  /** Each database has the events of what was changed in it. All have to answer. */
+  async listAudit(query: Parameters<Store["listAudit"]>[0]): Promise<readonly AuditEvent[]> {
+    return mergedAudit(await this.#ofAll((store) => store.listAudit(query)), query.limit);
+  }
+
+  /** They belong to no tag, so they are where the tokens are. */
+  async recordAudit(events: readonly AuditEvent[]): Promise<void> {
+    return this.#in(FIRST_DATABASE, (store) => store.recordAudit(events));
+  }
+
+  /** `keep` holds for each database. */
+  async trimAudit(query: Parameters<Store["trimAudit"]>[0]): Promise<number> {
+    const removed = await this.#ofAll((store) => store.trimAudit(query));
+    return removed.reduce((sum, count) => sum + count, 0);
   }
 
   async changes(query: Parameters<Store["changes"]>[0]): Promise<StoreChanges> {
@@ -288,13 +299,17 @@ export class SpreadStore implements Store {
    * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
    * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
-  async accept(gap: bigint, maxOfflineMs?: number | null): Promise<{ tags: number }> {
+  async accept(
+    gap: bigint,
+    maxOfflineMs?: number | null,
+    by?: AuditNote,
+  ): Promise<{ tags: number }> {
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
     let tags = 0;
     for (const [name, store] of stores) {
       await pointEverywhere(stores, [name]);
-      tags += (await store.accept(gap, maxOfflineMs)).tags;
+      tags += (await store.accept(gap, maxOfflineMs, by)).tags;
     }
     return { tags };
   }

@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { DEFAULT_MAX_OFFLINE_MS, storeUnavailable, storeWentBack } from "@idmint/core/server";
+import {
+  type AuditNote,
+  DEFAULT_MAX_OFFLINE_MS,
+  storeUnavailable,
+  storeWentBack,
+} from "@idmint/core/server";
+import { storeAccepted } from "../shared/records/audit.ts";
 import {
   acceptedPeriods,
   CLOCK_MARGIN_MS,
@@ -9,6 +15,7 @@ import {
 } from "../shared/period.ts";
 import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
+import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { lookAtFiles } from "./file/files.ts";
@@ -48,6 +55,7 @@ export function accept(
   deadlineMs: number,
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
+  by?: AuditNote,
 ): { tags: number } {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
   database.reopen();
@@ -56,7 +64,11 @@ export function accept(
     (transaction) => {
       const incarnation = randomUUID();
       addLostNodes(transaction, incarnation, maxOfflineMs);
-      return raise(database, transaction, gap, incarnation);
+      const { incarnation: old = "" } = readStoreRow(transaction) ?? {};
+      const accepted = raise(database, transaction, gap, incarnation);
+      const told = { old, incarnation, gap, ...accepted };
+      if (by !== undefined) addAudit(transaction, storeAccepted(by, database.now(), told));
+      return accepted;
     },
     { fenced: "allow" },
   );

@@ -1,7 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { storeWentBack } from "@idmint/core/server";
+import { storeMigrated } from "../shared/records/audit.ts";
 import type { SqliteConfig } from "../shared/config.ts";
-import { checksumOf, type MigrationReport, reportOf } from "../shared/migration.ts";
+import {
+  checksumOf,
+  type MigrateOptions,
+  type MigrationReport,
+  reportOf,
+} from "../shared/migration.ts";
+import { addAudit } from "./records/audit.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
 import { createFile, lookAtFiles } from "./file/files.ts";
@@ -17,7 +24,7 @@ const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, pat
   VALUES (1, ?, ?, ?, ?, 0, 0, 0)`;
 
 /** Makes or migrates the file, one step a transaction; the write lock keeps two of these apart. */
-export function migrate(given: SqliteConfig, options: { dryRun: boolean }): MigrationReport {
+export function migrate(given: SqliteConfig, options: MigrateOptions): MigrationReport {
   const created = !isThere(given.path);
   if (created && given.create !== true) throw missingStore(given.path);
   if (created && options.dryRun) {
@@ -31,7 +38,7 @@ export function migrate(given: SqliteConfig, options: { dryRun: boolean }): Migr
   }
   const database = new Database(config.path);
   try {
-    return { ...applyAll(database, config, options.dryRun), created };
+    return { ...applyAll(database, config, options), created };
   } finally {
     database.close();
   }
@@ -40,7 +47,7 @@ export function migrate(given: SqliteConfig, options: { dryRun: boolean }): Migr
 function applyAll(
   database: Database,
   config: SqliteConfig,
-  dryRun: boolean,
+  { dryRun, by }: MigrateOptions,
 ): Omit<MigrationReport, "created"> {
   const deadlineMs = monotonicMs() + deadlineOf(config);
   return database.raw(deadlineMs, (transaction, exec) => {
@@ -54,6 +61,10 @@ function applyAll(
         transaction.run(RECORD, number, name, checksumOf(step), worksFrom, Date.now());
       }
       if (applied.length === 0) seed(database.path, transaction);
+      const { from, to, steps } = report;
+      if (by !== undefined && steps.length > 0) {
+        addAudit(transaction, storeMigrated(by, Date.now(), from, to));
+      }
     }
     exec("COMMIT");
     return report;

@@ -1,5 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import {
+  type AuditNote,
   type ChangeOptions,
   lostNodes,
   MAX_NODES,
@@ -11,6 +12,7 @@ import {
   type Traffic,
   trafficAfter,
 } from "@idmint/core/server";
+import { issuingChanged, nodeForgotten, trafficChanged } from "../shared/records/audit.ts";
 import { issuingSet } from "../shared/issuing.ts";
 import {
   NODE_COLUMNS,
@@ -26,6 +28,7 @@ import {
   type TrafficRow,
   valuesOfTraffic,
 } from "../shared/traffic-row.ts";
+import { addAudit } from "./records/audit.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { readStoreRow } from "./file/identity.ts";
@@ -67,10 +70,15 @@ export function forgetNodes(
   database: Database,
   deadlineMs: number,
   keys: readonly NodeRowKey[],
+  by?: AuditNote,
 ): number {
   return database.write(deadlineMs, (transaction) => {
     let forgotten = 0;
     for (const { id, renewals } of keys) forgotten += transaction.run(FORGET, id, renewals ?? null);
+    const [first] = keys;
+    if (by !== undefined && first !== undefined && forgotten > 0) {
+      addAudit(transaction, nodeForgotten(by, database.now(), first.id));
+    }
     return forgotten;
   });
 }
@@ -98,11 +106,20 @@ export function readTraffic(transaction: Transaction): readonly Traffic[] {
 }
 
 /** See trafficAfter. */
-export function setTraffic(database: Database, deadlineMs: number, wanted: Traffic): Traffic {
+export function setTraffic(
+  database: Database,
+  deadlineMs: number,
+  wanted: Traffic,
+  by?: AuditNote,
+): Traffic {
   return database.write(deadlineMs, (transaction) => {
-    const { row, isWritten, removed } = trafficAfter(readTraffic(transaction), wanted);
+    const rows = readTraffic(transaction);
+    const { row, isWritten, removed } = trafficAfter(rows, wanted);
     for (const server of removed) transaction.run(REMOVE_TRAFFIC, server);
-    if (isWritten) transaction.run(WRITE_TRAFFIC, ...valuesOfTraffic(row));
+    if (!isWritten) return row;
+    transaction.run(WRITE_TRAFFIC, ...valuesOfTraffic(row));
+    const old = rows.find(({ server }) => server === row.server);
+    if (by !== undefined) addAudit(transaction, trafficChanged(by, database.now(), old, row));
     return row;
   });
 }
@@ -120,7 +137,11 @@ export function setIssuing(
     const { revision = 0n, issuing: old = NEVER_STOPPED } = readStoreRow(transaction) ?? {};
     const stamp = { revision: revision + 1n, nowMs: database.now() };
     const { issuing, changed } = issuingSet(old, isStopped, stamp, options);
-    if (changed) transaction.run(WRITE_ISSUING, issuing.revision, issuing.stoppedAtMs ?? null);
+    if (changed) {
+      transaction.run(WRITE_ISSUING, issuing.revision, issuing.stoppedAtMs ?? null);
+      const by = options?.by;
+      if (by !== undefined) addAudit(transaction, issuingChanged(by, stamp.nowMs, isStopped));
+    }
     return [{ name: "", ...issuing }];
   });
 }

@@ -1,4 +1,5 @@
 import {
+  type AuditNote,
   type ChangeOptions,
   storeWentBack,
   type Tag,
@@ -6,6 +7,7 @@ import {
   type TagSettings,
   type TagStore,
 } from "@idmint/core/server";
+import { tagChanged } from "../shared/records/audit.ts";
 import {
   advancedTag,
   asAsked,
@@ -18,6 +20,7 @@ import {
 } from "../shared/change.ts";
 import { knownTimeZone } from "../shared/time-zone.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
+import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { endPeriod } from "./grant.ts";
@@ -46,13 +49,14 @@ export function readTag(transaction: Transaction, name: string): Tag | undefined
 /**
  * One change by an operator.
  *
- * INVARIANT: the store's revision and the tag's row are written by one transaction under the write lock, so revisions
- * become visible in their order and a poll that has seen one misses none below it.
+ * INVARIANT: the store's revision, the tag's row and who changed it are written by one transaction under the write lock. So
+ * revisions become visible in their order, and a poll that has seen one misses none below it.
  */
 function change(
   database: Database,
   name: string,
   deadlineMs: number,
+  by: AuditNote | undefined,
   decide: (row: Tag | undefined, stamp: Stamp, transaction: Transaction) => Decision,
 ): Decision {
   return database.write(deadlineMs, (transaction) => {
@@ -64,6 +68,7 @@ function change(
     const before = old === undefined ? 0n : old.version + old.revision;
     transaction.run(WRITE, ...valuesOfTag(tag));
     transaction.run(TAKE_REVISION, revision, tag.version + tag.revision - before);
+    if (by !== undefined) addAudit(transaction, tagChanged(by, old, tag));
     return decision;
   });
 }
@@ -75,7 +80,7 @@ export function createTag(
   options: ChangeOptions | undefined,
 ): Tag {
   knownTimeZone(settings.kind);
-  return change(database, settings.name, deadlineMs, (row, stamp) =>
+  return change(database, settings.name, deadlineMs, options?.by, (row, stamp) =>
     asAsked(createdTag(row, settings, stamp), options),
   ).tag;
 }
@@ -89,7 +94,7 @@ export function updateTag(
   options: ChangeOptions | undefined,
 ): Tag {
   if (what.settings !== undefined) knownTimeZone(what.settings.kind);
-  return change(database, name, deadlineMs, (row, stamp) =>
+  return change(database, name, deadlineMs, options?.by, (row, stamp) =>
     asAsked(updatedTag(name, row, what, expectedRevision, stamp), options),
   ).tag;
 }
@@ -102,7 +107,7 @@ export function setTagState(
   expectedRevision: bigint | undefined,
   options: ChangeOptions | undefined,
 ): Tag {
-  return change(database, name, deadlineMs, (row, stamp) =>
+  return change(database, name, deadlineMs, options?.by, (row, stamp) =>
     asAsked(tagInState(name, row, state, expectedRevision, stamp), options),
   ).tag;
 }
@@ -115,7 +120,7 @@ export function advanceTag(
   options: Parameters<TagStore["advanceTag"]>[2],
 ): { tag: Tag; raised: boolean } {
   let would: Decision | undefined;
-  const decision = change(database, name, deadlineMs, (row, stamp) => {
+  const decision = change(database, name, deadlineMs, options.by, (row, stamp) => {
     would = advancedTag(name, row, floor, options, stamp);
     return asAsked(would, options);
   });
@@ -130,7 +135,7 @@ export function returnToPeriod(
   options: Parameters<TagStore["returnToPeriod"]>[2],
 ): { tag: Tag; returned: boolean } {
   let would: Decision | undefined;
-  const decision = change(database, name, deadlineMs, (row, stamp, transaction) => {
+  const decision = change(database, name, deadlineMs, options.by, (row, stamp, transaction) => {
     would = returnedTag(name, row, period, options.expectedRevision, stamp);
     const made = asAsked(would, options);
     if (made.changed && row !== undefined) {

@@ -7,6 +7,7 @@ import {
   storeUnavailable,
 } from "@idmint/core/server";
 import * as accept from "./accept.ts";
+import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { monotonicMs } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
@@ -38,6 +39,7 @@ const CALLS: {
   ) => CallAnswers[Name];
 } = {
   ...accept,
+  ...audit,
   ...changes,
   ...giveBack,
   ...grant,

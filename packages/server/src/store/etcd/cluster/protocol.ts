@@ -54,6 +54,8 @@ interface Put {
 
 interface Removal {
   readonly key: Buffer;
+  /** First key that is not meant; absent: `key` alone. */
+  readonly rangeEnd?: Buffer;
 }
 
 /** One operation of a transaction. */
@@ -159,7 +161,7 @@ const MESSAGES: Readonly<Record<string, Fields>> = {
     count: ["int64", 4],
   },
   Put: { key: ["bytes", 1], value: ["bytes", 2], lease: ["int64", 3] },
-  Removal: { key: ["bytes", 1] },
+  Removal: { key: ["bytes", 1], rangeEnd: ["bytes", 2] },
   // Of the comparisons only “the revision of its last change is equal” is used: result 0, target 2.
   Compare: { target: ["int32", 2], key: ["bytes", 3], modRevision: ["int64", 6] },
   Op: { range: ["Range", 1], put: ["Put", 2], remove: ["Removal", 3], txn: ["Txn", 4] },

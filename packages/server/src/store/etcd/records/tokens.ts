@@ -1,12 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { KEPT_EXPIRED_MS, MAX_TOKENS, type Token, type TokenList } from "@idmint/core/server";
+import {
+  type AuditNote,
+  KEPT_EXPIRED_MS,
+  MAX_TOKENS,
+  type Token,
+  type TokenList,
+} from "@idmint/core/server";
+import { tokenChanged } from "../../shared/records/audit.ts";
 import type { KeyValue, Op } from "../cluster/protocol.ts";
 import { type Etcd, MAX_OPS, type Session } from "../session/etcd.ts";
+import { putAudit } from "./audit.ts";
 
 /** A store that is fenced is read and written all the same. */
 const ANYWAY = { fenced: "allow" } as const;
 /** Most expired tokens that one change removes: with itself, it stays within one transaction. */
-const MAX_FORGOTTEN = Math.min(20, MAX_OPS - 2);
+const MAX_FORGOTTEN = Math.min(20, MAX_OPS - 3);
 
 const versionOf = (kv: KeyValue | undefined): string => kv?.value.toString() ?? "";
 const tokenFrom = ({ value }: KeyValue): Token => JSON.parse(value.toString()) as Token;
@@ -63,7 +71,7 @@ async function changing(
   });
 }
 
-export async function addToken(etcd: Etcd, token: Token): Promise<boolean> {
+export async function addToken(etcd: Etcd, token: Token, by?: AuditNote): Promise<boolean> {
   const key = etcd.keys.token(token.id);
   return changing(etcd, (rows) => {
     const before = etcd.now() - KEPT_EXPIRED_MS;
@@ -72,13 +80,21 @@ export async function addToken(etcd: Etcd, token: Token): Promise<boolean> {
     if (rows.some((kv) => kv.key.equals(key))) return undefined;
     const removals = expired.map((kv): Op => ({ remove: { key: kv.key } }));
     const value = Buffer.from(JSON.stringify(token));
-    return [...removals, { put: { key, value } }];
+    const told =
+      by === undefined ? [] : [putAudit(etcd.keys, tokenChanged(by, etcd.now(), token, true))];
+    return [...removals, { put: { key, value } }, ...told];
   });
 }
 
-export async function removeToken(etcd: Etcd, id: string): Promise<boolean> {
+export async function removeToken(etcd: Etcd, id: string, by?: AuditNote): Promise<boolean> {
   const key = etcd.keys.token(id);
-  return changing(etcd, (rows) =>
-    rows.some((kv) => kv.key.equals(key)) ? [{ remove: { key } }] : undefined,
-  );
+  return changing(etcd, (rows) => {
+    const row = rows.find((kv) => kv.key.equals(key));
+    if (row === undefined) return undefined;
+    const told =
+      by === undefined
+        ? []
+        : [putAudit(etcd.keys, tokenChanged(by, etcd.now(), tokenFrom(row), false))];
+    return [{ remove: { key } }, ...told];
+  });
 }

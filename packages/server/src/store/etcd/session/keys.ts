@@ -1,3 +1,4 @@
+import type { AuditKind, AuditPlace } from "@idmint/core/server";
 import type { KeyValue, Range } from "../cluster/protocol.ts";
 
 /**
@@ -23,6 +24,7 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `mark/TAG` | marks of Redis by generation |
  * | `token/ID` | a token of a caller; of the secret only the hash |
  * | `access` | a random text that changes with every token that comes or goes |
+ * | `audit/KIND/TIME/ID` | who changed what, and who was refused |
  */
 export class Keys {
   readonly #prefix: string;
@@ -83,6 +85,10 @@ export class Keys {
     return { key: this.#key("token/"), rangeEnd: this.#key("token0") };
   }
 
+  audit(kind: AuditKind, { atMs, id }: AuditPlace): Buffer {
+    return this.#key(`audit/${kind}/${digits(atMs)}/${encodeURIComponent(id)}`);
+  }
+
   /** All tags whose names come after `after` and begin with `prefix`. */
   tags(after: string, prefix: string): Range {
     const from = after < prefix ? this.tag(prefix) : next(this.tag(after));
@@ -98,6 +104,12 @@ export class Keys {
   periods(tag: string, before: string): Range {
     const rangeEnd = before === "" ? this.#key(`period/${tag}0`) : this.period(tag, before);
     return { key: this.#key(`period/${tag}/`), rangeEnd };
+  }
+
+  /** The events of a kind since a time; `before`: those that are older. */
+  audits(kind: AuditKind, sinceMs: number, before: AuditPlace | undefined): Range {
+    const rangeEnd = before === undefined ? this.#key(`audit/${kind}0`) : this.audit(kind, before);
+    return { key: this.audit(kind, { atMs: sinceMs, id: "" }), rangeEnd };
   }
 
   /** The workers of one data centre, from a worker id on. */

@@ -1,4 +1,11 @@
-import { KEPT_EXPIRED_MS, MAX_TOKENS, type Token, type TokenList } from "@idmint/core/server";
+import {
+  type AuditNote,
+  KEPT_EXPIRED_MS,
+  MAX_TOKENS,
+  type Token,
+  type TokenList,
+} from "@idmint/core/server";
+import { tokenChanged } from "../../shared/records/audit.ts";
 import {
   TOKEN_COLUMNS,
   tokenFromRow,
@@ -6,6 +13,7 @@ import {
   valuesOfToken,
 } from "../../shared/token-row.ts";
 import type { Connections, Session } from "../connections.ts";
+import { addAudit, nowOf } from "./audit.ts";
 
 const COLUMNS = TOKEN_COLUMNS.join(", ");
 const PLACES = TOKEN_COLUMNS.map((_, at) => `$${at + 1}`).join(", ");
@@ -25,7 +33,8 @@ const NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const FORGET = `DELETE FROM idmint.token WHERE expires_at_ms < ${NOW_MS} - ${KEPT_EXPIRED_MS}`;
 const COUNT = "SELECT count(*)::int AS count FROM idmint.token";
 const ADD = `INSERT INTO idmint.token (${COLUMNS}) VALUES (${PLACES}) ON CONFLICT DO NOTHING RETURNING id`;
-const REMOVE = "DELETE FROM idmint.token WHERE id = $1 RETURNING id";
+const REMOVE =
+  "DELETE FROM idmint.token WHERE id = $1 RETURNING id, principal, rights::text, hash, created_at_ms, expires_at_ms";
 
 interface Answer {
   readonly version: string;
@@ -42,20 +51,35 @@ export async function readTokens(
   return { version: row?.version ?? "", tokens: row?.tokens?.map(tokenFromRow) };
 }
 
-export async function addToken(connections: Connections, token: Token): Promise<boolean> {
+export async function addToken(
+  connections: Connections,
+  token: Token,
+  by?: AuditNote,
+): Promise<boolean> {
   return changing(connections, async (session) => {
     await session.query({ text: FORGET });
     const [found] = await session.query<{ count: number }>({ text: COUNT });
     if ((found?.count ?? 0) >= MAX_TOKENS) return false;
     const added = await session.query({ text: ADD, values: valuesOfToken(token).map(String) });
+    if (by !== undefined && added.length > 0) {
+      await addAudit(session, tokenChanged(by, await nowOf(session), token, true));
+    }
     return added.length > 0;
   });
 }
 
-export async function removeToken(connections: Connections, id: string): Promise<boolean> {
+export async function removeToken(
+  connections: Connections,
+  id: string,
+  by?: AuditNote,
+): Promise<boolean> {
   return changing(connections, async (session) => {
-    const removed = await session.query({ text: REMOVE, values: [id] });
-    return removed.length > 0;
+    const [removed] = await session.query<TokenRow>({ text: REMOVE, values: [id] });
+    if (by !== undefined && removed !== undefined) {
+      const token = tokenFromRow(removed);
+      await addAudit(session, tokenChanged(by, await nowOf(session), token, false));
+    }
+    return removed !== undefined;
   });
 }
 

@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { KEPT_EXPIRED_MS, MAX_TOKENS, type Token, type TokenList } from "@idmint/core/server";
+import {
+  type AuditNote,
+  KEPT_EXPIRED_MS,
+  MAX_TOKENS,
+  type Token,
+  type TokenList,
+} from "@idmint/core/server";
+import { tokenChanged } from "../../shared/records/audit.ts";
 import {
   TOKEN_COLUMNS,
   tokenFromRow,
@@ -8,6 +15,7 @@ import {
 } from "../../shared/token-row.ts";
 import type { Transaction } from "../file/connection.ts";
 import type { Database } from "../file/database.ts";
+import { addAudit } from "./audit.ts";
 
 const COLUMNS = TOKEN_COLUMNS.join(", ");
 const PLACES = TOKEN_COLUMNS.map(() => "?").join(", ");
@@ -16,7 +24,7 @@ const READ = `SELECT ${COLUMNS} FROM token ORDER BY id LIMIT ${MAX_TOKENS}`;
 const FORGET = "DELETE FROM token WHERE expires_at_ms < ?";
 const COUNT = "SELECT count(*) AS count FROM token";
 const ADD = `INSERT OR IGNORE INTO token (${COLUMNS}) VALUES (${PLACES})`;
-const REMOVE = "DELETE FROM token WHERE id = ?";
+const REMOVE = `DELETE FROM token WHERE id = ? RETURNING ${COLUMNS}`;
 const CHANGE = `INSERT INTO access (singleton, version) VALUES (1, ?)
   ON CONFLICT (singleton) DO UPDATE SET version = excluded.version`;
 
@@ -36,21 +44,35 @@ export function readTokens(
   });
 }
 
-export function addToken(database: Database, deadlineMs: number, token: Token): boolean {
+export function addToken(
+  database: Database,
+  deadlineMs: number,
+  token: Token,
+  by?: AuditNote,
+): boolean {
   const write = (transaction: Transaction): boolean => {
     transaction.run(FORGET, BigInt(database.now() - KEPT_EXPIRED_MS));
     if (Number(transaction.get(COUNT)?.["count"]) >= MAX_TOKENS) return false;
     if (transaction.run(ADD, ...valuesOfToken(token)) === 0) return false;
     transaction.run(CHANGE, randomUUID());
+    if (by !== undefined) addAudit(transaction, tokenChanged(by, database.now(), token, true));
     return true;
   };
   return database.write(deadlineMs, write, ANYWAY);
 }
 
-export function removeToken(database: Database, deadlineMs: number, id: string): boolean {
+export function removeToken(
+  database: Database,
+  deadlineMs: number,
+  id: string,
+  by?: AuditNote,
+): boolean {
   const write = (transaction: Transaction): boolean => {
-    if (transaction.run(REMOVE, id) === 0) return false;
+    const row = transaction.get(REMOVE, id);
+    if (row === undefined) return false;
     transaction.run(CHANGE, randomUUID());
+    const token = tokenFromRow(row as unknown as TokenRow);
+    if (by !== undefined) addAudit(transaction, tokenChanged(by, database.now(), token, false));
     return true;
   };
   return database.write(deadlineMs, write, ANYWAY);
