@@ -4,6 +4,8 @@ const load = "packages/server/src/config/load.ts";
 const doctor = "packages/cli/src/commands/doctor";
 const doctors = ["packages/cli/test/doctor.test.ts"];
 const planted = ["packages/cli/test/doctor.e2e.test.ts"];
+const verify = "packages/cli/src/commands/verify";
+const verifies = ["packages/cli/test/verify.test.ts"];
 const configCheck = ["packages/cli/test/config-check.test.ts"];
 
 /** Faults of the commands that check, prove and import: config check, doctor, verify, tag import. */
@@ -87,5 +89,40 @@ export const toolsMutants: readonly Mutant[] = [
     replace: `if (limit >= 1)`,
     tests: planted,
     only: "fewer open files",
+  },
+  {
+    name: "verify: ranges that share one id only are disjoint",
+    file: `${verify}/ranges.ts`,
+    find: `first !== undefined && first <= last`,
+    replace: `first !== undefined && first < last`,
+    tests: verifies,
+  },
+  {
+    name: "verify: segments with increments are compared by one increment only",
+    file: `${verify}/ranges.ts`,
+    find: `modulus = (modulus / gcd(modulus, increment)) * increment;`,
+    replace: `modulus = increment;`,
+    tests: verifies,
+  },
+  {
+    name: "verify: periods of a tag are one",
+    file: `${verify}/judge.ts`,
+    find: "return `${tag}${SEPARATOR}${period}`;",
+    replace: "return `${tag}${SEPARATOR}`;",
+    tests: verifies,
+  },
+  {
+    name: "verify: a tag that the store does not have is not compared",
+    file: `${verify}/floors.ts`,
+    find: `if (tag === undefined) return new Map([["", 0n]]);`,
+    replace: `if (tag === undefined) return undefined;`,
+    tests: verifies,
+  },
+  {
+    name: "verify: a number that JSON rounded is taken for an id",
+    file: `${verify}/history.ts`,
+    find: `Number.isSafeInteger(value)`,
+    replace: `Number.isInteger(value)`,
+    tests: verifies,
   },
 ];

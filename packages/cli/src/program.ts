@@ -70,6 +70,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["verify"],
+    load: async () => (await import("./commands/verify/verify.ts")).addVerifyCommand,
+  },
+  {
+    group: IDS,
     names: ["status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommand,
   },

@@ -62,6 +62,7 @@ test("every command of the design is there", () => {
     "ticket migrate",
     "ticket plan",
     "ticket status",
+    "verify",
     "version",
     "worker list",
     "worker release",
