@@ -10,6 +10,7 @@ import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
+import { hardeningMutants } from "./mutants.hardening.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
@@ -697,6 +698,7 @@ redis.call('DEL', KEYS[1])`,
   ...postgresMutants,
   ...failoverMutants,
   ...guardMutants,
+  ...hardeningMutants,
   ...toolsMutants,
   ...telemetryMutants,
 ];

@@ -18,6 +18,7 @@ export {
   rolesOf,
   type Subject,
 } from "./access/rights.ts";
+export { type Bucket, type Fill, fullBucket, refill } from "./admission/bucket.ts";
 export {
   createHeldState,
   HELD_SLOT_MS,

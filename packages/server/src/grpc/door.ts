@@ -22,7 +22,9 @@ import { nodeTimers } from "../timers.ts";
 import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
-import { cureSessionsOf, verifyStreamRingCure } from "./gc-cures.ts";
+import { FairReading } from "./fair-reading.ts";
+import { applyStreamRingCure, verifyStreamRingCure } from "./gc-cures.ts";
+import { guardSessions } from "./sessions.ts";
 import { Health } from "./health.ts";
 import { type ConnectionSource, Listener } from "./listener.ts";
 import { addReflection } from "./reflection.ts";
@@ -50,6 +52,11 @@ const MAX_METADATA_BYTES = 8 * 1_024;
 /** Calls a caller may cancel in a burst, and each second after that, before its connection is taken for an attack. */
 const CANCEL_BURST = 10_000;
 const CANCEL_RATE = 1_000;
+/**
+ * Frames of one connection that HTTP/2 turns away, most of them streams past the limit, before it is closed. It takes less
+ * to turn them away than to end all streams of a connection that comes back at once.
+ */
+const MAX_INVALID_FRAMES = 50_000;
 const PREFACE_TIMEOUT_MS = 10_000;
 
 export interface GrpcDoorOptions {
@@ -97,7 +104,18 @@ export class GrpcDoor {
     this.#tls = tls;
     this.#server = new Server(SERVER_OPTIONS);
     boundHttp2(this.#server);
-    cureSessionsOf(this.#server);
+    const fair = new FairReading({
+      idleMs: () => performance.eventLoopUtilization().idle,
+      timers: nodeTimers,
+      afterTurn: setImmediate,
+    });
+    guardSessions(this.#server, {
+      session: (session) => {
+        applyStreamRingCure(session);
+        fair.watch(session);
+      },
+      stream: (stream, begin) => fair.opened(stream, begin),
+    });
     for (const handler of ports.api.values()) this.#register(handler);
     const services = new Set([...ports.api.keys()].map((path) => path.split("/")[1] ?? ""));
     this.#health = new Health([...services]);
@@ -290,6 +308,7 @@ function boundHttp2(server: Server): void {
   if (typeof commonServerOptions?.settings !== "object") return;
   commonServerOptions.settings["maxHeaderListSize"] = MAX_METADATA_BYTES;
   commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;
+  commonServerOptions["maxSessionInvalidFrames"] = MAX_INVALID_FRAMES;
   commonServerOptions["streamResetBurst"] = CANCEL_BURST;
   commonServerOptions["streamResetRate"] = CANCEL_RATE;
 }

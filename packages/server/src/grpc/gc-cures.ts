@@ -1,6 +1,5 @@
-import { connect, createServer, type Http2Server, type Http2Session } from "node:http2";
+import { connect, createServer, type Http2Session } from "node:http2";
 import { duplexPair } from "node:stream";
-import type { Server } from "@grpc/grpc-js";
 import { type CureStatus, pretenuringCure } from "./pretenuring.ts";
 import { PendingStreams, StreamRing } from "./stream-ring.ts";
 
@@ -60,21 +59,6 @@ export async function verifyStreamRingCure(): Promise<CureStatus> {
   const isGood = await tryRing().catch(() => false);
   streamRing = isGood ? "active" : "unavailable";
   return streamRing;
-}
-
-/**
- * Applies the ring to every session that this server of grpc-js will have. To be called before it listens, or before it
- * makes a connection injector. Answers false, and changes nothing, when grpc-js makes its sessions in another way.
- */
-export function cureSessionsOf(server: Server): boolean {
-  const make: unknown = Reflect.get(server, "createHttp2Server");
-  if (typeof make !== "function") return false;
-  const cured = (...args: readonly unknown[]): Http2Server => {
-    const http2Server = Reflect.apply(make, server, args) as Http2Server;
-    http2Server.on("session", applyStreamRingCure);
-    return http2Server;
-  };
-  return Reflect.set(server, "createHttp2Server", cured);
 }
 
 /** The private state of a session on which the ring may be put. */

@@ -17,11 +17,13 @@ import { afterEach, expect, test } from "vitest";
 import {
   applyPretenuringCure,
   applyStreamRingCure,
-  cureSessionsOf,
   gcCures,
   verifyStreamRingCure,
 } from "../../src/grpc/gc-cures.ts";
+import { guardSessions } from "../../src/grpc/sessions.ts";
 import { StreamRing } from "../../src/grpc/stream-ring.ts";
+
+const cure = { session: applyStreamRingCure, stream: (_: unknown, begin: () => void) => begin() };
 
 const cleanUps: (() => void)[] = [];
 afterEach(() => {
@@ -210,7 +212,7 @@ test("a session whose streams are kept elsewhere, or hold something already, is 
 
 test("a server of grpc-js gets the ring for each of its sessions", async () => {
   const server = new Server();
-  expect(cureSessionsOf(server)).toBe(true);
+  expect(guardSessions(server, cure)).toBe(true);
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   let cured: object | undefined;
   server.addService(
@@ -263,5 +265,5 @@ test("a server of grpc-js gets the ring for each of its sessions", async () => {
 });
 
 test("a server that makes its sessions in another way is left as it is", () => {
-  expect(cureSessionsOf({} as Server)).toBe(false);
+  expect(guardSessions({} as Server, cure)).toBe(false);
 });

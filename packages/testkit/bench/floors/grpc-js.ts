@@ -8,8 +8,9 @@ const isCured = process.argv[2] === "cured";
 if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenuring cure here");
 const { Server, ServerCredentials } = await import("@grpc/grpc-js");
 const { IdServiceService, Order } = await import("@idmint/proto");
-const { cureSessionsOf, verifyStreamRingCure } =
+const { applyStreamRingCure, verifyStreamRingCure } =
   await import("../../../server/src/grpc/gc-cures.ts");
+const { guardSessions } = await import("../../../server/src/grpc/sessions.ts");
 
 let next = 1n;
 const epoch = 1n;
@@ -44,7 +45,11 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
 };
 
 const server = new Server();
-if (isCured && ((await verifyStreamRingCure()) !== "active" || !cureSessionsOf(server))) {
+const cure = {
+  session: applyStreamRingCure,
+  stream: (_: unknown, begin: () => void): void => begin(),
+};
+if (isCured && ((await verifyStreamRingCure()) !== "active" || !guardSessions(server, cure))) {
   throw new Error("no stream ring here");
 }
 server.addService(IdServiceService, handlers);

@@ -1,0 +1,33 @@
+import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Server } from "@grpc/grpc-js";
+
+/** What is done with sessions and streams before grpc-js has them. */
+export interface Guard {
+  session(session: ServerHttp2Session): unknown;
+  /** grpc-js hears of the stream when `begin` is called, at once or later. */
+  stream(stream: ServerHttp2Stream, begin: () => void): void;
+}
+
+type TakeStream = (stream: ServerHttp2Stream, ...more: readonly unknown[]) => void;
+
+/**
+ * Puts a guard before a server of grpc-js. To be called before it listens, or before it makes a connection injector.
+ * Answers false, and changes nothing, when grpc-js makes its sessions in another way.
+ */
+export function guardSessions(server: Server, guard: Guard): boolean {
+  const make: unknown = Reflect.get(server, "createHttp2Server");
+  if (typeof make !== "function") return false;
+  const guarded = (...args: readonly unknown[]): Http2Server => {
+    const http2Server = Reflect.apply(make, server, args) as Http2Server;
+    http2Server.prependListener("session", (session) => guard.session(session));
+    const takers = http2Server.listeners("stream") as TakeStream[];
+    http2Server.removeAllListeners("stream");
+    for (const take of takers) {
+      http2Server.on("stream", (stream, ...more) => {
+        guard.stream(stream, () => take.call(http2Server, stream, ...more));
+      });
+    }
+    return http2Server;
+  };
+  return Reflect.set(server, "createHttp2Server", guarded);
+}

@@ -1,0 +1,83 @@
+// A hostile caller: floods a server for a while, and comes back at once whenever a connection is closed.
+// Usage: flood.ts '{"address":…,"flood":…,"tag":…,"seconds":…,"tls":false}'. Writes one line of JSON.
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { type Flood, type FloodName, FLOODS } from "../floods/flood-table.ts";
+
+export interface FloodWish {
+  readonly address: string;
+  readonly flood: FloodName;
+  readonly tag: string;
+  readonly seconds: number;
+  readonly tls: boolean;
+}
+
+export interface FloodResult {
+  /** Connections that were made, those that came back included. */
+  readonly connected: number;
+  readonly refused: number;
+  readonly bytes: number;
+}
+
+/** Before it connects again: a caller that hammers the kernel floods itself. */
+const AGAIN_MS = 5;
+
+const wish = JSON.parse(process.argv[2] ?? "") as FloodWish;
+const flood: Flood = FLOODS[wish.flood];
+const [host = "", port = ""] = wish.address.split(":");
+const result = { connected: 0, refused: 0, bytes: 0 };
+const endsAt = performance.now() + wish.seconds * 1_000;
+const isOver = (): boolean => performance.now() >= endsAt;
+
+function open(): Socket {
+  const to = { host, port: Number(port) };
+  const isSilent = flood.opening.length === 0;
+  // The server's certificate is one of the test's, and this caller trusts anybody.
+  return wish.tls && !isSilent
+    ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ["h2"] })
+    : connect(to);
+}
+
+/** One connection until it is closed or the time is over. */
+async function attack(): Promise<void> {
+  const socket = open();
+  socket.on("error", () => undefined);
+  socket.resume();
+  const closed = once(socket, "close").catch(() => undefined);
+  const timer = setTimeout(() => socket.destroy(), Math.max(0, endsAt - performance.now()));
+  socket.once(wish.tls && flood.opening.length > 0 ? "secureConnect" : "connect", () => {
+    result.connected++;
+    if (flood.opening.length === 0) return;
+    socket.write(flood.opening);
+    if (flood.chunks !== undefined) void pour(socket, flood.chunks(wish.tag), closed);
+  });
+  await closed;
+  clearTimeout(timer);
+  result.bytes += socket.bytesWritten;
+}
+
+async function pour(
+  socket: Socket,
+  chunks: Generator<Buffer, void>,
+  closed: Promise<unknown>,
+): Promise<void> {
+  for (const chunk of chunks) {
+    if (socket.destroyed || isOver()) return;
+    if (!socket.write(chunk)) {
+      await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
+    }
+    // Other connections have their turn too.
+    await new Promise(setImmediate);
+  }
+}
+
+async function keepAttacking(): Promise<void> {
+  while (!isOver()) {
+    await attack();
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
+}
+
+await Promise.all(Array.from({ length: flood.connections }, keepAttacking));
+console.log(JSON.stringify(result));

@@ -1,0 +1,61 @@
+import type { Mutant } from "./mutant.ts";
+
+const grpc = "packages/server/src/grpc";
+const waste = ["packages/server/test/grpc/waste-state.model.test.ts"];
+const fair = ["packages/testkit/test/fair-reading.e2e.test.ts"];
+
+/** Faults of what keeps hostile callers from taking a server away from the others. */
+export const hardeningMutants: readonly Mutant[] = [
+  {
+    name: "hardening: a connection within its own allowance is held for what others waste",
+    file: `${grpc}/waste-state.ts`,
+    find: `if (pool.tokens >= 0 || waster.bucket.tokens >= 0 || held.has(waster)) return false;`,
+    replace: `if (pool.tokens >= 0 || held.has(waster)) return false;`,
+    tests: waste,
+  },
+  {
+    name: "hardening: a connection wastes as much as it likes",
+    file: `${grpc}/waste-state.ts`,
+    find: `if (pool.tokens >= 0 || waster.bucket.tokens >= 0 || held.has(waster)) return false;`,
+    replace: `if (pool.tokens >= -1e6 || waster.bucket.tokens >= 0 || held.has(waster)) return false;`,
+    tests: waste,
+  },
+  {
+    name: "hardening: a held connection never goes on",
+    file: `${grpc}/waste-state.ts`,
+    find: `if (state.pool.tokens <= 0) return undefined;`,
+    replace: `if (state.pool.tokens <= state.options.all.burst) return undefined;`,
+    tests: waste,
+  },
+  {
+    name: "hardening: the length of a message in crumbs is lost",
+    file: `${grpc}/message-bounds.ts`,
+    find: `bounds.length * 256 +`,
+    replace: `bounds.length +`,
+    tests: ["packages/server/test/grpc/message-bounds.test.ts"],
+  },
+  {
+    name: "hardening: calls that are cancelled as they come are begun",
+    file: `${grpc}/fair-reading.ts`,
+    find: `if (turn === this.#turn) reader.unborn++;`,
+    replace: `if (turn < 0) reader.unborn++;`,
+    tests: fair,
+    only: "cancelled as they come",
+  },
+  {
+    name: "hardening: calls are begun for a connection that takes no answers",
+    file: `${grpc}/fair-reading.ts`,
+    find: `bytes < TURN_BYTES && untaken < most;`,
+    replace: `bytes < TURN_BYTES && untaken < most * 1_000;`,
+    tests: fair,
+    only: "takes no answers",
+  },
+  {
+    name: "hardening: calls that wait for room are forgotten when there is some",
+    file: `${grpc}/fair-reading.ts`,
+    find: `else if (this.#late.size > 0) this.#openTurn();`,
+    replace: ``,
+    tests: fair,
+    only: "takes no answers",
+  },
+];
