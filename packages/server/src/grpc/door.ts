@@ -18,6 +18,7 @@ import { statusOf } from "../api/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
+import { type CallTrace, runFor, type Tracing } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
 import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
@@ -75,6 +76,8 @@ export interface GrpcDoorPorts {
   readonly counters: Counters;
   /** Undefined: calls are not timed. */
   readonly callTimes?: CallTimes | undefined;
+  /** Undefined: no call is traced. */
+  readonly tracing?: Tracing | undefined;
   readonly emit: Emit;
 }
 
@@ -176,15 +179,23 @@ export class GrpcDoor {
   }
 
   #register(handler: Handler): void {
-    const times = this.#ports.callTimes?.of(handler.path);
+    const { tracing, callTimes } = this.#ports;
+    const times = callTimes?.of(handler.path);
     if (handler.kind === "unary") {
       const row = { handler, times };
-      const take: handleUnaryCall<Buffer, Buffer> = (call, callback) =>
-        this.#call(row, call, callback);
+      const take: handleUnaryCall<Buffer, Buffer> = (call, callback) => {
+        const trace = tracing?.begin(handler.path, call.metadata);
+        if (trace === undefined) this.#call(row, call, callback);
+        else runFor(trace, () => this.#call(row, call, ending(trace, callback)));
+      };
       this.#server.register(handler.path, take, asBytes, asBytes, "unary");
     } else {
       const row = { handler, times };
-      const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => this.#stream(row, call);
+      const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => {
+        const trace = tracing?.begin(handler.path, call.metadata);
+        if (trace === undefined) this.#stream(row, call);
+        else runFor(trace, () => this.#stream(row, call, trace));
+      };
       this.#server.register(handler.path, take, asBytes, asBytes, "bidi");
     }
   }
@@ -192,6 +203,7 @@ export class GrpcDoor {
   #stream(
     { handler, times }: Timed<StreamHandler>,
     call: ServerDuplexStream<Buffer, Buffer>,
+    trace?: CallTrace,
   ): void {
     const { clock, counters } = this.#ports;
     const startedAt = performance.now();
@@ -199,7 +211,7 @@ export class GrpcDoor {
     const answer = handler.open(new GrpcStreamContext(call, clock));
     const stream = new CallStream(call, {
       answer: (bytes) => {
-        const answered = answer(bytes);
+        const answered = trace === undefined ? answer(bytes) : runFor(trace, () => answer(bytes));
         if (answered instanceof Promise) void this.#track(answered);
         return answered;
       },
@@ -212,6 +224,7 @@ export class GrpcDoor {
       onEnd: () => {
         this.#streams.delete(stream);
         times?.answered(code, startedAt);
+        trace?.end(code);
       },
     });
     this.#streams.add(stream);
@@ -285,6 +298,14 @@ export class GrpcDoor {
     const refusal: unknown = { code, details: message, metadata };
     return refusal as Partial<ServiceError>;
   }
+}
+
+/** Tells a traced call's end to its caller and to the trace. */
+function ending(trace: CallTrace, callback: sendUnaryData<Buffer>): sendUnaryData<Buffer> {
+  return (refusal, answer) => {
+    trace.end(refusal?.code ?? OK);
+    callback(refusal, answer);
+  };
 }
 
 /** Messages stay bytes in the door: what is wrong with them is the table's to say. */

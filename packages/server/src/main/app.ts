@@ -6,7 +6,7 @@ import { allowAll } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
 import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
-import { GrpcDoor, type GrpcDoorOptions, type GrpcDoorPorts } from "../grpc/door.ts";
+import { GrpcDoor, type GrpcDoorOptions } from "../grpc/door.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
 import type { ConnectionSource } from "../grpc/listener.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
@@ -25,8 +25,7 @@ import {
 import { openTicketDatabases } from "../store/open-tickets.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
-import { Metrics } from "../telemetry/metrics/metrics.ts";
-import { scraped } from "../telemetry/scrape.ts";
+import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
 import { instanceName } from "./instance.ts";
 import { listen } from "./neighbours.ts";
@@ -34,6 +33,7 @@ import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
 import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
 import { realSystem } from "./system.ts";
+import { serverVersion } from "./version.ts";
 
 const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 
@@ -74,14 +74,17 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   const { process: own } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
-  const metrics = config.metricsCollect === "on" ? new Metrics(config.metricsTags) : undefined;
-  if (metrics !== undefined) listeners.push(metrics.hear);
+  const telemetry = new Telemetry(config);
+  listeners.push(telemetry.hear);
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
   const flush = (): Promise<void> => log.flush();
   const undo: (() => void | Promise<void>)[] = [flush];
   const stores: Closable[] = [];
   try {
+    const instance = instanceName(config, own?.number, realSystem.randomToken);
+    await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
+    undo.unshift(() => telemetry.stop());
     const alarms = await openAlarms(config, emit);
     if (alarms !== undefined) listeners.push(alarms.hear);
     const opened = <Part extends Closable>(part: Part): Part => {
@@ -94,12 +97,12 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     if (leaseFile !== undefined) opened(leaseFile);
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const bare = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
-    const store = metrics?.observed(bare) ?? bare;
-    const places = await openPlaces(config, { emit, metrics, opened });
+    const store = telemetry.observed(bare);
+    const places = await openPlaces(config, { emit, telemetry, opened });
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);
     const services = createServices(
-      { ...config, instance: instanceName(config, own?.number, realSystem.randomToken) },
+      { ...config, instance },
       {
         store,
         emit,
@@ -109,7 +112,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         announce: () => signals?.tell(),
       },
     );
-    const calls = { emit, callTimes: metrics?.callTimes, source: own?.connections };
+    const calls = { emit, telemetry, source: own?.connections };
     const grpc = await createGrpcDoor(config, services, calls);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
@@ -118,20 +121,17 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     undo.unshift(() => services.redis.stop());
     services.redis.start();
     alarms?.start();
-    metrics?.start({ ...services, ...realSystem, ...places });
-    undo.unshift(() => metrics?.stop());
-    const { node } = services;
+    telemetry.start({ ...services, ...realSystem, ...places });
     let grpcAddress = "";
-    const scrape = metrics === undefined ? undefined : () => scraped(metrics, emit);
-    const answers = { grpcAddress: () => grpcAddress, metrics: scrape };
-    const probes = { ready: () => node.health, ...answers };
+    const answers = { grpcAddress: () => grpcAddress, metrics: telemetry.scrape(emit) };
+    const probes = { ready: () => services.node.health, ...answers };
     const { http, httpAddress } = await openHttpDoor(config, probes, own);
     undo.unshift(() => http?.close());
     grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
     services.presence.advertise(advertised(config, grpcAddress));
     const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
     const times = { drainTimeMs: config.drainTimeMs };
-    return new Running({ services, stores, metrics, emit, flush, ...times, ...doors });
+    return new Running({ services, stores, telemetry, emit, flush, ...times, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -145,16 +145,16 @@ async function openPlaces(
   config: Config,
   {
     emit,
-    metrics,
+    telemetry,
     opened,
-  }: { emit: Emit; metrics: Metrics | undefined; opened: (part: Closable) => void },
+  }: { emit: Emit; telemetry: Telemetry; opened: (part: Closable) => void },
 ): Promise<{
   readonly ticketDatabases: Awaited<ReturnType<typeof openTicketDatabases>>;
   readonly redisServers: Awaited<ReturnType<typeof openRedisServers>>;
 }> {
   const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
   for (const database of ticketDatabases) opened(database);
-  const redisServers = await openRedisServers(redisConfigsOf(config, emit, metrics?.aroundRedis));
+  const redisServers = await openRedisServers(redisConfigsOf(config, emit, telemetry.aroundRedis));
   for (const redisServer of redisServers) opened(redisServer);
   return { ticketDatabases, redisServers };
 }
@@ -219,9 +219,9 @@ async function createGrpcDoor(
   services: Services,
   {
     emit,
-    callTimes,
+    telemetry: { callTimes, tracing },
     source,
-  }: Pick<GrpcDoorPorts, "emit" | "callTimes"> & Pick<GrpcDoorOptions, "source">,
+  }: { emit: Emit; telemetry: Telemetry } & Pick<GrpcDoorOptions, "source">,
 ): Promise<GrpcDoor> {
   const { api, counters } = services;
   const onBadReload = (cause: unknown): void =>
@@ -229,7 +229,7 @@ async function createGrpcDoor(
   const files = tlsOf(config);
   const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
-    { api, clock: realSystem.clock, counters, callTimes, emit },
+    { api, clock: realSystem.clock, counters, callTimes, tracing, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
   );
 }

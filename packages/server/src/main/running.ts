@@ -7,6 +7,7 @@ import type { Emit, GcCures } from "../service/events.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Services, STORE_GRACE_MS } from "./services.ts";
 
@@ -61,7 +62,7 @@ interface CallDoor {
 export interface RunningParts {
   readonly services: Services;
   readonly stores: readonly Pick<Store, "close">[];
-  readonly metrics: Metrics | undefined;
+  readonly telemetry: Telemetry;
   readonly grpc: CallDoor;
   /** Undefined when another process answers the probes. */
   readonly http: { close(): Promise<void> } | undefined;
@@ -104,7 +105,7 @@ export class Running implements RunningServer {
   }
 
   get metrics(): Metrics | undefined {
-    return this.#parts.metrics;
+    return this.#parts.telemetry.metrics;
   }
 
   get counters(): Readonly<Counters> {
@@ -117,7 +118,7 @@ export class Running implements RunningServer {
   }
 
   async #close(): Promise<void> {
-    const { services, grpc, http, stores, emit, flush, drainTimeMs } = this.#parts;
+    const { services, grpc, http, stores, telemetry, emit, flush, drainTimeMs } = this.#parts;
     const { drain, poll, directory } = services;
     drain.stop();
     grpc.setServing(false);
@@ -125,7 +126,6 @@ export class Running implements RunningServer {
     services.admission.stop();
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
-    this.#parts.metrics?.stop();
     poll.stop();
     services.clocks.watch.stop();
     services.redis.stop();
@@ -138,6 +138,7 @@ export class Running implements RunningServer {
     await http?.close();
     await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
     emit({ type: "stopped", givenBack, wasted });
+    await telemetry.stop();
     await flush();
   }
 

@@ -1,3 +1,4 @@
+import type { Code as CodeName } from "@idmint/core";
 import { Histogram } from "./histogram.ts";
 
 /**
@@ -34,4 +35,30 @@ export class CallTimes {
   entries(): Iterable<readonly [path: string, times: MethodTimes]> {
     return this.#methods;
   }
+}
+
+/** Numbers of gRPC's codes, in their order. */
+const CODES: readonly (CodeName | "OK" | "UNKNOWN" | "DATA_LOSS")[] = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+];
+
+/** The word of a gRPC code. */
+export function codeName(code: number): string {
+  return CODES[code] ?? "UNKNOWN";
 }

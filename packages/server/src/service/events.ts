@@ -181,6 +181,9 @@ export type ServerEvent =
       readonly why: string;
     }
   | { readonly type: "alarm-dropped"; readonly key: string; readonly why: string }
+  /** What OpenTelemetry's exporters are to send does not arrive, or arrives again. */
+  | { readonly type: "export-failed"; readonly signal: "traces" | "metrics"; readonly why: string }
+  | { readonly type: "export-back"; readonly signal: "traces" | "metrics" }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 

@@ -47,6 +47,8 @@ const WRITERS: {
   "overload-over": (logger, event) => logger.info(plain(event), "not overloaded any more"),
   "operator-drain": logProcess,
   stopped: logProcess,
+  "export-failed": (logger, event) => logger.warn(plain(event), "an export fails"),
+  "export-back": (logger, event) => logger.info(plain(event), "the export works again"),
   "internal-error": logProcess,
   "store-lost": logStore,
   "store-back": logStore,
@@ -381,10 +383,8 @@ function logAlarm(
 
 /** The fields of an event as plain values. */
 function plain(event: Loggable): Record<string, unknown> {
-  const { type: _, ...facts } = event;
-  return Object.fromEntries(
-    Object.entries(facts).map(([name, value]) => [name, plainValue(value)]),
-  );
+  const facts = Object.entries(event).filter(([name]) => name !== "type");
+  return Object.fromEntries(facts.map(([name, value]) => [name, plainValue(value)]));
 }
 
 function plainValue(value: unknown): unknown {

@@ -1,5 +1,6 @@
 import { type Logger, pino } from "pino";
 import type { LogLevel } from "../config/table.ts";
+import { presentTrace } from "../service/trace.ts";
 import { StderrLines } from "./stderr.ts";
 
 export type { Logger } from "pino";
@@ -50,6 +51,7 @@ export function createLogger(
       level: options.level,
       base: number === undefined ? null : { process: number, pid: process.pid },
       timestamp: pino.stdTimeFunctions.isoTime,
+      mixin: () => presentTrace()?.ids ?? {},
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, censor: "[redacted]" },
     },

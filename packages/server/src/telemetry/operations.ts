@@ -1,8 +1,13 @@
 import { IdmintError } from "@idmint/core";
+import { type Around, type Store, wrapStore } from "@idmint/core/server";
 import { Histogram } from "../service/histogram.ts";
+import { presentTrace } from "../service/trace.ts";
 
 /** Seconds, as OpenTelemetry recommends for databases. */
 const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
+
+/** What databases are called in metrics and traces, by the name of the backend. */
+const SYSTEMS: Readonly<Record<string, string>> = { postgres: "postgresql", spread: "postgresql" };
 
 export interface TimedOperation {
   readonly system: string;
@@ -12,11 +17,31 @@ export interface TimedOperation {
   readonly times: Histogram;
 }
 
-/** How long stores took to answer, by what was asked. Both are closed lists, as are the reasons of failures. */
-export class OperationTimes {
+/**
+ * Times what is asked of stores, and makes it spans of the traced call that it is asked for. What is asked, and why it
+ * fails, are closed lists.
+ */
+export class Operations {
   readonly #timed = new Map<string, TimedOperation>();
 
-  async around<T>(system: string, operation: string, work: () => Promise<T>): Promise<T> {
+  /** The same store, whose calls are observed. */
+  observed(store: Store): Store {
+    const system = SYSTEMS[store.backend] ?? store.backend;
+    const around: Around = (name, args, inner) =>
+      this.#around(system, name, () => inner[name](...args));
+    return wrapStore(store, around);
+  }
+
+  /** Stands around what is asked of Redis. */
+  readonly aroundRedis = <T>(operation: string, work: () => Promise<T>): Promise<T> =>
+    this.#around("redis", operation, work);
+
+  all(): Iterable<TimedOperation> {
+    return this.#timed.values();
+  }
+
+  async #around<T>(system: string, operation: string, work: () => Promise<T>): Promise<T> {
+    const span = presentTrace()?.operation(system, operation);
     const startedAt = performance.now();
     let error = "";
     try {
@@ -26,11 +51,8 @@ export class OperationTimes {
       throw thrown;
     } finally {
       this.#record(system, operation, error, (performance.now() - startedAt) / 1_000);
+      span?.end(error);
     }
-  }
-
-  all(): Iterable<TimedOperation> {
-    return this.#timed.values();
   }
 
   #record(system: string, operation: string, error: string, seconds: number): void {

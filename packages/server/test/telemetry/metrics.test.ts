@@ -12,6 +12,7 @@ import { Metrics } from "../../src/telemetry/metrics/metrics.ts";
 import { prometheusName } from "../../src/telemetry/metrics/prometheus-name.ts";
 import { metricsOfSeveral } from "../../src/telemetry/metrics/several.ts";
 import { METRIC_NAMES, METRICS, type MetricSnapshot } from "../../src/telemetry/metrics/table.ts";
+import { Operations } from "../../src/telemetry/operations.ts";
 import { prometheusText } from "../../src/telemetry/otel/prometheus.ts";
 import { SETTINGS } from "../service/directory-world.ts";
 import { seriesOf } from "./scrape.ts";
@@ -86,8 +87,9 @@ test(
   { timeout: 60_000 },
   async () => {
     const TAGS = 100_000;
-    const metrics = new Metrics(100);
-    const store = metrics.observed(new MemoryStore());
+    const operations = new Operations();
+    const metrics = new Metrics(100, operations);
+    const store = operations.observed(new MemoryStore());
     const flags = { "store-url": "sqlite:none" };
     const services = createServices(loadConfig({ flags, env: {}, defaults: {} }), {
       store,

@@ -77,7 +77,15 @@ test("every metric of docs/metrics.md appears, with what was done", async () => 
   for (let calls = 0; calls < 5; calls++) await generateId(it, "orders");
   // A rate is of a second at least.
   await sleep(1_100);
-  const after = await scrape(it.server.httpAddress);
+  let after = await scrape(it.server.httpAddress);
+  // The server looks at what is used of its tags now and then.
+  const foretold = 'idmint_capacity_remaining_time_seconds{tag="flakes",limit="TIME_BITS"}';
+  const isForetold = async (): Promise<boolean> => {
+    after = await scrape(it.server.httpAddress);
+    return after.has(foretold);
+  };
+  await expect.poll(isForetold, { timeout: 20_000 }).toBe(true);
+  expect(after.get(foretold)).toBeGreaterThan(86_400 * 365);
   for (const name of METRIC_NAMES) {
     const its = `${prometheusName(name)}${METRICS[name].kind === "histogram" ? "_count" : ""}`;
     const found = [...after.keys()].some((key) => key === its || key.startsWith(`${its}{`));

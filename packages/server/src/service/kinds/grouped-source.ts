@@ -13,6 +13,7 @@ import {
 } from "@idmint/core";
 import type { Tag } from "@idmint/core/server";
 import type { Patience } from "../call.ts";
+import { type CallTrace, presentTrace, runFor } from "../trace.ts";
 import type { TagSource, TakenIds } from "./source.ts";
 
 /** What counts the ids of one tag, a round trip at a time. */
@@ -41,6 +42,8 @@ export class GroupedSource implements TagSource {
   readonly #commits: GroupCommit;
   readonly #counter: Counter;
   readonly #maxCount: number;
+  /** Of a call that came since the last round trip began. */
+  #trace: CallTrace | undefined;
 
   constructor(
     name: string,
@@ -55,7 +58,7 @@ export class GroupedSource implements TagSource {
       { ...options, maxCount: this.#maxCount },
       {
         ...ports,
-        commit: (_tag, count) => counter.commit(count),
+        commit: (_tag, count) => this.#commit(count),
       },
     );
   }
@@ -63,9 +66,17 @@ export class GroupedSource implements TagSource {
   async take(count: number, call: Patience): Promise<TakenIds> {
     const tooMany = countViolation("count", count, this.#maxCount, "ask several times for more");
     assertNoViolations(tooMany);
+    if (this.#trace?.isOver !== false) this.#trace = presentTrace();
     const ids = await this.#commits.take(count, call);
     const segments = this.#counter.segmentsOf?.(ids) ?? [segmentOf(ids.base, ids.count)];
     return { segments, epoch: ids.epoch, period: ids.period };
+  }
+
+  /** A round trip is for all calls that came during the last one, and its spans below one of them. */
+  #commit(count: number): Promise<Committed> {
+    const trace = this.#trace;
+    this.#trace = undefined;
+    return runFor(trace, () => this.#counter.commit(count));
   }
 
   update(tag: Tag): void {

@@ -21,6 +21,7 @@ import {
   want,
   type Wanted,
 } from "./grants-state.ts";
+import { type CallTrace, presentTrace, runFor } from "../trace.ts";
 import { PeriodWatch } from "./period-watch.ts";
 import { type OnWentBack, refusalOf } from "./refusals.ts";
 
@@ -49,6 +50,7 @@ export interface GrantsPorts {
 interface Pending {
   readonly resolve: (granted: Granted) => void;
   readonly reject: (error: IdmintError) => void;
+  readonly trace: CallTrace | undefined;
 }
 
 /**
@@ -86,7 +88,7 @@ export class Grants {
       reject(overloaded("too many tags load at once", { tag: request.tag }));
       return promise;
     }
-    this.#pending.set(id, { resolve, reject });
+    this.#pending.set(id, { resolve, reject, trace: presentTrace() });
     this.#flushAfterTurn();
     return promise;
   }
@@ -125,11 +127,12 @@ export class Grants {
     }));
     let locked: readonly Wanted[] = [];
     try {
-      const grants = await within(
-        () => store.grant(requests, skipLocked ? { skipLocked } : undefined),
-        storeTimeoutMs,
-        timers,
-        (late) => this.#comeLate(requests, late, history),
+      const ask = (): Promise<readonly Grant[]> =>
+        runFor(this.#traceOf(batch), () =>
+          store.grant(requests, skipLocked ? { skipLocked } : undefined),
+        );
+      const grants = await within(ask, storeTimeoutMs, timers, (late) =>
+        this.#comeLate(requests, late, history),
       );
       if (history === this.#history) locked = this.#accept(call, requests, grants);
       else this.#discard(batch, grants);
@@ -217,6 +220,15 @@ export class Grants {
       this.#ports.counters.wastedIds += grant.count;
       this.#ports.emit({ type: "late-grant", tag: grant.tag, count: grant.count });
     }
+  }
+
+  /** A statement is for several calls, and its span below one of them. */
+  #traceOf(batch: readonly Wanted[]): CallTrace | undefined {
+    for (const { id } of batch) {
+      const trace = this.#pending.get(id)?.trace;
+      if (trace !== undefined) return trace;
+    }
+    return undefined;
   }
 
   #settle(id: number): Pending | undefined {

@@ -4,6 +4,7 @@ import { IdmintError } from "@idmint/core";
 import { storeUnavailable, tagNotFound } from "@idmint/core/server";
 import { overloaded, type Patience, type Waiter, waiterOf, within } from "../call.ts";
 import type { Counters } from "../counters.ts";
+import { type CallTrace, presentTrace, runFor } from "../trace.ts";
 import {
   answered,
   batchFailed,
@@ -42,6 +43,8 @@ export class Lookup {
   readonly #state;
   readonly #ports: LookupPorts;
   readonly #waiters = new Map<string, Set<Waiter<void>>>();
+  /** Traced calls that wait for lookups that were not sent yet; one for a name. */
+  readonly #traces = new Map<string, CallTrace>();
   #waiting = 0;
   /** Counts the histories of the store: what was asked under an earlier one says nothing about this one. */
   #history = 0;
@@ -101,10 +104,13 @@ export class Lookup {
       waiters.delete(waiter);
       if (waiters.size > 0 || this.#waiters.get(name) !== waiters) return;
       this.#waiters.delete(name);
+      this.#traces.delete(name);
       unwish(this.#state, name);
     });
     waiters.add(waiter);
     this.#waiting++;
+    const trace = presentTrace();
+    if (trace !== undefined) this.#traces.set(name, trace);
     this.#sendAfterTurn();
     return waiter.promise;
   }
@@ -138,7 +144,9 @@ export class Lookup {
     const history = this.#history;
     const { store, storeTimeoutMs, timers } = this.#ports;
     try {
-      const tags = await within(() => store.getTags(names), storeTimeoutMs, timers);
+      const ask = (): Promise<readonly Tag[]> =>
+        runFor(this.#traceOf(names), () => store.getTags(names));
+      const tags = await within(ask, storeTimeoutMs, timers);
       if (history !== this.#history)
         throw storeUnavailable("the store was accepted anew meanwhile");
       const { admitted, absent } = answered(this.#state, tags, this.#ports.clock.now());
@@ -156,10 +164,21 @@ export class Lookup {
     this.#sendWhenDue();
   }
 
+  /** One look is for several calls, and its span below one of them. */
+  #traceOf(names: readonly string[]): CallTrace | undefined {
+    let first: CallTrace | undefined;
+    for (const name of names) {
+      first ??= this.#traces.get(name);
+      this.#traces.delete(name);
+    }
+    return first;
+  }
+
   #settle(name: string, end: (waiter: Waiter<void>) => void): void {
     const waiters = this.#waiters.get(name);
     if (waiters === undefined) return;
     this.#waiters.delete(name);
+    this.#traces.delete(name);
     for (const waiter of waiters) end(waiter);
   }
 }

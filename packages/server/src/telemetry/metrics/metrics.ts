@@ -1,7 +1,6 @@
-import { type Around, type Store, wrapStore } from "@idmint/core/server";
 import { CallTimes } from "../../service/call-times.ts";
 import type { Emit } from "../../service/events.ts";
-import { OperationTimes } from "../operations.ts";
+import type { Operations } from "../operations.ts";
 import { Collector } from "./collector.ts";
 import { EventCounts } from "./event-counts.ts";
 import { EventLoopWatch } from "./event-loop.ts";
@@ -9,17 +8,14 @@ import type { MetricSources } from "./read.ts";
 import type { MetricSnapshot } from "./table.ts";
 import { TagMetrics, type TagMetricsPorts } from "./tags.ts";
 
-/** What is counted before there are services, and what is read of them afterwards. */
+/** What is read of a server's services. */
 export type MetricServices = Omit<MetricSources, "callTimes" | "events" | "operations"> &
   TagMetricsPorts;
-
-/** What databases are called in metrics and traces, by the name of the backend. */
-const SYSTEMS: Readonly<Record<string, string>> = { postgres: "postgresql", spread: "postgresql" };
 
 /** The metrics of a server. */
 export class Metrics {
   readonly callTimes: CallTimes = new CallTimes();
-  readonly #operations = new OperationTimes();
+  readonly #operations: Operations;
   readonly #events = new EventCounts((tag, count) => this.#tags?.wasted(tag, count));
   readonly #loop = new EventLoopWatch();
   readonly #maxTags: number;
@@ -27,25 +23,14 @@ export class Metrics {
   #collector: Collector | undefined;
 
   /** `maxTags`: how many tags have series of their own. */
-  constructor(maxTags: number) {
+  constructor(maxTags: number, operations: Operations) {
     this.#maxTags = maxTags;
+    this.#operations = operations;
   }
 
   get hear(): Emit {
     return this.#events.hear;
   }
-
-  /** The same store, whose calls are timed. */
-  observed(store: Store): Store {
-    const system = systemOf(store.backend);
-    const around: Around = (name, args, inner) =>
-      this.#operations.around(system, name, () => inner[name](...args));
-    return wrapStore(store, around);
-  }
-
-  /** Stands around what is asked of Redis. */
-  readonly aroundRedis = <T>(operation: string, work: () => Promise<T>): Promise<T> =>
-    this.#operations.around("redis", operation, work);
 
   /** There is something to collect from now on. */
   start(services: MetricServices): void {
@@ -62,8 +47,4 @@ export class Metrics {
   async collect(): Promise<MetricSnapshot> {
     return (await this.#collector?.collect()) ?? {};
   }
-}
-
-function systemOf(backend: string): string {
-  return SYSTEMS[backend] ?? backend;
 }

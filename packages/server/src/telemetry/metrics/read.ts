@@ -1,10 +1,10 @@
-import type { Clock, Code as CodeName } from "@idmint/core";
-import type { CallTimes } from "../../service/call-times.ts";
+import type { Clock } from "@idmint/core";
+import { type CallTimes, codeName } from "../../service/call-times.ts";
 import type { Counters } from "../../service/counters.ts";
 import type { Histogram } from "../../service/histogram.ts";
 import type { TicketHealth } from "../../service/node.ts";
 import type { EarlierPresence } from "../../service/presence.ts";
-import type { OperationTimes } from "../operations.ts";
+import type { Operations } from "../operations.ts";
 import type { EventCounts } from "./event-counts.ts";
 import type { LoopReading } from "./event-loop.ts";
 import type { MetricName, MetricPoint, MetricSnapshot, MetricValue } from "./table.ts";
@@ -14,7 +14,7 @@ import type { TagMetrics } from "./tags.ts";
 export interface MetricSources {
   readonly counters: Readonly<Counters>;
   readonly callTimes: CallTimes;
-  readonly operations: OperationTimes;
+  readonly operations: Operations;
   readonly events: EventCounts;
   readonly directory: { readonly size: number; readonly fencedTags: number };
   readonly node: {
@@ -53,6 +53,7 @@ const READERS: { readonly [Name in MetricName]: Read } = {
   "idmint.epoch": ofTags("idmint.epoch"),
   "idmint.worker.lease.remaining": ofTags("idmint.worker.lease.remaining"),
   "idmint.worker.reservation.remaining": ofTags("idmint.worker.reservation.remaining"),
+  "idmint.capacity.remaining.time": ofTags("idmint.capacity.remaining.time"),
   "idmint.tags": ({ directory }) => one(directory.size),
   "idmint.tags.fenced": ({ directory }) => one(directory.fencedTags),
   "idmint.load.duration": ({ events }) => one(valueOf(events.loadTimes)),
@@ -114,32 +115,6 @@ export function readMetrics(sources: MetricSources, readings: Readings): MetricS
   return Object.fromEntries(read) as MetricSnapshot;
 }
 
-/** Numbers of gRPC's codes, in their order. */
-const CODES: readonly (CodeName | "OK" | "UNKNOWN" | "DATA_LOSS")[] = [
-  "OK",
-  "CANCELLED",
-  "UNKNOWN",
-  "INVALID_ARGUMENT",
-  "DEADLINE_EXCEEDED",
-  "NOT_FOUND",
-  "ALREADY_EXISTS",
-  "PERMISSION_DENIED",
-  "RESOURCE_EXHAUSTED",
-  "FAILED_PRECONDITION",
-  "ABORTED",
-  "OUT_OF_RANGE",
-  "UNIMPLEMENTED",
-  "INTERNAL",
-  "UNAVAILABLE",
-  "DATA_LOSS",
-  "UNAUTHENTICATED",
-];
-
-/** The word of a gRPC code. */
-function codeName(code: number): string {
-  return CODES[code] ?? "UNKNOWN";
-}
-
 function ofTags(name: keyof Readings["tags"]): Read {
   return (_, { tags }) => tags[name];
 }
@@ -172,7 +147,7 @@ function* callPoints(callTimes: CallTimes): Iterable<MetricPoint> {
   }
 }
 
-function* operationPoints(operations: OperationTimes): Iterable<MetricPoint> {
+function* operationPoints(operations: Operations): Iterable<MetricPoint> {
   for (const { system, operation, error, times } of operations.all()) {
     const attributes = {
       "db.system.name": system,

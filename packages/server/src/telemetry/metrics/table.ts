@@ -22,6 +22,7 @@ export type MetricName =
   | "idmint.epoch"
   | "idmint.worker.lease.remaining"
   | "idmint.worker.reservation.remaining"
+  | "idmint.capacity.remaining.time"
   | "idmint.tags"
   | "idmint.tags.fenced"
   | "idmint.load.duration"
@@ -116,6 +117,12 @@ export const METRICS: Readonly<Record<MetricName, MetricRow>> = {
     kind: "gauge",
     attributes: TAG,
     text: "How much time is reserved ahead of the clock for ids of a tag; of the other tags, the shortest. At 0 no ids are made.",
+  },
+  "idmint.capacity.remaining.time": {
+    unit: "s",
+    kind: "gauge",
+    attributes: { ...TAG, limit: "what the ids of the tag reach, as GetTagCapacity names it" },
+    text: "When a tag's ids reach a limit at the rate that was seen; of the other tags, the one that is first. Missing where it is not known, or not before the year 10000.",
   },
   "idmint.tags": {
     unit: "{tag}",

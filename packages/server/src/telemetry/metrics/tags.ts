@@ -22,7 +22,10 @@ export interface TagMetricsPorts {
     readonly returnedIds: number;
     readonly wastedIds: number;
   };
+  readonly capacity: { readonly forecasts: Iterable<TagForecast> };
   readonly clock: Clock;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
   readonly afterTurn: (run: () => void) => void;
 }
 
@@ -36,7 +39,17 @@ type TagMetric =
   | "idmint.waiters"
   | "idmint.epoch"
   | "idmint.worker.lease.remaining"
-  | "idmint.worker.reservation.remaining";
+  | "idmint.worker.reservation.remaining"
+  | "idmint.capacity.remaining.time";
+
+/** When a tag's ids reach limits. */
+interface TagForecast {
+  readonly tag: { readonly name: string };
+  readonly horizons: readonly {
+    readonly limit: string;
+    readonly runsOutAtMs: number | undefined;
+  }[];
+}
 
 /** The gauges of all tags without a place. */
 interface Others {
@@ -84,12 +97,29 @@ export class TagMetrics {
       points["idmint.ids.wasted"].push({ attributes, value: named.wasted });
     }
     addOthers(points, others);
+    points["idmint.capacity.remaining.time"].push(...this.#horizons());
     const attributes = { tag: OTHER_TAGS };
     const issued = counters.issuedIds + counters.returnedIds - state.attributedIds;
     const wasted = counters.wastedIds - state.attributedWaste;
     points["idmint.ids.issued"].push({ attributes, value: issued });
     points["idmint.ids.wasted"].push({ attributes, value: wasted });
     return points;
+  }
+
+  #horizons(): readonly MetricPoint[] {
+    const { capacity, wallClock } = this.#ports;
+    const soonest = new Map<string, MetricPoint>();
+    for (const { tag, horizons } of capacity.forecasts) {
+      const name = this.#state.named.has(tag.name) ? tag.name : OTHER_TAGS;
+      for (const { limit, runsOutAtMs } of horizons) {
+        if (runsOutAtMs === undefined) continue;
+        const value = Math.max(0, runsOutAtMs - wallClock()) / 1_000;
+        const known = soonest.get(`${name} ${limit}`)?.value ?? Infinity;
+        if (value < Number(known))
+          soonest.set(`${name} ${limit}`, { attributes: { tag: name, limit }, value });
+      }
+    }
+    return [...soonest.values()];
   }
 
   /** Looks at all tags, gives places, and answers the tags that had one before. */
@@ -122,6 +152,7 @@ function noPoints(): TagPoints {
     "idmint.epoch": [],
     "idmint.worker.lease.remaining": [],
     "idmint.worker.reservation.remaining": [],
+    "idmint.capacity.remaining.time": [],
   };
 }
 
