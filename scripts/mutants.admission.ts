@@ -86,8 +86,8 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: one long turn is an overload",
     file: `${states}/overload-state.ts`,
-    find: `const MIN_LONG_TURNS = 2;`,
-    replace: `const MIN_LONG_TURNS = 1;`,
+    find: `const MIN_FULL_TURNS = 2;`,
+    replace: `const MIN_FULL_TURNS = 1;`,
     tests: overload,
   },
   {
@@ -150,5 +150,40 @@ export const admissionMutants: readonly Mutant[] = [
     return request;`,
     tests: calls,
     only: "names a tag",
+  },
+  {
+    name: "admission: a short turn between long ones hides an overload",
+    file: `${states}/overload-state.ts`,
+    find: `if (endedAt - busyMs - state.longUntil >= calmMs) forgetLong(state);`,
+    replace: `if (waiting < calls * SHARE_OF_TURN) forgetLong(state);`,
+    tests: overload,
+  },
+  {
+    name: "admission: bursts with time between them are an overload",
+    file: `${states}/overload-state.ts`,
+    find: `if (state.longIdleMs > lastedMs * IDLE_SHARE) {`,
+    replace: `if (state.longIdleMs > lastedMs) {`,
+    tests: overload,
+  },
+  {
+    name: "admission: a narrow caller becomes wide while it is refused",
+    file: `${states}/stream-limits-state.ts`,
+    find: `const isBusy = held > 0 || inFlight * 2 >= most;`,
+    replace: `const isBusy = inFlight * 2 >= most;`,
+    tests: ["packages/core/test/server/admission/stream-limits.model.test.ts"],
+  },
+  {
+    name: "admission: calls in flight are not seen",
+    file: "packages/server/src/grpc/gc-cures.ts",
+    find: `return typeof size === "number" ? size : 0;`,
+    replace: `return 0;`,
+    tests: ["packages/server/test/grpc/stream-limits.test.ts"],
+  },
+  {
+    name: "admission: what piled up keeps new calls of a narrow connection from coming",
+    file: "packages/server/src/service/admission/held.ts",
+    find: `return pile * 2 > this.#state.count;`,
+    replace: `return false;`,
+    tests: shell,
   },
 ];

@@ -52,6 +52,14 @@ export {
   takeOfQuotas,
 } from "./admission/quota-state.ts";
 export {
+  type CallerStreams,
+  createStreamLimitsState,
+  lookAtStreams,
+  NARROW_STREAMS,
+  type StreamLimitOptions,
+  type StreamLimitsState,
+} from "./admission/stream-limits-state.ts";
+export {
   beganToWait,
   createWaitingState,
   endedToWait,

@@ -29,6 +29,7 @@ import { guardSessions } from "./sessions.ts";
 import { Health } from "./health.ts";
 import { type ConnectionSource, Listener } from "./listener.ts";
 import { addReflection } from "./reflection.ts";
+import { StreamLimits } from "./stream-limits.ts";
 
 /**
  * Bounds of one connection. Requests are small: the largest that is valid has some 5 KiB. The size of a message times the
@@ -97,6 +98,7 @@ export class GrpcDoor {
   readonly #tls: TlsCredentials | undefined;
   readonly #injector: ConnectionInjector;
   readonly #listener: Listener;
+  readonly #streamLimits: StreamLimits;
   readonly #streams = new Set<CallStream>();
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
@@ -107,6 +109,10 @@ export class GrpcDoor {
     this.#tls = tls;
     this.#server = new Server(SERVER_OPTIONS);
     boundHttp2(this.#server);
+    this.#streamLimits = new StreamLimits(
+      ports.clock,
+      SERVER_OPTIONS["grpc.max_concurrent_streams"],
+    );
     const fair = new FairReading({
       idleMs: () => performance.eventLoopUtilization().idle,
       timers: nodeTimers,
@@ -116,6 +122,7 @@ export class GrpcDoor {
       session: (session) => {
         applyStreamRingCure(session);
         fair.watch(session);
+        this.#streamLimits.add(session);
       },
       stream: (stream, begin) => fair.opened(stream, begin),
     });
@@ -155,6 +162,14 @@ export class GrpcDoor {
 
   get connections(): number {
     return this.#listener.connections;
+  }
+
+  /**
+   * To be called about once a second, with the refusals that are held of each caller: where many are, its connections become
+   * narrow. Answers all callers whose connections are.
+   */
+  limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string> {
+    return this.#streamLimits.look(held);
   }
 
   /** Fulfils when no call is in flight, or after `boundMs`. */

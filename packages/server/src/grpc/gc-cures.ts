@@ -61,13 +61,25 @@ export async function verifyStreamRingCure(): Promise<CureStatus> {
   return streamRing;
 }
 
-/** The private state of a session on which the ring may be put. */
-function stateOf(session: Http2Session): SessionState | undefined {
+/** Calls that a session has in flight; 0 where Node keeps them in another place than this code knows. */
+export function openStreams(session: Http2Session): number {
+  const { streams } = privateStateOf(session);
+  const size: unknown =
+    typeof streams === "object" && streams !== null && Reflect.get(streams, "size");
+  return typeof size === "number" ? size : 0;
+}
+
+function privateStateOf(session: Http2Session): Readonly<Record<string, unknown>> {
   const key = Object.getOwnPropertySymbols(session).find(
     ({ description }) => description === "state",
   );
   const state: unknown = key === undefined ? undefined : Reflect.get(session, key);
-  if (typeof state !== "object" || state === null) return undefined;
+  return typeof state === "object" && state !== null ? (state as Record<string, unknown>) : {};
+}
+
+/** The private state of a session on which the ring may be put. */
+function stateOf(session: Http2Session): SessionState | undefined {
+  const state: unknown = privateStateOf(session);
   const { streams, pendingStreams } = state as Record<string, unknown>;
   const isKnown =
     isEmptyWith(streams, "get", "set", "delete", "forEach") &&

@@ -54,6 +54,7 @@ export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeout
 /** What a running server needs of the door that carries its calls. */
 interface CallDoor {
   readonly connections: number;
+  limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string>;
   setServing(serving: boolean): void;
   idle(boundMs: number): Promise<void>;
   close(graceMs: number): Promise<void>;
@@ -148,6 +149,7 @@ export class Running implements RunningServer {
     presence.check();
     // While the store is away all rows stand still, so what was known before is right more often.
     services.admission.check(services.poll.reachable ? services.nodes.live : undefined);
+    services.admission.narrowed(grpc.limitStreams(services.admission.held));
     grpc.setServing(node.ready);
     counters.connections = grpc.connections;
     if (this.#sampling) return;

@@ -59,6 +59,17 @@ export interface StormResult {
   readonly generatorCores: number;
 }
 
+/** SETTINGS_MAX_CONCURRENT_STREAMS of RFC 9113. */
+const MAX_STREAMS = 3;
+const SETTING_BYTES = 6;
+
+function streamsAllowed(settings: Buffer): number | undefined {
+  for (let at = 0; at + SETTING_BYTES <= settings.length; at += SETTING_BYTES) {
+    if (settings.readUInt16BE(at) === MAX_STREAMS) return settings.readUInt32BE(at + 2);
+  }
+  return undefined;
+}
+
 const PATH = "/idmint.v1.IdService/GenerateId";
 const TICK_MS = 1;
 /** A generator that could not run for longer than this does not make up for it. */
@@ -145,6 +156,8 @@ class Connection {
   #nextStream = 1;
   #out: Buffer[] = [];
   #isClosing = false;
+  /** What the server allows. */
+  #most = Infinity;
 
   constructor(load: StormLoad, tally: Tally) {
     this.#load = load;
@@ -164,7 +177,7 @@ class Connection {
   }
 
   get isFull(): boolean {
-    return this.#calls.size >= this.#load.streams;
+    return this.#calls.size >= Math.min(this.#load.streams, this.#most);
   }
 
   offer(): void {
@@ -213,6 +226,7 @@ class Connection {
   #frame(type: number, flags: number, stream: number, payload: Buffer): void {
     const call = this.#calls.get(stream);
     if (type === TYPE.settings && (flags & ACK) === 0) {
+      this.#most = streamsAllowed(payload) ?? this.#most;
       this.#out.push(frame(TYPE.settings, ACK, 0, Buffer.alloc(0)));
     } else if (type === TYPE.ping && (flags & ACK) === 0) {
       this.#out.push(frame(TYPE.ping, ACK, 0, payload));
@@ -230,7 +244,7 @@ class Connection {
     // A refusal has no message, whatever its status says.
     const kind = type === TYPE.reset ? "reset" : call.hasMessage ? "answered" : "refused";
     this.#tally.ended(kind, call.startedAt);
-    if (this.#load.callsPerSecond === 0 && !this.#tally.isOver) this.offer();
+    if (this.#load.callsPerSecond === 0 && !this.#tally.isOver && !this.isFull) this.offer();
   }
 
   #fail(error: Error): void {

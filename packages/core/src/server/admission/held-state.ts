@@ -51,7 +51,7 @@ export function createHeldState<Item>(options: HeldOptions): HeldState<Item> {
 
 /** Whether a refusal may be answered at once; it counts then. `costMs`: what one takes. */
 export function mayAnswerNow<Item>(state: HeldState<Item>, now: number, costMs: number): boolean {
-  accrue(state, now, costMs);
+  accrue(state, now, costMs, state.options.share);
   if (state.count > 0 || state.allowance < 1) return false;
   state.allowance--;
   return true;
@@ -80,9 +80,17 @@ export function hold<Item>(
   return state.count > options.maxHeld ? takeFirst(state) : undefined;
 }
 
-/** What is to be answered now: all that is due, and as many more as may be, the earliest first. */
-export function released<Item>(state: HeldState<Item>, now: number, costMs: number): Item[] {
-  accrue(state, now, costMs);
+/**
+ * What is to be answered now: all that is due, and as many more as may be, the earliest first. `share`: of the time that
+ * refusals may take for once.
+ */
+export function released<Item>(
+  state: HeldState<Item>,
+  now: number,
+  costMs: number,
+  share: number = state.options.share,
+): Item[] {
+  accrue(state, now, costMs, share);
   const items: Item[] = [];
   const present = slotOf(now);
   while (state.count > 0) {
@@ -105,8 +113,8 @@ export function releaseAll<Item>(state: HeldState<Item>): Item[] {
   return items;
 }
 
-function accrue<Item>(state: HeldState<Item>, now: number, costMs: number): void {
-  const perMs = state.options.share / Math.max(costMs, 1e-3);
+function accrue<Item>(state: HeldState<Item>, now: number, costMs: number, share: number): void {
+  const perMs = share / Math.max(costMs, 1e-3);
   const passedMs = Math.min(SAVED_MS, Math.max(0, now - state.at));
   state.allowance = Math.min(Math.max(1, SAVED_MS * perMs), state.allowance + passedMs * perMs);
   state.at = Math.max(state.at, now);

@@ -7,11 +7,14 @@ export interface OverloadOptions {
    * turn has all of them.
    */
   readonly calls: number;
-  /** For how long that lasts before anything is refused. */
+  /** For how long that lasts before anything is refused, with hardly any time without work. */
   readonly lastsMs: number;
   /** Time for calls in one turn of an overloaded server. It bounds how old a call gets that is admitted. */
   readonly turnMs: number;
-  /** An overload is over when half of the age and of the calls was not reached for so long. */
+  /**
+   * An overload is over when half of the age and of the calls was not reached for so long. It does not begin when no turn was
+   * too long for so long.
+   */
   readonly calmMs: number;
 }
 
@@ -67,10 +70,16 @@ export interface OverloadState {
   costMs: number;
   perTurn: number;
   open: number;
-  /** Since when each turn was too long, how many were, and the most calls in one of them. */
+  /**
+   * Since when turns were too long, until when, how many of them had too many calls, when the last of those ended, and the
+   * time without work between them. Short ones lie between them: the calls of a connection that was not served in a long turn
+   * come in the next.
+   */
   longSince: number | undefined;
-  longTurns: number;
-  longMost: number;
+  longUntil: number;
+  fullTurns: number;
+  fullAt: number;
+  longIdleMs: number;
   shortSince: number | undefined;
   /** While it is overloaded. */
   readonly callers: Map<string, Share>;
@@ -94,7 +103,9 @@ const MIN_LEARNT = 16;
 /** A process that was stopped in a turn must not take its calls for expensive. */
 const MAX_COST_RISE = 4;
 /** One turn may be long for any reason, such as a stop of the process. */
-const MIN_LONG_TURNS = 2;
+const MIN_FULL_TURNS = 2;
+/** Of the time before an overload begins, what goes by without work at most. */
+const IDLE_SHARE = 0.2;
 /** Of the calls of an overload, those that each turn has at least. */
 const SHARE_OF_TURN = 0.25;
 
@@ -111,8 +122,10 @@ export function createOverloadState(options: OverloadOptions): OverloadState {
     perTurn: 1,
     open: 0,
     longSince: undefined,
-    longTurns: 0,
-    longMost: 0,
+    longUntil: 0,
+    fullTurns: 0,
+    fullAt: 0,
+    longIdleMs: 0,
     shortSince: undefined,
     callers: new Map(),
     isWide: false,
@@ -178,18 +191,24 @@ export function lookAtCallers(state: OverloadState, held: number): "ended" | und
 
 /** `waiting`: calls of a turn that was too long. */
 function mayBegin(state: OverloadState, turn: Turn, waiting: number): "began" | undefined {
-  const { calls, lastsMs } = state.options;
-  if (waiting < calls * SHARE_OF_TURN) {
+  const { calls, lastsMs, calmMs } = state.options;
+  const { endedAt, busyMs, idleMs } = turn;
+  if (endedAt - busyMs - state.longUntil >= calmMs) forgetLong(state);
+  if (state.longSince !== undefined) state.longIdleMs += idleMs;
+  if (waiting < calls * SHARE_OF_TURN) return undefined;
+  state.longSince ??= endedAt - busyMs;
+  state.longUntil = endedAt;
+  if (waiting >= calls) {
+    state.fullTurns++;
+    state.fullAt = endedAt;
+  }
+  const lastedMs = endedAt - state.longSince;
+  const isFull = state.fullTurns >= MIN_FULL_TURNS && endedAt - state.fullAt < calmMs;
+  if (!isFull || lastedMs < lastsMs) return undefined;
+  if (state.longIdleMs > lastedMs * IDLE_SHARE) {
     forgetLong(state);
     return undefined;
   }
-  const { endedAt, busyMs } = turn;
-  state.longSince ??= endedAt - busyMs;
-  state.longTurns++;
-  state.longMost = Math.max(state.longMost, waiting);
-  const lastedMs = endedAt - state.longSince;
-  if (state.longTurns < MIN_LONG_TURNS || lastedMs < lastsMs || state.longMost < calls)
-    return undefined;
   state.since = endedAt;
   state.shortSince = undefined;
   return "began";
@@ -215,8 +234,8 @@ function end(state: OverloadState): void {
 
 function forgetLong(state: OverloadState): void {
   state.longSince = undefined;
-  state.longTurns = 0;
-  state.longMost = 0;
+  state.fullTurns = 0;
+  state.longIdleMs = 0;
 }
 
 function learnCost(state: OverloadState, sampleMs: number): void {

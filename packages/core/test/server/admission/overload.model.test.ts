@@ -14,9 +14,15 @@ const COST_MS = 0.05;
 const PER_TURN = 100;
 
 /** One turn of a calm server in which so many calls came. */
-function calmTurn(state: OverloadState, calls: number, endedAt: number, busyMs = calls * COST_MS) {
+function calmTurn(
+  state: OverloadState,
+  calls: number,
+  endedAt: number,
+  busyMs = calls * COST_MS,
+  idleMs = 0,
+) {
   state.admitted += calls;
-  return turnEnded(state, { endedAt, busyMs, idleMs: 0, held: 0 });
+  return turnEnded(state, { endedAt, busyMs, idleMs, held: 0 });
 }
 
 /** A server that has just been found overloaded. Answers when. */
@@ -44,15 +50,20 @@ function turnOf(state: OverloadState, callers: readonly string[], now: number, h
 
 test("a queue that stands is an overload; a burst, a stop of the process and slowness are not", () => {
   const state = createOverloadState(OPTIONS);
-  // A burst of two turns, again and again.
+  // A burst of two turns, again and again, with some time between.
   let now = 0;
-  for (let burst = 0; burst < 20; burst++) {
-    for (const calls of [2_000, 2_000, 10]) {
-      now += calls * COST_MS;
-      expect(calmTurn(state, calls, now)).toBeUndefined();
+  for (const betweenMs of [150, 300]) {
+    for (let burst = 0; burst < 20; burst++) {
+      now += betweenMs + 10 * COST_MS;
+      expect(calmTurn(state, 10, now, 10 * COST_MS, betweenMs)).toBeUndefined();
+      for (let turn = 0; turn < 2; turn++) {
+        now += 2_000 * COST_MS;
+        expect(calmTurn(state, 2_000, now)).toBeUndefined();
+      }
     }
   }
   // A process that was stopped for a minute, with whatever came meanwhile.
+  now += 1_000;
   expect(calmTurn(state, 2_000, (now += 60_000), 60_000)).toBeUndefined();
   expect(calmTurn(state, 50, (now += 10))).toBeUndefined();
   // A machine that gives it a tenth of its time, and few callers.
@@ -76,6 +87,24 @@ function turnsOf(state: OverloadState, turns: readonly (readonly string[])[], fr
     return { count, admittedMs: count * COST_MS, tookMs };
   });
 }
+
+test("a queue that stands is found, however many short turns lie between the long ones", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 30, maxLength: 30 }),
+      (gaps) => {
+        const state = createOverloadState(OPTIONS);
+        let now = 0;
+        const began = gaps.some((short) => {
+          for (let turn = 0; turn < short; turn++) calmTurn(state, 50, (now += 50 * COST_MS));
+          return calmTurn(state, 2_000, (now += 2_000 * COST_MS)) === "began";
+        });
+        expect(began).toBe(true);
+        expect(now).toBeLessThan(OPTIONS.lastsMs + 200);
+      },
+    ),
+  );
+});
 
 test("a queue of connections that take turns is an overload, and that of one connection is not", () => {
   const several = createOverloadState(OPTIONS);

@@ -164,6 +164,16 @@ export class Admission {
     return this.#overload.since !== undefined;
   }
 
+  /** The connections of these callers, and of no others, are narrow from now on. */
+  narrowed(callers: ReadonlySet<string>): void {
+    this.#held.narrowed(callers);
+  }
+
+  /** Refusals that are held of each caller. */
+  get held(): ReadonlyMap<string, number> {
+    return this.#held.callers;
+  }
+
   /** Refuses at once whoever is to be refused, from now on: the server stops. */
   stop(): void {
     this.#held.stop();

@@ -111,11 +111,11 @@ test("refusals of a storm come at a bounded rate, and before the deadlines of th
   await Promise.resolve();
   const { refused, held } = it.outcomes;
   expect(held).toBeGreaterThan(1_000);
-  // An eighth of the time, at 0.05 ms each.
+  // A fiftieth of the time, at 0.05 ms each.
   it.time.advance(100);
   await Promise.resolve();
-  expect(it.outcomes.refused - refused).toBeLessThanOrEqual(500);
-  expect(it.outcomes.refused - refused).toBeGreaterThan(100);
+  expect(it.outcomes.refused - refused).toBeLessThanOrEqual(100);
+  expect(it.outcomes.refused - refused).toBeGreaterThan(20);
   it.time.advance(4_000);
   await Promise.resolve();
   expect(it.outcomes.held).toBe(0);
@@ -127,6 +127,29 @@ test("refusals of a storm come at a bounded rate, and before the deadlines of th
   it.time.advance(175);
   await Promise.resolve();
   expect(it.outcomes.held).toBeLessThanOrEqual(before);
+});
+
+test("what piled up before a connection was narrow is refused soon, and no other refusal", async () => {
+  const it = setUp();
+  const refusedIn100Ms = async (): Promise<number> => {
+    const before = it.outcomes.refused;
+    it.time.advance(100);
+    await Promise.resolve();
+    return it.outcomes.refused - before;
+  };
+  for (let i = 0; i < 10; i++) it.turn({ storm: 2_000 });
+  await Promise.resolve();
+  expect(it.admission.held.get("storm")).toBeGreaterThan(1_000);
+  it.admission.narrowed(new Set(["another"]));
+  expect(await refusedIn100Ms()).toBeLessThanOrEqual(100);
+  it.admission.narrowed(new Set(["storm"]));
+  expect(await refusedIn100Ms()).toBeGreaterThan(500);
+  for (let i = 0; i < 200 && (it.admission.held.get("storm") ?? 0) > 256; i++) {
+    await refusedIn100Ms();
+  }
+  // What a narrow connection may have in flight comes at the usual pace.
+  await refusedIn100Ms();
+  expect(await refusedIn100Ms()).toBeLessThanOrEqual(100);
 });
 
 test("a server that stops answers who was held, and holds nobody any more", async () => {
