@@ -58,4 +58,11 @@ export const hardeningMutants: readonly Mutant[] = [
     tests: fair,
     only: "takes no answers",
   },
+  {
+    name: "hardening: a request of health that does not decode is a fault of the server",
+    file: `${grpc}/decoding.ts`,
+    find: `requestDeserialize: tolerant(requestDeserialize)`,
+    replace: `requestDeserialize`,
+    tests: ["packages/server/test/mutated-messages.e2e.test.ts"],
+  },
 ];

@@ -23,6 +23,7 @@ import { nodeTimers } from "../timers.ts";
 import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
+import { addService } from "./decoding.ts";
 import { FairReading } from "./fair-reading.ts";
 import { applyStreamRingCure, verifyStreamRingCure } from "./gc-cures.ts";
 import { guardSessions } from "./sessions.ts";
@@ -129,7 +130,7 @@ export class GrpcDoor {
     for (const handler of ports.api.values()) this.#register(handler);
     const services = new Set([...ports.api.keys()].map((path) => path.split("/")[1] ?? ""));
     this.#health = new Health([...services]);
-    this.#server.addService(HealthService, this.#health.implementation());
+    addService(this.#server, HealthService, this.#health.implementation());
     addReflection(this.#server);
     this.#injector = this.#server.createConnectionInjector(
       tls?.credentials ?? ServerCredentials.createInsecure(),

@@ -11,6 +11,7 @@ import {
   ServerReflectionService,
   ServerReflectionV1AlphaService,
 } from "@idmint/proto/reflection";
+import { addService, MALFORMED, malformed } from "./decoding.ts";
 import { indexDescriptors, type ReflectionIndex } from "./reflection-index.ts";
 
 type Stream = ServerDuplexStream<ServerReflectionRequest, ServerReflectionResponse>;
@@ -26,12 +27,16 @@ export function addReflection(server: Server): void {
       serve(call, index);
     },
   };
-  server.addService(ServerReflectionService, implementation);
-  server.addService(ServerReflectionV1AlphaService, implementation);
+  addService(server, ServerReflectionService, implementation);
+  addService(server, ServerReflectionV1AlphaService, implementation);
 }
 
 function serve(call: Stream, index: ReflectionIndex): void {
-  call.on("data", (request: ServerReflectionRequest) => {
+  call.on("data", (request: ServerReflectionRequest | typeof MALFORMED) => {
+    if (request === MALFORMED) {
+      call.emit("error", malformed(call.getPath()));
+      return;
+    }
     const messageResponse = answer(request, index);
     const response = { validHost: request.host, originalRequest: request, messageResponse };
     if (call.write(response)) return;
