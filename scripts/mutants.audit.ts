@@ -1,5 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
+const refusals = "packages/server/src/service/audit/refusals-state.ts";
+const refusalTests = ["packages/server/test/service/refusals-state.model.test.ts"];
 const suite = ["packages/server/test/store/sqlite.test.ts"];
 
 /** The audit trail. */
@@ -32,5 +34,33 @@ export const auditMutants: readonly Mutant[] = [
     find: "AND (at_ms, id) < (?, ?) ORDER",
     replace: "AND at_ms < ? AND id <> ? ORDER",
     tests: suite,
+  },
+  {
+    name: "audit: who makes the most refusals fills the store",
+    file: refusals,
+    find: "seen.rows < CALLER_ROWS && !isFull",
+    replace: "!isFull",
+    tests: refusalTests,
+  },
+  {
+    name: "audit: refusals that could not be written are forgotten",
+    file: refusals,
+    find: "  state.waiting.unshift(...events);\n",
+    replace: "  void events;\n",
+    tests: refusalTests,
+  },
+  {
+    name: "audit: what was left out is not told",
+    file: refusals,
+    find: "if (omitted > 0) state.waiting.push({ ...last, omitted });",
+    replace: "if (omitted > 1_000_000) state.waiting.push({ ...last, omitted });",
+    tests: refusalTests,
+  },
+  {
+    name: "audit: a stop of issuing leaves no row",
+    file: "packages/server/src/api/node-service.ts",
+    find: "issuing.stop({ validateOnly, by })",
+    replace: "issuing.stop({ validateOnly })",
+    tests: ["packages/server/test/audit.e2e.test.ts"],
   },
 ];

@@ -65,6 +65,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["audit"],
+    load: async () => (await import("./commands/audit.ts")).addAuditCommands,
+  },
+  {
+    group: IDS,
     names: ["stop-issuing", "resume-issuing"],
     load: async () => (await import("./commands/issuing.ts")).addIssuingCommands,
   },

@@ -1,6 +1,7 @@
 import {
   type CallOptions,
   type ChannelCredentials,
+  type Client,
   type ClientOptions,
   type ClientUnaryCall,
   credentials,
@@ -8,6 +9,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import {
+  AuditServiceClient,
   IdServiceClient,
   NodeServiceClient,
   TagServiceClient,
@@ -30,6 +32,7 @@ type UnaryMethod<Request, Response> = (
 
 /** The services of one server. */
 interface Services {
+  readonly audit: AuditServiceClient;
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
   readonly workers: WorkerServiceClient;
@@ -75,8 +78,7 @@ export async function withServerAt<T>(
   try {
     return await use(send);
   } finally {
-    const { ids, tags, workers, nodes, health } = services;
-    for (const client of [ids, tags, workers, nodes, health]) client.close();
+    for (const client of Object.values(services) as readonly Client[]) client.close();
   }
 }
 
@@ -84,6 +86,7 @@ function connect(settings: ConnectionSettings): Services {
   const { address } = settings;
   const [channel, options] = channelOf(settings);
   return {
+    audit: new AuditServiceClient(address, channel, options),
     ids: new IdServiceClient(address, channel, options),
     tags: new TagServiceClient(address, channel, options),
     workers: new WorkerServiceClient(address, channel, options),

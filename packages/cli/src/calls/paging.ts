@@ -5,6 +5,9 @@ import { smallNumber } from "../flags/parse.ts";
 /** Most items of one request. */
 const PAGE_SIZE = 1_000;
 
+/** Most empty pages in a row: as many as the longest search of the audit trail takes. */
+const MAX_EMPTY = 2_000;
+
 /** How much a list command shows. */
 export interface PageFlags {
   readonly limit?: number;
@@ -38,11 +41,13 @@ export async function listPages<Item>(
 ): Promise<Listed<Item>> {
   const items: Item[] = [];
   let token = pageToken;
+  let empty = 0;
   do {
     const pageSize = Math.min(PAGE_SIZE, limit - items.length);
     const page = await ask({ pageSize, pageToken: token });
-    // A server that answers empty pages with a token would be asked for ever.
-    if (page.items.length === 0) return { items, nextPageToken: "" };
+    // A page may be empty and not the last one, but a server that answers nothing else would be asked for ever.
+    empty = page.items.length === 0 ? empty + 1 : 0;
+    if (empty > MAX_EMPTY) return { items, nextPageToken: "" };
     items.push(...page.items);
     token = page.nextPageToken;
   } while (token !== "" && items.length < limit);

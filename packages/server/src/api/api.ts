@@ -1,5 +1,8 @@
+import { IdmintError } from "@idmint/core";
 import type { Admission } from "../service/admission/admission.ts";
 import type { Counters } from "../service/counters.ts";
+import type { AuditList } from "../service/audit/list.ts";
+import type { AuditTrail } from "../service/audit/trail.ts";
 import type { Drain } from "../service/drain.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
@@ -11,6 +14,7 @@ import type { CapacityService } from "../service/tags/capacity.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { TrafficService } from "../service/traffic.ts";
 import { capacityHandler } from "./capacity.ts";
+import { auditHandler } from "./audit-service.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
@@ -36,16 +40,20 @@ export function createApi(services: {
   readonly drain: Drain;
   readonly traffic: TrafficService;
   readonly wallClock: () => number;
+  readonly audit: AuditTrail;
+  readonly auditList: AuditList;
   readonly authorise: Authorise;
   readonly counters: Counters;
   readonly emit: Emit;
 }): Api {
   const { ids, decoder, tags, workers, node, issuing, traffic, wallClock } = services;
-  const { authorise, admission, drain, counters, emit } = services;
+  const { admission, audit, drain, counters, emit } = services;
+  const authorise = audited(services.authorise, audit);
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
-  const ports = { authorise, drain, admission, counters, emit, told };
+  const ports = { audit, authorise, drain, admission, counters, emit, told };
   const handlers = [
     ...idHandlers(ids, ports),
+    auditHandler(services.auditList, ports),
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
     capacityHandler(services.capacity, ports),
@@ -54,4 +62,24 @@ export function createApi(services: {
     ...trafficHandlers(traffic, node, ports),
   ];
   return new Map(handlers.map((handler) => [handler.path, handler]));
+}
+
+/** The same, and the audit trail is told of everybody who is refused. */
+function audited(inner: Authorise, audit: Pick<AuditTrail, "refused">): Authorise {
+  return (context, path, request, rule) => {
+    const refused = (thrown: unknown): never => {
+      const error = IdmintError.from(thrown);
+      if (error.reason === "UNAUTHENTICATED" || error.reason === "PERMISSION_DENIED") {
+        const name = rule.about(request);
+        audit.refused(context, path, name === "" ? "" : `tag/${name}`, error);
+      }
+      throw thrown;
+    };
+    try {
+      const permission = inner(context, path, request, rule);
+      return permission instanceof Promise ? permission.catch(refused) : permission;
+    } catch (thrown) {
+      return refused(thrown);
+    }
+  };
 }

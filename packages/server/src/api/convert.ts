@@ -3,7 +3,7 @@ import type { Order as OrderName } from "@idmint/core/kinds";
 import { periodName, periodsOf, type Tag as DomainTag } from "@idmint/core/server";
 import { Order, type Segment, type Tag, TagState } from "@idmint/proto";
 import type { TagDraft } from "../service/tags/settings.ts";
-import { etagOf } from "../service/tags/service.ts";
+import { etagOf } from "../service/tags/etag.ts";
 import { kindDraftOf, outputOnlyOfKind, protoKindOf } from "./convert-kind.ts";
 
 export function orderOf(order: OrderName): Order {

@@ -1,11 +1,13 @@
 import { IdmintError } from "@idmint/core";
+import type { AuditNote } from "@idmint/core/server";
 import type { Status } from "@idmint/proto/rpc";
 import type { Admission, Cost } from "../service/admission/admission.ts";
+import type { AuditTrail } from "../service/audit/trail.ts";
 import type { CallContext } from "../service/call.ts";
 import type { Counters } from "../service/counters.ts";
 import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
-import { type Need, type Rule, ruleOf } from "./need.ts";
+import { isForAdmins, type Need, type Rule, ruleOf } from "./need.ts";
 import { rpcStatusOf } from "./status.ts";
 
 /** A message's codec, as the generated code has it. */
@@ -24,7 +26,12 @@ export interface Method<Request, Response> {
   /** The name of the tag, or the beginning of names, that the need is for. Reads the request and nothing else. */
   readonly about?: (request: Request) => string;
   /** May answer at once; whatever it throws or rejects with becomes a status. */
-  readonly call: (request: Request, context: CallContext) => Response | Promise<Response>;
+  readonly call: (
+    request: Request,
+    context: CallContext,
+    /** Who calls, for what a row for administrators changes; it goes with each change. */
+    by: AuditNote,
+  ) => Response | Promise<Response>;
   /** Whether it is answered while the server drains. Default: false. */
   readonly whileDraining?: boolean;
   /**
@@ -101,6 +108,7 @@ export interface HandlerPorts {
   readonly admission: Admission;
   readonly counters: Counters;
   readonly emit: Emit;
+  readonly audit: Pick<AuditTrail, "ended" | "noteOf">;
 }
 
 /** Makes the row's handler: gate, admit, decode, authorise, charge, call, encode. */
@@ -114,7 +122,10 @@ export function handlerOf<Request, Response>(
   const path = `/${service}/${name}`;
   const rule = ruleOf(method.need, method.about as Rule["about"]);
   const encode = (response: Response): Uint8Array => responses.encode(response).finish();
-  const call = cost === undefined ? method.call : counted(method.call, cost, admission);
+  const call =
+    cost === undefined
+      ? noted(method.call, { path, rule }, ports)
+      : counted(method.call, cost, admission);
   const allowed = (request: Request, context: CallContext): Uint8Array | Promise<Uint8Array> => {
     const response = call(request, context);
     return response instanceof Promise ? response.then(encode) : encode(response);
@@ -136,17 +147,49 @@ export function handlerOf<Request, Response>(
   };
 }
 
+type Call<Request, Response> = (
+  request: Request,
+  context: CallContext,
+) => Response | Promise<Response>;
+
+/** The note of rows that change nothing that the audit trail tells of. */
+const NOBODY: AuditNote = {
+  id: "",
+  principal: "",
+  proof: "",
+  peer: "",
+  method: "",
+  server: "",
+};
+
+/** A call for administrators goes on with a note of who makes it. */
+function noted<Request, Response>(
+  call: Method<Request, Response>["call"],
+  { path, rule }: { readonly path: string; readonly rule: Rule },
+  { audit }: HandlerPorts,
+): Call<Request, Response> {
+  if (!isForAdmins(rule)) return (request, context) => call(request, context, NOBODY);
+  return async (request, context) => {
+    const by = audit.noteOf(context, path);
+    try {
+      return await call(request, context, by);
+    } finally {
+      audit.ended(by);
+    }
+  };
+}
+
 /** A call that is charged to quotas, where there are any, and counts while it waits. */
 function counted<Request, Response>(
-  call: Method<Request, Response>["call"],
+  call: (request: Request, context: CallContext, by: AuditNote) => Response | Promise<Response>,
   cost: (request: Request) => Cost,
   admission: Admission,
-): Method<Request, Response>["call"] {
+): Call<Request, Response> {
   return (request, context) => {
     if (admission.hasQuotas) {
-      return admission.charged(context, cost(request), () => call(request, context));
+      return admission.charged(context, cost(request), () => call(request, context, NOBODY));
     }
-    const response = call(request, context);
+    const response = call(request, context, NOBODY);
     return response instanceof Promise ? admission.waits(context, response) : response;
   };
 }

@@ -51,3 +51,8 @@ const ALL_TAGS = (): string => "";
 export function ruleOf(need: Need, about: Rule["about"] | undefined): Rule {
   return about === undefined ? { ...need, isBeginning: true, about: ALL_TAGS } : { ...need, about };
 }
+
+/** Whether only administrators may; such rows may be served at an address of their own. */
+export function isForAdmins({ roles }: Need): boolean {
+  return roles === NEEDS.admin.roles;
+}

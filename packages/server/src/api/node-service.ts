@@ -95,8 +95,8 @@ export function nodeHandlers(
         request: ForgetNodeRequest,
         response: ForgetNodeResponse,
         need: NEEDS.adminAll,
-        call: async ({ nodeId, validateOnly }) => {
-          await node.forget(nodeId, { validateOnly });
+        call: async ({ nodeId, validateOnly }, _, by) => {
+          await node.forget(nodeId, { validateOnly, by });
           return {};
         },
       },
@@ -114,8 +114,8 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         request: StopIssuingRequest,
         response: StopIssuingResponse,
         need: NEEDS.adminAll,
-        call: async (request) => {
-          const { stoppedAtMs, effect } = await issuing.stop(request);
+        call: async ({ validateOnly }, _, by) => {
+          const { stoppedAtMs, effect } = await issuing.stop({ validateOnly, by });
           return { stoppedTime: timeOf(stoppedAtMs), ...effectOf(effect) };
         },
         whileDraining: true,
@@ -129,8 +129,8 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         request: ResumeIssuingRequest,
         response: ResumeIssuingResponse,
         need: NEEDS.adminAll,
-        call: async (request) => {
-          await issuing.resume(request);
+        call: async ({ validateOnly }, _, by) => {
+          await issuing.resume({ validateOnly, by });
           return {};
         },
         whileDraining: true,
@@ -178,11 +178,11 @@ export function trafficHandlers(
         request: SetNodeWeightRequest,
         response: SetNodeWeightResponse,
         need: NEEDS.adminAll,
-        call: async ({ node: named, weight, validateOnly }, context) => {
+        call: async ({ node: named, weight, validateOnly }, context, by) => {
           if (weight === undefined) {
             throw invalidField("weight", "is required; 0 is a weight too", "FIELD_REQUIRED");
           }
-          return answer(await traffic.set({ node: named, weight }, { validateOnly }, context));
+          return answer(await traffic.set({ node: named, weight }, { validateOnly, by }, context));
         },
         whileDraining,
       },
@@ -195,8 +195,10 @@ export function trafficHandlers(
         request: DrainNodeRequest,
         response: DrainNodeResponse,
         need: NEEDS.adminAll,
-        call: async ({ node: named, validateOnly }, context) =>
-          answer(await traffic.set({ node: named, isDraining: true }, { validateOnly }, context)),
+        call: async ({ node: named, validateOnly }, context, by) =>
+          answer(
+            await traffic.set({ node: named, isDraining: true }, { validateOnly, by }, context),
+          ),
         whileDraining,
       },
       ports,
@@ -208,8 +210,10 @@ export function trafficHandlers(
         request: UndrainNodeRequest,
         response: UndrainNodeResponse,
         need: NEEDS.adminAll,
-        call: async ({ node: named, validateOnly }, context) =>
-          answer(await traffic.set({ node: named, isDraining: false }, { validateOnly }, context)),
+        call: async ({ node: named, validateOnly }, context, by) =>
+          answer(
+            await traffic.set({ node: named, isDraining: false }, { validateOnly, by }, context),
+          ),
         whileDraining,
       },
       ports,

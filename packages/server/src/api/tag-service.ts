@@ -55,9 +55,11 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       response: CreateTagResponse,
       need: NEEDS.admin,
       about: ({ tag }) => tag?.name ?? "",
-      call: async (request) => {
+      call: async (request, _, by) => {
         const tag = required(request.tag);
-        const made = await tags.create(draftOf(tag), outputOnlyViolations(tag), request);
+        const { validateOnly } = request;
+        const options = { validateOnly, by };
+        const made = await tags.create(draftOf(tag), outputOnlyViolations(tag), options);
         return { tag: tagOf(made) };
       },
     }),
@@ -86,10 +88,11 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       response: UpdateTagResponse,
       need: NEEDS.admin,
       about: ({ tag }) => tag?.name ?? "",
-      call: async (request) => {
+      call: async (request, _, by) => {
         const tag = required(request.tag);
         const paths = request.updateMask ?? [];
-        return { tag: tagOf(await tags.update(draftOf(tag), tag.etag, paths, request)) };
+        const options = { validateOnly: request.validateOnly, by };
+        return { tag: tagOf(await tags.update(draftOf(tag), tag.etag, paths, options)) };
       },
     }),
   ];
@@ -103,7 +106,7 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: DeleteTagResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => changed(await tags.delete(request)),
+      call: async (request, _, by) => changed(await tags.delete({ ...request, by })),
     }),
     row({
       name: "AdvanceTag",
@@ -111,8 +114,8 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: AdvanceTagResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => {
-        const answer = await tags.advance(request);
+      call: async (request, _, by) => {
+        const answer = await tags.advance({ ...request, by });
         return { ...changed(answer), raised: answer.raised };
       },
     }),
@@ -122,8 +125,8 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: ReturnToPeriodResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => {
-        const answer = await tags.returnToPeriod(request);
+      call: async (request, _, by) => {
+        const answer = await tags.returnToPeriod({ ...request, by });
         return { ...changed(answer), returned: answer.returned };
       },
     }),
@@ -133,7 +136,7 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: PauseTagResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => changed(await tags.pause(request)),
+      call: async (request, _, by) => changed(await tags.pause({ ...request, by })),
     }),
     row({
       name: "GetTagEffect",
@@ -152,7 +155,7 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: ResumeTagResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => ({ tag: changed(await tags.resume(request)).tag }),
+      call: async (request, _, by) => ({ tag: changed(await tags.resume({ ...request, by })).tag }),
     }),
     row({
       name: "MoveTag",
@@ -160,7 +163,7 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       response: MoveTagResponse,
       need: NEEDS.admin,
       about: ({ name }) => name,
-      call: async (request) => ({ tag: tagOf(await tags.move(request)) }),
+      call: async (request, _, by) => ({ tag: tagOf(await tags.move({ ...request, by })) }),
     }),
   ];
 }

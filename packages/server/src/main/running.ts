@@ -93,6 +93,7 @@ export class Running implements RunningServer {
     const update = (): void => grpc.setServing(node.ready);
     update();
     drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
+    services.audit.start();
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
     emit({ type: "serving", grpcAddress, httpAddress, gcCures });
   }
@@ -137,6 +138,7 @@ export class Running implements RunningServer {
       await atMost(STORE_CLOSE_MS, services.nodes.leave());
     await grpc.close(CLOSE_GRACE_MS);
     await http?.close();
+    await atMost(STORE_CLOSE_MS, services.audit.stop());
     await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
     emit({ type: "stopped", givenBack, wasted });
     await telemetry.stop();

@@ -6,6 +6,8 @@ import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { Admission, type AdmissionPorts } from "../service/admission/admission.ts";
 import { AdminGate } from "../service/admin-gate.ts";
+import { AuditList } from "../service/audit/list.ts";
+import { AuditTrail } from "../service/audit/trail.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
 import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
@@ -56,6 +58,7 @@ export const STORE_GRACE_MS = 500;
 export interface Services {
   readonly admission: Admission;
   readonly api: Api;
+  readonly audit: AuditTrail;
   readonly capacity: CapacityService;
   readonly clocks: Clocks;
   readonly counters: Counters;
@@ -125,7 +128,8 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
-  const poll = createPoll(config, { ...common, directory, presence, nodes, saved });
+  const audit = createAudit(config, { store, emit, system });
+  const poll = createPoll(config, { ...common, audit, directory, presence, nodes, saved });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { ticketDatabases } = elsewhere;
   const its = { poll, directory, clocks, presence, drain, nodes, admission, ticketDatabases };
@@ -138,7 +142,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     storeTimeoutMs,
   );
   const { tags, capacity } = administration;
-  const gates = { admission, drain };
+  const gates = { admission, audit, drain };
   const api = createApi({
     ids,
     ...administration,
@@ -233,15 +237,26 @@ function createSources(
   return { clocks, makeSource };
 }
 
+function createAudit(
+  { auditKeepMs: keepMs, auditMaxRows: maxRows, instance: server = "" }: Config,
+  { store, emit, system }: Pick<ServicesPorts, "emit" | "store"> & { readonly system: System },
+): AuditTrail {
+  return new AuditTrail({ ...system, store, emit, server }, { keepMs, maxRows });
+}
+
 function createPoll(
   { epochGap, pollIntervalMs: intervalMs }: Config,
   ports: Omit<PollPorts, "accept" | "epochGap" | "intervalMs" | "timeoutMs"> & {
     readonly store: Store;
+    readonly audit: AuditTrail;
   },
 ): Poll {
   return new Poll({
     ...ports,
-    accept: ports.store,
+    accept: {
+      accept: (gap, maxOfflineMs) =>
+        ports.store.accept(gap, maxOfflineMs, ports.audit.ownNote("store.epoch_gap")),
+    },
     epochGap,
     intervalMs,
     timeoutMs: POLL_TIMEOUT_MS,
@@ -263,6 +278,7 @@ function createAdministration(
   storeTimeoutMs: number,
 ): {
   readonly tags: TagService;
+  readonly auditList: AuditList;
   readonly capacity: CapacityService;
   readonly traffic: TrafficService;
   readonly decoder: DecodeService;
@@ -281,6 +297,7 @@ function createAdministration(
   });
   return {
     capacity,
+    auditList: new AuditList({ ...ports, gate: gates() }),
     tags: new TagService(common),
     traffic: new TrafficService(common),
     decoder: new DecodeService(common),

@@ -1,5 +1,5 @@
 import type { BufferEvent, IdmintError, PeriodDoubt, SnowflakeEvent } from "@idmint/core";
-import type { ClockRefusal, LimitName, RedisDoubt } from "@idmint/core/server";
+import type { AuditEvent, ClockRefusal, LimitName, RedisDoubt } from "@idmint/core/server";
 
 /** The state of each measure that keeps this process's garbage collections short. */
 export type GcCures = Readonly<
@@ -184,6 +184,8 @@ export type ServerEvent =
   /** What OpenTelemetry's exporters are to send does not arrive, or arrives again. */
   | { readonly type: "export-failed"; readonly signal: "traces" | "metrics"; readonly why: string }
   | { readonly type: "export-back"; readonly signal: "traces" | "metrics" }
+  /** Something was changed, or somebody was not allowed to; the row of the audit trail is written. */
+  | { readonly type: "audit"; readonly event: AuditEvent }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 

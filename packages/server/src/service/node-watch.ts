@@ -1,5 +1,6 @@
 import type { Clock } from "@idmint/core";
 import {
+  type AuditNote,
   createNodeWatchState,
   createTrafficState,
   type Laggard,
@@ -210,11 +211,11 @@ export class NodeWatch {
   }
 
   /** Removes the rows of a server, whatever they say. Answers how many there were. */
-  async forget(id: string): Promise<number> {
+  async forget(id: string, by?: AuditNote): Promise<number> {
     const rows = watchedNodes(this.#state).filter(({ row }) => row.id === id);
     // The number tells a server that has come back since from one that is gone.
     const keys = rows.map(({ part, row: { renewals } }) => ({ part, id, renewals }));
-    return keys.length === 0 ? 0 : this.#ports.store.forgetNodes(keys);
+    return keys.length === 0 ? 0 : this.#ports.store.forgetNodes(keys, by);
   }
 
   /** Takes this server's own rows away: it issues nothing any more, and nobody needs to wait for it. Never rejects. */

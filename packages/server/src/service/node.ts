@@ -164,7 +164,7 @@ export class NodeService {
   }
 
   /** Removes the row of a server that is gone for good; nobody waits for it any more. */
-  async forget(id: string, { validateOnly = false }: ChangeOptions): Promise<void> {
+  async forget(id: string, { validateOnly = false, by }: ChangeOptions): Promise<void> {
     if (id === "") {
       throw invalidField("node_id", "is required; idmint node list shows them", "FIELD_REQUIRED");
     }
@@ -175,7 +175,7 @@ export class NodeService {
       throw invalidField("node_id", text, "UNKNOWN_VALUE");
     }
     if (node.isAlive) throw stillRuns(id);
-    if (!validateOnly && (await nodes.forget(id)) === 0) throw stillRuns(id);
+    if (!validateOnly && (await nodes.forget(id, by)) === 0) throw stillRuns(id);
   }
 
   /** Random name of this process. */

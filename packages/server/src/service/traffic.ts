@@ -6,6 +6,7 @@ import {
   invalidField,
 } from "@idmint/core";
 import {
+  type AuditNote,
   type ChangeOptions,
   MAX_WEIGHT,
   serverNameOf,
@@ -62,14 +63,14 @@ export class TrafficService {
 
   async set(
     wish: TrafficWish,
-    { validateOnly = false }: ChangeOptions,
+    { validateOnly = false, by }: ChangeOptions,
     call: Patience,
   ): Promise<TrafficAnswer> {
     assertNoViolations(weightViolation(wish));
     const { nodes, announce } = this.#ports;
     const server = await this.#serverOf(wish.node);
     if (validateOnly) return this.#answer(server, wished(nodes.trafficOfServer(server), wish));
-    const row = await this.#write(server, wish);
+    const row = await this.#write(server, wish, by);
     announce();
     await this.#followed(row, call);
     return this.#answer(server, row);
@@ -97,14 +98,14 @@ export class TrafficService {
     return nodes.trafficOfServer(node).revision > 0n ? node : undefined;
   }
 
-  async #write(server: string, wish: TrafficWish): Promise<Traffic> {
+  async #write(server: string, wish: TrafficWish, by: AuditNote | undefined): Promise<Traffic> {
     const { store, gate, nodes } = this.#ports;
     let seen = nodes.trafficOfServer(server);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const wanted = wished(seen, wish);
       // Somebody may have said the same, but it has to be in the store, whatever was seen.
       // oxlint-disable-next-line no-await-in-loop
-      seen = await gate.run(() => store.setTraffic(wanted));
+      seen = await gate.run(() => store.setTraffic(wanted, by));
       if (isLike(seen, wanted)) return seen;
     }
     const text = `others change server "${server}" all the time; nothing was changed by this call`;

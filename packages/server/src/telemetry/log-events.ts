@@ -49,6 +49,7 @@ const WRITERS: {
   stopped: logProcess,
   "export-failed": (logger, event) => logger.warn(plain(event), "an export fails"),
   "export-back": (logger, event) => logger.info(plain(event), "the export works again"),
+  audit: (logger, { event }) => logger.info(event, "audit"),
   "internal-error": logProcess,
   "store-lost": logStore,
   "store-back": logStore,

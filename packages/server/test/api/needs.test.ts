@@ -50,6 +50,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   "NodeService/SetNodeWeight": adminAll,
   "NodeService/DrainNode": adminAll,
   "NodeService/UndrainNode": adminAll,
+  "AuditService/ListAuditEvents": adminAll,
 };
 
 /** Handlers are made of rows alone; nothing is called. */
@@ -63,6 +64,8 @@ const api = createApi({
   node: nothing,
   issuing: nothing,
   admission: nothing,
+  audit: nothing,
+  auditList: nothing,
   counters: nothing,
   drain: nothing,
   traffic: nothing,

@@ -29,7 +29,10 @@ export interface AuditEvent extends AuditNote {
   /** What differed before and afterwards, as JSON objects; empty where there was nothing. Never a secret. */
   readonly before: string;
   readonly after: string;
-  /** Further refusals of this caller that got no row of their own. */
+  /**
+   * 0: the row tells of one event. Otherwise it stands for so many refusals of this caller, which got no rows of their own,
+   * and tells of the last.
+   */
   readonly omitted: number;
 }
 

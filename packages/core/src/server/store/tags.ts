@@ -34,7 +34,7 @@ export interface ChangeOptions {
   /** Checks everything and answers what the change would answer, without making it. Default: false. */
   readonly validateOnly?: boolean;
   /** Who makes it, for the audit trail. Not set: nobody whom the trail has to name. */
-  readonly by?: AuditNote;
+  readonly by?: AuditNote | undefined;
 }
 
 /**

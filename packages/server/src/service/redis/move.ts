@@ -5,7 +5,7 @@ import {
   invalidField,
   tagNameViolation,
 } from "@idmint/core";
-import type { CountingRedis, Tag, TagChange, TagStore } from "@idmint/core/server";
+import type { AuditNote, CountingRedis, Tag, TagChange, TagStore } from "@idmint/core/server";
 import { placedIn } from "@idmint/core/kinds";
 import { placeOf } from "./place.ts";
 
@@ -20,6 +20,8 @@ export interface MoveRequest {
   readonly force: boolean;
   /** Nothing is changed, in the store or in Redis. */
   readonly validateOnly: boolean;
+  /** Who moves it, for the audit trail. */
+  readonly by?: AuditNote | undefined;
 }
 
 /** What is wrong with a request to move, before anything is asked of the store. */
@@ -63,7 +65,7 @@ function faultOf(
 export async function moveTag(
   ports: RedisMovePorts,
   tag: Tag,
-  { redisServer, force, validateOnly }: MoveRequest,
+  { redisServer, force, validateOnly, by }: MoveRequest,
 ): Promise<Tag> {
   const { name, order, ceiling, kind, revision } = tag;
   const { redisServers, store } = ports;
@@ -81,7 +83,7 @@ export async function moveTag(
   }
   if (!force) await retire(redisServers.get(from), from, name);
   try {
-    const moved = await store.updateTag(name, change, revision);
+    const moved = await store.updateTag(name, change, revision, { by });
     await forget(redisServers.get(redisServer), name);
     return moved;
   } catch (thrown) {

@@ -9,6 +9,7 @@ import {
 } from "@idmint/core";
 import type { PeriodUnit } from "@idmint/core/kinds";
 import {
+  type AuditNote,
   type ChangeOptions,
   type EndedPeriod,
   MAX_RAISE,
@@ -27,6 +28,7 @@ import type { Directory } from "../issue/directory.ts";
 import type { TextPorts } from "../issue/tag-text.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
 import { NO_EFFECT, type TagEffect, type TagEffects } from "./effects.ts";
+import { etagMismatch, etagOf, expectedRevision } from "./etag.ts";
 import { periodStart } from "./period-start.ts";
 import type { Placement } from "./placement.ts";
 import { settingsOf, type TagDraft } from "./settings.ts";
@@ -48,6 +50,8 @@ export interface NamedChange {
   /** Empty: no check. */
   readonly etag: string;
   readonly validateOnly: boolean;
+  /** Who makes it, for the audit trail. */
+  readonly by?: AuditNote | undefined;
 }
 
 /** A page of ended periods, newest first. */
@@ -55,11 +59,6 @@ export interface PeriodPage {
   readonly unit: PeriodUnit;
   readonly periods: readonly EndedPeriod[];
   readonly nextPageToken: string;
-}
-
-/** A tag's etag: says which revision it is of, and nothing that callers should read. */
-export function etagOf(tag: Tag): string {
-  return `r${tag.revision.toString(36)}`;
 }
 
 /** Makes and manages tags. What is changed here holds on this server at once, elsewhere within a second. */
@@ -207,7 +206,7 @@ export class TagService {
   async advance(
     request: NamedChange & { readonly floor: bigint; readonly allowLargeRaise: boolean },
   ): Promise<Changed & { readonly raised: boolean }> {
-    const { name, floor, validateOnly, allowLargeRaise, etag } = request;
+    const { name, floor, validateOnly, allowLargeRaise, etag, by } = request;
     assertNoViolations(
       tagNameViolation("name", name),
       floor < 1n
@@ -227,6 +226,7 @@ export class TagService {
       maxRaise: allowLargeRaise ? MAX_ID : MAX_RAISE,
       validateOnly,
       expectedRevision: expectedRevision(old, etag),
+      by,
     };
     const { history } = this.#directory;
     const answer = await this.#gate.run(() => this.#store.advanceTag(name, floor, options));
@@ -238,7 +238,7 @@ export class TagService {
   async returnToPeriod(
     request: NamedChange & { readonly period: string; readonly floor?: bigint | undefined },
   ): Promise<Changed & { readonly returned: boolean }> {
-    const { name, period, floor, validateOnly, etag } = request;
+    const { name, period, floor, validateOnly, etag, by } = request;
     assertNoViolations(
       tagNameViolation("name", name),
       floor !== undefined && floor < 0n
@@ -257,7 +257,11 @@ export class TagService {
         `must name a ${unit.toLowerCase()} as answers do, ${example}got "${period}"`,
       );
     }
-    const options = { validateOnly, expectedRevision: expectedRevision(old, etag) };
+    const options = {
+      validateOnly,
+      expectedRevision: expectedRevision(old, etag),
+      by,
+    };
     const { history } = this.#directory;
     const answer = await this.#gate.run(() =>
       this.#store.returnToPeriod(name, { start, floor }, options),
@@ -270,12 +274,12 @@ export class TagService {
   async move(
     request: NamedChange & { readonly redisServer: string; readonly force: boolean },
   ): Promise<Tag> {
-    const { name, redisServer, force, etag, validateOnly } = request;
+    const { name, redisServer, force, etag, validateOnly, by } = request;
     this.#placement.assertMovable(name, redisServer);
     const old = await this.#read(name);
     expectedRevision(old, etag);
     return this.#change(
-      () => this.#placement.move(old, { redisServer, force, validateOnly }),
+      () => this.#placement.move(old, { redisServer, force, validateOnly, by }),
       request,
     );
   }
@@ -333,12 +337,12 @@ export class TagService {
   }
 
   async #setState(request: NamedChange, state: TagState): Promise<Changed> {
-    const { name, etag, validateOnly } = request;
+    const { name, etag, validateOnly, by } = request;
     assertNoViolations(tagNameViolation("name", name));
     // An etag is of one revision; without one there is nothing to read first.
     const expected = etag === "" ? undefined : expectedRevision(await this.#read(name), etag);
     const tag = await this.#change(
-      () => this.#store.setTagState(name, state, expected, { validateOnly }),
+      () => this.#store.setTagState(name, state, expected, { validateOnly, by }),
       request,
     );
     return this.#changed(tag, validateOnly || state === "ACTIVE");
@@ -375,20 +379,6 @@ export class TagService {
     this.#announce();
     await this.#directory.apply([tag], history);
   }
-}
-
-function expectedRevision(tag: Tag, etag: string): bigint | undefined {
-  if (etag === "") return undefined;
-  if (etag !== etagOf(tag)) throw etagMismatch(tag.name);
-  return tag.revision;
-}
-
-function etagMismatch(tag: string): IdmintError {
-  return new IdmintError(
-    "ETAG_MISMATCH",
-    `tag "${tag}" has changed since this etag; read it again and retry`,
-    { metadata: { tag } },
-  );
 }
 
 function withoutPeriods(tag: string, kind: string): IdmintError {

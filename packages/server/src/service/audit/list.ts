@@ -1,0 +1,115 @@
+import { createHash } from "node:crypto";
+import { assertNoViolations } from "@idmint/core";
+import type { AuditEvent, AuditKind, AuditPlace, AuditStore } from "@idmint/core/server";
+import type { AdminGate } from "../admin-gate.ts";
+import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
+
+/** Which events are listed; what is empty or undefined is no condition. */
+export interface AuditQuery {
+  readonly pageSize: number;
+  readonly pageToken: string;
+  readonly kind: AuditKind | undefined;
+  readonly principal: string;
+  readonly resource: string;
+  /** At or after; before. Milliseconds since 1970. */
+  readonly sinceMs: number | undefined;
+  readonly untilMs: number | undefined;
+}
+
+/** Rows of one reading, and most readings of a page: the rest of a long search is the next page's. */
+const ROWS = 1_000;
+const MAX_READINGS = 10;
+const PLACE = /^(\d{1,15})\.([A-Za-z0-9_.:-]{1,128})$/;
+const KINDS = ["change", "refusal"] as const;
+
+/** Lists the audit trail, newest first. */
+export class AuditList {
+  readonly #store: AuditStore;
+  readonly #gate: AdminGate;
+
+  constructor({ store, gate }: { readonly store: AuditStore; readonly gate: AdminGate }) {
+    this.#store = store;
+    this.#gate = gate;
+  }
+
+  /** A page may hold fewer than were asked for, and even none, and still have a next one. */
+  async list(query: AuditQuery): Promise<{
+    readonly events: readonly AuditEvent[];
+    readonly nextPageToken: string;
+  }> {
+    const { kind, principal, resource, sinceMs = 0, untilMs } = query;
+    const conditions = JSON.stringify([kind, principal, resource, sinceMs, untilMs]);
+    // Short, however long the conditions are.
+    const list = [
+      "audit",
+      createHash("sha256").update(conditions).digest("base64url").slice(0, 22),
+    ];
+    const after = decodePageToken(query.pageToken, list);
+    const place = after === undefined ? undefined : placeOf(after);
+    assertNoViolations(
+      pageSizeViolation(query.pageSize),
+      after === undefined || (after !== "" && place === undefined)
+        ? {
+            field: "page_token",
+            description: "belongs to another list: send it with the same conditions",
+            reason: "INVALID_PAGE_TOKEN",
+          }
+        : undefined,
+      untilMs !== undefined && untilMs < sinceMs
+        ? {
+            field: "end_time",
+            description: "must not be before start_time",
+            reason: "VALUE_OUT_OF_RANGE",
+          }
+        : undefined,
+    );
+    const limit = pageLimitOf(query.pageSize);
+    const kinds = kind === undefined ? KINDS : [kind];
+    const events: AuditEvent[] = [];
+    let before = place ?? (untilMs === undefined ? undefined : { atMs: untilMs, id: "" });
+    for (let readings = 0; readings < MAX_READINGS; readings++) {
+      // Each page goes on where the one before ended.
+      // oxlint-disable-next-line no-await-in-loop
+      const rows = await this.#read(kinds, before, sinceMs);
+      for (const event of rows) {
+        before = event;
+        if (!isMeant(event, principal, resource)) continue;
+        events.push(event);
+        if (events.length === limit) return { events, nextPageToken: tokenOf(event, list) };
+      }
+      if (rows.length < ROWS) return { events, nextPageToken: "" };
+    }
+    return { events, nextPageToken: before === undefined ? "" : tokenOf(before, list) };
+  }
+
+  /** The next rows of these kinds as one list. */
+  async #read(
+    kinds: readonly AuditKind[],
+    before: AuditPlace | undefined,
+    sinceMs: number,
+  ): Promise<readonly AuditEvent[]> {
+    const read = (kind: AuditKind): Promise<readonly AuditEvent[]> =>
+      this.#gate.run(() => this.#store.listAudit({ kind, before, sinceMs, limit: ROWS }));
+    const lists = await Promise.all(kinds.map(read));
+    return lists.flat().toSorted(newestFirst).slice(0, ROWS);
+  }
+}
+
+function isMeant(event: AuditEvent, principal: string, resource: string): boolean {
+  const isOfCaller = principal === "" || event.principal === principal;
+  return isOfCaller && (resource === "" || event.resource === resource);
+}
+
+function newestFirst(a: AuditPlace, b: AuditPlace): number {
+  if (a.atMs !== b.atMs) return b.atMs - a.atMs;
+  return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
+}
+
+function tokenOf({ atMs, id }: AuditPlace, list: readonly string[]): string {
+  return encodePageToken(`${atMs}.${id}`, list);
+}
+
+function placeOf(text: string): AuditPlace | undefined {
+  const [, atMs, id] = PLACE.exec(text) ?? [];
+  return atMs === undefined || id === undefined ? undefined : { atMs: Number(atMs), id };
+}

@@ -1,0 +1,214 @@
+import type { Clock, IdmintError, Timers } from "@idmint/core";
+import {
+  type AuditEvent,
+  type AuditKind,
+  type AuditNote,
+  type AuditStore,
+  MAX_AUDIT_BATCH,
+} from "@idmint/core/server";
+import type { CallContext } from "../call.ts";
+import type { Emit } from "../events.ts";
+import {
+  createRefusalsState,
+  minuteOver,
+  putBack,
+  type RefusalsState,
+  sawRefusal,
+  takeWaiting,
+} from "./refusals-state.ts";
+
+export interface AuditPorts {
+  readonly store: AuditStore;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly wallClock: () => number;
+  readonly random: () => number;
+  readonly randomToken: () => string;
+  readonly emit: Emit;
+  /** Instance of this server. */
+  readonly server: string;
+}
+
+export interface AuditLimits {
+  readonly keepMs: number;
+  /** Most rows of changes, and of refusals. */
+  readonly maxRows: number;
+}
+
+/** How often what waits is written and told. */
+const FLUSH_MS = 1_000;
+/** How often old rows are removed, by each server, and how soon after its start at the latest. */
+const TRIM_MS = 600_000;
+const FIRST_TRIM_MS = 60_000;
+/** Rows that one call removes, and most calls in a row. */
+const TRIM_ROWS = 1_000;
+const MAX_TRIMS = 100;
+/** Most changes that wait to be told to the log; the store has their rows all the same. */
+const MAX_UNTOLD = 1_000;
+/** Rows that are read to find those of the changes. */
+const READ_ROWS = 1_000;
+/** How long rows of changes are looked for, and how far the store's clock may be off. */
+const LOOK_FOR_MS = 60_000;
+const CLOCK_MARGIN_MS = 3_600_000;
+/** Longest text that a caller chose, in a row of a refusal. */
+const MAX_NAME = 160;
+
+interface Untold {
+  readonly by: AuditNote;
+  readonly at: number;
+}
+
+/**
+ * What this server tells the audit trail. The store writes the rows of changes together with the changes. This writes those
+ * of refusals, tells the log of both, and removes what is old.
+ */
+export class AuditTrail {
+  readonly #ports: AuditPorts;
+  readonly #limits: AuditLimits;
+  readonly #refusals: RefusalsState;
+  readonly #untold = new Map<string, Untold>();
+  readonly #stopTimers: (() => void)[] = [];
+  #isStopped = false;
+  #flushing: Promise<void> | undefined;
+
+  constructor(ports: AuditPorts, limits: AuditLimits) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#refusals = createRefusalsState(ports.clock.now());
+  }
+
+  start(): void {
+    const { timers, random } = this.#ports;
+    const every = (ms: number, work: () => Promise<void>, firstMs = ms): void => {
+      const at = this.#stopTimers.length;
+      const later = (afterMs: number): void => {
+        this.#stopTimers[at] = timers.after(afterMs, () => void once());
+      };
+      const once = async (): Promise<void> => {
+        await work();
+        if (!this.#isStopped) later(ms);
+      };
+      later(firstMs);
+    };
+    every(FLUSH_MS, () => this.flush());
+    every(TRIM_MS, () => this.#trim(), random() * FIRST_TRIM_MS);
+  }
+
+  /** Writes what waits once more, and ends. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    for (const stop of this.#stopTimers) stop();
+    minuteOver(this.#refusals, Infinity);
+    await this.#flushing;
+    await this.flush();
+  }
+
+  /** The note of a call that may change something. */
+  noteOf({ principal, peer }: CallContext, method: string): AuditNote {
+    const { randomToken, server } = this.#ports;
+    const who = { principal: principal?.name ?? "", proof: principal?.proof ?? "" };
+    return { id: randomToken(), ...who, peer, method, server };
+  }
+
+  /** The note of what this server changes by itself, as it was configured to. */
+  ownNote(method: string): AuditNote {
+    const { randomToken, server } = this.#ports;
+    return { id: randomToken(), principal: "", proof: "", peer: "", method, server };
+  }
+
+  /** A call with this note has ended, whatever became of it. What it changed has a row, which the log is told. */
+  ended(by: AuditNote): void {
+    if (this.#untold.size >= MAX_UNTOLD) return;
+    this.#untold.set(by.id, { by, at: this.#ports.clock.now() });
+  }
+
+  /** Somebody was not allowed to do something. */
+  refused(context: CallContext, method: string, resource: string, error: IdmintError): void {
+    const { clock, wallClock } = this.#ports;
+    const note = this.noteOf(context, method);
+    const what = { resource: resource.slice(0, MAX_NAME), outcome: error.reason };
+    const texts = { before: "", after: "", omitted: 0 };
+    const event = { ...note, kind: "refusal", atMs: wallClock(), ...what, ...texts } as const;
+    sawRefusal(this.#refusals, context.caller, event, clock.now());
+  }
+
+  /** Writes and tells what waits. Never rejects. */
+  flush(): Promise<void> {
+    this.#flushing ??= this.#flush().finally(() => {
+      this.#flushing = undefined;
+    });
+    return this.#flushing;
+  }
+
+  async #flush(): Promise<void> {
+    minuteOver(this.#refusals, this.#ports.clock.now());
+    await this.#writeRefusals();
+    await this.#tellChanges();
+  }
+
+  async #writeRefusals(): Promise<void> {
+    const { store, emit } = this.#ports;
+    for (;;) {
+      const events = takeWaiting(this.#refusals, MAX_AUDIT_BATCH);
+      if (events.length === 0) return;
+      try {
+        // One batch after the other, so that the store has other work in between.
+        // oxlint-disable-next-line no-await-in-loop
+        await store.recordAudit(events);
+        for (const event of events) emit({ type: "audit", event });
+      } catch {
+        putBack(this.#refusals, events);
+        return;
+      }
+    }
+  }
+
+  /** Reads the rows of what was changed here: what differed stands in them, and nothing is told that was not done. */
+  async #tellChanges(): Promise<void> {
+    if (this.#untold.size === 0) return;
+    const { store, emit, clock, wallClock } = this.#ports;
+    const asked = [...this.#untold.values()];
+    const age = clock.now() - Math.min(...asked.map(({ at }) => at));
+    const sinceMs = Math.max(0, Math.floor(wallClock() - age - CLOCK_MARGIN_MS));
+    let rows: readonly AuditEvent[];
+    try {
+      rows = await store.listAudit({
+        kind: "change",
+        before: undefined,
+        sinceMs,
+        limit: READ_ROWS,
+      });
+    } catch {
+      for (const { by, at } of asked) {
+        if (clock.now() - at > LOOK_FOR_MS) this.#untold.delete(by.id);
+      }
+      return;
+    }
+    for (const event of rows.toReversed()) {
+      if (this.#untold.delete(event.id)) emit({ type: "audit", event });
+    }
+    // Those without a row changed nothing.
+    for (const { by } of asked) this.#untold.delete(by.id);
+  }
+
+  async #trim(): Promise<void> {
+    for (const kind of ["change", "refusal"] as const) {
+      // oxlint-disable-next-line no-await-in-loop
+      await this.#trimKind(kind);
+    }
+  }
+
+  async #trimKind(kind: AuditKind): Promise<void> {
+    const { store, wallClock } = this.#ports;
+    const { keepMs, maxRows: keep } = this.#limits;
+    const query = { kind, beforeMs: Math.floor(wallClock() - keepMs), keep, limit: TRIM_ROWS };
+    try {
+      for (let calls = 0; calls < MAX_TRIMS; calls++) {
+        // oxlint-disable-next-line no-await-in-loop
+        if ((await store.trimAudit(query)) < TRIM_ROWS) return;
+      }
+    } catch {
+      // The next time goes on with it, and so does every other server.
+    }
+  }
+}
