@@ -6,6 +6,9 @@ const doctors = ["packages/cli/test/doctor.test.ts"];
 const planted = ["packages/cli/test/doctor.e2e.test.ts"];
 const verify = "packages/cli/src/commands/verify";
 const verifies = ["packages/cli/test/verify.test.ts"];
+const importer = "packages/cli/src/commands/tag/import";
+const imports = ["packages/cli/test/import.test.ts"];
+const importing = ["packages/cli/test/import.pg.test.ts"];
 const configCheck = ["packages/cli/test/config-check.test.ts"];
 
 /** Faults of the commands that check, prove and import: config check, doctor, verify, tag import. */
@@ -124,5 +127,47 @@ export const toolsMutants: readonly Mutant[] = [
     find: `Number.isSafeInteger(value)`,
     replace: `Number.isInteger(value)`,
     tests: verifies,
+  },
+  {
+    name: "import: the gap is forgotten",
+    file: `${importer}/plan.ts`,
+    find: `const floor = highest + gap;`,
+    replace: `const floor = highest;`,
+    tests: imports,
+  },
+  {
+    name: "import: of several databases the last one counts",
+    file: `${importer}/plan.ts`,
+    find: `other === undefined || other.highest < highest`,
+    replace: `other === undefined || other.highest !== highest`,
+    tests: imports,
+  },
+  {
+    name: "import: a backslash before a quote ends a text of MySQL",
+    file: `${importer}/sql-tokens.ts`,
+    find: `if (sign === "\\\\" && hasEscapes)`,
+    replace: `if (sign === "\\\\" && hasEscapes && this.#text[at + 1] !== "'")`,
+    tests: imports,
+  },
+  {
+    name: "import: rows above AUTO_INCREMENT do not count",
+    file: `${importer}/sources.ts`,
+    find: `given > inRows ? given : inRows`,
+    replace: `given`,
+    tests: imports,
+  },
+  {
+    name: "import: a tag is made first, and raised afterwards",
+    file: `${importer}/import.ts`,
+    find: `const value = { start: floor + 1n };`,
+    replace: `const value = { start: 1n };`,
+    tests: importing,
+  },
+  {
+    name: "import: rows above a sequence of PostgreSQL do not count",
+    file: "packages/server/src/store/takeover/sequences.ts",
+    find: `inRows: inRows === undefined || inRows === null ? undefined : BigInt(inRows),`,
+    replace: `inRows: undefined,`,
+    tests: importing,
   },
 ];

@@ -51,6 +51,7 @@ test("every command of the design is there", () => {
     "tag create",
     "tag delete",
     "tag get",
+    "tag import",
     "tag list",
     "tag move",
     "tag pause",

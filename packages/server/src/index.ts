@@ -28,6 +28,7 @@ export {
   moveTagTo,
   openStore,
   type PostgresConfig,
+  readSequences,
   type SpreadConfig,
   spreadStatus,
   type SqliteConfig,

@@ -1,4 +1,5 @@
 import { assertGap, type AuditNote, checkedCall, type Store, wrapStore } from "@idmint/core/server";
+import { invalidField } from "@idmint/core";
 import { lateStore } from "./late-store.ts";
 import {
   type AcceptOptions,
@@ -9,9 +10,11 @@ import {
   type SpreadConfig,
   type StoreConfig,
 } from "./shared/config.ts";
-import type { BackendName } from "./shared/backends.ts";
+import { type BackendName, BACKENDS as URL_FORMS } from "./shared/backends.ts";
+import { withPassword } from "./shared/host-urls.ts";
 import type { MigrateOptions, MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
+import type { SequenceSeen } from "./takeover/sequences.ts";
 import type * as Spread from "./spread/backend.ts";
 
 export type {
@@ -158,6 +161,22 @@ export async function acceptStore(
 /** Looks at a store without changing it, also at one that a server refuses. */
 export async function storeStatus(config: StoreConfig): Promise<StoreStatus> {
   return (await backendOf(config)).status(config);
+}
+
+/** How far all sequences of any PostgreSQL database have counted. The URL holds no password. */
+export async function readSequences(
+  url: string,
+  password: string | undefined,
+): Promise<readonly SequenceSeen[]> {
+  if (!URL_FORMS.postgres.isUrl(url)) {
+    throw invalidField(
+      "PLACE",
+      `must be ${URL_FORMS.postgres.form}, with the password in IDMINT_IMPORT_PASSWORD`,
+    );
+  }
+  const sequences = await import("./takeover/sequences.ts");
+  const times = { connectTimeoutMs: 5_000, timeoutMs: 60_000 };
+  return sequences.readSequences({ url: withPassword(url, password), poolSize: 1, ...times });
 }
 
 /** Looks at the databases that tags are spread over; one that is away does not hide the others. */

@@ -15,6 +15,7 @@ import { planJson, planText } from "../../text/plan-text.ts";
 import { addTagFlags, newTag, type TagFlags, tagUpdate } from "../../flags/tag-flags.ts";
 import { tagJson, tagTable } from "../../text/tag-text.ts";
 import { addCapacity } from "./tag-capacity.ts";
+import { addImport } from "./import/import.ts";
 import { addMove, addPeriods, addReturnToPeriod } from "./tag-kinds.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 import { awaited, type WaitFlag, withWait } from "./tag-wait.ts";
@@ -35,6 +36,7 @@ export function addTagCommands(program: Command, io: Io): void {
   addPause(group, io);
   addResume(group, io);
   addAdvance(group, io);
+  addImport(group, io);
   addPeriods(group, io);
   addReturnToPeriod(group, io);
   addMove(group, io);
