@@ -16,4 +16,4 @@ for (const name of publishedPackages) {
   }
 }
 
-await buildCommonJs("client", ["index", "testing", "unguessable", "uuid"]);
+await buildCommonJs("client", ["index", "otel", "testing", "unguessable", "uuid"]);

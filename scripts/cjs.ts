@@ -44,7 +44,7 @@ async function buildBundle(dist: string, entries: readonly string[]): Promise<vo
     platform: "node",
     format: "cjs",
     target: "node22",
-    external: ["@grpc/grpc-js"],
+    external: ["@grpc/grpc-js", "@opentelemetry/api"],
     outfile: path.join(dist, BUNDLE),
     legalComments: "inline",
     logLevel: "warning",

@@ -87,4 +87,18 @@ export const telemetryMutants: readonly Mutant[] = [
     replace: `failed ? (result.error?.name ?? "Error") + process.env["OTEL_EXPORTER_OTLP_ENDPOINT"] : undefined`,
     tests: ["packages/server/test/telemetry/traces.pg.test.ts"],
   },
+  {
+    name: "sdk telemetry: the server does not hear of its caller's trace",
+    file: "packages/client/src/servers/channel.ts",
+    find: `  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);`,
+    replace: ``,
+    tests: ["packages/client/test/otel.test.ts"],
+  },
+  {
+    name: "sdk telemetry: every tag gets series of its own",
+    file: "packages/client/src/otel.ts",
+    find: `    if (this.#names.size >= this.#max) return OTHER_TAGS;`,
+    replace: ``,
+    tests: ["packages/client/test/otel.test.ts"],
+  },
 ];

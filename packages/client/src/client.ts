@@ -10,6 +10,7 @@ import {
 } from "@idmint/core";
 import type { IdClient, IdTag } from "./api.ts";
 import { GrpcTransport, type Transport } from "./servers/channel.ts";
+import { tellEvent, tellStock } from "./channels.ts";
 import { Endpoints } from "./servers/endpoints.ts";
 import type { IdClientEvent } from "./events.ts";
 import { type IdClientOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
@@ -25,6 +26,9 @@ const CLOSE_DEADLINE_MS = 2_000;
 const LATE_LOADS_MS = 500;
 /** Releases in flight at once. */
 const PARALLEL_RELEASES = 32;
+
+/** Tells the clients of this process from each other. */
+let nextNumber = 1;
 
 /** The outside world of a client. */
 export interface ClientPorts {
@@ -64,6 +68,7 @@ export class BufferedIdClient implements IdClient {
   readonly #context: TagContext;
   readonly #tags = new Map<string, BufferedTag>();
   readonly #processId: number;
+  readonly #number = nextNumber++;
   #stopTicker: (() => void) | undefined;
   #isClosed = false;
   #closing: Promise<void> | undefined;
@@ -96,6 +101,7 @@ export class BufferedIdClient implements IdClient {
     this.#tags.set(name, tag);
     this.#stopTicker ??= this.#runtime.every(SAMPLE_PERIOD_MS, () => {
       for (const each of this.#tags.values()) each.sample();
+      tellStock(this.#number, () => [...this.#tags.values()].map((each) => each.stock));
     });
     return tag;
   }
@@ -151,6 +157,7 @@ export class BufferedIdClient implements IdClient {
   async #close(): Promise<void> {
     this.#isClosed = true;
     this.#stopTicker?.();
+    tellStock(this.#number, () => []);
     const endAtMs = this.#runtime.clock.now() + CLOSE_DEADLINE_MS;
     const leftovers: Leftover[] = [];
     const late: Promise<void>[] = [];
@@ -193,6 +200,7 @@ export class BufferedIdClient implements IdClient {
   }
 
   #emit(event: IdClientEvent): void {
+    tellEvent(event);
     try {
       this.#options.onEvent?.(event);
     } catch {

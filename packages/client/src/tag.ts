@@ -13,6 +13,7 @@ import {
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
+import type { TagStock } from "./channels.ts";
 import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 import type { Answered } from "./servers/endpoints.ts";
@@ -198,6 +199,12 @@ export class BufferedTag implements IdTag {
   sample(): void {
     if (this.#source !== undefined && this.#source.idleMs() >= KIND_IDLE_MS) this.#forgetKind();
     this.#buffer.sample();
+  }
+
+  /** What is in memory; nothing for tags whose ids are not taken from segments. */
+  get stock(): TagStock {
+    const { ready, held, waiting } = this.#buffer;
+    return { tag: this.name, ready, held, waiting };
   }
 
   /** Stops issuing for good, and answers what was never issued. */

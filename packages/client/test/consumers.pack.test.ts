@@ -175,6 +175,10 @@ test("jest runs tests that use it", async () => {
 });
 
 test("the CommonJS bundle has what the ES modules have", async () => {
+  // The peer of one of them; all tests before this one do without.
+  const peer = "@opentelemetry/api";
+  await installed;
+  link(peer, path.join(packages, "client/node_modules", peer));
   const folder = await project("bundle", {
     "main.mjs": `import { createRequire } from "node:module";
       import { readdirSync } from "node:fs";

@@ -80,6 +80,8 @@ type Verdict =
 export class FakeServer {
   readonly store: FakeStore;
   readonly allocated: AllocateSegmentRequest[] = [];
+  /** The trace that came with each of them; undefined: none did. */
+  readonly traceparents: (string | undefined)[] = [];
   readonly released: ReleaseSegmentRequest[] = [];
   healthChecks = 0;
   blockSize = 1_000;
@@ -162,6 +164,7 @@ export class FakeServer {
     done: sendUnaryData<AllocateSegmentResponse>,
   ): void {
     this.allocated.push(call.request);
+    this.traceparents.push(call.metadata.get("traceparent")[0]?.toString());
     const verdict = this.verdict(call.request);
     const answer = (): void => {
       try {

@@ -49,11 +49,13 @@ export interface Transport {
     endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<AllocateSegmentResponse>;
   generate(
     endpoint: string,
     request: GenerateIdsRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<GenerateIdsResponse>;
   release(
     endpoint: string,
@@ -64,11 +66,13 @@ export interface Transport {
     endpoint: string,
     request: LeaseWorkerRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<LeaseWorkerResponse>;
   renewLease(
     endpoint: string,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<RenewWorkerLeaseResponse>;
   releaseLease(
     endpoint: string,
@@ -110,6 +114,9 @@ const MAX_LISTED = 1_000;
 
 const NO_METADATA = new Metadata();
 
+/** What goes with a request, as whoever listens to it wants. */
+type Headers = Readonly<Record<string, string>>;
+
 type Callback<T> = (error: ServiceError | null, answer: T) => void;
 
 /** The services of an endpoint, over one connection. */
@@ -145,9 +152,10 @@ export class GrpcTransport implements Transport {
     endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<AllocateSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.allocateSegment(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.allocateSegment(request, metadataOf(headers), options, done),
     );
   }
 
@@ -155,9 +163,10 @@ export class GrpcTransport implements Transport {
     endpoint: string,
     request: GenerateIdsRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<GenerateIdsResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.generateIds(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.generateIds(request, metadataOf(headers), options, done),
     );
   }
 
@@ -175,9 +184,10 @@ export class GrpcTransport implements Transport {
     endpoint: string,
     request: LeaseWorkerRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<LeaseWorkerResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).workers.leaseWorker(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.leaseWorker(request, metadataOf(headers), options, done),
     );
   }
 
@@ -185,9 +195,10 @@ export class GrpcTransport implements Transport {
     endpoint: string,
     request: RenewWorkerLeaseRequest,
     timeoutMs: number,
+    headers?: Headers,
   ): Promise<RenewWorkerLeaseResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).workers.renewWorkerLease(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.renewWorkerLease(request, metadataOf(headers), options, done),
     );
   }
 
@@ -295,6 +306,13 @@ export class GrpcTransport implements Transport {
     this.#services.set(address, made);
     return made;
   }
+}
+
+function metadataOf(headers: Headers | undefined): Metadata {
+  if (headers === undefined) return NO_METADATA;
+  const metadata = new Metadata();
+  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+  return metadata;
 }
 
 function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {

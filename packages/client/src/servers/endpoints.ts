@@ -1,15 +1,18 @@
 import { IdmintError } from "@idmint/core";
-import type {
-  AllocateSegmentRequest,
-  AllocateSegmentResponse,
-  GenerateIdsRequest,
-  GenerateIdsResponse,
-  LeaseWorkerRequest,
-  LeaseWorkerResponse,
-  ReleaseWorkerLeaseRequest,
-  RenewWorkerLeaseRequest,
-  RenewWorkerLeaseResponse,
+import {
+  type AllocateSegmentRequest,
+  type AllocateSegmentResponse,
+  type GenerateIdsRequest,
+  type GenerateIdsResponse,
+  type LeaseWorkerRequest,
+  type LeaseWorkerResponse,
+  type ReleaseWorkerLeaseRequest,
+  type RenewWorkerLeaseRequest,
+  type RenewWorkerLeaseResponse,
+  IdServiceService,
+  WorkerServiceService,
 } from "@idmint/proto";
+import { announced } from "../channels.ts";
 import { Fleet, type FleetOptions, type FleetPorts, type Route } from "./fleet.ts";
 import { earn, fullBudget, type RetryBudget, spend } from "./retry-budget.ts";
 
@@ -74,7 +77,10 @@ export class Endpoints {
   ): Promise<T> {
     const { transport } = this.#ports;
     const send = (endpoint: string): Promise<AllocateSegmentResponse> =>
-      transport.allocate(endpoint, request, this.#rpcDeadlineMs);
+      announced(
+        { method: methodOf(IdServiceService.allocateSegment), tag: request.tag, endpoint },
+        (headers) => transport.allocate(endpoint, request, this.#rpcDeadlineMs, headers),
+      );
     return this.#ask(route, send, accept);
   }
 
@@ -86,7 +92,10 @@ export class Endpoints {
   ): Promise<T> {
     const { transport } = this.#ports;
     const send = (endpoint: string): Promise<GenerateIdsResponse> =>
-      transport.generate(endpoint, request, this.#rpcDeadlineMs);
+      announced(
+        { method: methodOf(IdServiceService.generateIds), tag: request.tag, endpoint },
+        (headers) => transport.generate(endpoint, request, this.#rpcDeadlineMs, headers),
+      );
     return this.#ask(route, send, accept);
   }
 
@@ -98,7 +107,10 @@ export class Endpoints {
   ): Promise<T> {
     const { transport } = this.#ports;
     const send = (endpoint: string): Promise<LeaseWorkerResponse> =>
-      transport.lease(endpoint, request, this.#rpcDeadlineMs);
+      announced(
+        { method: methodOf(WorkerServiceService.leaseWorker), tag: request.tag, endpoint },
+        (headers) => transport.lease(endpoint, request, this.#rpcDeadlineMs, headers),
+      );
     return this.#ask(route, send, accept);
   }
 
@@ -111,7 +123,16 @@ export class Endpoints {
   ): Promise<T> {
     const { transport } = this.#ports;
     const send = (endpoint: string): Promise<RenewWorkerLeaseResponse> =>
-      transport.renewLease(endpoint, request, Math.min(timeoutMs, this.#rpcDeadlineMs));
+      announced(
+        { method: methodOf(WorkerServiceService.renewWorkerLease), tag: request.tag, endpoint },
+        (headers) =>
+          transport.renewLease(
+            endpoint,
+            request,
+            Math.min(timeoutMs, this.#rpcDeadlineMs),
+            headers,
+          ),
+      );
     return this.#ask(route, send, accept);
   }
 
@@ -214,6 +235,10 @@ export class Endpoints {
  */
 function isOfEndpoint(error: IdmintError): boolean {
   return error.retryable && error.reason !== "MAX_NOT_RAISED";
+}
+
+function methodOf({ path }: { readonly path: string }): string {
+  return path.slice(1);
 }
 
 /** The failures of several endpoints as one error: the last one, which names all that could not be reached. */
