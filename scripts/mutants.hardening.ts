@@ -65,4 +65,20 @@ export const hardeningMutants: readonly Mutant[] = [
     replace: `requestDeserialize`,
     tests: ["packages/server/test/mutated-messages.e2e.test.ts"],
   },
+  {
+    name: "hardening: the check of a configuration shows its secrets",
+    file: "packages/server/src/config/load.ts",
+    find: `if (option.isSecret === true) return "(secret)";`,
+    replace: ``,
+    tests: ["packages/testkit/test/canary.e2e.test.ts"],
+    only: "every option",
+  },
+  {
+    name: "hardening: an alarm that was not delivered tells its webhook",
+    file: "packages/server/src/alarms/webhook.ts",
+    find: "`it cannot be reached (${codeOf(thrown)})`",
+    replace: "`${url} cannot be reached (${codeOf(thrown)})`",
+    tests: ["packages/testkit/test/canary.e2e.test.ts"],
+    only: "every option",
+  },
 ];
