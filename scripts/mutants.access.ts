@@ -2,6 +2,9 @@ import type { Mutant } from "./mutant.ts";
 
 const rights = "packages/core/src/server/access/rights.ts";
 const rightsTests = ["packages/core/test/server/access/rights.model.test.ts"];
+const known = "packages/core/src/server/access/known-state.ts";
+const knownTests = ["packages/core/test/server/access/known-state.test.ts"];
+const accessTests = ["packages/server/test/access.e2e.test.ts"];
 const needsTests = ["packages/server/test/api/needs.test.ts"];
 
 /** Who may. */
@@ -41,5 +44,40 @@ export const accessMutants: readonly Mutant[] = [
     find: "    if (row === undefined) return false;\n    transaction.run(CHANGE, randomUUID());",
     replace: "    if (row === undefined) return false;",
     tests: ["packages/server/test/store/sqlite.test.ts"],
+  },
+  {
+    name: "access: a server that is cut off believes its tokens for ever",
+    file: known,
+    find: "maxOfflineMs === undefined ? Infinity : sentAt + maxOfflineMs",
+    replace: "maxOfflineMs === undefined ? Infinity : sentAt + maxOfflineMs * 1e9",
+    tests: knownTests,
+  },
+  {
+    name: "access: a token outlives its time",
+    file: known,
+    find: "  return token.expiresAtMs <= wallMs ?",
+    replace: "  return token.expiresAtMs + 1 <= wallMs ?",
+    tests: knownTests,
+  },
+  {
+    name: "access: a certificate of two principals is one of the first",
+    file: known,
+    find: "  return found.size === 1 ? only : undefined;",
+    replace: "  return only;",
+    tests: knownTests,
+  },
+  {
+    name: "access: a stream outlives its token",
+    file: "packages/server/src/grpc/door.ts",
+    find: "    for (const [stream, context] of this.#streams) this.#recheck(stream, context);",
+    replace: "",
+    tests: accessTests,
+  },
+  {
+    name: "access: a secret is not compared",
+    file: "packages/server/src/service/access/access.ts",
+    find: "    if (!timingSafeEqual(",
+    replace: "    if (false && !timingSafeEqual(",
+    tests: accessTests,
   },
 ];

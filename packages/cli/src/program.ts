@@ -40,6 +40,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: SERVERS,
+    names: ["token"],
+    load: async () => (await import("./commands/databases/token.ts")).addTokenCommands,
+  },
+  {
+    group: SERVERS,
     names: ["ticket"],
     load: async () => (await import("./commands/databases/ticket.ts")).addTicketCommands,
   },

@@ -38,7 +38,7 @@ export interface ClientPorts {
 
 const NODE_PORTS = (): ClientPorts => ({
   runtime: nodeRuntime(() => startupSnapshot.isBuildingSnapshot()),
-  transport: ({ tls }) => new GrpcTransport(tls),
+  transport: ({ tls, token }) => new GrpcTransport(tls, token),
 });
 
 /**

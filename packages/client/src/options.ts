@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import {
   DEFAULT_RESERVE_AHEAD_MS,
   type FieldViolation,
+  IdmintError,
   instanceViolation,
   invalidField,
   invalidFields,
@@ -10,7 +11,7 @@ import {
   MAX_WAITERS,
   reserveAheadViolation,
 } from "@idmint/core";
-import { resolveAddresses } from "./servers/addresses.ts";
+import { isOnThisMachine, resolveAddresses } from "./servers/addresses.ts";
 import type { IdClientEvent } from "./events.ts";
 
 /** TLS settings. All values are PEM text or its bytes, never a path: the SDK reads no files. */
@@ -68,6 +69,12 @@ export interface IdClientOptions {
    * plain text.
    */
   readonly tls?: boolean | TlsOptions;
+  /**
+   * The token that proves who this program is, or a function that returns the present one. The function is called for each
+   * request, so that tokens can be changed while the program runs; it must be quick. Tokens are sent over TLS, and without it
+   * only to this machine. Default: none.
+   */
+  readonly token?: string | (() => string);
 
   /**
    * How long the ids in memory last at the peak rate, in milliseconds. An outage of that length goes unnoticed; a larger
@@ -117,6 +124,7 @@ export interface ResolvedOptions {
   readonly addresses: readonly string[];
   readonly zone: string;
   readonly tls: false | TlsOptions;
+  readonly token: (() => string) | undefined;
   readonly holdForMs: number;
   readonly min: number;
   readonly max: number;
@@ -143,7 +151,7 @@ export const MAX_DEADLINE_MS = 3_600_000;
 
 type NumberOption = Exclude<
   keyof ResolvedOptions,
-  "addresses" | "onEvent" | "prefetchShare" | "tls" | "worker" | "zone"
+  "addresses" | "onEvent" | "prefetchShare" | "tls" | "token" | "worker" | "zone"
 >;
 
 /** Whole numbers: default, least, most. */
@@ -166,6 +174,7 @@ const NAMES: ReadonlySet<string> = new Set([
   "onEvent",
   "prefetchShare",
   "tls",
+  "token",
   "worker",
   "zone",
 ]);
@@ -199,6 +208,7 @@ export function resolveOptions(given: IdClientOptions): ResolvedOptions {
     addresses: resolveAddresses(options, refuse),
     zone: resolveZone(options.zone, refuse),
     tls: resolveTls(options.tls, refuse),
+    token: resolveToken(options, refuse),
     holdForMs: whole("holdForMs"),
     min: whole("min"),
     max: whole("max"),
@@ -233,6 +243,32 @@ function resolveZone(zone: string | undefined, refuse: Refuse): string {
     "must be empty, or up to 64 characters of A–Z a–z 0–9 . _ : -, the first of them a letter or digit",
   );
   return "";
+}
+
+/** Whether a header can hold the text. What is not right is never shown: it may be most of a secret. */
+function isHeaderText(text: unknown): boolean {
+  return typeof text === "string" && /^[\u0021-\u007e]{1,4096}$/.test(text);
+}
+
+/** Throws where the option's function answers no token. */
+function resolveToken(
+  { token, tls, address, addresses = address === undefined ? [] : [address] }: IdClientOptions,
+  refuse: Refuse,
+): (() => string) | undefined {
+  if (token === undefined) return undefined;
+  if (typeof token !== "function" && !isHeaderText(token)) {
+    refuse("token", "must be a text of 1 to 4,096 printable characters, or a function");
+  }
+  const isPlain = tls === undefined || tls === false;
+  if (isPlain && Array.isArray(addresses) && !addresses.every(isOnThisMachine)) {
+    refuse("token", "would go to another machine in plain text: set tls");
+  }
+  return () => {
+    const text = typeof token === "function" ? token() : token;
+    if (isHeaderText(text)) return text;
+    const fault = "the function of the option token must return 1 to 4,096 printable characters";
+    throw new IdmintError("UNAUTHENTICATED", fault);
+  };
 }
 
 function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): false | TlsOptions {

@@ -27,6 +27,7 @@ export {
   MAX_SAFE_ID,
   MAX_SEGMENT_COUNT,
   MAX_WAITERS,
+  principalViolation,
   tagNameViolation,
 } from "./limits.ts";
 export type { Clock, Random, Timers } from "./ports.ts";

@@ -13,6 +13,13 @@ export const MAX_WAITERS = 10_000;
 
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 
+/** What is wrong with the name of a principal, which has the form of a tag's; undefined: nothing. */
+export function principalViolation(field: string, name: string): FieldViolation | undefined {
+  const violation = tagNameViolation(field, name);
+  if (violation === undefined || name !== "") return violation;
+  return { ...violation, description: "is required: the name of whoever will use it" };
+}
+
 /** What is wrong with a tag's name, or undefined. */
 export function tagNameViolation(field: string, name: string): FieldViolation | undefined {
   if (TAG_NAME.test(name)) return undefined;

@@ -17,6 +17,7 @@ import {
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { NEEDS, ruleOf } from "../src/api/need.ts";
+import { CertificateNames } from "../src/grpc/certificate-names.ts";
 import { GrpcDoor } from "../src/grpc/door.ts";
 import { type TlsFiles, tlsCredentials } from "../src/grpc/credentials.ts";
 import { Listener } from "../src/grpc/listener.ts";
@@ -471,6 +472,10 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
     {
       api: new Map([[reply.path, reply]]),
       clock: { now: () => performance.now() },
+      callers: {
+        access: { identify: () => undefined, assertKnown: () => undefined },
+        certificates: new CertificateNames(false),
+      },
       counters: createCounters(),
       emit: () => undefined,
     },

@@ -119,14 +119,17 @@ export function call<Request, Response>(
   method: Method<Request, Response>,
   request: Request,
   timeoutMs = 5_000,
+  token?: string,
 ): Promise<Response> {
+  const metadata = new Metadata();
+  if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
   return new Promise((resolve, reject) => {
     client.makeUnaryRequest(
       method.path,
       (value: Request) => method.requestSerialize(value),
       (bytes: Buffer) => method.responseDeserialize(bytes),
       request,
-      new Metadata(),
+      metadata,
       { deadline: Date.now() + timeoutMs },
       (error: ServiceError | null, response?: Response) => {
         if (error !== null) reject(new Refusal(error));

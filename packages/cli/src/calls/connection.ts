@@ -9,6 +9,7 @@ import {
   type ServiceError,
 } from "@grpc/grpc-js";
 import {
+  AccessServiceClient,
   AuditServiceClient,
   IdServiceClient,
   NodeServiceClient,
@@ -32,6 +33,7 @@ type UnaryMethod<Request, Response> = (
 
 /** The services of one server. */
 interface Services {
+  readonly access: AccessServiceClient;
   readonly audit: AuditServiceClient;
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
@@ -62,11 +64,13 @@ export async function withServerAt<T>(
   use: (send: Send) => Promise<T>,
 ): Promise<T> {
   const services = connect(settings);
+  const metadata = new Metadata();
+  if (settings.token !== undefined) metadata.set("authorization", `Bearer ${settings.token}`);
   const send: Send = (pick, request) =>
     new Promise((resolve, reject) => {
       const method = pick(services);
       const options = { deadline: Date.now() + settings.timeoutMs };
-      const call = method(request, new Metadata(), options, (error, response) => {
+      const call = method(request, metadata, options, (error, response) => {
         io.signal.removeEventListener("abort", cancel);
         if (error === null) resolve(response);
         else reject(failureOfCall(error, { ...settings, isInterrupted: io.signal.aborted }));
@@ -86,6 +90,7 @@ function connect(settings: ConnectionSettings): Services {
   const { address } = settings;
   const [channel, options] = channelOf(settings);
   return {
+    access: new AccessServiceClient(address, channel, options),
     audit: new AuditServiceClient(address, channel, options),
     ids: new IdServiceClient(address, channel, options),
     tags: new TagServiceClient(address, channel, options),

@@ -3,7 +3,12 @@ import { type Command, Option } from "commander";
 import type { Io } from "../process/io.ts";
 
 /** Variables with the server's prefix that only the command line reads. */
-const OWN_VARIABLES = ["IDMINT_ADDRESS", "IDMINT_COMMAND", "IDMINT_IMPORT_PASSWORD"];
+const OWN_VARIABLES = [
+  "IDMINT_ADDRESS",
+  "IDMINT_COMMAND",
+  "IDMINT_IMPORT_PASSWORD",
+  "IDMINT_TOKEN",
+];
 
 /** Flags of the store: where it is and how to reach it. All others are about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;

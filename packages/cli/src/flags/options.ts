@@ -12,6 +12,8 @@ interface GlobalFlags {
   readonly timeout?: string;
   readonly tls?: boolean;
   readonly caFile?: string;
+  readonly token?: string;
+  readonly tokenFile?: string;
 }
 
 /** Where the server is, and how to call it. */
@@ -21,6 +23,8 @@ export interface ConnectionSettings {
   readonly timeoutMs: number;
   /** Undefined for plain text. `caPem` is undefined for the certificate authorities that Node trusts. */
   readonly tls: { readonly caPem: Buffer | undefined } | undefined;
+  /** What proves who calls; undefined: nothing. */
+  readonly token: string | undefined;
 }
 
 /** Where a server listens unless told otherwise. */
@@ -56,6 +60,11 @@ export function addRootOptions(command: Command): void {
     new Option("--timeout <time>", "longest wait for each call, 1ms to 1h (default 5s)"),
     new Option("--tls", "use TLS"),
     new Option("--ca-file <file>", "trust these certificate authorities (PEM); implies --tls"),
+    new Option("--token-file <file>", "file with the token that proves who calls"),
+    new Option(
+      "--token <text>",
+      "the token itself; other users of this machine can see it, so prefer --token-file or IDMINT_TOKEN",
+    ),
   ];
   for (const option of options) command.addOption(option.helpGroup(GLOBAL_GROUP));
   addOutputOptions(command);
@@ -107,11 +116,49 @@ export function resolveConnection(
   // An empty variable counts as unset.
   const isFromEnv = flags.address === undefined && variable !== undefined && variable !== "";
   const parseAddress = address(isFromEnv ? "IDMINT_ADDRESS" : "--address");
+  const server = parseAddress((isFromEnv ? variable : flags.address) ?? DEFAULT_ADDRESS);
+  const tls = tlsOf(flags, read);
   return {
-    address: parseAddress((isFromEnv ? variable : flags.address) ?? DEFAULT_ADDRESS),
+    address: server,
     timeoutMs: duration("--timeout", { minMs: 1, maxMs: 3_600_000 })(flags.timeout ?? "5s"),
-    tls: tlsOf(flags, read),
+    tls,
+    token: tokenOf(flags, env, read, tls !== undefined || isOnThisMachine(server)),
   };
+}
+
+function isOnThisMachine(server: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d+$/.test(server);
+}
+
+/** The token, and where it comes from. It is never shown, not even when it is wrong. */
+function tokenOf(
+  { token, tokenFile }: GlobalFlags,
+  env: Io["env"],
+  read: (file: string) => Buffer,
+  isSafe: boolean,
+): string | undefined {
+  const source =
+    token !== undefined ? "--token" : tokenFile !== undefined ? "--token-file" : "IDMINT_TOKEN";
+  const found = token ?? (tokenFile === undefined ? env["IDMINT_TOKEN"] : textOf(tokenFile, read));
+  const text = found?.trim() ?? "";
+  if (text === "" && source === "IDMINT_TOKEN") return undefined;
+  if (!/^[\u0021-\u007e]{1,4096}$/.test(text)) {
+    throw invalidField(source, "must be the text of a token, as idmint token create printed it");
+  }
+  if (isSafe) return text;
+  throw invalidField(
+    source,
+    "would go to another machine in plain text, where others can read it: add --tls or --ca-file",
+  );
+}
+
+function textOf(file: string, read: (file: string) => Buffer): string {
+  try {
+    return read(file).toString("utf8");
+  } catch (cause) {
+    const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable";
+    throw invalidField("--token-file", `names a file that cannot be read (${why}): ${file}`);
+  }
 }
 
 function tlsOf(flags: GlobalFlags, read: (file: string) => Buffer): ConnectionSettings["tls"] {

@@ -80,3 +80,11 @@ function schemeFault(scheme: string): string {
   const tls = scheme.toLowerCase() === "https" ? "; for TLS set the option tls" : "";
   return `must be host:port without ${scheme}://, ${EXAMPLE}${tls}`;
 }
+
+/** Whether what is sent to an address stays on this machine. */
+export function isOnThisMachine(address: string): boolean {
+  if (/^unix(?:-abstract)?:/.test(address)) return true;
+  const target = DNS.exec(address)?.groups?.["rest"] ?? address.replace(/^ipv[46]:/, "");
+  const { host = "", v6 = "" } = HOST_AND_PORT.exec(target)?.groups ?? {};
+  return host === "localhost" || v6 === "::1" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}

@@ -13,14 +13,13 @@ import {
   type AllocateSegmentResponse,
   type GenerateIdsRequest,
   type GenerateIdsResponse,
-  type GetNodeStatusResponse,
+  type GetNodeTimeResponse,
   IdServiceClient,
   type LeaseWorkerRequest,
   type LeaseWorkerResponse,
   type ListNodesResponse,
   type Node,
   NodeServiceClient,
-  NodeState,
   type ReleaseSegmentRequest,
   type ReleaseSegmentResponse,
   type ReleaseWorkerLeaseRequest,
@@ -33,6 +32,7 @@ import {
   type HealthCheckResponse,
   HealthCheckResponse_ServingStatus,
 } from "@idmint/proto/health";
+import { isOnThisMachine } from "./addresses.ts";
 import { fromCallTo } from "./errors.ts";
 import type { TlsOptions } from "../options.ts";
 import type { ListedServer, ServerList } from "./servers-state.ts";
@@ -133,9 +133,15 @@ export class GrpcTransport implements Transport {
   readonly #options: ChannelOptions;
   readonly #services = new Map<string, Services>();
   readonly #inFlight = new Set<ClientUnaryCall>();
+  readonly #token: (() => string) | undefined;
+  readonly #isPlain: boolean;
+  #proved = { text: "", metadata: NO_METADATA };
   #closed = false;
 
-  constructor(tls: false | TlsOptions) {
+  /** `token` answers what every request proves itself by. */
+  constructor(tls: false | TlsOptions, token?: () => string) {
+    this.#token = token;
+    this.#isPlain = tls === false;
     this.#credentials = tls === false ? credentials.createInsecure() : tlsCredentials(tls);
     const serverName = tls === false ? undefined : tls.serverName;
     this.#options =
@@ -155,7 +161,12 @@ export class GrpcTransport implements Transport {
     headers?: Headers,
   ): Promise<AllocateSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.allocateSegment(request, metadataOf(headers), options, done),
+      this.#of(endpoint).ids.allocateSegment(
+        request,
+        this.#metadata(endpoint, headers),
+        options,
+        done,
+      ),
     );
   }
 
@@ -166,7 +177,7 @@ export class GrpcTransport implements Transport {
     headers?: Headers,
   ): Promise<GenerateIdsResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.generateIds(request, metadataOf(headers), options, done),
+      this.#of(endpoint).ids.generateIds(request, this.#metadata(endpoint, headers), options, done),
     );
   }
 
@@ -176,7 +187,7 @@ export class GrpcTransport implements Transport {
     timeoutMs: number,
   ): Promise<ReleaseSegmentResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.releaseSegment(request, NO_METADATA, options, done),
+      this.#of(endpoint).ids.releaseSegment(request, this.#metadata(endpoint), options, done),
     );
   }
 
@@ -187,7 +198,12 @@ export class GrpcTransport implements Transport {
     headers?: Headers,
   ): Promise<LeaseWorkerResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).workers.leaseWorker(request, metadataOf(headers), options, done),
+      this.#of(endpoint).workers.leaseWorker(
+        request,
+        this.#metadata(endpoint, headers),
+        options,
+        done,
+      ),
     );
   }
 
@@ -198,7 +214,12 @@ export class GrpcTransport implements Transport {
     headers?: Headers,
   ): Promise<RenewWorkerLeaseResponse> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).workers.renewWorkerLease(request, metadataOf(headers), options, done),
+      this.#of(endpoint).workers.renewWorkerLease(
+        request,
+        this.#metadata(endpoint, headers),
+        options,
+        done,
+      ),
     );
   }
 
@@ -208,7 +229,12 @@ export class GrpcTransport implements Transport {
     timeoutMs: number,
   ): Promise<unknown> {
     return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).workers.releaseWorkerLease(request, NO_METADATA, options, done),
+      this.#of(endpoint).workers.releaseWorkerLease(
+        request,
+        this.#metadata(endpoint),
+        options,
+        done,
+      ),
     );
   }
 
@@ -224,22 +250,25 @@ export class GrpcTransport implements Transport {
     }
   }
 
+  /** Shows nothing of this client: the server is not proved yet. */
   async identify(endpoint: string, timeoutMs: number): Promise<Identity | undefined> {
-    try {
-      const found = await this.#send<GetNodeStatusResponse>(timeoutMs, (options, done) =>
-        this.#of(endpoint).nodes.getNodeStatus({}, NO_METADATA, options, done),
-      );
-      return { nodeId: found.nodeId, isServing: found.state === NodeState.SERVING };
-    } catch {
-      return undefined;
-    }
+    // It could not be asked for anything afterwards.
+    if (!this.#mayProve(endpoint)) return undefined;
+    const [node, isServing] = await Promise.all([
+      this.#send<GetNodeTimeResponse>(timeoutMs, (options, done) =>
+        this.#of(endpoint).nodes.getNodeTime({}, NO_METADATA, options, done),
+      ).catch(() => undefined),
+      this.isServing(endpoint, timeoutMs),
+    ]);
+    if (node === undefined || isServing === undefined) return undefined;
+    return { nodeId: node.nodeId, isServing };
   }
 
   async listNodes(endpoint: string, timeoutMs: number): Promise<ServerList | undefined> {
     const request = { pageSize: MAX_LISTED, pageToken: "" };
     try {
       const answer = await this.#send<ListNodesResponse>(timeoutMs, (options, done) =>
-        this.#of(endpoint).nodes.listNodes(request, NO_METADATA, options, done),
+        this.#of(endpoint).nodes.listNodes(request, this.#metadata(endpoint), options, done),
       );
       return { version: answer.nodesVersion, servers: answer.nodes.map(listedServer) };
     } catch {
@@ -292,6 +321,31 @@ export class GrpcTransport implements Transport {
     });
   }
 
+  /** Whether a token may go there: nobody on the way can read it. */
+  #mayProve(endpoint: string): boolean {
+    return this.#token === undefined || !this.#isPlain || isOnThisMachine(endpoint);
+  }
+
+  /** What every request to the endpoint carries: the headers, and what proves this client. */
+  #metadata(endpoint: string, headers?: Headers): Metadata {
+    const proof = this.#proof(endpoint);
+    if (headers === undefined) return proof;
+    const metadata = proof.clone();
+    for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+    return metadata;
+  }
+
+  #proof(endpoint: string): Metadata {
+    if (this.#token === undefined || !this.#mayProve(endpoint)) return NO_METADATA;
+    const text = this.#token();
+    if (text !== this.#proved.text) {
+      const metadata = new Metadata();
+      metadata.set("authorization", `Bearer ${text}`);
+      this.#proved = { text, metadata };
+    }
+    return this.#proved.metadata;
+  }
+
   #of(address: string): Services {
     const known = this.#services.get(address);
     if (known !== undefined) return known;
@@ -306,13 +360,6 @@ export class GrpcTransport implements Transport {
     this.#services.set(address, made);
     return made;
   }
-}
-
-function metadataOf(headers: Headers | undefined): Metadata {
-  if (headers === undefined) return NO_METADATA;
-  const metadata = new Metadata();
-  for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
-  return metadata;
 }
 
 function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {

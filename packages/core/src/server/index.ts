@@ -1,6 +1,23 @@
 // The entry @idmint/core/server: what only servers run, and the command line beside them. The SDK imports nothing of it.
 export type { Principal } from "./access/principal.ts";
 export {
+  type AccessFile,
+  certified,
+  createKnownState,
+  fileRead,
+  judgeToken,
+  type KnownToken,
+  listRead,
+  principalsKnown,
+} from "./access/known-state.ts";
+export {
+  bearerOf,
+  isTokenId,
+  TOKEN_ID_BYTES,
+  TOKEN_SECRET_BYTES,
+  tokenText,
+} from "./access/token-text.ts";
+export {
   type AccessStore,
   KEPT_EXPIRED_MS,
   MAX_TOKENS,

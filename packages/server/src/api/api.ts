@@ -14,6 +14,8 @@ import type { CapacityService } from "../service/tags/capacity.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { TrafficService } from "../service/traffic.ts";
 import { capacityHandler } from "./capacity.ts";
+import type { TokenService } from "../service/access/tokens.ts";
+import { accessHandlers } from "./access-service.ts";
 import { auditHandler } from "./audit-service.ts";
 import { decodeHandler } from "./decode.ts";
 import { idHandlers } from "./id-service.ts";
@@ -39,6 +41,7 @@ export function createApi(services: {
   readonly admission: Admission;
   readonly drain: Drain;
   readonly traffic: TrafficService;
+  readonly tokens: TokenService;
   readonly wallClock: () => number;
   readonly audit: AuditTrail;
   readonly auditList: AuditList;
@@ -46,7 +49,7 @@ export function createApi(services: {
   readonly counters: Counters;
   readonly emit: Emit;
 }): Api {
-  const { ids, decoder, tags, workers, node, issuing, traffic, wallClock } = services;
+  const { ids, decoder, tags, workers, node, issuing, traffic, tokens, wallClock } = services;
   const { admission, audit, drain, counters, emit } = services;
   const authorise = audited(services.authorise, audit);
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
@@ -60,6 +63,7 @@ export function createApi(services: {
     ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, issuing, ports),
     ...trafficHandlers(traffic, node, ports),
+    ...accessHandlers(tokens, ports),
   ];
   return new Map(handlers.map((handler) => [handler.path, handler]));
 }

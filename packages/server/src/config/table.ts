@@ -1,5 +1,6 @@
 import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
+import { ACCESS_OPTIONS, type AccessConfig } from "./access.ts";
 import { AUDIT_OPTIONS, type AuditConfig } from "./audit.ts";
 import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
 import { TELEMETRY_OPTIONS, type TelemetryConfig } from "./telemetry.ts";
@@ -33,7 +34,7 @@ import {
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
-export interface Config extends AuditConfig, LimitConfig, TelemetryConfig {
+export interface Config extends AccessConfig, AuditConfig, LimitConfig, TelemetryConfig {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
@@ -350,6 +351,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     "0.1",
     "Share of a segment that must be used before the next one is loaded.",
   ),
+  ...ACCESS_OPTIONS,
   ...LIMIT_OPTIONS,
   ...AUDIT_OPTIONS,
   ...TELEMETRY_OPTIONS,

@@ -3,26 +3,36 @@ import type { ServerDuplexStream, ServerUnaryCall } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import type { Principal } from "@idmint/core/server";
 import { callerOf } from "../api/caller.ts";
+import type { Access, Shown } from "../service/access/access.ts";
 import type { CallContext } from "../service/call.ts";
+import type { CertificateNames } from "./certificate-names.ts";
 
 type AnyCall = ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
 
 /** How long a call without a deadline may take, and each request of a stream at most. */
 const DEFAULT_DEADLINE_MS = 10_000;
 
+/** Tells who calls. */
+export interface Callers {
+  readonly access: Pick<Access, "assertKnown" | "identify">;
+  readonly certificates: CertificateNames;
+}
+
 /**
  * A grpc-js call as the services see it. Warm calls read none of this, so nothing is made before it is read.
  */
-export class GrpcCallContext implements CallContext {
+export class GrpcCallContext implements CallContext, Shown {
   readonly #call: AnyCall;
   readonly #clock: Clock;
+  readonly #callers: Callers;
   #deadline: number | undefined;
   #controller: AbortController | undefined;
   #caller: string | undefined;
 
-  constructor(call: AnyCall, clock: Clock) {
+  constructor(call: AnyCall, clock: Clock, callers: Callers) {
     this.#call = call;
     this.#clock = clock;
+    this.#callers = callers;
   }
 
   get deadline(): number {
@@ -53,8 +63,21 @@ export class GrpcCallContext implements CallContext {
     return this.#caller;
   }
 
+  /** Anew each time: who has a stream may lose the right to it. */
   get principal(): Principal | undefined {
-    return undefined;
+    return this.#callers.access.identify(this);
+  }
+
+  authorization(): string | undefined {
+    const values = this.#call.metadata.get("authorization");
+    const [value] = values;
+    // Of two headers nobody knows which one is meant.
+    if (values.length > 1) return "";
+    return value === undefined ? undefined : String(value);
+  }
+
+  certificateNames(): readonly string[] {
+    return this.#callers.certificates.of(this.#call);
   }
 }
 
@@ -63,8 +86,8 @@ export class GrpcStreamContext extends GrpcCallContext {
   readonly #clock: Clock;
   readonly #endsAt: number;
 
-  constructor(call: AnyCall, clock: Clock) {
-    super(call, clock);
+  constructor(call: AnyCall, clock: Clock, callers: Callers) {
+    super(call, clock, callers);
     this.#clock = clock;
     const at = call.getDeadline();
     this.#endsAt = at === Infinity ? Infinity : clock.now() + Number(at) - Date.now();

@@ -20,7 +20,7 @@ import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import { type CallTrace, runFor, type Tracing } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
-import { GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
+import { type Callers, GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { addService } from "./decoding.ts";
@@ -75,6 +75,7 @@ export interface GrpcDoorOptions {
 export interface GrpcDoorPorts {
   readonly api: Api;
   readonly clock: Clock;
+  readonly callers: Callers;
   readonly counters: Counters;
   /** Undefined: calls are not timed. */
   readonly callTimes?: CallTimes | undefined;
@@ -100,7 +101,7 @@ export class GrpcDoor {
   readonly #injector: ConnectionInjector;
   readonly #listener: Listener;
   readonly #streamLimits: StreamLimits;
-  readonly #streams = new Set<CallStream>();
+  readonly #streams = new Map<CallStream, GrpcStreamContext>();
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
 
@@ -184,7 +185,7 @@ export class GrpcDoor {
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
   async close(graceMs: number): Promise<void> {
     this.#listener.stop();
-    for (const stream of this.#streams) stream.stop(draining("stopping"));
+    for (const stream of this.#streams.keys()) stream.stop(draining("stopping"));
     this.#tls?.close();
     this.#health.close();
     // grpc-js takes a session that began to close for one that is closed, so the sockets tell when all was sent.
@@ -221,10 +222,11 @@ export class GrpcDoor {
     call: ServerDuplexStream<Buffer, Buffer>,
     trace?: CallTrace,
   ): void {
-    const { clock, counters } = this.#ports;
+    const { clock, callers, counters } = this.#ports;
     const startedAt = performance.now();
     let code = OK;
-    const answer = handler.open(new GrpcStreamContext(call, clock));
+    const context = new GrpcStreamContext(call, clock, callers);
+    const answer = handler.open(context);
     const stream = new CallStream(call, {
       answer: (bytes) => {
         const answered = trace === undefined ? answer(bytes) : runFor(trace, () => answer(bytes));
@@ -243,7 +245,21 @@ export class GrpcDoor {
         trace?.end(code);
       },
     });
-    this.#streams.add(stream);
+    this.#streams.set(stream, context);
+    this.#recheck(stream, context);
+  }
+
+  /** Ends the streams of callers who are not known any more: their token was revoked, or it expired. */
+  recheck(): void {
+    for (const [stream, context] of this.#streams) this.#recheck(stream, context);
+  }
+
+  #recheck(stream: CallStream, context: GrpcStreamContext): void {
+    try {
+      this.#ports.callers.access.assertKnown(context.principal);
+    } catch (thrown) {
+      stream.stop(thrown);
+    }
   }
 
   #call(
@@ -252,11 +268,11 @@ export class GrpcDoor {
     callback: sendUnaryData<Buffer>,
   ): void {
     const { handler, times } = row;
-    const { clock, counters } = this.#ports;
+    const { clock, callers, counters } = this.#ports;
     const startedAt = times === undefined ? 0 : performance.now();
     counters.calls++;
     try {
-      const answer = handler.handle(call.request, new GrpcCallContext(call, clock));
+      const answer = handler.handle(call.request, new GrpcCallContext(call, clock, callers));
       if (answer instanceof Promise) {
         void this.#later(row, startedAt, answer, callback);
       } else {

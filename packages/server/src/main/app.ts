@@ -1,10 +1,11 @@
+import { followCallers } from "../access/callers.ts";
 import { invalidField } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
-import { allowAll } from "../api/api.ts";
 import type { Authorise } from "../api/method.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
+import { CertificateNames } from "../grpc/certificate-names.ts";
 import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
 import { GrpcDoor, type GrpcDoorOptions } from "../grpc/door.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
@@ -41,7 +42,7 @@ const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 export interface ServerParts {
   /** Default: the store that the configuration names. The server closes it. */
   readonly store?: Store;
-  /** Default: everybody may do everything. */
+  /** Default: what callers have a right to. */
   readonly authorise?: Authorise;
   /** Hears of everything that happens, after the log. */
   readonly onEvent?: Emit;
@@ -106,7 +107,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
       {
         store,
         emit,
-        authorise: parts.authorise ?? allowAll,
+        authorise: parts.authorise,
         places,
         clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
         announce: () => signals?.tell(),
@@ -116,7 +117,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpc = await createGrpcDoor(config, services, calls);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
-    await follow(services, known, { store, emit, maxTags: config.limitTags });
+    await follow(services, known, { store, emit, config, grpc });
     signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
     services.redis.start();
@@ -161,21 +162,24 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { poll, directory, clocks, drain, capacity }: Services,
+  { access, poll, directory, clocks, drain, capacity }: Services,
   known: KnownHistory | undefined,
-  { store, emit, maxTags }: { store: Store; emit: Emit; maxTags: number },
+  { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoor },
 ): Promise<void> {
   await poll.start(known);
+  access.onLook(() => grpc.recheck());
+  await followCallers(config, access, emit);
   if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
   else if (drain.cause === undefined) {
-    await knowRecentTags({ ...realSystem, store, directory, emit }, maxTags);
+    await knowRecentTags({ ...realSystem, store, directory, emit }, config.limitTags);
   }
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
   capacity.start();
 }
 
-async function stopFollowing({ poll, clocks, nodes, capacity }: Services): Promise<void> {
+async function stopFollowing({ access, poll, clocks, nodes, capacity }: Services): Promise<void> {
+  access.stop();
   poll.stop();
   capacity.stop();
   clocks.watch.stop();
@@ -223,13 +227,14 @@ async function createGrpcDoor(
     source,
   }: { emit: Emit; telemetry: Telemetry } & Pick<GrpcDoorOptions, "source">,
 ): Promise<GrpcDoor> {
-  const { api, counters } = services;
+  const { access, api, counters } = services;
+  const callers = { access, certificates: new CertificateNames(config.accessCommonNames) };
   const onBadReload = (cause: unknown): void =>
     emit({ type: "internal-error", where: "reload of the TLS files", cause });
   const files = tlsOf(config);
   const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
   return GrpcDoor.create(
-    { api, clock: realSystem.clock, counters, callTimes, tracing, emit },
+    { api, clock: realSystem.clock, callers, counters, callTimes, tracing, emit },
     { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
   );
 }

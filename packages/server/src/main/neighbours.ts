@@ -1,5 +1,5 @@
 import { connect } from "node:tls";
-import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, credentials, Metadata, status } from "@grpc/grpc-js";
 import { NodeServiceClient } from "@idmint/proto";
 import type { Option } from "../config/option.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
@@ -97,7 +97,9 @@ async function askBy(by: ChannelCredentials, target: string): Promise<Taker | un
     return await new Promise((resolve) => {
       const options = { deadline: Date.now() + TIMEOUT_MS };
       client.getNodeStatus({}, new Metadata(), options, (error, answer) => {
-        resolve(error === null ? { store: shown(answer.store?.place ?? "") } : undefined);
+        if (error === null) resolve({ store: shown(answer.store?.place ?? "") });
+        // A server that wants to know its callers is one of ours, and does not tell.
+        else resolve(error.code === status.UNAUTHENTICATED ? { store: "" } : undefined);
       });
     });
   } finally {

@@ -129,6 +129,7 @@ export class Running implements RunningServer {
     await grpc.idle(drainTimeMs);
     clearInterval(this.#ticker);
     poll.stop();
+    services.access.stop();
     services.clocks.watch.stop();
     services.redis.stop();
     services.capacity.stop();

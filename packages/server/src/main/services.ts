@@ -1,9 +1,11 @@
 import type { Timers } from "@idmint/core";
+import { createAccess } from "../access/callers.ts";
 import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
 import { type Authorise, draining } from "../api/method.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
+import type { Access } from "../service/access/access.ts";
 import { Admission, type AdmissionPorts } from "../service/admission/admission.ts";
 import { AdminGate } from "../service/admin-gate.ts";
 import { AuditList } from "../service/audit/list.ts";
@@ -56,6 +58,7 @@ export const STORE_GRACE_MS = 500;
 
 /** The domain services of one server, connected with each other and with the store behind core's ports. */
 export interface Services {
+  readonly access: Access;
   readonly admission: Admission;
   readonly api: Api;
   readonly audit: AuditTrail;
@@ -77,7 +80,8 @@ export interface Services {
 export interface ServicesPorts {
   readonly store: Store;
   readonly emit: Emit;
-  readonly authorise: Authorise;
+  /** Default: what callers have a right to. */
+  readonly authorise?: Authorise | undefined;
   readonly system?: System;
   readonly places?: Elsewhere;
   readonly clockParts?: ClockParts;
@@ -86,7 +90,7 @@ export interface ServicesPorts {
 }
 
 export function createServices(config: Config, ports: ServicesPorts): Services {
-  const { store, emit, authorise, system = realSystem } = ports;
+  const { store, emit, system = realSystem } = ports;
   const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -142,17 +146,11 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     storeTimeoutMs,
   );
   const { tags, capacity } = administration;
+  const { access, ...callers } = createAccess(config, { ...common, wallClock });
   const gates = { admission, audit, drain };
-  const api = createApi({
-    ids,
-    ...administration,
-    node,
-    ...gates,
-    ...common,
-    wallClock,
-    authorise,
-  });
-  const running = { ...gates, capacity, clocks, node, nodes, poll, presence, redis };
+  const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
+  const api = createApi({ ids, ...administration, ...rules, node, ...gates, ...common, wallClock });
+  const running = { ...gates, access, capacity, clocks, node, nodes, poll, presence, redis };
   return { ...running, api, counters, directory, ids, tags };
 }
 

@@ -11,7 +11,7 @@ export interface CallContext {
   readonly peer: string;
   /** Who the caller is to admission and quotas: many calls, and perhaps many connections, are of one caller. */
   readonly caller: string;
-  /** Who the caller was proved to be; undefined: it showed nothing. */
+  /** Who the caller was proved to be; undefined: it showed nothing. Throws UNAUTHENTICATED for what is not right. */
   readonly principal: Principal | undefined;
 }
 

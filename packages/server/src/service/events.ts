@@ -76,6 +76,8 @@ export type ServerEvent =
   | { readonly type: "ticket-database-back"; readonly database: string }
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
+  /** The file of principals was changed and is wrong: what it said before stays. */
+  | { readonly type: "access-file-refused"; readonly path: string; readonly error: IdmintError }
   /** An operator stopped all servers. By the store's clock, milliseconds since 1970. */
   | { readonly type: "issuing-stopped"; readonly sinceMs: number }
   | { readonly type: "issuing-resumed" }

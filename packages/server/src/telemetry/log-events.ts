@@ -1,6 +1,7 @@
-import { IdmintError, type SnowflakeEvent } from "@idmint/core";
+import type { SnowflakeEvent } from "@idmint/core";
 import type { Emit, ServerEvent } from "../service/events.ts";
 import type { Logger } from "./logger.ts";
+import { plain } from "./plain.ts";
 
 /** Refused connections are logged at most this often, so that a flood of them does not flood the log. */
 const REFUSED_EVERY_MS = 10_000;
@@ -58,6 +59,7 @@ const WRITERS: {
   "tag-runs-out": (logger, event) => logger.warn(plain(event), "a tag runs out of ids"),
   fenced: logStore,
   unfenced: logStore,
+  "access-file-refused": (logger, event) => logger.error(plain(event), "access.file is wrong"),
   "issuing-stopped": logStore,
   "issuing-resumed": logStore,
   "store-accepted": logStore,
@@ -380,21 +382,4 @@ function logAlarm(
       logger.error(plain(event), "gave up on an alarm: nobody was told");
       break;
   }
-}
-
-/** The fields of an event as plain values. */
-function plain(event: Loggable): Record<string, unknown> {
-  const facts = Object.entries(event).filter(([name]) => name !== "type");
-  return Object.fromEntries(facts.map(([name, value]) => [name, plainValue(value)]));
-}
-
-function plainValue(value: unknown): unknown {
-  if (typeof value === "bigint") return value.toString();
-  if (value instanceof IdmintError) {
-    const { reason, message, cause } = value;
-    return { reason, message, ...(cause === undefined ? {} : { cause: plainValue(cause) }) };
-  }
-  if (value instanceof Error)
-    return { name: value.name, message: value.message, stack: value.stack };
-  return value;
 }

@@ -104,8 +104,10 @@ export class AuditTrail {
   }
 
   /** The note of a call that may change something. */
-  noteOf({ principal, peer }: CallContext, method: string): AuditNote {
+  noteOf(context: CallContext, method: string): AuditNote {
     const { randomToken, server } = this.#ports;
+    const { peer } = context;
+    const principal = provedBy(context);
     const who = { principal: principal?.name ?? "", proof: principal?.proof ?? "" };
     return { id: randomToken(), ...who, peer, method, server };
   }
@@ -210,5 +212,14 @@ export class AuditTrail {
     } catch {
       // The next time goes on with it, and so does every other server.
     }
+  }
+}
+
+/** Undefined also where what a caller shows is wrong: then that is what it is refused for. */
+function provedBy(context: CallContext): CallContext["principal"] {
+  try {
+    return context.principal;
+  } catch {
+    return undefined;
   }
 }

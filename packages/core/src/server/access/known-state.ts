@@ -1,0 +1,137 @@
+import { type Right, Rights } from "./rights.ts";
+import type { Principal } from "./principal.ts";
+import type { Token, TokenList } from "./tokens.ts";
+
+/** What a file says of callers. Its tokens are known whether the store answers or not. */
+export interface AccessFile {
+  readonly tokens: readonly Token[];
+  readonly certificates: readonly CertificatePrincipal[];
+}
+
+/** A principal that is proved by a certificate with one of these names. */
+interface CertificatePrincipal {
+  readonly principal: string;
+  readonly rights: readonly Right[];
+  readonly names: readonly string[];
+}
+
+/** A token as it is known, ready to be compared. */
+export interface KnownToken {
+  readonly hash: string;
+  readonly principal: Principal;
+  readonly expiresAtMs: number;
+  /** Whether the store said so, and may take it back. */
+  readonly isOfStore: boolean;
+}
+
+/** What a server knows of its callers. */
+export interface KnownState {
+  version: string | undefined;
+  ofStore: readonly Token[];
+  file: AccessFile;
+  /** Until when what the store said is believed, on the monotonic clock; -Infinity: it never said anything. */
+  believedUntil: number;
+  tokens: ReadonlyMap<string, KnownToken>;
+  certificates: ReadonlyMap<string, Principal>;
+}
+
+const EMPTY_FILE: AccessFile = { tokens: [], certificates: [] };
+
+export function createKnownState(): KnownState {
+  return {
+    version: undefined,
+    ofStore: [],
+    file: EMPTY_FILE,
+    believedUntil: -Infinity,
+    tokens: new Map(),
+    certificates: new Map(),
+  };
+}
+
+/**
+ * The store answered a list that was asked for at `sentAt`. True: something changed.
+ *
+ * INVARIANT: a list is believed for max_offline after it was *asked for*, as long as the server itself issues without its
+ * store. So a token that was revoked while the server could not hear of it ends with that time.
+ */
+export function listRead(
+  state: KnownState,
+  { version, tokens }: TokenList,
+  sentAt: number,
+  maxOfflineMs: number | undefined,
+): boolean {
+  state.believedUntil = maxOfflineMs === undefined ? Infinity : sentAt + maxOfflineMs;
+  if (tokens === undefined) return false;
+  state.version = version;
+  state.ofStore = tokens;
+  arrange(state);
+  return true;
+}
+
+export function fileRead(state: KnownState, file: AccessFile): void {
+  state.file = file;
+  arrange(state);
+}
+
+function known(token: Token, isOfStore: boolean): readonly [string, KnownToken] {
+  const { id, principal: name, rights, hash, expiresAtMs } = token;
+  const principal = { name, proof: "token", tokenId: id, rights: new Rights(rights) } as const;
+  return [id, { hash, principal, expiresAtMs, isOfStore }];
+}
+
+function arrange(state: KnownState): void {
+  const { ofStore, file } = state;
+  // What the file says of a token stands, since its operator changes it without the store.
+  state.tokens = new Map([
+    ...ofStore.map((token) => known(token, true)),
+    ...file.tokens.map((token) => known(token, false)),
+  ]);
+  state.certificates = new Map(
+    file.certificates.flatMap(({ principal: name, rights, names }) => {
+      const principal = {
+        name,
+        proof: "certificate",
+        tokenId: "",
+        rights: new Rights(rights),
+      } as const;
+      return names.map((one) => [one, principal] as const);
+    }),
+  );
+}
+
+/**
+ * What is known of whether there are principals. `unknown`: nobody told yet, so there may be some whom anonymous callers must
+ * not be taken for. A list that grew old still says that there were none, or that there were some.
+ */
+export function principalsKnown({
+  tokens,
+  certificates,
+  version,
+}: KnownState): "some" | "none" | "unknown" {
+  if (tokens.size > 0 || certificates.size > 0) return "some";
+  return version === undefined ? "unknown" : "none";
+}
+
+/** What a token that is well-formed is worth. Its secret is compared by whoever asks. */
+export function judgeToken(
+  state: KnownState,
+  id: string,
+  { now, wallMs }: { readonly now: number; readonly wallMs: number },
+): KnownToken | "invalid" | "unknown" {
+  const token = state.tokens.get(id);
+  const isBelieved = now <= state.believedUntil;
+  if (token === undefined) return isBelieved ? "invalid" : "unknown";
+  if (token.isOfStore && !isBelieved) return "unknown";
+  return token.expiresAtMs <= wallMs ? "invalid" : token;
+}
+
+/** Who is proved by a certificate with these names. More than one: nobody, since it cannot be both. */
+export function certified(state: KnownState, names: readonly string[]): Principal | undefined {
+  const found = new Map<string, Principal>();
+  for (const name of names) {
+    const principal = state.certificates.get(name);
+    if (principal !== undefined) found.set(principal.name, principal);
+  }
+  const [only] = found.values();
+  return found.size === 1 ? only : undefined;
+}

@@ -1,0 +1,96 @@
+import {
+  type AccessFile,
+  bearerOf,
+  certified,
+  createKnownState,
+  fileRead,
+  judgeToken,
+  listRead,
+  principalsKnown,
+  type Token,
+  tokenText,
+} from "@idmint/core/server";
+import { expect, test } from "vitest";
+
+const ID = "0123456789abcdef";
+const token = (more: Partial<Token> = {}): Token => ({
+  id: ID,
+  principal: "orders",
+  rights: [{ role: "issue", tags: "*" }],
+  hash: "00".repeat(32),
+  createdAtMs: 0,
+  expiresAtMs: 1_000_000,
+  ...more,
+});
+const at = (now: number, wallMs = 0): { now: number; wallMs: number } => ({ now, wallMs });
+const file = (more: Partial<AccessFile>): AccessFile => ({ tokens: [], certificates: [], ...more });
+
+const principal = (name: string, ...names: string[]): AccessFile["certificates"][number] => ({
+  principal: name,
+  rights: [],
+  names,
+});
+
+test("before the store answered nobody knows whether there are principals", () => {
+  const state = createKnownState();
+  expect(principalsKnown(state)).toBe("unknown");
+  expect(judgeToken(state, ID, at(0))).toBe("unknown");
+  listRead(state, { version: "", tokens: [] }, 0, 1_000);
+  expect(principalsKnown(state)).toBe("none");
+  expect(judgeToken(state, ID, at(0))).toBe("invalid");
+});
+
+test("a list is believed for max_offline after it was asked for, and a new look makes it last", () => {
+  const state = createKnownState();
+  expect(listRead(state, { version: "a", tokens: [token()] }, 100, 1_000)).toBe(true);
+  expect(judgeToken(state, ID, at(1_100))).toMatchObject({ principal: { name: "orders" } });
+  expect(judgeToken(state, ID, at(1_101))).toBe("unknown");
+  expect(judgeToken(state, "ffffffffffffffff", at(1_101))).toBe("unknown");
+  expect(listRead(state, { version: "a", tokens: undefined }, 900, 1_000)).toBe(false);
+  expect(judgeToken(state, ID, at(1_900))).toMatchObject({ isOfStore: true });
+  listRead(state, { version: "b", tokens: [] }, 1_500, undefined);
+  expect(judgeToken(state, ID, at(1e12))).toBe("invalid");
+  // That there were none is still known when the list is old.
+  expect(principalsKnown(state)).toBe("none");
+});
+
+test("a token ends at its time", () => {
+  const state = createKnownState();
+  listRead(state, { version: "a", tokens: [token()] }, 0, undefined);
+  expect(judgeToken(state, ID, at(0, 999_999))).toMatchObject({ expiresAtMs: 1_000_000 });
+  expect(judgeToken(state, ID, at(0, 1_000_000))).toBe("invalid");
+});
+
+test("what a file says is known without the store, and stands over it", () => {
+  const state = createKnownState();
+  fileRead(state, file({ tokens: [token({ principal: "of-file" })] }));
+  expect(principalsKnown(state)).toBe("some");
+  listRead(state, { version: "a", tokens: [token()] }, 0, 10);
+  expect(judgeToken(state, ID, at(1e9))).toMatchObject({ principal: { name: "of-file" } });
+  fileRead(state, file({}));
+  expect(judgeToken(state, ID, at(1e9))).toBe("unknown");
+});
+
+test("a certificate of two principals proves neither", () => {
+  const state = createKnownState();
+  fileRead(state, file({ certificates: [principal("a", "x", "y"), principal("b", "z")] }));
+  expect(certified(state, ["n", "x", "y"])).toMatchObject({ name: "a", proof: "certificate" });
+  expect(certified(state, ["x", "z"])).toBeUndefined();
+  expect(certified(state, ["n"])).toBeUndefined();
+});
+
+test("only a whole token in a bearer header is one", () => {
+  const parts = { id: ID, secret: "s".repeat(43) };
+  const text = tokenText(parts);
+  expect(bearerOf(`Bearer ${text}`)).toEqual(parts);
+  expect(bearerOf(`bearer  ${text}`)).toEqual(parts);
+  for (const wrong of [
+    text,
+    `Basic ${text}`,
+    `Bearer ${text}x`,
+    `Bearer ${text} ${text}`,
+    "Bearer",
+  ]) {
+    expect(bearerOf(wrong), wrong).toBeUndefined();
+  }
+});

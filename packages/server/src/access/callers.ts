@@ -1,0 +1,51 @@
+import { type IdmintError, invalidField } from "@idmint/core";
+import type { AccessStore } from "@idmint/core/server";
+import { watchAccessFile } from "./file.ts";
+import { authoriseBy } from "../api/authorise.ts";
+import type { Authorise } from "../api/method.ts";
+import type { Config } from "../config/table.ts";
+import { isLoopback } from "../config/types.ts";
+import { Access, type AccessPorts } from "../service/access/access.ts";
+import { TokenService } from "../service/access/tokens.ts";
+import { AdminGate } from "../service/admin-gate.ts";
+import type { Emit } from "../service/events.ts";
+
+/** Who may, put together. */
+export interface AccessParts {
+  readonly access: Access;
+  readonly tokens: TokenService;
+  readonly authorise: Authorise;
+}
+
+export function createAccess(
+  config: Config,
+  ports: AccessPorts & { readonly store: AccessStore; readonly storeTimeoutMs: number },
+): AccessParts {
+  const { allowAnonymous, grpcAddress, nodeMaxOffline, pollIntervalMs: intervalMs } = config;
+  const anonymous = allowAnonymous ? "always" : isLoopback(grpcAddress) ? "at-first" : "never";
+  const access = new Access(ports, { intervalMs, maxOfflineMs: nodeMaxOffline.ms, anonymous });
+  const gate = new AdminGate(ports.timers, ports.storeTimeoutMs);
+  const refresh = async (): Promise<void> => access.refresh();
+  const tokens = new TokenService({ ...ports, gate, refresh });
+  return { access, tokens, authorise: authoriseBy(access) };
+}
+
+/**
+ * Reads who may call, and follows it. A server that other machines can reach begins only when it knows somebody, or is told to
+ * let in everybody.
+ */
+export async function followCallers(config: Config, access: Access, emit: Emit): Promise<void> {
+  const { allowAnonymous, accessFile: path, grpcAddress } = config;
+  if (path !== undefined) {
+    const onBad = (error: IdmintError): void => emit({ type: "access-file-refused", path, error });
+    const file = await watchAccessFile(path, (contents) => access.takeFile(contents), onBad);
+    access.onStop(() => file.close());
+    access.takeFile(file.contents);
+  }
+  await access.start();
+  if (allowAnonymous || isLoopback(grpcAddress) || access.principals !== "none") return;
+  throw invalidField(
+    "grpc.address",
+    `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines, and no principal is configured: make the first token with idmint token create --store, name an access.file, or --allow-anonymous to let in everybody`,
+  );
+}

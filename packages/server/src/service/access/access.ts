@@ -1,0 +1,232 @@
+import { timingSafeEqual } from "node:crypto";
+import { type Clock, IdmintError, type Timers } from "@idmint/core";
+import {
+  type AccessFile,
+  type AccessStore,
+  bearerOf,
+  certified,
+  createKnownState,
+  decide,
+  fileRead,
+  judgeToken,
+  type KnownToken,
+  listRead,
+  type Principal,
+  principalsKnown,
+  type Subject,
+} from "@idmint/core/server";
+import { within } from "../call.ts";
+import type { Emit } from "../events.ts";
+import { hashOfSecret } from "./new-token.ts";
+
+/** A look at the store is given up after this time. */
+const LOOK_MS = 1_000;
+/** Looks that were given up and have not settled yet; a store that never settles them gets no more. */
+const MAX_UNSETTLED = 4;
+/** Headers that were found right. Each token has one, or a few that differ in spaces. */
+const MAX_PROVED = 20_000;
+
+export interface AccessPorts {
+  readonly store: AccessStore;
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Milliseconds since 1970. */
+  readonly wallClock: () => number;
+  readonly emit: Emit;
+}
+
+export interface AccessOptions {
+  readonly intervalMs: number;
+  /** For how long the store's list is believed without the store; undefined: for ever. */
+  readonly maxOfflineMs: number | undefined;
+  /** `always`: callers who show nothing may do everything; `at-first`: as long as there are no principals. */
+  readonly anonymous: "always" | "at-first" | "never";
+}
+
+/** What a call shows of its caller. */
+export interface Shown {
+  /** The value of the header `authorization`. */
+  readonly authorization: () => string | undefined;
+  /** Names in the certificate of its connection; empty without one that was verified. */
+  readonly certificateNames: () => readonly string[];
+}
+
+/**
+ * Who callers are, and what they may. All tokens are in memory: an unknown one never reaches the store.
+ *
+ * INVARIANTS
+ * - A secret is compared by its hash, in a time that does not depend on it, and is kept nowhere. A header that was found right
+ *   stands for its token until the next change of the list.
+ * - Nobody is let in by what is not known. Without a list, or with one that is too old, tokens of the store are UNAVAILABLE:
+ *   another server may know. Whoever shows a token or certificate that is not right is never taken for anonymous.
+ */
+export class Access {
+  readonly #ports: AccessPorts;
+  readonly #options: AccessOptions;
+  readonly #state = createKnownState();
+  /** Tokens by the header that proved them. */
+  #proved = new Map<string, KnownToken>();
+  readonly #listeners: (() => void)[] = [];
+  readonly #refreshing: (() => void)[] = [];
+  readonly #endings: (() => void)[] = [];
+  #isLooking = false;
+  #unsettled = 0;
+  #isStopped = false;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(ports: AccessPorts, options: AccessOptions) {
+    this.#ports = ports;
+    this.#options = options;
+  }
+
+  /** Looks for the first time, and then again and again. A store that does not answer is asked again. */
+  async start(): Promise<void> {
+    await this.#look();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#stopTimer?.();
+    for (const end of [...this.#refreshing.splice(0), ...this.#endings]) end();
+  }
+
+  /** Called when it stops. */
+  onStop(end: () => void): void {
+    this.#endings.push(end);
+  }
+
+  /** Takes what a file says from now on. */
+  takeFile(file: AccessFile): void {
+    fileRead(this.#state, file);
+    this.#changed();
+  }
+
+  /** Whether somebody is known who may be let in. */
+  get principals(): "some" | "none" | "unknown" {
+    return principalsKnown(this.#state);
+  }
+
+  /** Called after each look, whether it showed something or not. */
+  onLook(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Fulfils when a look that began after this call has ended, or soon anyway. */
+  refresh(): Promise<void> {
+    if (this.#isStopped) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#refreshing.push(resolve);
+      if (!this.#isLooking) void this.#look();
+    });
+  }
+
+  /** Who a caller is; undefined: anonymous. Throws UNAUTHENTICATED for what is shown and not right. */
+  identify(shown: Shown): Principal | undefined {
+    // Before there are principals nothing proves anything, and a header need not be looked for.
+    if (this.principals === "none") return undefined;
+    const header = shown.authorization();
+    if (header !== undefined) return this.#ofHeader(header);
+    if (this.#state.certificates.size === 0) return undefined;
+    return certified(this.#state, shown.certificateNames());
+  }
+
+  /** Refuses whoever is anonymous, where that is not allowed. */
+  assertKnown(principal: Principal | undefined): void {
+    if (principal !== undefined || this.#options.anonymous === "always") return;
+    const { principals } = this;
+    if (principals === "none" && this.#options.anonymous === "at-first") return;
+    throw principals === "unknown" ? notKnownYet() : NOBODY;
+  }
+
+  /** See decide. */
+  authorise(principal: Principal | undefined, subject: Subject, name: string): void {
+    if (principal === undefined) {
+      this.assertKnown(principal);
+      return;
+    }
+    if (decide(principal, subject, name) !== "allowed") throw notAllowed(principal, name);
+  }
+
+  #ofHeader(header: string): Principal {
+    const times = { now: this.#ports.clock.now(), wallMs: this.#ports.wallClock() };
+    const proved = this.#proved.get(header);
+    const isBelieved = proved?.isOfStore !== true || times.now <= this.#state.believedUntil;
+    if (proved !== undefined && isBelieved && times.wallMs < proved.expiresAtMs) {
+      return proved.principal;
+    }
+    const parts = bearerOf(header);
+    if (parts === undefined) throw BAD_TOKEN;
+    const token = judgeToken(this.#state, parts.id, times);
+    if (token === "unknown") throw notKnownYet();
+    if (token === "invalid") throw BAD_TOKEN;
+    if (!timingSafeEqual(hashOfSecret(parts.secret), Buffer.from(token.hash, "hex"))) {
+      throw BAD_TOKEN;
+    }
+    if (this.#proved.size < MAX_PROVED) this.#proved.set(header, token);
+    return token.principal;
+  }
+
+  #changed(): void {
+    this.#proved = new Map();
+  }
+
+  async #look(): Promise<void> {
+    const { clock, timers } = this.#ports;
+    this.#isLooking = true;
+    this.#stopTimer?.();
+    const waiting = this.#refreshing.splice(0);
+    const startedAt = clock.now();
+    await this.#read(startedAt);
+    for (const done of waiting) done();
+    for (const listener of this.#listeners) listener();
+    this.#isLooking = false;
+    if (this.#isStopped) return;
+    const hasWaiters = this.#refreshing.length > 0;
+    const waitMs = hasWaiters ? 0 : startedAt + this.#options.intervalMs - clock.now();
+    this.#stopTimer = timers.after(Math.max(0, waitMs), () => void this.#look());
+  }
+
+  async #read(sentAt: number): Promise<void> {
+    if (this.#unsettled >= MAX_UNSETTLED) return;
+    const { store, timers } = this.#ports;
+    this.#unsettled++;
+    const asked = store.readTokens(this.#state.version).finally(() => this.#unsettled--);
+    try {
+      const list = await within(() => asked, LOOK_MS, timers);
+      if (listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) this.#changed();
+    } catch {
+      // The poll of the store tells that it does not answer; what is known grows old.
+    }
+  }
+}
+
+const NOBODY: IdmintError = Object.freeze(
+  new IdmintError(
+    "UNAUTHENTICATED",
+    "this server wants to know its callers: send a token as the header `authorization: Bearer …`, or show a client certificate that it knows",
+  ),
+);
+
+/** One text for whatever is wrong, so that nobody learns which tokens there are. */
+const BAD_TOKEN: IdmintError = Object.freeze(
+  new IdmintError(
+    "UNAUTHENTICATED",
+    "the token is not valid: it is mistyped, unknown, revoked or expired; idmint token list shows those that there are",
+  ),
+);
+
+function notKnownYet(): IdmintError {
+  const text = "this server has not heard from its store for too long to know its callers";
+  return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: 1_000 });
+}
+
+function notAllowed({ name: principal }: Principal, name: string): IdmintError {
+  const what = name === "" ? "for all tags" : `for "${name.slice(0, 128)}"`;
+  return new IdmintError(
+    "PERMISSION_DENIED",
+    `principal "${principal}" has no right to do this ${what}`,
+    {
+      metadata: { principal },
+    },
+  );
+}
