@@ -12,6 +12,7 @@ import { start } from "./server/start.ts";
 import { storeLatency } from "./server/store-latency.ts";
 import { streamIds } from "./server/stream-ids.ts";
 import { allocateSegment, generateId, generateIds } from "./server/unary.ts";
+import { telemetry } from "./server/telemetry.ts";
 import { unguessable } from "./server/unguessable.ts";
 import { processes } from "./server/processes.ts";
 
@@ -22,6 +23,7 @@ export const benchmarks: readonly Benchmark[] = [
   generateIds,
   streamIds,
   processes,
+  telemetry,
   overload,
   storeLatency,
   coldTag,
