@@ -49,8 +49,13 @@ export const apiMutants: readonly Mutant[] = [
   {
     name: "api: a made-up release token counts as waste",
     file: `${service}/issue/ids.ts`,
-    find: `if (released !== undefined) this.#counters.wastedIds`,
-    replace: `this.#counters.wastedIds`,
+    find: `if (released === undefined) return 0;
+    if (this.#ledger`,
+    replace: `if (released === undefined) {
+      this.#counters.wastedIds += unusedCount;
+      return 0;
+    }
+    if (this.#ledger`,
     tests: ["packages/server/test/allocate.e2e.test.ts"],
   },
   {

@@ -11,6 +11,7 @@ import { fileMutants } from "./mutants.files.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { hardeningMutants } from "./mutants.hardening.ts";
+import { ledgerMutants } from "./mutants.ledger.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
@@ -66,6 +67,7 @@ export const mutants: readonly Mutant[] = [
   ...sentinelMutants,
   ...snowflakeMutants,
   ...fileMutants,
+  ...ledgerMutants,
   ...nodeMutants,
   ...trafficMutants,
   ...startMutants,

@@ -61,6 +61,7 @@ test.each([
   "docs/fail-over.md",
   "docs/formats.md",
   "docs/guarantees.md",
+  "docs/ledger.md",
   "docs/operations.md",
   "docs/redis.md",
   "docs/regions.md",

@@ -30,6 +30,7 @@ test("every command of the design is there", () => {
     "id encode",
     "id next",
     "id range",
+    "id who",
     "migrate",
     "node drain",
     "node forget",

@@ -312,7 +312,7 @@ export class BufferedTag implements IdTag {
     try {
       const load = await this.#context.endpoints.allocate(
         this.#route,
-        { tag: this.name, count, after },
+        { tag: this.name, count, after, instance: this.#context.worker.instance },
         (answered) => this.#accept(answered),
       );
       this.#lastFailure = undefined;

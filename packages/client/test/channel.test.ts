@@ -37,7 +37,7 @@ test("an endpoint that is forgotten keeps no connection; a call in flight ends f
   const transport = new GrpcTransport(false);
   onTestFinished(() => transport.close());
   const allocate = () =>
-    transport.allocate(door.address, { tag: "orders", count: 5, after: 0n }, 5_000);
+    transport.allocate(door.address, { tag: "orders", count: 5, after: 0n, instance: "" }, 5_000);
   await Promise.all([allocate(), allocate()]);
   expect(await transport.isServing(door.address, 5_000)).toBe(true);
   expect(door.open()).toBe(1);

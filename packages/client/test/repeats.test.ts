@@ -116,7 +116,7 @@ test("an answer of long ago is refused, also when others were used in between", 
   const seen = new Set<bigint>();
   // Another client of the server takes every second block.
   server.spoil = (answer) => {
-    server.allocate({ tag: "orders", count: 10, after: 0n });
+    server.allocate({ tag: "orders", count: 10, after: 0n, instance: "" });
     return answer;
   };
   for (let i = 0; i < 3_000; i++) seen.add(await tag.next());

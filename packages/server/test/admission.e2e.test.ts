@@ -30,7 +30,12 @@ function allocate(
   count: number,
   timeoutMs?: number,
 ) {
-  return call(ids, IdServiceService.allocateSegment, { tag, count, after: 0n }, timeoutMs);
+  return call(
+    ids,
+    IdServiceService.allocateSegment,
+    { tag, count, after: 0n, instance: "" },
+    timeoutMs,
+  );
 }
 
 function refusalsOf(settled: readonly PromiseSettledResult<unknown>[]): readonly unknown[] {

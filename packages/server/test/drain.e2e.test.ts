@@ -62,7 +62,7 @@ async function seenBy(it: TestServer): Promise<readonly unknown[]> {
 
 /** The number of its list, as an answer carries it. */
 async function versionOf({ ids }: TestServer): Promise<number> {
-  const request = { tag: "orders", count: 1, after: 0n };
+  const request = { tag: "orders", count: 1, after: 0n, instance: "" };
   return (await call(ids, IdServiceService.allocateSegment, request)).nodesVersion;
 }
 

@@ -303,6 +303,7 @@ function refusalTests(name: string, harness: () => Promise<SequenceHarness>): vo
       tag: "bills",
       count: 10,
       after: 0n,
+      instance: "",
     });
     const { code, reason, metadata } = await refusalOf(allocated);
     expect({ code, reason, metadata }).toEqual({
@@ -333,7 +334,7 @@ function refusalTests(name: string, harness: () => Promise<SequenceHarness>): vo
     const kind = { $case: "segment" as const, value: { min: 10, max: 10 } };
     const request = CreateTagRequest.fromPartial({ tag: { name: "bills", kind } });
     await call(one.tags, TagServiceService.createTag, request);
-    const allocate = { tag: "bills", count: 3, after: 0n };
+    const allocate = { tag: "bills", count: 3, after: 0n, instance: "" };
     await until(async () => {
       const answer = call(two.ids, IdServiceService.allocateSegment, allocate);
       return answer.then(

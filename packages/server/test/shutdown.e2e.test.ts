@@ -41,7 +41,7 @@ test("a server that stops gives the unused end back, current and next in one ran
 test("ids that a caller gave back and nobody asked for are counted as waste", async () => {
   const it = await startTest();
   await createTag(it, "orders", { min: 100, max: 100 });
-  const segment = { tag: "orders", count: 5, after: 0n };
+  const segment = { tag: "orders", count: 5, after: 0n, instance: "" };
   const { releaseToken } = await call(it.ids, IdServiceService.allocateSegment, segment);
   const release = { tag: "orders", releaseToken, unusedCount: 3 };
   await call(it.ids, IdServiceService.releaseSegment, release);
@@ -119,6 +119,7 @@ test("ids that a caller gives back while the server drains go back to the store"
     tag: "orders",
     count: 50,
     after: 0n,
+    instance: "",
   });
   await createTag(it, "other");
   holdBack(store, "grant");

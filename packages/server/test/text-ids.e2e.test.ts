@@ -144,6 +144,7 @@ test("texts are asked for one by one, and their numbers are not handed out", asy
     tag: "orders",
     count: 10,
     after: 0n,
+    instance: "",
   });
   expect(await refusalOf(allocate)).toMatchObject({
     reason: "WRONG_KIND",
@@ -279,6 +280,7 @@ test("UUIDs of names, and of numbers", async () => {
     tag: "dce",
     count: 10,
     after: 0n,
+    instance: "",
   });
   const metadata = { tag: "dce", kind: "uuid", text: "true", version: "2", domain: "GROUP" };
   expect((await refusalOf(allocate)).metadata).toEqual({ ...metadata, number: "1000" });

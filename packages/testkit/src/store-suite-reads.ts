@@ -1,16 +1,23 @@
 // What a store must do for the calls that STORE_CALLS says only read.
 import { setTimeout as pause } from "node:timers/promises";
+import { IdmintError } from "@idmint/core";
 import { type Store, STORE_CALLS } from "@idmint/core/server";
 import { expect } from "vitest";
 import { noteOf } from "./store-suite-audit.ts";
 import { granted, grantedOf, sequenceOf, settingsOf, type Suite } from "./store-suite-support.ts";
 import { snowflakeOf } from "./worker-suite.ts";
 
+/** Why a store keeps no ledger. */
+const reasonIn = (error: unknown): string => IdmintError.from(error).reason;
+
 /** Each call that reads, as a server makes it. */
 const READS: Readonly<Record<string, (store: Store) => Promise<unknown>>> = {
+  findInLedger: (store) => store.findInLedger({ tag: "t", id: 1n }).catch(reasonIn),
   getTags: (store) => store.getTags(["t", "s", "nobody"]),
   listAudit: (store) =>
     store.listAudit({ kind: "change", before: undefined, sinceMs: 0, limit: 10 }),
+  listLedger: (store) =>
+    store.listLedger({ tag: "t", after: undefined, limit: 10 }).catch(reasonIn),
   listPeriods: (store) => store.listPeriods({ tag: "t", before: "", limit: 10 }),
   listTags: (store) => store.listTags({ afterName: "", prefix: "", showDeleted: true, limit: 10 }),
   listWorkers: (store) => store.listWorkers({ tag: "s", after: undefined, limit: 10 }),

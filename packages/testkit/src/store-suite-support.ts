@@ -25,6 +25,8 @@ export interface StoreHarness {
   passWorkers(ms: number): Promise<void>;
   /** Whether its tags are in several databases, each of which counts revisions for itself. */
   readonly spreads?: boolean;
+  /** Whether it keeps a ledger; false: it refuses the calls about it. Default: true. */
+  readonly keepsLedger?: boolean;
   /** Removes the store; its handles are closed by then. */
   remove(): Promise<void>;
 }

@@ -4,6 +4,7 @@ import type { Grant, Granted, Store, Tag } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { auditCases } from "./store-suite-audit.ts";
 import { kindCases } from "./store-suite-kinds.ts";
+import { ledgerCases } from "./store-suite-ledger.ts";
 import { markCases } from "./store-suite-marks.ts";
 import { issuingCases } from "./store-suite-issuing.ts";
 import { nodeCases } from "./store-suite-nodes.ts";
@@ -71,6 +72,7 @@ export function storeSuite(name: string, makeStore: () => Promise<StoreHarness>)
   periodCases(suite);
   raiseCases(suite);
   markCases(suite);
+  ledgerCases(suite);
   tokenCases(suite);
   kindCases(suite);
   tagCases(suite);

@@ -62,7 +62,7 @@ async function expectRefused(server: FleetServer): Promise<void> {
     code: "FAILED_PRECONDITION",
     reason: "STORE_EPOCH_CHANGED",
   });
-  const request = { tag: TAG, count: 1, after: 0n };
+  const request = { tag: TAG, count: 1, after: 0n, instance: "" };
   const { ids } = server.api;
   await expect(server.api.send(ids.allocateSegment.bind(ids), request)).rejects.toMatchObject({
     reason: "STORE_EPOCH_CHANGED",

@@ -96,6 +96,29 @@ export {
   MAX_AUDIT_BATCH,
   MAX_AUDIT_TEXT,
 } from "./audit/ports.ts";
+export { type Holder, holderOf, type HolderWhy } from "./ledger/holder.ts";
+export {
+  batchFailed,
+  batchStored,
+  createLedgerState,
+  type LedgerEvent,
+  type LedgerState,
+  nextBatch,
+  note,
+} from "./ledger/ledger-state.ts";
+export {
+  type LedgerEntry,
+  type LedgerFindings,
+  type LedgerLimits,
+  type LedgerPage,
+  type LedgerPlace,
+  type LedgerRow,
+  type LedgerStore,
+  MAX_FORGOTTEN_ROWS,
+  MAX_FOUND,
+  MAX_LEDGER_BATCH,
+  type PlacedLedgerRow,
+} from "./store/ledger.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";

@@ -11,6 +11,7 @@ import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
 import type { IssuingService } from "../service/tags/issuing.ts";
 import type { CapacityService } from "../service/tags/capacity.ts";
+import type { LookupIdService } from "../service/tags/lookup-id.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { TrafficService } from "../service/traffic.ts";
 import { capacityHandler } from "./capacity.ts";
@@ -18,6 +19,7 @@ import type { TokenService } from "../service/access/tokens.ts";
 import { accessHandlers } from "./access-service.ts";
 import { auditHandler } from "./audit-service.ts";
 import { decodeHandler } from "./decode.ts";
+import { ledgerHandlers } from "./ledger.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
 import { nodeHandlers, trafficHandlers } from "./node-service.ts";
@@ -34,6 +36,7 @@ export function createApi(services: {
   readonly ids: IdService;
   readonly decoder: DecodeService;
   readonly capacity: CapacityService;
+  readonly lookups: LookupIdService;
   readonly tags: TagService;
   readonly workers: WorkerService;
   readonly node: NodeService;
@@ -60,6 +63,7 @@ export function createApi(services: {
     decodeHandler(decoder, ports),
     ...tagHandlers(tags, ports),
     capacityHandler(services.capacity, ports),
+    ...ledgerHandlers(services.lookups, ports),
     ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, issuing, ports),
     ...trafficHandlers(traffic, node, ports),

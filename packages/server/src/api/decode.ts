@@ -19,7 +19,8 @@ export function decodeHandler(decoder: DecodeService, ports: HandlerPorts): Hand
   );
 }
 
-function valueOf(
+/** The id of a request. */
+export function valueOf(
   value: DecodeIdRequest["value"],
 ): { readonly id: bigint } | { readonly text: string } | undefined {
   if (value === undefined) return undefined;

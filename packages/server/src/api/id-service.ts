@@ -62,7 +62,9 @@ export function idHandlers(
       need: NEEDS.issue,
       about: ({ tag }) => tag,
       call: (request, context) =>
-        map(ids.allocateSegment(request, context), (answer) => allocation(answer, told())),
+        map(ids.allocateSegment(request, context, context.principal?.name), (answer) =>
+          allocation(answer, told()),
+        ),
       cost: ({ tag, count }) => ({ tag, ids: count }),
     }),
     row({
@@ -71,7 +73,7 @@ export function idHandlers(
       response: ReleaseSegmentResponse,
       need: NEEDS.issue,
       about: ({ tag }) => tag,
-      call: (request) => ({ reclaimedCount: ids.releaseSegment(request) }),
+      call: (request) => map(ids.releaseSegment(request), (reclaimedCount) => ({ reclaimedCount })),
       // What an SDK gives back while this server stops can still go back to the store.
       whileDraining: true,
     }),

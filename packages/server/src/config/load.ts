@@ -7,6 +7,7 @@ import {
   type SourceReading,
   type Written,
 } from "./sources.ts";
+import { keepsLedger } from "./ledger.ts";
 import type { Option } from "./option.ts";
 import { type Config, OPTIONS } from "./table.ts";
 import { isLoopback } from "./types.ts";
@@ -136,6 +137,7 @@ const RULES: readonly ((config: Config) => readonly FieldViolation[])[] = [
   addressContradictions,
   databaseContradictions,
   etcdContradictions,
+  ledgerContradictions,
   gapContradictions,
   alarmContradictions,
 ];
@@ -155,6 +157,11 @@ function tlsContradictions(config: Config): readonly FieldViolation[] {
     }
   }
   return found;
+}
+
+function ledgerContradictions({ ledger, storeUrl }: Config): readonly FieldViolation[] {
+  if (ledger !== "on" || keepsLedger(storeUrl)) return [];
+  return [{ field: "ledger", description: "must be off: a store in etcd keeps no ledger" }];
 }
 
 function addressContradictions(config: Config): readonly FieldViolation[] {

@@ -2,6 +2,7 @@ import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
 import { ACCESS_OPTIONS, type AccessConfig } from "./access.ts";
 import { AUDIT_OPTIONS, type AuditConfig } from "./audit.ts";
+import { LEDGER_OPTIONS, type LedgerConfig } from "./ledger.ts";
 import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
 import { TELEMETRY_OPTIONS, type TelemetryConfig } from "./telemetry.ts";
 import { type Option, option, optional } from "./option.ts";
@@ -34,7 +35,8 @@ import {
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
-export interface Config extends AccessConfig, AuditConfig, LimitConfig, TelemetryConfig {
+export interface Config
+  extends AccessConfig, AuditConfig, LedgerConfig, LimitConfig, TelemetryConfig {
   readonly config: string | undefined;
   readonly grpcAddress: Address;
   readonly httpAddress: Address;
@@ -354,6 +356,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   ...ACCESS_OPTIONS,
   ...LIMIT_OPTIONS,
   ...AUDIT_OPTIONS,
+  ...LEDGER_OPTIONS,
   ...TELEMETRY_OPTIONS,
   logLevel: option(
     "log.level",

@@ -162,7 +162,7 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { access, poll, directory, clocks, drain, capacity }: Services,
+  { access, poll, directory, clocks, drain, capacity, ledger }: Services,
   known: KnownHistory | undefined,
   { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoor },
 ): Promise<void> {
@@ -176,12 +176,21 @@ async function follow(
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
   capacity.start();
+  ledger?.start();
 }
 
-async function stopFollowing({ access, poll, clocks, nodes, capacity }: Services): Promise<void> {
+async function stopFollowing({
+  access,
+  poll,
+  clocks,
+  nodes,
+  capacity,
+  ledger,
+}: Services): Promise<void> {
   access.stop();
   poll.stop();
   capacity.stop();
+  ledger?.stop();
   clocks.watch.stop();
   // A server that keeps leases goes on with them, and with the same row.
   if (clocks.keeper?.hasTime !== true) await nodes.leave();

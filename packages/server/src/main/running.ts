@@ -47,7 +47,7 @@ export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeout
     config.storeTimeoutMs +
     STORE_GRACE_MS +
     CLOSE_GRACE_MS +
-    2 * STORE_CLOSE_MS
+    3 * STORE_CLOSE_MS
   );
 }
 
@@ -134,6 +134,7 @@ export class Running implements RunningServer {
     services.redis.stop();
     services.capacity.stop();
     const { givenBack, wasted } = await directory.drain(draining("stopping"));
+    if (services.ledger !== undefined) await atMost(STORE_CLOSE_MS, services.ledger.close());
     // A server that keeps leases goes on with them, and with the same row.
     if (services.clocks.keeper?.hasTime !== true)
       await atMost(STORE_CLOSE_MS, services.nodes.leave());

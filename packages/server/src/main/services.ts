@@ -3,6 +3,7 @@ import { createAccess } from "../access/callers.ts";
 import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
 import { type Authorise, draining } from "../api/method.ts";
+import { writesLedger } from "../config/ledger.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import type { Access } from "../service/access/access.ts";
@@ -14,6 +15,7 @@ import { createCounters, type Counters } from "../service/counters.ts";
 import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
 import { DecodeService } from "../service/issue/decode.ts";
+import { Ledger, type LedgerPorts } from "../service/ledger/ledger.ts";
 import { Directory } from "../service/issue/directory.ts";
 import { IdService } from "../service/issue/ids.ts";
 import { ReleaseTokens } from "../service/issue/release-tokens.ts";
@@ -28,6 +30,7 @@ import type { RedisTags } from "../service/redis/redis-tags.ts";
 import { type TrafficPorts, TrafficService } from "../service/traffic.ts";
 import type { System } from "../service/system.ts";
 import { type CapacityPorts, CapacityService } from "../service/tags/capacity.ts";
+import { LookupIdService } from "../service/tags/lookup-id.ts";
 import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
@@ -68,6 +71,8 @@ export interface Services {
   readonly directory: Directory;
   readonly drain: Drain;
   readonly ids: IdService;
+  /** Undefined: this server writes none. */
+  readonly ledger: Ledger | undefined;
   readonly node: NodeService;
   readonly nodes: NodeWatch;
   readonly poll: Poll;
@@ -121,6 +126,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     onTold,
   });
   const nodeId = presence.id;
+  const ledger = createLedger(config, { ...common, nodeId, wallClock });
   const { clocks, makeSource } = createSources(
     config,
     clockParts,
@@ -128,7 +134,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     { poll: () => poll, directory: () => directory, ...seen },
   );
   const directory = new Directory(
-    { ...common, grants, lookup, random, makeSource, texts, presence },
+    { ...common, grants, ledger, lookup, random, makeSource, texts, presence },
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
@@ -138,20 +144,30 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const { ticketDatabases } = elsewhere;
   const its = { poll, directory, clocks, presence, drain, nodes, admission, ticketDatabases };
   const node = createNode(config, { ...common, ...its, nodeId, wallClock });
-  const ids = createIds(config, directory, counters, randomToken);
+  const ids = createIds(config, { directory, counters, ledger, randomToken });
   const { redis } = elsewhere;
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
-  const administration = createAdministration(
-    { ...common, ...elsewhere, directory, texts, wallClock, announce, effects, nodes, poll },
-    storeTimeoutMs,
-  );
+  const around = { ...common, ...elsewhere, ledger, directory, texts, wallClock, nodes, poll };
+  const administration = createAdministration({ ...around, announce, effects }, storeTimeoutMs);
   const { tags, capacity } = administration;
   const { access, ...callers } = createAccess(config, { ...common, wallClock });
   const gates = { admission, audit, drain };
   const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
-  const api = createApi({ ids, ...administration, ...rules, node, ...gates, ...common, wallClock });
-  const running = { ...gates, access, capacity, clocks, node, nodes, poll, presence, redis };
+  const shared = { ...common, ...gates, ...rules, wallClock };
+  const api = createApi({ ids, ...administration, node, ...shared });
+  const watched = { access, capacity, ledger, clocks, node, nodes, poll, presence, redis };
+  const running = { ...gates, ...watched };
   return { ...running, api, counters, directory, ids, tags };
+}
+
+/** Undefined: none is written. */
+function createLedger(
+  config: Config,
+  ports: Omit<LedgerPorts, "limits" | "server">,
+): Ledger | undefined {
+  if (!writesLedger(config)) return undefined;
+  const limits = { keepForMs: config.ledgerKeepMs, maxRows: config.ledgerMaxRows };
+  return new Ledger({ ...ports, server: config.instance ?? "", limits });
 }
 
 function createNode(
@@ -271,6 +287,7 @@ function createAdministration(
     readonly directory: Directory;
     readonly poll: Poll;
     readonly timers: Timers;
+    readonly ledger: Ledger | undefined;
   } & Omit<TrafficPorts, "gate"> &
     Omit<CapacityPorts, "gate" | "listWorkers" | "storeTimeoutMs" | "tagsInUse">,
   storeTimeoutMs: number,
@@ -278,6 +295,7 @@ function createAdministration(
   readonly tags: TagService;
   readonly auditList: AuditList;
   readonly capacity: CapacityService;
+  readonly lookups: LookupIdService;
   readonly traffic: TrafficService;
   readonly decoder: DecodeService;
   readonly workers: WorkerService;
@@ -293,12 +311,14 @@ function createAdministration(
     tagsInUse: (limit) => directory.usedLast(limit),
     listWorkers: (query, call) => workers.list(query, call),
   });
+  const decoder = new DecodeService(common);
   return {
     capacity,
     auditList: new AuditList({ ...ports, gate: gates() }),
+    lookups: new LookupIdService({ ...common, decoder }),
     tags: new TagService(common),
     traffic: new TrafficService(common),
-    decoder: new DecodeService(common),
+    decoder,
     // A storm of other calls must not keep an operator from stopping everything.
     issuing: new IssuingService({ ...ports, gate: gates() }),
     workers,
@@ -320,14 +340,18 @@ function createAdmission(config: Config, ports: AdmissionPorts): Admission {
 
 function createIds(
   config: Config,
-  directory: Directory,
-  counters: Counters,
-  randomToken: () => string,
+  ports: {
+    readonly directory: Directory;
+    readonly counters: Counters;
+    readonly ledger: Ledger | undefined;
+    readonly randomToken: () => string;
+  },
 ): IdService {
+  const { randomToken } = ports;
   const tokens = new ReleaseTokens(MAX_RELEASE_TOKENS, randomToken);
   const limits = {
     countAsList: config.limitCountAsList,
     countAsSegments: config.limitCountAsSegments,
   };
-  return new IdService({ directory, tokens, limits, counters });
+  return new IdService({ ...ports, tokens, limits });
 }

@@ -20,6 +20,9 @@ export interface Counters {
   overQuotaCalls: number;
   readonly quotaRefusals: Map<QuotaName, number>;
   connections: number;
+  /** Rows of the ledger, and those that there was no room for. */
+  ledgerRows: number;
+  ledgerDropped: number;
 }
 
 export function createCounters(): Counters {
@@ -38,6 +41,8 @@ export function createCounters(): Counters {
     overQuotaCalls: 0,
     quotaRefusals: new Map(),
     connections: 0,
+    ledgerRows: 0,
+    ledgerDropped: 0,
   };
 }
 

@@ -54,6 +54,13 @@ export type ServerEvent =
   /** The store works, and will not for ever; see StoreChanges.warning. */
   | { readonly type: "store-warning"; readonly detail: string }
   | { readonly type: "store-warning-over" }
+  /** Rows of the ledger wait, or are dropped, until it can be written again. */
+  | {
+      readonly type: "ledger-behind";
+      readonly queued: number;
+      /** Why it cannot be written; undefined: it takes too long. */
+      readonly error: IdmintError | undefined;
+    }
   /** A tag has no ids in less than `days` from now, if they are used as fast as they were. */
   | {
       readonly type: "tag-runs-out";

@@ -56,6 +56,7 @@ const WRITERS: {
   "store-back": logStore,
   "store-warning": logStore,
   "store-warning-over": logStore,
+  "ledger-behind": (logger, event) => logger.warn(plain(event), "the ledger is behind"),
   "tag-runs-out": (logger, event) => logger.warn(plain(event), "a tag runs out of ids"),
   fenced: logStore,
   unfenced: logStore,

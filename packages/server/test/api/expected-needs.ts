@@ -33,6 +33,8 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "TagService/MoveTag": admin,
   "TagService/ListPeriods": observe,
   "TagService/GetTagCapacity": observe,
+  "TagService/LookupId": { may: ["observe", "admin"], by: "tag" },
+  "TagService/ListLedgerEntries": { may: ["observe", "admin"], by: "tag" },
   "WorkerService/LeaseWorker": issue,
   "WorkerService/RenewWorkerLease": issue,
   "WorkerService/ReleaseWorkerLease": issue,

@@ -11,6 +11,7 @@ const api = createApi({
   ids: nothing,
   decoder: nothing,
   capacity: nothing,
+  lookups: nothing,
   tags: nothing,
   workers: nothing,
   node: nothing,

@@ -61,13 +61,14 @@ export function setUp() {
     { maxWaiters: 10, maxCount: 100 },
   );
   const texts = { keys: new Map(), offsetAt: () => undefined };
+  const ledger = undefined;
   const directory = new Directory(
-    { ...shared, grants, lookup, random: () => 0.5, makeSource, texts, presence: PRESENT },
+    { ...shared, grants, ledger, lookup, random: () => 0.5, makeSource, texts, presence: PRESENT },
     { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
   );
   const tokens = new ReleaseTokens(10, realSystem.randomToken);
   const limits = { countAsList: 100, countAsSegments: 1_000 };
-  const ids = new IdService({ directory, tokens, limits, counters });
+  const ids = new IdService({ directory, tokens, limits, ledger, counters });
   const call: Patience = { deadline: 10_000, signal: new AbortController().signal };
   return { time, store, directory, ids, tickets, call };
 }

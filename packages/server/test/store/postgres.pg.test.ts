@@ -35,7 +35,7 @@ async function withStore(
 
 test("a database without the schema, with a newer one or another step is refused", async () => {
   await withStore(async (_store, { config, database }) => {
-    await database.query("INSERT INTO idmint.migration VALUES (99, 'future', 'x', 2)");
+    await database.query("INSERT INTO idmint.migration VALUES (99, 'future', 'x', 99)");
     expect(await reasonOf(openStore(config))).toBe("SCHEMA_MISMATCH");
     expect((await storeStatus(config)).schemaIllness).toContain("upgrade idmint");
     expect(await reasonOf(migrateStore(config, { dryRun: false }))).toBe("SCHEMA_MISMATCH");
@@ -80,6 +80,9 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.token TO ${role}`);
     await database.query(`GRANT SELECT, INSERT, DELETE ON idmint.audit TO ${role}`);
     await database.query(`GRANT SELECT, UPDATE ON idmint.access TO ${role}`);
+    for (const table of ["ledger", "ledger_forgotten"]) {
+      await database.query(`GRANT SELECT, INSERT, UPDATE, DELETE ON idmint.${table} TO ${role}`);
+    }
     const url = new URL(config.url);
     url.username = role;
     url.password = "serve";
@@ -91,6 +94,8 @@ test("a role that may only read, insert and update serves; it cannot migrate", a
     await store.setTagState("its", "PAUSED", undefined);
     await store.accept(1n, undefined, noteOf("accept"));
     expect(await store.trimAudit({ kind: "change", beforeMs: 0, keep: 0, limit: 9 })).toBe(1);
+    await store.recordLedger([], { keepForMs: 1, maxRows: 1 });
+    expect((await store.findInLedger({ tag: "its", id: 1n })).forgotten).toBe(3n);
     await store.addToken(tokenOf("its"));
     expect(await store.removeToken("its")).toBe(true);
     expect((await store.changes({ since: 0n, watched: [], limit: 9 })).changed).toHaveLength(2);

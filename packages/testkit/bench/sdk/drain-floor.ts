@@ -57,7 +57,7 @@ async function floor(
   const call = (): Promise<unknown> =>
     new Promise((resolve, reject) => {
       const options = { deadline: Date.now() + DEADLINE_MS };
-      const request = { tag, count: segment, after: 0n };
+      const request = { tag, count: segment, after: 0n, instance: "" };
       client.allocateSegment(request, metadata, options, (error, answer) => {
         if (error === null) resolve(answer);
         else reject(error);

@@ -174,7 +174,7 @@ export const allocateSegment: Benchmark = {
     await using idmint = await startIdmint();
     const tag = await idmint.makeTag();
     const one = { path: GENERATE_ID, message: generateIdMessage(tag), ...SHAPE };
-    const request = { tag, count: BLOCK, after: 0n };
+    const request = { tag, count: BLOCK, after: 0n, instance: "" };
     const message = AllocateSegmentRequest.encode(request).finish();
     const block = { path: ALLOCATE_SEGMENT, message, ...SHAPE };
     await warmUp(effort, block, [idmint, floor]);

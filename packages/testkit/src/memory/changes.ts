@@ -2,6 +2,7 @@
 import { type CallArgs, DEFAULT_MAX_OFFLINE_MS, type StoreChanges } from "@idmint/core/server";
 import { noted } from "./audit.ts";
 import type { MemoryDatabase } from "./database.ts";
+import { forget } from "./ledger.ts";
 import { addLostNodes, renewNode } from "./nodes.ts";
 import { countsInRedis } from "./periods.ts";
 import { change, endPeriod, fenced } from "./rows.ts";
@@ -56,6 +57,7 @@ export function accept(
     const epoch = row.epoch >= seconds ? row.epoch + 1n : seconds;
     const generation = row.generation + (countsInRedis(row.kind) ? 1n : 0n);
     change(database, { ...row, floor, generation, version: row.version + 1n, epoch });
+    forget(database, row.name, row.version + 1n);
   }
   const { incarnation } = database;
   const after = { incarnation, gap: String(gap), tags: rows.length };

@@ -4,6 +4,7 @@ import {
   type Issuing,
   NEVER_STOPPED,
   type NodeRow,
+  type PlacedLedgerRow,
   type RedisMark,
   type Tag,
   type TokenList,
@@ -24,12 +25,17 @@ export interface MemorySnapshot {
   readonly traffic: readonly Traffic[];
   readonly marks: ReadonlyMap<string, readonly RedisMark[]>;
   readonly audit: readonly AuditEvent[];
+  readonly ledger: readonly StoredLedgerRow[];
+  readonly ledgerForgotten: ReadonlyMap<string, bigint>;
   readonly revision: bigint;
   readonly issuing: Issuing;
   readonly access: Access;
   readonly incarnation: string;
   readonly acceptedIdentity: string;
 }
+
+/** A row of the ledger, and when it was stored. */
+export type StoredLedgerRow = PlacedLedgerRow & { readonly storedAtMs: number };
 
 /** What several MemoryStores of one test share: the rows, and the history they belong to. */
 export class MemoryDatabase {
@@ -46,6 +52,10 @@ export class MemoryDatabase {
   marks: Map<string, readonly RedisMark[]> = new Map();
   /** In the order in which they came. */
   audit: AuditEvent[] = [];
+  /** Oldest first. */
+  ledger: StoredLedgerRow[] = [];
+  ledgerPosition = 0n;
+  ledgerForgotten: Map<string, bigint> = new Map();
   revision = 0n;
   issuing: Issuing = NEVER_STOPPED;
   access: Access = { version: "", tokens: [] };
@@ -68,8 +78,10 @@ export class MemoryDatabase {
     const nodes = new Map(this.nodes);
     const marks = new Map(this.marks);
     const audit = [...this.audit];
+    const ledgerForgotten = new Map(this.ledgerForgotten);
+    const ledger = [...this.ledger];
     const { revision, incarnation, acceptedIdentity, traffic, issuing, access } = this;
-    const history = { revision, incarnation, acceptedIdentity };
+    const history = { revision, incarnation, acceptedIdentity, ledger, ledgerForgotten };
     return { rows, periods, workers, nodes, traffic, issuing, access, marks, audit, ...history };
   }
 
@@ -82,6 +94,8 @@ export class MemoryDatabase {
     this.traffic = snapshot.traffic;
     this.marks = new Map(snapshot.marks);
     this.audit = [...snapshot.audit];
+    this.ledger = [...snapshot.ledger];
+    this.ledgerForgotten = new Map(snapshot.ledgerForgotten);
     this.revision = snapshot.revision;
     this.issuing = snapshot.issuing;
     this.access = snapshot.access;

@@ -11,6 +11,7 @@ import type {
   Tag,
 } from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
+import { writeLedger } from "./ledger.ts";
 import { countsInRedis } from "./periods.ts";
 import { endPeriod, fenced, put } from "./rows.ts";
 import { inPeriodAt, refused } from "./rules.ts";
@@ -61,11 +62,16 @@ export function giveBack(
   database: MemoryDatabase,
   requests: readonly GiveBackRequest[],
 ): readonly number[] {
-  return requests.map(({ tag, from, to, version }) => {
+  return requests.map(({ tag, from, to, version, giver }) => {
     const row = database.rows.get(tag);
     if (fenced(database) !== "" || row?.kind.kind !== "segment") return 0;
     if (row.floor !== to || row.version !== version) return 0;
     put(database, { ...row, floor: from - 1n, version: row.version + 1n });
+    if (giver !== undefined) {
+      const range = { tag, firstId: from, lastId: to, version: version + 1n, epoch: row.epoch };
+      const nobody = { sequence: 0n, instance: "", principal: "" };
+      writeLedger(database, { entry: "give-back", ...range, ...giver, ...nobody });
+    }
     return Number(to - from + 1n);
   });
 }

@@ -11,6 +11,7 @@ import * as audit from "./audit.ts";
 import * as changes from "./changes.ts";
 import { MemoryDatabase } from "./database.ts";
 import * as grants from "./grants.ts";
+import * as ledger from "./ledger.ts";
 import * as nodes from "./nodes.ts";
 import * as tags from "./tags.ts";
 import * as tokens from "./tokens.ts";
@@ -26,6 +27,9 @@ const CALLS: {
   ...audit,
   ...changes,
   ...grants,
+  findInLedger: ledger.findInLedger,
+  listLedger: ledger.listLedger,
+  recordLedger: ledger.recordLedger,
   ...nodes,
   ...tags,
   ...tokens,

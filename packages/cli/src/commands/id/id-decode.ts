@@ -43,12 +43,12 @@ export function answersText({ kind, format }: Tag): boolean {
   return format !== undefined || isTextKind;
 }
 
-function text(value: string): DecodeIdRequest["value"] {
+export function text(value: string): DecodeIdRequest["value"] {
   return { $case: "text", value };
 }
 
 /** An id that is no number is sent as text, so that the server says what the tag's ids are. */
-function number(value: string): DecodeIdRequest["value"] {
+export function number(value: string): DecodeIdRequest["value"] {
   return /^\d{1,18}$/.test(value) || (/^\d{19}$/.test(value) && BigInt(value) < 2n ** 63n)
     ? { $case: "id", value: BigInt(value) }
     : text(value);

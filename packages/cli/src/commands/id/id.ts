@@ -9,6 +9,7 @@ import { plain } from "../../text/table.ts";
 import { addDecode, answersText } from "./id-decode.ts";
 import { addEncode } from "./id-encode.ts";
 import { addRange } from "./id-range.ts";
+import { addWho } from "./id-who.ts";
 
 /** Ids in memory at once. A lost answer turns at most so many into a gap. */
 const PIECE = 10_000;
@@ -33,6 +34,7 @@ export function addIdCommands(program: Command, io: Io): void {
   addDecode(group, io);
   addEncode(group, io);
   addRange(group, io);
+  addWho(group, io);
   const command = group
     .command("next")
     .description(

@@ -1,4 +1,5 @@
 import type { Period } from "../../sequence/period.ts";
+import type { LedgerRow } from "./ledger.ts";
 
 /** One wish for ids of one tag. */
 export interface GrantRequest {
@@ -96,6 +97,8 @@ export interface GiveBackRequest {
   readonly to: bigint;
   /** The version the grant was answered with: the row must still have it. */
   readonly version: bigint;
+  /** Who gives back, for the ledger; absent: no row of it is written. */
+  readonly giver?: Pick<LedgerRow, "atMs" | "nodeId" | "server"> | undefined;
 }
 
 /** Takes back ids nobody was given, where the floor still ends at them. */

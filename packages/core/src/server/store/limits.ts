@@ -5,6 +5,7 @@ import type { WorkerLeaseRequest, WorkerRenewal } from "../../worker/ports.ts";
 import { type AuditEvent, MAX_AUDIT_BATCH, MAX_AUDIT_TEXT } from "../audit/ports.ts";
 import { MAX_WEIGHT, type Traffic } from "../node/traffic-state.ts";
 import type { GrantRequest } from "./grants.ts";
+import { type LedgerRow, MAX_LEDGER_BATCH } from "./ledger.ts";
 import type { MarkedGeneration, RaiseRequest, RedisMark } from "./redis-bounds.ts";
 
 /** Most requests of one `grant` or `giveBack`. */
@@ -69,6 +70,14 @@ export function assertRenewal({ reserveAheadMs, reserveUntilMs }: WorkerRenewal)
   if (wrong !== undefined) throw new RangeError(`${wrong.field} ${wrong.description}`);
   if (!Number.isSafeInteger(reserveUntilMs) || reserveUntilMs < 0) {
     throw new RangeError(`a reservation until ${reserveUntilMs}`);
+  }
+}
+
+export function assertLedger(rows: readonly LedgerRow[]): void {
+  if (rows.length > MAX_LEDGER_BATCH) throw new RangeError(`${rows.length} rows in a batch`);
+  for (const { tag, firstId, lastId } of rows) {
+    if (firstId >= 0n && lastId >= firstId && lastId <= MAX_ID) continue;
+    throw new RangeError(`a row about ids ${firstId} to ${lastId} of "${tag}"`);
   }
 }
 

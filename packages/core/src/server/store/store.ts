@@ -5,6 +5,7 @@ import type { TrafficStore } from "../node/traffic-state.ts";
 import type { ChangeStore } from "./changes.ts";
 import type { GiveBackStore, GrantStore } from "./grants.ts";
 import type { IssuingStore } from "./issuing.ts";
+import type { LedgerStore } from "./ledger.ts";
 import type { MarkStore, RaiseStore } from "./redis-bounds.ts";
 import type { PeriodStore, TagStore } from "./tags.ts";
 import type { WorkerRegistry } from "./worker-registry.ts";
@@ -36,6 +37,7 @@ export interface Store
     IssuingStore,
     WorkerRegistry,
     AccessStore,
+    LedgerStore,
     AcceptStore,
     AuditStore {
   /** `sqlite` or `postgres`; for status and metrics. */

@@ -16,6 +16,7 @@ import {
   type VersionGuard,
 } from "@idmint/core/server";
 import { overloaded, type Patience, within } from "../call.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import type { Lookups } from "../upstream/lookups.ts";
@@ -38,6 +39,7 @@ export interface DirectoryOptions extends EntryOptions {
 export interface DirectoryPorts extends EntryMakerPorts {
   readonly store: GiveBackStore;
   readonly grants: Grants;
+  readonly ledger: Pick<Ledger, "giver" | "granted"> | undefined;
   readonly lookup: Lookups;
   readonly presence: Pick<Presence, "refusalOf" | "noteHoldFor">;
   readonly guard: VersionGuard;
@@ -361,7 +363,7 @@ export class Directory {
       const request = rangeToGiveBack(entry.name, unused);
       if (request === undefined) continue;
       this.#ports.guard.giveBack(entry.name, request.from);
-      requests.push(request);
+      requests.push({ ...request, giver: this.#ports.ledger?.giver });
     }
     let givenBack = 0;
     if (requests.length > 0) {

@@ -17,6 +17,7 @@ import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import type { MakeSource } from "../kinds/kind.ts";
 import type { SourceKind } from "../kinds/source.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
 import { type Entry, isSameSource, type SegmentEntry, type SourceEntry } from "./entries.ts";
@@ -31,6 +32,8 @@ export interface EntryOptions {
 
 export interface EntryMakerPorts {
   readonly grants: Pick<Grants, "request">;
+  /** Undefined: there is none. */
+  readonly ledger: Pick<Ledger, "granted"> | undefined;
   readonly makeSource: MakeSource;
   readonly texts: TextPorts;
   readonly presence: Pick<Presence, "noteHoldFor">;
@@ -116,6 +119,7 @@ export class EntryMaker {
   async #load(request: LoadRequest, tag: string): Promise<Load<Receipt>> {
     const grant = await this.#ports.grants.request({ tag, kind: "segment", ...request });
     const segment = segmentOf(grant.base, grant.count);
+    this.#ports.ledger?.granted(tag, segment, grant.version, grant.epoch);
     const receipt = { version: grant.version, last: lastOf(segment) };
     return { segments: [segment], epoch: grant.epoch, receipt };
   }

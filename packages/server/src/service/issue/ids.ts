@@ -2,9 +2,9 @@ import {
   assertNoViolations,
   countOf,
   countViolation,
-  type FieldViolation,
   IdmintError,
   idsOf,
+  instanceViolation,
   invalidField,
   type Period,
   type Segment,
@@ -15,14 +15,12 @@ import { type Order, specOf } from "@idmint/core/kinds";
 import type { Patience } from "../call.ts";
 import type { Counters } from "../counters.ts";
 import type { TakenIds } from "../kinds/source.ts";
+import type { Ledger, LedgerClient } from "../ledger/ledger.ts";
 import type { Directory } from "./directory.ts";
 import type { Entry, SegmentEntry, SourceEntry } from "./entries.ts";
-import type { ReleaseTokens } from "./release-tokens.ts";
+import { type ReleaseTokens, tokenViolation } from "./release-tokens.ts";
 import { TagText } from "./tag-text.ts";
 import { wrongKind } from "./wrong-kind.ts";
-
-/** Longest release token anybody gets; longer ones are not worth looking up. */
-const MAX_TOKEN_LENGTH = 64;
 
 export interface IdLimits {
   readonly countAsList: number;
@@ -60,6 +58,8 @@ interface AllocationRequest {
   readonly tag: string;
   readonly count: number;
   readonly after: bigint;
+  /** What the client calls itself; empty: nothing. */
+  readonly instance?: string;
 }
 
 export interface Allocation {
@@ -83,17 +83,20 @@ export class IdService {
   readonly #directory: Directory;
   readonly #tokens: ReleaseTokens;
   readonly #limits: IdLimits;
+  readonly #ledger: Pick<Ledger, "allocated" | "released"> | undefined;
   readonly #counters: Counters;
 
   constructor(ports: {
     directory: Directory;
     tokens: ReleaseTokens;
     limits: IdLimits;
+    ledger: Pick<Ledger, "allocated" | "released"> | undefined;
     counters: Counters;
   }) {
     this.#directory = ports.directory;
     this.#tokens = ports.tokens;
     this.#limits = ports.limits;
+    this.#ledger = ports.ledger;
     this.#counters = ports.counters;
   }
 
@@ -130,11 +133,16 @@ export class IdService {
 
   /**
    * A block of `count` ids for a caller that issues them itself; fewer only at the tag's end. Refuses tags that are not
-   * of kind segment with WRONG_KIND.
+   * of kind segment with WRONG_KIND. `principal`: who the caller was proved to be; empty: nobody.
    */
-  allocateSegment(request: AllocationRequest, call: Patience): Allocation | Promise<Allocation> {
-    const { tag, count, after } = request;
+  allocateSegment(
+    request: AllocationRequest,
+    call: Patience,
+    principal = "",
+  ): Allocation | Promise<Allocation> {
+    const { tag, count, after, instance = "" } = request;
     assertNoViolations(
+      instance === "" ? undefined : instanceViolation("instance", instance),
       tagNameViolation("tag", tag),
       countViolation("count", count, this.#limits.countAsSegments, "ask several times for more"),
       after < 0n
@@ -142,19 +150,20 @@ export class IdService {
         : undefined,
     );
     const entry = this.#directory.get(tag);
-    if (entry === undefined) return this.#allocateUnknown(request, call);
-    return this.#allocate(entry, request, call);
+    const client = { instance, principal };
+    if (entry === undefined) return this.#allocateUnknown(request, call, client);
+    return this.#allocate(entry, request, call, client);
   }
 
   /**
    * Takes back the last `unusedCount` ids of an allocation. Answers how many: 0 when the token is unknown, used, another
-   * tag's or of an older epoch, and then they are a gap.
+   * tag's or of an older epoch, and then they are a gap. With a ledger they are handed out again only once that says so.
    */
   releaseSegment(request: {
     readonly tag: string;
     readonly releaseToken: string;
     readonly unusedCount: number;
-  }): number {
+  }): number | Promise<number> {
     const { tag, releaseToken, unusedCount } = request;
     const count = this.#tokens.countOf(releaseToken, tag);
     assertNoViolations(
@@ -168,15 +177,27 @@ export class IdService {
       ),
     );
     const released = this.#tokens.use(releaseToken, tag, unusedCount);
+    // A token that is not known stands for nothing: its ids were never lost here.
+    if (released === undefined) return 0;
+    if (this.#ledger === undefined) return this.#putBack(tag, released, unusedCount, true);
+    return this.#ledger
+      .released(tag, released.segments, released.epoch)
+      .then((isNoted) => this.#putBack(tag, released, unusedCount, isNoted));
+  }
+
+  /** Ids that no client has any more. Answers how many are handed out again; the others are waste. */
+  #putBack(
+    tag: string,
+    { segments, epoch }: NonNullable<ReturnType<ReleaseTokens["use"]>>,
+    count: number,
+    isNoted: boolean,
+  ): number {
     const entry = this.#directory.get(tag);
-    const accepted =
-      released === undefined || entry?.buffer === undefined || entry.rules.order !== "UNORDERED"
-        ? 0
-        : entry.buffer.putBack(released.segments, released.epoch);
+    const isFit = entry?.buffer !== undefined && entry.rules.order === "UNORDERED";
+    const accepted = isFit && isNoted ? entry.buffer.putBack(segments, epoch) : 0;
     this.#counters.issuedIds -= accepted;
     this.#counters.returnedIds += accepted;
-    // A token that is not known stands for nothing: its ids were never lost here.
-    if (released !== undefined) this.#counters.wastedIds += unusedCount - accepted;
+    this.#counters.wastedIds += count - accepted;
     return accepted;
   }
 
@@ -272,14 +293,19 @@ export class IdService {
     return manyIds(entry, asList, taken);
   }
 
-  async #allocateUnknown(request: AllocationRequest, call: Patience): Promise<Allocation> {
-    return this.#allocate(await this.#directory.find(request.tag, call), request, call);
+  async #allocateUnknown(
+    request: AllocationRequest,
+    call: Patience,
+    client: LedgerClient,
+  ): Promise<Allocation> {
+    return this.#allocate(await this.#directory.find(request.tag, call), request, call, client);
   }
 
   #allocate(
     entry: Entry,
     { count, after }: AllocationRequest,
     call: Patience,
+    client: LedgerClient,
   ): Allocation | Promise<Allocation> {
     // Ids that are written by a format or a key are not the numbers that segments hold.
     if (assertWritable(entry) !== undefined || entry.buffer === undefined) {
@@ -290,15 +316,16 @@ export class IdService {
     const bound = entry.rules.order === "PER_CLIENT" ? after : 0n;
     const segments = entry.buffer.take(count, call, bound, true);
     return segments instanceof Promise
-      ? this.#allocationLater(entry, segments)
-      : this.#allocation(entry, segments);
+      ? this.#allocationLater(entry, segments, client)
+      : this.#allocation(entry, segments, client);
   }
 
   async #allocationLater(
     entry: SegmentEntry,
     waited: Promise<readonly Segment[]>,
+    client: LedgerClient,
   ): Promise<Allocation> {
-    return this.#allocation(entry, await waited);
+    return this.#allocation(entry, await waited, client);
   }
 
   #count(entry: Entry, ids: number): void {
@@ -306,10 +333,11 @@ export class IdService {
     entry.issued += ids;
   }
 
-  #allocation(entry: SegmentEntry, segments: readonly Segment[]): Allocation {
+  #allocation(entry: SegmentEntry, segments: readonly Segment[], client: LedgerClient): Allocation {
     this.#count(entry, countOf(segments));
     const { order, kind } = entry.rules;
     const { epoch } = entry.buffer;
+    this.#ledger?.allocated(entry.name, segments, epoch, client);
     // Ids that come back are issued after higher ones, which only unordered tags allow.
     const releaseToken =
       order === "UNORDERED" ? this.#tokens.make(entry.name, epoch, segments) : "";
@@ -350,15 +378,4 @@ function manyIds(entry: Entry, asList: boolean, taken: TakenIds): ManyIds {
 
 function withoutNames(): IdmintError {
   return invalidField("name", "must be empty: the ids of this tag have no names", "FIELD_CONFLICT");
-}
-
-function tokenViolation(token: string): FieldViolation | undefined {
-  const field = "release_token";
-  if (token === "") {
-    const description = "is required: the release_token of an AllocateSegment answer";
-    return { field, description, reason: "FIELD_REQUIRED" };
-  }
-  if (token.length <= MAX_TOKEN_LENGTH) return undefined;
-  const description = `must be at most ${MAX_TOKEN_LENGTH} characters`;
-  return { field, description, reason: "VALUE_OUT_OF_RANGE" };
 }

@@ -1,4 +1,7 @@
-import { countOf, type Segment, slice } from "@idmint/core";
+import { countOf, type FieldViolation, type Segment, slice } from "@idmint/core";
+
+/** Longest release token anybody gets; longer ones are not worth looking up. */
+const MAX_TOKEN_LENGTH = 64;
 
 /** What a token stands for: an answer of AllocateSegment. */
 interface Released {
@@ -80,4 +83,16 @@ function lastIds(segments: readonly Segment[], count: number): readonly Segment[
   }
   if (rest > 0) throw new RangeError(`${count} of ${count - rest} ids`);
   return last;
+}
+
+/** What is wrong with a token, or undefined. */
+export function tokenViolation(token: string): FieldViolation | undefined {
+  const field = "release_token";
+  if (token === "") {
+    const description = "is required: the release_token of an AllocateSegment answer";
+    return { field, description, reason: "FIELD_REQUIRED" };
+  }
+  if (token.length <= MAX_TOKEN_LENGTH) return undefined;
+  const description = `must be at most ${MAX_TOKEN_LENGTH} characters`;
+  return { field, description, reason: "VALUE_OUT_OF_RANGE" };
 }

@@ -16,6 +16,7 @@ import { Etcd, MAX_ROWS, type Session } from "./session/etcd.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
 import { requireCompaction } from "./history.ts";
+import * as ledger from "./records/ledger.ts";
 import * as marks from "./marks.ts";
 import * as nodes from "./nodes.ts";
 import * as periods from "./periods.ts";
@@ -35,6 +36,7 @@ const CALLS: {
   ...changes,
   ...giveBack,
   ...grant,
+  ...ledger,
   ...marks,
   ...nodes,
   ...periods,

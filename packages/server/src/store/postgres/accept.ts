@@ -12,6 +12,7 @@ import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
+import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
 import { endPeriods, lastIdOf, periodAt } from "./periods.ts";
 
@@ -64,6 +65,7 @@ const RECORD = `UPDATE idmint.store SET
  * - The version of a row that a tag left behind stays: it must remain below that of the row in the tag's new database.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
  * - What standbys of the lost history have is not known: the record of them begins anew.
+ * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
@@ -83,6 +85,7 @@ export async function accept(
       const tags = locked?.tags ?? "0";
       await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });
       await session.query({ text: RAISE, values: [String(gap), store.revision] });
+      await forgetLedger(session);
       const nowMs = await closeSnowflakes(session);
       await session.query({ text: OWN_WORKERS });
       const incarnation = randomUUID();

@@ -1,9 +1,11 @@
 import type { GiveBackRequest } from "@idmint/core/server";
 import type { Connections } from "./connections.ts";
+import { widthOf } from "../shared/records/ledger-row.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
 
 /**
- * Lowers floors by the unused ends of grants: names, first ids, last ids, versions, allowed unsafe settings.
+ * Lowers floors by the unused ends of grants: names, first ids, last ids, versions, allowed unsafe settings; then who gives
+ * back, null where the ledger shall not say, and the widths of ranges.
  *
  * INVARIANT: the floor is lowered only while it still ends at the grant *and* the row still has the grant's version: an
  * equal floor alone may be that of a later grant, after another give-back. Both are read from the locked row, in its
@@ -12,19 +14,23 @@ import { proof, TAG_IS_OURS } from "./identity.ts";
  * sequence were passed on in their order, and those of a tag that counts in Redis are Redis' until it has a new start.
  */
 const GIVE_BACK = {
-  name: "idmint-give-back-1",
+  name: "idmint-give-back-2",
   text: `WITH request AS MATERIALIZED (
-  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[])
-    AS r (name, first_id, last_id, version)
+  SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $6::text[], $7::text[], $8::bigint[], $9::int[])
+    AS r (name, first_id, last_id, version, node_id, server, at_ms, width)
 ), ${proof("$5::text[]")}, locked AS MATERIALIZED (
-  SELECT t.name, t.kind, t.state, t.floor, t.version,
+  SELECT t.name, t.kind, t.state, t.floor, t.version, t.epoch,
     ${TAG_IS_OURS} AND t.moved_to IS NULL AND NOT t.moving AS is_ours
   FROM idmint.tag AS t WHERE t.name = ANY ($1::text[]) ORDER BY t.name FOR UPDATE SKIP LOCKED
 ), judged AS MATERIALIZED (
-  SELECT r.name, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count
+  SELECT r.*, r.first_id - 1 AS floor, r.last_id - r.first_id + 1 AS count, l.epoch
   FROM request AS r JOIN locked AS l ON l.name = r.name CROSS JOIN proof AS p
   WHERE p.fenced = '' AND l.is_ours AND l.kind = 'segment' AND l.state <> 'DELETED'
     AND l.floor = r.last_id AND l.version = r.version
+), noted AS (
+  INSERT INTO idmint.ledger (tag, entry, width, first_id, last_id, version, epoch, node_id, server, sequence, instance, principal, at_ms)
+  SELECT j.name, 'give-back', j.width, j.first_id, j.last_id, j.version + 1, j.epoch, j.node_id, j.server, 0, '', '', j.at_ms
+  FROM judged AS j WHERE j.node_id IS NOT NULL
 )
 UPDATE idmint.tag AS t SET
   floor = j.floor, version = t.version + 1, written_by = pg_current_xact_id()::xid
@@ -47,6 +53,10 @@ export async function giveBack(
     requests.map(({ to }) => String(to)),
     requests.map(({ version }) => String(version)),
     [],
+    requests.map(({ giver }) => giver?.nodeId ?? null),
+    requests.map(({ giver }) => giver?.server ?? null),
+    requests.map(({ giver }) => (giver === undefined ? null : String(Math.floor(giver.atMs)))),
+    requests.map(({ from, to }) => widthOf(from, to)),
   ];
   const rows = await connections.run((session) =>
     session.query<GiveBackRow>({ ...GIVE_BACK, values }),

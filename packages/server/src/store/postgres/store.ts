@@ -25,6 +25,7 @@ import {
   readStanding,
   type Standing,
 } from "./membership.ts";
+import * as ledger from "./records/ledger.ts";
 import * as marks from "./marks.ts";
 import * as nodes from "./nodes.ts";
 import { migrations } from "./migrations/index.ts";
@@ -48,6 +49,9 @@ const CALLS: {
   ...changes,
   ...giveBack,
   ...grant,
+  findInLedger: ledger.findInLedger,
+  listLedger: ledger.listLedger,
+  recordLedger: ledger.recordLedger,
   ...marks,
   ...nodes,
   ...periods,

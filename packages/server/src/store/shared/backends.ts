@@ -37,6 +37,8 @@ interface Backend {
   readonly failsOver: (url: string) => boolean;
   /** Whether one store may be several of its databases. */
   readonly spreads: boolean;
+  /** Whether it can keep a ledger of who was given which ids. */
+  readonly keepsLedger: boolean;
 }
 
 /** One row for each backend. Whoever knows more of backends has a record by their names, so that the compiler finds it. */
@@ -48,6 +50,7 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
     placeOf: (url) => `sqlite:${resolve(filePathOf(url))}`,
     failsOver: () => false,
     spreads: false,
+    keepsLedger: true,
   },
   postgres: {
     schemes: ["postgres:", "postgresql:"],
@@ -56,6 +59,7 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
     placeOf: databasePlace,
     failsOver: (url) => (hostUrls(url)?.length ?? 1) > 1,
     spreads: true,
+    keepsLedger: true,
   },
   etcd: {
     schemes: ["etcd:", "etcds:"],
@@ -65,6 +69,7 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
     placeOf: (url) => url,
     failsOver: () => false,
     spreads: false,
+    keepsLedger: false,
   },
 };
 

@@ -16,6 +16,8 @@ import {
   type Grant,
   type GrantOptions,
   type GrantRequest,
+  type LedgerFindings,
+  type LedgerPage,
   MAX_BATCH,
   type NodeRowKey,
   type Raised,
@@ -37,8 +39,10 @@ import { mergedAudit } from "../shared/records/audit.ts";
 import { schemaMismatch } from "../shared/failures.ts";
 import { TagMovedError } from "../shared/placed-tag.ts";
 import { FIRST_DATABASE, pointEverywhere } from "./fleet.ts";
+import { isMoved, refusedAsMoved, settledAll } from "./answers.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
+import { mergedFindings, pageOfLedger } from "./merged-ledger.ts";
 import { MergedChanges } from "./merged-changes.ts";
 import { mergedTraffic } from "./merged-traffic.ts";
 
@@ -162,6 +166,22 @@ export class SpreadStore implements Store {
       this.#in(name, (store) => store.exchangeMarks(raised.get(name) ?? [], read.get(name) ?? [])),
     );
     return (await settledAll(work)).flat();
+  }
+
+  async recordLedger(...[rows, limits]: Parameters<Store["recordLedger"]>): Promise<void> {
+    const groups = [...Map.groupBy(rows, ({ tag }) => this.#locator.placeOf(tag))];
+    await settledAll(
+      groups.map(([name, its]) => this.#in(name, (one) => one.recordLedger(its, limits))),
+    );
+  }
+
+  async findInLedger(query: Parameters<Store["findInLedger"]>[0]): Promise<LedgerFindings> {
+    return mergedFindings(await this.#ofAll((store) => store.findInLedger(query)));
+  }
+
+  async listLedger(query: Parameters<Store["listLedger"]>[0]): Promise<LedgerPage> {
+    const read = (name: string) => this.#in(name, (store) => store.listLedger(query));
+    return pageOfLedger([...this.#members.keys()], query.after, read);
   }
 
   async giveBack(requests: readonly GiveBackRequest[]): Promise<readonly number[]> {
@@ -370,22 +390,6 @@ export class SpreadStore implements Store {
       }
     }
   }
-}
-
-function isMoved(grant: Grant | undefined): boolean {
-  return grant?.outcome === "refused" && grant.reason === "TAG_MOVED";
-}
-
-function refusedAsMoved(tag: string): Refused {
-  return { outcome: "refused", tag, reason: "TAG_MOVED" };
-}
-
-/** All values, or the first failure once all have ended: nobody goes on in the background. */
-async function settledAll<T>(work: readonly Promise<T>[]): Promise<T[]> {
-  const settled = await Promise.allSettled(work);
-  const failure = settled.find((one) => one.status === "rejected");
-  if (failure !== undefined) throw IdmintError.from(failure.reason);
-  return settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
 }
 
 function ofAnotherFleet(): IdmintError {

@@ -21,6 +21,7 @@ import type { Database } from "./file/database.ts";
 import { lookAtFiles } from "./file/files.ts";
 import { beginPeriod, cutOf, positionOf } from "./grant.ts";
 import { readStoreRow, SUM_OF_ROWS } from "./file/identity.ts";
+import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
 
 const WITH_PERIODS = `SELECT name, floor, ceiling, period_unit, time_zone, period_start, other_periods FROM tag
@@ -47,6 +48,7 @@ const RECORD = `UPDATE store SET
  * - A period that the lost history may have begun starts above the gap too: it is begun here, before floors are raised. Of
  *   others only those that are yet to come again are kept, above the gap; where earlier ones ended is not known any more.
  * - Tags that count in Redis take a new generation, so that Redis starts again above the gap.
+ * - What the lost history wrote of ids that changed hands is not known: the ledger of all tags is forgotten.
  * - Servers of the lost history may be unknown to this one: a row stands for all of them.
  * - Floors of snowflakes go above all that leases of the lost history may have reserved; its tokens are of older epochs.
  */
@@ -91,6 +93,7 @@ function raise(
   const seconds = Math.floor(now / 1_000);
   beginPeriods(transaction, gap, now);
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
+  forgetLedger(transaction);
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
   const { path } = database;

@@ -1,9 +1,12 @@
 import { IdmintError } from "@idmint/core";
 import type { GiveBackRequest } from "@idmint/core/server";
+import { givenBack } from "../shared/records/ledger-row.ts";
 import type { Database } from "./file/database.ts";
+import { writeLedger } from "./records/ledger.ts";
 
 const GIVE_BACK =
   "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind = 'segment' AND state <> 'DELETED'";
+const EPOCH = "SELECT epoch FROM tag WHERE name = ?";
 const PROGRESS = "UPDATE store SET progress = progress + ?";
 
 /**
@@ -21,9 +24,15 @@ export function giveBack(
 ): readonly number[] {
   try {
     return database.write(deadlineMs, (transaction) => {
-      const counts = requests.map(({ tag, from, to, version }) => {
+      const nowMs = Math.floor(database.now());
+      const counts = requests.map(({ tag, from, to, version, giver }) => {
         const changed = transaction.run(GIVE_BACK, from - 1n, tag, to, version);
-        return changed === 1 ? Number(to - from + 1n) : 0;
+        if (changed !== 1) return 0;
+        if (giver !== undefined) {
+          const epoch = transaction.get(EPOCH, tag)?.["epoch"] as bigint;
+          writeLedger(transaction, givenBack({ tag, from, to, version }, giver, epoch), nowMs);
+        }
+        return Number(to - from + 1n);
       });
       const changes = counts.filter((count) => count > 0).length;
       if (changes > 0) transaction.run(PROGRESS, changes);

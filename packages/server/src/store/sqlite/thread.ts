@@ -13,6 +13,7 @@ import { monotonicMs } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
+import * as ledger from "./records/ledger.ts";
 import * as marks from "./marks.ts";
 import * as nodes from "./nodes.ts";
 import { openDatabase } from "./open.ts";
@@ -43,6 +44,9 @@ const CALLS: {
   ...changes,
   ...giveBack,
   ...grant,
+  findInLedger: ledger.findInLedger,
+  listLedger: ledger.listLedger,
+  recordLedger: ledger.recordLedger,
   ...marks,
   ...nodes,
   ...periods,

@@ -37,6 +37,7 @@ export async function etcdHarness(
     open: async (): Promise<Store> => openStore(config),
     shiftPeriods: async (days) => shiftPeriods(gateway, prefix, days),
     passWorkers: async (ms) => passWorkers(gateway, prefix, ms),
+    keepsLedger: false,
     remove: async () => gateway.removeUnder(prefix),
   };
 }

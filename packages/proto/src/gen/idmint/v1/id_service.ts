@@ -144,6 +144,12 @@ export interface AllocateSegmentRequest {
    * Default: 0, no bound. Ignored for other orders.
    */
   after: bigint;
+  /**
+   * What the caller calls itself, for LookupId: a name that tells it from other callers, such as its host's and a random
+   * part. 1 … 128 characters of A–Z a–z 0–9 . _ : / # -, beginning with a letter or digit. Default: empty, LookupId then
+   * does not know the caller by name.
+   */
+  instance: string;
 }
 
 /** Answer of AllocateSegment. */
@@ -1064,7 +1070,7 @@ export const StreamIdsResponse: MessageFns<StreamIdsResponse> = {
 };
 
 function createBaseAllocateSegmentRequest(): AllocateSegmentRequest {
-  return { tag: "", count: 0, after: 0n };
+  return { tag: "", count: 0, after: 0n, instance: "" };
 }
 
 export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
@@ -1080,6 +1086,9 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
         throw new globalThis.Error("value provided for field message.after of type int64 too large");
       }
       writer.uint32(24).int64(message.after);
+    }
+    if (message.instance !== "") {
+      writer.uint32(34).string(message.instance);
     }
     return writer;
   },
@@ -1121,6 +1130,14 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
             message.after = reader.int64() as bigint;
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1138,6 +1155,7 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
       tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
       count: isSet(object.count) ? globalThis.Number(object.count) : 0,
       after: isSet(object.after) ? BigInt(object.after) : 0n,
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
     };
   },
 
@@ -1152,6 +1170,9 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
     if (message.after !== undefined) {
       obj.after = message.after.toString();
     }
+    if (message.instance !== undefined) {
+      obj.instance = message.instance;
+    }
     return obj;
   },
 
@@ -1163,6 +1184,7 @@ export const AllocateSegmentRequest: MessageFns<AllocateSegmentRequest> = {
     message.tag = object.tag ?? "";
     message.count = object.count ?? 0;
     message.after = (object.after !== undefined && object.after !== null) ? BigInt(object.after) : 0n;
+    message.instance = object.instance ?? "";
     return message;
   },
 };

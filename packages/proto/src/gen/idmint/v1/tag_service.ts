@@ -103,6 +103,190 @@ export function capacityLimitKindToJSON(object: CapacityLimitKind): string {
   }
 }
 
+/** How much the ledger knows of an id. */
+export const LookupResult = {
+  /** UNSPECIFIED - Never sent. */
+  UNSPECIFIED: 0,
+  /** ALLOCATED - A server handed the id to a client in a segment. */
+  ALLOCATED: 1,
+  /** GRANTED - A server was granted the id. It issued the id by itself, or still has it, or the row of a client was lost. */
+  GRANTED: 2,
+  /** RELEASED - A client gave the id back to its server unused. Who got it after that is not known. */
+  RELEASED: 3,
+  /** GIVEN_BACK - A server gave the id back to the store unused. Who got it after that is not known. */
+  GIVEN_BACK: 4,
+  /** LOST - Not known: a server lost rows about the id. */
+  LOST: 5,
+  /** FORGOTTEN - Not known: rows about the id are not kept any more, or are of a store that went back and was accepted. */
+  FORGOTTEN: 6,
+  /** CONTRADICTION - Not known: rows say different things. */
+  CONTRADICTION: 7,
+  /** UNKNOWN - Not known: there is no row about the id. */
+  UNKNOWN: 8,
+  /** NOT_GRANTED - The id is above the tag's floor: nobody was given it. */
+  NOT_GRANTED: 9,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type LookupResult = typeof LookupResult[keyof typeof LookupResult];
+
+export namespace LookupResult {
+  export type UNSPECIFIED = typeof LookupResult.UNSPECIFIED;
+  export type ALLOCATED = typeof LookupResult.ALLOCATED;
+  export type GRANTED = typeof LookupResult.GRANTED;
+  export type RELEASED = typeof LookupResult.RELEASED;
+  export type GIVEN_BACK = typeof LookupResult.GIVEN_BACK;
+  export type LOST = typeof LookupResult.LOST;
+  export type FORGOTTEN = typeof LookupResult.FORGOTTEN;
+  export type CONTRADICTION = typeof LookupResult.CONTRADICTION;
+  export type UNKNOWN = typeof LookupResult.UNKNOWN;
+  export type NOT_GRANTED = typeof LookupResult.NOT_GRANTED;
+  export type UNRECOGNIZED = typeof LookupResult.UNRECOGNIZED;
+}
+
+export function lookupResultFromJSON(object: any): LookupResult {
+  switch (object) {
+    case 0:
+    case "LOOKUP_RESULT_UNSPECIFIED":
+      return LookupResult.UNSPECIFIED;
+    case 1:
+    case "LOOKUP_RESULT_ALLOCATED":
+      return LookupResult.ALLOCATED;
+    case 2:
+    case "LOOKUP_RESULT_GRANTED":
+      return LookupResult.GRANTED;
+    case 3:
+    case "LOOKUP_RESULT_RELEASED":
+      return LookupResult.RELEASED;
+    case 4:
+    case "LOOKUP_RESULT_GIVEN_BACK":
+      return LookupResult.GIVEN_BACK;
+    case 5:
+    case "LOOKUP_RESULT_LOST":
+      return LookupResult.LOST;
+    case 6:
+    case "LOOKUP_RESULT_FORGOTTEN":
+      return LookupResult.FORGOTTEN;
+    case 7:
+    case "LOOKUP_RESULT_CONTRADICTION":
+      return LookupResult.CONTRADICTION;
+    case 8:
+    case "LOOKUP_RESULT_UNKNOWN":
+      return LookupResult.UNKNOWN;
+    case 9:
+    case "LOOKUP_RESULT_NOT_GRANTED":
+      return LookupResult.NOT_GRANTED;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return LookupResult.UNRECOGNIZED;
+  }
+}
+
+export function lookupResultToJSON(object: LookupResult): string {
+  switch (object) {
+    case LookupResult.UNSPECIFIED:
+      return "LOOKUP_RESULT_UNSPECIFIED";
+    case LookupResult.ALLOCATED:
+      return "LOOKUP_RESULT_ALLOCATED";
+    case LookupResult.GRANTED:
+      return "LOOKUP_RESULT_GRANTED";
+    case LookupResult.RELEASED:
+      return "LOOKUP_RESULT_RELEASED";
+    case LookupResult.GIVEN_BACK:
+      return "LOOKUP_RESULT_GIVEN_BACK";
+    case LookupResult.LOST:
+      return "LOOKUP_RESULT_LOST";
+    case LookupResult.FORGOTTEN:
+      return "LOOKUP_RESULT_FORGOTTEN";
+    case LookupResult.CONTRADICTION:
+      return "LOOKUP_RESULT_CONTRADICTION";
+    case LookupResult.UNKNOWN:
+      return "LOOKUP_RESULT_UNKNOWN";
+    case LookupResult.NOT_GRANTED:
+      return "LOOKUP_RESULT_NOT_GRANTED";
+    case LookupResult.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** What a row of the ledger says of its ids. */
+export const LedgerEntryKind = {
+  /** UNSPECIFIED - Never sent. */
+  UNSPECIFIED: 0,
+  /** GRANT - The store granted them to a server. */
+  GRANT: 1,
+  /** ALLOCATION - The server handed them to a client that issues them itself. */
+  ALLOCATION: 2,
+  /** RELEASE - The client gave them back to the server, which hands them out again. */
+  RELEASE: 3,
+  /** GIVE_BACK - The server gave them back to the store, which grants them again. */
+  GIVE_BACK: 4,
+  /** GAP - Rows of the server about some of them were lost. */
+  GAP: 5,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type LedgerEntryKind = typeof LedgerEntryKind[keyof typeof LedgerEntryKind];
+
+export namespace LedgerEntryKind {
+  export type UNSPECIFIED = typeof LedgerEntryKind.UNSPECIFIED;
+  export type GRANT = typeof LedgerEntryKind.GRANT;
+  export type ALLOCATION = typeof LedgerEntryKind.ALLOCATION;
+  export type RELEASE = typeof LedgerEntryKind.RELEASE;
+  export type GIVE_BACK = typeof LedgerEntryKind.GIVE_BACK;
+  export type GAP = typeof LedgerEntryKind.GAP;
+  export type UNRECOGNIZED = typeof LedgerEntryKind.UNRECOGNIZED;
+}
+
+export function ledgerEntryKindFromJSON(object: any): LedgerEntryKind {
+  switch (object) {
+    case 0:
+    case "LEDGER_ENTRY_KIND_UNSPECIFIED":
+      return LedgerEntryKind.UNSPECIFIED;
+    case 1:
+    case "LEDGER_ENTRY_KIND_GRANT":
+      return LedgerEntryKind.GRANT;
+    case 2:
+    case "LEDGER_ENTRY_KIND_ALLOCATION":
+      return LedgerEntryKind.ALLOCATION;
+    case 3:
+    case "LEDGER_ENTRY_KIND_RELEASE":
+      return LedgerEntryKind.RELEASE;
+    case 4:
+    case "LEDGER_ENTRY_KIND_GIVE_BACK":
+      return LedgerEntryKind.GIVE_BACK;
+    case 5:
+    case "LEDGER_ENTRY_KIND_GAP":
+      return LedgerEntryKind.GAP;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return LedgerEntryKind.UNRECOGNIZED;
+  }
+}
+
+export function ledgerEntryKindToJSON(object: LedgerEntryKind): string {
+  switch (object) {
+    case LedgerEntryKind.UNSPECIFIED:
+      return "LEDGER_ENTRY_KIND_UNSPECIFIED";
+    case LedgerEntryKind.GRANT:
+      return "LEDGER_ENTRY_KIND_GRANT";
+    case LedgerEntryKind.ALLOCATION:
+      return "LEDGER_ENTRY_KIND_ALLOCATION";
+    case LedgerEntryKind.RELEASE:
+      return "LEDGER_ENTRY_KIND_RELEASE";
+    case LedgerEntryKind.GIVE_BACK:
+      return "LEDGER_ENTRY_KIND_GIVE_BACK";
+    case LedgerEntryKind.GAP:
+      return "LEDGER_ENTRY_KIND_GAP";
+    case LedgerEntryKind.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** Request of CreateTag. */
 export interface CreateTagRequest {
   /** The tag to make. Output-only fields must be empty. */
@@ -479,6 +663,86 @@ export interface WorkerCapacity {
   total: number;
   /** How many of them nobody leases now. */
   left: number;
+}
+
+/** Request of LookupId. */
+export interface LookupIdRequest {
+  /** Name of the tag the id belongs to. */
+  tag: string;
+  /** The id. Exactly one of them is required. */
+  value?:
+    | //
+    /** As a number, for tags whose ids are numbers. Range: 0 … 2^63 − 1. */
+    { $case: "id"; value: bigint }
+    | //
+    /** As text, for tags whose ids are text. At most 512 characters. */
+    { $case: "text"; value: string }
+    | undefined;
+}
+
+/** Answer of LookupId. */
+export interface LookupIdResponse {
+  /** The number behind the id, as DecodeIdResponse.id. */
+  id: bigint;
+  /** How much is known. */
+  result: LookupResult;
+  /** The server that had the id, and the ids it was granted with this one. Absent when it is not known. */
+  server?:
+    | LedgerEntry
+    | undefined;
+  /** The client that the server gave it to, and the ids it got with this one. Absent when it is not known. */
+  client?: LedgerEntry | undefined;
+}
+
+/** A row of the ledger. */
+export interface LedgerEntry {
+  /** What it says. */
+  kind: LedgerEntryKind;
+  /** First id. */
+  firstId: bigint;
+  /** Last id. */
+  lastId: bigint;
+  /**
+   * A version of the tag that the store had reached then. Of a grant it is the grant's. Of rows about the same id, the one with
+   * the highest version is the newest; of several with that version, which are of one server process, the one with the
+   * highest sequence.
+   */
+  version: bigint;
+  /** Epoch of the tag. */
+  epoch: bigint;
+  /** Random name of the server process. */
+  nodeId: string;
+  /** Name of the server, the same after a restart. */
+  server: string;
+  /** Counts the rows of the server process. 0 for a give-back. A row may be listed twice, with the same sequence. */
+  sequence: bigint;
+  /** What the client called itself; nobody proved it. Empty if it told no name, and in rows without a client. */
+  instance: string;
+  /** Who the client was proved to be. Empty for callers that proved nothing. */
+  principal: string;
+  /** When it happened, by the server's clock. */
+  time?: Date | undefined;
+}
+
+/** Request of ListLedgerEntries. */
+export interface ListLedgerEntriesRequest {
+  /** Name of the tag. */
+  tag: string;
+  /** Most entries to answer. Default (0): 50. More than 1,000 means 1,000. */
+  pageSize: number;
+  /** The next_page_token of the page before, sent with the same tag. Default: empty, the first page. */
+  pageToken: string;
+}
+
+/** Answer of ListLedgerEntries. */
+export interface ListLedgerEntriesResponse {
+  /**
+   * Entries in the order in which each database stored them, one database after the other. A page may be empty though others
+   * follow.
+   */
+  entries: LedgerEntry[];
+  /** Token of the next page. Empty on the last page. */
+  nextPageToken: string;
 }
 
 function createBaseCreateTagRequest(): CreateTagRequest {
@@ -3678,6 +3942,708 @@ export const WorkerCapacity: MessageFns<WorkerCapacity> = {
   },
 };
 
+function createBaseLookupIdRequest(): LookupIdRequest {
+  return { tag: "", value: undefined };
+}
+
+export const LookupIdRequest: MessageFns<LookupIdRequest> = {
+  encode(message: LookupIdRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== "") {
+      writer.uint32(10).string(message.tag);
+    }
+    switch (message.value?.$case) {
+      case "id":
+        if (BigInt.asIntN(64, message.value.value) !== message.value.value) {
+          throw new globalThis.Error("value provided for field message.value.value of type int64 too large");
+        }
+        writer.uint32(16).int64(message.value.value);
+        break;
+      case "text":
+        writer.uint32(26).string(message.value.value);
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LookupIdRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLookupIdRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.value = { $case: "id", value: reader.int64() as bigint };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.value = { $case: "text", value: reader.string() };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LookupIdRequest {
+    return {
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      value: isSet(object.id)
+        ? { $case: "id", value: BigInt(object.id) }
+        : isSet(object.text)
+        ? { $case: "text", value: globalThis.String(object.text) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: LookupIdRequest): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = message.tag;
+    }
+    if (message.value?.$case === "id") {
+      obj.id = message.value.value.toString();
+    } else if (message.value?.$case === "text") {
+      obj.text = message.value.value;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LookupIdRequest>): LookupIdRequest {
+    return LookupIdRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LookupIdRequest>): LookupIdRequest {
+    const message = createBaseLookupIdRequest();
+    message.tag = object.tag ?? "";
+    switch (object.value?.$case) {
+      case "id": {
+        if (object.value?.value !== undefined && object.value?.value !== null) {
+          message.value = { $case: "id", value: BigInt(object.value.value) };
+        }
+        break;
+      }
+      case "text": {
+        if (object.value?.value !== undefined && object.value?.value !== null) {
+          message.value = { $case: "text", value: object.value.value };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseLookupIdResponse(): LookupIdResponse {
+  return { id: 0n, result: 0, server: undefined, client: undefined };
+}
+
+export const LookupIdResponse: MessageFns<LookupIdResponse> = {
+  encode(message: LookupIdResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== 0n) {
+      if (BigInt.asIntN(64, message.id) !== message.id) {
+        throw new globalThis.Error("value provided for field message.id of type int64 too large");
+      }
+      writer.uint32(8).int64(message.id);
+    }
+    if (message.result !== 0) {
+      writer.uint32(16).int32(message.result);
+    }
+    if (message.server !== undefined) {
+      LedgerEntry.encode(message.server, writer.uint32(26).fork()).join();
+    }
+    if (message.client !== undefined) {
+      LedgerEntry.encode(message.client, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LookupIdResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLookupIdResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.id = reader.int64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.result = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.server = LedgerEntry.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.client = LedgerEntry.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LookupIdResponse {
+    return {
+      id: isSet(object.id) ? BigInt(object.id) : 0n,
+      result: isSet(object.result) ? lookupResultFromJSON(object.result) : 0,
+      server: isSet(object.server) ? LedgerEntry.fromJSON(object.server) : undefined,
+      client: isSet(object.client) ? LedgerEntry.fromJSON(object.client) : undefined,
+    };
+  },
+
+  toJSON(message: LookupIdResponse): unknown {
+    const obj: any = {};
+    if (message.id !== undefined) {
+      obj.id = message.id.toString();
+    }
+    if (message.result !== undefined) {
+      obj.result = lookupResultToJSON(message.result);
+    }
+    if (message.server !== undefined) {
+      obj.server = LedgerEntry.toJSON(message.server);
+    }
+    if (message.client !== undefined) {
+      obj.client = LedgerEntry.toJSON(message.client);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LookupIdResponse>): LookupIdResponse {
+    return LookupIdResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LookupIdResponse>): LookupIdResponse {
+    const message = createBaseLookupIdResponse();
+    message.id = (object.id !== undefined && object.id !== null) ? BigInt(object.id) : 0n;
+    message.result = object.result ?? 0;
+    message.server = (object.server !== undefined && object.server !== null)
+      ? LedgerEntry.fromPartial(object.server)
+      : undefined;
+    message.client = (object.client !== undefined && object.client !== null)
+      ? LedgerEntry.fromPartial(object.client)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLedgerEntry(): LedgerEntry {
+  return {
+    kind: 0,
+    firstId: 0n,
+    lastId: 0n,
+    version: 0n,
+    epoch: 0n,
+    nodeId: "",
+    server: "",
+    sequence: 0n,
+    instance: "",
+    principal: "",
+    time: undefined,
+  };
+}
+
+export const LedgerEntry: MessageFns<LedgerEntry> = {
+  encode(message: LedgerEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== 0) {
+      writer.uint32(8).int32(message.kind);
+    }
+    if (message.firstId !== 0n) {
+      if (BigInt.asIntN(64, message.firstId) !== message.firstId) {
+        throw new globalThis.Error("value provided for field message.firstId of type int64 too large");
+      }
+      writer.uint32(16).int64(message.firstId);
+    }
+    if (message.lastId !== 0n) {
+      if (BigInt.asIntN(64, message.lastId) !== message.lastId) {
+        throw new globalThis.Error("value provided for field message.lastId of type int64 too large");
+      }
+      writer.uint32(24).int64(message.lastId);
+    }
+    if (message.version !== 0n) {
+      if (BigInt.asIntN(64, message.version) !== message.version) {
+        throw new globalThis.Error("value provided for field message.version of type int64 too large");
+      }
+      writer.uint32(32).int64(message.version);
+    }
+    if (message.epoch !== 0n) {
+      if (BigInt.asIntN(64, message.epoch) !== message.epoch) {
+        throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
+      }
+      writer.uint32(40).int64(message.epoch);
+    }
+    if (message.nodeId !== "") {
+      writer.uint32(50).string(message.nodeId);
+    }
+    if (message.server !== "") {
+      writer.uint32(58).string(message.server);
+    }
+    if (message.sequence !== 0n) {
+      if (BigInt.asIntN(64, message.sequence) !== message.sequence) {
+        throw new globalThis.Error("value provided for field message.sequence of type int64 too large");
+      }
+      writer.uint32(64).int64(message.sequence);
+    }
+    if (message.instance !== "") {
+      writer.uint32(74).string(message.instance);
+    }
+    if (message.principal !== "") {
+      writer.uint32(82).string(message.principal);
+    }
+    if (message.time !== undefined) {
+      Timestamp.encode(toTimestamp(message.time), writer.uint32(90).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LedgerEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLedgerEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.kind = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.firstId = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.lastId = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.version = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.epoch = reader.int64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.server = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.sequence = reader.int64() as bigint;
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.principal = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LedgerEntry {
+    return {
+      kind: isSet(object.kind) ? ledgerEntryKindFromJSON(object.kind) : 0,
+      firstId: isSet(object.firstId) ? BigInt(object.firstId) : isSet(object.first_id) ? BigInt(object.first_id) : 0n,
+      lastId: isSet(object.lastId) ? BigInt(object.lastId) : isSet(object.last_id) ? BigInt(object.last_id) : 0n,
+      version: isSet(object.version) ? BigInt(object.version) : 0n,
+      epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+      server: isSet(object.server) ? globalThis.String(object.server) : "",
+      sequence: isSet(object.sequence) ? BigInt(object.sequence) : 0n,
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
+      principal: isSet(object.principal) ? globalThis.String(object.principal) : "",
+      time: isSet(object.time) ? fromJsonTimestamp(object.time) : undefined,
+    };
+  },
+
+  toJSON(message: LedgerEntry): unknown {
+    const obj: any = {};
+    if (message.kind !== undefined) {
+      obj.kind = ledgerEntryKindToJSON(message.kind);
+    }
+    if (message.firstId !== undefined) {
+      obj.firstId = message.firstId.toString();
+    }
+    if (message.lastId !== undefined) {
+      obj.lastId = message.lastId.toString();
+    }
+    if (message.version !== undefined) {
+      obj.version = message.version.toString();
+    }
+    if (message.epoch !== undefined) {
+      obj.epoch = message.epoch.toString();
+    }
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
+    if (message.server !== undefined) {
+      obj.server = message.server;
+    }
+    if (message.sequence !== undefined) {
+      obj.sequence = message.sequence.toString();
+    }
+    if (message.instance !== undefined) {
+      obj.instance = message.instance;
+    }
+    if (message.principal !== undefined) {
+      obj.principal = message.principal;
+    }
+    if (message.time !== undefined) {
+      obj.time = message.time.toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LedgerEntry>): LedgerEntry {
+    return LedgerEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LedgerEntry>): LedgerEntry {
+    const message = createBaseLedgerEntry();
+    message.kind = object.kind ?? 0;
+    message.firstId = (object.firstId !== undefined && object.firstId !== null) ? BigInt(object.firstId) : 0n;
+    message.lastId = (object.lastId !== undefined && object.lastId !== null) ? BigInt(object.lastId) : 0n;
+    message.version = (object.version !== undefined && object.version !== null) ? BigInt(object.version) : 0n;
+    message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.nodeId = object.nodeId ?? "";
+    message.server = object.server ?? "";
+    message.sequence = (object.sequence !== undefined && object.sequence !== null) ? BigInt(object.sequence) : 0n;
+    message.instance = object.instance ?? "";
+    message.principal = object.principal ?? "";
+    message.time = object.time ?? undefined;
+    return message;
+  },
+};
+
+function createBaseListLedgerEntriesRequest(): ListLedgerEntriesRequest {
+  return { tag: "", pageSize: 0, pageToken: "" };
+}
+
+export const ListLedgerEntriesRequest: MessageFns<ListLedgerEntriesRequest> = {
+  encode(message: ListLedgerEntriesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== "") {
+      writer.uint32(10).string(message.tag);
+    }
+    if (message.pageSize !== 0) {
+      writer.uint32(16).int32(message.pageSize);
+    }
+    if (message.pageToken !== "") {
+      writer.uint32(26).string(message.pageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListLedgerEntriesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListLedgerEntriesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.pageSize = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.pageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListLedgerEntriesRequest {
+    return {
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      pageSize: isSet(object.pageSize)
+        ? globalThis.Number(object.pageSize)
+        : isSet(object.page_size)
+        ? globalThis.Number(object.page_size)
+        : 0,
+      pageToken: isSet(object.pageToken)
+        ? globalThis.String(object.pageToken)
+        : isSet(object.page_token)
+        ? globalThis.String(object.page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListLedgerEntriesRequest): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = message.tag;
+    }
+    if (message.pageSize !== undefined) {
+      obj.pageSize = Math.round(message.pageSize);
+    }
+    if (message.pageToken !== undefined) {
+      obj.pageToken = message.pageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListLedgerEntriesRequest>): ListLedgerEntriesRequest {
+    return ListLedgerEntriesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListLedgerEntriesRequest>): ListLedgerEntriesRequest {
+    const message = createBaseListLedgerEntriesRequest();
+    message.tag = object.tag ?? "";
+    message.pageSize = object.pageSize ?? 0;
+    message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseListLedgerEntriesResponse(): ListLedgerEntriesResponse {
+  return { entries: [], nextPageToken: "" };
+}
+
+export const ListLedgerEntriesResponse: MessageFns<ListLedgerEntriesResponse> = {
+  encode(message: ListLedgerEntriesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.entries) {
+      LedgerEntry.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListLedgerEntriesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListLedgerEntriesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.entries.push(LedgerEntry.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListLedgerEntriesResponse {
+    return {
+      entries: globalThis.Array.isArray(object?.entries) ? object.entries.map((e: any) => LedgerEntry.fromJSON(e)) : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListLedgerEntriesResponse): unknown {
+    const obj: any = {};
+    if (message.entries?.length) {
+      obj.entries = message.entries.map((e) => LedgerEntry.toJSON(e));
+    }
+    if (message.nextPageToken !== undefined) {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListLedgerEntriesResponse>): ListLedgerEntriesResponse {
+    return ListLedgerEntriesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListLedgerEntriesResponse>): ListLedgerEntriesResponse {
+    const message = createBaseListLedgerEntriesResponse();
+    message.entries = object.entries?.map((e) => LedgerEntry.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
 /**
  * Makes and manages tags. Other servers on the same store see every change within a second.
  *
@@ -3832,6 +4798,31 @@ export const TagServiceService = {
       Buffer.from(GetTagCapacityResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetTagCapacityResponse => GetTagCapacityResponse.decode(value),
   },
+  /**
+   * Says which server and which client were given an id of a tag of kind segment, and when, as far as the ledger knows. It
+   * never names somebody if the id may have gone to somebody else later. It does not say whether the id was ever issued.
+   */
+  lookupId: {
+    path: "/idmint.v1.TagService/LookupId" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: LookupIdRequest): Buffer => Buffer.from(LookupIdRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): LookupIdRequest => LookupIdRequest.decode(value),
+    responseSerialize: (value: LookupIdResponse): Buffer => Buffer.from(LookupIdResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): LookupIdResponse => LookupIdResponse.decode(value),
+  },
+  /** Lists what the ledger has of a tag, oldest first: grants, allocations, releases, give-backs and gaps. */
+  listLedgerEntries: {
+    path: "/idmint.v1.TagService/ListLedgerEntries" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListLedgerEntriesRequest): Buffer =>
+      Buffer.from(ListLedgerEntriesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListLedgerEntriesRequest => ListLedgerEntriesRequest.decode(value),
+    responseSerialize: (value: ListLedgerEntriesResponse): Buffer =>
+      Buffer.from(ListLedgerEntriesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListLedgerEntriesResponse => ListLedgerEntriesResponse.decode(value),
+  },
 } as const;
 
 export interface TagServiceServer extends UntypedServiceImplementation {
@@ -3871,6 +4862,13 @@ export interface TagServiceServer extends UntypedServiceImplementation {
    * server saw ends with its process, so the answers of two servers may differ.
    */
   getTagCapacity: handleUnaryCall<GetTagCapacityRequest, GetTagCapacityResponse>;
+  /**
+   * Says which server and which client were given an id of a tag of kind segment, and when, as far as the ledger knows. It
+   * never names somebody if the id may have gone to somebody else later. It does not say whether the id was ever issued.
+   */
+  lookupId: handleUnaryCall<LookupIdRequest, LookupIdResponse>;
+  /** Lists what the ledger has of a tag, oldest first: grants, allocations, releases, give-backs and gaps. */
+  listLedgerEntries: handleUnaryCall<ListLedgerEntriesRequest, ListLedgerEntriesResponse>;
 }
 
 export interface TagServiceClient extends Client {
@@ -4091,6 +5089,41 @@ export interface TagServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetTagCapacityResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Says which server and which client were given an id of a tag of kind segment, and when, as far as the ledger knows. It
+   * never names somebody if the id may have gone to somebody else later. It does not say whether the id was ever issued.
+   */
+  lookupId(
+    request: LookupIdRequest,
+    callback: (error: ServiceError | null, response: LookupIdResponse) => void,
+  ): ClientUnaryCall;
+  lookupId(
+    request: LookupIdRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: LookupIdResponse) => void,
+  ): ClientUnaryCall;
+  lookupId(
+    request: LookupIdRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: LookupIdResponse) => void,
+  ): ClientUnaryCall;
+  /** Lists what the ledger has of a tag, oldest first: grants, allocations, releases, give-backs and gaps. */
+  listLedgerEntries(
+    request: ListLedgerEntriesRequest,
+    callback: (error: ServiceError | null, response: ListLedgerEntriesResponse) => void,
+  ): ClientUnaryCall;
+  listLedgerEntries(
+    request: ListLedgerEntriesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListLedgerEntriesResponse) => void,
+  ): ClientUnaryCall;
+  listLedgerEntries(
+    request: ListLedgerEntriesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListLedgerEntriesResponse) => void,
   ): ClientUnaryCall;
 }
 

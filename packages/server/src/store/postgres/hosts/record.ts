@@ -5,7 +5,7 @@ import { requiredStandbys, standbysFrom, standbysText } from "./standby-names.ts
 /** Time between two attempts. Each waits for the tables, and others wait for it. */
 const EVERY_MS = 5_000;
 const TABLES =
-  "idmint.tag, idmint.period, idmint.worker, idmint.node, idmint.redis_mark, idmint.token, idmint.audit";
+  "idmint.tag, idmint.period, idmint.worker, idmint.node, idmint.redis_mark, idmint.token, idmint.audit, idmint.ledger";
 const STREAMING = `SELECT ARRAY (SELECT lower(r.application_name) FROM pg_stat_replication AS r
   GROUP BY 1 HAVING bool_and(r.flush_lsn IS NOT NULL)) AS names`;
 const RECORD = `UPDATE idmint.store SET standbys = $1, written_by = pg_current_xact_id()::xid
