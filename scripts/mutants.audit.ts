@@ -1,5 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
+const addressTests = ["packages/server/test/addresses.e2e.test.ts"];
 const refusals = "packages/server/src/service/audit/refusals-state.ts";
 const refusalTests = ["packages/server/test/service/refusals-state.model.test.ts"];
 const suite = ["packages/server/test/store/sqlite.test.ts"];
@@ -62,5 +63,27 @@ export const auditMutants: readonly Mutant[] = [
     find: "issuing.stop({ validateOnly, by })",
     replace: "issuing.stop({ validateOnly })",
     tests: ["packages/server/test/audit.e2e.test.ts"],
+  },
+  {
+    name: "addresses: administrators are served at the address for everybody",
+    file: "packages/server/src/main/doors.ts",
+    find: "adminAddress === undefined ? ports.api : withoutAdministration(ports.api),",
+    replace:
+      "adminAddress === undefined || withoutAdministration(ports.api).size > 0 ? ports.api : ports.api,",
+    tests: addressTests,
+  },
+  {
+    name: "addresses: a parent of processes hands administrators to the door for everybody",
+    file: "packages/server/src/main/serving.ts",
+    find: 'this.#processes.hand(socket, "admin")',
+    replace: 'this.#processes.hand(socket, "grpc")',
+    tests: addressTests,
+  },
+  {
+    name: "addresses: reflection cannot be switched off",
+    file: "packages/server/src/grpc/door.ts",
+    find: "if (options.reflection) addReflection(this.#server);",
+    replace: "addReflection(this.#server);",
+    tests: addressTests,
   },
 ];

@@ -16,7 +16,7 @@ export { storePlace, ticketPlace } from "./config/store-place.ts";
 export { zoneOffsets } from "./main/zone-offsets.ts";
 export { type PlannedTag, plannedTag } from "./main/planned.ts";
 // To look after a store.
-export { operatorNote } from "./main/operator.ts";
+export { operatorNote } from "./main/instance.ts";
 export {
   acceptStore,
   addToSpread,

@@ -479,7 +479,7 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
       counters: createCounters(),
       emit: () => undefined,
     },
-    { host: "127.0.0.1", port: 0, maxConnections: 10, tls },
+    { host: "127.0.0.1", port: 0, maxConnections: 10, reflection: false, tls },
   );
   onTestFinished(() => door.close(0));
   const address = `127.0.0.1:${await door.listen()}`;

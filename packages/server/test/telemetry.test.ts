@@ -24,7 +24,7 @@ const EVENTS: readonly ServerEvent[] = [
   { type: "loaded", tag: "t", count: 1, durationMs: 2 },
   { type: "load-failed", tag: "t", error: ERROR, retryInMs: 50 },
   { type: "wasted", tag: "t", count: 3, cause: "dropped" },
-  { type: "serving", grpcAddress: "a", httpAddress: "b" },
+  { type: "serving", grpcAddress: "a", adminAddress: "", httpAddress: "b" },
   { type: "draining" },
   { type: "stopped", givenBack: 1, wasted: 2 },
   { type: "store-lost", error: ERROR },

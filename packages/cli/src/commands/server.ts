@@ -81,8 +81,8 @@ async function runToTheEnd(
     return;
   }
   if (isJson(command)) {
-    const { grpcAddress, httpAddress } = server;
-    await io.out(`${JSON.stringify({ grpcAddress, httpAddress })}\n`);
+    const { grpcAddress, adminAddress, httpAddress } = server;
+    await io.out(`${JSON.stringify({ grpcAddress, adminAddress, httpAddress })}\n`);
   }
   await end;
 }

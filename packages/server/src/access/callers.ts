@@ -4,7 +4,7 @@ import { watchAccessFile } from "./file.ts";
 import { authoriseBy } from "../api/authorise.ts";
 import type { Authorise } from "../api/method.ts";
 import type { Config } from "../config/table.ts";
-import { isLoopback } from "../config/types.ts";
+import { type Address, isLoopback } from "../config/types.ts";
 import { Access, type AccessPorts } from "../service/access/access.ts";
 import { TokenService } from "../service/access/tokens.ts";
 import { AdminGate } from "../service/admin-gate.ts";
@@ -21,8 +21,12 @@ export function createAccess(
   config: Config,
   ports: AccessPorts & { readonly store: AccessStore; readonly storeTimeoutMs: number },
 ): AccessParts {
-  const { allowAnonymous, grpcAddress, nodeMaxOffline, pollIntervalMs: intervalMs } = config;
-  const anonymous = allowAnonymous ? "always" : isLoopback(grpcAddress) ? "at-first" : "never";
+  const { allowAnonymous, nodeMaxOffline, pollIntervalMs: intervalMs } = config;
+  const anonymous = allowAnonymous
+    ? "always"
+    : reachable(config) === undefined
+      ? "at-first"
+      : "never";
   const access = new Access(ports, { intervalMs, maxOfflineMs: nodeMaxOffline.ms, anonymous });
   const gate = new AdminGate(ports.timers, ports.storeTimeoutMs);
   const refresh = async (): Promise<void> => access.refresh();
@@ -35,7 +39,7 @@ export function createAccess(
  * let in everybody.
  */
 export async function followCallers(config: Config, access: Access, emit: Emit): Promise<void> {
-  const { allowAnonymous, accessFile: path, grpcAddress } = config;
+  const { allowAnonymous, accessFile: path } = config;
   if (path !== undefined) {
     const onBad = (error: IdmintError): void => emit({ type: "access-file-refused", path, error });
     const file = await watchAccessFile(path, (contents) => access.takeFile(contents), onBad);
@@ -43,9 +47,21 @@ export async function followCallers(config: Config, access: Access, emit: Emit):
     access.takeFile(file.contents);
   }
   await access.start();
-  if (allowAnonymous || isLoopback(grpcAddress) || access.principals !== "none") return;
+  const found = reachable(config);
+  if (allowAnonymous || found === undefined || access.principals !== "none") return;
+  const { field, host, port } = found;
   throw invalidField(
-    "grpc.address",
-    `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines, and no principal is configured: make the first token with idmint token create --store, name an access.file, or --allow-anonymous to let in everybody`,
+    field,
+    `${host}:${port} can be reached from other machines, and no principal is configured: make the first token with idmint token create --store, name an access.file, or --allow-anonymous to let in everybody`,
   );
+}
+
+/** An address of gRPC that other machines can reach, if there is one. */
+function reachable({
+  grpcAddress,
+  adminAddress,
+}: Config): (Address & { readonly field: string }) | undefined {
+  if (!isLoopback(grpcAddress)) return { field: "grpc.address", ...grpcAddress };
+  if (adminAddress === undefined || isLoopback(adminAddress)) return undefined;
+  return { field: "admin.address", ...adminAddress };
 }

@@ -165,14 +165,17 @@ function ledgerContradictions({ ledger, storeUrl }: Config): readonly FieldViola
 }
 
 function addressContradictions(config: Config): readonly FieldViolation[] {
-  const { tlsCertFile, insecure, grpcAddress } = config;
-  if (tlsCertFile !== undefined || insecure || isLoopback(grpcAddress)) return [];
-  return [
-    {
-      field: "grpc.address",
-      description: `${grpcAddress.host}:${grpcAddress.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`,
-    },
-  ];
+  const { tlsCertFile, insecure, grpcAddress, adminAddress } = config;
+  if (tlsCertFile !== undefined || insecure) return [];
+  const addresses = [
+    ["grpc.address", grpcAddress],
+    ["admin.address", adminAddress],
+  ] as const;
+  return addresses.flatMap(([field, its]) => {
+    if (its === undefined || isLoopback(its)) return [];
+    const description = `${its.host}:${its.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`;
+    return [{ field, description }];
+  });
 }
 
 function databaseContradictions(config: Config): readonly FieldViolation[] {

@@ -1,6 +1,7 @@
 import { MAX_ID } from "@idmint/core";
 import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
 import { ACCESS_OPTIONS, type AccessConfig } from "./access.ts";
+import { ADDRESS_OPTIONS, type AddressConfig } from "./addresses.ts";
 import { AUDIT_OPTIONS, type AuditConfig } from "./audit.ts";
 import { LEDGER_OPTIONS, type LedgerConfig } from "./ledger.ts";
 import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
@@ -36,10 +37,8 @@ export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" |
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
 export interface Config
-  extends AccessConfig, AuditConfig, LedgerConfig, LimitConfig, TelemetryConfig {
+  extends AccessConfig, AddressConfig, AuditConfig, LedgerConfig, LimitConfig, TelemetryConfig {
   readonly config: string | undefined;
-  readonly grpcAddress: Address;
-  readonly httpAddress: Address;
   readonly processes: number;
   readonly storeUrl: string;
   readonly storeMoreUrls: ReadonlyMap<string, string>;
@@ -92,18 +91,7 @@ export interface Config
 /** The table of options. The loader, the flags and docs/configuration.md follow from it. */
 export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   config: optional("config", text("path"), "YAML file with options.", { isNotInFile: true }),
-  grpcAddress: option(
-    "grpc.address",
-    address,
-    "127.0.0.1:7600",
-    "Where gRPC listens. An address that other machines can reach needs TLS, or `insecure`.",
-  ),
-  httpAddress: option(
-    "http.address",
-    address,
-    "127.0.0.1:7601",
-    "Where the server answers /healthz, /readyz and /metrics, in plain HTTP.",
-  ),
+  ...ADDRESS_OPTIONS,
   processes: option(
     "processes",
     integer(1, 64),

@@ -30,6 +30,13 @@ export const address: OptionType<Address> = {
   },
 };
 
+/** An address, or `none`. */
+export const addressOrNone: OptionType<Address | "none"> = {
+  placeholder: "host:port|none",
+  accepts: `none, or ${address.accepts}`,
+  parse: (value) => (value === "none" ? "none" : address.parse(value)),
+};
+
 const MAX_ADDRESSES = 64;
 
 /** Addresses of other servers, separated by commas. */

@@ -68,6 +68,7 @@ export interface GrpcDoorOptions {
   /** Undefined: in plain text. */
   readonly tls: TlsCredentials | undefined;
   readonly maxConnections: number;
+  readonly reflection: boolean;
   /** Connections come from here; host and port are not listened on. */
   readonly source?: ConnectionSource | undefined;
 }
@@ -132,7 +133,7 @@ export class GrpcDoor {
     const services = new Set([...ports.api.keys()].map((path) => path.split("/")[1] ?? ""));
     this.#health = new Health([...services]);
     addService(this.#server, HealthService, this.#health.implementation());
-    addReflection(this.#server);
+    if (options.reflection) addReflection(this.#server);
     this.#injector = this.#server.createConnectionInjector(
       tls?.credentials ?? ServerCredentials.createInsecure(),
     );

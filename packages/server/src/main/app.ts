@@ -5,11 +5,7 @@ import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import type { Authorise } from "../api/method.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
-import { CertificateNames } from "../grpc/certificate-names.ts";
-import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
-import { GrpcDoor, type GrpcDoorOptions } from "../grpc/door.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
-import type { ConnectionSource } from "../grpc/listener.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
 import { HttpDoor, type Probes } from "../http/door.ts";
 import { type Emit, emitter } from "../service/events.ts";
@@ -28,6 +24,7 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
+import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors.ts";
 import { instanceName } from "./instance.ts";
 import { listen } from "./neighbours.ts";
 import { Running, type RunningServer } from "./running.ts";
@@ -57,7 +54,7 @@ interface ProcessParts {
   /** From 1. */
   readonly number: number;
   /** Connections come from here. The server listens on no port. */
-  readonly connections: ConnectionSource;
+  readonly connections: ConnectionSources;
   /** The address of the parent's probes, which answer for all processes. */
   readonly httpAddress: string;
 }
@@ -113,8 +110,8 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         announce: () => signals?.tell(),
       },
     );
-    const calls = { emit, telemetry, source: own?.connections };
-    const grpc = await createGrpcDoor(config, services, calls);
+    const calls = { ...services, ...realSystem, telemetry, emit };
+    const grpc = await GrpcDoors.create(config, calls, own?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
     await follow(services, known, { store, emit, config, grpc });
@@ -123,14 +120,14 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     services.redis.start();
     alarms?.start();
     telemetry.start({ ...services, ...realSystem, ...places });
-    let grpcAddress = "";
-    const answers = { grpcAddress: () => grpcAddress, metrics: telemetry.scrape(emit) };
+    let listening = { grpcAddress: "", adminAddress: "" };
+    const answers = { grpcAddress: () => listening.grpcAddress, metrics: telemetry.scrape(emit) };
     const probes = { ready: () => services.node.health, ...answers };
     const { http, httpAddress } = await openHttpDoor(config, probes, own);
     undo.unshift(() => http?.close());
-    grpcAddress = await listen(grpc, OPTIONS.grpcAddress, config.grpcAddress);
-    services.presence.advertise(advertised(config, grpcAddress));
-    const doors = { grpc, http, grpcAddress, httpAddress, gcCures: gcCures() };
+    listening = await grpc.listen();
+    services.presence.advertise(advertised(config, listening.grpcAddress));
+    const doors = { grpc, http, ...listening, httpAddress, gcCures: gcCures() };
     const times = { drainTimeMs: config.drainTimeMs };
     return new Running({ services, stores, telemetry, emit, flush, ...times, ...doors });
   } catch (error) {
@@ -164,7 +161,7 @@ async function openPlaces(
 async function follow(
   { access, poll, directory, clocks, drain, capacity, ledger }: Services,
   known: KnownHistory | undefined,
-  { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoor },
+  { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoors },
 ): Promise<void> {
   await poll.start(known);
   access.onLook(() => grpc.recheck());
@@ -227,34 +224,14 @@ function peerClocksOf(config: Config): ClockParts["peerClocks"] {
   return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
 }
 
-async function createGrpcDoor(
-  config: Config,
-  services: Services,
-  {
-    emit,
-    telemetry: { callTimes, tracing },
-    source,
-  }: { emit: Emit; telemetry: Telemetry } & Pick<GrpcDoorOptions, "source">,
-): Promise<GrpcDoor> {
-  const { access, api, counters } = services;
-  const callers = { access, certificates: new CertificateNames(config.accessCommonNames) };
-  const onBadReload = (cause: unknown): void =>
-    emit({ type: "internal-error", where: "reload of the TLS files", cause });
-  const files = tlsOf(config);
-  const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
-  return GrpcDoor.create(
-    { api, clock: realSystem.clock, callers, counters, callTimes, tracing, emit },
-    { ...config.grpcAddress, tls, maxConnections: config.limitConnections, source },
-  );
-}
-
-/** One of several processes has none: its parent answers. */
+/** One of several processes has none: its parent answers. Operators may want none at all. */
 async function openHttpDoor(
   { httpAddress }: Config,
   probes: Probes,
   own: ProcessParts | undefined,
 ): Promise<{ readonly http: HttpDoor | undefined; readonly httpAddress: string }> {
   if (own !== undefined) return { http: undefined, httpAddress: own.httpAddress };
+  if (httpAddress === "none") return { http: undefined, httpAddress: "" };
   const http = new HttpDoor(probes, httpAddress);
   return { http, httpAddress: await listen(http, OPTIONS.httpAddress, httpAddress) };
 }
@@ -274,12 +251,6 @@ async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefine
   const newId = realSystem.randomToken;
   const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
   return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
-}
-
-function tlsOf(config: Config): TlsFiles | undefined {
-  const { tlsCertFile: certFile, tlsKeyFile: keyFile, tlsClientCaFile: clientCaFile } = config;
-  if (certFile === undefined || keyFile === undefined) return undefined;
-  return { certFile, keyFile, clientCaFile };
 }
 
 /**

@@ -46,8 +46,10 @@ async function startServed(config: Config, parts: ServerParts): Promise<Serving>
   }
 }
 
-function bannerOf({ grpcAddress, httpAddress }: Serving, storeUrl: string): string {
-  return `idmint listens for gRPC on ${grpcAddress}, for probes on http://${httpAddress}
+function bannerOf({ grpcAddress, adminAddress, httpAddress }: Serving, storeUrl: string): string {
+  const admin = adminAddress === "" ? "" : `, for administrators on ${adminAddress}`;
+  const probes = httpAddress === "" ? "" : `, for probes on http://${httpAddress}`;
+  return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}
 Store: ${storeUrl}
 
 Mint an id:

@@ -1,5 +1,7 @@
-import { hostname } from "node:os";
+import { hostname, userInfo } from "node:os";
+import type { AuditNote } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
+import { realSystem } from "./system.ts";
 
 /** Longest name. Processes add their number to it, and holders of several worker ids add `#1` to `#3`. */
 const MAX_LENGTH = 112;
@@ -25,4 +27,22 @@ function nameFrom(text: string): string {
     .replaceAll(/[^A-Za-z0-9._:-]/g, "-")
     .slice(-MAX_LENGTH)
     .replace(/^[^A-Za-z0-9]+/, "");
+}
+
+/**
+ * Who runs a command that works on a store itself, as the audit trail names it. The operating system's word for the user
+ * is a claim: whoever can open the store can write anything into it.
+ */
+export function operatorNote(command: string): AuditNote {
+  const who = { principal: userName(), proof: "claim", peer: hostname() };
+  return { id: realSystem.randomToken(), ...who, method: command, server: "" };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container may run as a user without a name.
+    return `uid-${process.getuid?.() ?? "unknown"}`;
+  }
 }

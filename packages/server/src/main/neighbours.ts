@@ -18,7 +18,7 @@ const MAX_PLACE = 300;
  */
 export async function listen(
   door: { listen(): Promise<number> },
-  option: Option<Address>,
+  option: Pick<Option<unknown>, "key">,
   address: Address,
 ): Promise<string> {
   try {
@@ -30,11 +30,11 @@ export async function listen(
 
 /** Rejects when one of a server's addresses cannot be listened on now. */
 export async function assertFree(
-  config: Pick<Config, "grpcAddress" | "httpAddress">,
+  config: Pick<Config, "adminAddress" | "grpcAddress" | "httpAddress">,
 ): Promise<void> {
-  for (const name of ["grpcAddress", "httpAddress"] as const) {
+  for (const name of ["grpcAddress", "adminAddress", "httpAddress"] as const) {
     const address = config[name];
-    if (address.port === 0) continue;
+    if (address === undefined || address === "none" || address.port === 0) continue;
     try {
       // One after the other, so that the first one is reported when both are taken.
       await tryAddress(address);
@@ -44,7 +44,11 @@ export async function assertFree(
   }
 }
 
-async function fault(error: unknown, option: Option<Address>, address: Address): Promise<Error> {
+async function fault(
+  error: unknown,
+  option: Pick<Option<unknown>, "key">,
+  address: Address,
+): Promise<Error> {
   const isTaken = error instanceof Error && "code" in error && error.code === "EADDRINUSE";
   const isHttp = option.key === OPTIONS.httpAddress.key;
   const ask = isHttp ? askProbes : askNode;

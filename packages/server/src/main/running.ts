@@ -21,6 +21,9 @@ const TICK_MS = 1_000;
 export interface Serving {
   /** host:port, with the port that was taken. */
   readonly grpcAddress: string;
+  /** For administrators; empty: they are served at grpcAddress. */
+  readonly adminAddress: string;
+  /** Empty: there is none. */
   readonly httpAddress: string;
   /**
    * Stops: NOT_SERVING and DRAINING at once, calls in flight may finish for `drain_time`, then nothing is issued any
@@ -70,6 +73,7 @@ export interface RunningParts {
   readonly emit: Emit;
   readonly flush: () => Promise<void>;
   readonly grpcAddress: string;
+  readonly adminAddress: string;
   readonly httpAddress: string;
   readonly drainTimeMs: number;
   readonly gcCures: GcCures;
@@ -78,6 +82,7 @@ export interface RunningParts {
 /** A server that listens. One ticker samples the buffers and updates its health. */
 export class Running implements RunningServer {
   readonly grpcAddress: string;
+  readonly adminAddress: string;
   readonly httpAddress: string;
   readonly #parts: RunningParts;
   readonly #ticker: NodeJS.Timeout;
@@ -86,8 +91,9 @@ export class Running implements RunningServer {
 
   constructor(parts: RunningParts) {
     this.#parts = parts;
-    const { grpcAddress, httpAddress, gcCures, grpc, services, emit } = parts;
+    const { grpcAddress, adminAddress, httpAddress, gcCures, grpc, services, emit } = parts;
     this.grpcAddress = grpcAddress;
+    this.adminAddress = adminAddress;
     this.httpAddress = httpAddress;
     const { drain, node } = services;
     const update = (): void => grpc.setServing(node.ready);
@@ -95,7 +101,7 @@ export class Running implements RunningServer {
     drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
     services.audit.start();
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
-    emit({ type: "serving", grpcAddress, httpAddress, gcCures });
+    emit({ type: "serving", grpcAddress, adminAddress, httpAddress, gcCures });
   }
 
   get node(): NodeService {

@@ -9,6 +9,7 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { scraped } from "../telemetry/scrape.ts";
 import { startServer } from "./app.ts";
+import { MAX_ADMIN_CONNECTIONS } from "./doors.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
 import { realSystem } from "./system.ts";
@@ -52,10 +53,12 @@ class Parent implements Serving {
   readonly #flush: () => Promise<void>;
   readonly #processes: Processes;
   readonly #front: Front;
-  readonly #http: HttpDoor;
+  readonly #adminFront: Front | undefined;
+  readonly #http: HttpDoor | undefined;
   #scraping: Promise<string> | undefined;
   #isFirst = true;
   #grpcAddress = "";
+  #adminAddress = "";
   #httpAddress = "";
   #closed: Promise<void> | undefined;
 
@@ -71,8 +74,8 @@ class Parent implements Serving {
     };
     this.#processes = new Processes(options, {
       spawn: (at, listener) => new SpawnedProcess(this.#startOf(at), clock, listener),
-      onServing: () => this.#front.offer(),
-      onStopping: () => this.#front.stopWaiting(),
+      onServing: () => this.#fronts.forEach((front) => front.offer()),
+      onStopping: () => this.#fronts.forEach((front) => front.stopWaiting()),
       clock,
       timers,
       random,
@@ -82,37 +85,57 @@ class Parent implements Serving {
       emit({ type: "connection-refused", peer, why });
     const limits = { maxConnections: config.limitConnections, onRefused };
     this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#processes);
+    const { adminAddress, httpAddress } = config;
+    const forAdmins = { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS };
+    if (adminAddress !== undefined) {
+      this.#adminFront = new Front(
+        { ...adminAddress, ...forAdmins },
+        {
+          open: 0,
+          hand: (socket) => this.#processes.hand(socket, "admin"),
+        },
+      );
+    }
     const ready = () => this.#processes.status();
     const probes = {
       ready,
       grpcAddress: () => this.#grpcAddress,
       metrics: config.metricsCollect === "on" ? () => this.#metrics() : undefined,
     };
-    this.#http = new HttpDoor(probes, config.httpAddress);
+    this.#http = httpAddress === "none" ? undefined : new HttpDoor(probes, httpAddress);
   }
 
   get grpcAddress(): string {
     return this.#grpcAddress;
   }
 
+  get adminAddress(): string {
+    return this.#adminAddress;
+  }
+
   get httpAddress(): string {
     return this.#httpAddress;
   }
 
-  /** Takes both ports before it starts a process. */
+  /** Takes all ports before it starts a process. */
   async start(): Promise<void> {
-    const { grpcAddress, httpAddress } = this.#config;
-    this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
+    const { grpcAddress, adminAddress, httpAddress } = this.#config;
+    if (this.#http !== undefined && httpAddress !== "none") {
+      this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
+    }
+    if (this.#adminFront !== undefined && adminAddress !== undefined) {
+      this.#adminAddress = await listen(this.#adminFront, OPTIONS.adminAddress, adminAddress);
+    }
     this.#grpcAddress = await listen(this.#front, OPTIONS.grpcAddress, grpcAddress);
     await this.#processes.start();
-    const taken = { grpcAddress: this.#grpcAddress, httpAddress: this.#httpAddress };
-    this.#emit({ type: "serving", ...taken });
+    const { grpcAddress: grpc, adminAddress: admin, httpAddress: http } = this;
+    this.#emit({ type: "serving", grpcAddress: grpc, adminAddress: admin, httpAddress: http });
   }
 
   /** Undoes a start that failed: no process is left then, only ports. */
   async undo(): Promise<void> {
-    this.#front.close();
-    await this.#http.close();
+    for (const front of this.#fronts) front.close();
+    await this.#http?.close();
     await this.#flush();
   }
 
@@ -145,6 +168,10 @@ class Parent implements Serving {
     return this.#scraping;
   }
 
+  get #fronts(): readonly Front[] {
+    return this.#adminFront === undefined ? [this.#front] : [this.#front, this.#adminFront];
+  }
+
   #startOf(at: number): Start {
     const makesDemoTag = this.#makesDemoTag && at === 0 && this.#isFirst;
     // Not when that process is started again: somebody may have deleted the tag since.
@@ -154,6 +181,7 @@ class Parent implements Serving {
       process: at + 1,
       config: { ...this.#config, processes: 1 },
       grpcPort: this.#front.port,
+      adminPort: this.#adminFront?.port ?? 0,
       httpAddress: this.#httpAddress,
       makesDemoTag,
     };

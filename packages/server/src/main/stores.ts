@@ -15,7 +15,7 @@ import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
 import { etcdPlace } from "../store/shared/etcd-url.ts";
 import { withPassword } from "../store/shared/host-urls.ts";
-import { operatorNote } from "./operator.ts";
+import { operatorNote } from "./instance.ts";
 import { redisEvents } from "./redis-events.ts";
 import { realSystem } from "./system.ts";
 

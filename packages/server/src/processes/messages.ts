@@ -13,15 +13,20 @@ export interface Start {
   readonly config: Config;
   /** The port that the parent listens on. */
   readonly grpcPort: number;
+  /** The one for administrators; 0: they have none. */
+  readonly adminPort: number;
   /** host:port of the parent's probes. */
   readonly httpAddress: string;
   readonly makesDemoTag: boolean;
 }
 
+/** At which of the addresses a connection came in. */
+export type DoorName = "admin" | "grpc";
+
 export type ToProcess =
   | Start
   /** Comes with the socket of a connection. */
-  | { readonly type: "connection" }
+  | { readonly type: "connection"; readonly door: DoorName }
   | { readonly type: "drain" }
   /** Asks for its metrics; the answer has the same number. */
   | { readonly type: "collect"; readonly number: number };

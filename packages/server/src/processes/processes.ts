@@ -4,6 +4,7 @@ import type { Emit } from "../service/events.ts";
 import { metricsOfSeveral } from "../telemetry/metrics/several.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { pick } from "./balance.ts";
+import type { DoorName } from "./messages.ts";
 import type { ProcessEnd, ProcessListener, ProcessPort } from "./spawned-process.ts";
 import {
   onProcessesEvent,
@@ -115,12 +116,12 @@ export class Processes {
   }
 
   /** Hands a connection to a process; false when none takes any now. */
-  hand(socket: Socket): boolean {
+  hand(socket: Socket, door: DoorName = "grpc"): boolean {
     const candidates = this.#serving();
     const at = pick(candidates, this.#last);
     if (at === undefined) return false;
     this.#last = at;
-    candidates[at]?.hand(socket);
+    candidates[at]?.hand(socket, door);
     return true;
   }
 

@@ -4,7 +4,7 @@ import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
 import type { NodeHealth } from "../service/node.ts";
 import { Inlet } from "./inlet.ts";
-import { faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
+import { type DoorName, faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
 /** How often a process checks its health, and after how many checks it reports it although nothing changed. */
 const LOOK_MS = 200;
@@ -21,19 +21,17 @@ export async function runProcess(): Promise<void> {
     toStop.resolve();
     toStart.resolve(undefined);
   };
-  let inlet: Inlet | undefined;
+  let inlets: Inlets | undefined;
   let server: RunningServer | undefined;
   process.on("SIGTERM", stop);
   process.on("disconnect", stop);
   process.on("message", (message: unknown, socket: unknown) => {
     const said = message as ToProcess;
     if (said.type === "start") {
-      inlet = new Inlet(said.grpcPort, (taken, closed) => {
-        void tell({ type: "connections", taken, closed });
-      });
+      inlets = inletsOf(said);
       toStart.resolve(said);
     } else if (said.type === "connection") {
-      inlet?.receive(socket as Socket | undefined);
+      inlets?.[said.door].receive(socket as Socket | undefined);
     } else if (said.type === "collect") {
       void tellMetrics(server, said.number);
     } else {
@@ -45,25 +43,39 @@ export async function runProcess(): Promise<void> {
   const start = await toStart.promise;
   const isGood =
     start === undefined ||
-    inlet === undefined ||
-    (await serve(start, inlet, toStop.promise, (serving) => {
+    inlets === undefined ||
+    (await serve(start, inlets, toStop.promise, (serving) => {
       server = serving;
     }));
   // The channel to the parent would keep the process alive, and so may a store that hangs.
   process.exit(isGood ? 0 : 1);
 }
 
+type Inlets = Readonly<Record<DoorName, Inlet>>;
+
+/** The parent counts the connections of all doors together. */
+function inletsOf({ grpcPort, adminPort }: Start): Inlets {
+  const counts = { grpc: [0, 0], admin: [0, 0] } as Record<DoorName, [number, number]>;
+  const inletOf = (door: DoorName, port: number): Inlet =>
+    new Inlet(port, (...its) => {
+      counts[door] = its;
+      const { grpc, admin } = counts;
+      void tell({ type: "connections", taken: grpc[0] + admin[0], closed: grpc[1] + admin[1] });
+    });
+  return { grpc: inletOf("grpc", grpcPort), admin: inletOf("admin", adminPort) };
+}
+
 /** False when it could not start. */
 async function serve(
   start: Start,
-  inlet: Inlet,
+  inlets: Inlets,
   toStop: Promise<void>,
   onServing: (server: RunningServer) => void,
 ): Promise<boolean> {
   const { config, process: number, httpAddress, makesDemoTag } = start;
   let server: RunningServer | undefined;
   try {
-    server = await startServer(config, { process: { number, httpAddress, connections: inlet } });
+    server = await startServer(config, { process: { number, httpAddress, connections: inlets } });
     if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {
     await tell({ type: "failed", fault: faultOf(thrown) });

@@ -5,7 +5,7 @@ import { bounded, type Clock, IdmintError } from "@idmint/core";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { nodeTimers } from "../timers.ts";
 import type { Candidate } from "./balance.ts";
-import { errorOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
+import { type DoorName, errorOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 
 /** A process reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
@@ -37,7 +37,7 @@ export interface ProcessPort extends Candidate {
   readonly reason: string;
   /** Its metrics; undefined: it did not tell them in time. */
   collect(): Promise<MetricSnapshot | undefined>;
-  hand(socket: Socket): void;
+  hand(socket: Socket, door: DoorName): void;
   drain(): void;
   kill(): void;
 }
@@ -100,10 +100,10 @@ export class SpawnedProcess implements ProcessPort {
     return this.#clock.now() - this.#heardAt > SILENT_AFTER_MS;
   }
 
-  hand(socket: Socket): void {
+  hand(socket: Socket, door: DoorName): void {
     this.#handed++;
     this.#inTransit.push(socket);
-    this.#send({ type: "connection" }, socket);
+    this.#send({ type: "connection", door }, socket);
   }
 
   async collect(): Promise<MetricSnapshot | undefined> {

@@ -13,6 +13,8 @@ export type ServerEvent =
   | {
       readonly type: "serving";
       readonly grpcAddress: string;
+      /** Empty: administrators are served at grpcAddress. */
+      readonly adminAddress: string;
       readonly httpAddress: string;
       /** Undefined: other processes answer the calls, and each of them says its own. */
       readonly gcCures?: GcCures;

@@ -174,6 +174,8 @@ test("an address that others reach needs TLS or --insecure", () => {
   const flags = { "grpc-address": "0.0.0.0:7600" };
   expect(faultsOf({ flags })[0]?.[1]).toContain("--insecure");
   expect(loadConfig({ flags: { ...flags, insecure: true } }).insecure).toBe(true);
+  const admin = { "admin-address": "0.0.0.0:7602" };
+  expect(faultsOf({ flags: admin })).toMatchObject([["admin.address", /--insecure/u]]);
   const tls = { "tls-cert-file": "a.crt", "tls-key-file": "a.key" };
   expect(loadConfig({ flags: { ...flags, ...tls } }).tlsCertFile).toBe("a.crt");
   for (const host of ["localhost", "127.8.9.1", "[::1]"]) {

@@ -1,0 +1,118 @@
+import type { Api } from "../api/api.ts";
+import { withoutAdministration } from "../api/split.ts";
+import { type Config, OPTIONS } from "../config/table.ts";
+import { CertificateNames } from "../grpc/certificate-names.ts";
+import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
+import { GrpcDoor, type GrpcDoorPorts } from "../grpc/door.ts";
+import type { ConnectionSource } from "../grpc/listener.ts";
+import { listen } from "./neighbours.ts";
+
+/** Most connections of administrators that are open at once. */
+export const MAX_ADMIN_CONNECTIONS = 256;
+
+/** Where the connections of a process come from, which does not listen itself. */
+export interface ConnectionSources {
+  readonly grpc: ConnectionSource;
+  readonly admin: ConnectionSource;
+}
+
+type DoorsPorts = Omit<GrpcDoorPorts, "callers" | "callTimes" | "tracing"> & {
+  readonly access: GrpcDoorPorts["callers"]["access"];
+  readonly telemetry: Pick<GrpcDoorPorts, "callTimes" | "tracing">;
+};
+
+/** The doors of gRPC: one for everybody, and where it is configured one for administrators. */
+export class GrpcDoors {
+  readonly #config: Config;
+  readonly #open: GrpcDoor;
+  readonly #admin: GrpcDoor | undefined;
+
+  private constructor(config: Config, open: GrpcDoor, admin: GrpcDoor | undefined) {
+    this.#config = config;
+    this.#open = open;
+    this.#admin = admin;
+  }
+
+  static async create(
+    config: Config,
+    { telemetry: { callTimes, tracing }, access, ...its }: DoorsPorts,
+    sources: ConnectionSources | undefined,
+  ): Promise<GrpcDoors> {
+    const callers = { access, certificates: new CertificateNames(config.accessCommonNames) };
+    const ports = { ...its, callers, callTimes, tracing };
+    const { grpcAddress, adminAddress, limitConnections: maxConnections } = config;
+    const hasReflection = config.reflection === "on";
+    const make = async (
+      api: Api,
+      options: Omit<Parameters<typeof GrpcDoor.create>[1], "tls">,
+    ): Promise<GrpcDoor> => {
+      const files = tlsOf(config);
+      const onBadReload = (cause: unknown): void =>
+        ports.emit({ type: "internal-error", where: "reload of the TLS files", cause });
+      const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
+      return GrpcDoor.create({ ...ports, api }, { ...options, tls });
+    };
+    const open = await make(
+      adminAddress === undefined ? ports.api : withoutAdministration(ports.api),
+      {
+        ...grpcAddress,
+        maxConnections,
+        reflection: hasReflection && adminAddress === undefined,
+        source: sources?.grpc,
+      },
+    );
+    if (adminAddress === undefined) return new GrpcDoors(config, open, undefined);
+    const admin = await make(ports.api, {
+      ...adminAddress,
+      maxConnections: MAX_ADMIN_CONNECTIONS,
+      reflection: hasReflection,
+      source: sources?.admin,
+    });
+    return new GrpcDoors(config, open, admin);
+  }
+
+  /** Fulfils with the addresses; that for administrators is empty where they have none of their own. */
+  async listen(): Promise<{ readonly grpcAddress: string; readonly adminAddress: string }> {
+    const { grpcAddress, adminAddress } = this.#config;
+    const admin =
+      this.#admin === undefined || adminAddress === undefined
+        ? ""
+        : await listen(this.#admin, OPTIONS.adminAddress, adminAddress);
+    const open = await listen(this.#open, OPTIONS.grpcAddress, grpcAddress);
+    return { grpcAddress: open, adminAddress: admin };
+  }
+
+  get connections(): number {
+    return this.#all.reduce((sum, door) => sum + door.connections, 0);
+  }
+
+  setServing(serving: boolean): void {
+    for (const door of this.#all) door.setServing(serving);
+  }
+
+  recheck(): void {
+    for (const door of this.#all) door.recheck();
+  }
+
+  limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string> {
+    return new Set(this.#all.flatMap((door) => [...door.limitStreams(held)]));
+  }
+
+  async idle(boundMs: number): Promise<void> {
+    await Promise.all(this.#all.map((door) => door.idle(boundMs)));
+  }
+
+  async close(graceMs: number): Promise<void> {
+    await Promise.all(this.#all.map((door) => door.close(graceMs)));
+  }
+
+  get #all(): readonly GrpcDoor[] {
+    return this.#admin === undefined ? [this.#open] : [this.#open, this.#admin];
+  }
+}
+
+export function tlsOf(config: Config): TlsFiles | undefined {
+  const { tlsCertFile: certFile, tlsKeyFile: keyFile, tlsClientCaFile: clientCaFile } = config;
+  if (certFile === undefined || keyFile === undefined) return undefined;
+  return { certFile, keyFile, clientCaFile };
+}
