@@ -37,11 +37,11 @@ export function accessHandlers(tokens: TokenService, ports: HandlerPorts): reado
       request: CreateTokenRequest,
       response: CreateTokenResponse,
       need: NEEDS.adminAll,
-      call: async (request) => {
-        const { principal, lifetime } = request;
+      call: async (request, _, by) => {
+        const { principal, lifetime, validateOnly } = request;
         const rights = request.rights.map(domainRight);
         const lifetimeMs = lifetime === undefined ? undefined : wholeMillisecondsOf(lifetime);
-        const made = await tokens.create({ principal, rights, lifetimeMs }, request);
+        const made = await tokens.create({ principal, rights, lifetimeMs }, { validateOnly, by });
         const { text, token, effectiveAtMs } = made;
         return { token: tokenOf(token), text, effectiveTime: new Date(effectiveAtMs) };
       },
@@ -61,8 +61,8 @@ export function accessHandlers(tokens: TokenService, ports: HandlerPorts): reado
       request: RevokeTokenRequest,
       response: RevokeTokenResponse,
       need: NEEDS.adminAll,
-      call: async (request) => {
-        const effectiveAtMs = await tokens.revoke(request.tokenId, request);
+      call: async ({ tokenId, validateOnly }, _, by) => {
+        const effectiveAtMs = await tokens.revoke(tokenId, { validateOnly, by });
         return { effectiveTime: new Date(effectiveAtMs) };
       },
     }),

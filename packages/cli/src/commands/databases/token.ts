@@ -131,12 +131,13 @@ async function makeByServer(command: Command, io: Io, wish: Wish): Promise<Made>
 
 /** Nobody can ask a server before there is a token that lets them. */
 async function makeInStore(command: Command, io: Io, wish: Wish): Promise<Made> {
-  const { newToken, openStore, storeConfigOf, tooManyTokens } = await import("@idmint/server");
+  const { newToken, openStore, operatorNote, storeConfigOf, tooManyTokens } =
+    await import("@idmint/server");
   const config = storeConfigOf(await loadServerConfig(command, io));
   const { token, text } = newToken(wish, Date.now());
   const store = await openStore(config);
   try {
-    if (!(await store.addToken(token))) throw tooManyTokens();
+    if (!(await store.addToken(token, operatorNote("idmint token create")))) throw tooManyTokens();
   } finally {
     await store.close();
   }

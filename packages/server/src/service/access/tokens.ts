@@ -27,14 +27,14 @@ export class TokenService {
 
   async create(
     wish: TokenWish,
-    { validateOnly = false }: ChangeOptions,
+    { validateOnly = false, by }: ChangeOptions,
   ): Promise<{ token: Token; text: string; effectiveAtMs: number }> {
     const { store, gate, refresh, wallClock } = this.#ports;
     const made = newToken(wish, wallClock());
     if (validateOnly) {
       return { token: { ...made.token, id: "" }, text: "", effectiveAtMs: wallClock() };
     }
-    const isAdded = await gate.run(() => store.addToken(made.token));
+    const isAdded = await gate.run(() => store.addToken(made.token, by));
     if (!isAdded) throw tooManyTokens();
     const effectiveAtMs = wallClock() + EVERYWHERE_MS;
     await refresh();
@@ -68,7 +68,7 @@ export class TokenService {
     return { tokens: page, nextPageToken: isMore ? encodePageToken(last.id, TOKEN_LIST) : "" };
   }
 
-  async revoke(id: string, { validateOnly = false }: ChangeOptions): Promise<number> {
+  async revoke(id: string, { validateOnly = false, by }: ChangeOptions): Promise<number> {
     const { store, gate, refresh, wallClock } = this.#ports;
     if (!isTokenId(id)) {
       const text =
@@ -80,7 +80,7 @@ export class TokenService {
       if (!tokens.some((token) => token.id === id)) throw tokenNotFound(id);
       return wallClock();
     }
-    const wasThere = await gate.run(() => store.removeToken(id));
+    const wasThere = await gate.run(() => store.removeToken(id, by));
     if (!wasThere) throw tokenNotFound(id);
     const effectiveAtMs = wallClock() + EVERYWHERE_MS;
     await refresh();
