@@ -17,3 +17,4 @@ for (const name of publishedPackages) {
 }
 
 await buildCommonJs("client", ["index", "otel", "testing", "unguessable", "uuid"]);
+run("node", "scripts/sbom.ts");

@@ -11,6 +11,7 @@ const steps: readonly (readonly [name: string, step: () => boolean])[] = [
   ["types", () => succeeds("tsc", "-b")],
   ["structure", () => succeeds("node", "scripts/structure.ts")],
   ["unused code", () => succeeds("knip")],
+  ["dependencies", () => succeeds("node", "scripts/sbom.ts", "--check")],
   ["proto lint", () => succeeds("buf", "lint")],
   [
     "proto format",

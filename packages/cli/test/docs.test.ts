@@ -54,6 +54,7 @@ test.each(["CONTRIBUTING.md", "README.md"])("%s runs only scripts that exist", (
 test.each([
   "CONTRIBUTING.md",
   "README.md",
+  "SECURITY.md",
   "docs/clocks.md",
   "docs/errors.md",
   "docs/etcd.md",
