@@ -1,6 +1,8 @@
 import { GetNodeStatusResponse, Node } from "@idmint/proto";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { HealthCheckResponse } from "@idmint/proto/health";
+import { expect, onTestFinished, test } from "vitest";
+import { idmint, playServer, refusal } from "./support.ts";
 import { expiryFinding } from "../src/commands/doctor/certificate.ts";
 import { type Check, fail, type Finding, ok, runChecks } from "../src/commands/doctor/checks.ts";
 import { clockFindings } from "../src/commands/doctor/clocks.ts";
@@ -65,6 +67,22 @@ test("checks run side by side, in the order of the table, each bounded in time",
     { check: "c", needs: "hangs" },
     { check: "d", needs: "c" },
   ]);
+});
+
+test("what a right is missing for is told so, and not as a server that does not answer", async () => {
+  const { address, stop } = await playServer({
+    getNodeStatus: () => {
+      throw refusal(7, "PERMISSION_DENIED", "role observe");
+    },
+    check: () => HealthCheckResponse.create({ status: 1 }),
+  });
+  onTestFinished(stop);
+  const ran = await idmint(["doctor", "--address", address, "--json", "--timeout", "500ms"]);
+  const { results } = JSON.parse(ran.out) as { results: { check: string; fix?: string }[] };
+  const health = results.find((its) => its.check === "health");
+  expect(health?.fix).toContain("--token-file");
+  // Nobody plays the list of servers, and it is waited for no longer than that.
+  expect(results.find((its) => its.check === "fleet")?.fix).toContain("its log and its load");
 });
 
 const OUTCOMES = fc.array(

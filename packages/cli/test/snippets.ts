@@ -41,6 +41,8 @@ export function shell(
     env: { ...cleanEnv(), ...env },
     stdio: ["pipe", "pipe", "pipe"],
   });
-  child.stdin.end(input);
+  // A shell that reads nothing may have ended already: then even an empty text cannot be written.
+  if (input === "") child.stdin.end();
+  else child.stdin.end(input);
   return untilEnd(child);
 }

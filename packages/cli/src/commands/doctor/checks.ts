@@ -1,5 +1,6 @@
 // What a check is, and how checks are run. Pure but for its timers.
 import { bounded, type Timers } from "@idmint/core";
+import { CommandFailure } from "../../calls/failure.ts";
 
 type Status = "ok" | "warn" | "fail";
 
@@ -87,9 +88,14 @@ async function look(check: Check, ms: number, timers: Timers): Promise<readonly 
       fail(`no answer in ${ms} ms`, check.late),
     ]);
   } catch (thrown) {
-    return [fail(thrown instanceof Error ? thrown.message : String(thrown), check.late)];
+    const found = thrown instanceof Error ? thrown.message : String(thrown);
+    const code = thrown instanceof CommandFailure ? thrown.failure.code : "";
+    return [fail(found, REFUSALS.has(code) ? RIGHTS_FIX : check.late)];
   }
 }
+
+const REFUSALS: ReadonlySet<string> = new Set(["UNAUTHENTICATED", "PERMISSION_DENIED"]);
+const RIGHTS_FIX = "give doctor a token (--token-file) of somebody with the role observe";
 
 export const ok = (found: string): Finding => ({ status: "ok", found });
 export const warn = (found: string, fix: string): Finding => ({ status: "warn", found, fix });

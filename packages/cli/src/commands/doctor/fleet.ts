@@ -34,7 +34,7 @@ export function fleetChecks(
     const alive = nodes.filter(({ alive: lives, address }) => lives && address !== "");
     const called = alive.slice(0, MAX_CALLED);
     const found = await Promise.all(
-      called.map(({ address }) => callOne({ ...settings, address }, io, clocks)),
+      called.map(({ address }) => callOne({ ...settings, address, token: undefined }, io, clocks)),
     );
     const silent = nodes.filter(({ alive: lives, address }) => lives && address === "");
     return allWellOr(
@@ -90,7 +90,10 @@ function withoutAddress({ instance }: Node): Finding {
   );
 }
 
-/** Calls a server at the address that it tells to SDKs, and notes its clock. */
+/**
+ * Calls a server at the address that it tells to SDKs, and notes its clock. Everybody may ask for that, so no token goes to
+ * an address that somebody else named.
+ */
 async function callOne(
   settings: ConnectionSettings,
   io: Pick<Io, "signal">,
