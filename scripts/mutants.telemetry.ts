@@ -67,6 +67,13 @@ export const telemetryMutants: readonly Mutant[] = [
     tests: ["packages/server/test/service/trace.test.ts"],
   },
   {
+    name: "traces: the polls that a stream set going are part of its trace",
+    file: "packages/server/src/main/system.ts",
+    find: `nodeTimers.after(delayMs, () => runFor(undefined, run))`,
+    replace: `nodeTimers.after(delayMs, run)`,
+    tests: ["packages/server/test/service/trace.test.ts"],
+  },
+  {
     name: "traces: a statement for several calls belongs to whoever was first",
     file: "packages/server/src/service/upstream/grants.ts",
     find: `        runFor(this.#traceOf(batch), () =>`,

@@ -2,6 +2,7 @@ import { randomFillSync } from "node:crypto";
 import { uptime } from "node:os";
 import { elapsedClock } from "@idmint/core";
 import type { System } from "../service/system.ts";
+import { runFor } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
 
 /** Random bytes are fetched ahead: fetching 16 at a time would be a large part of the cost of an allocation. */
@@ -27,7 +28,8 @@ export const realSystem: System = {
     wallMs: Date.now,
     uptimeMs: () => uptime() * 1_000,
   }),
-  timers: nodeTimers,
+  // What a timer does later is for nobody's call: polls and renewals go on for as long as the server runs.
+  timers: { after: (delayMs, run) => nodeTimers.after(delayMs, () => runFor(undefined, run)) },
   afterTurn: (run) => {
     setImmediate(run);
   },

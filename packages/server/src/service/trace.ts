@@ -25,8 +25,8 @@ const traces = new AsyncLocalStorage<CallTrace | undefined>();
 /**
  * The traced call that is being worked for; undefined: none, or none that still waits.
  *
- * INVARIANT: work is for a call only until the call is answered. Timers and loops that a call set going carry its context
- * for as long as they run, and what they do later is not for it.
+ * INVARIANT: work is for a call only until the call is answered, and never what a timer does (main/system.ts). Loops that a
+ * call set going carry its context for as long as they run, and what they do later is not for it.
  */
 export function presentTrace(): CallTrace | undefined {
   const trace = traces.getStore();

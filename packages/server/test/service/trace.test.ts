@@ -1,6 +1,7 @@
 // For whom a statement is that several calls wait for.
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import { realSystem } from "../../src/main/system.ts";
 import { type CallTrace, presentTrace, runFor } from "../../src/service/trace.ts";
 import { SEQUENCE, setUp, SETTINGS } from "./directory-world.ts";
 
@@ -73,6 +74,14 @@ test("what a call set going is for nobody once the call was answered", async () 
   });
   trace.end();
   expect(await later).toBeUndefined();
+});
+
+test("what a timer does is for nobody, also while the call that set it still waits", async () => {
+  const trace = new Trace();
+  const { promise, resolve } = Promise.withResolvers<CallTrace | undefined>();
+  runFor(trace, () => realSystem.timers.after(1, () => resolve(presentTrace())));
+  expect(await promise).toBeUndefined();
+  expect(trace.isOver).toBe(false);
 });
 
 test("a store that is asked for nobody has no trace", async () => {
