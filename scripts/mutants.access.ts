@@ -5,6 +5,7 @@ const rightsTests = ["packages/core/test/server/access/rights.model.test.ts"];
 const known = "packages/core/src/server/access/known-state.ts";
 const knownTests = ["packages/core/test/server/access/known-state.test.ts"];
 const accessTests = ["packages/server/test/access.e2e.test.ts"];
+const tlsTests = ["packages/server/test/access-tls.e2e.test.ts"];
 const needsTests = ["packages/server/test/api/needs.test.ts"];
 
 /** Who may. */
@@ -79,5 +80,27 @@ export const accessMutants: readonly Mutant[] = [
     find: "    if (!timingSafeEqual(",
     replace: "    if (false && !timingSafeEqual(",
     tests: accessTests,
+  },
+  {
+    name: "access: TLS 1.2 is spoken once the certificates changed",
+    file: "packages/server/src/grpc/credentials.ts",
+    find: '["_getConstructorOptions", "calculateSecureContextOptions"] as const',
+    replace: '["_getConstructorOptions"] as const',
+    tests: tlsTests,
+  },
+  {
+    name: "access: a certificate is read again by a file that is wrong",
+    file: "packages/server/src/access/file.ts",
+    find: "      if (next !== text) onChange(parseAccess(next));",
+    replace:
+      "      if (next !== text) onChange(parseAccess(next.startsWith('principals: [') ? 'principals: {}' : next));",
+    tests: tlsTests,
+  },
+  {
+    name: "access: the SDK sends its token to other machines in plain text",
+    file: "packages/client/src/options.ts",
+    find: "!addresses.every(isOnThisMachine)",
+    replace: "!addresses.some(isOnThisMachine)",
+    tests: ["packages/client/test/options.test.ts"],
   },
 ];

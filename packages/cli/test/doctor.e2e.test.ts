@@ -178,7 +178,7 @@ test("a server without the TLS that the caller wants", async () => {
 });
 
 test("an expired certificate, seen from outside and on the machine", async () => {
-  const { cert, key } = selfSigned("localhost", "20210101000000Z");
+  const { cert, key } = selfSigned("localhost", { until: "20210101000000Z" });
   writeFileSync(file("old.pem"), cert);
   writeFileSync(file("old-key.pem"), key, { mode: 0o600 });
   const files = { "tls.cert_file": file("old.pem"), "tls.key_file": file("old-key.pem") };

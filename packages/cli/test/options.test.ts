@@ -46,3 +46,27 @@ test("a bad value is refused under the name it came by", () => {
     "--ca-file",
   );
 });
+
+const tokenFile = (): Buffer => Buffer.from("idm_file\n");
+
+const tokenOf = (flags: object, env: Record<string, string> = {}): string | undefined =>
+  resolveConnection(flags, env, tokenFile).token;
+
+test("a token comes from a flag, a file or the environment, and goes nowhere in plain text", () => {
+  expect(tokenOf({})).toBeUndefined();
+  expect(tokenOf({}, { IDMINT_TOKEN: "" })).toBeUndefined();
+  expect(tokenOf({}, { IDMINT_TOKEN: "idm_env" })).toBe("idm_env");
+  expect(tokenOf({ tokenFile: "f" }, { IDMINT_TOKEN: "idm_env" })).toBe("idm_file");
+  expect(tokenOf({ token: "idm_flag", tokenFile: "f" })).toBe("idm_flag");
+  for (const address of ["127.0.0.1:1", "localhost:1", "[::1]:1"]) {
+    expect(tokenOf({ token: "x", address })).toBe("x");
+  }
+  const elsewhere = { token: "idm_secret", address: "ids.example:7600" };
+  expect(() => tokenOf(elsewhere)).toThrow("--token would go to another machine in plain text");
+  expect(tokenOf({ ...elsewhere, tls: true })).toBe("idm_secret");
+  // A host that only begins like this machine is another one.
+  expect(() => tokenOf({ token: "x", address: "127.0.0.1.example:1" })).toThrow("plain text");
+  for (const wrong of ["idm_two words", "", "idm_\u00e9"]) {
+    expect(() => tokenOf({ token: wrong })).toThrow(/^INVALID_ARGUMENT: --token must be the text/u);
+  }
+});

@@ -105,7 +105,7 @@ async function create(...args: readonly string[]): Promise<void> {
 }
 
 function putCertificate(ending: string, until?: string): void {
-  const { cert, key } = selfSigned("localhost", until);
+  const { cert, key } = selfSigned("localhost", until === undefined ? {} : { until });
   writeFileSync(etc(`cert.pem${ending}`), cert);
   writeFileSync(etc(`key.pem${ending}`), key, { mode: 0o600 });
   // Each is its own authority; callers trust the new one at once.

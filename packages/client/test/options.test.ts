@@ -32,6 +32,12 @@ const bad: readonly (readonly [options: unknown, field: string])[] = [
   [{ addresses: ["a:1", 5] }, "addresses"],
   [{ addresses: Array.from({ length: 65 }, (_, i) => `h${i}:1`) }, "addresses"],
   [{ address: "a:1", addresses: ["b:1"] }, "addresses"],
+  [{ address: "localhost:1", token: 5 }, "token"],
+  [{ address: "localhost:1", token: "" }, "token"],
+  [{ address: "localhost:1", token: "two words" }, "token"],
+  [{ address: "ids.example:1", token: "idm_x" }, "token"],
+  [{ address: "ids.example:1", tls: false, token: () => "idm_x" }, "token"],
+  [{ addresses: ["localhost:1", "127.0.0.1.example:1"], token: "idm_x" }, "token"],
   [{ address: "a:1", adress: "b:1" }, "adress"],
   [{ address: "a:1", holdForMs: 999 }, "holdForMs"],
   [{ address: "a:1", holdForMs: "60000" }, "holdForMs"],
@@ -136,4 +142,18 @@ test("the defaults are those of the docstrings", () => {
 test("every client has a name of its own for its worker ids", () => {
   const names = Array.from({ length: 2 }, () => resolveOptions({ address: "a:1" }).worker.instance);
   expect(new Set(names).size).toBe(2);
+});
+
+test("a token is never shown, and is asked for each time", () => {
+  const secret = "idm_canary with a space";
+  const error = thrown(() => resolveOptions({ address: "localhost:1", token: secret }));
+  expect(String(error)).not.toContain("canary");
+  const { token } = resolveOptions({ address: "localhost:1", token: () => secret });
+  expect(() => token?.()).toThrow(/^UNAUTHENTICATED: (?!.*canary)/u);
+  let at = 0;
+  const changing = resolveOptions({ address: "ids.example:1", tls: true, token: () => `t${at++}` });
+  expect([changing.token?.(), changing.token?.()]).toEqual(["t0", "t1"]);
+  for (const address of ["[::1]:1", "unix:/run/x", "dns:///localhost:1", "127.9.9.9:1"]) {
+    expect(resolveOptions({ address, token: "idm_x" }).token?.(), address).toBe("idm_x");
+  }
 });

@@ -26,15 +26,25 @@ function pem(label: string, bytes: Uint8Array): string {
   return `-----BEGIN ${label}-----\n${lines.join("\n")}\n-----END ${label}-----\n`;
 }
 
-/** A certificate for one DNS name, its own authority; `until` as YYYYMMDDHHMMSSZ. */
+interface CertificateOptions {
+  /** When it expires, as YYYYMMDDHHMMSSZ. Default: not in this century. */
+  readonly until?: string;
+  /** One more alternative name. */
+  readonly uri?: string;
+  /** Default: the DNS name. */
+  readonly commonName?: string;
+}
+
+/** A certificate for one DNS name, its own authority. */
 export function selfSigned(
   dnsName: string,
-  until = "20991231235959Z",
+  { until = "20991231235959Z", uri, commonName = dnsName }: CertificateOptions = {},
 ): { readonly cert: string; readonly key: string } {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const name = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, dnsName))));
+  const name = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, commonName))));
   const validity = sequence(text(0x18, "20200101000000Z"), text(0x18, until));
-  const altNames = der(0x04, sequence(text(0x82, dnsName)));
+  const more = uri === undefined ? [] : [text(0x86, uri)];
+  const altNames = der(0x04, sequence(text(0x82, dnsName), ...more));
   const isAuthority = der(0x04, sequence(der(0x01, Uint8Array.of(0xff))));
   const extensions = sequence(
     sequence(ALT_NAME, altNames),

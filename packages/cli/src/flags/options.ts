@@ -126,7 +126,8 @@ export function resolveConnection(
   };
 }
 
-function isOnThisMachine(server: string): boolean {
+/** Whether what is sent to host:port stays on this machine. */
+export function isOnThisMachine(server: string): boolean {
   return /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d+$/.test(server);
 }
 

@@ -75,14 +75,38 @@ export async function tlsCredentials(
   timer.unref();
   const wantsClients = files.clientCaFile !== undefined;
   return {
-    credentials: experimental.createCertificateProviderServerCredentials(
-      provider,
-      wantsClients ? provider : null,
-      wantsClients,
+    credentials: modern(
+      experimental.createCertificateProviderServerCredentials(
+        provider,
+        wantsClients ? provider : null,
+        wantsClients,
+      ),
     ),
     reload,
     close: () => clearInterval(timer),
   };
+}
+
+/** What grpc-js makes TLS contexts of: at first, and each time the certificates change. */
+type Contexts = Record<
+  "_getConstructorOptions" | "calculateSecureContextOptions",
+  () => object | null
+>;
+
+/**
+ * The same, for TLS 1.3 only. grpc-js has no option for that, and the process's own least version would be that of its
+ * connections to databases too. A test shows that it works.
+ */
+function modern(credentials: ServerCredentials): ServerCredentials {
+  const contexts = credentials as unknown as Contexts;
+  for (const name of ["_getConstructorOptions", "calculateSecureContextOptions"] as const) {
+    const inner = contexts[name].bind(contexts);
+    contexts[name] = () => {
+      const options = inner();
+      return options === null ? null : { ...options, minVersion: "TLSv1.3" };
+    };
+  }
+  return credentials;
 }
 
 const parseCertificate = (pem: Buffer): X509Certificate => new X509Certificate(pem);

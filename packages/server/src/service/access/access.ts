@@ -69,6 +69,8 @@ export class Access {
   readonly #listeners: (() => void)[] = [];
   readonly #refreshing: (() => void)[] = [];
   readonly #endings: (() => void)[] = [];
+  /** How far the wall clock is ahead of the monotonic one, as of the last look: reading it takes longer than all the rest. */
+  #wallAheadMs: number;
   #isLooking = false;
   #unsettled = 0;
   #isStopped = false;
@@ -77,6 +79,7 @@ export class Access {
   constructor(ports: AccessPorts, options: AccessOptions) {
     this.#ports = ports;
     this.#options = options;
+    this.#wallAheadMs = ports.wallClock() - ports.clock.now();
   }
 
   /** Looks for the first time, and then again and again. A store that does not answer is asked again. */
@@ -148,7 +151,8 @@ export class Access {
   }
 
   #ofHeader(header: string): Principal {
-    const times = { now: this.#ports.clock.now(), wallMs: this.#ports.wallClock() };
+    const now = this.#ports.clock.now();
+    const times = { now, wallMs: now + this.#wallAheadMs };
     const proved = this.#proved.get(header);
     const isBelieved = proved?.isOfStore !== true || times.now <= this.#state.believedUntil;
     if (proved !== undefined && isBelieved && times.wallMs < proved.expiresAtMs) {
@@ -171,11 +175,12 @@ export class Access {
   }
 
   async #look(): Promise<void> {
-    const { clock, timers } = this.#ports;
+    const { clock, timers, wallClock } = this.#ports;
     this.#isLooking = true;
     this.#stopTimer?.();
     const waiting = this.#refreshing.splice(0);
     const startedAt = clock.now();
+    this.#wallAheadMs = wallClock() - startedAt;
     await this.#read(startedAt);
     for (const done of waiting) done();
     for (const listener of this.#listeners) listener();
