@@ -1,26 +1,28 @@
 import { CallTimes } from "../../service/call-times.ts";
 import type { Emit } from "../../service/events.ts";
 import type { Operations } from "../operations.ts";
-import { Collector } from "./collector.ts";
+import type { Collector } from "./collector.ts";
 import { EventCounts } from "./event-counts.ts";
 import { EventLoopWatch } from "./event-loop.ts";
 import type { MetricSources } from "./read.ts";
 import type { MetricSnapshot } from "./table.ts";
-import { TagMetrics, type TagMetricsPorts } from "./tags.ts";
+import type { TagMetrics, TagMetricsPorts } from "./tags.ts";
 
 /** What is read of a server's services. */
 export type MetricServices = Omit<MetricSources, "callTimes" | "events" | "operations"> &
   TagMetricsPorts;
 
-/** The metrics of a server. */
+/** The metrics of a server. What collects them is loaded when somebody asks: a start needs only what counts. */
 export class Metrics {
   readonly callTimes: CallTimes = new CallTimes();
   readonly #operations: Operations;
   readonly #events = new EventCounts((tag, count) => this.#tags?.wasted(tag, count));
   readonly #loop = new EventLoopWatch();
   readonly #maxTags: number;
+  #services: MetricServices | undefined;
+  /** Before the first collection no tag has a place, so nothing has to be counted for one. */
   #tags: TagMetrics | undefined;
-  #collector: Collector | undefined;
+  #collector: Promise<Collector> | undefined;
 
   /** `maxTags`: how many tags have series of their own. */
   constructor(maxTags: number, operations: Operations) {
@@ -34,9 +36,7 @@ export class Metrics {
 
   /** There is something to collect from now on. */
   start(services: MetricServices): void {
-    const its = { callTimes: this.callTimes, operations: this.#operations, events: this.#events };
-    this.#tags = new TagMetrics(this.#maxTags, services);
-    this.#collector = new Collector({ ...services, ...its }, this.#tags, this.#loop);
+    this.#services = services;
     this.#loop.start();
   }
 
@@ -45,6 +45,15 @@ export class Metrics {
   }
 
   async collect(): Promise<MetricSnapshot> {
-    return (await this.#collector?.collect()) ?? {};
+    if (this.#services === undefined) return {};
+    this.#collector ??= this.#makeCollector(this.#services);
+    return (await this.#collector).collect();
+  }
+
+  async #makeCollector(services: MetricServices): Promise<Collector> {
+    const [tags, collector] = await Promise.all([import("./tags.ts"), import("./collector.ts")]);
+    const its = { callTimes: this.callTimes, operations: this.#operations, events: this.#events };
+    this.#tags = new tags.TagMetrics(this.#maxTags, services);
+    return new collector.Collector({ ...services, ...its }, this.#tags, this.#loop);
   }
 }

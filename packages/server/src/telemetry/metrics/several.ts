@@ -1,4 +1,4 @@
-import { METRIC_NAMES, type MetricPoint, type MetricSnapshot } from "./table.ts";
+import type { MetricName, MetricPoint, MetricSnapshot } from "./table.ts";
 
 /** What a process told; undefined: it did not answer. */
 export interface ProcessMetrics {
@@ -14,7 +14,8 @@ export interface ProcessMetrics {
  * takes for a restart; in a sum over processes it would make the counter go down, or hide what the others did meanwhile.
  */
 export function metricsOfSeveral(all: readonly ProcessMetrics[]): MetricSnapshot {
-  const merged = METRIC_NAMES.map((name): readonly [string, readonly MetricPoint[]] => [
+  const names = new Set(all.flatMap(({ metrics = {} }) => Object.keys(metrics) as MetricName[]));
+  const merged = [...names].map((name): readonly [string, readonly MetricPoint[]] => [
     name,
     all.flatMap(({ process, metrics }) => withProcess(process, metrics?.[name] ?? [])),
   ]);
