@@ -1,5 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
+const contexts = "packages/cli/src/flags/contexts.ts";
+const contextTests = ["packages/cli/test/contexts.test.ts"];
 const addressTests = ["packages/server/test/addresses.e2e.test.ts"];
 const refusals = "packages/server/src/service/audit/refusals-state.ts";
 const refusalTests = ["packages/server/test/service/refusals-state.model.test.ts"];
@@ -85,5 +87,26 @@ export const auditMutants: readonly Mutant[] = [
     find: "if (options.reflection) addReflection(this.#server);",
     replace: "addReflection(this.#server);",
     tests: addressTests,
+  },
+  {
+    name: "contexts: the current one's token goes to any server",
+    file: contexts,
+    find: 'if (wanted === undefined && (address ?? env["IDMINT_ADDRESS"] ?? "") !== "") return undefined;',
+    replace: "void address;",
+    tests: contextTests,
+  },
+  {
+    name: "contexts: a file that others can read is used",
+    file: contexts,
+    find: "(mode & 0o077) !== 0",
+    replace: "(mode & 0o002) !== 0",
+    tests: contextTests,
+  },
+  {
+    name: "contexts: a variable loses against the context",
+    file: "packages/cli/src/flags/options.ts",
+    find: "for (const from of [typed, variable, ofContext]) {",
+    replace: "for (const from of [typed, ofContext, variable]) {",
+    tests: contextTests,
   },
 ];

@@ -75,6 +75,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["context"],
+    load: async () => (await import("./commands/context.ts")).addContextCommands,
+  },
+  {
+    group: IDS,
     names: ["stop-issuing", "resume-issuing"],
     load: async () => (await import("./commands/issuing.ts")).addIssuingCommands,
   },

@@ -24,6 +24,11 @@ test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "audit list",
     "config check",
+    "context add",
+    "context list",
+    "context remove",
+    "context show",
+    "context use",
     "doctor",
     "help",
     "id decode",

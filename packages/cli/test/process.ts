@@ -20,6 +20,8 @@ export function cleanEnv(): Record<string, string> {
   return {
     ...(Object.fromEntries(entries) as Record<string, string>),
     IDMINT_STORE_TIMEOUT: "30s",
+    // Contexts of whoever runs the tests are none of theirs.
+    IDMINT_CONFIG_HOME: path.join(tmpdir(), "idmint-no-contexts"),
   };
 }
 

@@ -109,7 +109,9 @@ export function channelOf({
   tls,
 }: Pick<ConnectionSettings, "tls">): [ChannelCredentials, ClientOptions] {
   const channel: ChannelCredentials =
-    tls === undefined ? credentials.createInsecure() : credentials.createSsl(tls.caPem ?? null);
+    tls === undefined
+      ? credentials.createInsecure()
+      : credentials.createSsl(tls.caPem ?? null, tls.keyPem ?? null, tls.certPem ?? null);
   const options: ClientOptions = {
     "grpc.primary_user_agent": `idmint-cli/${cliVersion()}`,
     // A retry would be a second attempt that the exit code hides.

@@ -6,6 +6,8 @@ import type { Io } from "../process/io.ts";
 const OWN_VARIABLES = [
   "IDMINT_ADDRESS",
   "IDMINT_COMMAND",
+  "IDMINT_CONFIG_HOME",
+  "IDMINT_CONTEXT",
   "IDMINT_IMPORT_PASSWORD",
   "IDMINT_TOKEN",
 ];
