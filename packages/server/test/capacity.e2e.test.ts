@@ -1,4 +1,5 @@
 // The capacity of tags, from a real server on a real store.
+import { millisecondsOf } from "@idmint/core";
 import {
   CapacityLimitKind,
   CreateTagRequest,
@@ -22,29 +23,34 @@ test("a tag drained at a known rate is foretold within 5 %", async () => {
   const it = await startTest({ parts: { store: await harness.open() } });
   await createSequence(it, "bills", {}, { ceiling: 1_000_000_000n });
   expect(await capacityOf(it, "bills")).toMatchObject({ idsPerSecond: undefined });
-  // What is known of the drain: no look was earlier than the first bound, nor later than the last one.
-  const first = { from: performance.now(), to: 0 };
-  expect(await capacityOf(it, "bills")).toMatchObject({ watched: undefined });
-  first.to = performance.now();
-  let issued = 0;
-  while (performance.now() - first.to < 3_000) {
+  const calls: { startedAt: number; endedAt: number }[] = [];
+  const end = performance.now() + 3_000;
+  while (performance.now() < end) {
+    const startedAt = performance.now();
     await call(it.ids, IdServiceService.generateIds, { tag: "bills", count: 100, asList: false });
-    issued += 100;
+    calls.push({ startedAt, endedAt: performance.now() });
     await sleep(20);
   }
-  const last = { from: performance.now(), to: 0 };
-  const { idsPerSecond = 0, limits } = await capacityOf(it, "bills");
-  last.to = performance.now();
+  // The last look was between these two.
+  const from = performance.now();
+  const { idsPerSecond = 0, watched, limits } = await capacityOf(it, "bills");
+  const to = performance.now();
   const nowMs = Date.now();
-  const slowest = (issued * 1_000) / (last.to - first.from);
-  const fastest = (issued * 1_000) / (last.from - first.to);
-  expect(idsPerSecond).toBeGreaterThan(slowest * 0.95);
-  expect(idsPerSecond).toBeLessThan(fastest * 1.05);
-  const end = limits.find(({ kind }) => kind === CapacityLimitKind.CEILING);
-  expect(end).toMatchObject({ lastId: 1_000_000_000n, idsLeft: 1_000_000_000n - BigInt(issued) });
-  const inSeconds = ((end?.runOutTime?.getTime() ?? 0) - nowMs) / 1_000;
-  expect(inSeconds).toBeGreaterThan((Number(end?.idsLeft) / fastest) * 0.95);
-  expect(inSeconds).toBeLessThan((Number(end?.idsLeft) / slowest) * 1.05);
+  const watchedMs = watched === undefined ? 0 : millisecondsOf(watched);
+  expect(watchedMs).toBeGreaterThan(1_000);
+  // What was issued by a time is at least that of calls that had ended, and at most that of calls that had begun.
+  const least = (at: number) => 100 * calls.filter(({ endedAt }) => endedAt <= at).length;
+  const most = (at: number) => 100 * calls.filter(({ startedAt }) => startedAt <= at).length;
+  const fewest = (least(from) - most(to - watchedMs)) / (watchedMs / 1_000);
+  const highest = (most(to) - least(from - watchedMs)) / (watchedMs / 1_000);
+  expect(idsPerSecond).toBeGreaterThan(fewest * 0.95);
+  expect(idsPerSecond).toBeLessThan(highest * 1.05);
+  const left = 1_000_000_000n - BigInt(calls.length * 100);
+  const ceiling = limits.find(({ kind }) => kind === CapacityLimitKind.CEILING);
+  expect(ceiling).toMatchObject({ lastId: 1_000_000_000n, idsLeft: left });
+  const inSeconds = ((ceiling?.runOutTime?.getTime() ?? 0) - nowMs) / 1_000;
+  expect(inSeconds).toBeGreaterThan((Number(left) / highest) * 0.95);
+  expect(inSeconds).toBeLessThan((Number(left) / fewest) * 1.05);
 });
 
 test("a snowflake tag says when its bits of time end and how many worker ids are left", async () => {

@@ -21,7 +21,7 @@ const NAMES: Readonly<Record<number, string>> = {
 /** `idmint tag capacity`: when the ids of a tag run out. */
 export function addCapacity(group: Command, io: Io): void {
   const command = named(
-    leaf(group, "capacity", "say when the ids of a tag run out, and at which rate", [
+    leaf(group, "capacity", "say when the ids of a tag run out", [
       "idmint tag capacity orders",
       "idmint tag capacity orders --json | jq -r '.limits[] | select(.kind | endswith(\"CEILING\")).runOutTime'",
     ]),
