@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { configFlags } from "../../src/config/docs.ts";
 import { type ConfigSources, loadConfig } from "../../src/config/load.ts";
 import { storePlace, ticketPlace } from "../../src/config/store-place.ts";
+import { writesLedger } from "../../src/config/ledger.ts";
 import { envOf, flagOf } from "../../src/config/option.ts";
 import { OPTIONS } from "../../src/config/table.ts";
 import { UNSAFE_SETTINGS } from "../../src/store/open-store.ts";
@@ -187,6 +188,16 @@ test("options that need each other are asked for together", () => {
   expect(faultsOf({ flags: { "tls-cert-file": "a" } })[0]?.[0]).toContain("tls.key_file");
   expect(faultsOf({ flags: { "tls-client-ca-file": "a" } })[0]?.[0]).toBe("tls.client_ca_file");
   expect(faultsOf({ flags: { "tls-peer-ca-file": "a" } })[0]?.[0]).toBe("tls.peer_ca_file");
+});
+
+test("a ledger is kept where the store can, and asked for where it cannot it is refused", () => {
+  const etcd = { "store-url": "etcd://h:2379/ids" };
+  expect([{}, { ledger: "off" }, etcd].map((flags) => writesLedger(loadConfig({ flags })))).toEqual(
+    [true, false, false],
+  );
+  expect(faultsOf({ flags: { ...etcd, ledger: "on" } })).toEqual([
+    ["ledger", "must be off: a store in etcd keeps no ledger"],
+  ]);
 });
 
 test("further databases of the store need a first one, names of their own, and no Redis", () => {

@@ -54,6 +54,8 @@ const READERS: { readonly [Name in MetricName]: Read } = {
   "idmint.worker.lease.remaining": ofTags("idmint.worker.lease.remaining"),
   "idmint.worker.reservation.remaining": ofTags("idmint.worker.reservation.remaining"),
   "idmint.capacity.remaining.time": ofTags("idmint.capacity.remaining.time"),
+  "idmint.ledger.rows": ({ counters }) => one(counters.ledgerRows),
+  "idmint.ledger.dropped": ({ counters }) => one(counters.ledgerDropped),
   "idmint.tags": ({ directory }) => one(directory.size),
   "idmint.tags.fenced": ({ directory }) => one(directory.fencedTags),
   "idmint.load.duration": ({ events }) => one(valueOf(events.loadTimes)),

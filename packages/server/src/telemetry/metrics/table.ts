@@ -23,6 +23,8 @@ export type MetricName =
   | "idmint.worker.lease.remaining"
   | "idmint.worker.reservation.remaining"
   | "idmint.capacity.remaining.time"
+  | "idmint.ledger.rows"
+  | "idmint.ledger.dropped"
   | "idmint.tags"
   | "idmint.tags.fenced"
   | "idmint.load.duration"
@@ -123,6 +125,18 @@ export const METRICS: Readonly<Record<MetricName, MetricRow>> = {
     kind: "gauge",
     attributes: { ...TAG, limit: "what the ids of the tag reach, as GetTagCapacity names it" },
     text: "When a tag's ids reach a limit at the rate that was seen; of the other tags, the one that is first. Missing where it is not known, or not before the year 10000.",
+  },
+  "idmint.ledger.rows": {
+    unit: "{row}",
+    kind: "sum",
+    attributes: {},
+    text: "Rows that this server noted for the ledger.",
+  },
+  "idmint.ledger.dropped": {
+    unit: "{row}",
+    kind: "sum",
+    attributes: {},
+    text: "Rows of the ledger that there was no room for, because the store did not take them. Nobody knows who got their ids.",
   },
   "idmint.tags": {
     unit: "{tag}",
