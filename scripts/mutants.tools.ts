@@ -9,6 +9,7 @@ const verifies = ["packages/cli/test/verify.test.ts"];
 const importer = "packages/cli/src/commands/tag/import";
 const imports = ["packages/cli/test/import.test.ts"];
 const importing = ["packages/cli/test/import.pg.test.ts"];
+const ledgers = ["packages/cli/test/verify-ledger.test.ts"];
 const configCheck = ["packages/cli/test/config-check.test.ts"];
 
 /** Faults of the commands that check, prove and import: config check, doctor, verify, tag import. */
@@ -169,5 +170,33 @@ export const toolsMutants: readonly Mutant[] = [
     find: `inRows: inRows === undefined || inRows === null ? undefined : BigInt(inRows),`,
     replace: `inRows: undefined,`,
     tests: importing,
+  },
+  {
+    name: "verify: a release does not end an allocation",
+    file: `${verify}/ledger.ts`,
+    find: `row.entry === "give-back" || row.entry === "release"`,
+    replace: `row.entry === "give-back"`,
+    tests: ledgers,
+  },
+  {
+    name: "verify: a give-back leaves the ids to the server that had them",
+    file: `${verify}/ledger.ts`,
+    find: `if (row.entry === "give-back") granted.remove(row);`,
+    replace: ``,
+    tests: ledgers,
+  },
+  {
+    name: "verify: rows of the ledger that were forgotten count",
+    file: `${verify}/ledger.ts`,
+    find: `if (version <= forgotten) continue;`,
+    replace: ``,
+    tests: ledgers,
+  },
+  {
+    name: "verify: one reading of a ledger in use is enough",
+    file: `${verify}/ledger.ts`,
+    find: `return first.faultCount === 0 ? first : readAndJudge(store, tag, signal);`,
+    replace: `return first;`,
+    tests: ledgers,
   },
 ];

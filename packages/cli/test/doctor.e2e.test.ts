@@ -3,8 +3,6 @@ import { spawn } from "node:child_process";
 import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { creating, loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
-import { GetNodeStatusResponse, ListNodesResponse } from "@idmint/proto";
-import { HealthCheckResponse } from "@idmint/proto/health";
 import { selfSigned, wallClockEnv } from "@idmint/testkit";
 import { type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";
 import { freePort, RedisServer } from "@idmint/testkit/redis";
@@ -243,15 +241,19 @@ test("a server that an operator drained", async () => {
 });
 
 test("a server without reflection", async () => {
-  const store = { backend: 1, state: 1, schemaVersion: 1, fenceReason: "", place: "x" } as const;
-  const { address: at, stop } = await playServer({
-    check: () => HealthCheckResponse.create({ status: 1 }),
-    getNodeStatus: () => GetNodeStatusResponse.create({ nodeId: "n", state: 1, store }),
-    listNodes: () => ListNodesResponse.create(),
-  });
-  onTestFinished(stop);
-  const line = only(await onServer(at));
+  const flags = {
+    "store-url": `sqlite:${file("mute.db")}`,
+    "log-level": "silent",
+    reflection: "off",
+  };
+  const ports = { "grpc-address": "127.0.0.1:0", "http-address": "none" };
+  const config = loadConfig({ flags: { ...flags, ...ports } });
+  await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
+  const server = await startServer(config);
+  onTestFinished(() => server.close());
+  const line = only(await onServer(server.grpcAddress));
   expect(line).toMatchObject({ check: "reflection", status: "warn", found: "it is off" });
+  expect(line?.fix).toContain("reflection: on");
 });
 
 test("a server whose clock is an hour ahead", async () => {

@@ -97,7 +97,7 @@ export function storeFindings({
 }
 
 const OFF_FIX =
-  "only people with grpcurl need it: give them the .proto files, or switch reflection on";
+  "only people with grpcurl need it: set `reflection: on`, ask at admin.address, or give them the .proto files";
 
 function lookAtReflection(settings: ConnectionSettings): Promise<readonly Finding[]> {
   const client = new ServerReflectionClient(settings.address, ...channelOf(settings));

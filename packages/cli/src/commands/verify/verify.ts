@@ -1,21 +1,28 @@
+import { invalidField } from "@idmint/core";
+import type { LedgerRow } from "@idmint/core/server";
 import { type Command, Option } from "commander";
 import { withServer } from "../../calls/connection.ts";
 import { CommandFailure, failureOf } from "../../calls/failure.ts";
+import { addConfigFlags, loadServerConfig } from "../../flags/config-flags.ts";
 import { addRootOptions, namesServer } from "../../flags/options.ts";
 import { EXIT } from "../../process/exit-code.ts";
 import type { Io } from "../../process/io.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { columns, plain } from "../../text/table.ts";
 import { floorsOf } from "./floors.ts";
+import { type LedgerVerdict, verifyLedger } from "./ledger.ts";
 import { type Fault, type FloorOf, judge, type Verdict } from "./judge.ts";
 
 /** `idmint verify`: whether any id was given twice. */
 export function addVerifyCommand(program: Command, io: Io): void {
   const command = program
     .command("verify")
-    .description("prove from histories that no id was given twice, or show who has it; exit code 5")
-    .argument("<file...>", "histories of callers: a JSON object on each line")
+    .description("prove that no id was given twice, or show who has it; exit code 5")
+    .argument("[file...]", "histories of callers: a JSON object on each line")
     .addOption(new Option("--tag <name>", "only this tag"))
+    .addOption(
+      new Option("--ledger", "judge the ledger of the store too; needs --tag or histories"),
+    )
     .addHelpText(
       "after",
       `
@@ -24,18 +31,28 @@ Each line names a tag and ids, as the API answers them:
   {"tag":"orders","ids":["8","9"]}
   {"tag":"invoices","period":"2026-11-21","segments":[{"base":"1","count":1000,"increment":"1"}]}
 With --address it also compares them with the floors of the server's store: an id above its floor would be given again.
+With --ledger it reads the ledger of each tag out of the store that --store-url or --config names.
 docs/tools.md describes what is proved.
 ${examplesText([
   "idmint verify shop-1.ndjson shop-2.ndjson",
   "idmint verify --tag orders --address 127.0.0.1:7600 --json history/*.ndjson",
+  "idmint verify --ledger --tag orders --store-url sqlite:/var/lib/idmint/idmint.db",
 ])}`,
     );
   addRootOptions(command);
-  command.action(async (files: readonly string[], { tag }: { readonly tag?: string }) => {
+  program.hook("preSubcommand", async (_program, called) => {
+    if (called.name() === "verify") await addConfigFlags(called, "store");
+  });
+  command.action(async (files: readonly string[], { tag, ledger = false }: VerifyFlags) => {
+    if (files.length === 0 && !(ledger && tag !== undefined)) {
+      throw invalidField("FILE", "is required, or --ledger and --tag");
+    }
     const { signal } = io;
     const run = async (floorOf: FloorOf | undefined): Promise<void> => {
       const verdict = await judge({ files, tag, signal, floorOf });
-      await tell(command, io, verdict, floorOf !== undefined);
+      const tags = tag === undefined ? verdict.spaces.map((space) => space.tag) : [tag];
+      const ledgers = ledger ? await ledgersOf(command, io, new Set(tags)) : undefined;
+      await tell(command, io, { ...verdict, ledgers, isCompared: floorOf !== undefined });
     };
     if (namesServer(command, io.env)) {
       await withServer(command, io, (send) => run(floorsOf(send)));
@@ -43,27 +60,59 @@ ${examplesText([
   });
 }
 
-async function tell(
+interface VerifyFlags {
+  readonly tag?: string;
+  readonly ledger?: boolean;
+}
+
+/** All that was judged. */
+interface Judged extends Verdict {
+  /** Undefined: they were not asked for. */
+  readonly ledgers: readonly LedgerVerdict[] | undefined;
+  readonly isCompared: boolean;
+}
+
+async function ledgersOf(
   command: Command,
   io: Io,
-  verdict: Verdict,
-  isCompared: boolean,
-): Promise<void> {
+  tags: ReadonlySet<string>,
+): Promise<readonly LedgerVerdict[]> {
+  const { openStore, storeConfigOf } = await import("@idmint/server");
+  const store = await openStore(storeConfigOf(await loadServerConfig(command, io)));
+  try {
+    const verdicts: LedgerVerdict[] = [];
+    // oxlint-disable-next-line no-await-in-loop
+    for (const tag of tags) verdicts.push(await verifyLedger(store, tag, io.signal));
+    return verdicts;
+  } finally {
+    await store.close();
+  }
+}
+
+async function tell(command: Command, io: Io, judged: Judged): Promise<void> {
+  const { ledgers = [] } = judged;
   await printAnswer(command, io, {
-    json: () => verdictJson(verdict, isCompared),
-    text: () => verdictText(verdict, isCompared),
+    json: () => verdictJson(judged),
+    text: () => `${verdictText(judged)}${ledgers.map(ledgerText).join("")}`,
   });
-  const { faultCount } = verdict;
+  const faultCount = ledgers.reduce((sum, its) => sum + its.faultCount, judged.faultCount);
   if (faultCount === 0) return;
   const what = `${faultCount} ranges of ids are held twice, or lie above their floor`;
   const more = { exitCode: EXIT.unhealthy };
   throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", what, more));
 }
 
-function verdictText(
-  { rows, ids, spaces, faults, faultCount }: Verdict,
-  isCompared: boolean,
-): string {
+function verdictText({
+  rows,
+  ids,
+  spaces,
+  faults,
+  faultCount,
+  isCompared,
+  ledgers,
+}: Judged): string {
+  // Only the ledger was asked for.
+  if (rows === 0 && ledgers !== undefined) return "";
   const tags = new Set(spaces.map(({ tag }) => tag)).size;
   const checked = `${rows} rows with ${ids} ids of ${tags} tags`;
   if (faultCount === 0) {
@@ -93,10 +142,48 @@ function holdersText({ holders }: Fault): string {
   );
 }
 
-function verdictJson(verdict: Verdict, isCompared: boolean): unknown {
-  const { rows, ids, spaces, faults, faultCount } = verdict;
+function ledgerText({ tag, rows, faults, faultCount }: LedgerVerdict): string {
+  if (faultCount === 0)
+    return `${plain(tag)}: no id had two holders in ${rows} rows of the ledger\n`;
+  return faults
+    .map(({ kind, first, last, rows: both }) => {
+      const shown = columns(both.map((row) => [`  ${plain(row.server)}`, ...holderOf(row)]));
+      return `${plain(tag)}: ids ${first} to ${last} ${kind}\n${shown}`;
+    })
+    .join("");
+}
+
+function holderOf({ firstId, lastId, instance, principal, atMs, version }: LedgerRow): string[] {
+  const who = [instance, principal].filter(Boolean).map(plain).join(" of principal ");
+  return [`${firstId} to ${lastId}`, `version ${version}`, new Date(atMs).toISOString(), who];
+}
+
+function ledgerJson({ faults, ...verdict }: LedgerVerdict): unknown {
   return {
-    ok: faultCount === 0,
+    ...verdict,
+    faults: faults.map(({ kind, first, last, rows }) => ({
+      kind,
+      first: String(first),
+      last: String(last),
+      rows: rows.map((row) => ({
+        server: row.server,
+        nodeId: row.nodeId,
+        instance: row.instance,
+        principal: row.principal,
+        first: String(row.firstId),
+        last: String(row.lastId),
+        version: String(row.version),
+        time: new Date(row.atMs).toISOString(),
+      })),
+    })),
+  };
+}
+
+function verdictJson(verdict: Judged): unknown {
+  const { rows, ids, spaces, faults, faultCount, isCompared, ledgers } = verdict;
+  return {
+    ok: faultCount === 0 && (ledgers ?? []).every((its) => its.faultCount === 0),
+    ledgers: ledgers?.map(ledgerJson) ?? null,
     rows,
     ids: String(ids),
     comparedWithFloors: isCompared,
