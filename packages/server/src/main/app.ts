@@ -4,6 +4,7 @@ import type { Store } from "@idmint/core/server";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import type { Authorise } from "../api/method.ts";
+import { storePlace } from "../config/store-place.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
@@ -95,7 +96,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     if (leaseFile !== undefined) opened(leaseFile);
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const bare = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
-    const store = telemetry.observed(bare);
+    const store = telemetry.observed(bare, storePlace(config));
     const places = await openPlaces(config, { emit, telemetry, opened });
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);

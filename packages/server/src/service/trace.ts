@@ -1,5 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
+/** Something that is asked of a database, in OpenTelemetry's names. */
+export type Operation = Readonly<Record<string, string | number>>;
+
 /** A call that is traced: what is done for it becomes spans below its own. */
 export interface CallTrace {
   /** For lines of the log, in the names that OpenTelemetry gives them. */
@@ -7,7 +10,7 @@ export interface CallTrace {
   /** Whether its caller has its answer. */
   readonly isOver: boolean;
   /** Something else is asked for the call; `end` says why it failed, and is empty where it did not. */
-  operation(system: string, operation: string): { end(error: string): void };
+  operation(asked: Operation): { end(error: string): void };
   /** The call was answered with this gRPC code. */
   end(code: number): void;
 }

@@ -1,7 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import { type Around, type Store, wrapStore } from "@idmint/core/server";
 import { Histogram } from "../service/histogram.ts";
-import { presentTrace } from "../service/trace.ts";
+import { type Operation, presentTrace } from "../service/trace.ts";
 
 /** Seconds, as OpenTelemetry recommends for databases. */
 const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10];
@@ -24,11 +24,12 @@ export interface TimedOperation {
 export class Operations {
   readonly #timed = new Map<string, TimedOperation>();
 
-  /** The same store, whose calls are observed. */
-  observed(store: Store): Store {
+  /** The same store, whose calls are observed. `place`: its URL, as it is shown to people. */
+  observed(store: Store, place: string): Store {
     const system = SYSTEMS[store.backend] ?? store.backend;
+    const where = whereOf(place);
     const around: Around = (name, args, inner) =>
-      this.#around(system, name, () => inner[name](...args));
+      this.#around(system, name, () => inner[name](...args), where);
     return wrapStore(store, around);
   }
 
@@ -40,8 +41,17 @@ export class Operations {
     return this.#timed.values();
   }
 
-  async #around<T>(system: string, operation: string, work: () => Promise<T>): Promise<T> {
-    const span = presentTrace()?.operation(system, operation);
+  async #around<T>(
+    system: string,
+    operation: string,
+    work: () => Promise<T>,
+    where: Operation = {},
+  ): Promise<T> {
+    const span = presentTrace()?.operation({
+      "db.system.name": system,
+      "db.operation.name": operation,
+      ...where,
+    });
     const startedAt = performance.now();
     let error = "";
     try {
@@ -64,4 +74,16 @@ export class Operations {
     }
     timed.times.record(seconds);
   }
+}
+
+/** Where a store is, for spans, if its URL names one host. */
+function whereOf(place: string): Operation {
+  const { hostname = "", port = "", pathname = "" } = URL.parse(place) ?? {};
+  if (hostname === "") return {};
+  const database = pathname.slice(1);
+  return {
+    "server.address": hostname,
+    ...(port === "" ? {} : { "server.port": Number(port) }),
+    ...(database === "" ? {} : { "db.namespace": database }),
+  };
 }

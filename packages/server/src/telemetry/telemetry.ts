@@ -39,9 +39,12 @@ export class Telemetry {
     this.#exports = await startExports(ports, this.metrics);
   }
 
-  /** The same store, whose calls are observed; itself where nobody would hear of them. */
-  observed(store: Store): Store {
-    return this.#observes ? this.#operations.observed(store) : store;
+  /**
+   * The same store, whose calls are observed; itself where nobody would hear of them. `place`: its URL, as it is shown to
+   * people.
+   */
+  observed(store: Store, place: string): Store {
+    return this.#observes ? this.#operations.observed(store, place) : store;
   }
 
   get aroundRedis(): Operations["aroundRedis"] | undefined {

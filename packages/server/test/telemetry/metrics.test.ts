@@ -89,7 +89,7 @@ test(
     const TAGS = 100_000;
     const operations = new Operations();
     const metrics = new Metrics(100, operations);
-    const store = operations.observed(new MemoryStore());
+    const store = operations.observed(new MemoryStore(), "memory");
     const flags = { "store-url": "sqlite:none" };
     const services = createServices(loadConfig({ flags, env: {}, defaults: {} }), {
       store,

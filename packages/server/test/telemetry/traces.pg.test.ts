@@ -64,7 +64,7 @@ async function start(collector: Collector, env: Record<string, string> = {}) {
   let stopped: Promise<void> | undefined;
   const stop = (): Promise<void> => (stopped ??= server.close());
   onTestFinished(stop);
-  return { server, stop, lines, events, ...clientsOf(server.grpcAddress) };
+  return { server, storeUrl: database.url, stop, lines, events, ...clientsOf(server.grpcAddress) };
 }
 
 /** A call with a header of its caller's trace. */
@@ -131,8 +131,15 @@ test("a trace leads from the caller to the server, and to PostgreSQL and Redis w
     ofTrace(collector, digit)
       .filter(({ kind }) => kind === CLIENT)
       .map(attributesOf);
-  const lookup = { "db.system.name": "postgresql", "db.operation.name": "getTags" };
-  const grant = { "db.system.name": "postgresql", "db.operation.name": "grant" };
+  const url = new URL(it.storeUrl);
+  const where = {
+    "db.system.name": "postgresql",
+    "server.address": url.hostname,
+    "server.port": Number(url.port),
+    "db.namespace": url.pathname.slice(1),
+  };
+  const lookup = { ...where, "db.operation.name": "getTags" };
+  const grant = { ...where, "db.operation.name": "grant" };
   expect(storeSpans("a")).toEqual([lookup, grant]);
   expect(storeSpans("b")).toContainEqual({
     "db.system.name": "redis",

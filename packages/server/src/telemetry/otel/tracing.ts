@@ -10,7 +10,7 @@ import {
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 import { codeName } from "../../service/call-times.ts";
-import type { CallTrace, Tracing } from "../../service/trace.ts";
+import type { CallTrace, Operation, Tracing } from "../../service/trace.ts";
 import { isSampled, type Sampling } from "./sampling.ts";
 
 type Metadata = Parameters<Tracing["begin"]>[1];
@@ -77,10 +77,9 @@ class TracedCall implements CallTrace {
     return { trace_id: traceId, span_id: spanId };
   }
 
-  operation(system: string, operation: string): { end(error: string): void } {
-    const attributes = { "db.system.name": system, "db.operation.name": operation };
-    const options = { kind: SpanKind.CLIENT, attributes };
-    const span = this.#tracer.startSpan(operation, options, this.#context);
+  operation(asked: Operation): { end(error: string): void } {
+    const options = { kind: SpanKind.CLIENT, attributes: asked };
+    const span = this.#tracer.startSpan(String(asked["db.operation.name"]), options, this.#context);
     return {
       end: (error) => {
         if (error !== "") {
