@@ -94,7 +94,7 @@ interface Metered extends Omit<ServerHttp2Stream, "push" | "write"> {
   [READER]: Reader;
   /** In which it was opened. */
   [TURN]: number;
-  [BOUNDS]: MessageBounds | undefined;
+  [BOUNDS]?: MessageBounds;
   push: Push;
   write: Write;
 }
@@ -110,7 +110,6 @@ export interface FairReadingPorts {
 export class FairReading {
   readonly #ports: FairReadingPorts;
   readonly #state: WasteState<Reader>;
-  readonly #readers = new WeakMap<Http2Session, Reader>();
   /** Those with calls that wait. */
   readonly #late = new Set<Reader>();
   #turn = 0;
@@ -144,7 +143,7 @@ export class FairReading {
       isHeld: false,
       isGone: false,
     };
-    this.#readers.set(session, reader);
+    Reflect.set(session, READER, reader);
     session.on("remoteSettings", ({ initialWindowSize = Infinity }) => {
       reader.isTight = initialWindowSize < TIGHT_WINDOW;
     });
@@ -158,8 +157,8 @@ export class FairReading {
 
   /** A stream was opened. Begins its call now, or when its connection has its turn. */
   opened(stream: ServerHttp2Stream, begin: () => void): void {
-    const reader = stream.session && this.#readers.get(stream.session);
-    if (reader === undefined) {
+    const reader = (stream.session as { [READER]?: Reader } | undefined)?.[READER];
+    if (reader?.fair !== this) {
       begin();
       return;
     }
@@ -167,7 +166,6 @@ export class FairReading {
     const metered = stream as unknown as Metered;
     metered[READER] = reader;
     metered[TURN] = this.#turn;
-    metered[BOUNDS] = undefined;
     metered.push = push;
     metered.write = write;
     stream.on("aborted", onAborted);
