@@ -168,8 +168,8 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: a narrow caller becomes wide while it is refused",
     file: `${states}/stream-limits-state.ts`,
-    find: `const isBusy = held > 0 || inFlight * 2 >= most;`,
-    replace: `const isBusy = inFlight * 2 >= most;`,
+    find: `const isBusy = held > 0 || inFlight * 2 >= NARROW_STREAMS;`,
+    replace: `const isBusy = inFlight * 2 >= NARROW_STREAMS;`,
     tests: ["packages/core/test/server/admission/stream-limits.model.test.ts"],
   },
   {
@@ -185,5 +185,12 @@ export const admissionMutants: readonly Mutant[] = [
     find: `return pile * 2 > this.#state.count;`,
     replace: `return false;`,
     tests: shell,
+  },
+  {
+    name: "admission: a limit falls while calls may be on their way",
+    file: "packages/server/src/grpc/stream-limits.ts",
+    find: `else if (openStreams(connection.session) >= connection.limit) {`,
+    replace: `else if (openStreams(connection.session) > 0) {`,
+    tests: ["packages/server/test/grpc/stream-limits.test.ts"],
   },
 ];

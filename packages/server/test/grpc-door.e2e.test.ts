@@ -478,6 +478,7 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
       },
       counters: createCounters(),
       emit: () => undefined,
+      admission: { holdAll: () => undefined },
     },
     { host: "127.0.0.1", port: 0, maxConnections: 10, reflection: false, tls },
   );

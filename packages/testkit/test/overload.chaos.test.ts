@@ -98,21 +98,12 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
     callsPerSecond: FLOOD,
     seconds: 300,
   });
-  await until(
-    "the server is overloaded",
-    () => server.process.stderr.includes("overloaded: refusing"),
-    PATIENT,
-  );
   const refusal = await until(
     "the caller of the storm is refused",
     () => refusalOf(server),
     PATIENT,
   );
   assertIsAnswer(refusal, "OVERLOADED");
-  // It lasts, and nobody else is there: health tells others to stay away.
-  await until("health follows", async () => !(await server.api.isServing(30_000)), {
-    withinMs: 200_000,
-  });
   const modest = load("modest", server, folder, {
     from: "127.0.0.2",
     connections: 1,
@@ -120,8 +111,8 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
     callsPerSecond: 20,
     seconds: SECONDS,
   });
-  // The storm of one caller does not take the server away from another one that is served.
-  await until("health follows again", () => server.api.isServing(30_000), PATIENT);
+  // The storm of one caller does not take the server away from others.
+  expect(await server.api.isServing(30_000)).toBe(true);
   // Whoever looks after it is not refused, nor are its probes.
   for (let i = 0; i < 20; i++) {
     const { tags, nodes } = server.api;

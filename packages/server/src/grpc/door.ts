@@ -16,6 +16,7 @@ import type { Api } from "../api/api.ts";
 import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
+import type { Admission } from "../service/admission/admission.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";
 import { type CallTrace, runFor, type Tracing } from "../service/trace.ts";
@@ -83,6 +84,7 @@ export interface GrpcDoorPorts {
   /** Undefined: no call is traced. */
   readonly tracing?: Tracing | undefined;
   readonly emit: Emit;
+  readonly admission: Pick<Admission, "holdAll">;
 }
 
 /** A row of the table, and how long its calls took. */
@@ -112,8 +114,9 @@ export class GrpcDoor {
     this.#tls = tls;
     this.#server = new Server(SERVER_OPTIONS);
     boundHttp2(this.#server);
+    const { clock, admission } = ports;
     this.#streamLimits = new StreamLimits(
-      ports.clock,
+      { clock, timers: nodeTimers, holdAll: (callers) => admission.holdAll(callers) },
       SERVER_OPTIONS["grpc.max_concurrent_streams"],
     );
     const fair = new FairReading({

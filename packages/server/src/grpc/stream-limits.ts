@@ -1,5 +1,5 @@
 import type { ServerHttp2Session } from "node:http2";
-import type { Clock } from "@idmint/core";
+import type { Clock, Timers } from "@idmint/core";
 import {
   type CallerStreams,
   createStreamLimitsState,
@@ -11,24 +11,45 @@ import { openStreams } from "./gc-cures.ts";
 
 /** docs/operations.md explains them. */
 const OPTIONS = { heldMost: 128, least: 4, calmMs: 10_000 };
-
+/** How often a connection that is to become narrow is looked at, and how many times. */
+const FILL_MS = 5;
+const MAX_LOOKS = 50;
+/** Share of what a connection may have in flight from which on it may become full. */
+const NEARLY_FULL = 0.75;
 const NOBODY: ReadonlySet<string> = new Set();
 
 interface Connection {
+  readonly session: ServerHttp2Session;
   readonly caller: string;
   limit: number;
+  /** It was to become narrow and did not become full: its client bounds itself. */
+  isBounded: boolean;
 }
 
-/** Tells connections how many calls they may have in flight: the shell around core's stream-limits-state.ts. */
+export interface StreamLimitsPorts {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  /** Answers nothing to these callers, and refuses what comes of them, until it is told others. */
+  readonly holdAll: (callers: ReadonlySet<string>) => void;
+}
+
+/**
+ * Tells connections how many calls they may have in flight: the shell around core's stream-limits-state.ts.
+ *
+ * INVARIANT: a limit falls only while the connection is full. Then nothing can be on its way that the new limit would refuse:
+ * HTTP/2 refuses without a word why (REFUSED_STREAM), and clients call again at once. A connection becomes full as soon as
+ * none of its calls is answered any more, if its client has more of them.
+ */
 export class StreamLimits {
-  readonly #clock: Clock;
+  readonly #ports: StreamLimitsPorts;
   readonly #usual: number;
   readonly #state: StreamLimitsState = createStreamLimitsState(OPTIONS);
-  readonly #sessions = new Map<ServerHttp2Session, Connection>();
+  readonly #connections = new Set<Connection>();
+  #isFilling = false;
 
   /** `usual`: what each connection begins with. */
-  constructor(clock: Clock, usual: number) {
-    this.#clock = clock;
+  constructor(ports: StreamLimitsPorts, usual: number) {
+    this.#ports = ports;
     this.#usual = usual;
   }
 
@@ -36,8 +57,9 @@ export class StreamLimits {
   add(session: ServerHttp2Session): void {
     const { remoteAddress = "?", remotePort = 0 } = session.socket;
     const caller = callerOf(`${remoteAddress}:${remotePort}`);
-    this.#sessions.set(session, { caller, limit: this.#usual });
-    session.once("close", () => this.#sessions.delete(session));
+    const connection = { session, caller, limit: this.#usual, isBounded: false };
+    this.#connections.add(connection);
+    session.once("close", () => this.#connections.delete(connection));
   }
 
   /**
@@ -46,19 +68,23 @@ export class StreamLimits {
    */
   look(held: ReadonlyMap<string, number>): ReadonlySet<string> {
     if (held.size === 0 && this.#state.narrow.size === 0) return NOBODY;
-    const limits = lookAtStreams(this.#state, this.#callers(held), this.#clock.now());
-    for (const [session, connection] of this.#sessions) {
-      const limit = limits.get(connection.caller) ?? this.#usual;
-      if (limit === connection.limit || session.closed) continue;
-      connection.limit = limit;
-      session.settings({ maxConcurrentStreams: limit });
+    const limits = lookAtStreams(this.#state, this.#callers(held), this.#ports.clock.now());
+    const full = new Map<Connection, number>();
+    for (const connection of this.#connections) {
+      const limit = limits.get(connection.caller);
+      if (limit === undefined) connection.isBounded = false;
+      if (limit === undefined || limit > connection.limit)
+        setLimit(connection, limit ?? this.#usual);
+      else if (mayBecomeFull(connection, limit)) full.set(connection, limit);
     }
-    return new Set(limits.keys());
+    if (full.size > 0 && !this.#isFilling) this.#waitFor(full, MAX_LOOKS);
+    const narrow = [...this.#connections].filter(({ limit }) => limit < this.#usual);
+    return new Set(narrow.map(({ caller }) => caller));
   }
 
   #callers(held: ReadonlyMap<string, number>): ReadonlyMap<string, CallerStreams> {
     const callers = new Map<string, CallerStreams>();
-    for (const [session, { caller }] of this.#sessions) {
+    for (const { session, caller } of this.#connections) {
       const { connections = 0, inFlight = 0 } = callers.get(caller) ?? {};
       callers.set(caller, {
         connections: connections + 1,
@@ -68,4 +94,33 @@ export class StreamLimits {
     }
     return callers;
   }
+
+  /** The invariant: waits until they are full, and tells each its limit then. */
+  #fill(waiting: Map<Connection, number>, looks: number): void {
+    for (const [connection, limit] of waiting) {
+      if (connection.session.closed) waiting.delete(connection);
+      else if (openStreams(connection.session) >= connection.limit) {
+        setLimit(connection, limit);
+        waiting.delete(connection);
+      } else if (looks === 0) connection.isBounded = true;
+    }
+    if (looks === 0) waiting.clear();
+    this.#waitFor(waiting, looks - 1);
+  }
+
+  #waitFor(waiting: Map<Connection, number>, looks: number): void {
+    this.#isFilling = waiting.size > 0;
+    this.#ports.holdAll(new Set([...waiting.keys()].map(({ caller }) => caller)));
+    if (this.#isFilling) this.#ports.timers.after(FILL_MS, () => this.#fill(waiting, looks));
+  }
+}
+
+function mayBecomeFull({ session, limit, isBounded }: Connection, wanted: number): boolean {
+  return wanted < limit && !isBounded && openStreams(session) >= limit * NEARLY_FULL;
+}
+
+function setLimit(connection: Connection, limit: number): void {
+  if (limit === connection.limit || connection.session.closed) return;
+  connection.limit = limit;
+  connection.session.settings({ maxConcurrentStreams: limit });
 }

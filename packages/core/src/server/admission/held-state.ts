@@ -116,7 +116,8 @@ export function releaseAll<Item>(state: HeldState<Item>): Item[] {
 function accrue<Item>(state: HeldState<Item>, now: number, costMs: number, share: number): void {
   const perMs = share / Math.max(costMs, 1e-3);
   const passedMs = Math.min(SAVED_MS, Math.max(0, now - state.at));
-  state.allowance = Math.min(Math.max(1, SAVED_MS * perMs), state.allowance + passedMs * perMs);
+  const most = share === 0 ? 0 : Math.max(1, SAVED_MS * perMs);
+  state.allowance = Math.min(most, state.allowance + passedMs * perMs);
   state.at = Math.max(state.at, now);
 }
 

@@ -1,5 +1,5 @@
-/** Calls that a narrow caller may have in flight, on all its connections together; half as many while it is refused. */
-export const NARROW_STREAMS = 128;
+/** Calls that a narrow caller may have in flight, on all its connections together. */
+export const NARROW_STREAMS = 96;
 
 /** How many calls callers may have in flight on their connections. */
 export interface StreamLimitOptions {
@@ -52,12 +52,11 @@ export function lookAtStreams(
   for (const [caller, { connections, inFlight, held }] of callers) {
     if (!narrow.has(caller) && held < options.heldMost) continue;
     // Invariant 2.
-    const most = held > 0 ? NARROW_STREAMS / 2 : NARROW_STREAMS;
-    const isBusy = held > 0 || inFlight * 2 >= most;
+    const isBusy = held > 0 || inFlight * 2 >= NARROW_STREAMS;
     const busyAt = isBusy ? now : (narrow.get(caller) ?? now);
     narrow.set(caller, busyAt);
     if (now - busyAt >= options.calmMs) narrow.delete(caller);
-    else limits.set(caller, Math.max(options.least, Math.floor(most / connections)));
+    else limits.set(caller, Math.max(options.least, Math.floor(NARROW_STREAMS / connections)));
   }
   return limits;
 }

@@ -60,14 +60,14 @@ test("whoever comes and goes: limits are of callers that are there, few enough, 
   );
 });
 
-test("a caller that is refused has half as much as one that fills its connections", () => {
+test("a caller stays narrow while it is refused, or fills half of what it may", () => {
   const state = createStreamLimitsState(OPTIONS);
   const at = (held: number, inFlight: number, now: number) =>
     lookAtStreams(state, callers({ a: { connections: 4, inFlight, held } }), now).get("a");
   expect(at(127, 4_096, 0)).toBeUndefined();
-  expect(at(128, 4_096, 0)).toBe(16);
-  expect(at(1, 64, 1_000)).toBe(16);
-  expect(at(0, 64, 2_000)).toBe(32);
-  expect(at(0, 63, 11_999)).toBe(32);
-  expect(at(0, 63, 12_000)).toBeUndefined();
+  expect(at(128, 4_096, 0)).toBe(24);
+  expect(at(1, 1, 11_000)).toBe(24);
+  expect(at(0, 48, 22_000)).toBe(24);
+  expect(at(0, 47, 31_999)).toBe(24);
+  expect(at(0, 47, 32_000)).toBeUndefined();
 });

@@ -76,6 +76,7 @@ export class Admission {
   readonly hasQuotas: boolean;
   #isTurnOpen = false;
   #isGuarding = false;
+  #holding: ReadonlySet<string> = new Set();
   #turnAt: number;
   #idleAt: number;
   /** In the present overload, or the last one. */
@@ -164,6 +165,13 @@ export class Admission {
     return this.#overload.since !== undefined;
   }
 
+  /** Refuses what comes of these callers, and no others, and answers no refusal until it is told that there are none. */
+  holdAll(callers: ReadonlySet<string>): void {
+    this.#holding = callers;
+    this.#held.isPaused = callers.size > 0;
+    this.#look();
+  }
+
   /** The connections of these callers, and of no others, are narrow from now on. */
   narrowed(callers: ReadonlySet<string>): void {
     this.#held.narrowed(callers);
@@ -182,6 +190,10 @@ export class Admission {
   #guard(call: Call): Promise<never> | undefined {
     const { caller } = call;
     const { counters } = this.#ports;
+    if (this.#holding.has(caller)) {
+      counters.shedCalls++;
+      return this.#held.refuse(call, overloadError());
+    }
     if (this.#overload.since === undefined) this.#overload.admitted++;
     else if (!admits(this.#overload, caller)) {
       counters.shedCalls++;
@@ -224,6 +236,7 @@ export class Admission {
   }
 
   #look(): void {
-    this.#isGuarding = this.#overload.since !== undefined || isCrowded(this.#waiting);
+    const isOverloaded = this.#overload.since !== undefined;
+    this.#isGuarding = isOverloaded || isCrowded(this.#waiting) || this.#holding.size > 0;
   }
 }

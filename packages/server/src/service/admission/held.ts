@@ -28,6 +28,8 @@ export class HeldRefusals {
   readonly #costMs: () => number;
   readonly #state: HeldState<Refuse> = createHeldState(OPTIONS);
   readonly #callers = createWaitingState(OPTIONS.maxHeld);
+  /** Nothing is answered meanwhile, but for refusals whose time has come. */
+  isPaused = false;
   #isTicking = false;
   #isStopped = false;
   #shed = 0;
@@ -56,7 +58,8 @@ export class HeldRefusals {
   /** Throws the error, or rejects with it when it is time. */
   refuse(call: Pick<CallContext, "caller" | "deadline">, error: IdmintError): Promise<never> {
     const now = this.#ports.clock.now();
-    if (this.#isStopped || mayAnswerNow(this.#state, now, this.#costMs())) throw error;
+    if (this.#isStopped) throw error;
+    if (!this.isPaused && mayAnswerNow(this.#state, now, this.#costMs())) throw error;
     const { promise, reject } = Promise.withResolvers<never>();
     const shed = error.reason === "OVERLOADED" ? 1 : 0;
     const { caller } = call;
@@ -83,7 +86,7 @@ export class HeldRefusals {
     this.#ports.timers.after(HELD_SLOT_MS, () => {
       this.#isTicking = false;
       const now = this.#ports.clock.now();
-      const share = this.#isOfNarrow ? NARROW_SHARE : OPTIONS.share;
+      const share = this.isPaused ? 0 : this.#isOfNarrow ? NARROW_SHARE : OPTIONS.share;
       for (const refuse of released(this.#state, now, this.#costMs(), share)) refuse();
       this.#tick();
     });
