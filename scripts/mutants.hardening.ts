@@ -37,8 +37,8 @@ export const hardeningMutants: readonly Mutant[] = [
   {
     name: "hardening: calls that are cancelled as they come are begun",
     file: `${grpc}/fair-reading.ts`,
-    find: `if (turn === this.#turn) reader.unborn++;`,
-    replace: `if (turn < 0) reader.unborn++;`,
+    find: `if (turn === this.#turn && ++reader.unborn === UNBORN) this.#letOthersFirst(reader);`,
+    replace: `void turn;`,
     tests: fair,
     only: "cancelled as they come",
   },

@@ -185,11 +185,7 @@ export class FairReading {
     reader.work += units;
     if (reader.work < SLICE) return;
     reader.work = 0;
-    if (reader.isHeld) return;
-    reader.handle.readStop();
-    this.#ports.afterTurn(() => {
-      if (!reader.isHeld) this.#goOn(reader);
-    });
+    this.#letOthersFirst(reader);
   }
 
   /** Work that was for nothing. */
@@ -202,7 +198,7 @@ export class FairReading {
 
   /** A call was cancelled before its answer was sent. */
   aborted(reader: Reader, turn: number): void {
-    if (turn === this.#turn) reader.unborn++;
+    if (turn === this.#turn && ++reader.unborn === UNBORN) this.#letOthersFirst(reader);
     this.wasted(reader, 1);
   }
 
@@ -262,6 +258,15 @@ export class FairReading {
     if (waiting.length === 0) this.#late.delete(reader);
     // Otherwise the next turn comes when it takes its answers.
     else if (begun > 0) this.#openTurn();
+  }
+
+  /** Reads on in the next turn. */
+  #letOthersFirst(reader: Reader): void {
+    if (reader.isHeld) return;
+    reader.handle.readStop();
+    this.#ports.afterTurn(() => {
+      if (!reader.isHeld) this.#goOn(reader);
+    });
   }
 
   /** Lets those go on that may, and looks again while some are held. */
