@@ -182,6 +182,8 @@ export class FairReading {
 
   /** Counts work, and lets others be read first when it was much. */
   worked(reader: Reader, units: number): void {
+    // HTTP/2 reads on by itself when something was written, as it often is with TLS.
+    if (reader.isHeld) reader.handle.readStop();
     reader.work += units;
     if (reader.work < SLICE) return;
     reader.work = 0;
