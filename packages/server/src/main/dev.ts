@@ -51,6 +51,7 @@ function bannerOf({ grpcAddress, adminAddress, httpAddress }: Serving, storeUrl:
   const probes = httpAddress === "" ? "" : `, for probes on http://${httpAddress}`;
   return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}
 Store: ${storeUrl}
+Whoever reaches it may do everything, until you make a token: idmint token create --help
 
 Mint an id:
   grpcurl -plaintext -d '{"tag":"${DEMO_TAG}"}' ${grpcAddress} idmint.v1.IdService/GenerateId
