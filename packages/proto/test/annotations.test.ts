@@ -77,7 +77,7 @@ test.each(fields)("callers are told whether they have to set %s", (where, field)
 
 /** Methods that hand out ids or time, or only answer. All others change what an operator set up. */
 const IS_NO_CHANGE =
-  /^(Get|List|Generate|Stream|Allocate|Decode|Lease|Renew|ReleaseSegment|ReleaseWorkerLease)/;
+  /^(Get|List|Lookup|Generate|Stream|Allocate|Decode|Lease|Renew|ReleaseSegment|ReleaseWorkerLease)/;
 
 function fieldOf(method: MethodDescriptorProto, name: string): FieldDescriptorProto | undefined {
   return messages.get(method.inputType)?.field.find((field) => field.name === name);

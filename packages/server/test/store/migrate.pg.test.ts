@@ -16,27 +16,31 @@ import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
 /** The schema of this release, and that of the next one. */
 const NOW = STORE_SCHEMA.migrations.length;
-const LATER = NOW + 1;
 const TABLES = [
+  "tag",
   "audit",
+  "ledger",
   "migration",
   "node",
   "period",
   "redis_mark",
   "store",
-  "tag",
   "token",
   "worker",
 ];
-/** What a release may do: it adds a column to every table. */
-const NEXT: Migration = {
-  number: LATER,
-  name: "of a newer release",
+/**
+ * What a release may do: it adds a column to every table. Each step changes one table, since a step that holds one and waits
+ * for another would wait for servers that wait for it.
+ */
+const STEPS: readonly Migration[] = TABLES.map((table, at) => ({
+  number: NOW + 1 + at,
+  name: `of a newer release, for ${table}`,
   worksFrom: 1,
-  sql: TABLES.map((table) => `ALTER TABLE idmint.${table} ADD COLUMN newer bigint DEFAULT 7`).join(
-    ";",
-  ),
-};
+  sql: `ALTER TABLE idmint.${table} ADD COLUMN newer bigint DEFAULT 7`,
+}));
+const [NEXT] = STEPS as readonly [Migration];
+const LATER = NEXT.number;
+const LAST = NOW + STEPS.length;
 
 async function migrateTo({ config }: PostgresHarness, ...steps: readonly Migration[]) {
   const migrations = [...STORE_SCHEMA.migrations, ...steps];
@@ -72,7 +76,7 @@ test("a store goes on in the hands of older servers while it is migrated, and ke
     while (!over.signal.aborted) await useOnce(each, round.count++);
   });
   await pause(300);
-  expect(await migrateTo(harness, NEXT)).toMatchObject({ from: NOW, to: LATER });
+  expect(await migrateTo(harness, ...STEPS)).toMatchObject({ from: NOW, to: LAST });
   const until = round.count + 20;
   while (round.count < until) await pause(10);
   over.abort();
@@ -81,9 +85,9 @@ test("a store goes on in the hands of older servers while it is migrated, and ke
   expect(await harness.database.query(kept)).toEqual([{ kept: 2 }]);
   // One that starts now works too, and finds nothing to migrate.
   const later = await openStore(harness.config);
-  expect(later.schemaVersion).toBe(LATER);
+  expect(later.schemaVersion).toBe(LAST);
   await granted(later, "t");
-  expect(await migrateTo(harness)).toMatchObject({ from: LATER, to: LATER, steps: [] });
+  expect(await migrateTo(harness)).toMatchObject({ from: LAST, to: LAST, steps: [] });
   expect((await storeStatus(harness.config)).schemaIllness).toBe("");
   await Promise.all([...stores, later].map((each) => each.close()));
   await harness.remove();
@@ -109,7 +113,7 @@ test("a migration that does not get its locks holds up servers for moments only,
     await pause(5);
   }
   const said = new RegExp(
-    `step ${LATER} of the schema \\(of a newer release\\) was not applied.*pg_stat_activity`,
+    `step ${LATER} of the schema \\(of a newer release, for tag\\) was not applied.*pg_stat_activity`,
     "u",
   );
   expect(await migrating).toMatchObject({

@@ -9,6 +9,7 @@ import type { StoreStatus } from "./status.ts";
  *
  * INVARIANT: servers run while it is applied, those of the release before among them. So it holds its locks for a moment
  * only: it adds what is empty, and neither rewrites a table nor reads one as a whole.
+ * It changes one table: a step that holds one and waits for another would wait for servers that wait for it.
  */
 export interface Migration {
   /** 1, 2, 3, … without a gap. */
