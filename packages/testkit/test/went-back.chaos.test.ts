@@ -84,10 +84,15 @@ interface SetBack {
   readonly backUp: () => Promise<void>;
   /** Puts the kept state in the place of the present one, under the running fleet. */
   readonly restore: () => Promise<void>;
+  /** Whether what it puts there may not fit together, so that nobody can accept it. */
+  readonly mayDamage?: boolean;
 }
 
 /** The whole story, the same for every store and every way to set it back. */
-async function storeGoesBack(fleet: Fleet, { backUp, restore }: SetBack): Promise<void> {
+async function storeGoesBack(
+  fleet: Fleet,
+  { backUp, restore, mayDamage = false }: SetBack,
+): Promise<void> {
   const issued = new Issued();
   await fleet.first.api.createTag({ name: TAG, min: SEGMENT, max: SEGMENT });
   for (const server of fleet.servers) await draw(server, 3, issued);
@@ -127,13 +132,29 @@ async function storeGoesBack(fleet: Fleet, { backUp, restore }: SetBack): Promis
   const all = [...fleet.servers, fresh];
   for (const server of all) await expectRefused(server);
   const accepted = performance.now();
-  await fleet.cli("store", "accept", "--gap", String(lost), "--yes");
+  const accepting = fleet.cli("store", "accept", "--gap", String(lost), "--yes");
+  if (mayDamage && (await isDamaged(accepting))) {
+    for (const server of all) await expectRefused(server);
+    return;
+  }
+  await accepting;
   const acceptMs = Math.round(performance.now() - accepted);
   const again = await Promise.all(all.map((server) => issuesAgain(server, issued)));
   console.log(`accepted in ${acceptMs} ms; issuing again after, ms: ${again.join(", ")}`);
   for (const ms of again) expect(ms).toBeLessThan(NOTICED_WITHIN_MS);
   for (const server of all) await draw(server, 3 * SEGMENT, issued);
   expect((await fresh.api.getTag(TAG)).floor).toBeGreaterThan(kept + lost);
+}
+
+/** Whether a command says that the store's file is damaged. */
+async function isDamaged(command: Promise<unknown>): Promise<boolean> {
+  try {
+    await command;
+    return false;
+  } catch (error) {
+    expect(String(error)).toContain("the file of the store is damaged");
+    return true;
+  }
 }
 
 /** The floor once no server loads any more. */
@@ -186,12 +207,14 @@ const SQLITE_WAYS: Readonly<Record<string, (file: string, backup: string) => voi
 
 test.for(someOf(2, Object.entries(SQLITE_WAYS)))(
   "a backup of a SQLite file, %s",
-  async ([, restore]) => {
+  async ([way, restore]) => {
     const file = await sqliteFile();
     const fleet = await startFleet({ servers: 2, storeUrl: `sqlite:${file}` });
     await storeGoesBack(fleet, {
       backUp: async () => vacuumInto(file, `${file}.backup`),
       restore: async () => restore(file, `${file}.backup`),
+      // SQLite reads pages of the other history out of a -wal that is not this file's.
+      mayDamage: way.endsWith("its -wal left"),
     });
   },
 );
@@ -280,12 +303,17 @@ async function dumpFunctions(database: TestDatabase): Promise<string> {
   return rows.map(({ definition }) => `${String(definition)};`).join("\n");
 }
 
-/** What loading a dump does: other transactions write the same rows. */
+/** What loading a dump does: other transactions write the same rows, and rows of the ledger are numbered on behind them. */
 function load(tables: ReadonlyMap<string, string>): string {
   const statements = [...tables].map(
     ([table, rows]) =>
-      `INSERT INTO idmint.${table} SELECT * FROM json_populate_recordset(null::idmint.${table}, $dump$${rows}$dump$)`,
+      `INSERT INTO idmint.${table} OVERRIDING SYSTEM VALUE
+        SELECT * FROM json_populate_recordset(null::idmint.${table}, $dump$${rows}$dump$)`,
   );
+  if (tables.has("ledger")) {
+    statements.push(`SELECT setval(pg_get_serial_sequence('idmint.ledger', 'position'),
+      (SELECT coalesce(max(position), 0) + 1 FROM idmint.ledger), false)`);
+  }
   return statements.join(";\n");
 }
 
