@@ -29,6 +29,7 @@ export {
   openStore,
   type PostgresConfig,
   readSequences,
+  type SequenceSeen,
   type SpreadConfig,
   spreadStatus,
   type SqliteConfig,

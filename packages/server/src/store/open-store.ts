@@ -28,6 +28,7 @@ export { UNSAFE_SETTINGS } from "./shared/backends.ts";
 export type { Migration, MigrationReport } from "./shared/migration.ts";
 export type { StoreStatus } from "./shared/status.ts";
 export type { DatabaseStanding } from "./spread/fleet.ts";
+export type { SequenceSeen } from "./takeover/sequences.ts";
 
 /** What a backend's backend.ts exports. */
 interface Backend<Its extends StoreConfig> {

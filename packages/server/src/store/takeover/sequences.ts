@@ -3,7 +3,7 @@ import { UNSAFE_SETTINGS } from "../shared/backends.ts";
 import type { PostgresConfig } from "../shared/config.ts";
 import { Connections } from "../postgres/connections.ts";
 
-/** How far a sequence of any PostgreSQL database has counted. */
+/** How far a sequence of any PostgreSQL database has counted, by the database itself or by a dump of it. */
 export interface SequenceSeen {
   /** With its schema, if that is not `public`. */
   readonly name: string;
@@ -11,7 +11,7 @@ export interface SequenceSeen {
   readonly last: bigint;
   readonly increment: bigint;
   readonly cycles: boolean;
-  /** The highest value in the column that it numbers (serial, identity); undefined: none. */
+  /** The highest value in the column that it numbers (serial, identity); undefined: none, or it numbers no column. */
   readonly inRows: bigint | undefined;
 }
 

@@ -1,5 +1,6 @@
 // What other makers of ids have given out, as far as their tables say. Pure.
 import { invalidField } from "@idmint/core";
+import type { SequenceSeen } from "@idmint/server";
 import { plain } from "../../../text/table.ts";
 import { type Dump, type DumpedSequence, readDump, type Values } from "./sql-dump.ts";
 import type { Dialect } from "./sql-tokens.ts";
@@ -133,17 +134,6 @@ function ownedColumns(table: string, sequences: Dump["sequences"]): string[] {
     const at = owner?.lastIndexOf(".") ?? -1;
     return owner !== undefined && owner.slice(0, at) === table ? [owner.slice(at + 1)] : [];
   });
-}
-
-/** A sequence of PostgreSQL, from a dump or from the database itself. */
-export interface SequenceSeen {
-  readonly name: string;
-  /** The last value that it gave. */
-  readonly last: bigint;
-  readonly increment: bigint;
-  readonly cycles: boolean;
-  /** The highest value in the column that it numbers; undefined: none, or it numbers no column. */
-  readonly inRows: bigint | undefined;
 }
 
 export function sequenceCount(sequence: SequenceSeen): Count {
