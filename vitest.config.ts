@@ -15,6 +15,12 @@ const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 4 * 2 ** 30;
 
 /**
+ * What a whole system did not reach in time, on a machine that does much else at once, is tried a second time: see `until`.
+ * A wrong answer, such as an id that came twice, fails at once.
+ */
+const lateOnce = { count: 1, condition: /^not within \d+ ms: / };
+
+/**
  * Whether temporary files may lie in memory. The suites kill processes and never the machine, so nothing needs a disk,
  * and a slow one makes them several times slower. The space must suffice, and programs must be allowed to run there.
  */
@@ -45,7 +51,12 @@ process.env["NODE_COMPILE_CACHE"] ??= path.join(
 function project(
   name: string,
   timeoutMs: number,
-  test: { include?: string[]; exclude?: string[]; globalSetup?: string } = {},
+  test: {
+    include?: string[];
+    exclude?: string[];
+    globalSetup?: string;
+    retry?: typeof lateOnce;
+  } = {},
 ): TestProjectConfiguration {
   return {
     resolve: { conditions },
@@ -78,11 +89,11 @@ export default defineConfig({
       // A real etcd.
       project("etcd", 60_000, { globalSetup: "packages/testkit/src/etcd/setup.ts" }),
       // What README shows, and a short storm over every kind of tag.
-      project("smoke", 180_000),
+      project("smoke", 180_000, { retry: lateOnce }),
       // Real servers and command lines, one or a few processes of each.
-      project("e2e", 180_000),
+      project("e2e", 180_000, { retry: lateOnce }),
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.
-      project("chaos", 180_000),
+      project("chaos", 180_000, { retry: lateOnce }),
       // What is published: the packed tarballs.
       project("pack", 120_000, { globalSetup: "packages/testkit/test/pack.setup.ts" }),
     ],

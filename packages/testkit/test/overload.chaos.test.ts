@@ -91,13 +91,16 @@ function assertNoRepeat(...all: readonly BigUint64Array[]): void {
 test("a flood is refused by answers, no id comes twice, and another caller is not refused", async () => {
   const folder = await ownFolder();
   const server = await serverWith({});
-  const storm = load("storm", server, folder, {
-    from: "127.0.0.1",
-    connections: 4,
-    streams: 1_024,
-    callsPerSecond: FLOOD,
-    seconds: 300,
-  });
+  // Two processes ask for one caller, so that they offer more than the server can answer on a busy machine too.
+  const storms = ["storm-1", "storm-2"].map((name) =>
+    load(name, server, folder, {
+      from: "127.0.0.1",
+      connections: 2,
+      streams: 1_024,
+      callsPerSecond: FLOOD / 2,
+      seconds: 300,
+    }),
+  );
   const refusal = await until(
     "the caller of the storm is refused",
     () => refusalOf(server),
@@ -121,17 +124,20 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
     await pause(50);
   }
   const calm = await modest.result();
-  storm.child.signal("SIGTERM");
-  const flood = await storm.result();
-  expect(flood.refused).toBeGreaterThan(0);
-  expect(flood.answered).toBeGreaterThan(0);
-  expect(flood.reset).toBe(0);
-  expect(flood.answered + flood.refused).toBe(flood.offered - flood.unsent);
+  for (const { child } of storms) child.signal("SIGTERM");
+  const floods = await Promise.all(storms.map(({ result }) => result()));
+  for (const { answered, refused, reset, offered, unsent } of floods) {
+    expect(refused).toBeGreaterThan(0);
+    expect(answered).toBeGreaterThan(0);
+    expect(reset).toBe(0);
+    expect(answered + refused).toBe(offered - unsent);
+  }
   expect(calm).toMatchObject({ refused: 0, reset: 0 });
   expect(calm.answered).toBe(calm.offered - calm.unsent);
   expect(calm.answered).toBeGreaterThan(20);
-  assertNoRepeat(flood.ids, calm.ids);
-  expect(flood.ids.length + calm.ids.length).toBe(flood.answered + calm.answered);
+  const all = [...floods, calm];
+  assertNoRepeat(...all.map(({ ids }) => ids));
+  for (const { ids, answered } of all) expect(ids.length).toBe(answered);
   // Normal again, for the caller of the storm too.
   await until("the overload is over", () => server.process.stderr.includes("not overloaded any"), {
     withinMs: 60_000,
