@@ -4,6 +4,7 @@ import { auditMutants } from "./mutants.audit.ts";
 import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
+import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
@@ -59,6 +60,7 @@ export const mutants: readonly Mutant[] = [
   ...admissionMutants,
   ...apiMutants,
   ...capacityMutants,
+  ...chartMutants,
   ...cliMutants,
   ...etcdMutants,
   ...rollingMutants,

@@ -1,4 +1,5 @@
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { connect as connectHttp2 } from "node:http2";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -242,6 +243,42 @@ test("a watch tells of the drain, and ends when the server does", async () => {
   expect(seen).toEqual([1, 2]);
 });
 
+test("liveness serves while the store is away, and tells those who watch nothing new", async () => {
+  const it = await startTest();
+  const client = health(it.server.grpcAddress);
+  const alive: number[] = [];
+  const end = client
+    .watch({ service: "liveness" })
+    .on("data", ({ status: its }: HealthCheckResponse) => alive.push(its))
+    .on("error", () => undefined);
+  const states = async (): Promise<readonly number[]> => {
+    const asked = ["", "liveness"].map((service) => call(client, HealthService.check, { service }));
+    return (await Promise.all(asked)).map((answer) => answer.status);
+  };
+  await until(() => alive.length === 1);
+  expect(await states()).toEqual([1, 1]);
+  it.store.faults = { before: storeIsDown };
+  await until(async () => (await states())[0] === 2);
+  expect(await states()).toEqual([2, 1]);
+  const { statuses } = await call(client, HealthService.list, {});
+  expect(statuses["liveness"]?.status).toBe(1);
+  expect(statuses["idmint.v1.IdService"]?.status).toBe(2);
+  expect(alive).toEqual([1]);
+  end.cancel();
+});
+
+test("a connection is given up when it is as old as the limit says", async () => {
+  const it = await startTest({ flags: { "limits-connection-age": "1s" } });
+  const session = connectHttp2(`http://${it.server.grpcAddress}`);
+  onTestFinished(() => session.destroy());
+  const begun = performance.now();
+  const code = await new Promise((resolve, reject) => {
+    session.once("goaway", resolve).once("error", reject);
+  });
+  expect(code).toBe(0);
+  expect(performance.now() - begun).toBeGreaterThan(500);
+});
+
 type Request = NonNullable<ServerReflectionRequest["messageRequest"]>;
 
 async function reflect(
@@ -480,7 +517,14 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
       emit: () => undefined,
       admission: { holdAll: () => undefined },
     },
-    { host: "127.0.0.1", port: 0, maxConnections: 10, reflection: false, tls },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      maxConnections: 10,
+      maxConnectionAgeMs: 60_000,
+      reflection: false,
+      tls,
+    },
   );
   onTestFinished(() => door.close(0));
   const address = `127.0.0.1:${await door.listen()}`;

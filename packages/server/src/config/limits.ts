@@ -10,6 +10,7 @@ export interface LimitConfig {
   readonly limitCalls: number;
   readonly limitTags: number;
   readonly limitConnections: number;
+  readonly limitConnectionAgeMs: number;
   readonly quotaCallerCalls: Rates;
   readonly quotaCallerIds: Rates;
   readonly quotaTagCalls: Rates;
@@ -54,6 +55,12 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     integer(1, 100_000),
     "10000",
     "Most gRPC connections that may be open at once.",
+  ),
+  limitConnectionAgeMs: option(
+    "limits.connection_age",
+    duration("1s", "24h"),
+    "30min",
+    "How old a gRPC connection becomes, give or take a tenth. Then its client makes a new one, which a new server may get. Calls in flight have 30 s to end.",
   ),
   quotaCallerCalls: option(
     "quota.caller_calls",

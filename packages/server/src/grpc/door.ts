@@ -46,7 +46,6 @@ const SERVER_OPTIONS = {
   "grpc.max_receive_message_length": 16 * 1_024,
   "grpc.max_concurrent_streams": 1_024,
   "grpc-node.max_session_memory": 8,
-  "grpc.max_connection_age_ms": 30 * 60_000,
   "grpc.max_connection_age_grace_ms": 30_000,
   "grpc.keepalive_time_ms": 30_000,
   "grpc.keepalive_timeout_ms": 20_000,
@@ -69,6 +68,7 @@ export interface GrpcDoorOptions {
   /** Undefined: in plain text. */
   readonly tls: TlsCredentials | undefined;
   readonly maxConnections: number;
+  readonly maxConnectionAgeMs: number;
   readonly reflection: boolean;
   /** Connections come from here; host and port are not listened on. */
   readonly source?: ConnectionSource | undefined;
@@ -112,7 +112,10 @@ export class GrpcDoor {
     const { tls } = options;
     this.#ports = ports;
     this.#tls = tls;
-    this.#server = new Server(SERVER_OPTIONS);
+    this.#server = new Server({
+      ...SERVER_OPTIONS,
+      "grpc.max_connection_age_ms": options.maxConnectionAgeMs,
+    });
     boundHttp2(this.#server);
     const { clock, admission } = ports;
     this.#streamLimits = new StreamLimits(

@@ -12,26 +12,34 @@ import {
   type HealthListResponse,
 } from "@idmint/proto/health";
 
+/**
+ * Serves as long as it can answer. An orchestrator that restarts what does not live must ask this name: a server that is
+ * drained, overloaded or without its store does not serve, and a restart would take away the ids that it still has.
+ */
+const LIVENESS = "liveness";
+
 /** Watches that are open at once; each is one stream of one caller. */
 const MAX_WATCHES = 1_000;
 
 type Watch = ServerWritableStream<HealthCheckRequest, HealthCheckResponse>;
 
-/** grpc.health.v1 for the server as a whole ("") and for each of its services. All of them share one state. */
+/** grpc.health.v1 for the server as a whole ("") and for each of its services, which share one state, and for `liveness`. */
 export class Health {
   readonly #services: ReadonlySet<string>;
-  readonly #watches = new Set<{ readonly call: Watch; readonly isKnown: boolean }>();
+  readonly #watches = new Set<{ readonly call: Watch; readonly service: string }>();
   #serving = false;
 
   constructor(services: readonly string[]) {
-    this.#services = new Set(["", ...services]);
+    this.#services = new Set(["", ...services, LIVENESS]);
   }
 
   /** Tells watchers when it changes. */
   setServing(serving: boolean): void {
     if (serving === this.#serving) return;
     this.#serving = serving;
-    for (const { call, isKnown } of this.#watches) if (isKnown) call.write(this.#response());
+    for (const { call, service } of this.#watches) {
+      if (this.#services.has(service) && service !== LIVENESS) call.write(this.#of(service));
+    }
   }
 
   /** Ends all watches, so that connections can close. */
@@ -46,7 +54,8 @@ export class Health {
         call: ServerUnaryCall<HealthCheckRequest, HealthCheckResponse>,
         callback: sendUnaryData<HealthCheckResponse>,
       ) => {
-        if (this.#services.has(call.request.service)) callback(null, this.#response());
+        const { service } = call.request;
+        if (this.#services.has(service)) callback(null, this.#of(service));
         else callback({ code: status.NOT_FOUND, details: "unknown service" });
       },
       list: (
@@ -55,7 +64,7 @@ export class Health {
       ) => {
         const names = [...this.#services];
         callback(null, {
-          statuses: Object.fromEntries(names.map((name) => [name, this.#response()])),
+          statuses: Object.fromEntries(names.map((name) => [name, this.#of(name)])),
         });
       },
       watch: (call: Watch) => this.#watch(call),
@@ -68,18 +77,20 @@ export class Health {
       call.emit("error", error);
       return;
     }
-    const isKnown = this.#services.has(call.request.service);
-    const watch = { call, isKnown };
+    const { service } = call.request;
+    const watch = { call, service };
     this.#watches.add(watch);
     const forget = (): void => {
       this.#watches.delete(watch);
     };
     call.on("cancelled", forget).on("close", forget).on("error", forget);
     // An unknown service may be known after an update, so the protocol keeps the stream open.
-    call.write(isKnown ? this.#response() : { status: ServingStatus.SERVICE_UNKNOWN });
+    const isKnown = this.#services.has(service);
+    call.write(isKnown ? this.#of(service) : { status: ServingStatus.SERVICE_UNKNOWN });
   }
 
-  #response(): HealthCheckResponse {
-    return { status: this.#serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING };
+  #of(service: string): HealthCheckResponse {
+    const serves = this.#serving || service === LIVENESS;
+    return { status: serves ? ServingStatus.SERVING : ServingStatus.NOT_SERVING };
   }
 }

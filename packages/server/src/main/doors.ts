@@ -44,13 +44,14 @@ export class GrpcDoors {
     const hasReflection = config.reflection === "on";
     const make = async (
       api: Api,
-      options: Omit<Parameters<typeof GrpcDoor.create>[1], "tls">,
+      options: Omit<Parameters<typeof GrpcDoor.create>[1], "maxConnectionAgeMs" | "tls">,
     ): Promise<GrpcDoor> => {
       const files = tlsOf(config);
       const onBadReload = (cause: unknown): void =>
         ports.emit({ type: "internal-error", where: "reload of the TLS files", cause });
       const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
-      return GrpcDoor.create({ ...ports, api }, { ...options, tls });
+      const maxConnectionAgeMs = config.limitConnectionAgeMs;
+      return GrpcDoor.create({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
     };
     const open = await make(
       adminAddress === undefined ? ports.api : withoutAdministration(ports.api),
