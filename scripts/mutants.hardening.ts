@@ -59,6 +59,13 @@ export const hardeningMutants: readonly Mutant[] = [
     only: "takes no answers",
   },
   {
+    name: "hardening: what comes for an unknown method is never read",
+    file: `${grpc}/sessions.ts`,
+    find: `dropUnread(stream);`,
+    replace: ``,
+    tests: ["packages/server/test/grpc/unread.test.ts"],
+  },
+  {
     name: "hardening: a request of health that does not decode is a fault of the server",
     file: `${grpc}/decoding.ts`,
     find: `requestDeserialize: tolerant(requestDeserialize)`,

@@ -24,10 +24,21 @@ export function guardSessions(server: Server, guard: Guard): boolean {
     http2Server.removeAllListeners("stream");
     for (const take of takers) {
       http2Server.on("stream", (stream, ...more) => {
-        guard.stream(stream, () => take.call(http2Server, stream, ...more));
+        guard.stream(stream, () => {
+          take.call(http2Server, stream, ...more);
+          dropUnread(stream);
+        });
       });
     }
     return http2Server;
   };
   return Reflect.set(server, "createHttp2Server", guarded);
+}
+
+/**
+ * grpc-js answers unknown methods and content types at once, and never reads what such a call sends. Unread bytes take the
+ * window of the whole connection: a few large messages, and it stands still for ever.
+ */
+function dropUnread(stream: ServerHttp2Stream): void {
+  if (stream.headersSent && stream.readableFlowing === null) stream.resume();
 }
