@@ -36,8 +36,8 @@ export function guardSessions(server: Server, guard: Guard): boolean {
 }
 
 /**
- * grpc-js answers unknown methods and content types at once, and never reads what such a call sends. Unread bytes take the
- * window of the whole connection: a few large messages, and it stands still for ever.
+ * grpc-js answers unknown methods and content types at once, and never reads what such a call sends. A message of more than
+ * one frame then stays in the memory of its connection, and once that is full, every further call on it is refused.
  */
 function dropUnread(stream: ServerHttp2Stream): void {
   if (stream.headersSent && stream.readableFlowing === null) stream.resume();
