@@ -210,6 +210,74 @@ test("Redis lost: it comes back empty, and ids go on above", async () => {
   expect(BigInt((await out(page, id)).trim())).toBeGreaterThan(before);
 });
 
+test("server down: one that was drained takes calls again", async () => {
+  const page = "server-down.md";
+  const [list = "", undrain = "", machine = "", doctor = ""] = linesOf(page);
+  await out("restart.md", "idmint node drain host-1:7600 --yes");
+  expect(await out(page, list)).toContain("host-1");
+  expect((await type(page, doctor)).exitCode).toBe(5);
+  await out(page, undrain);
+  await expect.poll(() => type(page, doctor), { timeout: 20_000 }).toMatchObject({ exitCode: 0 });
+  await out(page, machine);
+});
+
+test("overload: a server gets a smaller share for a while", async () => {
+  const page = "overload.md";
+  const [status = "", list = "", less = "", check = "", again = "", doctor = ""] = linesOf(page);
+  await out(page, status);
+  await out(page, less);
+  expect(await out(page, list)).toMatch(/host-1.* 10 /);
+  await out(page, check);
+  await out(page, again);
+  expect(await out(page, list)).toMatch(/host-1.* 100 /);
+  await out(page, doctor);
+});
+
+test("refusals: a tag is paused, then everything is stopped", async () => {
+  const page = "refusals.md";
+  const [doctor = "", machine = "", who = "", resume = "", all = "", id = ""] = linesOf(page);
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  await idmint(["tag", "pause", "orders"], { env });
+  await idmint(["stop-issuing", "--all", "--yes"], { env });
+  expect((await type(page, machine)).out).toMatch(
+    /^fail +health[^]*→ idmint resume-issuing --all/m,
+  );
+  expect(await out(page, who)).toContain("orders");
+  expect(await type(page, id)).toMatchObject({ exitCode: 1 });
+  for (const line of [resume, all]) await out(page, line);
+  await expect.poll(() => type(page, id), { timeout: 20_000 }).toMatchObject({ exitCode: 0 });
+  await expect.poll(() => type(page, doctor), { timeout: 20_000 }).toMatchObject({ exitCode: 0 });
+});
+
+test("segments low: a tag may take longer segments", async () => {
+  const page = "segments-low.md";
+  const [doctor = "", get = "", update = ""] = linesOf(page);
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  await idmint(["tag", "update", "orders", "--max", "1000"], { env });
+  await out(page, doctor);
+  expect(await out(page, get)).not.toContain("100000000");
+  await out(page, update);
+  expect(await out(page, get)).toContain("100000000");
+});
+
+test("worker ids: who has them", async () => {
+  const page = "worker-ids.md";
+  const [look = "", list = "", id = ""] = linesOf(page);
+  await create("trace", "--kind", "snowflake");
+  await expect.poll(() => type(page, id), { timeout: 20_000 }).toMatchObject({ exitCode: 0 });
+  expect(await out(page, list)).toContain("host-1");
+  await out(page, look);
+});
+
+test("what the pages without a fault of their own here look at", async () => {
+  const pages = ["store-unavailable", "ticket-database-lost", "ledger-behind"];
+  for (const page of [...pages, "alarms-not-delivered"].map((name) => `${name}.md`)) {
+    for (const line of linesOf(page)) {
+      await expect.poll(() => type(page, line), { timeout: 20_000 }).toMatchObject({ exitCode: 0 });
+    }
+  }
+});
+
 test("clock wrong: it is looked at, and a server is taken out meanwhile", async () => {
   const page = "clock-wrong.md";
   const [look = "", list = "", drain = "", undrain = ""] = linesOf(page);

@@ -16,6 +16,8 @@ export interface DebianPackages<Found> {
   readonly libraries?: readonly string[];
   /** Looks for what is needed, on the machine and below the folder in which the packages lie unpacked. */
   readonly find: (unpacked: string) => Found | undefined;
+  /** Whether root unpacks them too, where an installation would bring much that is not needed. Default: false. */
+  readonly isUnpacked?: boolean;
   /** What somebody has to install, in a sentence without its end. */
   readonly hint: string;
 }
@@ -27,7 +29,8 @@ export function debianFiles<Found>(wanted: DebianPackages<Found>): Found {
   const present = find(cache);
   if (present !== undefined) return present;
   mkdirSync(cache, { recursive: true });
-  const script = process.getuid?.() === 0 ? installing(wanted) : unpacking(wanted);
+  const isInstalled = process.getuid?.() === 0 && wanted.isUnpacked !== true;
+  const script = isInstalled ? installing(wanted) : unpacking(wanted);
   // The kernel lets go of the lock when its holder dies. Whoever waited finds the work done.
   const words = ["-w", String(LOCK_S), "lock", "sh", "-c", script];
   const { status, stderr, error } = spawnSync("flock", words, {
@@ -55,7 +58,8 @@ function unpacking({
 }: Pick<DebianPackages<unknown>, "libraries" | "packages">): string {
   return `
 [ -e whole ] && exit
-apt-get download ${[...packages, ...libraries].join(" ")} || exit
+download() { apt-get download ${[...packages, ...libraries].join(" ")}; }
+download || { apt-get update && download; } || exit
 rm -rf unpacked && mkdir unpacked || exit
 for file in *.deb; do dpkg -x "$file" unpacked || exit; done
 rm -rf usr && mv unpacked/usr usr && rm -rf unpacked *.deb && touch whole`;

@@ -53,6 +53,7 @@ async function startAll(): Promise<{
   const { url } = await postgres.createDatabase();
   const { hostname: host, port } = new URL(url);
   const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.close());
   const byProxy = new URL(url);
   byProxy.hostname = "127.0.0.1";
   byProxy.port = String(proxy.port);

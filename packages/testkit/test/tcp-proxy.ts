@@ -1,5 +1,4 @@
 import { createServer, connect, type Server, type Socket } from "node:net";
-import { onTestFinished } from "vitest";
 
 /** A way to a TCP port of this machine that a test can cut without anybody being told, as a network does. */
 export class TcpProxy {
@@ -14,7 +13,7 @@ export class TcpProxy {
     this.#pairs = pairs;
   }
 
-  /** It ends with the test. */
+  /** Close it. */
   static async start(target: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
     const pairs = new Set<readonly [Socket, Socket]>();
     const server = createServer({ pauseOnConnect: true }, (near) => {
@@ -36,7 +35,6 @@ export class TcpProxy {
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
     const proxy = new TcpProxy(server, address.port, pairs);
-    onTestFinished(() => proxy.close());
     return proxy;
   }
 

@@ -1,0 +1,202 @@
+// A fleet of three servers with everything that is measured, callers, and a Prometheus that scrapes them.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as pause } from "node:timers/promises";
+import { SequenceBackend, SequenceKind, SnowflakeKind, Tag, TicketKind } from "@idmint/proto";
+import { Prometheus } from "../../src/deploy/prometheus.ts";
+import { FakeWallClock } from "../../src/faketime.ts";
+import { runCli } from "../../src/fleet/child.ts";
+import { Fleet, type FleetServer } from "../../src/fleet/fleet.ts";
+import { freePort } from "../../src/fleet/ports.ts";
+import { until } from "../../src/fleet/until.ts";
+import { TestPostgres } from "../../src/postgres.ts";
+import { RedisServer } from "../../src/redis/server.ts";
+import { TcpProxy } from "../tcp-proxy.ts";
+
+const UNSAFE = "fsync,full_page_writes";
+/** Prometheus sees a change within two seconds; the rest is for a busy machine. */
+const SEEN = { withinMs: 90_000, everyMs: 250 };
+const CALL_EVERY_MS = 100;
+
+/** Whoever is told alarms: takes them, or refuses. */
+export class Receiver {
+  isRefusing = false;
+  readonly #server: Server;
+
+  constructor() {
+    this.#server = createServer((request, response) => {
+      request.resume();
+      response.writeHead(this.isRefusing ? 500 : 200).end();
+    });
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/alarms`;
+  }
+
+  close(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
+/** All of it. The third server has a clock of its own, and the second one a way to the store that can be cut. */
+export class Stage {
+  readonly parts: {
+    readonly postgres: TestPostgres;
+    readonly tickets: TestPostgres;
+    readonly redis: RedisServer;
+    readonly receiver: Receiver;
+    readonly way: TcpProxy;
+    readonly clock: FakeWallClock;
+    readonly fleet: Fleet;
+    readonly prometheus: Prometheus;
+  };
+  /** Variables of the servers, for commands that read a server's configuration. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly #http: readonly string[];
+  readonly #stopped = new AbortController();
+  readonly #callers: Promise<void>[] = [];
+
+  private constructor(parts: Stage["parts"], env: Stage["env"], https: readonly string[]) {
+    this.parts = parts;
+    this.env = env;
+    this.#http = https;
+  }
+
+  static async start(): Promise<Stage> {
+    const [postgres, tickets, redis] = await Promise.all([
+      TestPostgres.start(),
+      TestPostgres.start(),
+      RedisServer.start({ settings: { appendonly: "yes" } }),
+    ]);
+    const way = await TcpProxy.start({ host: "127.0.0.1", port: postgres.port });
+    const [receiver, clock] = [new Receiver(), new FakeWallClock(0)];
+    const env = {
+      IDMINT_ALLOW_UNSAFE_STORE: UNSAFE,
+      IDMINT_REDIS_URLS: redis.url,
+      IDMINT_TICKET_URLS: `a=${tickets.url()}`,
+      IDMINT_ALARM_WEBHOOK_URL: await receiver.listen(),
+      IDMINT_ALARM_AFTER: "1s",
+      IDMINT_NODE_MAX_OFFLINE: "1min",
+      IDMINT_LOG_LEVEL: "warn",
+    };
+    const storeUrl = postgres.url();
+    const https = await Promise.all([1, 2, 3].map(async () => `127.0.0.1:${await freePort()}`));
+    const own = [{}, { IDMINT_STORE_URL: urlThrough(storeUrl, way.port) }, clock.env];
+    const envOf = https.map((http, at) => ({
+      IDMINT_HTTP_ADDRESS: http,
+      IDMINT_INSTANCE: `host-${at + 1}`,
+      ...own[at],
+    }));
+    await migrateTickets({ ...env, IDMINT_STORE_URL: storeUrl });
+    const fleet = await Fleet.start({ servers: 3, storeUrl, env, envOf });
+    const prometheus = await Prometheus.start(https);
+    const parts = { postgres, tickets, redis, receiver, way, clock, fleet, prometheus };
+    const stage = new Stage(parts, { ...env, IDMINT_STORE_URL: storeUrl }, https);
+    await stage.#open();
+    return stage;
+  }
+
+  /** A server by its number, from 1. */
+  server(number: number): FleetServer {
+    const server = this.parts.fleet.servers[number - 1];
+    if (server === undefined) throw new Error(`no server ${number}`);
+    return server;
+  }
+
+  /** As Prometheus knows a server. */
+  instance(number: number): string {
+    return this.#http[number - 1] ?? "";
+  }
+
+  /** Calls a server again and again, whatever it answers, until the test ends or says so. */
+  keep(call: (server: FleetServer) => Promise<unknown>, servers = this.parts.fleet.servers) {
+    const told = new AbortController();
+    const isOver = (): boolean => told.signal.aborted || this.#stopped.signal.aborted;
+    for (const server of servers) {
+      const caller = async (): Promise<void> => {
+        while (!isOver()) {
+          await Promise.all([call(server).catch(() => undefined), pause(CALL_EVERY_MS)]);
+        }
+      };
+      this.#callers.push(caller());
+    }
+    return () => told.abort();
+  }
+
+  /** Waits until an alert fires with these labels. */
+  async fires(alertname: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+    const wanted = Object.entries({ alertname, ...labels });
+    await until(
+      `${alertname} fires`,
+      async () => {
+        const alerts = await this.parts.prometheus.alerts();
+        return alerts.some((alert) => {
+          const has = wanted.every(([name, value]) => alert.labels[name] === value);
+          return has && alert.state === "firing";
+        });
+      },
+      SEEN,
+    );
+  }
+
+  /** Waits until no alert fires or is about to. */
+  async isQuiet(): Promise<void> {
+    let last = "";
+    try {
+      await until(
+        "no alert fires",
+        async () => {
+          const alerts = await this.parts.prometheus.alerts();
+          last = JSON.stringify(alerts.map(({ labels }) => labels));
+          return alerts.length === 0;
+        },
+        SEEN,
+      );
+    } catch (cause) {
+      throw new Error(last, { cause });
+    }
+  }
+
+  /** Makes a tag of each kind that has metrics of its own, and lets callers call. */
+  async #open(): Promise<void> {
+    const { api } = this.parts.fleet.first;
+    const value = { ...SequenceKind.create(), backend: SequenceBackend.REDIS };
+    const kinds: Readonly<Record<string, NonNullable<Tag["kind"]>>> = {
+      trace: { $case: "snowflake", value: SnowflakeKind.create() },
+      tickets: { $case: "ticket", value: TicketKind.create() },
+      invoices: { $case: "sequence", value },
+    };
+    await api.createTag({ name: "orders", min: 100_000 });
+    for (const [name, kind] of Object.entries(kinds)) {
+      const tag = { ...Tag.create(), name, kind };
+      // oxlint-disable-next-line no-await-in-loop
+      await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
+    }
+    for (const tag of ["orders", ...Object.keys(kinds)]) this.keep(({ api: of }) => of.id(tag));
+    this.keep(({ api: of }) => of.id("unknown"), [this.parts.fleet.first]);
+  }
+
+  async close(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.all(this.#callers);
+    const { postgres, tickets, redis, receiver, clock, fleet, prometheus, way } = this.parts;
+    await Promise.all([fleet.close(), prometheus.close()]);
+    await Promise.all([postgres.close(), tickets.close(), redis.close(), way.close()]);
+    receiver.close();
+    clock[Symbol.dispose]();
+  }
+}
+
+async function migrateTickets(env: Readonly<Record<string, string>>): Promise<void> {
+  const { code, stderr } = await runCli(["ticket", "migrate"], env);
+  if (code !== 0) throw new Error(stderr);
+}
+
+function urlThrough(url: string, port: number): string {
+  const through = new URL(url);
+  through.port = String(port);
+  return through.href;
+}

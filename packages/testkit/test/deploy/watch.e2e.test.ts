@@ -1,0 +1,66 @@
+// What deploy/prometheus and deploy/grafana have, on a real Prometheus that scrapes a fleet with real faults.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { DEPLOY, metricsOf, prometheusPrograms } from "../../src/deploy/prometheus.ts";
+import { until } from "../../src/fleet/until.ts";
+import "../fleet-support.ts";
+import { Stage } from "./stage.ts";
+
+const PATIENT = { withinMs: 60_000, everyMs: 250 };
+
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await Stage.start();
+}, 120_000);
+
+afterAll(() => stage?.close());
+
+function promtool(cwd: string, ...words: readonly string[]): void {
+  const { status, stdout, stderr } = spawnSync(prometheusPrograms().promtool, words, {
+    cwd,
+    encoding: "utf8",
+  });
+  expect([words, status, stdout, stderr]).toEqual([words, 0, stdout, ""]);
+}
+
+test("promtool finds nothing wrong, and the rules pass their own tests", () => {
+  promtool(DEPLOY, "check", "config", "prometheus/prometheus.yml");
+  promtool(DEPLOY, "test", "rules", "prometheus/tests/alerts.yaml");
+});
+
+test("the lines of docs/monitoring.md are a configuration", () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-prometheus-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(path.join(DEPLOY, "prometheus/rules"), path.join(folder, "rules"), { recursive: true });
+  const page = readFileSync(path.join(DEPLOY, "../docs/monitoring.md"), "utf8");
+  const blocks = [...page.matchAll(/^ {3}```(yaml|sh)\n([^]*?)^ {3}```$/gm)];
+  const [rules = "", scrape = "", global = "", check = ""] = blocks.map(([, , text]) => text);
+  const lines = [rules, scrape, global].join("").replaceAll(/^ {3}/gm, "");
+  writeFileSync(path.join(folder, "prometheus.yml"), lines);
+  promtool(folder, ...check.trim().split(" ").slice(1));
+});
+
+test("every rule is evaluated, and all that it asks for is there; none fires when all is well", async () => {
+  const { prometheus } = stage.parts;
+  const rules = await until(
+    "all rules were evaluated",
+    async () => {
+      const all = await prometheus.rules();
+      return all.every(({ health }) => health !== "unknown") && all;
+    },
+    PATIENT,
+  );
+  expect(rules.filter(({ health }) => health !== "ok")).toEqual([]);
+  const names = new Set(rules.flatMap(({ query }) => metricsOf(query)));
+  expect(names.size).toBeGreaterThan(20);
+  for (const name of names) {
+    // What is foretold of tags, and rates, take a few looks.
+    const has = async (): Promise<boolean> => (await prometheus.query(`count(${name})`)).length > 0;
+    await until(`${name} has data`, has, PATIENT);
+  }
+  await stage.isQuiet();
+});
