@@ -6,8 +6,34 @@ const confirm = "packages/cli/src/commands/confirm.ts";
 const confirms = ["packages/cli/test/confirm.test.ts"];
 const onStores = ["packages/cli/test/confirm.e2e.test.ts"];
 
+const candidates = "packages/cli/src/commands/completion/candidates.ts";
+const completion = ["packages/cli/test/completion.test.ts"];
+
 /** Faults of the command line and of the configuration. */
 export const cliMutants: readonly Mutant[] = [
+  {
+    name: "cli: completion waits as long as the line says",
+    file: "packages/cli/src/commands/completion/completion.ts",
+    find: `const timeoutMs = Math.min(settings.timeoutMs, LONGEST_ASK_MS);`,
+    replace: `const { timeoutMs } = settings;`,
+    tests: completion,
+  },
+  {
+    name: "cli: completion takes the value of a flag for a command",
+    file: candidates,
+    find: `      if (takes && value.length === 0) pending = option;
+      else`,
+    replace: `     `,
+    tests: completion,
+  },
+  {
+    name: "cli: completion offers names that are taken for a tag to be made",
+    file: candidates,
+    find: `  if (NEW_NAMES.has(whole)) return undefined;
+`,
+    replace: ``,
+    tests: completion,
+  },
   {
     name: "cli: the environment wins over flags",
     file: load,

@@ -10,11 +10,15 @@ import { addRootOptions } from "./flags/options.ts";
 interface Part {
   readonly group: string;
   readonly names: readonly string[];
-  readonly load: () => Promise<(program: Command, io: Io) => void>;
+  /** `whole` makes the tree of all commands. */
+  readonly load: () => Promise<
+    (program: Command, io: Io, whole: (io: Io) => Promise<Command>) => void
+  >;
 }
 
 const SERVERS = "Servers and their store:";
 const IDS = "Ids and tags:";
+const ABOUT = "About:";
 
 /** In the order of the help. */
 const PARTS: readonly Part[] = [
@@ -93,6 +97,11 @@ const PARTS: readonly Part[] = [
     names: ["status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommand,
   },
+  {
+    group: ABOUT,
+    names: ["completion"],
+    load: async () => (await import("./commands/completion/completion.ts")).addCompletion,
+  },
 ];
 
 /**
@@ -137,9 +146,9 @@ Examples:
   const adders = await Promise.all(parts.map(({ load }) => load()));
   for (const [at, { group }] of parts.entries()) {
     program.commandsGroup(group);
-    adders[at]?.(program, io);
+    adders[at]?.(program, io, createProgram);
   }
-  program.commandsGroup("About:");
+  program.commandsGroup(ABOUT);
   addVersion(program, io);
   addHelp(program, io);
   addRootOptions(program);

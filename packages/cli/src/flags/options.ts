@@ -6,7 +6,7 @@ import { type Context, contextFor, readContexts } from "./contexts.ts";
 import { address, duration } from "./parse.ts";
 
 /** The flags that every command accepts, as they were typed. */
-interface GlobalFlags {
+export interface GlobalFlags {
   readonly json?: boolean;
   readonly yes?: boolean;
   readonly address?: string;
@@ -120,7 +120,11 @@ export function isConfirmed(command: Command): boolean {
  * names the source.
  */
 export function connectionSettings(command: Command, env: Io["env"]): ConnectionSettings {
-  const flags = typedFlags(command);
+  return settingsOf(typedFlags(command), env);
+}
+
+/** The same, for flags that were typed. */
+export function settingsOf(flags: GlobalFlags, env: Io["env"]): ConnectionSettings {
   const found = contextFor(flags, env, () => readContexts(env));
   return resolveConnection(flags, env, (file) => readFileSync(file), found);
 }

@@ -41,8 +41,8 @@ const CEILINGS: Readonly<Record<string, bigint>> = {
 };
 
 /** A ceiling: an id, or the name of the type that must hold it. */
-export function ceiling(field: string): Parser<bigint> {
-  return (text) => {
+export function ceiling(field: string): WordParser<bigint> {
+  const parse: Parser<bigint> = (text) => {
     const named = Object.hasOwn(CEILINGS, text) ? CEILINGS[text] : undefined;
     if (named !== undefined) return named;
     if (!/^-?\d/.test(text)) {
@@ -50,17 +50,23 @@ export function ceiling(field: string): Parser<bigint> {
     }
     return id(field)(text);
   };
+  return Object.assign(parse, { words: Object.keys(CEILINGS) });
 }
 
+/** A parser that tells which words it takes, for those who complete them. */
+export type WordParser<T> = Parser<T> & { readonly words: readonly string[] };
+
 /** One of a few words. `words` maps what is typed to its meaning. */
-export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Parser<T> {
-  return (text) => {
+export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): WordParser<T> {
+  const known = Object.keys(words);
+  const parse: Parser<T> = (text) => {
     const value = Object.hasOwn(words, text) ? words[text] : undefined;
     if (value === undefined) {
-      throw invalidField(field, `must be one of ${Object.keys(words).join(", ")}, got "${text}"`);
+      throw invalidField(field, `must be one of ${known.join(", ")}, got "${text}"`);
     }
     return value;
   };
+  return Object.assign(parse, { words: known });
 }
 
 // The units of the server's configuration, and days.

@@ -4,7 +4,7 @@ import { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../../../calls/connection.ts";
 import { CommandFailure, failureFrom } from "../../../calls/failure.ts";
-import { ceiling, wholeNumber } from "../../../flags/parse.ts";
+import { ceiling, oneOf, wholeNumber } from "../../../flags/parse.ts";
 import { EXIT } from "../../../process/exit-code.ts";
 import type { Io } from "../../../process/io.ts";
 import { examplesText, printAnswer } from "../../../text/output.ts";
@@ -25,12 +25,17 @@ interface ImportFlags {
 /** A dump is read as a whole; a string of V8 holds no more than twice of this. */
 const MAX_DUMP_BYTES = 256 * 1_048_576;
 
+const NAMES = Object.keys(SOURCES) as SourceName[];
+const SOURCE_WORDS: Readonly<Record<string, SourceName>> = Object.fromEntries(
+  NAMES.map((name) => [name, name]),
+);
+
 /** `idmint tag import`: tags that go on above what another maker of ids has given out. */
 export function addImport(group: Command, io: Io): void {
   const command = group
     .command("import")
     .description("make tags that go on above the ids of Leaf, Tinyid, MySQL or PostgreSQL")
-    .argument("<source>", `one of ${Object.keys(SOURCES).join(", ")}`)
+    .argument("<source>", `one of ${NAMES.join(", ")}`, oneOf("SOURCE", SOURCE_WORDS))
     .argument("<place...>", "files of dumps; of postgres also postgres://user@host/database")
     .addOption(
       new Option(
@@ -62,7 +67,7 @@ ${examplesText([
   "idmint tag import postgres postgres://shop@db.internal/shop --gap 1000 --name orders_id_seq=orders --yes",
 ])}`,
     );
-  command.action(async (source: string, places: readonly string[], flags: ImportFlags) => {
+  command.action(async (source: SourceName, places: readonly string[], flags: ImportFlags) => {
     const wishes = { gap: flags.gap, names: namesOf(flags.name ?? []), only: flags.only ?? [] };
     const targets = targetsOf(await countsOf(source, places, io), wishes);
     await withServer(command, io, async (send) => {
@@ -98,20 +103,14 @@ function namesOf(pairs: readonly string[]): ReadonlyMap<string, string> {
 }
 
 async function countsOf(
-  source: string,
+  source: SourceName,
   places: readonly string[],
   io: Io,
 ): Promise<readonly Count[]> {
-  if (!Object.hasOwn(SOURCES, source)) {
-    throw invalidField(
-      "SOURCE",
-      `must be one of ${Object.keys(SOURCES).join(", ")}, got "${source}"`,
-    );
-  }
   const counts: Count[] = [];
   for (const place of places) {
     // oxlint-disable-next-line no-await-in-loop
-    counts.push(...(await countsAt(source as SourceName, place, io)));
+    counts.push(...(await countsAt(source, place, io)));
   }
   return counts;
 }
