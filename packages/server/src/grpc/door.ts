@@ -367,7 +367,7 @@ function boundHttp2(server: Server): void {
   };
   if (typeof commonServerOptions?.settings !== "object") return;
   commonServerOptions.settings["maxHeaderListSize"] = MAX_METADATA_BYTES;
-  commonServerOptions["maxSessionRejectedStreams"] = CANCEL_BURST;
+  commonServerOptions["maxSessionRejectedStreams"] = MAX_INVALID_FRAMES;
   commonServerOptions["maxSessionInvalidFrames"] = MAX_INVALID_FRAMES;
   commonServerOptions["streamResetBurst"] = CANCEL_BURST;
   commonServerOptions["streamResetRate"] = CANCEL_RATE;

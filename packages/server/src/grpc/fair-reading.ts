@@ -177,6 +177,8 @@ export class FairReading {
       stream.on("error", () => undefined);
       reader.waiting.push({ stream, begin });
       this.#late.add(reader);
+      // It goes on calling while it takes no answers.
+      if (reader.isTight) this.wasted(reader, 1);
     }
   }
 
@@ -279,6 +281,8 @@ export class FairReading {
       this.#isLooking = false;
       const reader = nextToGoOn(this.#state, this.#ports.idleMs());
       if (reader !== undefined) this.#goOn(reader);
+      // HTTP/2 may have read on by itself, and JavaScript hears of no stream past the limit.
+      for (const held of this.#state.held) held.handle.readStop();
       this.#look();
     });
   }

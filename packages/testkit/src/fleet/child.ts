@@ -32,7 +32,7 @@ export const CLI: string = path.join(repository, "packages/cli/src/main.ts");
 const running = new Set<Child>();
 let reaper: Writable | undefined;
 
-/** A Node.js process that runs TypeScript from source. */
+/** A Node.js process that runs TypeScript from source, or JavaScript that was built. */
 export class Child {
   readonly name: string;
   /** Settles when the process has ended and its output is read. Never rejects. */
@@ -46,7 +46,8 @@ export class Child {
   constructor(script: string, args: readonly string[], { name, env, cwd }: ChildOptions) {
     this.name = name;
     const PATH = process.env["PATH"] ?? "";
-    this.#process = spawn(process.execPath, ["-C", "idmint-source", script, ...args], {
+    const source = script.endsWith(".ts") ? ["-C", "idmint-source"] : [];
+    this.#process = spawn(process.execPath, [...source, script, ...args], {
       env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
       cwd,
       stdio: ["ignore", "pipe", "pipe"],
