@@ -154,7 +154,7 @@ interface Answer {
 /** Names of the metrics that an expression asks for, and of what rules record. */
 export function metricsOf(expression: string): readonly string[] {
   const words = expression
-    .replaceAll(/"[^"]*"|\b(?:by|on|without|ignoring|group_left) \([^)]*\)/g, "")
+    .replaceAll(/\{[^}]*\}|\b(?:by|on|without|ignoring|group_left) \([^)]*\)/g, "")
     .match(/\b(?:(?:idmint|nodejs|process|rpc|db)_\w+|job\w*:[\w:]+|up)\b/g);
   return words ?? [];
 }

@@ -1,11 +1,14 @@
 // The rules and dashboards of deploy/ against the metrics, the reasons and the pages that they name. Nothing is run.
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { CODE_OF_REASON } from "@idmint/core";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
+import { dashboardFiles, dashboards, queriesOf } from "../../src/deploy/dashboards.ts";
 import { DEPLOY, metricsOf, rulesFiles } from "../../src/deploy/prometheus.ts";
 
+/** Metrics that no dashboard shows: others say the same, or more. */
+const NOT_SHOWN = ["idmint_ids_returned_total", "nodejs_eventloop_delay_p50_seconds"];
 const DOCS = path.resolve(DEPLOY, "../docs");
 const docs = (name: string): string => readFileSync(path.join(DOCS, name), "utf8");
 
@@ -45,17 +48,53 @@ test("each alert has its severity, its words, and a runbook and a table that nam
   expect(named).toEqual(alerts.map(({ alert }) => alert));
 });
 
+const known = [...docs("metrics.md").matchAll(/^- At `\/metrics`: `(\w+)`/gm)].map(
+  ([, name = ""]) => name,
+);
+
 test("rules ask only for metrics of docs/metrics.md, and for what other rules record", () => {
-  const known = [...docs("metrics.md").matchAll(/^- At `\/metrics`: `(\w+)`/gm)].map(
-    ([, name = ""]) => name,
-  );
+  expect(known.length).toBeGreaterThan(30);
   const recorded = rules.flatMap(({ record }) => record ?? []);
   for (const { expr } of rules) {
     const names = metricsOf(expr);
     expect(names, expr).not.toEqual([]);
     for (const name of names) expect(["up", ...known, ...recorded]).toContain(name);
   }
-  expect(known.length).toBeGreaterThan(30);
+});
+
+test("the dashboards are those that pnpm generate writes, and show every metric there is", () => {
+  const folder = path.join(DEPLOY, "grafana/dashboards");
+  expect(readdirSync(folder).toSorted()).toEqual([...dashboardFiles().keys()].toSorted());
+  for (const [name, text] of dashboardFiles()) {
+    expect(readFileSync(path.join(folder, name), "utf8") === text, `pnpm generate: ${name}`).toBe(
+      true,
+    );
+  }
+  const queries = [...dashboards().values()].flatMap((dashboard) => queriesOf(dashboard));
+  const asked = new Set(
+    queries.flatMap(metricsOf).map((name) => name.replace(/_(bucket|count|sum)$/, "")),
+  );
+  const shown = known.filter((name) => asked.has(name));
+  expect([...asked].filter((name) => name !== "up").toSorted()).toEqual(shown.toSorted());
+  expect(known.filter((name) => !asked.has(name))).toEqual(NOT_SHOWN);
+});
+
+test("no two panels lie upon each other, and each has words, a unit and numbers of its own", () => {
+  for (const { panels = [] } of dashboards().values()) {
+    const cells = new Set<string>();
+    for (const { id, type, title = "", gridPos, ...rest } of panels) {
+      expect(id, title).toBe(panels.findIndex((panel) => panel.title === title) + 1);
+      const { x = 0, y = 0, w = 0, h = 0 } = gridPos ?? {};
+      expect(x + w).toBeLessThanOrEqual(24);
+      for (let at = 0; at < w * h; at++) {
+        const cell = `${x + (at % w)} ${y + Math.floor(at / w)}`;
+        expect(cells.has(cell), `${title} at ${cell}`).toBe(false);
+        cells.add(cell);
+      }
+      if (type !== "row")
+        expect(rest).toMatchObject({ description: expect.stringMatching(/^\S.*\.$/) as string });
+    }
+  }
 });
 
 test("every reason is either left out of IdmintRefusals or has its page in the runbook", () => {

@@ -4,12 +4,16 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { dashboards, queriesOf } from "../../src/deploy/dashboards.ts";
 import { DEPLOY, metricsOf, prometheusPrograms } from "../../src/deploy/prometheus.ts";
 import { until } from "../../src/fleet/until.ts";
 import "../fleet-support.ts";
 import { Stage } from "./stage.ts";
 
 const PATIENT = { withinMs: 60_000, everyMs: 250 };
+
+/** What there is only while something is wrong, or somebody has just changed something. */
+const EMPTY = /load_failures|quota_refusals|^max by \((tag|alertname)\) \((changes|ALERTS)/;
 
 let stage: Stage;
 
@@ -63,4 +67,29 @@ test("every rule is evaluated, and all that it asks for is there; none fires whe
     await until(`${name} has data`, has, PATIENT);
   }
   await stage.isQuiet();
+});
+
+/** What a dashboard asks when everything is chosen, over the time that `hurried` rules look back. */
+function chosen(expression: string): string {
+  return expression
+    .replaceAll("$__rate_interval", "10s")
+    .replaceAll("$job", "idmint")
+    .replaceAll(/\$(instance|tag)/g, ".+");
+}
+
+test("every query of every dashboard is answered, and all that can have data have some", async () => {
+  const { prometheus } = stage.parts;
+  const queries = [...dashboards().values()].flatMap((dashboard) => queriesOf(dashboard));
+  expect(queries.length).toBeGreaterThan(50);
+  for (const query of queries.map((each) => chosen(each))) {
+    const samples = await until(
+      `${query} has data`,
+      async () => {
+        const found = await prometheus.query(query);
+        return (found.some(({ value }) => !Number.isNaN(value)) || EMPTY.test(query)) && found;
+      },
+      PATIENT,
+    );
+    expect(JSON.stringify(samples)).not.toContain("$");
+  }
 });
