@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import type { Writable } from "node:stream";
+import { leakIn, secretsIn } from "./leaks.ts";
 import { until } from "./until.ts";
 
 /** How a process ended. */
@@ -46,6 +47,7 @@ export class Child {
   constructor(script: string, args: readonly string[], { name, env, cwd }: ChildOptions) {
     this.name = name;
     const PATH = process.env["PATH"] ?? "";
+    const secrets = secretsIn(env ?? {});
     const source = script.endsWith(".ts") ? ["-C", "idmint-source"] : [];
     this.#process = spawn(process.execPath, [...source, script, ...args], {
       env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
@@ -67,6 +69,9 @@ export class Child {
         running.delete(this);
         this.#exit = exit;
         resolve(exit);
+        const leak = leakIn(this.#stderr, secrets);
+        // Nobody catches it, so the whole run fails, whichever test began the process.
+        if (leak !== undefined) throw new Error(`${name} said a secret: ${leak}`);
       };
       this.#process.once("error", () => end({ code: null, signal: null }));
       this.#process.once("close", (code, signal) => end({ code, signal }));
