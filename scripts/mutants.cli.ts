@@ -9,6 +9,11 @@ const onStores = ["packages/cli/test/confirm.e2e.test.ts"];
 const candidates = "packages/cli/src/commands/completion/candidates.ts";
 const completion = ["packages/cli/test/completion.test.ts"];
 
+const pacer = "packages/cli/src/commands/bench/pacer-state.ts";
+const tally = "packages/cli/src/commands/bench/tally.ts";
+const benchModel = ["packages/cli/test/bench.model.test.ts"];
+const bench = ["packages/cli/test/bench.test.ts"];
+
 /** Faults of the command line and of the configuration. */
 export const cliMutants: readonly Mutant[] = [
   {
@@ -33,6 +38,46 @@ export const cliMutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: completion,
+  },
+  {
+    name: "cli: a benchmark counts a call from when it was sent",
+    file: pacer,
+    find: `    return due;
+  }`,
+    replace: `    return nowMs;
+  }`,
+    tests: benchModel,
+  },
+  {
+    name: "cli: a benchmark forgets the calls that it never sent",
+    file: pacer,
+    find: `      if (due >= end) return;
+`,
+    replace: `      if (due >= 0) return;
+`,
+    tests: benchModel,
+  },
+  {
+    name: "cli: a benchmark takes ids of two periods for one id",
+    file: tally,
+    find: `let ranges = this.#ranges.get(period);`,
+    replace: `let ranges = this.#ranges.values().next().value;`,
+    tests: benchModel,
+  },
+  {
+    name: "cli: a benchmark takes ids of a tag without asking",
+    file: "packages/cli/src/commands/bench/bench.ts",
+    find: `    await confirm(command, io, { place: serverPlace(command, io), effect });
+`,
+    replace: ``,
+    tests: bench,
+  },
+  {
+    name: "cli: a benchmark that found a repeat removes what could explain it",
+    file: "packages/cli/src/commands/bench/bench.ts",
+    find: `if (isOwn && !hasRepeats(report))`,
+    replace: `if (isOwn)`,
+    tests: bench,
   },
   {
     name: "cli: the environment wins over flags",

@@ -26,6 +26,7 @@ process.exitCode = await run(process.argv.slice(2), {
   out: (text) => writeTo(process.stdout, text),
   err: (text) => void process.stderr.write(text),
   ask: askerOn(process.stdin, process.stderr, interrupt.signal),
+  isTerminal: { out: process.stdout.isTTY, err: process.stderr.isTTY },
   signal: interrupt.signal,
 });
 

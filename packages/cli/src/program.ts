@@ -94,6 +94,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["bench"],
+    load: async () => (await import("./commands/bench/bench.ts")).addBenchCommand,
+  },
+  {
+    group: IDS,
     names: ["status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommand,
   },

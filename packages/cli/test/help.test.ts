@@ -23,6 +23,7 @@ const commands = leaves(await createProgram(silent)).map(([, ...path]) => path);
 test("every command of the design is there", () => {
   expect(commands.map((path) => path.join(" ")).toSorted()).toEqual([
     "audit list",
+    "bench",
     "completion",
     "config check",
     "context add",

@@ -64,12 +64,7 @@ export async function withServerAt<T>(
   use: (send: Send) => Promise<T>,
 ): Promise<T> {
   const services = connect(settings);
-  const metadata = new Metadata();
-  // A server that was named by another one may be on another machine.
-  const isSafe = settings.tls !== undefined || isOnThisMachine(settings.address);
-  if (settings.token !== undefined && isSafe) {
-    metadata.set("authorization", `Bearer ${settings.token}`);
-  }
+  const metadata = callMetadata(settings);
   const send: Send = (pick, request) =>
     new Promise((resolve, reject) => {
       const method = pick(services);
@@ -88,6 +83,17 @@ export async function withServerAt<T>(
   } finally {
     for (const client of Object.values(services) as readonly Client[]) client.close();
   }
+}
+
+/** What every call carries: the token, where nobody else can read it. */
+export function callMetadata(settings: ConnectionSettings): Metadata {
+  const metadata = new Metadata();
+  // A server that was named by another one may be on another machine.
+  const isSafe = settings.tls !== undefined || isOnThisMachine(settings.address);
+  if (settings.token !== undefined && isSafe) {
+    metadata.set("authorization", `Bearer ${settings.token}`);
+  }
+  return metadata;
 }
 
 function connect(settings: ConnectionSettings): Services {

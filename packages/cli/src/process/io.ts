@@ -9,6 +9,8 @@ export interface Io {
   err(text: string): void;
   /** Asks on the terminal for one line; undefined when there is no terminal. Answers undefined when it gets no line. */
   readonly ask?: ((question: string) => Promise<string | undefined>) | undefined;
+  /** Whether stdout and stderr are read by a person on a terminal. Absent: neither is. */
+  readonly isTerminal?: { readonly out: boolean; readonly err: boolean } | undefined;
   /** Aborted by the first Ctrl-C. */
   readonly signal: AbortSignal;
 }
