@@ -1,11 +1,7 @@
 // Programs and libraries of Debian's packages, for tests: installed by root, or unpacked by anybody.
-import { spawnSync } from "node:child_process";
-import { accessSync, constants, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { accessSync, constants, existsSync, readdirSync } from "node:fs";
 import path from "node:path";
-
-const caches = path.resolve(import.meta.dirname, "../../../node_modules/.cache");
-const LOCK_S = 300;
-const TIMEOUT_MS = 600_000;
+import { cacheOf, runLocked } from "./prepared.ts";
 
 /** What is needed, and where from. */
 export interface DebianPackages<Found> {
@@ -25,23 +21,14 @@ export interface DebianPackages<Found> {
 /** What is needed; installed or unpacked when the machine does not have it. */
 export function debianFiles<Found>(wanted: DebianPackages<Found>): Found {
   const { name, find, hint } = wanted;
-  const cache = path.join(caches, `idmint-${name}`);
+  const cache = cacheOf(name);
   const present = find(cache);
   if (present !== undefined) return present;
-  mkdirSync(cache, { recursive: true });
   const isInstalled = process.getuid?.() === 0 && wanted.isUnpacked !== true;
-  const script = isInstalled ? installing(wanted) : unpacking(wanted);
-  // The kernel lets go of the lock when its holder dies. Whoever waited finds the work done.
-  const words = ["-w", String(LOCK_S), "lock", "sh", "-c", script];
-  const { status, stderr, error } = spawnSync("flock", words, {
-    cwd: cache,
-    encoding: "utf8",
-    timeout: TIMEOUT_MS,
-  });
-  const found = status === 0 ? find(cache) : undefined;
+  const why = runLocked(cache, isInstalled ? installing(wanted) : unpacking(wanted));
+  const found = why === undefined ? find(cache) : undefined;
   if (found !== undefined) return found;
-  const why = error?.message ?? stderr.trim().split("\n").at(-1) ?? "";
-  throw new Error(`${hint} (${why})`);
+  throw new Error(`${hint} (${why ?? ""})`);
 }
 
 /** RUNLEVEL=1 keeps Debian from starting services: the tests start their own. What is installed already takes no time. */
