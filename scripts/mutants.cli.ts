@@ -80,6 +80,20 @@ export const cliMutants: readonly Mutant[] = [
     tests: bench,
   },
   {
+    name: "cli: a watch makes a rate of two processes",
+    file: "packages/cli/src/commands/watch/watch-state.ts",
+    find: `this.#looks.find(({ nodeId }) => nodeId === look.nodeId)`,
+    replace: `this.#looks[0]`,
+    tests: ["packages/cli/test/watch.test.ts"],
+  },
+  {
+    name: "cli: a watch ends with its server",
+    file: "packages/cli/src/commands/watch/watch.ts",
+    find: `if (looks === 0 || !isAway(thrown)) throw thrown;`,
+    replace: `throw thrown;`,
+    tests: ["packages/cli/test/watch.e2e.test.ts"],
+  },
+  {
     name: "cli: the environment wins over flags",
     file: load,
     find: `const readings = [flags, env, file];`,

@@ -99,6 +99,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["watch"],
+    load: async () => (await import("./commands/watch/watch.ts")).addWatchCommand,
+  },
+  {
+    group: IDS,
     names: ["status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommand,
   },

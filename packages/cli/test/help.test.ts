@@ -77,6 +77,7 @@ test("every command of the design is there", () => {
     "token revoke",
     "verify",
     "version",
+    "watch",
     "worker list",
     "worker release",
   ]);

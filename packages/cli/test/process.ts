@@ -72,9 +72,13 @@ export interface Served {
   readonly stop: () => Promise<number>;
 }
 
-/** Starts `start-dev` or `serve` on free ports, and waits until it listens. */
-export async function serve(args: readonly string[], place: Place = {}): Promise<Served> {
-  const ports = ["--grpc-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0", "--json"];
+/** Starts `start-dev` or `serve` on free ports, or for gRPC on a given one, and waits until it listens. */
+export async function serve(
+  args: readonly string[],
+  place: Place = {},
+  grpcAddress = "127.0.0.1:0",
+): Promise<Served> {
+  const ports = ["--grpc-address", grpcAddress, "--http-address", "127.0.0.1:0", "--json"];
   const child = start([...args, ...ports], place);
   let err = "";
   child.stderr?.on("data", (chunk: Buffer) => {

@@ -9,6 +9,8 @@ export interface Terminal {
   readonly type: (text: string) => void;
   /** What it wrote since the beginning, without escape sequences. */
   readonly screen: () => string;
+  /** The same with them. */
+  readonly raw: () => string;
   /** Waits until something stands there after `from` characters; answers how many there are then. */
   readonly until: (pattern: RegExp, from?: number) => Promise<number>;
   readonly ended: Promise<void>;
@@ -43,6 +45,7 @@ export function onTerminal(line: string, env: Readonly<Record<string, string>> =
   return {
     type: (text) => void child.stdin.write(text),
     screen,
+    raw: () => raw,
     until: async (pattern, from = 0) => {
       const end = performance.now() + MAX_WAIT_MS;
       while (!pattern.test(screen().slice(from))) {

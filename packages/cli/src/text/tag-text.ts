@@ -10,7 +10,7 @@ export function tagText(tag: Tag, more: readonly (readonly [string, string])[] =
     ["name", plain(tag.name)],
     ["kind", kindWord(tag.kind?.$case)],
     ["order", orderWord(tag.order)],
-    ["state", stateWord(tag.state)],
+    ["state", tagStateWord(tag.state)],
     ["floor", String(tag.floor)],
     ["ceiling", String(tag.ceiling)],
     ...kindRows(tag),
@@ -41,7 +41,7 @@ export function tagTable(tags: readonly Tag[]): string {
     plain(tag.name),
     kindWord(tag.kind?.$case),
     orderWord(tag.order),
-    stateWord(tag.state),
+    tagStateWord(tag.state),
     String(tag.floor),
     String(tag.ceiling),
     String(tag.epoch),
@@ -56,7 +56,7 @@ function orderWord(order: Order): string {
   return orderToJSON(order).replace("ORDER_", "").toLowerCase().replaceAll("_", "-");
 }
 
-function stateWord(state: TagState): string {
+export function tagStateWord(state: TagState): string {
   return tagStateToJSON(state).replace("TAG_STATE_", "").toLowerCase();
 }
 
