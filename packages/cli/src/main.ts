@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 import "./node-version.ts";
 import * as modules from "node:module";
-import { applyPretenuringCure } from "@idmint/server/pretenuring";
+import { applyFlagCures } from "@idmint/server/v8-flags";
 
 // First of all, since code that was compiled before keeps what it learned; and before the cache is on, since V8 keeps
 // apart what was compiled under other flags.
-applyPretenuringCure();
+applyFlagCures();
 // Most of what a short command takes is reading and compiling; with Node's cache it takes a third. The cache must be on
 // before the modules are imported, so they are imported by a module of its own.
 modules.enableCompileCache();

@@ -133,7 +133,7 @@ test("connections are spread evenly, also when there are few, and both processes
     expect(await shares(apis)).toEqual([count / 2, count / 2]);
   }
   const cures = processesOf(server).map(({ gcCures }) => gcCures);
-  const both = { pretenuring: "active", streamRing: "active" };
+  const both = { pretenuring: "active", heapGrowth: "active", streamRing: "active" };
   expect(cures).toEqual([both, both]);
   expect(await readyz()).toEqual({
     code: 200,

@@ -14,14 +14,10 @@ import { duplexPair } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { type sendUnaryData, Server, ServerCredentials, type ServerUnaryCall } from "@grpc/grpc-js";
 import { afterEach, expect, test } from "vitest";
-import {
-  applyPretenuringCure,
-  applyStreamRingCure,
-  gcCures,
-  verifyStreamRingCure,
-} from "../../src/grpc/gc-cures.ts";
+import { applyStreamRingCure, gcCures, verifyStreamRingCure } from "../../src/grpc/gc-cures.ts";
 import { guardSessions } from "../../src/grpc/sessions.ts";
 import { StreamRing } from "../../src/grpc/stream-ring.ts";
+import { applyFlagCures } from "../../src/grpc/v8-flags.ts";
 
 const cure = { session: applyStreamRingCure, stream: (_: unknown, begin: () => void) => begin() };
 
@@ -72,22 +68,25 @@ function call(client: ClientHttp2Session, path: string, body: string): Promise<s
   });
 }
 
-test("V8 takes the flag against pretenuring, and says so by its tag", () => {
-  expect(applyPretenuringCure()).toBe("active");
-  expect(gcCures().pretenuring).toBe("active");
+const ACTIVE = { pretenuring: "active", heapGrowth: "active" };
+
+test("V8 takes the flags, and says so by its tag", () => {
+  expect(applyFlagCures()).toEqual(ACTIVE);
+  expect(gcCures()).toMatchObject(ACTIVE);
 });
 
-test("the pretenuring cure is silent, and is active too where the command line has it", () => {
-  const file = fileURLToPath(new URL("../../src/grpc/gc-cures.ts", import.meta.url));
-  const code = `import { applyPretenuringCure as apply } from ${JSON.stringify(file)}; console.log(apply(), apply());`;
+test("the flags are set in silence, and are active too where the command line has them", () => {
+  const file = fileURLToPath(new URL("../../src/grpc/v8-flags.ts", import.meta.url));
+  const code = `import { applyFlagCures as apply } from ${JSON.stringify(file)}; console.log(JSON.stringify([apply(), apply()]));`;
   for (const flags of [
     [],
     ["--no-allocation-site-pretenuring"],
     ["--allocation-site-pretenuring"],
+    ["--heap-growing-percent=50"],
   ]) {
     const args = [...flags, "-C", "idmint-source", "--input-type=module", "-e", code];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
-    expect([stdout, stderr]).toEqual(["active active\n", ""]);
+    expect([stdout, stderr]).toEqual([`${JSON.stringify([ACTIVE, ACTIVE])}\n`, ""]);
   }
 });
 

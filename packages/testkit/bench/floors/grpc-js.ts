@@ -1,11 +1,12 @@
 // The floor: what a server on grpc-js costs that does nothing but answer the same messages from a counter.
 // Usage: grpc-js.ts stock|cured
 import type { IdServiceServer } from "@idmint/proto";
-import { applyPretenuringCure } from "../../../server/src/grpc/pretenuring.ts";
+import { applyFlagCures } from "../../../server/src/grpc/v8-flags.ts";
 
 const isCured = process.argv[2] === "cured";
 // As idmint does: before anything else is compiled.
-if (isCured && applyPretenuringCure() !== "active") throw new Error("no pretenuring cure here");
+if (isCured && applyFlagCures().pretenuring !== "active")
+  throw new Error("no pretenuring cure here");
 const { Server, ServerCredentials } = await import("@grpc/grpc-js");
 const { IdServiceService, Order } = await import("@idmint/proto");
 const { applyStreamRingCure, verifyStreamRingCure } =
