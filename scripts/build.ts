@@ -16,5 +16,13 @@ for (const name of publishedPackages) {
   }
 }
 
-await buildCommonJs("client", ["index", "otel", "testing", "unguessable", "uuid"]);
+const adapters = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];
+await buildCommonJs("client", [
+  "index",
+  "otel",
+  "testing",
+  "unguessable",
+  "uuid",
+  ...adapters.map((name) => `adapters/${name}`),
+]);
 run("node", "scripts/sbom.ts");

@@ -9,7 +9,7 @@ import { root } from "./lib.ts";
 
 const BUNDLE = "bundle.cjs";
 
-/** `entries`: names of the files in dist/ that package.json exports. */
+/** `entries`: names of the files in dist/ that package.json exports, with their folder if they are in one. */
 export async function buildCommonJs(name: string, entries: readonly string[]): Promise<void> {
   const dist = path.join(root, "packages", name, "dist");
   await buildBundle(dist, entries);
@@ -27,24 +27,26 @@ export async function buildCommonJs(name: string, entries: readonly string[]): P
 function faceOf(entry: string): string {
   return `"use strict";
 try {
-  module.exports = require("./${entry}.js");
+  module.exports = require("./${path.basename(entry)}.js");
 } catch {
   // A loader that knows no ES modules, such as jest's. What else went wrong is thrown again here.
-  module.exports = require("./${BUNDLE}").${entry};
+  module.exports = require("./${path.relative(path.dirname(entry), BUNDLE)}").${path.basename(entry)};
 }
 `;
 }
 
 /** Everything in one file, so that all entries share one copy here as well; each is run when it is first asked for. */
 async function buildBundle(dist: string, entries: readonly string[]): Promise<void> {
-  const getters = entries.map((entry) => `get ${entry}() { return require("./${entry}.js"); },`);
+  const getters = entries.map(
+    (entry) => `get ${path.basename(entry)}() { return require("./${entry}.js"); },`,
+  );
   await build({
     stdin: { contents: `module.exports = { ${getters.join(" ")} };`, resolveDir: dist },
     bundle: true,
     platform: "node",
     format: "cjs",
     target: "node22",
-    external: ["@grpc/grpc-js", "@opentelemetry/api"],
+    external: ["@grpc/grpc-js", "@nestjs/common", "@opentelemetry/api"],
     outfile: path.join(dist, BUNDLE),
     legalComments: "inline",
     logLevel: "warning",
@@ -57,7 +59,7 @@ async function typesOf(dist: string, entry: string): Promise<string> {
   const { module, errors } = parseSync(file, readFileSync(file, "utf8"));
   if (errors.length > 0) throw new Error(`${file} does not parse`);
   const values = (await import(pathToFileURL(path.join(dist, `${entry}.js`)).href)) as object;
-  const from = `import("./${entry}.js", { with: { "resolution-mode": "import" } })`;
+  const from = `import("./${path.basename(entry)}.js", { with: { "resolution-mode": "import" } })`;
   const names = module.staticExports.flatMap(({ entries: exported }) =>
     exported.flatMap(({ exportName }) => exportName.name ?? []),
   );

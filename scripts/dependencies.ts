@@ -11,6 +11,7 @@ interface Manifest {
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies?: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta?: Readonly<Record<string, { readonly optional?: boolean }>>;
 }
 
 /** A package, with what it needs itself. */
@@ -48,7 +49,7 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
     const needs: string[] = [];
     found.set(id, { id, name, version, license, integrity, needs });
     const wanted = {
-      ...manifest.peerDependencies,
+      ...neededPeers(manifest),
       ...manifest.optionalDependencies,
       ...manifest.dependencies,
     };
@@ -61,6 +62,14 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
   };
   for (const name of publishedPackages) visit(path.join(root, "packages", name));
   return found;
+}
+
+/** Without those that are their user's own choice, and are installed here for tests. */
+function neededPeers({ peerDependencies, peerDependenciesMeta }: Manifest): Record<string, string> {
+  const peers = Object.entries(peerDependencies ?? {});
+  return Object.fromEntries(
+    peers.filter(([name]) => peerDependenciesMeta?.[name]?.optional !== true),
+  );
 }
 
 /** Where Node would find a package; undefined for an optional one that is not for this machine. */

@@ -130,6 +130,9 @@ test("what only servers run is in no bundle", async () => {
   const ofCore = Object.keys(metafile.inputs).filter((name) => name.includes("@idmint/core/"));
   expect(ofCore).not.toEqual([]);
   expect(ofCore.filter((name) => /\/dist\/(?:kinds|server)\//.test(name))).toEqual([]);
+  // Adapters are loaded by whoever asks for one.
+  const all = Object.keys(metafile.inputs);
+  expect(all.filter((name) => name.includes("@idmint/client/dist/adapters/"))).toEqual([]);
 });
 
 test("while a V8 startup snapshot is built no client is made", async () => {

@@ -175,10 +175,11 @@ test("jest runs tests that use it", async () => {
 });
 
 test("the CommonJS bundle has what the ES modules have", async () => {
-  // The peer of one of them; all tests before this one do without.
-  const peer = "@opentelemetry/api";
+  // Peers of two of them; all tests before this one do without.
   await installed;
-  link(peer, path.join(packages, "client/node_modules", peer));
+  for (const peer of ["@nestjs/common", "@opentelemetry/api"]) {
+    link(peer, path.join(packages, "client/node_modules", peer));
+  }
   const folder = await project("bundle", {
     "main.mjs": `import { createRequire } from "node:module";
       import { readdirSync } from "node:fs";
@@ -189,9 +190,10 @@ test("the CommonJS bundle has what the ES modules have", async () => {
         console.log(name, String(Object.keys(module)) === String(Object.keys(bundle[name]).toSorted()));
       }`,
   });
-  const faces = readdirSync(path.join(home, "node_modules/@idmint/client/dist"))
+  const dist = path.join(home, "node_modules/@idmint/client/dist");
+  const faces = readdirSync(dist, { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".d.cts"))
-    .map((name) => `${name.replace(".d.cts", "")} true`);
+    .map((name) => `${path.basename(name, ".d.cts")} true`);
   const output = (await outcome("main.mjs", [], folder)).trim().split("\n");
   expect(output.toSorted()).toEqual(faces.toSorted());
 });

@@ -31,7 +31,8 @@ export function installPacked(tarballs: readonly Tarball[], home: string): reado
   });
 }
 
-function link(dependency: string, source: string, home: string): void {
+/** Puts a third-party package of a package of the workspace there. */
+export function link(dependency: string, source: string, home: string): void {
   const target = path.join(home, "node_modules", dependency);
   if (dependency.startsWith("@idmint/") || existsSync(target)) return;
   mkdirSync(path.dirname(target), { recursive: true });

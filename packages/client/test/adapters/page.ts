@@ -1,0 +1,134 @@
+// The pages of docs/adapters as projects: what they say to install, their files, their commands, and what they print.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+const client = path.resolve(import.meta.dirname, "../..");
+const root = path.resolve(client, "../..");
+
+export type Adapter = "drizzle" | "fastify" | "nestjs" | "prisma" | "typeorm";
+export const ADAPTERS: readonly Adapter[] = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];
+
+export interface Page {
+  readonly adapter: Adapter;
+  /** Text by name. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Pieces of TypeScript that belong to no file of their own. */
+  readonly pieces: readonly string[];
+  /** What `npm install` is told to install. */
+  readonly packages: readonly string[];
+  /** What is typed besides. */
+  readonly commands: readonly string[];
+  readonly sql: readonly string[];
+  /** What the program prints. */
+  readonly printed: string;
+}
+
+/** A file's name stands in the first line of its block. */
+const NAMED = /^(?:\/\/|#) ([\w./-]+\.\w+)\n/;
+
+export function readPage(adapter: Adapter): Page {
+  const text = readFileSync(path.join(root, "docs/adapters", `${adapter}.md`), "utf8");
+  const blocks = [...text.matchAll(/^```(\w+)\n([^]*?)^```$/gm)].map(
+    ([, language = "", code = ""]) => ({
+      language,
+      code,
+      name: NAMED.exec(code)?.[1],
+    }),
+  );
+  const of = (language: string): readonly string[] =>
+    blocks
+      .filter((one) => one.language === language && one.name === undefined)
+      .map(({ code }) => code);
+  const lines = of("sh").flatMap((code) => code.trim().split("\n"));
+  const installs = lines.filter((line) => line.startsWith("npm install "));
+  return {
+    adapter,
+    files: new Map(blocks.flatMap(({ name, code }) => (name === undefined ? [] : [[name, code]]))),
+    pieces: of("ts"),
+    packages: installs.flatMap((line) =>
+      line
+        .split(" ")
+        .slice(2)
+        .filter((word) => !word.startsWith("--")),
+    ),
+    commands: lines.filter((line) => !installs.includes(line)),
+    sql: of("sql"),
+    printed: of("text").join(""),
+  };
+}
+
+/** The tags that a page makes, with their kind. It types nothing else. */
+export function tagsOf({ commands }: Page): readonly { name: string; kind: string }[] {
+  return commands
+    .filter((line) => line !== "npx prisma generate")
+    .map((line) => {
+      const words = /^idmint tag create (?<name>\w+)(?: --kind (?<kind>sequence))?$/.exec(line);
+      if (words?.groups === undefined) throw new Error(`no test types ${line}`);
+      const { name = "", kind = "segment" } = words.groups;
+      return { name, kind };
+    });
+}
+
+function isImport(line: string): boolean {
+  return line.startsWith("import ");
+}
+
+/** The program of a page with its pieces in it, before its last paragraph, which ends it. Undefined: it has none. */
+function withPieces({ files, pieces }: Page): string | undefined {
+  if (pieces.length === 0) return undefined;
+  const main = files.get("main.ts") ?? "";
+  const end = main.lastIndexOf("\n\n");
+  const lines = pieces.flatMap((piece) => piece.split("\n"));
+  const imports = lines.filter(isImport).join("\n");
+  const rest = lines.filter((line) => !isImport(line)).join("\n");
+  return `${imports}\n${main.slice(0, end)}\n${rest}${main.slice(end)}`;
+}
+
+/** As the pages' readers have it: strict, ES modules, and decorators as TypeORM and NestJS want them. */
+export const COMPILER = {
+  target: "es2023",
+  lib: ["es2023", "esnext.disposable"],
+  module: "nodenext",
+  strict: true,
+  skipLibCheck: true,
+  experimentalDecorators: true,
+  emitDecoratorMetadata: true,
+  strictPropertyInitialization: true,
+  noEmitOnError: true,
+  types: ["node"],
+};
+
+/** A folder with the files of a page. Remove it. */
+export function writePage(page: Page): string {
+  const { adapter, files } = page;
+  const folder = mkdtempSync(path.join(tmpdir(), `idmint-${adapter}-`));
+  writeFileSync(
+    path.join(folder, "package.json"),
+    JSON.stringify({ name: `with-${adapter}`, private: true, type: "module" }),
+  );
+  const all = new Map(files).set("pieces.ts", withPieces(page) ?? "");
+  for (const [name, text] of all) {
+    mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    writeFileSync(path.join(folder, name), text);
+  }
+  return folder;
+}
+
+/** Puts packages of the workspace into a project, and nothing else: whatever a page forgets to install is missing. */
+export function linkPackages(folder: string, names: readonly string[]): void {
+  for (const name of names) {
+    // The command alone, which `makePrismaClient` stands in for.
+    if (name === "prisma") continue;
+    const from = path.join(folder, "node_modules", name);
+    mkdirSync(path.dirname(from), { recursive: true });
+    rmSync(from, { force: true });
+    symlinkSync(placeOf(name), from);
+  }
+}
+
+function placeOf(name: string): string {
+  if (name === "@idmint/client") return client;
+  const inRoot = ["typescript", "@types/node"].includes(name);
+  return path.join(inRoot ? root : client, "node_modules", name);
+}
