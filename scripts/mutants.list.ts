@@ -6,6 +6,7 @@ import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
 import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
+import { deployMutants } from "./mutants.deploy.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
@@ -705,4 +706,5 @@ redis.call('DEL', KEYS[1])`,
   ...hardeningMutants,
   ...toolsMutants,
   ...telemetryMutants,
+  ...deployMutants,
 ];

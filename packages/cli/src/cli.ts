@@ -18,6 +18,15 @@ process.once("SIGINT", () => {
   interrupt.abort();
 });
 
+// The kernel keeps from the first process of a container every signal that it does not handle. So a SIGTERM that comes
+// while a server starts would be lost, and whoever stops the container would wait in vain.
+if (process.pid === 1) {
+  process.on("SIGTERM", () => {
+    const isHandledElsewhere = process.listenerCount("SIGTERM") > 1;
+    if (!isHandledElsewhere) process.exit(EXIT.terminated);
+  });
+}
+
 /** How long the process waits at its end for a reader of stderr. */
 const LAST_WORDS_MS = 1_000;
 

@@ -104,8 +104,8 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
-    names: ["status"],
-    load: async () => (await import("./commands/status.ts")).addStatusCommand,
+    names: ["health", "status"],
+    load: async () => (await import("./commands/status.ts")).addStatusCommands,
   },
   {
     group: ABOUT,

@@ -381,6 +381,27 @@ test("status of a healthy server is data and exit code 0", async () => {
   });
 });
 
+test("health asks one question and answers in its exit code", async () => {
+  const serving = await against({ check: () => ({ status: 1 }) }, "health");
+  expect(serving).toEqual({ exitCode: 0, out: "SERVING\n", err: "" });
+  const draining = await against({ check: () => ({ status: 2 }) }, "health", "--json");
+  expect([draining.exitCode, draining.out]).toEqual([5, '{"health":"NOT_SERVING"}\n']);
+  expect(draining.err).toContain("its health is NOT_SERVING");
+});
+
+test("health asks about a part when it is named", async () => {
+  const check = ({ service }: { readonly service: string }) => ({
+    status: service === "liveness" ? 1 : 2,
+  });
+  expect((await against({ check }, "health", "liveness")).exitCode).toBe(0);
+  expect((await against({ check }, "health")).exitCode).toBe(5);
+});
+
+test("health does not wait for longer than it is told", async () => {
+  const silent = await against({}, "health", "--timeout", "50ms");
+  expect([silent.exitCode, silent.out]).toEqual([4, ""]);
+});
+
 test.each([
   ["health is NOT_SERVING", { status: 2 }, HEALTHY],
   ["it is DRAINING", { status: 1 }, { ...HEALTHY, state: 2 }],

@@ -32,6 +32,7 @@ test("every command of the design is there", () => {
     "context show",
     "context use",
     "doctor",
+    "health",
     "help",
     "id decode",
     "id encode",

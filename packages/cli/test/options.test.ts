@@ -33,6 +33,8 @@ test("a flag wins over the environment, the environment over the default", () =>
 test("TLS is off unless asked for, and a file of authorities asks for it", () => {
   expect(resolveConnection({ tls: true }, {}, readPem).tls).toEqual({ caPem: undefined });
   expect(resolveConnection({ caFile: "ca.pem" }, {}, readPem).tls).toEqual({ caPem: PEM });
+  const env = { IDMINT_CA_FILE: "ca.pem" };
+  expect(resolveConnection({}, env, readPem).tls).toEqual({ caPem: PEM });
 });
 
 test("a bad value is refused under the name it came by", () => {

@@ -12,7 +12,7 @@ import {
   type HealthCheckResponse_ServingStatus,
 } from "@idmint/proto/health";
 import type { Command } from "commander";
-import { withServer } from "../calls/connection.ts";
+import { type Send, withServer } from "../calls/connection.ts";
 import { EXIT } from "../process/exit-code.ts";
 import { CommandFailure, failureOf } from "../calls/failure.ts";
 import type { Io } from "../process/io.ts";
@@ -22,8 +22,37 @@ import { protoJson } from "../text/proto-json.ts";
 import { columns, plain } from "../text/table.ts";
 import { timeText } from "../text/kind-text.ts";
 
-/** `idmint status`: what a server says about itself. */
-export function addStatusCommand(program: Command, io: Io): void {
+/** `idmint health` and `idmint status`: whether a server takes calls, and what it says about itself. */
+export function addStatusCommands(program: Command, io: Io): void {
+  addHealth(program, io);
+  addStatus(program, io);
+}
+
+/** What a probe of a container runs: one question that needs no token, and an exit code. */
+function addHealth(program: Command, io: Io): void {
+  const command = program
+    .command("health")
+    .description("ask whether a server takes calls; exit code 5 when it does not; needs no token")
+    .argument("[service]", "what grpc.health.v1 is asked about, such as liveness")
+    .addHelpText(
+      "after",
+      examplesText([
+        "idmint health",
+        "idmint health liveness",
+        "idmint health --timeout 2s --address ids-1.internal:7600 --ca-file /etc/idmint/ca.pem",
+      ]),
+    );
+  addConnectionOptions(command);
+  command.action(async (service: string = "") => {
+    await withServer(command, io, async (send) => {
+      const health = await healthOf(send, service);
+      await printAnswer(command, io, { json: () => ({ health }), text: () => `${health}\n` });
+      if (health !== "SERVING") throw unhealthy(`its health is ${health}`);
+    });
+  });
+}
+
+function addStatus(program: Command, io: Io): void {
   const command = program
     .command("status")
     .description("show the state of a server; exit code 5 when it is not well")
@@ -37,19 +66,27 @@ export function addStatusCommand(program: Command, io: Io): void {
   addConnectionOptions(command);
   command.action(async () => {
     await withServer(command, io, async (send) => {
-      const { status } = await send(({ health }) => health.check.bind(health), { service: "" });
+      const health = await healthOf(send);
       const node = await send(({ nodes }) => nodes.getNodeStatus.bind(nodes), {});
       await printAnswer(command, io, {
-        json: () => ({ health: servingWord(status), node: protoJson(GetNodeStatusResponse, node) }),
-        text: () => nodeText(servingWord(status), node),
+        json: () => ({ health, node: protoJson(GetNodeStatusResponse, node) }),
+        text: () => nodeText(health, node),
       });
-      const illness = illnessOf(servingWord(status), node);
-      if (illness === undefined) return;
-      // The data is on stdout already. This only sets the exit code and says why.
-      const more = { exitCode: EXIT.unhealthy };
-      throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", illness, more));
+      const illness = illnessOf(health, node);
+      if (illness !== undefined) throw unhealthy(illness);
     });
   });
+}
+
+async function healthOf(send: Send, service = ""): Promise<string> {
+  const { status } = await send(({ health }) => health.check.bind(health), { service });
+  return servingWord(status);
+}
+
+/** The data is on stdout already. This only sets the exit code and says why. */
+function unhealthy(illness: string): CommandFailure {
+  const more = { exitCode: EXIT.unhealthy };
+  return new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", illness, more));
 }
 
 /** Why a server is not well, in words; undefined when it is. */

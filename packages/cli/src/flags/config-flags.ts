@@ -5,6 +5,7 @@ import type { Io } from "../process/io.ts";
 /** Variables with the server's prefix that only the command line reads. */
 const OWN_VARIABLES = [
   "IDMINT_ADDRESS",
+  "IDMINT_CA_FILE",
   "IDMINT_COMMAND",
   "IDMINT_CONFIG_HOME",
   "IDMINT_CONTEXT",

@@ -72,7 +72,10 @@ export function addRootOptions(command: Command): void {
     ),
     new Option("--timeout <time>", "longest wait for each call, 1ms to 1h (default 5s)"),
     new Option("--tls", "use TLS"),
-    new Option("--ca-file <file>", "trust these certificate authorities (PEM); implies --tls"),
+    new Option(
+      "--ca-file <file>",
+      "trust these certificate authorities (PEM); implies --tls (env IDMINT_CA_FILE)",
+    ),
     new Option(
       "--cert-file <file>",
       "client certificate (PEM) that proves who calls; implies --tls",
@@ -170,6 +173,7 @@ const FLAGS: Readonly<Record<SettledName, string>> = {
 };
 const VARIABLES: Readonly<Partial<Record<SettledName, string>>> = {
   address: "IDMINT_ADDRESS",
+  caFile: "IDMINT_CA_FILE",
   token: "IDMINT_TOKEN",
 };
 /** A value of one of these hides those of the others that come from farther away. */

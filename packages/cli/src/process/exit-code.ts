@@ -10,10 +10,12 @@ export const EXIT = {
   notFound: 3,
   /** No server, no store or no answer in time: the same call may succeed later. */
   unavailable: 4,
-  /** `idmint status` was answered, and the server is not well. */
+  /** `idmint health` or `idmint status` was answered, and the server is not well. */
   unhealthy: 5,
   /** Ended by Ctrl-C: 128 + SIGINT, as shells have it. */
   interrupted: 130,
+  /** Ended by SIGTERM before anything had begun: 128 + SIGTERM. */
+  terminated: 143,
 } as const;
 
 const EXIT_OF_CODE: Readonly<Partial<Record<Code, number>>> = {
