@@ -390,11 +390,13 @@ test("health asks one question and answers in its exit code", async () => {
 });
 
 test("health asks about a part when it is named", async () => {
-  const check = ({ service }: { readonly service: string }) => ({
-    status: service === "liveness" ? 1 : 2,
-  });
-  expect((await against({ check }, "health", "liveness")).exitCode).toBe(0);
-  expect((await against({ check }, "health")).exitCode).toBe(5);
+  const play: Play = {
+    check: ({ service }: { readonly service: string }) => ({
+      status: service === "liveness" ? 1 : 2,
+    }),
+  };
+  expect((await against(play, "health", "liveness")).exitCode).toBe(0);
+  expect((await against(play, "health")).exitCode).toBe(5);
 });
 
 test("health does not wait for longer than it is told", async () => {

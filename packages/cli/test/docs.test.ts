@@ -56,6 +56,7 @@ test.each([
   "README.md",
   "SECURITY.md",
   "docs/clocks.md",
+  "docs/deploy/docker.md",
   "docs/errors.md",
   "docs/etcd.md",
   "docs/languages.md",

@@ -157,7 +157,8 @@ function tail(text: string): string {
   return text.slice(-6_000);
 }
 
-function tellReaper(line: string): void {
+/** `+` and a process to end when this one is gone, however it ends; `-` and one that has ended. */
+export function tellReaper(line: string): void {
   reaper ??= startReaper();
   reaper.write(line);
 }
