@@ -2,6 +2,8 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { parse } from "yaml";
+import type { Option } from "../../../server/src/config/option.ts";
+import { OPTIONS } from "../../../server/src/config/table.ts";
 import { CHART } from "../../src/deploy/helm.ts";
 
 /** The code blocks of a language in a chapter of the chart's page. */
@@ -35,6 +37,66 @@ function printed(): Readonly<Record<string, object>> {
     "page-table": merged,
     "page-scaling": { ...installed, ...read(scaling) },
   };
+}
+
+/** Values of options that have no default, or one that says nothing. */
+const SAMPLES: Readonly<Record<string, unknown>> = {
+  "store.user": "idmint",
+  "redis.sentinel_user": "idmint",
+  allow_unsafe_store: "fsync",
+  epoch_gap: "1000",
+  "node.peers": "10.0.0.1:7600",
+  insecure: false,
+  allow_anonymous: true,
+  "access.common_names": true,
+};
+/** What the keys of the Secret `all` hold, where it matters. */
+export const SECRETS: Readonly<Record<string, string>> = {
+  "store.url": "etcds://etcd:2379/idmint",
+  "redis.urls": "redis://redis:6379",
+  "ticket.urls": "postgres://idmint@tickets/idmint",
+  "alarm.webhook_url": "https://alarms.example/hook",
+};
+/** A file of options is none of the chart's. The other two contradict options that are set. */
+export const UNSET: readonly string[] = ["config", "ledger", "store.more_urls"];
+
+/** Sets each option that the schema of the values knows, in a Secret where that is possible. */
+function everyOption(): object {
+  const schema = JSON.parse(readFileSync(path.join(CHART, "values.schema.json"), "utf8")) as {
+    properties: Record<"config" | "files" | "secrets", Level>;
+  };
+  const all: Record<string, object> = {};
+  const set = (map: string, [group = "", ...rest]: readonly string[], value: unknown): void => {
+    const level = (all[map] ??= {}) as Record<string, unknown>;
+    const name = rest.join(".");
+    if (name === "") level[group] = value;
+    else level[group] = { ...(level[group] as object | undefined), [name]: value };
+  };
+  for (const { key, default: byDefault } of Object.values<Option<unknown>>(OPTIONS)) {
+    const words = key.split(".");
+    const has = (map: "config" | "files" | "secrets"): boolean => {
+      const top = schema.properties[map].properties[words[0] ?? ""];
+      if (words.length === 1) return top !== undefined;
+      const level = top?.properties === undefined ? top?.anyOf?.[1] : top;
+      return level?.properties?.[words.slice(1).join(".")] !== undefined;
+    };
+    const ref = { name: "all", key };
+    if (UNSET.includes(key)) continue;
+    if (has("secrets")) set("secrets", words, ref);
+    else if (has("files")) set("files", words, key === "unguessable.keys" ? { "7": ref } : ref);
+    else if (has("config")) set("config", words, SAMPLES[key] ?? byDefault);
+  }
+  return { ...all, zones: [{ name: "a", dataCenter: 5 }], leaseCache: true };
+}
+
+interface Level {
+  readonly properties: Readonly<
+    Record<
+      string,
+      | { readonly properties?: Record<string, unknown>; readonly anyOf?: readonly Level[] }
+      | undefined
+    >
+  >;
 }
 
 const plain = { insecure: true, store: { url: "postgres://idmint@db/idmint" } };
@@ -85,6 +147,7 @@ export const refusals: Readonly<Record<string, readonly [values: object, reason:
 /** Further values that must work. */
 export const more: Readonly<Record<string, object>> = {
   ...printed(),
+  "every-option": everyOption(),
   everything: {
     zones: [{ name: "a", dataCenter: 0 }],
     config: {

@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { longestStopMs } from "../../../server/src/main/running.ts";
 import { CHART, type Manifest, renderChart, type Rendering } from "../../src/deploy/helm.ts";
 import { kubernetesFaults } from "../../src/deploy/kubernetes.ts";
-import { blocksOf, more, refusals } from "./chart-values.ts";
+import { blocksOf, more, refusals, SECRETS, UNSET } from "./chart-values.ts";
 import {
   type Cluster,
   containersOf,
@@ -64,7 +64,7 @@ function cluster(zone: string | undefined): Cluster {
     "idmint-alarm/url": "https://alarms.example/hook",
   };
   return {
-    secret: ({ name, key }) => values[`${name}/${key}`] ?? "secret",
+    secret: ({ name, key }) => values[`${name}/${key}`] ?? SECRETS[key] ?? "secret",
     field: (field) =>
       ({
         "metadata.name": "idmint-6f7d9c-x2b4z",
@@ -284,6 +284,14 @@ test("without zones, servers are spread over them, and know theirs where Kuberne
   ]);
   expect(configOf(envOf(container, cluster("eu-1"))).nodeZone).toBe("eu-1");
   expect(configOf(envOf(container, cluster(undefined))).nodeZone).toBe("");
+});
+
+test("each option of the server can be set", () => {
+  const { container } = serversOf("every-option").first;
+  const { options } = readConfig({ env: envOf(container, clusterOf("every-option")) });
+  const unset = options.filter(({ source }) => source === "default").map(({ key }) => key);
+  expect(unset).toEqual(expect.arrayContaining([...UNSET]));
+  expect(unset).toHaveLength(UNSET.length);
 });
 
 test("numbers reach the server as they were written", () => {
