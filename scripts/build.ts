@@ -1,7 +1,6 @@
 // Builds the packages into packages/*/dist, and removes outputs whose source is gone.
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
-import { TOPICS } from "../packages/cli/src/text/topics.ts";
 import { buildCommonJs } from "./cjs.ts";
 import { publishedPackages, root, run } from "./lib.ts";
 
@@ -15,14 +14,6 @@ for (const name of publishedPackages) {
     const source = path.join(root, "packages", name, "src", `${output[1]}.ts`);
     if (!existsSync(source)) rmSync(path.join(dist, file));
   }
-}
-
-// `idmint help TOPIC` prints pages of the docs, so the package carries them.
-const pages = path.join(root, "packages/cli/docs");
-rmSync(pages, { recursive: true, force: true });
-mkdirSync(pages);
-for (const { page } of Object.values(TOPICS)) {
-  copyFileSync(path.join(root, "docs", page), path.join(pages, page));
 }
 
 const adapters = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];

@@ -27,6 +27,7 @@ import { zoneMutants } from "./mutants.zones.ts";
 import { toolsMutants } from "./mutants.tools.ts";
 import { telemetryMutants } from "./mutants.telemetry.ts";
 import { trafficMutants } from "./mutants.traffic.ts";
+import { watchMutants } from "./mutants.watch.ts";
 
 const buffer = ["packages/core/test/buffer.model.test.ts", "packages/core/test/buffer.test.ts"];
 const state = "packages/core/src/segment/buffer-state.ts";
@@ -73,6 +74,7 @@ export const mutants: readonly Mutant[] = [
   ...ledgerMutants,
   ...nodeMutants,
   ...trafficMutants,
+  ...watchMutants,
   ...startMutants,
   ...zoneMutants,
   ...stopMutants,

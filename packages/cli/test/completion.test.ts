@@ -25,7 +25,6 @@ test.each([
   [["st"], ["start-dev", "store", "stop-issuing", "status"]],
   [["tag", "cr"], ["create"]],
   [["help", "tag", "cr"], ["create"]],
-  [["help", "ki"], ["kinds"]],
   [["help", "tag", "create", ""], []],
   [["tag", "create", "orders", "--kind", "re"], ["redis-snowflake"]],
   [

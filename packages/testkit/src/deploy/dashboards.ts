@@ -8,15 +8,18 @@ import {
   DashboardCursorSync,
   type DataSourceRef,
   FieldColorModeId,
+  type GraphFieldConfig,
   type Panel,
   PercentChangeColorMode,
   type RowPanel,
+  ScaleDistribution,
   SortOrder,
   ThresholdsMode,
   TooltipDisplayMode,
   type VariableModel,
   VariableRefresh,
   VariableSort,
+  VisibilityMode,
   VizOrientation,
 } from "@grafana/schema";
 import type { Options as StatOptions } from "@grafana/schema/dist/esm/raw/composable/stat/panelcfg/x/StatPanelCfg_types.gen";
@@ -39,6 +42,8 @@ interface PanelWish {
   readonly queries: readonly Query[];
   /** One number in place of a chart. */
   readonly isStat?: boolean;
+  /** For times between seconds and years. */
+  readonly isLog?: boolean;
   /** From which value on it is red. */
   readonly redFrom?: number;
   /** Below which value it is red. */
@@ -196,7 +201,7 @@ function panelsOf(rows: readonly RowWish[]): (Panel | RowPanel)[] {
 }
 
 function panelOf(wish: PanelWish): Panel {
-  const { title, about, unit, queries, isStat = false } = wish;
+  const { title, about, unit, queries, isStat = false, isLog = false } = wish;
   return {
     type: isStat ? "stat" : "timeseries",
     title,
@@ -213,15 +218,21 @@ function panelOf(wish: PanelWish): Panel {
     fieldConfig: {
       defaults: {
         unit,
-        min: 0,
+        ...(isLog ? {} : { min: 0 }),
         color: { mode: isStat ? FieldColorModeId.Thresholds : FieldColorModeId.PaletteClassic },
         thresholds: { mode: ThresholdsMode.Absolute, steps: stepsOf(wish) },
-        ...(isStat ? {} : { custom: { lineWidth: 1, fillOpacity: 8, showPoints: "never" } }),
+        ...(isStat ? {} : { custom: { ...linesOf(isLog) } }),
       },
       overrides: [],
     },
     options: isStat ? { ...STAT_OPTIONS } : { ...CHART_OPTIONS },
   };
+}
+
+function linesOf(isLog: boolean): GraphFieldConfig {
+  const lines = { lineWidth: 1, fillOpacity: isLog ? 0 : 8, showPoints: VisibilityMode.Never };
+  if (!isLog) return lines;
+  return { ...lines, scaleDistribution: { type: ScaleDistribution.Log, log: 10 } };
 }
 
 function stepsOf({ redFrom, redBelow }: PanelWish): { color: string; value: number | null }[] {

@@ -96,6 +96,7 @@ export const OVERVIEW: readonly RowWish[] = [
         about:
           "The shortest time of any server at the present rate. When it is over, callers wait for the store.",
         unit: "s",
+        isLog: true,
         queries: [q(`min by (tag) (idmint_segment_remaining_time_seconds{${TAG}})`, "{{tag}}")],
       },
       {
@@ -109,6 +110,7 @@ export const OVERVIEW: readonly RowWish[] = [
         title: "Tags run out in",
         about: "The nearest limit of each tag, at the rate of the last days.",
         unit: "s",
+        isLog: true,
         queries: [
           q(
             `min by (tag, limit) (idmint_capacity_remaining_time_seconds{${TAG}})`,

@@ -54,6 +54,7 @@ export interface Alert {
 export interface Rule {
   readonly name: string;
   readonly query: string;
+  readonly type: "alerting" | "recording";
   readonly health: "ok" | "err" | "unknown";
   readonly lastError?: string;
 }

@@ -1,9 +1,9 @@
-// A fleet of three servers with everything that is measured, callers, and a Prometheus that scrapes them.
+// A fleet with everything that is measured, callers, and a Prometheus that scrapes them.
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { SequenceBackend, SequenceKind, SnowflakeKind, Tag, TicketKind } from "@idmint/proto";
-import { Prometheus } from "../../src/deploy/prometheus.ts";
+import { type Alert, Prometheus } from "../../src/deploy/prometheus.ts";
 import { FakeWallClock } from "../../src/faketime.ts";
 import { runCli } from "../../src/fleet/child.ts";
 import { Fleet, type FleetServer } from "../../src/fleet/fleet.ts";
@@ -41,7 +41,7 @@ export class Receiver {
   }
 }
 
-/** All of it. The third server has a clock of its own, and the second one a way to the store that can be cut. */
+/** All of it. The second server has a way to the store that can be cut, and the third one a clock of its own. */
 export class Stage {
   readonly parts: {
     readonly postgres: TestPostgres;
@@ -53,19 +53,17 @@ export class Stage {
     readonly fleet: Fleet;
     readonly prometheus: Prometheus;
   };
-  /** Variables of the servers, for commands that read a server's configuration. */
-  readonly env: Readonly<Record<string, string>>;
-  readonly #http: readonly string[];
+  /** For commands that read a server's configuration. */
+  readonly config: Readonly<Record<string, unknown>>;
   readonly #stopped = new AbortController();
   readonly #callers: Promise<void>[] = [];
 
-  private constructor(parts: Stage["parts"], env: Stage["env"], https: readonly string[]) {
+  private constructor(parts: Stage["parts"], config: Stage["config"]) {
     this.parts = parts;
-    this.env = env;
-    this.#http = https;
+    this.config = config;
   }
 
-  static async start(): Promise<Stage> {
+  static async start(servers = 3): Promise<Stage> {
     const [postgres, tickets, redis] = await Promise.all([
       TestPostgres.start(),
       TestPostgres.start(),
@@ -83,7 +81,9 @@ export class Stage {
       IDMINT_LOG_LEVEL: "warn",
     };
     const storeUrl = postgres.url();
-    const https = await Promise.all([1, 2, 3].map(async () => `127.0.0.1:${await freePort()}`));
+    const https = await Promise.all(
+      Array.from({ length: servers }, async () => `127.0.0.1:${await freePort()}`),
+    );
     const own = [{}, { IDMINT_STORE_URL: urlThrough(storeUrl, way.port) }, clock.env];
     const envOf = https.map((http, at) => ({
       IDMINT_HTTP_ADDRESS: http,
@@ -91,10 +91,17 @@ export class Stage {
       ...own[at],
     }));
     await migrateTickets({ ...env, IDMINT_STORE_URL: storeUrl });
-    const fleet = await Fleet.start({ servers: 3, storeUrl, env, envOf });
+    const fleet = await Fleet.start({ servers, storeUrl, env, envOf });
     const prometheus = await Prometheus.start(https);
     const parts = { postgres, tickets, redis, receiver, way, clock, fleet, prometheus };
-    const stage = new Stage(parts, { ...env, IDMINT_STORE_URL: storeUrl }, https);
+    const stage = new Stage(parts, {
+      store: { url: storeUrl },
+      allow_unsafe_store: UNSAFE,
+      redis: { urls: env.IDMINT_REDIS_URLS },
+      ticket: { urls: env.IDMINT_TICKET_URLS },
+      alarm: { webhook_url: env.IDMINT_ALARM_WEBHOOK_URL },
+      limits: { connections: 1_000 },
+    });
     await stage.#open();
     return stage;
   }
@@ -106,13 +113,11 @@ export class Stage {
     return server;
   }
 
-  /** As Prometheus knows a server. */
-  instance(number: number): string {
-    return this.#http[number - 1] ?? "";
-  }
-
   /** Calls a server again and again, whatever it answers, until the test ends or says so. */
-  keep(call: (server: FleetServer) => Promise<unknown>, servers = this.parts.fleet.servers) {
+  keep(
+    call: (server: FleetServer) => Promise<unknown>,
+    servers: readonly FleetServer[] = this.parts.fleet.servers,
+  ): () => void {
     const told = new AbortController();
     const isOver = (): boolean => told.signal.aborted || this.#stopped.signal.aborted;
     for (const server of servers) {
@@ -126,20 +131,30 @@ export class Stage {
     return () => told.abort();
   }
 
-  /** Waits until an alert fires with these labels. */
-  async fires(alertname: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
+  /** Runs a command at the first server; fails unless it ends with exit code 0. */
+  async cli(...args: readonly string[]): Promise<string> {
+    const { code, stdout, stderr } = await runCli(args, {
+      IDMINT_ADDRESS: this.parts.fleet.first.address,
+    });
+    if (code !== 0) throw new Error(`idmint ${args.join(" ")}: ${stderr}`);
+    return stdout;
+  }
+
+  /** Waits until an alert fires with these labels, and answers it. */
+  async fires(alertname: string, labels: Readonly<Record<string, string>> = {}): Promise<Alert> {
     const wanted = Object.entries({ alertname, ...labels });
-    await until(
-      `${alertname} fires`,
-      async () => {
-        const alerts = await this.parts.prometheus.alerts();
-        return alerts.some((alert) => {
-          const has = wanted.every(([name, value]) => alert.labels[name] === value);
-          return has && alert.state === "firing";
-        });
-      },
-      SEEN,
-    );
+    const isIt = (alert: Alert): boolean =>
+      alert.state === "firing" && wanted.every(([name, value]) => alert.labels[name] === value);
+    const { prometheus } = this.parts;
+    return until(`${alertname} fires`, async () => (await prometheus.alerts()).find(isIt), SEEN);
+  }
+
+  /** Waits until no alert of this name fires or is about to. */
+  async ends(alertname: string): Promise<void> {
+    const { prometheus } = this.parts;
+    const isOver = async (): Promise<boolean> =>
+      (await prometheus.alerts()).every(({ labels }) => labels["alertname"] !== alertname);
+    await until(`${alertname} ends`, isOver, SEEN);
   }
 
   /** Waits until no alert fires or is about to. */

@@ -7,7 +7,9 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { dashboards, queriesOf } from "../../src/deploy/dashboards.ts";
 import { DEPLOY, metricsOf, prometheusPrograms } from "../../src/deploy/prometheus.ts";
 import { until } from "../../src/fleet/until.ts";
-import "../fleet-support.ts";
+import { isLong } from "../fleet-support.ts";
+import { type AlertCase, CASES } from "./alert-cases.ts";
+import { Runbook } from "./runbook.ts";
 import { Stage } from "./stage.ts";
 
 const PATIENT = { withinMs: 60_000, everyMs: 250 };
@@ -15,10 +17,32 @@ const PATIENT = { withinMs: 60_000, everyMs: 250 };
 /** What there is only while something is wrong, or somebody has just changed something. */
 const EMPTY = /load_failures|quota_refusals|^max by \((tag|alertname)\) \((changes|ALERTS)/;
 
+const NO_CASE: AlertCase = { fault: () => Promise.reject(new Error("no such alert")) };
+
+/** A fault is mended once, also when the test failed before that, so that it does not stand in the way of the next. */
+class Fault implements AsyncDisposable {
+  #mend: (() => Promise<void> | void) | undefined;
+
+  constructor(mend: () => Promise<void> | void) {
+    this.#mend = mend;
+  }
+
+  async mend(): Promise<void> {
+    const mend = this.#mend;
+    this.#mend = undefined;
+    await mend?.();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.mend();
+  }
+}
+
 let stage: Stage;
+let tags = 0;
 
 beforeAll(async () => {
-  stage = await Stage.start();
+  stage = await Stage.start(isLong ? 3 : 2);
 }, 120_000);
 
 afterAll(() => stage?.close());
@@ -33,7 +57,7 @@ function promtool(cwd: string, ...words: readonly string[]): void {
 
 test("promtool finds nothing wrong, and the rules pass their own tests", () => {
   promtool(DEPLOY, "check", "config", "prometheus/prometheus.yml");
-  promtool(DEPLOY, "test", "rules", "prometheus/tests/alerts.yaml");
+  promtool(DEPLOY, "test", "rules", "prometheus/tests/alerts.yaml", "prometheus/tests/tags.yaml");
 });
 
 test("the lines of docs/monitoring.md are a configuration", () => {
@@ -93,3 +117,33 @@ test("every query of every dashboard is answered, and all that can have data hav
     expect(JSON.stringify(samples)).not.toContain("$");
   }
 });
+
+test("there is a fault for each alert", async () => {
+  const rules = await stage.parts.prometheus.rules();
+  const alerts = rules.filter(({ type }) => type === "alerting").map(({ name }) => name);
+  expect(Object.keys(CASES).toSorted()).toEqual(alerts.toSorted());
+});
+
+// With IDMINT_LONG=1 all of them; else one that takes a few seconds.
+test.each(isLong ? Object.keys(CASES) : ["IdmintServerNotReady"])(
+  "%s fires for its fault, and its runbook ends it",
+  async (alertname) => {
+    const { fault, labels, server = 3, newTag, before } = CASES[alertname] ?? NO_CASE;
+    const tag = newTag === undefined ? "orders" : `${newTag}-${++tags}`;
+    await stage.isQuiet();
+    await using wrong = new Fault(await fault(stage, tag));
+    const about = newTag === undefined ? labels : { ...labels, tag };
+    const { annotations } = await stage.fires(alertname, about);
+    const [config, { address }] = [stage.config, stage.server(1)];
+    const page = path.basename(annotations["runbook_url"] ?? "");
+    using runbook = new Runbook(page, { config, address, tag, host: `host-${server}` });
+    for (const line of runbook.todo) {
+      if (before?.[0].test(line) === true) await before[1](stage);
+      await runbook.type(line);
+    }
+    await wrong.mend();
+    await runbook.isWell();
+    await stage.ends(alertname);
+  },
+  PATIENT.withinMs * 5,
+);
