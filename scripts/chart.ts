@@ -1,6 +1,5 @@
-// Writes what the Helm chart takes from tables of the code: its version, and the options of the server in the schema of its
-// values. `--check` fails when the committed files differ.
-import { readFileSync, writeFileSync } from "node:fs";
+// What the Helm chart takes from tables of the code: its version, and the options of the server in the schema of its values.
+import { readFileSync } from "node:fs";
 import path from "node:path";
 import type { Option } from "../packages/server/src/config/option.ts";
 import { OPTIONS } from "../packages/server/src/config/table.ts";
@@ -127,17 +126,14 @@ function withVersion(text: string): string {
   return text.replaceAll(/^(version|appVersion): .*$/gm, `$1: ${version}`);
 }
 
-const chart = path.join(root, "deploy/helm/idmint");
-for (const [name, change] of [
-  ["values.schema.json", withOptions],
-  ["Chart.yaml", withVersion],
-] as const) {
-  const file = path.join(chart, name);
-  const before = readFileSync(file, "utf8");
-  const after = change(before);
-  if (before === after) continue;
-  if (process.argv.includes("--check")) {
-    console.error(`out of date, run \`pnpm generate\`: deploy/helm/idmint/${name}`);
-    process.exitCode = 1;
-  } else writeFileSync(file, after);
+/** The files, by their paths in the repository, as they must be. */
+export function chartFiles(): readonly (readonly [file: string, text: string])[] {
+  const changes = [
+    ["values.schema.json", withOptions],
+    ["Chart.yaml", withVersion],
+  ] as const;
+  return changes.map(([name, change]) => {
+    const file = path.join("deploy/helm/idmint", name);
+    return [file, change(readFileSync(path.join(root, file), "utf8"))];
+  });
 }
