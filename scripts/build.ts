@@ -1,5 +1,5 @@
 // Builds the packages into packages/*/dist, and removes outputs whose source is gone.
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { buildCommonJs } from "./cjs.ts";
 import { publishedPackages, root, run } from "./lib.ts";
@@ -14,6 +14,13 @@ for (const name of publishedPackages) {
     const source = path.join(root, "packages", name, "src", `${output[1]}.ts`);
     if (!existsSync(source)) rmSync(path.join(dist, file));
   }
+}
+
+// The .proto files and where buf finds them, for other languages: laid out as in the repository.
+const protoPackage = path.join(root, "packages", "proto");
+rmSync(path.join(protoPackage, "proto"), { recursive: true, force: true });
+for (const name of ["proto", "buf.yaml"]) {
+  cpSync(path.join(root, name), path.join(protoPackage, name), { recursive: true });
 }
 
 const adapters = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];

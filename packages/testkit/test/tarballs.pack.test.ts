@@ -41,8 +41,12 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
 
   test("holds JavaScript with its maps, types, README, LICENSE and package.json, and nothing else", () => {
     const isOutput = /^dist\/[\w./-]+\.(?:js|js\.map|d\.ts)$/;
-    const isFace = folder === "client" ? /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/ : /^$/;
-    const rest = names.filter((name) => !isOutput.test(name) && !isFace.test(name));
+    const more: Record<string, RegExp> = {
+      client: /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/,
+      proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
+    };
+    const isMore = more[folder] ?? /^$/;
+    const rest = names.filter((name) => !isOutput.test(name) && !isMore.test(name));
     expect(rest).toEqual(["LICENSE", "README.md", "package.json"]);
   });
 
