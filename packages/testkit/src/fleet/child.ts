@@ -33,7 +33,7 @@ export const CLI: string = path.join(repository, "packages/cli/src/main.ts");
 const running = new Set<Child>();
 let reaper: Writable | undefined;
 
-/** A Node.js process that runs TypeScript from source, or JavaScript that was built. */
+/** A process: of Node.js, that runs TypeScript from source or JavaScript that was built, or of another program. */
 export class Child {
   readonly name: string;
   /** Settles when the process has ended and its output is read. Never rejects. */
@@ -44,12 +44,17 @@ export class Child {
   #stderr = "";
   #exit: Exit | undefined;
 
-  constructor(script: string, args: readonly string[], { name, env, cwd }: ChildOptions) {
+  /** `script` is one of Node.js', or the words that begin another program. */
+  constructor(
+    script: string | readonly string[],
+    args: readonly string[],
+    { name, env, cwd }: ChildOptions,
+  ) {
     this.name = name;
     const PATH = process.env["PATH"] ?? "";
     const secrets = secretsIn(env ?? {});
-    const source = script.endsWith(".ts") ? ["-C", "idmint-source"] : [];
-    this.#process = spawn(process.execPath, [...source, script, ...args], {
+    const [program = "", ...first] = typeof script === "string" ? wordsOf(script) : script;
+    this.#process = spawn(program, [...first, ...args], {
       env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
       cwd,
       stdio: ["ignore", "pipe", "pipe"],
@@ -131,6 +136,11 @@ export class Child {
     const exit = this.#exit === undefined ? "runs" : `ended: ${JSON.stringify(this.#exit)}`;
     return `${this.name} ${exit}\n--- stdout\n${tail(this.#stdout)}\n--- stderr\n${tail(this.#stderr)}`;
   }
+}
+
+function wordsOf(script: string): readonly string[] {
+  const source = script.endsWith(".ts") ? ["-C", "idmint-source"] : [];
+  return [process.execPath, ...source, script];
 }
 
 /** Runs one command of the CLI to its end. */

@@ -1,0 +1,128 @@
+// A project as a user makes it by a page, in a folder of its own.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { callersOf, filesOf, type Language, linesOf, pageOf } from "./pages.ts";
+
+const root = path.resolve(import.meta.dirname, "../../../..");
+const cache = path.join(root, "node_modules/.cache/idmint-polyglot");
+const TIMEOUT_MS = 600_000;
+/** Kept from run to run, since they take long to make; the page's lines look at them anew. */
+const KEPT: ReadonlySet<string> = new Set([".venv", "target"]);
+
+interface Tools {
+  /** Programs that must be there, and what somebody has to install for them. */
+  readonly programs: readonly string[];
+  readonly hint: string;
+  /** What the tests add to the page's files. */
+  readonly files: readonly string[];
+  /** Builds the process of callers. */
+  readonly build: string;
+  /** Words that begin it, in its folder. */
+  readonly callers: (folder: string) => readonly string[];
+}
+
+const CLASSPATH = "target/classpath";
+
+const TOOLS: Readonly<Record<Language, Tools>> = {
+  go: {
+    programs: ["go"],
+    hint: "no Go for the tests: install Go 1.26 or newer",
+    files: ["go.sum", "load/main.go", "ids/fakeclock.go"],
+    build: "go build -tags fakeclock -o load-callers ./load",
+    callers: (folder) => [path.join(folder, "load-callers")],
+  },
+  java: {
+    programs: ["javac", "mvn"],
+    hint: "no Java for the tests: install a JDK 17 or newer and Maven 3.8 or newer",
+    files: ["src/main/java/com/example/orders/Load.java"],
+    build: `mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=${CLASSPATH}`,
+    callers: (folder) => {
+      const libraries = readFileSync(path.join(folder, CLASSPATH), "utf8").trim();
+      const classes = path.join(folder, "target/classes");
+      return ["java", "-cp", `${classes}:${libraries}`, "com.example.orders.Load"];
+    },
+  },
+  python: {
+    programs: ["python3"],
+    hint: "no Python for the tests: install Python 3.10 or newer, with venv",
+    files: ["load.py", "ids/__init__.py"],
+    build: "true",
+    callers: (folder) => [path.join(folder, ".venv/bin/python"), path.join(folder, "load.py")],
+  },
+};
+
+/** A project that was set up. */
+export interface Project {
+  readonly language: Language;
+  readonly folder: string;
+  /** Words that begin its process of callers. */
+  readonly callers: readonly string[];
+}
+
+/** Follows the page's chapter "Set up", with the .proto files of this clone in the place of those on npm. */
+export function setUp(language: Language): Project {
+  const folder = path.join(cache, language);
+  const { programs, hint, files, build, callers } = TOOLS[language];
+  if (programs.some((program) => spawnSync("which", [program]).status !== 0)) throw new Error(hint);
+  mkdirSync(folder, { recursive: true });
+  for (const name of readdirSync(folder)) {
+    if (!KEPT.has(name)) rmSync(path.join(folder, name), { recursive: true });
+  }
+  const page = readFileSync(pageOf(language), "utf8");
+  const own = files.map((name) => [
+    name,
+    readFileSync(path.join(callersOf(language), name), "utf8"),
+  ]);
+  for (const [name = "", text = ""] of [...filesOf(page), ...own]) {
+    const file = path.join(folder, name);
+    mkdirSync(path.dirname(file), { recursive: true });
+    writeFileSync(file, text);
+  }
+  const lines = linesOf(page, "Set up").replace(/^npm install (.+)\n/, (_, names: string) => {
+    for (const name of names.split(" ")) install(name, folder);
+    return "";
+  });
+  shell(folder, `${lines}\n${build}`);
+  return { language, folder, callers: callers(folder) };
+}
+
+/** Runs lines of a page in a folder, and answers what they print. */
+export function shell(
+  folder: string,
+  lines: string,
+  env: Readonly<Record<string, string>> = {},
+): string {
+  const { status, stdout, stderr, error } = spawnSync("sh", ["-ec", lines], {
+    cwd: folder,
+    encoding: "utf8",
+    env: { ...process.env, ...env },
+    timeout: TIMEOUT_MS,
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${lines}\nended with ${status}\n${stdout}${stderr}`);
+  return stdout;
+}
+
+/** Puts there what npm would: of idmint's own package what `packages/proto/package.json` lists besides JavaScript. */
+function install(name: string, folder: string): void {
+  const modules = path.join(folder, "node_modules");
+  const buf = path.join(root, "node_modules/@bufbuild/buf");
+  if (name === "@idmint/proto") {
+    const target = path.join(modules, name);
+    mkdirSync(target, { recursive: true });
+    for (const entry of ["proto", "buf.yaml"]) {
+      cpSync(path.join(root, entry), path.join(target, entry), { recursive: true });
+    }
+    return;
+  }
+  const { version } = JSON.parse(readFileSync(path.join(buf, "package.json"), "utf8")) as {
+    version: string;
+  };
+  if (name !== `@bufbuild/buf@${version}`) throw new Error(`the tests do not have ${name}`);
+  mkdirSync(path.join(modules, ".bin"), { recursive: true });
+  const program = path.join(root, "node_modules/.bin/buf");
+  writeFileSync(path.join(modules, ".bin/buf"), `#!/bin/sh\nexec '${program}' "$@"\n`, {
+    mode: 0o755,
+  });
+}
