@@ -1,6 +1,7 @@
 // Builds the packages into packages/*/dist, and removes outputs whose source is gone.
-import { cpSync, existsSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
+import { TOPICS } from "../packages/cli/src/text/topics.ts";
 import { buildCommonJs } from "./cjs.ts";
 import { publishedPackages, root, run } from "./lib.ts";
 
@@ -21,6 +22,14 @@ const protoPackage = path.join(root, "packages", "proto");
 rmSync(path.join(protoPackage, "proto"), { recursive: true, force: true });
 for (const name of ["proto", "buf.yaml"]) {
   cpSync(path.join(root, name), path.join(protoPackage, name), { recursive: true });
+}
+
+// `idmint help TOPIC` prints pages of the docs, so the package carries them.
+const pages = path.join(root, "packages/cli/docs");
+rmSync(pages, { recursive: true, force: true });
+mkdirSync(pages);
+for (const { page } of Object.values(TOPICS)) {
+  copyFileSync(path.join(root, "docs", page), path.join(pages, page));
 }
 
 const adapters = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];

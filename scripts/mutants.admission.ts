@@ -193,4 +193,12 @@ export const admissionMutants: readonly Mutant[] = [
     replace: `else if (openStreams(connection.session) > 0) {`,
     tests: ["packages/server/test/grpc/stream-limits.test.ts"],
   },
+  {
+    name: "admission: quotas are of addresses, whoever the callers are",
+    file: "packages/server/src/service/admission/admission.ts",
+    find: `caller: call.principal?.name ?? call.caller`,
+    replace: `caller: call.caller`,
+    tests: ["packages/server/test/access.e2e.test.ts"],
+    only: "a quota is of the principal",
+  },
 ];

@@ -94,6 +94,20 @@ export const cliMutants: readonly Mutant[] = [
     tests: ["packages/cli/test/watch.e2e.test.ts"],
   },
   {
+    name: "cli: a chapter of the manual goes on into the next one",
+    file: "packages/cli/src/text/manual.ts",
+    find: `rest.slice(0, end < 0 ? undefined : end)`,
+    replace: `rest`,
+    tests: ["packages/cli/test/manual.test.ts"],
+  },
+  {
+    name: "cli: the manual loses lines of a paragraph",
+    file: "packages/cli/src/text/markdown.ts",
+    find: `while (end < lines.length && isText(lines[end] ?? "") && !isItem(lines[end] ?? "")) end += 1;`,
+    replace: `while (end < lines.length && isText(lines[end] ?? "") && !isItem(lines[end] ?? "")) lines = lines.toSpliced(end, 1);`,
+    tests: ["packages/cli/test/manual.test.ts"],
+  },
+  {
     name: "cli: the environment wins over flags",
     file: load,
     find: `const readings = [flags, env, file];`,

@@ -5,6 +5,7 @@ import { EXIT } from "./process/exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./calls/failure.ts";
 import type { Io } from "./process/io.ts";
 import { addRootOptions } from "./flags/options.ts";
+import { topicList } from "./text/topics.ts";
 
 /** Commands that are loaded together, and what adds them. */
 interface Part {
@@ -150,6 +151,7 @@ Examples:
   $ idmint start-dev
   $ idmint id next demo
   $ idmint help tag create
+  $ idmint help topics
 `,
     );
   const parts = partsOf(args);
@@ -165,19 +167,40 @@ Examples:
   return program;
 }
 
-/** `idmint help tag create` equals `idmint tag create --help`, at any depth. */
+/** `idmint help tag create` equals `idmint tag create --help`, at any depth; `idmint help kinds` is a page of the docs. */
 function addHelp(program: Command, io: Io): void {
   program
     .command("help")
-    .description("explain a command")
-    .argument("[command...]", "such as: tag create")
-    .addHelpText("after", "\nExamples:\n  $ idmint help id next\n")
+    .description("explain a command, a topic, or the reason of an error")
+    .argument("[command...]", "such as: tag create, kinds, TAG_PAUSED")
+    .addHelpText(
+      "after",
+      `
+Topics:
+${topicList()}
+Examples:
+  $ idmint help id next
+  $ idmint help kinds
+  $ idmint help TAG_PAUSED
+`,
+    )
     .action(async (names: readonly string[]) => {
       const isKnown = find(program, names) !== undefined;
+      const [name = "", ...more] = names;
+      const text = isKnown || more.length > 0 ? undefined : await manualTextOf(name);
+      if (text !== undefined) {
+        await io.out(asTyped(text, io));
+        return;
+      }
       // Without --help, an unknown name is refused with a suggestion.
       const args = isKnown ? [...names, "--help"] : names;
       await (await createProgram(io)).parseAsync(args, { from: "user" });
     });
+}
+
+async function manualTextOf(name: string): Promise<string | undefined> {
+  const { manualText } = await import("./text/manual.ts");
+  return manualText(name);
 }
 
 function find(command: Command, names: readonly string[]): Command | undefined {

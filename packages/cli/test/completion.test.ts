@@ -25,6 +25,7 @@ test.each([
   [["st"], ["start-dev", "store", "stop-issuing", "status"]],
   [["tag", "cr"], ["create"]],
   [["help", "tag", "cr"], ["create"]],
+  [["help", "ki"], ["kinds"]],
   [["help", "tag", "create", ""], []],
   [["tag", "create", "orders", "--kind", "re"], ["redis-snowflake"]],
   [

@@ -51,31 +51,29 @@ test.each(["CONTRIBUTING.md", "README.md"])("%s runs only scripts that exist", (
   expect(run.filter((script) => !known.has(script))).toEqual([]);
 });
 
-test.each([
-  "CONTRIBUTING.md",
-  "README.md",
-  "SECURITY.md",
-  "docs/clocks.md",
-  "docs/deploy/docker.md",
-  "docs/errors.md",
-  "docs/etcd.md",
-  "docs/go.md",
-  "docs/java.md",
-  "docs/languages.md",
-  "docs/fail-over.md",
-  "docs/formats.md",
-  "docs/guarantees.md",
-  "docs/ledger.md",
-  "docs/operations.md",
-  "docs/python.md",
-  "docs/redis.md",
-  "docs/regions.md",
-  "docs/sequences.md",
-  "docs/snowflake.md",
-  "docs/ticket.md",
-  "docs/unguessable.md",
-  "docs/uuid.md",
-])("%s links to files and chapters that exist", (file) => {
+const pages = ["docs", "deploy", "packages"].flatMap((folder) =>
+  readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter(
+      (name) => name.endsWith(".md") && !/node_modules|dist\/|^cli\/docs|CHANGELOG/.test(name),
+    )
+    .map((name) => path.posix.join(folder, name)),
+);
+const topPages = readdirSync(root).filter((name) => name.endsWith(".md"));
+
+test("the index by task leads to every page", () => {
+  const index = readFileSync(path.join(root, "docs/README.md"), "utf8");
+  const runbooks = readFileSync(path.join(root, "docs/runbooks/README.md"), "utf8");
+  for (const page of pages.filter(
+    (name) => name.startsWith("docs/") && name !== "docs/README.md",
+  )) {
+    const [, runbook] = /^docs\/runbooks\/(.+)$/.exec(page) ?? [];
+    if (runbook === undefined || runbook === "README.md") {
+      expect(index).toContain(`](${page.slice("docs/".length)}`);
+    } else expect(runbooks).toContain(`](${runbook}`);
+  }
+});
+
+test.each([...topPages, ...pages])("%s links to files and chapters that exist", (file) => {
   const text = readFileSync(path.join(root, file), "utf8");
   const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target ?? "");
   for (const link of links.filter((target) => !/^https?:/.test(target))) {

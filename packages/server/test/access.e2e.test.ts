@@ -241,6 +241,28 @@ async function idBy(
   return call(it.ids, proto.IdServiceService.generateId, { tag, name: "" }, 5_000, text);
 }
 
+test("a quota is of the principal and not of the address, and each may have its own", async () => {
+  const store = new MemoryStore();
+  const flags = { "quota-caller-ids": "10,large=1000", "quota-burst": "1s" };
+  const it = await startTest({ store, flags });
+  await createTag(it, "orders");
+  const [small, large] = ["small", "large"].map((name) =>
+    tokenOf(name, [{ role: "issue", tags: "*" }]),
+  );
+  for (const each of [small, large]) await store.addToken(each!.token);
+  await closed(it);
+  const take = (text: string): Promise<unknown> => {
+    const request = { tag: "orders", count: 100, asList: false };
+    return call(it.ids, proto.IdServiceService.generateIds, request, 5_000, text);
+  };
+  // A debt of 90 ids is of this one alone.
+  await take(small!.text);
+  const metadata = { quota: "caller_ids", limit: "10", caller: "small" };
+  expect(await refusalOf(take(small!.text))).toMatchObject({ reason: "QUOTA_EXCEEDED", metadata });
+  for (let i = 0; i < 5; i++) await take(large!.text);
+  expect(await refusalOf(take(small!.text))).toMatchObject({ reason: "QUOTA_EXCEEDED" });
+});
+
 test("a stream ends when its token is revoked, and nobody gets one without a token", async () => {
   const store = new MemoryStore();
   const it = await startTest({ store });

@@ -43,6 +43,8 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
     const isOutput = /^dist\/[\w./-]+\.(?:js|js\.map|d\.ts)$/;
     const more: Record<string, RegExp> = {
       client: /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/,
+      // What `idmint help TOPIC` prints.
+      cli: /^docs\/[a-z-]+\.md$/,
       proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
     };
     const isMore = more[folder] ?? /^$/;

@@ -66,7 +66,7 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     "quota.caller_calls",
     rates,
     "none",
-    "Calls a second that each caller may make for ids, such as `1000`, and callers with a quota of their own, such as `1000,192.0.2.1=50000,192.0.2.2=none`. A caller is an IPv4 address, or a network of IPv6 such as `2001:db8:0:1::/64`. All servers together keep a quota: each admits the quota divided by the number of live servers.",
+    "Calls a second that each caller may make for ids, such as `1000`, and callers with a quota of their own, such as `1000,orders=50000,192.0.2.2=none`. A caller is the principal of a token or a certificate; without one it is an IPv4 address, or a network of IPv6 such as `2001:db8:0:1::/64`. All servers together keep a quota: each admits the quota divided by the number of live servers.",
   ),
   quotaCallerIds: option(
     "quota.caller_ids",

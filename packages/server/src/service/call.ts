@@ -9,7 +9,7 @@ export interface CallContext {
   readonly signal: AbortSignal;
   /** Address of the caller, for logs. */
   readonly peer: string;
-  /** Who the caller is to admission and quotas: many calls, and perhaps many connections, are of one caller. */
+  /** Who the caller is to admission, and to quotas unless it is a principal: many calls and connections are of one caller. */
   readonly caller: string;
   /** Who the caller was proved to be; undefined: it showed nothing. Throws UNAUTHENTICATED for what is not right. */
   readonly principal: Principal | undefined;

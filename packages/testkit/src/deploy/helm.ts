@@ -20,7 +20,7 @@ const repository = path.resolve(import.meta.dirname, "../../../..");
 const tools = path.join(repository, "packages/testkit/helm");
 export const CHART: string = path.join(repository, "deploy/helm/idmint");
 /** The chart wants 1.30; Helm asks no cluster here. */
-const KUBERNETES = "1.33.0";
+export const KUBERNETES = "1.33.0";
 const COPY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 /** What the library leaves out is rendered under other names: hooks, and the notes. */
 const HOOK = "helm.sh/hook";
@@ -63,8 +63,14 @@ export interface Rendering {
   readonly refused: ReadonlyMap<string, string>;
 }
 
-/** Renders the chart for the release `idmint` in the namespace `ids`. Values are files, or are written as JSON, which is YAML. */
-export function renderChart(values: ReadonlyMap<string, string | object>): Rendering {
+/**
+ * Renders the chart for the release `idmint` in the namespace `ids`. Values are files, or are written as JSON, which is YAML.
+ * `helm` is the program; without one, the library does it.
+ */
+export function renderChart(
+  values: ReadonlyMap<string, string | object>,
+  helm: string | undefined = programOf("", ["helm"])?.command,
+): Rendering {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-chart-"));
   try {
     const copy = visibleCopy(path.join(folder, "chart"));
@@ -74,9 +80,8 @@ export function renderChart(values: ReadonlyMap<string, string | object>): Rende
       const text = typeof its === "string" ? readFileSync(its, "utf8") : JSON.stringify(its);
       writeFileSync(path.join(out, `${name}.values.yaml`), text);
     }
-    const helm = programOf("", ["helm"]);
     if (helm === undefined) runLibrary(copy, out);
-    else runProgram(helm.command, copy, out);
+    else runProgram(helm, copy, out);
     return readAll(out, [...values.keys()]);
   } finally {
     rmSync(folder, { recursive: true, force: true });

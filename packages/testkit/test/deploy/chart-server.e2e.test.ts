@@ -16,6 +16,7 @@ import { CHART, type Manifest, renderChart, type Rendering } from "../../src/dep
 import { Child, CLI, killChildren, runCli } from "../../src/fleet/child.ts";
 import { until } from "../../src/fleet/until.ts";
 import { TestPostgres } from "../../src/postgres.ts";
+import { blocksOf } from "./chart-values.ts";
 import {
   type Cluster,
   type Container,
@@ -27,7 +28,6 @@ import {
   type SecretKey,
 } from "./pods.ts";
 
-const repository = path.resolve(CHART, "../../..");
 const PATIENCE = { withinMs: 60_000 };
 
 let rendering: Rendering;
@@ -153,12 +153,9 @@ test("the job migrates, the server serves, and an outage of its store makes it u
   expect(await server.child.waitForEnd(grace * 1_000)).toEqual({ code: 0, signal: null });
 });
 
-/** The code block of a chapter of docs/deploy/helm.md. */
-function snippet(chapter: string, first: string): string {
-  const text = readFileSync(path.join(repository, "docs/deploy/helm.md"), "utf8");
-  const part = text.split(/^## /m).find((each) => each.startsWith(`${chapter}\n`)) ?? "";
-  const blocks = [...part.matchAll(/^```\w+\n([^]*?)^```$/gm)].map(([, code = ""]) => code);
-  const found = blocks.find((code) => code.startsWith(first));
+/** The code block of a chapter of the page that begins so. */
+function snippet(chapter: string, language: string, first: string): string {
+  const found = blocksOf(chapter, language).find((code) => code.startsWith(first));
   if (found === undefined) throw new Error(`${chapter} has no block that begins with ${first}`);
   return found;
 }
@@ -176,7 +173,7 @@ function mount({ pod, container }: Pod, contents: Readonly<Record<string, string
 
 test("TLS, the page's first token, administrators' own port, and the metrics that are scaled and scraped by", async () => {
   await migrate("tls-and-tokens", "tokens");
-  const made = spawnSync("sh", ["-ec", snippet("The first token", "id=")], { cwd: folder });
+  const made = spawnSync("sh", ["-ec", snippet("The first token", "sh", "id=")], { cwd: folder });
   expect([made.status, made.stderr.toString()]).toEqual([0, ""]);
   const { cert, key } = selfSigned("localhost");
   const pod = podIn("tls-and-tokens", "Deployment");
@@ -236,5 +233,25 @@ test("TLS, the page's first token, administrators' own port, and the metrics tha
   const text = await scraped.text();
   for (const name of names) expect(text).toMatch(new RegExp(`^${name}(\\{.*\\})? [0-9.e-]+$`, "m"));
   // The page's rule for the adapter names the same one.
-  expect(snippet("Autoscaling", "rules:")).toContain(`seriesQuery: ${names[0]}{`);
+  expect(snippet("Autoscaling", "yaml", "rules:")).toContain(`seriesQuery: ${names[0]}{`);
+});
+
+test("the pod of `helm test` finds a server well, with TLS too", async () => {
+  await migrate("three-zones", "zones");
+  const pod = podIn("three-zones", "Deployment");
+  const { cert, key } = selfSigned("localhost");
+  mount(pod, { "tls.crt": cert, "tls.key": key });
+  const variables = here(envOf(pod.container, unsaid), "zones");
+  const server = await serve(pod, { ...variables, IDMINT_ALLOW_ANONYMOUS: "true" });
+  const tester = podIn("three-zones", "Pod");
+  mount(tester, { "ca.crt": cert });
+  const args = tester.container.args.map((word) =>
+    word
+      .replace("idmint.ids.svc:7600", server.grpcAddress.replace("127.0.0.1", "localhost"))
+      .replace("/etc/idmint/", `${folder}/`),
+  );
+  expect(args).toContain(server.grpcAddress.replace("127.0.0.1", "localhost"));
+  expect(await runCli(args)).toEqual({ code: 0, stdout: "SERVING\n", stderr: "" });
+  await server.child.kill();
+  expect((await runCli(args)).code).not.toBe(0);
 });

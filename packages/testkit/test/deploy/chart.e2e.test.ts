@@ -6,6 +6,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { longestStopMs } from "../../../server/src/main/running.ts";
 import { CHART, type Manifest, renderChart, type Rendering } from "../../src/deploy/helm.ts";
 import { kubernetesFaults } from "../../src/deploy/kubernetes.ts";
+import { blocksOf, more, refusals, SECRETS, UNSET } from "./chart-values.ts";
 import {
   type Cluster,
   containersOf,
@@ -20,80 +21,6 @@ import {
 const MAX_STORE_TIMEOUT_MS = 60_000;
 const examples = path.join(CHART, "examples");
 const names = readdirSync(examples).map((file) => path.basename(file, ".yaml"));
-
-const plain = { insecure: true, store: { url: "postgres://idmint@db/idmint" } };
-const secure = {
-  cert_file: { name: "tls", key: "tls.crt" },
-  key_file: { name: "tls", key: "tls.key" },
-};
-/** Values that must be refused, and a part of the reason. */
-const refusals: Readonly<Record<string, readonly [values: object, reason: RegExp]>> = {
-  nothing: [{}, /no store: set config\.store\.url, or secrets\.store\.url/],
-  "no-tls": [{ config: { store: plain.store } }, /no TLS: set files\.tls\.cert_file/],
-  sqlite: [
-    { config: { insecure: true, store: { url: "sqlite:/var/lib/idmint/idmint.db" } } },
-    /SQLite is a file for servers on one host/,
-  ],
-  "one-sqlite": [
-    { replicas: 1, config: { insecure: true, store: { url: "sqlite:./idmint.db" } } },
-    /SQLite is a file for servers on one host/,
-  ],
-  twice: [
-    { config: plain, secrets: { store: { url: { name: "s", key: "url" } } } },
-    /store\.url is set in config and in secrets/,
-  ],
-  "zone-twice": [{ config: plain, zones: [{ name: "a" }, { name: "a" }] }, /the same name/],
-  "unknown-value": [{ config: plain, replica: 2 }, /replica/],
-  "unknown-option": [{ config: { ...plain, grpc: { adress: "x" } } }, /grpc/],
-  "unknown-part": [{ config: { ...plain, limits: { tag: 5 } } }, /tag/],
-  "password-in-plain": [
-    { config: { ...plain, store: { ...plain.store, password: "hunter2" } } },
-    /password/,
-  ],
-  "own-option": [{ config: { ...plain, node: { zone: "a" } } }, /zone/],
-  "word-as-boolean": [{ config: { ...plain, ledger: { keep: true } } }, /ledger/],
-  "too-large": [{ config: { ...plain, epoch_gap: 2 ** 60 } }, /epoch_gap/],
-  "no-request": [
-    { config: plain, autoscaling: { enabled: true }, resources: { requests: { cpu: null } } },
-    /needs resources\.requests\.cpu/,
-  ],
-  "few-at-most": [
-    { config: plain, autoscaling: { enabled: true, minReplicas: 5, maxReplicas: 2 } },
-    /maxReplicas is below/,
-  ],
-  "metric-without-value": [
-    { config: plain, autoscaling: { enabled: true, metric: { name: "idmint_waiters" } } },
-    /needs autoscaling\.metric\.averageValue/,
-  ],
-};
-/** Further values that must work. */
-const more: Readonly<Record<string, object>> = {
-  everything: {
-    zones: [{ name: "a", dataCenter: 0 }],
-    config: {
-      ...plain,
-      limits: { tags: 1_000_000 },
-      ledger: "off",
-      epoch_gap: "9000000000000000000",
-    },
-    image: { digest: `sha256:${"0".repeat(64)}`, pullSecrets: [{ name: "registry" }] },
-    admin: { enabled: false },
-    migration: { enabled: false },
-    networkPolicy: { egress: [{ ports: [{ port: 5432 }] }] },
-    podLabels: { team: "payments" },
-    podAnnotations: { note: "x" },
-    nodeSelector: { disk: "ssd" },
-    tolerations: [{ key: "ids", operator: "Exists" }],
-    priorityClassName: "high",
-    serviceAccountName: "ids",
-    preStopSeconds: 0,
-    drainSeconds: 600,
-  },
-  "mutual-tls": {
-    config: { store: plain.store },
-    files: { tls: { ...secure, client_ca_file: { name: "tls", key: "ca.crt" } } },
-  },
-};
 
 let rendering: Rendering;
 
@@ -136,7 +63,7 @@ function cluster(zone: string | undefined): Cluster {
     "idmint-alarm/url": "https://alarms.example/hook",
   };
   return {
-    secret: ({ name, key }) => values[`${name}/${key}`] ?? "secret",
+    secret: ({ name, key }) => values[`${name}/${key}`] ?? SECRETS[key] ?? "secret",
     field: (field) =>
       ({
         "metadata.name": "idmint-6f7d9c-x2b4z",
@@ -351,6 +278,14 @@ test("without zones, servers are spread over them, and know theirs where Kuberne
   expect(configOf(envOf(container, cluster(undefined))).nodeZone).toBe("");
 });
 
+test("each option of the server can be set", () => {
+  const { container } = serversOf("every-option").first;
+  const { options } = readConfig({ env: envOf(container, clusterOf("every-option")) });
+  const unset = options.filter(({ source }) => source === "default").map(({ key }) => key);
+  expect(unset).toEqual(expect.arrayContaining([...UNSET]));
+  expect(unset).toHaveLength(UNSET.length);
+});
+
 test("numbers reach the server as they were written", () => {
   const { container } = serversOf("everything").first;
   const config = configOf(envOf(container, cluster("a")));
@@ -384,4 +319,23 @@ test("the migration runs before the servers, as the role that owns the schema, a
     ["migrate", "--yes"],
     ["ticket", "migrate", "--yes"],
   ]);
+});
+
+test("the page makes each Secret that its values name, with the keys that they name", () => {
+  const commands = blocksOf("Install", "sh").join("\n");
+  const { container, pod } = serversOf("page-install").first;
+  const keys = [
+    ...filesOf(pod, container).values(),
+    ...(container.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []),
+  ];
+  expect(keys).toHaveLength(5);
+  for (const { name, key } of keys) {
+    const line = commands
+      .split("\n")
+      .find((each) => / create secret \w+ /.test(each) && each.includes(` ${name} `));
+    // `create secret tls` names its keys by itself.
+    expect(line).toMatch(
+      key.startsWith("tls.") ? / tls .*--cert=.* --key=/ : new RegExp(`[= /]${key}`),
+    );
+  }
 });

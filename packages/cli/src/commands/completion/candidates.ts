@@ -1,6 +1,7 @@
 // What may come next on a command line, pure: from the tree of commands and the words that were typed.
 import type { Argument, Command, Option } from "commander";
 import type { WordParser } from "../../flags/parse.ts";
+import { TOPICS } from "../../text/topics.ts";
 
 /** A word that may come next, and what it means. */
 export interface Candidate {
@@ -131,11 +132,14 @@ function flagsOf({ command, flags }: Spot): readonly Candidate[] {
 }
 
 function commandsOf({ command, isAbout }: Spot): readonly Candidate[] {
-  return command
+  const names = command
     .createHelp()
     .visibleCommands(command)
     .filter((each) => !isAbout || each.name() !== "help")
     .map((each) => ({ word: each.name(), text: firstOf(each.description()) }));
+  if (!isAbout || command.parent !== null) return names;
+  const topics = Object.entries(TOPICS).map(([word, { about }]) => ({ word, text: about }));
+  return [...names, ...topics];
 }
 
 /** A line of a menu has room for what comes first. */

@@ -52,6 +52,8 @@ export interface AdmissionPorts {
 
 /** Who calls, and how long an answer is of use. */
 type Call = Pick<CallContext, "caller" | "deadline" | "signal">;
+/** Quotas are of whoever a caller proves to be, wherever it calls from. */
+type ChargedCall = Call & Pick<CallContext, "principal">;
 
 /** What a call takes of quotas. */
 export interface Cost {
@@ -106,9 +108,9 @@ export class Admission {
   }
 
   /** Makes a call that counts, if the quotas allow it. Ids that it does not get do not count. */
-  charged<T>(call: Call, { tag, ids }: Cost, work: () => T | Promise<T>): T | Promise<T> {
+  charged<T>(call: ChargedCall, { tag, ids }: Cost, work: () => T | Promise<T>): T | Promise<T> {
     const { clock, counters } = this.#ports;
-    const take = { caller: call.caller, tag, ids };
+    const take = { caller: call.principal?.name ?? call.caller, tag, ids };
     const over = takeOfQuotas(this.#quotas, take, clock.now());
     if (over !== undefined) {
       counters.overQuotaCalls++;

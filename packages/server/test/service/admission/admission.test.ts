@@ -36,6 +36,7 @@ function setUp(maxWaiting = 1_000, rates: Partial<Record<QuotaName, Rates>> = {}
   const callOf = (caller: string, leftMs = 10_000) => ({
     caller,
     deadline: time.now() + leftMs,
+    principal: undefined,
     signal: new AbortController().signal,
   });
   const outcomes = { admitted: 0, refused: 0, held: 0 };
