@@ -1,5 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 import { accessMutants } from "./mutants.access.ts";
+import { adapterMutants } from "./mutants.adapters.ts";
 import { auditMutants } from "./mutants.audit.ts";
 import { admissionMutants } from "./mutants.admission.ts";
 import { apiMutants } from "./mutants.api.ts";
@@ -702,6 +703,7 @@ redis.call('DEL', KEYS[1])`,
     replace: `const everyMs = intervalMs;`,
     tests: ["packages/server/test/service/poll.test.ts"],
   },
+  ...adapterMutants,
   ...postgresMutants,
   ...failoverMutants,
   ...guardMutants,
