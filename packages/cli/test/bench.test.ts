@@ -59,7 +59,7 @@ test("a run of its own tag makes it, mints exactly the calls, and deletes it", a
 test("a server that answers an id twice is found out", async () => {
   const { play, asked } = played((call) => id(call === 77 ? 76 : call));
   const { exitCode, out, err } = await against(play, "bench", "--calls", "100");
-  expect(exitCode).toBe(1);
+  expect(exitCode).toBe(5);
   expect(out).toMatch(/^repeated ids +1$/m);
   expect(err).toMatch(/UNHEALTHY: ids of tag bench-\w+ came more than once: 76;/);
   // Whoever looks into it needs the tag.

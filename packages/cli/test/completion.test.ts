@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
+import { ListNodesResponse, Node } from "@idmint/proto";
 import type { Command } from "commander";
 import { nextOf } from "../src/commands/completion/candidates.ts";
 import { createProgram } from "../src/program.ts";
@@ -144,6 +145,17 @@ test("a server that refuses, hangs or is not there gives no names, soon and with
   // An hour was asked for. The test's own limit is 30 s.
   expect(performance.now() - start).toBeLessThan(20_000);
   expect(await completed("--address", "nonsense", "id", "next", "")).toEqual([]);
+});
+
+test("servers are named as each command takes them", async () => {
+  const node = Node.create({ nodeId: "kJ3v0mX2", instance: "host-1:7600" });
+  const { address, stop } = await playServer({
+    listNodes: () => ListNodesResponse.create({ nodes: [node] }),
+  });
+  onTestFinished(stop);
+  const words = ["--address", address, "node"];
+  expect(await completed(...words, "drain", "")).toEqual(["host-1:7600"]);
+  expect(await completed(...words, "forget", "")).toEqual(["kJ3v0mX2"]);
 });
 
 test("contexts are completed out of their file", async () => {

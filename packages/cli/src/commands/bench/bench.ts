@@ -59,7 +59,7 @@ calls a server takes. With --rate calls are made at that rate whether or not the
 finds how long calls take at that load. There, the time of a call counts from when it was due. So a server that stalls is
 charged for every call that had to wait, also for those that were never sent because the run was over.
 
-The command checks that no id came twice, and ends with 1 if one did. It takes a core for itself: on a machine that it
+The command checks that no id came twice, and ends with exit code 5 if one did. It takes a core for itself: on a machine that it
 shares with the server, both are slower than they are apart.
 ${examplesText([
   "idmint bench",
@@ -215,7 +215,7 @@ function assertGood({ tag, result }: Report): void {
     const which = result.repeated.join(", ");
     const text = `ids of tag ${tag.name} came more than once: ${which}; keep the store as it is, and report it`;
     throw new CommandFailure(
-      failureOf("FAILED_PRECONDITION", "UNHEALTHY", text, { exitCode: EXIT.failure }),
+      failureOf("FAILED_PRECONDITION", "UNHEALTHY", text, { exitCode: EXIT.unhealthy }),
     );
   }
   const [reason] = [...result.refused].toSorted(([, a], [, b]) => b - a)[0] ?? [];

@@ -10,7 +10,7 @@ export interface Candidate {
 }
 
 /** Names that only a server or the file of contexts knows. */
-export type NameSource = "contexts" | "nodes" | "tags";
+export type NameSource = "contexts" | "node-ids" | "nodes" | "tags";
 
 /** What may come next. `before` is what the word begins with and is no part of a name, such as `--context=`. */
 export type Next =
@@ -28,10 +28,12 @@ export type Next =
 /** Where the names of a placeholder come from. A placeholder that is not here takes free text. */
 const SOURCES: Readonly<Record<string, NameSource>> = {
   "<tag>": "tags",
+  "<tags>": "tags",
   "<node>": "nodes",
   "--tag <name>": "tags",
   "--context <name>": "contexts",
   "context <name>": "contexts",
+  "idmint node forget": "node-ids",
   "tag <name>": "tags",
 };
 /** Commands whose argument is a name that is not there yet. */
@@ -182,5 +184,5 @@ function sourceOfArgument(command: Command, name: string): NameSource | undefine
   const group = command.parent;
   const whole = `${group?.parent?.name() ?? ""} ${group?.name() ?? ""} ${command.name()}`;
   if (NEW_NAMES.has(whole)) return undefined;
-  return SOURCES[`<${name}>`] ?? SOURCES[`${group?.name() ?? ""} <${name}>`];
+  return SOURCES[whole] ?? SOURCES[`<${name}>`] ?? SOURCES[`${group?.name() ?? ""} <${name}>`];
 }

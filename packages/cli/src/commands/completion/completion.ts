@@ -75,12 +75,14 @@ async function namesOf(
   const timeoutMs = Math.min(settings.timeoutMs, LONGEST_ASK_MS);
   return withServerAt({ ...settings, timeoutMs }, io, async (send) => {
     const page = { pageSize: MAX_NAMES, pageToken: "" };
-    if (source === "nodes") {
+    if (source === "nodes" || source === "node-ids") {
       const { nodes } = await send(
         (services) => services.nodes.listNodes.bind(services.nodes),
         page,
       );
-      return nodes.map(({ instance, nodeId }) => ({ word: instance, text: nodeId }));
+      return nodes.map(({ instance, nodeId }) =>
+        source === "nodes" ? { word: instance, text: nodeId } : { word: nodeId, text: instance },
+      );
     }
     const request = { ...page, prefix, showDeleted: false };
     const { tags } = await send((services) => services.tags.listTags.bind(services.tags), request);

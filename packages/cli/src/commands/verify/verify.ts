@@ -17,7 +17,7 @@ import { type Fault, type FloorOf, judge, type Verdict } from "./judge.ts";
 export function addVerifyCommand(program: Command, io: Io): void {
   const command = program
     .command("verify")
-    .description("prove that no id was given twice, or show who has it; exit code 5")
+    .description("prove that no id was given twice, or show who has it; exit code 5 when one was")
     .argument("[file...]", "histories of callers: a JSON object on each line")
     .addOption(new Option("--tag <name>", "only this tag"))
     .addOption(
