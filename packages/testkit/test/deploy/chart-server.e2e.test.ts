@@ -240,9 +240,9 @@ test("the pod of `helm test` finds a server well, with TLS too", async () => {
   await migrate("three-zones", "zones");
   const pod = podIn("three-zones", "Deployment");
   const { cert, key } = selfSigned("localhost");
-  mount(pod, { "tls.crt": cert, "tls.key": key });
-  const variables = here(envOf(pod.container, unsaid), "zones");
-  const server = await serve(pod, { ...variables, IDMINT_ALLOW_ANONYMOUS: "true" });
+  const principals = { ops: { admin: ["*"], certificates: ["ops.example"] } };
+  mount(pod, { "tls.crt": cert, "tls.key": key, "access.yaml": JSON.stringify({ principals }) });
+  const server = await serve(pod, here(envOf(pod.container, unsaid), "zones"));
   const tester = podIn("three-zones", "Pod");
   mount(tester, { "ca.crt": cert });
   const args = tester.container.args.map((word) =>
