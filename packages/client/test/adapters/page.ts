@@ -99,10 +99,10 @@ export const COMPILER = {
   types: ["node"],
 };
 
-/** A folder with the files of a page. Remove it. */
-export function writePage(page: Page): string {
+/** A folder with the files of a page, below another one. Remove it. */
+export function writePage(page: Page, below: string = tmpdir()): string {
   const { adapter, files } = page;
-  const folder = mkdtempSync(path.join(tmpdir(), `idmint-${adapter}-`));
+  const folder = mkdtempSync(path.join(below, `idmint-${adapter}-`));
   writeFileSync(
     path.join(folder, "package.json"),
     JSON.stringify({ name: `with-${adapter}`, private: true, type: "module" }),

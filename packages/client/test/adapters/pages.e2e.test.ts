@@ -1,6 +1,7 @@
 // What docs/adapters says to type, typed: each page's project is type-checked, and run against a server and PostgreSQL.
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { promisify } from "node:util";
 import ts from "typescript5";
@@ -23,9 +24,10 @@ const execute = promisify(execFile);
 const root = path.resolve(import.meta.dirname, "../../../..");
 const SEQUENCE = { $case: "sequence", value: SequenceKind.create() } as const;
 
+const home = mkdtempSync(path.join(tmpdir(), "idmint-pages-"));
 const projects = ADAPTERS.map((adapter) => {
   const page = readPage(adapter);
-  const folder = writePage(page);
+  const folder = writePage(page, home);
   linkPackages(folder, page.packages);
   return { page, folder };
 });
@@ -36,9 +38,7 @@ beforeAll(async () => {
     transpile(folder);
   }
 });
-afterAll(() => {
-  for (const { folder } of projects) rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => rmSync(home, { recursive: true, force: true }));
 
 test("every page compiles with what it says to install", async () => {
   const compilerOptions = {
@@ -49,17 +49,15 @@ test("every page compiles with what it says to install", async () => {
     customConditions: ["idmint-source"],
     allowImportingTsExtensions: true,
   };
-  for (const { page, folder } of projects) {
-    writeFileSync(
-      path.join(folder, "tsconfig.json"),
-      JSON.stringify({ compilerOptions, include: ["*.ts"] }),
-    );
-    const tsc = path.join(root, "node_modules/.bin/tsc");
-    const { stdout } = await execute(tsc, ["-p", folder]).catch(
-      (error: unknown) => error as { stdout: string },
-    );
-    expect(stdout, page.adapter).toBe("");
-  }
+  // One program, since every one of them would read the sources of the SDK again.
+  linkPackages(home, ["@types/node"]);
+  const include = projects.map(({ folder }) => `${path.basename(folder)}/*.ts`);
+  writeFileSync(path.join(home, "tsconfig.json"), JSON.stringify({ compilerOptions, include }));
+  const tsc = path.join(root, "node_modules/.bin/tsc");
+  const { stdout } = await execute(tsc, ["-p", home]).catch(
+    (error: unknown) => error as { stdout: string },
+  );
+  expect(stdout).toBe("");
 });
 
 test.each(projects)("the page of $page.adapter prints what it says", async (project) => {
