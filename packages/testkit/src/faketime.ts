@@ -28,18 +28,17 @@ export function wallClockEnv(offsetMs: number): Readonly<Record<string, string>>
 export class FakeWallClock implements Disposable {
   /** For processes that shall have this clock. Time that is measured (the monotonic clock) stays true. */
   readonly env: Readonly<Record<string, string>>;
-  /** Has the offset in seconds, for programs that libfaketime does not reach. */
-  readonly file: string;
   readonly #folder: string;
+  readonly #file: string;
 
   /** `offsetMs` is how far it is ahead of the machine's clock; negative when it is behind. */
   constructor(offsetMs: number) {
     this.#folder = mkdtempSync(path.join(tmpdir(), "idmint-clock-"));
-    this.file = path.join(this.#folder, "offset");
+    this.#file = path.join(this.#folder, "offset");
     this.set(offsetMs);
     this.env = {
       LD_PRELOAD: faketimeLibrary(),
-      FAKETIME_TIMESTAMP_FILE: this.file,
+      FAKETIME_TIMESTAMP_FILE: this.#file,
       FAKETIME_NO_CACHE: "1",
       FAKETIME_DONT_FAKE_MONOTONIC: "1",
     };
@@ -47,10 +46,10 @@ export class FakeWallClock implements Disposable {
 
   /** Sets the clock, as an operator would: at once, to any time. */
   set(offsetMs: number): void {
-    const next = `${this.file}.next`;
+    const next = `${this.#file}.next`;
     writeFileSync(next, `${offsetText(offsetMs)}\n`);
     // Whole or not at all: who reads an empty file has the machine's time.
-    renameSync(next, this.file);
+    renameSync(next, this.#file);
   }
 
   [Symbol.dispose](): void {

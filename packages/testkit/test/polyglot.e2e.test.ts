@@ -1,12 +1,11 @@
 // Callers in other languages, made by their pages from an empty folder, mint beside the SDK from the same tags.
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { expect, onTestFailed, onTestFinished, test } from "vitest";
 import { selfSigned } from "../src/certificate.ts";
-import { FakeWallClock } from "../src/faketime.ts";
 import { Child, CLI, runCli } from "../src/fleet/child.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
 import { freePort } from "../src/fleet/ports.ts";
@@ -26,12 +25,14 @@ import { isLong, sqliteFile, startFleet } from "./fleet-support.ts";
 
 /** Python is had and built within seconds; Go and Java, of which more is downloaded and compiled, are tried in the long form. */
 const TRIED = isLong ? LANGUAGES : (["python"] as const);
-const COUNT = isLong ? 1_000_000 : 4_000;
-const BLOCK = isLong ? 1_000 : 100;
-const MAX_AGE = "2s";
+const COUNT = isLong ? 1_000_000 : 2_000;
+/** More than a caller uses before max_age, so that it always has ids in memory which a change must reach. */
+const BLOCK = 5_000;
+const MAX_AGE = "1s";
 /** So long a change waits for servers that were killed. */
 const MAX_OFFLINE = "5s";
-const HOUR_MS = 3_600_000;
+const WAIT_MS = isLong ? 300_000 : 60_000;
+const PATIENCE = { maxAgeMs: 1_000, withinMs: WAIT_MS };
 const SDK = path.join(import.meta.dirname, "child/polyglot-sdk.ts");
 
 /** A server with TLS on the store of a fleet, and a token that may take ids there. */
@@ -101,6 +102,13 @@ async function begin(
   return { load, child };
 }
 
+/** Sets the clock by which callers make snowflakes, so many seconds ahead; libfaketime reaches neither Go nor a JVM safely. */
+function setClock(file: string, seconds: number): void {
+  writeFileSync(`${file}.next`, String(seconds));
+  // Whole or not at all.
+  renameSync(`${file}.next`, file);
+}
+
 /** Changes a tag, and waits until no caller can have an id in memory any more that the change has ended. */
 async function change(fleet: Fleet, ...words: readonly string[]): Promise<number> {
   const { code, stderr } = await runCli(words, { IDMINT_ADDRESS: fleet.first.address });
@@ -133,27 +141,28 @@ test(
     await change(fleet, "tag", "create", "invoices", "--kind", "sequence");
     await change(fleet, "tag", "create", "streamed", "--kind", "sequence");
 
-    using clock = new FakeWallClock(0);
+    const clock = path.join(folder, "clock");
+    setClock(clock, 0);
     const { token, ca } = tls;
     const load = { folder, count: COUNT, block: BLOCK };
     const others = await Promise.all(
-      projects.map(({ language, callers }) =>
+      projects.map(({ language, callers: words }) =>
         begin(
-          callers,
+          words,
           { ...load, address: tls.address, token, ca, name: `${language}-0` },
-          language === "java" ? clock.env : { FAKECLOCK_FILE: clock.file },
+          { FAKECLOCK_FILE: clock },
         ),
       ),
     );
     const sdk = await begin(SDK, { ...load, address: fleet.first.address, name: "node-0" });
     const callers = [sdk, ...others];
-    await untilAllMint(callers, 60_000);
+    await untilAllMint(callers, PATIENCE);
 
     await Promise.all([fleet.first.kill(), tls.kill()]);
     // Shorter than time is reserved for snowflakes, so that they are made all the time.
     await pause(1_000);
     await Promise.all([fleet.first.start(), tls.start()]);
-    await untilAllMint(callers, 60_000);
+    await untilAllMint(callers, PATIENCE);
 
     const advanced = await Promise.all(
       CACHED.map(async (tag) => {
@@ -162,7 +171,7 @@ test(
         return { tag, bound, fromMs: await change(fleet, ...words) };
       }),
     );
-    await untilAllMint(callers, 60_000);
+    await untilAllMint(callers, PATIENCE);
     for (const caller of others) {
       for (const { tag, ...bounds } of advanced) {
         expect(staleIds(caller, tag, bounds)).toEqual([]);
@@ -170,29 +179,31 @@ test(
     }
 
     const pausedMs = await change(fleet, "tag", "pause", "accounts", "--wait");
-    await Promise.all(others.map(({ child }) => child.waitForOutput("refused TAG_PAUSED")));
+    await Promise.all(
+      others.map(({ child }) => child.waitForOutput("refused TAG_PAUSED", WAIT_MS)),
+    );
     const resumedMs = Date.now();
     await change(fleet, "tag", "resume", "accounts");
-    await untilAllMint(callers, 60_000);
+    await untilAllMint(callers, PATIENCE);
     for (const caller of others) {
       const none = { fromMs: pausedMs, untilMs: resumedMs, bound: 2n ** 63n };
       expect(staleIds(caller, "accounts", none)).toEqual([]);
     }
 
-    clock.set(-HOUR_MS);
+    setClock(clock, -3_600);
     await Promise.all(
-      others.map(({ child }) => child.waitForOutput("refused CLOCK_MOVED_BACKWARDS")),
+      others.map(({ child }) => child.waitForOutput("refused CLOCK_MOVED_BACKWARDS", WAIT_MS)),
     );
-    clock.set(0);
-    await untilAllMint(callers, 60_000);
+    setClock(clock, 0);
+    await untilAllMint(callers, PATIENCE);
     if (isLong) {
       // Ahead of all that is reserved, which the registry does by its own clock.
-      clock.set(HOUR_MS);
+      setClock(clock, 3_600);
       await Promise.all(
-        others.map(({ child }) => child.waitForOutput("refused SEGMENT_NOT_READY")),
+        others.map(({ child }) => child.waitForOutput("refused SEGMENT_NOT_READY", WAIT_MS)),
       );
-      clock.set(0);
-      await untilAllMint(callers, 60_000);
+      setClock(clock, 0);
+      await untilAllMint(callers, PATIENCE);
     }
 
     const refusals = await Promise.all(callers.map(stopCaller));
@@ -210,6 +221,18 @@ test(
     for (const caller of callers) {
       const counts = TAGS.map((tag) => verdictOn([caller], tag).received);
       expect(counts.reduce((sum, each) => sum + each)).toBeGreaterThanOrEqual(COUNT);
+    }
+    // Each has a worker id of its own, and the time in its ids is right.
+    const ids = fleet.first.api.ids;
+    const made = await Promise.all(
+      callers.map((caller) => {
+        const value = { $case: "id", value: verdictOn([caller], "clicks").highest } as const;
+        return fleet.first.api.send(ids.decodeId.bind(ids), { tag: "clicks", value });
+      }),
+    );
+    expect(new Set(made.map(({ snowflake }) => snowflake?.worker)).size).toBe(callers.length);
+    for (const { time } of made) {
+      expect(Math.abs(Date.now() - (time?.getTime() ?? 0))).toBeLessThan(600_000);
     }
     console.log("ids", received, "refusals", refusals);
   },

@@ -4,9 +4,11 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { callersOf, filesOf, LANGUAGES, pageOf, refreshed } from "../src/polyglot/pages.ts";
 
+const root = path.resolve(import.meta.dirname, "../../..");
 const MAX_LINES = 150;
 /** What the tests add, what is empty, and what is made. */
-const NOT_SHOWN = /^go\.sum$|^load\/|fakeclock\.go$|(?:^|\/)(?:Load\.java|load\.py|__init__\.py)$/;
+const NOT_SHOWN =
+  /^go\.sum$|^load\/|fakeclock\.go$|FakeClock\.java$|(?:^|\/)(?:Load\.java|load\.py|__init__\.py)$/;
 const MADE = /^(?:gen|target|idmint|\.venv|node_modules)\/|__pycache__\//;
 
 describe.each(LANGUAGES)("docs/%s.md", (language) => {
@@ -28,4 +30,13 @@ describe.each(LANGUAGES)("docs/%s.md", (language) => {
     for (const [name, text] of filesOf(page))
       expect(text.trimEnd().split("\n").length, name).toBeLessThanOrEqual(MAX_LINES);
   });
+});
+
+test("docs/languages.md has a recipe and a row for each language, in the same order", () => {
+  const page = readFileSync(path.join(root, "docs/languages.md"), "utf8");
+  const recipes = [...page.matchAll(/^ {2}# (\S+)$/gm)].map(([, language]) => language);
+  const table = page.split("|---|---|---|---|\n")[1] ?? "";
+  const rows = [...table.matchAll(/^\| ([^|]+) \|/gm)].map(([, language]) => language);
+  expect(recipes.length).toBeGreaterThanOrEqual(6);
+  expect(rows).toEqual(recipes);
 });

@@ -57,7 +57,7 @@ def run(tag, threads, count, source):
             except TimeoutError:
                 refused("TIMEOUT")
             if minted >= count:
-                stopped.wait(0.005)
+                stopped.wait(0.02)
 
     return [threading.Thread(target=work, args=[number]) for number in range(threads)]
 

@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import path from "node:path";
 import type { Child } from "../fleet/child.ts";
-import { readRecords } from "../fleet/record.ts";
+import { readRecords, RECORD_BYTES } from "../fleet/record.ts";
 import { type Verdict, judge } from "../fleet/uniqueness.ts";
 import { until } from "../fleet/until.ts";
 
@@ -27,8 +27,8 @@ export interface PolyglotLoad {
   readonly ca?: string;
 }
 
-const RECORD_BYTES = 32;
-const END_MS = 120_000;
+/** For what is left to mint, a million ids in the long form. */
+const END_MS = 600_000;
 
 export interface Caller {
   readonly load: PolyglotLoad;
@@ -39,28 +39,36 @@ function fileOf({ load }: Caller, tag: PolyglotTag): string {
   return path.join(load.folder, `${load.name}.${tag}.ids`);
 }
 
-function recordsOf(caller: Caller, tag: PolyglotTag): number {
-  return Math.floor(statSync(fileOf(caller, tag)).size / RECORD_BYTES);
+/** When it wrote down its newest id of a tag; 0: it has none. */
+function newestAtMs(caller: Caller, tag: PolyglotTag): number {
+  const file = fileOf(caller, tag);
+  const records = Math.floor(statSync(file).size / RECORD_BYTES);
+  if (records === 0) return 0;
+  const [newest] = readRecords(file, (records - 1) * RECORD_BYTES);
+  return newest?.atMs ?? 0;
 }
 
-/** Waits until each caller has ids of each tag that it can have had from a server only after this was called. */
-export async function untilAllMint(callers: readonly Caller[], withinMs: number): Promise<void> {
-  const begun = callers.map((caller) => TAGS.map((tag) => recordsOf(caller, tag)));
+/**
+ * Waits until each caller has an id of each tag that a server gave it after this was called. What it had in memory then
+ * is too old `maxAgeMs` later.
+ */
+export async function untilAllMint(
+  callers: readonly Caller[],
+  { maxAgeMs, withinMs }: { maxAgeMs: number; withinMs: number },
+): Promise<void> {
+  const begun = Date.now();
   const lagging = (): string[] =>
-    callers.flatMap((caller, at) =>
-      TAGS.flatMap((tag, place) => {
-        // What is held, what is under way, and one more block.
-        const more = CACHED.some((each) => each === tag) ? 3 * caller.load.block : 1;
-        const wanted = (begun[at]?.[place] ?? 0) + more;
-        return recordsOf(caller, tag) < wanted ? [`${caller.load.name} ${tag}`] : [];
+    callers.flatMap((caller) =>
+      TAGS.flatMap((tag) => {
+        const after = CACHED.some((each) => each === tag) ? begun + maxAgeMs : begun;
+        return newestAtMs(caller, tag) > after ? [] : [`${caller.load.name} ${tag}`];
       }),
     );
   try {
-    await until("all callers mint", () => lagging().length === 0, { withinMs, everyMs: 50 });
+    await until("all callers mint", () => lagging().length === 0, { withinMs, everyMs: 100 });
   } catch (cause) {
-    throw new Error(`do not mint: ${lagging().join(", ")}\n${callers.map(told).join("\n")}`, {
-      cause,
-    });
+    const text = `do not mint: ${lagging().join(", ")}\n${callers.map(told).join("\n")}`;
+    throw new Error(text, { cause });
   }
 }
 

@@ -35,7 +35,10 @@ const TOOLS: Readonly<Record<Language, Tools>> = {
   java: {
     programs: ["javac", "mvn"],
     hint: "no Java for the tests: install a JDK 17 or newer and Maven 3.8 or newer",
-    files: ["src/main/java/com/example/orders/Load.java"],
+    files: [
+      "src/main/java/com/example/orders/Load.java",
+      "src/main/java/com/example/orders/ids/FakeClock.java",
+    ],
     build: `mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=${CLASSPATH}`,
     callers: (folder) => {
       const libraries = readFileSync(path.join(folder, CLASSPATH), "utf8").trim();
@@ -79,12 +82,16 @@ export function setUp(language: Language): Project {
     mkdirSync(path.dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
-  const lines = linesOf(page, "Set up").replace(/^npm install (.+)\n/, (_, names: string) => {
+  shell(folder, `${withPackages(linesOf(page, "Set up"), folder)}\n${build}`);
+  return { language, folder, callers: callers(folder) };
+}
+
+/** Puts there what the first line installs from npm, and answers the lines after it. */
+export function withPackages(lines: string, folder: string): string {
+  return lines.replace(/^npm install (.+)\n/, (_, names: string) => {
     for (const name of names.split(" ")) install(name, folder);
     return "";
   });
-  shell(folder, `${lines}\n${build}`);
-  return { language, folder, callers: callers(folder) };
 }
 
 /** Runs lines of a page in a folder, and answers what they print. */

@@ -36,7 +36,7 @@ async function run(tag: string, streams: number, least: number): Promise<void> {
         await pause(100);
       }
       // oxlint-disable-next-line no-await-in-loop
-      if (minted >= least) await pause(5);
+      if (minted >= least) await pause(10 * streams);
     }
   };
   await Promise.all(Array.from({ length: streams }, (_, stream) => work(stream)));

@@ -87,7 +87,7 @@ func run(tag string, threads, count int, source func(context.Context) ([]int64, 
 					refused(err)
 					time.Sleep(min(ids.RetryAfter(err), time.Second))
 				} else if minted >= count {
-					time.Sleep(5 * time.Millisecond)
+					time.Sleep(20 * time.Millisecond)
 				}
 			}
 		})

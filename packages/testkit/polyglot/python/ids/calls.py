@@ -30,7 +30,10 @@ class Refusal(Exception):
 
     @classmethod
     def of(cls, error):
-        status = rpc_status.from_call(error)
+        try:
+            status = rpc_status.from_call(error)
+        except ValueError:
+            status = None  # details that contradict the code, of a proxy perhaps
         return cls(error.code(), error.details(), () if status is None else status.details)
 
 

@@ -1,5 +1,6 @@
 package com.example.orders;
 
+import com.example.orders.ids.FakeClock;
 import com.example.orders.ids.Idmint;
 import com.example.orders.ids.Refusal;
 import com.example.orders.ids.Segments;
@@ -72,7 +73,7 @@ public final class Load {
       } catch (TimeoutException e) {
         refused("TIMEOUT");
       }
-      if (minted[0] >= count) STOPPED.await(5, TimeUnit.MILLISECONDS);
+      if (minted[0] >= count) STOPPED.await(20, TimeUnit.MILLISECONDS);
     }
   }
 
@@ -85,6 +86,7 @@ public final class Load {
     var name = fields.get("name").getStringValue();
     int block = (int) fields.get("block").getNumberValue();
     int part = (int) fields.get("count").getNumberValue() / 10;
+    FakeClock.use(Path.of(System.getenv("FAKECLOCK_FILE")));
     var idmint = new Idmint(fields.get("address").getStringValue(), token, ca);
     var orders = new Segments(idmint, "accounts", block);
     var ledger = new Segments(idmint, "ledger", block);

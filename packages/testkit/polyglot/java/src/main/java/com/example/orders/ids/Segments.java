@@ -104,8 +104,8 @@ public final class Segments {
       answer = idmint.call(Idmint.TIMEOUT_MS, end -> idmint.ids.withDeadline(end).allocateSegment(request));
     } catch (Refusal refusal) {
       failure = refusal;
-    } catch (InterruptedException e) {
-      failure = invalid(Code.CANCELLED, "interrupted");
+    } catch (InterruptedException | RuntimeException e) {
+      failure = invalid(Code.CANCELLED, e.toString());
     }
     synchronized (this) {
       error = answer == null ? failure : accept(answer, sent);

@@ -7,6 +7,7 @@ import io.idmint.v1.LeaseWorkerRequest;
 import io.idmint.v1.LeaseWorkerResponse;
 import io.idmint.v1.RenewWorkerLeaseRequest;
 import io.idmint.v1.SnowflakeLayout;
+import java.util.function.LongSupplier;
 
 /**
  * Makes the ids of one tag of kind snowflake under a leased worker id. Two that run may not have one instance.
@@ -18,17 +19,17 @@ import io.idmint.v1.SnowflakeLayout;
  * <p>4. A token is sent again only while it is unknown whether it was used. A refused lease makes no more ids.
  */
 public final class Snowflakes implements AutoCloseable {
+  static LongSupplier clock = System::currentTimeMillis;
   private static final long CALL_MS = 1_000;
   private static final long RESERVE_MS = 3_000; // how far ahead of the ids time is reserved
   private static final long BORROW_MS = 50; // how far ids may run ahead of the clock, when a tick is used up
   private static final long BACK_MS = 5; // how far the clock may be behind what it showed before
-
   private final Idmint idmint;
   private final String tag, instance;
   private final Thread keeper = new Thread(this::keep, "worker id");
   // All below is changed under the lock of this, and the lease by the keeper only.
-  private LeaseWorkerResponse lease; // null when there is none
-  private Refusal error = notYet(); // why
+  private LeaseWorkerResponse lease; // null, and why
+  private Refusal error = notYet();
   private SnowflakeLayout layout;
   private long unitMs, originMs, token; // the token is for the next call
   private long tick, sequence; // of the next id
@@ -66,10 +67,9 @@ public final class Snowflakes implements AutoCloseable {
   }
 
   private long make() {
-    long now = System.currentTimeMillis();
+    long now = clock.getAsLong();
     if (now < clockMs - BACK_MS) {
-      var text = "the clock was set back by " + (clockMs - now) + " ms; no id is made until it has caught up";
-      throw new Refusal(Code.FAILED_PRECONDITION, "CLOCK_MOVED_BACKWARDS", text, clockMs - now);
+      throw new Refusal(Code.FAILED_PRECONDITION, "CLOCK_MOVED_BACKWARDS", "the clock was set back", clockMs - now);
     }
     long clockTick = tickAt(now);
     if (clockTick > lastTick) return -1; // The registry has confirmed no clock as late as this one.
@@ -133,14 +133,14 @@ public final class Snowflakes implements AutoCloseable {
     }
   }
 
+  private synchronized long nextMs() {
+    return originMs + tick * unitMs;
+  }
+
   private void extend() throws InterruptedException {
-    long nextMs;
-    synchronized (this) {
-      nextMs = Math.max(System.currentTimeMillis(), originMs + tick * unitMs);
-    }
     var request = RenewWorkerLeaseRequest.newBuilder().setTag(tag).setDataCenter(lease.getDataCenter())
         .setWorkerId(lease.getWorkerId()).setExtension(lease.getExtension()).setToken(token)
-        .setReserveUntilMs(nextMs + RESERVE_MS).build();
+        .setReserveUntilMs(Math.max(clock.getAsLong(), nextMs()) + RESERVE_MS).build();
     var answer = idmint.call(CALL_MS, end -> idmint.workers.withDeadline(end).renewWorkerLease(request));
     synchronized (this) {
       reserve(answer.getReservedUntilMs(), answer.getToken());
