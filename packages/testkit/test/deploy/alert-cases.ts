@@ -91,7 +91,7 @@ export const CASES: Readonly<Record<string, AlertCase>> = {
   },
   IdmintOverloaded: {
     fault: async (stage) => {
-      const storms = [1, 2].map((at) => storm(stage.server(3), `storm ${at}`));
+      const storms = [1, 2, 3].map((at) => storm(stage.server(3), `127.0.0.${at}`));
       return async () => void (await Promise.all(storms.map((child) => child.kill())));
     },
   },
@@ -152,7 +152,12 @@ export const CASES: Readonly<Record<string, AlertCase>> = {
       const till = async (): Promise<void> => {
         while (left-- > 0) await api.send(ask, request, 30_000);
       };
-      await Promise.all(Array.from({ length: 100 }, till));
+      try {
+        await Promise.all(Array.from({ length: 100 }, till));
+      } catch (thrown) {
+        await mend();
+        throw thrown;
+      }
       return mend;
     },
   },
@@ -223,8 +228,9 @@ async function uses(stage: Stage, tag: string, count: number): Promise<() => voi
   };
 }
 
-function storm({ address }: FleetServer, name: string): Child {
-  const load = { address, from: "127.0.0.1", tag: "orders", connections: 2, streams: 1_024 };
+/** Begins to ask for more than any server answers, from an address of this machine. */
+function storm({ address }: FleetServer, from: string): Child {
+  const load = { address, from, tag: "orders", connections: 2, streams: 1_024 };
   const rate = { callsPerSecond: 40_000, seconds: 600, settleSeconds: 0 };
-  return new Child(STORM, [JSON.stringify({ ...load, ...rate })], { name });
+  return new Child(STORM, [JSON.stringify({ ...load, ...rate })], { name: `storm from ${from}` });
 }
