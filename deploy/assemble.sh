@@ -18,8 +18,14 @@ fi
 export PATH="$root/node_modules/.bin:$root/node_modules/node/bin:$PATH"
 
 node scripts/build.ts
+# It makes links to files of this clone, whose next build would then change a server that runs. So they are copied.
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
 npx --yes pnpm@10 --filter idmint deploy --prod --prefer-offline \
-  --config.inject-workspace-packages=true --config.verify-deps-before-run=false "$to"
+  --config.inject-workspace-packages=true --config.verify-deps-before-run=false "$stage/idmint"
+mkdir -p "$to"
+if [ -n "$(ls -A "$to")" ]; then echo "assemble: $to is not empty" >&2 && exit 1; fi
+cp -R "$stage/idmint/." "$to"
 # Nobody compiles there. Types and source maps are a third of the files' size without Node.
 rm -rf "$to"/node_modules/.pnpm/@types+*
 find "$to" -type f \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -exec rm -f {} +

@@ -33,9 +33,20 @@ export interface ContainerOptions {
 const isRoot = process.getuid?.() === 0;
 
 /** What a program of this machine needs of it, for containers without an image. */
-export const MACHINE: readonly Bind[] = ["/usr", "/lib", "/lib64", "/bin", "/sbin", "/etc"].map(
-  (folder) => ({ from: folder, to: folder }),
-);
+export const MACHINE: readonly Bind[] = [
+  "/usr",
+  "/lib",
+  "/lib64",
+  "/bin",
+  "/sbin",
+  "/etc/group",
+  "/etc/hosts",
+  "/etc/ld.so.cache",
+  "/etc/localtime",
+  "/etc/nsswitch.conf",
+  "/etc/passwd",
+  "/etc/ssl",
+].map((place) => ({ from: place, to: place }));
 
 /** A program that runs in a container. Close it. */
 export class Container implements AsyncDisposable {
@@ -181,7 +192,7 @@ const DEVICES = ["null", "zero", "full", "random", "urandom"];
 
 function bindLine(root: string, { from, to, isWritable = false }: Bind): string {
   const [source, target] = [quoted(from), quoted(`${root}${to}`)];
-  const make = `if [ -d ${source} ]; then mkdir -p ${target}; else mkdir -p ${quoted(path.dirname(`${root}${to}`))}; touch ${target}; fi`;
+  const make = `if [ -d ${source} ]; then mkdir -p ${target}; else mkdir -p ${quoted(path.dirname(`${root}${to}`))}; [ -e ${target} ] || touch ${target}; fi`;
   const readOnly = isWritable ? "" : `; mount -o remount,bind,ro ${target}`;
   return `if [ -e ${source} ]; then ${make}; mount --bind ${source} ${target}${readOnly}; fi`;
 }

@@ -61,7 +61,7 @@ describe.each(Object.entries(makers))("the image, %s,", (_name, make) => {
     const http = { IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}` };
     const wishOf = ({ env, volumes, words }: DockerLine): ContainerWish => ({
       binds: volumes.map((to) => ({ from: data, to, isWritable: true })),
-      env: { ...env, ...place, ...http },
+      env: "IDMINT_GRPC_ADDRESS" in env ? { ...env, ...place, ...http } : env,
       ...(words.length === 0 ? {} : { words }),
     });
     const exec = ({ words }: DockerLine) =>
