@@ -9,17 +9,19 @@ import io.grpc.InsecureChannelCredentials;
 import io.grpc.ManagedChannel;
 import io.grpc.Metadata;
 import io.grpc.Status;
-import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
 import io.grpc.TlsChannelCredentials;
+import io.grpc.stub.StreamObserver;
 import io.idmint.v1.GenerateIdRequest;
 import io.idmint.v1.GenerateIdsRequest;
 import io.idmint.v1.IdServiceGrpc;
 import io.idmint.v1.StreamIdsRequest;
+import io.idmint.v1.StreamIdsResponse;
 import io.idmint.v1.WorkerServiceGrpc;
 import java.io.File;
 import java.io.IOException;
 import java.util.concurrent.Executor;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
@@ -84,23 +86,39 @@ public final class Idmint implements AutoCloseable {
 
   /** Mints ids by one small request each on one stream, and passes each on. When it breaks, ask again for the rest. */
   public void stream(String tag, int count, LongConsumer onId) throws InterruptedException {
-    var call = IdServiceGrpc.newBlockingV2Stub(channel).withDeadlineAfter(TIMEOUT_MS, TimeUnit.MILLISECONDS).streamIds();
+    var answers = new LinkedBlockingQueue<Object>(); // an error is the last of them; the deadline is one too
+    var observer = new StreamObserver<StreamIdsResponse>() {
+      @Override
+      public void onNext(StreamIdsResponse answer) {
+        answers.add(answer);
+      }
+
+      @Override
+      public void onError(Throwable failure) {
+        answers.add(failure);
+      }
+
+      @Override
+      public void onCompleted() {
+        answers.add(Status.UNAVAILABLE.asRuntimeException());
+      }
+    };
+    var stub = IdServiceGrpc.newStub(channel).withDeadlineAfter(TIMEOUT_MS, TimeUnit.MILLISECONDS);
+    var requests = stub.streamIds(observer);
+    int sent = 0;
     try {
-      int sent = 0;
       for (int got = 0; got < count; got++) {
         for (; sent < count && sent - got < IN_FLIGHT; sent++) {
-          call.write(StreamIdsRequest.newBuilder().setCall(sent).setTag(tag).build());
+          requests.onNext(StreamIdsRequest.newBuilder().setCall(sent).setTag(tag).build());
         }
-        var answer = call.read();
-        if (answer == null) throw new Refusal(Status.Code.UNAVAILABLE, "", "the server ended the stream", 100);
+        var next = answers.take();
+        if (next instanceof Exception failure) throw Refusal.of(failure);
+        var answer = (StreamIdsResponse) next;
         if (answer.hasError()) throw Refusal.of(answer.getError());
         onId.accept(answer.getOne().getId());
       }
-      call.halfClose();
-    } catch (StatusException e) {
-      throw Refusal.of(e);
     } finally {
-      call.cancel("done", null);
+      requests.onError(Status.CANCELLED.asRuntimeException());
     }
   }
 
