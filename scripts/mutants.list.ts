@@ -23,6 +23,7 @@ import { sentinelMutants } from "./mutants.sentinel.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
 import { startMutants } from "./mutants.starts.ts";
 import { stopMutants } from "./mutants.stop.ts";
+import { polyglotMutants } from "./mutants.polyglot.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
 import { toolsMutants } from "./mutants.tools.ts";
@@ -77,6 +78,7 @@ export const mutants: readonly Mutant[] = [
   ...trafficMutants,
   ...watchMutants,
   ...startMutants,
+  ...polyglotMutants,
   ...zoneMutants,
   ...stopMutants,
   ...gapMutants,
