@@ -12,6 +12,7 @@ export const polyglotMutants: readonly Mutant[] = [
     find: "if block.left > 0 and age < block.max_age:",
     replace: "if block.left > 0:",
     tests,
+    isLong: true,
   },
   {
     name: "polyglot: the cursor stays on an id",
@@ -19,5 +20,6 @@ export const polyglotMutants: readonly Mutant[] = [
     find: "block.next += block.increment",
     replace: "block.next += block.increment * (block.left % 1_000 != 0)",
     tests,
+    isLong: true,
   },
 ];

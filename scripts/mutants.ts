@@ -68,12 +68,13 @@ function link(copy: string, from: string, to: string): void {
 
 function runTests(
   copy: string,
-  { tests, only }: Mutant,
+  { tests, only, isLong = false }: Mutant,
 ): { readonly passed: boolean; readonly output: string } {
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
   const names = only === undefined ? [] : ["-t", only];
   const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
-  const run = spawnSync(process.execPath, args, { cwd: copy, timeout: TEST_TIMEOUT_MS });
+  const env = { ...process.env, ...(isLong ? { IDMINT_LONG: "1" } : {}) };
+  const run = spawnSync(process.execPath, args, { cwd: copy, env, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();
   if (/No test files found|Cannot find (module|package)|SyntaxError/.test(output))
     throw new Error(output);

@@ -42,27 +42,30 @@ test("no run leaves a tag behind, and no bar in a pipe", async () => {
   expect(tags.map(({ name }) => name)).toEqual(["demo"]);
 });
 
-test("a server that stops for a while is charged for all calls that were due; a terminal shows a bar", async () => {
-  const { folder, remove } = temporaryFolder();
-  onTestFinished(remove);
-  installIn(folder);
-  const { child, grpcAddress, stop } = await serve(["start-dev"], { cwd: folder });
-  onTestFinished(async () => {
+test.runIf(isLong)(
+  "a server that stops for a while is charged for all calls that were due; a terminal shows a bar",
+  async () => {
+    const { folder, remove } = temporaryFolder();
+    onTestFinished(remove);
+    installIn(folder);
+    const { child, grpcAddress, stop } = await serve(["start-dev"], { cwd: folder });
+    onTestFinished(async () => {
+      child.kill("SIGCONT");
+      await stop();
+    });
+    const bench = onTerminal(`'${folder}/idmint' bench --rate 200 --duration 4s`, {
+      IDMINT_ADDRESS: grpcAddress,
+    });
+    onTestFinished(bench.end);
+    await bench.until(/\[#*\.+\] +\d+ % {2}\d+ calls {2}\d+ a second {2}p99 [\d.e+]+ ms/);
+    child.kill("SIGSTOP");
+    await sleep(STOPPED_MS);
     child.kill("SIGCONT");
-    await stop();
-  });
-  const bench = onTerminal(`'${folder}/idmint' bench --rate 200 --duration 4s`, {
-    IDMINT_ADDRESS: grpcAddress,
-  });
-  onTestFinished(bench.end);
-  await bench.until(/\[#*\.+\] +\d+ % {2}\d+ calls {2}\d+ a second {2}p99 [\d.e+]+ ms/);
-  child.kill("SIGSTOP");
-  await sleep(STOPPED_MS);
-  child.kill("SIGCONT");
-  await bench.until(/latency max/);
-  const [, p90 = ""] = /latency p90 +([\d.]+) ms/.exec(bench.screen()) ?? [];
-  // 300 of 800 calls were due while it stood still, and waited for up to that time. The commonest error, to count from when
-  // a call was sent after the ones before were answered, would see a few slow calls among 500 quick ones.
-  expect(Number(p90)).toBeGreaterThan(STOPPED_MS / 4);
-  expect(bench.screen()).toMatch(/repeated ids +0/);
-});
+    await bench.until(/latency max/);
+    const [, p90 = ""] = /latency p90 +([\d.]+) ms/.exec(bench.screen()) ?? [];
+    // 300 of 800 calls were due while it stood still, and waited for up to that time. The commonest error, to count from when
+    // a call was sent after the ones before were answered, would see a few slow calls among 500 quick ones.
+    expect(Number(p90)).toBeGreaterThan(STOPPED_MS / 4);
+    expect(bench.screen()).toMatch(/repeated ids +0/);
+  },
+);

@@ -8,12 +8,14 @@ import { RECORD_BYTES } from "../src/fleet/record.ts";
 import { judge } from "../src/fleet/uniqueness.ts";
 import { until } from "../src/fleet/until.ts";
 import { chaos, recordsSize, SDK_SEGMENT, SERVER_SEGMENT, type StoreFault } from "./chaos.ts";
-import { isLong, ownPostgres, sqliteFile, startFleet } from "./fleet-support.ts";
+import { isLong, ownPostgres, someTests, sqliteFile, startFleet } from "./fleet-support.ts";
 
 const SECONDS = isLong ? 60 : 8;
 const LINKED_MS = isLong ? 5_000 : 1_500;
 // On a busy machine processes start slower than they are killed, and a second of the plan takes longer.
 const TIMEOUT_MS = (3 * SECONDS + 90) * 1_000;
+
+const storm = someTests(1, 2);
 
 function postgresFaults(postgres: TestPostgres): readonly StoreFault[] {
   const stopMs = isLong ? 10_000 : 2_000;
@@ -52,7 +54,7 @@ function postgresFaults(postgres: TestPostgres): readonly StoreFault[] {
   ];
 }
 
-test(
+storm(
   "three servers on one PostgreSQL, killed at random with their callers and their store, issue no id twice",
   { timeout: TIMEOUT_MS },
   async () => {
@@ -80,7 +82,7 @@ function sqliteFaults(file: string): readonly StoreFault[] {
   ];
 }
 
-test(
+storm(
   "three servers on one SQLite file, killed at random with their callers, issue no id twice",
   { timeout: TIMEOUT_MS },
   async () => {

@@ -2,7 +2,7 @@ import { rmSync } from "node:fs";
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterAll, onTestFailed, onTestFinished } from "vitest";
+import { afterAll, onTestFailed, onTestFinished, test } from "vitest";
 import { killChildren } from "../src/fleet/child.ts";
 import { Fleet, type FleetOptions } from "../src/fleet/fleet.ts";
 import { TestPostgres } from "../src/postgres.ts";
@@ -56,6 +56,19 @@ export function someOf<T>(count: number, all: readonly T[]): readonly T[] {
   const places = new Set<number>();
   while (places.size < Math.min(count, all.length)) places.add(below(all.length));
   return all.filter((_, place) => places.has(place));
+}
+
+/** Declares `of` tests that are alike, of which a run takes so many: see `someOf`. */
+export function someTests(
+  count: number,
+  of: number,
+): (name: string, options: { timeout: number }, run: () => Promise<void>) => void {
+  const taken = new Set(someOf(count, [...Array(of).keys()]));
+  let declared = 0;
+  return (name, options, run) => {
+    const declare = taken.has(declared++) ? test : () => undefined;
+    declare(name, options, run);
+  };
 }
 
 /** Random numbers from a seed that is printed, so that a run can be repeated: IDMINT_SEED=… */

@@ -1,10 +1,10 @@
 // Sequences in a Redis behind three Sentinels, whose master is killed under load while its replicas lag: no id twice, none
 // out of order as long as one master counts, and ids again soon after the promotion.
 import { setTimeout as pause } from "node:timers/promises";
-import { expect, onTestFailed, onTestFinished, test } from "vitest";
+import { expect, onTestFailed, onTestFinished } from "vitest";
 import { type Answer, answeredAfter } from "../src/fleet/history.ts";
 import { type Member, type RedisSettings, SentinelGroup } from "../src/redis/index.ts";
-import { isLong, ownPostgres, seededRandom, startFleet } from "./fleet-support.ts";
+import { isLong, ownPostgres, seededRandom, someTests, startFleet } from "./fleet-support.ts";
 import { createSequence, judge, startCallers, TAG } from "./redis-callers.ts";
 
 const KILLS = isLong ? 10 : 1;
@@ -94,7 +94,9 @@ async function killOnce(group: SentinelGroup, lagMs: number): Promise<Promotion>
   return { lagMs, behind, masters, from, at, to: process.hrtime.bigint() };
 }
 
-test(
+const storm = someTests(1, 2);
+
+storm(
   "the master is killed behind three Sentinels, with replicas that lag: no id twice, ids again soon",
   { timeout: (KILLS * 60 + 180) * 1_000 },
   async () => {
@@ -105,7 +107,7 @@ test(
   },
 );
 
-test(
+storm(
   "with min-replicas-to-write no two masters count: nothing is out of order, whoever is promoted",
   { timeout: (KILLS * 60 + 180) * 1_000 },
   async () => {

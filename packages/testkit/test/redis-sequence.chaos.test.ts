@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { IdmintError } from "@idmint/client";
 import { RedisSnowflakeKind, Tag } from "@idmint/proto";
-import { expect, test } from "vitest";
+import { expect } from "vitest";
 import type { Api } from "../src/fleet/api.ts";
 import type { Fleet } from "../src/fleet/fleet.ts";
 import { answeredAfter } from "../src/fleet/history.ts";
@@ -12,7 +12,14 @@ import { until } from "../src/fleet/until.ts";
 import type { TestPostgres } from "../src/postgres.ts";
 import { EXPECTED } from "./chaos.ts";
 import { disturbServers } from "./disturb.ts";
-import { isLong, ownPostgres, seededRandom, someOf, startFleet } from "./fleet-support.ts";
+import {
+  isLong,
+  ownPostgres,
+  seededRandom,
+  someOf,
+  someTests,
+  startFleet,
+} from "./fleet-support.ts";
 import { createSequence, judge, startCallers, TAG } from "./redis-callers.ts";
 import { RedisStage } from "./redis-stage.ts";
 
@@ -56,7 +63,9 @@ async function startScene(env: Readonly<Record<string, string>>): Promise<Scene>
   return { fleet, postgres, redis };
 }
 
-test(
+const storm = someTests(2, 4);
+
+storm(
   "Redis goes back, is emptied, fails over, freezes and runs out of memory: no id twice, none out of order",
   { timeout: (ROUNDS * 70 + 120) * 1_000 },
   async () => {
@@ -83,7 +92,7 @@ test(
   },
 );
 
-test(
+storm(
   "with only PostgreSQL down it goes on up to the maximum and then fails fast; with both down a stale Redis is not believed",
   { timeout: (ROUNDS * 70 + 120) * 1_000 },
   async () => {
@@ -161,7 +170,7 @@ async function reasonOf(api: Api): Promise<string> {
   }
 }
 
-test(
+storm(
   "servers on Redis are killed and frozen, and Redis is emptied meanwhile: no id twice, none out of order",
   { timeout: (ROUNDS * 70 + 120) * 1_000 },
   async () => {
@@ -184,7 +193,7 @@ test(
   },
 );
 
-test(
+storm(
   "snowflakes of Redis: no id twice, whatever happens to Redis and the servers, and ids again soon",
   { timeout: (ROUNDS * 70 + 120) * 1_000 },
   async () => {

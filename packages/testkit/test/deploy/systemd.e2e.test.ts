@@ -11,6 +11,7 @@ import { debianProgram } from "../../src/deploy/tools.ts";
 import { CLI } from "../../src/fleet/child.ts";
 import { Api } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
+import { isLong } from "../fleet-support.ts";
 
 const UNIT = path.join(root, "deploy/systemd/idmint.service");
 const DOC = path.join(root, "docs/deploy/systemd.md");
@@ -108,69 +109,75 @@ function allowedCalls(): ReadonlySet<string> {
   return allowed;
 }
 
-test("a server needs no system call and no kind of socket that the unit forbids", async () => {
-  const home = folder();
-  const owner = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
-  const data = path.join(home, "data");
-  mkdirSync(data);
-  chmodSync(data, 0o777);
-  const address = `127.0.0.1:${await freePort()}`;
-  const env = {
-    PATH: process.env["PATH"],
-    IDMINT_STORE_URL: `sqlite:${data}/store/idmint.db`,
-    IDMINT_GRPC_ADDRESS: address,
-    IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
-    IDMINT_PROCESSES: "2",
-  };
-  const options = { ...owner, env, cwd: data, encoding: "utf8" } as const;
-  const [node, ...words] = NODE;
-  const migration = spawnSync(node, [...words, "migrate"], options);
-  expect(migration.status, migration.stderr).toBe(0);
+// Under strace a server is many times slower.
+test.runIf(isLong)(
+  "a server needs no system call and no kind of socket that the unit forbids",
+  async () => {
+    const home = folder();
+    const owner = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
+    const data = path.join(home, "data");
+    mkdirSync(data);
+    chmodSync(data, 0o777);
+    const address = `127.0.0.1:${await freePort()}`;
+    const env = {
+      PATH: process.env["PATH"],
+      IDMINT_STORE_URL: `sqlite:${data}/store/idmint.db`,
+      IDMINT_GRPC_ADDRESS: address,
+      IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
+      IDMINT_PROCESSES: "2",
+    };
+    const options = { ...owner, env, cwd: data, encoding: "utf8" } as const;
+    const [node, ...words] = NODE;
+    const migration = spawnSync(node, [...words, "migrate"], options);
+    expect(migration.status, migration.stderr).toBe(0);
 
-  const trace = path.join(data, "trace");
-  const strace = debianProgram("strace", "strace");
-  const traced = [
-    "-f",
-    "-qq",
-    "--seccomp-bpf",
-    "-e",
-    `trace=!${COMMON.join(",")}`,
-    "-o",
-    trace,
-    ...NODE,
-    "serve",
-    "--json",
-  ];
-  const server = spawn(strace, traced, {
-    ...owner,
-    env,
-    cwd: data,
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  onTestFinished(() => void server.kill("SIGKILL"));
-  const ended = new Promise<number | string | null>((resolve) => {
-    server.once("exit", (code, signal) => resolve(code ?? signal));
-  });
-  // It says so when all of its processes serve and it minds signals.
-  await Promise.race([new Promise((resolve) => server.stdout?.once("data", resolve)), ended]);
-  using api = new Api(address);
-  await api.createTag({ name: "orders" });
-  expect(await api.id("orders")).toBe(1n);
-  // To the server: strace, told to end, lets go of it.
-  const first = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, "utf8");
-  process.kill(Number(first.trim().split(" ")[0]), "SIGTERM");
-  expect(await ended).toBe(0);
+    const trace = path.join(data, "trace");
+    const strace = debianProgram("strace", "strace");
+    const traced = [
+      "-f",
+      "-qq",
+      "--seccomp-bpf",
+      "-e",
+      `trace=!${COMMON.join(",")}`,
+      "-o",
+      trace,
+      ...NODE,
+      "serve",
+      "--json",
+    ];
+    const server = spawn(strace, traced, {
+      ...owner,
+      env,
+      cwd: data,
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    onTestFinished(() => void server.kill("SIGKILL"));
+    const ended = new Promise<number | string | null>((resolve) => {
+      server.once("exit", (code, signal) => resolve(code ?? signal));
+    });
+    // It says so when all of its processes serve and it minds signals.
+    await Promise.race([new Promise((resolve) => server.stdout?.once("data", resolve)), ended]);
+    using api = new Api(address);
+    await api.createTag({ name: "orders" });
+    expect(await api.id("orders")).toBe(1n);
+    // To the server: strace, told to end, lets go of it.
+    const first = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, "utf8");
+    process.kill(Number(first.trim().split(" ")[0]), "SIGTERM");
+    expect(await ended).toBe(0);
 
-  const lines = readFileSync(trace, "utf8");
-  const used = new Set([...lines.matchAll(/^\d+ +(\w+)\(/gm)].map(([, name]) => name ?? ""));
-  expect(used.size).toBeGreaterThan(30);
-  const calls = allowedCalls();
-  expect([...used, ...COMMON].filter((call) => !calls.has(call))).toEqual([]);
-  const families = [...lines.matchAll(/ socket(?:pair)?\((AF_\w+)/g)].map(([, name]) => name ?? "");
-  expect(families).toContain("AF_INET");
-  const [allowed = ""] = settings("RestrictAddressFamilies");
-  expect(families.filter((family) => !allowed.split(" ").includes(family))).toEqual([]);
-});
+    const lines = readFileSync(trace, "utf8");
+    const used = new Set([...lines.matchAll(/^\d+ +(\w+)\(/gm)].map(([, name]) => name ?? ""));
+    expect(used.size).toBeGreaterThan(30);
+    const calls = allowedCalls();
+    expect([...used, ...COMMON].filter((call) => !calls.has(call))).toEqual([]);
+    const families = [...lines.matchAll(/ socket(?:pair)?\((AF_\w+)/g)].map(
+      ([, name]) => name ?? "",
+    );
+    expect(families).toContain("AF_INET");
+    const [allowed = ""] = settings("RestrictAddressFamilies");
+    expect(families.filter((family) => !allowed.split(" ").includes(family))).toEqual([]);
+  },
+);
 
 test("the configuration of the page, with the variables and secrets of the unit, is right", () => {
   const home = folder();
