@@ -81,6 +81,8 @@ class World {
   readonly names: string[] = ["a", "b"];
   readonly seen = new Map<string, number>();
   readonly #servers: Server[] = [];
+  /** Those that stopped: their last rows may still be on their way. */
+  readonly #stopped: Server[] = [];
   #allocations: Allocation[] = [];
   #snapshots: MemorySnapshot[] = [];
   #made = 0;
@@ -176,6 +178,7 @@ class World {
     server.services.poll.stop();
     await server.services.directory.drain(draining("stopping"));
     server.services.ledger?.stop();
+    this.#stopped.push(server);
     await this.#start(at % this.#servers.length);
   }
 
@@ -196,7 +199,7 @@ class World {
   async restore(at: number): Promise<void> {
     const snapshot = this.#snapshots[at % Math.max(1, this.#snapshots.length)];
     if (snapshot === undefined) return;
-    for (const server of this.#servers) {
+    for (const server of [...this.#servers, ...this.#stopped]) {
       server.isAlive = false;
       server.services.poll.stop();
       server.services.ledger?.stop();
