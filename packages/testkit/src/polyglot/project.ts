@@ -28,7 +28,7 @@ const TOOLS: Readonly<Record<Language, Tools>> = {
   go: {
     programs: ["go"],
     hint: "no Go for the tests: install Go 1.26 or newer",
-    files: ["go.sum", "load/main.go", "ids/fakeclock.go"],
+    files: ["load/main.go", "ids/fakeclock.go"],
     build: "go build -tags fakeclock -o load-callers ./load",
     callers: (folder) => [path.join(folder, "load-callers")],
   },
