@@ -80,7 +80,7 @@ function stormsLeftOut(): string[] {
     if (left.length > 0) process.stdout.write(`Left to other runs: ${left.join(", ")}\n`);
   }
   const left = process.env["IDMINT_STORMS_LEFT"] ?? "";
-  return left.split(" ").map((storm) => `packages/${storm}.chaos.test.ts`);
+  return left === "" ? [] : left.split(" ").map((storm) => `packages/${storm}.chaos.test.ts`);
 }
 
 function project(

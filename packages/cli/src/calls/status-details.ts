@@ -72,18 +72,22 @@ function codeName(code: number): string {
   return found?.[0] ?? `CODE_${code}`;
 }
 
-/** The details in `grpc-status-details-bin`. Details that cannot be read count as none. */
+/** The details in `grpc-status-details-bin`. */
 function detailsOf(error: ServiceError): Details {
+  const raw = error.metadata.get("grpc-status-details-bin")[0];
+  return detailsIn(() => (raw instanceof Uint8Array ? Status.decode(raw).details : []));
+}
+
+/** What the details of a status say. Details that cannot be read count as none. */
+export function detailsIn(read: () => Status["details"]): Details {
   const found = {
     reason: undefined as string | undefined,
     metadata: {} as Readonly<Record<string, string>>,
     fields: [] as readonly FieldViolation[],
     retryAfterMs: undefined as number | undefined,
   };
-  const raw = error.metadata.get("grpc-status-details-bin")[0];
-  if (!(raw instanceof Uint8Array)) return found;
   try {
-    for (const { typeUrl, value } of Status.decode(raw).details) {
+    for (const { typeUrl, value } of read()) {
       if (typeUrl === `${TYPE}ErrorInfo`) {
         const info = ErrorInfo.decode(value);
         found.reason = info.reason;

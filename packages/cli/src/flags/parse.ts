@@ -69,6 +69,14 @@ export function oneOf<T>(field: string, words: Readonly<Record<string, T>>): Wor
   return Object.assign(parse, { words: known });
 }
 
+/** One of a few words, which mean themselves. */
+export function oneWord<Word extends string>(
+  field: string,
+  words: readonly Word[],
+): WordParser<Word> {
+  return oneOf<Word>(field, Object.fromEntries(words.map((word) => [word, word])));
+}
+
 // The units of the server's configuration, and days.
 const UNIT_MS: Readonly<Record<string, number>> = {
   ms: 1,

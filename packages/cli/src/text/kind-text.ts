@@ -12,13 +12,18 @@ const LABELS: Readonly<Record<string, string>> = {
   "uuid.version": "uuid version",
 };
 
+/** Whether the ids of a tag begin again every day, week, month or year. */
+export function hasPeriods({ kind }: Tag): boolean {
+  return kind?.$case === "sequence" && kind.value.period !== 0;
+}
+
 /** The settings as rows. */
-export function kindRows({ kind, period }: Tag): Rows {
+export function kindRows(tag: Tag): Rows {
+  const { kind, period } = tag;
   if (kind === undefined) return [];
   if (kind.$case === "snowflake") return snowflakeRows(kind.value);
-  const hasPeriods = kind.$case === "sequence" && kind.value.timeZone !== "";
   const present = period === "" ? "none yet" : plain(period);
-  return [...settingRows(kind), ...(hasPeriods ? [["present period", present] as const] : [])];
+  return [...settingRows(kind), ...(hasPeriods(tag) ? [["present period", present] as const] : [])];
 }
 
 /** The settings that apply, those that servers decide last. */

@@ -12,7 +12,7 @@ import {
   connectionSettings,
   isJson,
 } from "../../flags/options.ts";
-import { duration, oneOf, smallNumber } from "../../flags/parse.ts";
+import { duration, oneOf, smallNumber, oneWord } from "../../flags/parse.ts";
 import { newTag } from "../../flags/tag-flags.ts";
 import { EXIT } from "../../process/exit-code.ts";
 import type { Io } from "../../process/io.ts";
@@ -75,11 +75,11 @@ ${examplesText([
     const settings = connectionSettings(command, io.env);
     const isOwn = name === undefined;
     const tag = await withServerAt(settings, io, async (send) =>
-      tagFor(command, io, send, name, flags),
+      tagFor(command, io, send, { name, kind: flags.kind, durationMs: load.durationMs }),
     );
     let report: Report | undefined;
     try {
-      report = await measure(command, io, { tag, flags, load, isOwn });
+      report = await measure(command, io, { tag, flags, load, isOwn, settings });
     } finally {
       // A repeat is looked into, and for that its tag has to be there.
       if (isOwn && !hasRepeats(report)) await remove(settings, tag, io);
@@ -93,7 +93,6 @@ function number(flag: string, text: string, max: number): Option {
 }
 
 function options(): readonly Option[] {
-  const modes = Object.fromEntries(MODES.map((mode) => [mode, mode]));
   return [
     new Option("--kind <kind>", "kind of the tag that is made (default segment)").argParser(
       oneOf("--kind", KIND_WORDS),
@@ -101,7 +100,7 @@ function options(): readonly Option[] {
     new Option(
       "--mode <mode>",
       "call: one id a call (default); batch: --count ids a call; stream: one id a message; sdk: the SDK's next()",
-    ).argParser(oneOf<Mode>("--mode", modes)),
+    ).argParser(oneWord("--mode", MODES)),
     number("--rate <calls>", "calls a second, answered or not: an open loop", MAX_RATE),
     number(
       "--in-flight <calls>",
@@ -135,12 +134,17 @@ function loadOf(flags: BenchFlags): Load {
   return { ratePerSecond: rate, maxInFlight, maxCalls: calls, durationMs };
 }
 
+interface WantedTag {
+  readonly name: string | undefined;
+  readonly kind: KindName | undefined;
+  readonly durationMs: number;
+}
+
 async function tagFor(
   command: Command,
   io: Io,
   send: Send,
-  name: string | undefined,
-  { kind, duration: durationMs = 10_000 }: BenchFlags,
+  { name, kind, durationMs }: WantedTag,
 ): Promise<Tag> {
   if (name !== undefined) {
     if (kind !== undefined) throw invalidField("--kind", "is for a tag that is made for the run");
@@ -174,15 +178,15 @@ interface Measured {
   readonly flags: BenchFlags;
   readonly load: Load;
   readonly isOwn: boolean;
+  readonly settings: ConnectionSettings;
 }
 
 async function measure(
   command: Command,
   io: Io,
-  { tag, flags, load, isOwn }: Measured,
+  { tag, flags, load, isOwn, settings }: Measured,
 ): Promise<Report> {
   const { mode = "call", connections = 1, count = mode === "batch" ? 1_000 : 1 } = flags;
-  const settings = connectionSettings(command, io.env);
   const callers = callersOf({ mode, tag, count, connections }, settings);
   const isShown = io.isTerminal?.err === true && !isJson(command);
   const limits = { signal: io.signal, timeoutMs: settings.timeoutMs };

@@ -8,8 +8,9 @@ import {
   type Tag,
 } from "@idmint/proto";
 import { callMetadata, channelOf } from "../../calls/connection.ts";
-import { failureOfCall } from "../../calls/status-details.ts";
+import { detailsIn, failureOfCall } from "../../calls/status-details.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";
+import { hasPeriods } from "../../text/kind-text.ts";
 import { answersText } from "../id/id-decode.ts";
 import type { Got } from "./tally.ts";
 
@@ -131,7 +132,8 @@ function streamCaller(tag: string, settings: ConnectionSettings): Caller {
       if (result?.$case === "one") {
         done?.(one(result.value.id, result.value.text, result.value.period), "");
       } else {
-        done?.(undefined, result?.$case === "error" ? refusalOf(result.value.message) : "INTERNAL");
+        const details = result?.$case === "error" ? result.value.details : [];
+        done?.(undefined, detailsIn(() => details).reason ?? "INTERNAL");
       }
     });
     opened.on("error", (error) => over(reasonOf(error as never)));
@@ -150,11 +152,6 @@ function streamCaller(tag: string, settings: ConnectionSettings): Caller {
       ids.close();
     },
   };
-}
-
-/** Messages of idmint begin with their reason. */
-function refusalOf(message: string): string {
-  return /^[A-Z_]+(?=: )/.exec(message)?.[0] ?? "INTERNAL";
 }
 
 /** One SDK with what it holds in memory. */
@@ -176,10 +173,9 @@ function sdkCaller({ tag }: Wanted, settings: ConnectionSettings): Caller {
         }),
   });
   const ids = client.tag(tag.name);
-  const hasPeriods = tag.kind?.$case === "sequence" && tag.kind.value.period !== 0;
   const ask = async (): Promise<Got> => {
     if (answersText(tag)) return one(0n, await ids.nextString());
-    if (!hasPeriods) return one(await ids.next(), "");
+    if (!hasPeriods(tag)) return one(await ids.next(), "");
     const { id, period } = await ids.nextPeriodId();
     return one(id, "", period);
   };

@@ -28,7 +28,7 @@ export interface Tallied {
   readonly repeated: readonly string[];
   readonly refused: ReadonlyMap<string, number>;
   readonly unsent: number;
-  /** Milliseconds by percentile; NaN when there was no call. */
+  /** Milliseconds by percentile; empty when no call was timed. */
   readonly latencyMs: Readonly<Record<string, number>>;
 }
 

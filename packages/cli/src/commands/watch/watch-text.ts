@@ -1,4 +1,5 @@
 import { type Node, nodeStateToJSON, type GetNodeStatusResponse, type Tag } from "@idmint/proto";
+import { hasPeriods } from "../../text/kind-text.ts";
 import { columns, plain } from "../../text/table.ts";
 import { tagStateWord } from "../../text/tag-text.ts";
 import type { Rates } from "./watch-state.ts";
@@ -73,10 +74,10 @@ export function seenText(seen: Seen, address: string): string {
 }
 
 /** Ids up to the ceiling. Ids of kinds that do not count have none. */
-function leftOf({ ceiling, floor, kind }: Tag): bigint | undefined {
-  const counts = kind?.$case === "segment" || kind?.$case === "sequence";
-  const hasPeriods = kind?.$case === "sequence" && kind.value.period !== 0;
-  return counts && !hasPeriods ? ceiling - floor : undefined;
+function leftOf(tag: Tag): bigint | undefined {
+  const kind = tag.kind?.$case;
+  const counts = kind === "segment" || kind === "sequence";
+  return counts && !hasPeriods(tag) ? tag.ceiling - tag.floor : undefined;
 }
 
 function stateWord({ state }: GetNodeStatusResponse): string {

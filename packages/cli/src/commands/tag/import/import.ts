@@ -4,7 +4,7 @@ import { Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { type Send, withServer } from "../../../calls/connection.ts";
 import { CommandFailure, failureFrom } from "../../../calls/failure.ts";
-import { ceiling, oneOf, wholeNumber } from "../../../flags/parse.ts";
+import { ceiling, oneWord, wholeNumber } from "../../../flags/parse.ts";
 import { EXIT } from "../../../process/exit-code.ts";
 import type { Io } from "../../../process/io.ts";
 import { examplesText, printAnswer } from "../../../text/output.ts";
@@ -26,16 +26,13 @@ interface ImportFlags {
 const MAX_DUMP_BYTES = 256 * 1_048_576;
 
 const NAMES = Object.keys(SOURCES) as SourceName[];
-const SOURCE_WORDS: Readonly<Record<string, SourceName>> = Object.fromEntries(
-  NAMES.map((name) => [name, name]),
-);
 
 /** `idmint tag import`: tags that go on above what another maker of ids has given out. */
 export function addImport(group: Command, io: Io): void {
   const command = group
     .command("import")
     .description("make tags that go on above the ids of Leaf, Tinyid, MySQL or PostgreSQL")
-    .argument("<source>", `one of ${NAMES.join(", ")}`, oneOf("SOURCE", SOURCE_WORDS))
+    .argument("<source>", `one of ${NAMES.join(", ")}`, oneWord("SOURCE", NAMES))
     .argument("<place...>", "files of dumps; of postgres also postgres://user@host/database")
     .addOption(
       new Option(
