@@ -46,7 +46,7 @@ export function addWatchCommand(program: Command, io: Io): void {
       "after",
       `
 On a terminal the screen is drawn anew each second. Otherwise, and with --json, each look is one line of JSON. While the
-server does not answer, the command says so and tries on.
+server does not answer, the command says so and keeps trying.
 
 issued and wasted are ids of the one server that is called. GRANTED is what all servers took of a tag from the store, on
 average over ten seconds: it comes in whole segments. LEFT counts up to the ceiling. "not allowed" counts calls of the last
