@@ -243,5 +243,6 @@ test("a process that is told twice ends at once", async () => {
   const [code] = (await once(child, "exit")) as [number | null];
   open.cancel();
   expect(code).toBe(FORCED_EXIT_CODE);
-  expect(performance.now() - toldAt).toBeLessThan(1_000);
+  // Well before the drain would have ended.
+  expect(performance.now() - toldAt).toBeLessThan(4_000);
 });
