@@ -33,6 +33,8 @@ export interface FleetOptions {
 export class FleetServer {
   readonly name: string;
   readonly address: string;
+  /** Where its HTTP door is. */
+  readonly httpOrigin: string;
   readonly api: Api;
   /** Entry of the build that its next process runs. */
   build: string = CLI;
@@ -43,6 +45,7 @@ export class FleetServer {
   constructor(name: string, port: number, env: Readonly<Record<string, string>>) {
     this.name = name;
     this.address = `127.0.0.1:${port}`;
+    this.httpOrigin = `http://${env["IDMINT_HTTP_ADDRESS"] ?? ""}`;
     this.#env = { ...env, IDMINT_GRPC_ADDRESS: this.address };
     this.api = new Api(this.address);
   }
