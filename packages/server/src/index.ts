@@ -12,8 +12,7 @@ export { type Script, watchScript } from "./main/script.ts";
 // For command lines: the flags of the table of options, and the names of stores.
 export { type ConfigFlag, configFlags, configurationDocs } from "./config/docs.ts";
 export { storePlace, ticketPlace } from "./config/store-place.ts";
-// To plan a tag, and to know time zones, without a server.
-export { zoneOffsets } from "./main/zone-offsets.ts";
+// To plan a tag without a server.
 export { type PlannedTag, plannedTag } from "./main/planned.ts";
 // To look after a store.
 export { operatorNote } from "./main/instance.ts";

@@ -1,8 +1,7 @@
 // Times of named zones whose offset changes in the middle of an hour, or is no whole number of minutes.
 import { encode, maxIdOf, SNOWFLAKE_PRESETS, type SnowflakeLayout } from "@idmint/core";
-import { type FormatSubject, parseTemplate, TextFormat } from "@idmint/core/server";
+import { type FormatSubject, parseTemplate, TextFormat, zoneOffsets } from "@idmint/core/server";
 import { expect, test } from "vitest";
-import { zoneOffsets } from "../src/main/zone-offsets.ts";
 
 const layout: SnowflakeLayout = {
   ...SNOWFLAKE_PRESETS["41-10-12"],

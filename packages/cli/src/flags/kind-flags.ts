@@ -3,16 +3,17 @@ import { invalidField } from "@idmint/core";
 import {
   durationText,
   type Field,
+  flagOf,
   flatFields,
   KIND_NAMES,
   type KindName,
   KINDS,
   type Value,
   type Values,
+  wordOf,
 } from "@idmint/core/kinds";
 import { type ProtoKind, protoKindFrom } from "@idmint/server/kind-values";
 import { Option } from "commander";
-import { wordOf } from "./kind-words.ts";
 import { duration, id, oneOf, type Parser, smallNumber, timeOrigin } from "./parse.ts";
 import { DEFAULT_LAYOUT, layoutOption } from "./snowflake-layout.ts";
 
@@ -32,13 +33,6 @@ interface Flag {
   readonly flag: string;
   readonly uses: readonly Use[];
   readonly option: Option;
-}
-
-/** The flag of a field; undefined when it has none. */
-export function flagOf(path: string, { role, flag }: Field): string | undefined {
-  const isAsked = role === undefined || role === "input-only";
-  if (!isAsked || flag === null) return undefined;
-  return `--${flag ?? path.split(".").at(-1)?.replaceAll("_", "-")}`;
 }
 
 const USES: readonly (Use & { readonly flag: string })[] = KIND_NAMES.flatMap((kind) =>

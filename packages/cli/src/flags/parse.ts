@@ -1,5 +1,5 @@
 import { invalidField, MAX_ID, MAX_SAFE_ID } from "@idmint/core";
-import { durationText } from "@idmint/core/kinds";
+import { durationFrom, durationText } from "@idmint/core/kinds";
 
 /** Reads one value of the command line, or throws an INVALID_ARGUMENT that names the field and its limits. */
 export type Parser<T> = (text: string) => T;
@@ -77,15 +77,6 @@ export function oneWord<Word extends string>(
   return oneOf<Word>(field, Object.fromEntries(words.map((word) => [word, word])));
 }
 
-// The units of the server's configuration, and days.
-const UNIT_MS: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  min: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-};
 const MAX_DURATION_MS = 24 * 3_600_000;
 
 /** A length of time with its unit, in milliseconds: 500ms, 90s, 15m, 24h, 400d. */
@@ -94,10 +85,8 @@ export function duration(
   { minMs, maxMs }: { minMs: number; maxMs: number } = { minMs: 1, maxMs: MAX_DURATION_MS },
 ): Parser<number> {
   return (text) => {
-    const match = /^(\d{1,9})(ms|s|m|min|h|d)$/.exec(text);
-    const unit = UNIT_MS[match?.[2] ?? ""];
-    const value = unit === undefined ? Number.NaN : Number(match?.[1]) * unit;
-    if (!(value >= minMs && value <= maxMs)) {
+    const value = durationFrom(text);
+    if (value === undefined || value < minMs || value > maxMs) {
       const limits = `from ${durationText(minMs)} to ${durationText(maxMs)}`;
       throw invalidField(
         field,

@@ -1,6 +1,13 @@
-import { type AnyKind, type Field, flatFields, KIND_NAMES, KINDS } from "@idmint/core/kinds";
-import { defaultOf, flagOf, rangeOf } from "../flags/kind-flags.ts";
-import { wordOf } from "../flags/kind-words.ts";
+import {
+  type AnyKind,
+  type Field,
+  flagOf,
+  flatFields,
+  KIND_NAMES,
+  KINDS,
+  wordOf,
+} from "@idmint/core/kinds";
+import { defaultOf, rangeOf } from "../flags/kind-flags.ts";
 
 /** docs/kinds.md, generated from the kinds' tables. */
 export function kindDocs(): string {

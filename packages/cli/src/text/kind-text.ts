@@ -1,8 +1,7 @@
 // The settings of a tag's kind in words.
-import { durationText, type Field, KINDS, plainText, type Value } from "@idmint/core/kinds";
+import { durationText, type Field, KINDS, plainText, type Value, wordOf } from "@idmint/core/kinds";
 import type { Tag } from "@idmint/proto";
 import { kindNameOf, type ProtoKind, valuesOfProto } from "@idmint/server/kind-values";
-import { wordOf } from "../flags/kind-words.ts";
 import { snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
 import { plain, type Rows } from "./table.ts";
 

@@ -36,3 +36,4 @@ export {
 } from "./table.ts";
 export { MAX_SLOTS, type TicketKind } from "./ticket.ts";
 export type { UuidKind } from "./uuid.ts";
+export { durationFrom, flagOf, wordOf } from "./typed.ts";

@@ -123,6 +123,7 @@ export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";
 export { parseTemplate } from "./format/template.ts";
+export { zoneOffsets } from "./format/zone-offsets.ts";
 export { type CalledNode, nodesVersionOf } from "./node/nodes-version.ts";
 export {
   type IssuingEffect,

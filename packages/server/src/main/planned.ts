@@ -7,6 +7,7 @@ import {
   type TagSettings,
   type TextFormat,
   textFormatOf,
+  zoneOffsets,
 } from "@idmint/core/server";
 import type { Tag } from "@idmint/proto";
 import { draftOf, outputOnlyViolations, tagOf } from "../api/convert.ts";
@@ -16,7 +17,6 @@ import { NOWHERE } from "../service/tags/placement.ts";
 import { settingsOf } from "../service/tags/settings.ts";
 import { realSystem } from "./system.ts";
 import { createTextMakers } from "./text-ids.ts";
-import { zoneOffsets } from "./zone-offsets.ts";
 
 /** A tag that is planned and not made. */
 export interface PlannedTag {

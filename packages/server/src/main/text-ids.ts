@@ -1,13 +1,13 @@
 import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { ObjectIdMaker, UuidMaker } from "@idmint/core";
+import { zoneOffsets } from "@idmint/core/server";
 import * as library from "uuid";
 import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/issue/tag-text.ts";
 import { readKeys } from "../unguessable/keys.ts";
 import type { System } from "../service/system.ts";
-import { zoneOffsets } from "./zone-offsets.ts";
 
 /** Makes what issues the ids of kinds uuid and object_id in this process. */
 export function createTextMakers({ wallClock }: System): TextMakers {

@@ -1,5 +1,5 @@
 import { encode, IdmintError, invalidField, MAX_ID, MAX_WORKER_BITS, tickAt } from "@idmint/core";
-import { type FormatSubject, parseTemplate, TextFormat } from "@idmint/core/server";
+import { type FormatSubject, parseTemplate, TextFormat, zoneOffsets } from "@idmint/core/server";
 import { PeriodUnit, type Tag } from "@idmint/proto";
 import { type Command, Option } from "commander";
 import { withServer } from "../../calls/connection.ts";
@@ -91,7 +91,7 @@ function field(flag: string, what: string, max: number): Option {
 async function encoded(tag: Tag, flags: EncodeFlags): Promise<Encoded> {
   const isSnowflake = tag.kind?.$case === "snowflake" || tag.kind?.$case === "redisSnowflake";
   if (!isSnowflake) refuseFields(tag, flags);
-  const format = await formatOf(tag);
+  const format = formatOf(tag);
   if (isSnowflake && flags.number === undefined) {
     const id = composed(tag, flags);
     return { id, text: format?.render(id) ?? "" };
@@ -136,14 +136,13 @@ function refuseFields(tag: Tag, flags: FieldFlags): void {
 }
 
 /** How the texts of a tag are written; undefined for tags whose ids are numbers. */
-async function formatOf(tag: Tag): Promise<TextFormat | undefined> {
+function formatOf(tag: Tag): TextFormat | undefined {
   const { name, kind, ceiling, format, unguessable } = tag;
   if (unguessable !== undefined) {
     const text = `ids of tag "${name}" are made with key ${unguessable.keyId}, which only servers have, and SDKs that are given it`;
     throw wrongKind(tag, text);
   }
   if (format === undefined) return undefined;
-  const { zoneOffsets } = await import("@idmint/server");
   const subject: FormatSubject = { firstId: 1n, lastId: ceiling, offsetAt: zoneOffsets() };
   const template = parseTemplate(format.template);
   if (kind?.$case === "snowflake") {
