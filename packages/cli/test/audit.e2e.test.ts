@@ -45,6 +45,8 @@ test("the audit trail names who came by a context's token, and who made the stor
       outcome: "OK",
     },
   ]);
+  const ok = ["--resource", "tag/orders", "--outcome", "OK"];
+  expect((await list(...ok)).events).toMatchObject([{ outcome: "OK" }]);
   const [made] = (await list("--resource", "store")).events;
   const { username } = userInfo();
   expect(made).toMatchObject({ principal: username, proof: "claim", method: "idmint start-dev" });

@@ -176,6 +176,9 @@ test("refusals of a right are counted, have few rows, and are listed by their co
   });
   const one = await list(it, { resource: "tag/p", kind: AuditKind.REFUSAL });
   expect(one.events.map(({ outcome }) => outcome)).toEqual(["UNAUTHENTICATED"]);
+  const unknown = await list(it, { outcome: "UNAUTHENTICATED" });
+  expect(unknown.events.map(({ resource }) => resource)).toEqual(["tag/p"]);
+  expect((await list(it, { outcome: "OK" })).events).toEqual([]);
   // Stopping tells what was left out, however short the minute was.
   await it.server.close();
   const rows = it.store.database.audit;
@@ -198,6 +201,8 @@ test("pages follow each other by the token, which belongs to its conditions", as
     if (seen.length === 2) {
       const other = await refusalOf(list(it, { pageSize: 2, pageToken, principal: "x" }));
       expect(other.fields).toMatchObject([{ field: "page_token", reason: "INVALID_PAGE_TOKEN" }]);
+      const ended = await refusalOf(list(it, { pageSize: 2, pageToken, outcome: "OK" }));
+      expect(ended.fields).toMatchObject([{ field: "page_token", reason: "INVALID_PAGE_TOKEN" }]);
     }
   } while (pageToken !== "");
   expect(seen.toSorted()).toEqual(["tag/a", "tag/b", "tag/c", "tag/d", "tag/e"]);

@@ -26,6 +26,7 @@ interface ListFlags extends PageFlags {
   readonly kind?: "change" | "refusal";
   readonly principal?: string;
   readonly resource?: string;
+  readonly outcome?: string;
   readonly since?: Date;
   readonly until?: Date;
 }
@@ -37,6 +38,12 @@ function addList(group: Command, io: Io): void {
     .addOption(new Option("--kind <kind>", "only these events").choices(["change", "refusal"]))
     .addOption(new Option("--principal <name>", "only what this principal did"))
     .addOption(new Option("--resource <name>", "only what is about this, such as tag/orders"))
+    .addOption(
+      new Option(
+        "--outcome <text>",
+        "only what ended so: OK, or a reason such as PERMISSION_DENIED",
+      ),
+    )
     .addOption(
       new Option("--since <time>", "only events at or after this time").argParser(timeOf("since")),
     )
@@ -54,11 +61,11 @@ ${examplesText([
     );
   addPageOptions(command, "events", { max: MAX_LISTED });
   command.action(async (flags: ListFlags) => {
-    const { principal = "", resource = "", since: startTime, until: endTime } = flags;
+    const { principal = "", resource = "", outcome = "", since: startTime, until: endTime } = flags;
     const kind = flags.kind === undefined ? AuditKind.UNSPECIFIED : KINDS[flags.kind];
     await withServer(command, io, async (send) => {
       const { items: events, nextPageToken } = await listPages(flags, async (page) => {
-        const request = { principal, resource, startTime, endTime, kind, ...page };
+        const request = { principal, resource, outcome, startTime, endTime, kind, ...page };
         const answer = await send(({ audit }) => audit.listAuditEvents.bind(audit), request);
         return { items: answer.events, nextPageToken: answer.nextPageToken };
       });

@@ -166,6 +166,7 @@ async function refusalsSince(send: Send, startTime: Date): Promise<bigint | unde
     kind: AuditKind.REFUSAL,
     principal: "",
     resource: "",
+    outcome: "",
     startTime,
     endTime: undefined,
   };

@@ -11,6 +11,7 @@ export interface AuditQuery {
   readonly kind: AuditKind | undefined;
   readonly principal: string;
   readonly resource: string;
+  readonly outcome: string;
   /** At or after; before. Milliseconds since 1970. */
   readonly sinceMs: number | undefined;
   readonly untilMs: number | undefined;
@@ -37,8 +38,8 @@ export class AuditList {
     readonly events: readonly AuditEvent[];
     readonly nextPageToken: string;
   }> {
-    const { kind, principal, resource, sinceMs = 0, untilMs } = query;
-    const conditions = JSON.stringify([kind, principal, resource, sinceMs, untilMs]);
+    const { kind, principal, resource, outcome, sinceMs = 0, untilMs } = query;
+    const conditions = JSON.stringify([kind, principal, resource, outcome, sinceMs, untilMs]);
     // Short, however long the conditions are.
     const list = [
       "audit",
@@ -73,7 +74,7 @@ export class AuditList {
       const rows = await this.#read(kinds, before, sinceMs);
       for (const event of rows) {
         before = event;
-        if (!isMeant(event, principal, resource)) continue;
+        if (!isMeant(event, query)) continue;
         events.push(event);
         if (events.length === limit) return { events, nextPageToken: tokenOf(event, list) };
       }
@@ -95,9 +96,10 @@ export class AuditList {
   }
 }
 
-function isMeant(event: AuditEvent, principal: string, resource: string): boolean {
-  const isOfCaller = principal === "" || event.principal === principal;
-  return isOfCaller && (resource === "" || event.resource === resource);
+function isMeant(event: AuditEvent, query: AuditQuery): boolean {
+  return (["principal", "resource", "outcome"] as const).every(
+    (name) => query[name] === "" || event[name] === query[name],
+  );
 }
 
 function newestFirst(a: AuditPlace, b: AuditPlace): number {

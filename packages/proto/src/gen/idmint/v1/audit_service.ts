@@ -93,7 +93,11 @@ export interface ListAuditEventsRequest {
     | Date
     | undefined;
   /** Only events before this time. Default: all. */
-  endTime?: Date | undefined;
+  endTime?:
+    | Date
+    | undefined;
+  /** Only events that ended so: OK, or the reason of a refusal, such as PERMISSION_DENIED. Default (empty): all. */
+  outcome: string;
 }
 
 /** Answer of ListAuditEvents. */
@@ -140,7 +144,16 @@ export interface AuditEvent {
 }
 
 function createBaseListAuditEventsRequest(): ListAuditEventsRequest {
-  return { pageSize: 0, pageToken: "", kind: 0, principal: "", resource: "", startTime: undefined, endTime: undefined };
+  return {
+    pageSize: 0,
+    pageToken: "",
+    kind: 0,
+    principal: "",
+    resource: "",
+    startTime: undefined,
+    endTime: undefined,
+    outcome: "",
+  };
 }
 
 export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
@@ -165,6 +178,9 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     }
     if (message.endTime !== undefined) {
       Timestamp.encode(toTimestamp(message.endTime), writer.uint32(58).fork()).join();
+    }
+    if (message.outcome !== "") {
+      writer.uint32(66).string(message.outcome);
     }
     return writer;
   },
@@ -238,6 +254,14 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
             message.endTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.outcome = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -275,6 +299,7 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
         : isSet(object.end_time)
         ? fromJsonTimestamp(object.end_time)
         : undefined,
+      outcome: isSet(object.outcome) ? globalThis.String(object.outcome) : "",
     };
   },
 
@@ -301,6 +326,9 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     if (message.endTime !== undefined) {
       obj.endTime = message.endTime.toISOString();
     }
+    if (message.outcome !== undefined) {
+      obj.outcome = message.outcome;
+    }
     return obj;
   },
 
@@ -316,6 +344,7 @@ export const ListAuditEventsRequest: MessageFns<ListAuditEventsRequest> = {
     message.resource = object.resource ?? "";
     message.startTime = object.startTime ?? undefined;
     message.endTime = object.endTime ?? undefined;
+    message.outcome = object.outcome ?? "";
     return message;
   },
 };
