@@ -1,8 +1,7 @@
 // The output of `idmint tag create --dry-run`: a tag that is planned and not made.
-import { endOf, idsPerSecond, type SnowflakeLayout } from "@idmint/core";
-import { COUNTERS_PER_MS, lifeEndMs } from "@idmint/core/kinds";
-import { firstIdOf, periodsOf, type TagSettings } from "@idmint/core/server";
-import { specOf } from "@idmint/core/kinds";
+import { endOf } from "@idmint/core";
+import { lifeEndMs } from "@idmint/core/kinds";
+import { roomOf, type TagSettings } from "@idmint/core/server";
 import type { PlannedTag } from "@idmint/server";
 import { columns, plain, type Rows } from "./table.ts";
 import { settingsJson, settingsRows } from "./tag-text.ts";
@@ -58,21 +57,10 @@ function lifeText(days: number): string {
   return days < 2 * DAYS_OF_YEAR ? `${days} days` : `${(days / DAYS_OF_YEAR).toFixed(1)} years`;
 }
 
-/** How many ids there can be. Empty for kinds whose ids are text by themselves. */
-function capacityOf({ kind, ceiling }: TagSettings): Readonly<Record<string, string>> {
-  if (kind.kind === "snowflake") {
-    return { idsPerSecondInAll: String(idsPerSecondInAll(kind.layout)) };
-  }
-  if (kind.kind === "redis_snowflake")
-    return { idsPerSecondInAll: String(COUNTERS_PER_MS * 1_000) };
-  if (specOf(kind).ids === "text") return {};
-  const ids = String(ceiling - firstIdOf(kind) + 1n);
-  return periodsOf(kind) === undefined ? { ids } : { idsPerPeriod: ids };
-}
-
-function idsPerSecondInAll(layout: SnowflakeLayout): bigint {
-  const workers = 2n ** BigInt(layout.dataCenterBits + layout.workerBits);
-  return BigInt(idsPerSecond(layout)) * workers;
+/** How many ids there can be. */
+function capacityOf(settings: TagSettings): Readonly<Record<string, string>> {
+  const room = Object.entries(roomOf(settings)).map(([name, count]) => [name, String(count)]);
+  return Object.fromEntries(room) as Readonly<Record<string, string>>;
 }
 
 function lengthText({ shortest, longest }: NonNullable<PlannedTag["textLength"]>): string {

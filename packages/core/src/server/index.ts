@@ -283,6 +283,7 @@ export { VersionGuard } from "./store/version-guard.ts";
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";
 export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
 export { periodName } from "./tag/period-name.ts";
+export { exampleTexts, type Room, roomOf } from "./tag/plan.ts";
 export {
   firstIdOf,
   type Format,

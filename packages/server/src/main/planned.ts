@@ -1,9 +1,7 @@
-import { encode, invalidFields, periodText, tickAt } from "@idmint/core";
-import { composeId, lifeEndMs } from "@idmint/core/kinds";
+import { invalidFields } from "@idmint/core";
 import {
+  exampleTexts,
   firstIdOf,
-  periodName,
-  periodsOf,
   type TagSettings,
   type TextFormat,
   textFormatOf,
@@ -77,25 +75,7 @@ function examplesOf(
   nowMs: number,
   format: TextFormat | undefined,
 ): readonly string[] {
-  const { kind, unguessable } = settings;
+  const { kind } = settings;
   if (isTextKind(kind)) return [exampleText(createTextMakers(realSystem), kind, "example")];
-  if (unguessable !== undefined) return [];
-  const unit = periodsOf(kind)?.unit;
-  const start = unit === "WEEK" ? "2026-01-05" : "2026-01-01";
-  return idsOf(settings, nowMs).map((id) => {
-    if (format !== undefined) return format.render(id, start);
-    return unit === undefined ? String(id) : periodText(periodName({ unit, start }), id);
-  });
-}
-
-function idsOf({ kind, ceiling }: TagSettings, nowMs: number): readonly bigint[] {
-  if (kind.kind === "snowflake") {
-    const { layout, dataCenter } = kind;
-    const now = { tick: tickAt(layout, nowMs), extension: 0, dataCenter, worker: 0, sequence: 0 };
-    return [encode(layout, now), ceiling];
-  }
-  if (kind.kind === "redis_snowflake") {
-    return [composeId(kind, nowMs, 0), composeId(kind, lifeEndMs(kind.timeOriginMs), 1_023)];
-  }
-  return [firstIdOf(kind), ceiling];
+  return exampleTexts(settings, nowMs, format);
 }
