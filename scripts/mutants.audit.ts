@@ -68,7 +68,7 @@ export const auditMutants: readonly Mutant[] = [
   },
   {
     name: "addresses: administrators are served at the address for everybody",
-    file: "packages/server/src/main/doors.ts",
+    file: "packages/server/src/main/doors/grpc.ts",
     find: "adminAddress === undefined ? ports.api : withoutAdministration(ports.api),",
     replace:
       "adminAddress === undefined || withoutAdministration(ports.api).size > 0 ? ports.api : ports.api,",

@@ -45,12 +45,12 @@ export const telemetryMutants: readonly Mutant[] = [
   },
   {
     name: "metrics: a failed scrape tells what went wrong",
-    file: "packages/server/src/http/door.ts",
+    file: "packages/server/src/http/probes.ts",
     find: `  } catch {
-    send(response, 500, { error: "the metrics could not be collected" });`,
+    return jsonAnswer(500, { code: "internal", message: "the metrics could not be collected" });`,
     replace: `  } catch (error) {
-    send(response, 500, { error: String(error) });`,
-    tests: ["packages/server/test/http-door.test.ts"],
+    return jsonAnswer(500, { code: "internal", message: String(error) });`,
+    tests: ["packages/server/test/http/door.test.ts"],
   },
   {
     name: "traces: a caller that is not traced does not decide for its server",

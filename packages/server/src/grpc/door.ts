@@ -10,9 +10,10 @@ import {
   type ServerUnaryCall,
   type ServiceError,
 } from "@grpc/grpc-js";
-import { bounded, type Clock } from "@idmint/core";
+import type { Clock } from "@idmint/core";
 import { HealthService } from "@idmint/proto/health";
 import type { Api } from "../api/api.ts";
+import { InFlight } from "../in-flight.ts";
 import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
@@ -105,8 +106,7 @@ export class GrpcDoor {
   readonly #listener: Listener;
   readonly #streamLimits: StreamLimits;
   readonly #streams = new Map<CallStream, GrpcStreamContext>();
-  #inFlight = 0;
-  #onIdle: (() => void) | undefined;
+  readonly #inFlight = new InFlight(nodeTimers);
 
   private constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions) {
     const { tls } = options;
@@ -183,10 +183,7 @@ export class GrpcDoor {
 
   /** Fulfils when no call is in flight, or after `boundMs`. */
   idle(boundMs: number): Promise<void> {
-    if (this.#inFlight === 0) return Promise.resolve();
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#onIdle = resolve;
-    return bounded(promise, boundMs, nodeTimers, () => undefined);
+    return this.#inFlight.idle(boundMs);
   }
 
   /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
@@ -308,14 +305,11 @@ export class GrpcDoor {
 
   /** Counts what is in flight, for `idle`. */
   async #track(answer: Promise<unknown>): Promise<void> {
-    this.#inFlight++;
+    this.#inFlight.begun();
     // How it ends is told to its caller.
     await answer.catch(() => undefined);
     // After the turn in which the answer is handed to grpc-js.
-    setImmediate(() => {
-      this.#inFlight--;
-      if (this.#inFlight === 0) this.#onIdle?.();
-    });
+    setImmediate(() => this.#inFlight.ended());
   }
 
   #refuse(

@@ -1,57 +1,60 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Timers } from "@idmint/core";
+import { InFlight } from "../in-flight.ts";
 import { listen } from "../tcp.ts";
+import { HttpRefusal, refusalAnswer } from "./answers.ts";
+import { NodeRequest } from "./request.ts";
+import type { HttpAnswer, HttpRequest, Route } from "./route.ts";
 
-/** Small requests only, and nobody may be slow about them. */
+/** Requests are small, and nobody may be slow about them. */
 const LIMITS = {
-  maxHeaderSize: 8 * 1_024,
-  headersTimeout: 5_000,
-  requestTimeout: 5_000,
-  keepAliveTimeout: 5_000,
+  maxHeaderSize: 16 * 1_024,
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 1_000,
+  // The door answers by itself, in JSON.
+  requireHostHeader: false,
+  joinDuplicateHeaders: true,
 };
-const MAX_CONNECTIONS = 256;
-const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+/** Of a body that nobody wants. */
+const MAX_DROPPED_BYTES = 1_024 * 1_024;
 
 export interface HttpDoorOptions {
   readonly host: string;
   readonly port: number;
+  readonly maxConnections: number;
 }
 
-/** What is asked over HTTP. */
-export interface Probes {
-  /** The metrics, in Prometheus' text format; undefined: there are none. */
-  readonly metrics?: (() => Promise<string>) | undefined;
-  /** Where this server listens for gRPC; empty before it does. */
-  readonly grpcAddress: () => string;
-  /** Whether callers should be sent here, and why not. */
-  readonly ready: () => {
-    readonly ready: boolean;
-    readonly state: string;
-    /** Why not, where an operator wants that. */
-    readonly reason?: string;
-    /** Where there are several processes: how many, and how many of them are ready. */
-    readonly processes?: { readonly total: number; readonly ready: number };
-  };
-}
-
-/** /healthz (the process lives) and /readyz (send callers here), as JSON; /metrics for Prometheus. */
+/** Listens for HTTP, bounds what one connection may take, and hands requests to its routes. */
 export class HttpDoor {
   readonly #server: Server;
   readonly #options: HttpDoorOptions;
+  readonly #routes: readonly Route[];
+  readonly #inFlight: InFlight;
 
-  constructor(probes: Probes, options: HttpDoorOptions) {
+  constructor(routes: readonly Route[], options: HttpDoorOptions, timers: Timers) {
+    this.#routes = routes;
     this.#options = options;
+    this.#inFlight = new InFlight(timers);
     // An import of node:http reads all it exports, and so loads Node's HTTP client too: 14 MB that nobody uses here.
     const { createServer } = process.getBuiltinModule("node:http");
-    this.#server = createServer(LIMITS, (request, response) => answer(probes, request, response));
-    this.#server.maxConnections = MAX_CONNECTIONS;
-    this.#server.maxRequestsPerSocket = 1_000;
+    this.#server = createServer(LIMITS, (request, response) =>
+      this.#take(request, response, false),
+    );
+    this.#server.on("checkContinue", (request, response) => this.#take(request, response, true));
+    this.#server.maxConnections = options.maxConnections;
   }
 
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
     const { host, port } = this.#options;
-    return listen(this.#server, { host, port }, () => undefined);
+    return listen(this.#server, { host, port, backlog: 1_024 }, () => undefined);
+  }
+
+  /** Fulfils when no request is in flight, or after `boundMs`. */
+  idle(boundMs: number): Promise<void> {
+    return this.#inFlight.idle(boundMs);
   }
 
   close(): Promise<void> {
@@ -60,48 +63,67 @@ export class HttpDoor {
       this.#server.closeAllConnections();
     });
   }
-}
 
-function answer(probes: Probes, request: IncomingMessage, response: ServerResponse): void {
-  // No answer depends on a body, so none is read.
-  request.resume();
-  const path = (request.url ?? "").split("?", 1)[0];
-  const { metrics } = probes;
-  if (path !== "/healthz" && path !== "/readyz" && (path !== "/metrics" || metrics === undefined)) {
-    const all = metrics === undefined ? "/healthz and /readyz" : "/healthz, /readyz and /metrics";
-    send(response, 404, { error: `not found; there are ${all}` });
-  } else if (request.method !== "GET" && request.method !== "HEAD") {
-    response.setHeader("allow", "GET, HEAD");
-    send(response, 405, { error: "only GET and HEAD" });
-  } else if (path === "/metrics") {
-    void sendMetrics(metrics, response);
-  } else if (path === "/healthz") {
-    // Who finds the port taken sees by whom.
-    send(response, 200, { status: "alive", service: "idmint", grpcAddress: probes.grpcAddress() });
-  } else {
-    const status = probes.ready();
-    send(response, status.ready ? 200 : 503, { ...status });
+  #take(message: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
+    this.#inFlight.begun();
+    response.once("close", () => this.#inFlight.ended());
+    try {
+      const request = new NodeRequest(message, response, isExpecting);
+      const answer = this.#routeOf(request).answer(request);
+      if (answer instanceof Promise) void this.#later(answer, message, response);
+      else send(message, response, answer);
+    } catch (thrown) {
+      send(message, response, answerOf(thrown));
+    }
+  }
+
+  async #later(
+    answer: Promise<HttpAnswer>,
+    message: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    try {
+      send(message, response, await answer);
+    } catch (thrown) {
+      send(message, response, answerOf(thrown));
+    }
+  }
+
+  #routeOf({ method, path }: HttpRequest): Route {
+    const route = this.#routes.find((each) => each.matches(path));
+    if (route === undefined) {
+      throw new HttpRefusal(404, "unimplemented", "nothing is served at this path");
+    }
+    const allowed: readonly string[] = route.methods.includes("GET")
+      ? ["GET", "HEAD", ...route.methods.filter((each) => each !== "GET")]
+      : route.methods;
+    if (!allowed.includes(method)) {
+      const allow = allowed.join(", ");
+      throw new HttpRefusal(405, "unimplemented", `only ${allow} here`, { allow });
+    }
+    return route;
   }
 }
 
-async function sendMetrics(metrics: Probes["metrics"], response: ServerResponse): Promise<void> {
-  try {
-    sendText(response, 200, METRICS_TYPE, (await metrics?.()) ?? "");
-  } catch {
-    send(response, 500, { error: "the metrics could not be collected" });
+function answerOf(thrown: unknown): HttpAnswer {
+  if (thrown instanceof HttpRefusal) return refusalAnswer(thrown);
+  return refusalAnswer(new HttpRefusal(500, "internal", "an unexpected error"));
+}
+
+function send(message: IncomingMessage, response: ServerResponse, answer: HttpAnswer): void {
+  const { status, headers, body } = answer;
+  if (!message.complete) {
+    // What is left of a body is read and dropped where that is little; else its caller is told that nobody reads on.
+    if (!(Number(message.headers["content-length"]) <= MAX_DROPPED_BYTES)) {
+      response.shouldKeepAlive = false;
+    }
+    message.resume();
   }
-}
-
-function send(response: ServerResponse, status: number, body: Record<string, unknown>): void {
-  sendText(response, status, "application/json; charset=utf-8", `${JSON.stringify(body)}\n`);
-}
-
-function sendText(response: ServerResponse, status: number, type: string, text: string): void {
   response.writeHead(status, {
-    "content-type": type,
-    "content-length": Buffer.byteLength(text),
-    "cache-control": "no-store",
+    ...headers,
+    "content-length": typeof body === "string" ? Buffer.byteLength(body) : body.length,
+    "cache-control": headers["cache-control"] ?? "no-store",
     "x-content-type-options": "nosniff",
   });
-  response.end(text);
+  response.end(message.method === "HEAD" ? undefined : body);
 }

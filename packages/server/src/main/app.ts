@@ -5,10 +5,9 @@ import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import type { Authorise } from "../api/method.ts";
 import { storePlace } from "../config/store-place.ts";
-import { type Config, OPTIONS } from "../config/table.ts";
+import type { Config } from "../config/table.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
 import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
-import { HttpDoor, type Probes } from "../http/door.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
@@ -25,9 +24,9 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
-import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors.ts";
+import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors/grpc.ts";
+import { openHttp } from "./doors/http.ts";
 import { instanceName } from "./instance.ts";
-import { listen } from "./neighbours.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
 import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
@@ -124,7 +123,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     let listening = { grpcAddress: "", adminAddress: "" };
     const answers = { grpcAddress: () => listening.grpcAddress, metrics: telemetry.scrape(emit) };
     const probes = { ready: () => services.node.health, ...answers };
-    const { http, httpAddress } = await openHttpDoor(config, probes, own);
+    const { http, httpAddress } = await openHttp(config, { ...calls, probes }, own?.httpAddress);
     undo.unshift(() => http?.close());
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
@@ -223,18 +222,6 @@ function peerClocksOf(config: Config): ClockParts["peerClocks"] {
   const own = tlsOf(config);
   const tls = own === undefined ? undefined : { ...own, caFile };
   return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
-}
-
-/** One of several processes has none: its parent answers. Operators may want none at all. */
-async function openHttpDoor(
-  { httpAddress }: Config,
-  probes: Probes,
-  own: ProcessParts | undefined,
-): Promise<{ readonly http: HttpDoor | undefined; readonly httpAddress: string }> {
-  if (own !== undefined) return { http: undefined, httpAddress: own.httpAddress };
-  if (httpAddress === "none") return { http: undefined, httpAddress: "" };
-  const http = new HttpDoor(probes, httpAddress);
-  return { http, httpAddress: await listen(http, OPTIONS.httpAddress, httpAddress) };
 }
 
 async function openSignals(config: Config): Promise<TagSignals | undefined> {

@@ -69,7 +69,7 @@ export interface RunningParts {
   readonly telemetry: Telemetry;
   readonly grpc: CallDoor;
   /** Undefined when another process answers the probes. */
-  readonly http: { close(): Promise<void> } | undefined;
+  readonly http: { idle(boundMs: number): Promise<void>; close(): Promise<void> } | undefined;
   readonly emit: Emit;
   readonly flush: () => Promise<void>;
   readonly grpcAddress: string;
@@ -132,7 +132,7 @@ export class Running implements RunningServer {
     grpc.setServing(false);
     emit({ type: "draining" });
     services.admission.stop();
-    await grpc.idle(drainTimeMs);
+    await Promise.all([grpc.idle(drainTimeMs), http?.idle(drainTimeMs)]);
     clearInterval(this.#ticker);
     poll.stop();
     services.access.stop();

@@ -1,5 +1,6 @@
 import { type Config, OPTIONS } from "../config/table.ts";
 import { HttpDoor } from "../http/door.ts";
+import { probeRoutes } from "../http/probes.ts";
 import { Front } from "../processes/front.ts";
 import type { Start } from "../processes/messages.ts";
 import { Processes } from "../processes/processes.ts";
@@ -9,7 +10,7 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import { scraped } from "../telemetry/scrape.ts";
 import { startServer } from "./app.ts";
-import { MAX_ADMIN_CONNECTIONS } from "./doors.ts";
+import { MAX_ADMIN_CONNECTIONS } from "./doors/grpc.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
 import { realSystem } from "./system.ts";
@@ -102,7 +103,14 @@ class Parent implements Serving {
       grpcAddress: () => this.#grpcAddress,
       metrics: config.metricsCollect === "on" ? () => this.#metrics() : undefined,
     };
-    this.#http = httpAddress === "none" ? undefined : new HttpDoor(probes, httpAddress);
+    this.#http =
+      httpAddress === "none"
+        ? undefined
+        : new HttpDoor(
+            probeRoutes(probes),
+            { ...httpAddress, maxConnections: config.limitConnections },
+            realSystem.timers,
+          );
   }
 
   get grpcAddress(): string {

@@ -1,11 +1,11 @@
-import type { Api } from "../api/api.ts";
-import { withoutAdministration } from "../api/split.ts";
-import { type Config, OPTIONS } from "../config/table.ts";
-import { CertificateNames } from "../grpc/certificate-names.ts";
-import { tlsCredentials, type TlsFiles } from "../grpc/credentials.ts";
-import { GrpcDoor, type GrpcDoorPorts } from "../grpc/door.ts";
-import type { ConnectionSource } from "../grpc/listener.ts";
-import { listen } from "./neighbours.ts";
+import type { Api } from "../../api/api.ts";
+import { withoutAdministration } from "../../api/split.ts";
+import { type Config, OPTIONS } from "../../config/table.ts";
+import { CertificateNames } from "../../grpc/certificate-names.ts";
+import { tlsCredentials, type TlsFiles } from "../../grpc/credentials.ts";
+import { GrpcDoor, type GrpcDoorPorts } from "../../grpc/door.ts";
+import type { ConnectionSource } from "../../grpc/listener.ts";
+import { listen } from "../neighbours.ts";
 
 /** Most connections of administrators that are open at once. */
 export const MAX_ADMIN_CONNECTIONS = 256;

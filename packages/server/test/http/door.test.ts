@@ -1,15 +1,19 @@
 import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { HttpDoor } from "../src/http/door.ts";
+import { HttpDoor } from "../../src/http/door.ts";
+import { type Probes, probeRoutes } from "../../src/http/probes.ts";
+import { nodeTimers } from "../../src/timers.ts";
+
+function doorOf(probes: Probes, port = 0): HttpDoor {
+  const options = { host: "127.0.0.1", port, maxConnections: 100 };
+  return new HttpDoor(probeRoutes(probes), options, nodeTimers);
+}
 
 async function open(
   state: { ready: boolean; state: string },
   metrics?: () => Promise<string>,
 ): Promise<number> {
-  const door = new HttpDoor(
-    { ready: () => state, grpcAddress: () => "127.0.0.1:7600", metrics },
-    { host: "127.0.0.1", port: 0 },
-  );
+  const door = doorOf({ ready: () => state, grpcAddress: () => "127.0.0.1:7600", metrics });
   const port = await door.listen();
   onTestFinished(() => door.close());
   return port;
@@ -46,13 +50,13 @@ test("other paths are not found, other methods not allowed", async () => {
   expect((await fetch(`http://127.0.0.1:${port}/readyz`, { method: "HEAD" })).status).toBe(200);
 });
 
-test("headers of more than 8 KiB are refused", async () => {
+test("headers of more than 16 KiB are refused", async () => {
   const port = await open({ ready: true, state: "SERVING" });
   const socket = connect(port, "127.0.0.1");
   onTestFinished(() => {
     socket.destroy();
   });
-  socket.write(`GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ${"x".repeat(10_000)}\r\n\r\n`);
+  socket.write(`GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ${"x".repeat(20_000)}\r\n\r\n`);
   const answer = await new Promise<string>((resolve) => {
     socket.once("data", (bytes: Buffer) => resolve(bytes.toString()));
   });
@@ -61,10 +65,7 @@ test("headers of more than 8 KiB are refused", async () => {
 
 test("an address that is taken cannot be had", async () => {
   const port = await open({ ready: true, state: "SERVING" });
-  const second = new HttpDoor(
-    { ready: () => ({ ready: true, state: "" }), grpcAddress: () => "" },
-    { host: "127.0.0.1", port },
-  );
+  const second = doorOf({ ready: () => ({ ready: true, state: "" }), grpcAddress: () => "" }, port);
   await expect(second.listen()).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 
