@@ -69,9 +69,8 @@ export const auditMutants: readonly Mutant[] = [
   {
     name: "addresses: administrators are served at the address for everybody",
     file: "packages/server/src/main/doors/grpc.ts",
-    find: "adminAddress === undefined ? ports.api : withoutAdministration(ports.api),",
-    replace:
-      "adminAddress === undefined || withoutAdministration(ports.api).size > 0 ? ports.api : ports.api,",
+    find: "adminAddress === undefined ? api : forCallers(api)",
+    replace: "api",
     tests: addressTests,
   },
   {
@@ -83,9 +82,9 @@ export const auditMutants: readonly Mutant[] = [
   },
   {
     name: "addresses: reflection cannot be switched off",
-    file: "packages/server/src/grpc/door.ts",
-    find: "if (options.reflection) addReflection(this.#server);",
-    replace: "addReflection(this.#server);",
+    file: "packages/server/src/main/doors/grpc.ts",
+    find: 'config.reflection === "on" ? ports.api : withoutReflection(ports.api)',
+    replace: "ports.api",
     tests: addressTests,
   },
   {

@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-const health = "packages/server/src/grpc/health.ts";
+const health = "packages/server/src/api/standard/health.ts";
 const chart = "deploy/helm/idmint/templates";
 const rendered = ["packages/testkit/test/deploy/chart.e2e.test.ts"];
 const pods = ["packages/testkit/test/deploy/chart-server.e2e.test.ts"];
@@ -11,8 +11,8 @@ export const chartMutants: readonly Mutant[] = [
   {
     name: "a server without its store is not alive",
     file: health,
-    find: "this.#serving || service === LIVENESS",
-    replace: "this.#serving",
+    find: "health.isServing || service === LIVENESS",
+    replace: "health.isServing",
     tests: door,
     only: "liveness serves",
   },

@@ -66,10 +66,10 @@ export const hardeningMutants: readonly Mutant[] = [
     tests: ["packages/server/test/grpc/unread.test.ts"],
   },
   {
-    name: "hardening: a request of health that does not decode is a fault of the server",
-    file: `${grpc}/decoding.ts`,
-    find: `requestDeserialize: tolerant(requestDeserialize)`,
-    replace: `requestDeserialize`,
+    name: "hardening: a watch of health that does not decode is a fault of the server",
+    file: "packages/server/src/api/method.ts",
+    find: `method.open(decode(method.request, bytes, path), {`,
+    replace: `method.open(method.request.decode(bytes), {`,
     tests: ["packages/server/test/mutated-messages.e2e.test.ts"],
   },
   {

@@ -10,7 +10,7 @@ test("every reason has the exit code of its kind", () => {
   expect(byExit["2"]).toEqual(
     reasons.filter((each) => CODE_OF_REASON[each] === "INVALID_ARGUMENT"),
   );
-  expect(byExit["3"]).toEqual(["TAG_NOT_FOUND", "TOKEN_NOT_FOUND"]);
+  expect(byExit["3"]).toEqual(["SERVICE_NOT_FOUND", "TAG_NOT_FOUND", "TOKEN_NOT_FOUND"]);
   expect(byExit["4"]?.toSorted()).toEqual([
     "CLOCK_MOVED_BACKWARDS",
     "CLOCK_NOT_CONFIRMED",

@@ -522,7 +522,6 @@ test("renewed TLS files are taken without a restart, and a half-written one is k
       port: 0,
       maxConnections: 10,
       maxConnectionAgeMs: 60_000,
-      reflection: false,
       tls,
     },
   );

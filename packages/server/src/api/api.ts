@@ -6,6 +6,7 @@ import type { AuditTrail } from "../service/audit/trail.ts";
 import type { Drain } from "../service/drain.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
+import type { Health } from "../service/health.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
@@ -19,10 +20,12 @@ import type { TokenService } from "../service/access/tokens.ts";
 import { accessHandlers } from "./access-service.ts";
 import { auditHandler } from "./audit-service.ts";
 import { decodeHandler } from "./decode.ts";
+import { healthHandlers } from "./standard/health.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
 import { nodeHandlers, trafficHandlers } from "./node-service.ts";
+import { reflectionHandlers } from "./standard/reflection.ts";
 import { tagHandlers } from "./tag-service.ts";
 import { workerHandlers } from "./worker-service.ts";
 
@@ -40,6 +43,7 @@ export function createApi(services: {
   readonly tags: TagService;
   readonly workers: WorkerService;
   readonly node: NodeService;
+  readonly health: Health;
   readonly issuing: IssuingService;
   readonly admission: Admission;
   readonly drain: Drain;
@@ -69,7 +73,9 @@ export function createApi(services: {
     ...trafficHandlers(traffic, node, ports),
     ...accessHandlers(tokens, ports),
   ];
-  return new Map(handlers.map((handler) => [handler.path, handler]));
+  const names = new Set(handlers.map(({ path }) => path.split("/")[1] ?? ""));
+  const others = [...healthHandlers(services.health, [...names], ports), ...reflectionHandlers()];
+  return new Map([...handlers, ...others].map((handler) => [handler.path, handler]));
 }
 
 /** The same, and the audit trail is told of everybody who is refused. Makes nothing for calls that are allowed. */

@@ -76,8 +76,25 @@ export interface StreamMethod<Request, Response> {
 /** Answers one message. Warm ones without a promise. */
 export type Answer = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
+/** A row of the table whose calls ask once, and are told of changes until somebody ends them. */
+interface WatchMethod<Request, Response> {
+  readonly name: string;
+  readonly request: Codec<Request>;
+  readonly response: Codec<Response>;
+  readonly need: Need;
+  /** Throws what refuses the call. Answers what to do when its caller goes away. */
+  readonly open: (request: Request, watcher: Watcher<Response>) => () => void;
+}
+
+/** The one who called a `WatchMethod`. */
+interface Watcher<Response> {
+  readonly send: (response: Response) => void;
+  /** The call ends well; nothing follows. */
+  readonly end: () => void;
+}
+
 /** A row with its types gone: what a door registers. */
-export type Handler = UnaryHandler | StreamHandler;
+export type Handler = UnaryHandler | StreamHandler | WatchHandler;
 
 export interface UnaryHandler {
   readonly kind: "unary";
@@ -94,6 +111,13 @@ export interface StreamHandler {
   readonly path: string;
   /** What answers the messages of one stream. It throws only what ends the stream: bytes that are no request. */
   readonly open: (context: CallContext) => Answer;
+}
+
+export interface WatchHandler {
+  readonly kind: "watch";
+  readonly rule: Rule;
+  readonly path: string;
+  readonly open: (bytes: Uint8Array, watcher: Watcher<Uint8Array>) => () => void;
 }
 
 /** What answers tell of the server that sends them, to callers that choose their servers. */
@@ -239,6 +263,24 @@ export function streamHandlerOf<Request, Response>(
   return { kind: "stream", rule, path, open };
 }
 
+/** Makes the handler of a row whose calls are told of changes. Everybody may call it. */
+export function watchHandlerOf<Request, Response>(
+  service: string,
+  method: WatchMethod<Request, Response>,
+): WatchHandler {
+  const path = `/${service}/${method.name}`;
+  return {
+    kind: "watch",
+    rule: ruleOf(method.need, undefined),
+    path,
+    open: (bytes, { send, end }) =>
+      method.open(decode(method.request, bytes, path), {
+        send: (response) => send(method.response.encode(response).finish()),
+        end,
+      }),
+  };
+}
+
 /** The server stops, or an operator drained it: another one answers. */
 export function draining(cause: DrainCause): IdmintError {
   return cause === "stopping"
@@ -250,7 +292,7 @@ export function draining(cause: DrainCause): IdmintError {
       });
 }
 
-function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {
+export function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {
   try {
     return codec.decode(bytes);
   } catch (cause) {

@@ -1,6 +1,7 @@
 import {
   type ConnectionInjector,
   type handleBidiStreamingCall,
+  type handleServerStreamingCall,
   type handleUnaryCall,
   Metadata,
   type sendUnaryData,
@@ -8,13 +9,20 @@ import {
   ServerCredentials,
   type ServerDuplexStream,
   type ServerUnaryCall,
+  type ServerWritableStream,
   type ServiceError,
+  status,
 } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
-import { HealthService } from "@idmint/proto/health";
 import type { Api } from "../api/api.ts";
 import { InFlight } from "../in-flight.ts";
-import { draining, type Handler, type StreamHandler, type UnaryHandler } from "../api/method.ts";
+import {
+  draining,
+  type Handler,
+  type StreamHandler,
+  type UnaryHandler,
+  type WatchHandler,
+} from "../api/method.ts";
 import { statusOf } from "../api/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
 import type { Admission } from "../service/admission/admission.ts";
@@ -25,13 +33,10 @@ import { nodeTimers } from "../timers.ts";
 import { type Callers, GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
 import type { TlsCredentials } from "./credentials.ts";
-import { addService } from "./decoding.ts";
 import { FairReading } from "./fair-reading.ts";
 import { applyStreamRingCure, verifyStreamRingCure } from "./gc-cures.ts";
 import { guardSessions } from "./sessions.ts";
-import { Health } from "./health.ts";
 import { type ConnectionSource, Listener } from "./listener.ts";
-import { addReflection } from "./reflection.ts";
 import { StreamLimits } from "./stream-limits.ts";
 
 /**
@@ -70,7 +75,6 @@ export interface GrpcDoorOptions {
   readonly tls: TlsCredentials | undefined;
   readonly maxConnections: number;
   readonly maxConnectionAgeMs: number;
-  readonly reflection: boolean;
   /** Connections come from here; host and port are not listened on. */
   readonly source?: ConnectionSource | undefined;
 }
@@ -96,11 +100,10 @@ interface Timed<Row extends Handler> {
 
 const OK = 0;
 
-/** The grpc-js door: registers the table of handlers, health and reflection, and listens. */
+/** The grpc-js door: registers the table of handlers, and listens. */
 export class GrpcDoor {
   readonly #ports: GrpcDoorPorts;
   readonly #server: Server;
-  readonly #health: Health;
   readonly #tls: TlsCredentials | undefined;
   readonly #injector: ConnectionInjector;
   readonly #listener: Listener;
@@ -136,10 +139,6 @@ export class GrpcDoor {
       stream: (stream, begin) => fair.opened(stream, begin),
     });
     for (const handler of ports.api.values()) this.#register(handler);
-    const services = new Set([...ports.api.keys()].map((path) => path.split("/")[1] ?? ""));
-    this.#health = new Health([...services]);
-    addService(this.#server, HealthService, this.#health.implementation());
-    if (options.reflection) addReflection(this.#server);
     this.#injector = this.#server.createConnectionInjector(
       tls?.credentials ?? ServerCredentials.createInsecure(),
     );
@@ -164,11 +163,6 @@ export class GrpcDoor {
     return this.#listener.listen();
   }
 
-  /** What health answers from now on. */
-  setServing(serving: boolean): void {
-    this.#health.setServing(serving);
-  }
-
   get connections(): number {
     return this.#listener.connections;
   }
@@ -191,7 +185,6 @@ export class GrpcDoor {
     this.#listener.stop();
     for (const stream of this.#streams.keys()) stream.stop(draining("stopping"));
     this.#tls?.close();
-    this.#health.close();
     // grpc-js takes a session that began to close for one that is closed, so the sockets tell when all was sent.
     this.#server.tryShutdown(() => undefined);
     await this.#listener.empty(graceMs);
@@ -210,6 +203,10 @@ export class GrpcDoor {
         else runFor(trace, () => this.#call(row, call, ending(trace, callback)));
       };
       this.#server.register(handler.path, take, asBytes, asBytes, "unary");
+    } else if (handler.kind === "watch") {
+      const row = { handler, times };
+      const take: handleServerStreamingCall<Buffer, Buffer> = (call) => this.#watch(row, call);
+      this.#server.register(handler.path, take, asBytes, asBytes, "serverStream");
     } else {
       const row = { handler, times };
       const take: handleBidiStreamingCall<Buffer, Buffer> = (call) => {
@@ -249,8 +246,40 @@ export class GrpcDoor {
         trace?.end(code);
       },
     });
+    // What is answered to everybody asks nobody who they are.
+    if (handler.rule.isOpen) return;
     this.#streams.set(stream, context);
     this.#recheck(stream, context);
+  }
+
+  #watch(
+    { handler, times }: Timed<WatchHandler>,
+    call: ServerWritableStream<Buffer, Buffer>,
+  ): void {
+    const startedAt = performance.now();
+    this.#ports.counters.calls++;
+    let stop: (() => void) | undefined;
+    const over = (code: number): void => {
+      if (stop === undefined) return;
+      stop();
+      stop = undefined;
+      times?.answered(code, startedAt);
+    };
+    try {
+      stop = handler.open(call.request, {
+        send: (bytes) => call.write(bufferOf(bytes)),
+        end: () => {
+          over(OK);
+          call.end();
+        },
+      });
+      const gone = (): void => over(status.CANCELLED);
+      call.on("cancelled", gone).on("close", gone).on("error", gone);
+    } catch (thrown) {
+      const refusal = this.#refusal(handler, thrown);
+      call.emit("error", refusal);
+      times?.answered(refusal.code ?? OK, startedAt);
+    }
   }
 
   /** Ends the streams of callers who are not known any more: their token was revoked, or it expired. */

@@ -71,8 +71,8 @@ function handlerOf({ ports: { api } }: HttpCalls, path: string): UnaryHandler {
   if (handler === undefined) {
     throw new IdmintError("METHOD_NOT_FOUND", `${path} is no method of this server`);
   }
-  if (handler.kind === "stream") {
-    const text = `${path} is a stream, which is served over gRPC only; call GenerateId or GenerateIds here`;
+  if (handler.kind !== "unary") {
+    const text = `${path} is a stream, and streams are served over gRPC only`;
     throw new IdmintError("METHOD_NOT_FOUND", text);
   }
   return handler;

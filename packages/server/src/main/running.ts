@@ -58,7 +58,6 @@ export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeout
 interface CallDoor {
   readonly connections: number;
   limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string>;
-  setServing(serving: boolean): void;
   idle(boundMs: number): Promise<void>;
   close(graceMs: number): Promise<void>;
 }
@@ -95,8 +94,8 @@ export class Running implements RunningServer {
     this.grpcAddress = grpcAddress;
     this.adminAddress = adminAddress;
     this.httpAddress = httpAddress;
-    const { drain, node } = services;
-    const update = (): void => grpc.setServing(node.ready);
+    const { drain, health, node } = services;
+    const update = (): void => health.setServing(node.ready);
     update();
     drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
     services.audit.start();
@@ -127,9 +126,9 @@ export class Running implements RunningServer {
 
   async #close(): Promise<void> {
     const { services, grpc, http, stores, telemetry, emit, flush, drainTimeMs } = this.#parts;
-    const { drain, poll, directory } = services;
+    const { drain, health, poll, directory } = services;
     drain.stop();
-    grpc.setServing(false);
+    health.setServing(false);
     emit({ type: "draining" });
     services.admission.stop();
     await Promise.all([grpc.idle(drainTimeMs), http?.idle(drainTimeMs)]);
@@ -144,6 +143,7 @@ export class Running implements RunningServer {
     // A server that keeps leases goes on with them, and with the same row.
     if (services.clocks.keeper?.hasTime !== true)
       await atMost(STORE_CLOSE_MS, services.nodes.leave());
+    health.close();
     await grpc.close(CLOSE_GRACE_MS);
     await http?.close();
     await atMost(STORE_CLOSE_MS, services.audit.stop());
@@ -155,12 +155,12 @@ export class Running implements RunningServer {
 
   async #tick(): Promise<void> {
     const { services, grpc, emit } = this.#parts;
-    const { directory, node, counters, presence } = services;
+    const { directory, health, node, counters, presence } = services;
     presence.check();
     // While the store is away all rows stand still, so what was known before is right more often.
     services.admission.check(services.poll.reachable ? services.nodes.live : undefined);
     services.admission.narrowed(grpc.limitStreams(services.admission.held));
-    grpc.setServing(node.ready);
+    health.setServing(node.ready);
     counters.connections = grpc.connections;
     if (this.#sampling) return;
     this.#sampling = true;

@@ -14,6 +14,7 @@ import { AuditTrail } from "../service/audit/trail.ts";
 import { createCounters, type Counters } from "../service/counters.ts";
 import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
+import { Health } from "../service/health.ts";
 import { DecodeService } from "../service/issue/decode.ts";
 import { Ledger, type LedgerPorts } from "../service/ledger/ledger.ts";
 import { Directory } from "../service/issue/directory.ts";
@@ -73,6 +74,7 @@ export interface Services {
   readonly ids: IdService;
   /** Undefined: this server writes none. */
   readonly ledger: Ledger | undefined;
+  readonly health: Health;
   readonly node: NodeService;
   readonly nodes: NodeWatch;
   readonly poll: Poll;
@@ -154,8 +156,9 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const gates = { admission, audit, drain };
   const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
   const shared = { ...common, ...gates, ...rules, wallClock };
-  const api = createApi({ ids, ...administration, node, ...shared });
-  const watched = { access, capacity, ledger, clocks, node, nodes, poll, presence, redis };
+  const health = new Health();
+  const api = createApi({ ids, ...administration, node, health, ...shared });
+  const watched = { access, capacity, ledger, clocks, health, node, nodes, poll, presence, redis };
   const running = { ...gates, ...watched };
   return { ...running, api, counters, directory, ids, tags };
 }

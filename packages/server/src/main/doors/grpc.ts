@@ -1,5 +1,5 @@
 import type { Api } from "../../api/api.ts";
-import { withoutAdministration } from "../../api/split.ts";
+import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
 import { tlsCredentials, type TlsFiles } from "../../grpc/credentials.ts";
@@ -41,7 +41,6 @@ export class GrpcDoors {
     const callers = { access, certificates: new CertificateNames(config.accessCommonNames) };
     const ports = { ...its, callers, callTimes, tracing };
     const { grpcAddress, adminAddress, limitConnections: maxConnections } = config;
-    const hasReflection = config.reflection === "on";
     const make = async (
       api: Api,
       options: Omit<Parameters<typeof GrpcDoor.create>[1], "maxConnectionAgeMs" | "tls">,
@@ -53,20 +52,16 @@ export class GrpcDoors {
       const maxConnectionAgeMs = config.limitConnectionAgeMs;
       return GrpcDoor.create({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
     };
-    const open = await make(
-      adminAddress === undefined ? ports.api : withoutAdministration(ports.api),
-      {
-        ...grpcAddress,
-        maxConnections,
-        reflection: hasReflection && adminAddress === undefined,
-        source: sources?.grpc,
-      },
-    );
+    const api = config.reflection === "on" ? ports.api : withoutReflection(ports.api);
+    const open = await make(adminAddress === undefined ? api : forCallers(api), {
+      ...grpcAddress,
+      maxConnections,
+      source: sources?.grpc,
+    });
     if (adminAddress === undefined) return new GrpcDoors(config, open, undefined);
-    const admin = await make(ports.api, {
+    const admin = await make(api, {
       ...adminAddress,
       maxConnections: MAX_ADMIN_CONNECTIONS,
-      reflection: hasReflection,
       source: sources?.admin,
     });
     return new GrpcDoors(config, open, admin);
@@ -85,10 +80,6 @@ export class GrpcDoors {
 
   get connections(): number {
     return this.#all.reduce((sum, door) => sum + door.connections, 0);
-  }
-
-  setServing(serving: boolean): void {
-    for (const door of this.#all) door.setServing(serving);
   }
 
   recheck(): void {

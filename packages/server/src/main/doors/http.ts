@@ -1,6 +1,6 @@
 import type { Clock } from "@idmint/core";
 import type { Api } from "../../api/api.ts";
-import { withoutAdministration } from "../../api/split.ts";
+import { forCallers } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { isLoopback } from "../../config/types.ts";
 import { HttpCalls, type CallsPorts } from "../../http/calls.ts";
@@ -41,7 +41,7 @@ export async function openHttp(
 /** What is served over HTTP. The first route that takes a path answers it. */
 function routesOf(config: Config, { probes, telemetry, ...its }: HttpPorts): readonly Route[] {
   const { callTimes, tracing } = telemetry;
-  const api = config.adminAddress === undefined ? its.api : withoutAdministration(its.api);
+  const api = config.adminAddress === undefined ? its.api : forCallers(its.api);
   const calls = new HttpCalls({ ...its, api, callTimes, tracing, timers: nodeTimers });
   const isSafe = config.insecure || config.httpAddress === "none" || isLoopback(config.httpAddress);
   return isSafe ? [...probeRoutes(probes), connectRoute(calls)] : probeRoutes(probes);
