@@ -7,6 +7,8 @@ export {
   CreateTokenRequest,
   CreateTokenResponse,
   type DeepPartial,
+  GetAccessRequest,
+  GetAccessResponse,
   ListTokensRequest,
   ListTokensResponse,
   type MessageFns,

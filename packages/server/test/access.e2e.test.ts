@@ -232,6 +232,40 @@ async function closed(it: Awaited<ReturnType<typeof startTest>>): Promise<void> 
   );
 }
 
+test("GetAccess tells callers who they are and what they may, and strangers nothing", async () => {
+  const store = new MemoryStore();
+  const it = await startTest({ store });
+  const access = new proto.AccessServiceClient(it.server.grpcAddress, credentials.createInsecure());
+  onTestFinished(() => access.close());
+  const { getAccess } = proto.AccessServiceService;
+  const told = async (text?: string): Promise<unknown> => call(access, getAccess, {}, 5_000, text);
+  // As long as there are no principals.
+  expect(await told()).toEqual({
+    principal: "",
+    rights: [
+      { role: proto.Role.ISSUE, tags: "*" },
+      { role: proto.Role.ADMIN, tags: "*" },
+    ],
+  });
+  const rights = [
+    { role: "issue", tags: "orders" },
+    { role: "observe", tags: "invoices.*" },
+  ] as const;
+  const known = tokenOf("billing", rights);
+  await store.addToken(known.token);
+  await closed(it);
+  expect(await told(known.text)).toEqual({
+    principal: "billing",
+    rights: [
+      { role: proto.Role.ISSUE, tags: "orders" },
+      { role: proto.Role.OBSERVE, tags: "invoices.*" },
+    ],
+  });
+  for (const text of [undefined, tokenOf("stranger", rights).text]) {
+    expect((await refusalOf(told(text))).code).toBe("UNAUTHENTICATED");
+  }
+});
+
 /** One call for an id with a token. */
 async function idBy(
   it: Awaited<ReturnType<typeof startTest>>,

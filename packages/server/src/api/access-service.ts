@@ -6,6 +6,8 @@ import type {
 import {
   CreateTokenRequest,
   CreateTokenResponse,
+  GetAccessRequest,
+  GetAccessResponse,
   ListTokensRequest,
   ListTokensResponse,
   RevokeTokenRequest,
@@ -27,11 +29,32 @@ const ROLES: Readonly<Record<RoleName, Role>> = {
   admin: Role.ADMIN,
 };
 
+/** What everybody may where nobody has to be known. */
+const EVERYTHING: readonly DomainRight[] = [
+  { role: "issue", tags: "*" },
+  { role: "admin", tags: "*" },
+];
+
 /** Answered while the server drains too: a token that leaked cannot wait. */
 export function accessHandlers(tokens: TokenService, ports: HandlerPorts): readonly Handler[] {
   const row = <Request, Response>(method: Method<Request, Response>): Handler =>
     handlerOf(SERVICE, { ...method, need: NEEDS.adminAll, whileDraining: true }, ports);
   return [
+    handlerOf(
+      SERVICE,
+      {
+        name: "GetAccess",
+        request: GetAccessRequest,
+        response: GetAccessResponse,
+        need: NEEDS.known,
+        call: (_, { principal }) => ({
+          principal: principal?.name ?? "",
+          rights: (principal?.rights.list ?? EVERYTHING).map(rightOf),
+        }),
+        whileDraining: true,
+      },
+      ports,
+    ),
     row({
       name: "CreateToken",
       request: CreateTokenRequest,
@@ -79,8 +102,12 @@ function tokenOf({ id, principal, rights, createdAtMs, expiresAtMs }: DomainToke
   return {
     tokenId: id,
     principal,
-    rights: rights.map(({ role, tags }) => ({ role: ROLES[role], tags })),
+    rights: rights.map(rightOf),
     createTime: new Date(createdAtMs),
     expireTime: new Date(expiresAtMs),
   };
+}
+
+function rightOf({ role, tags }: DomainRight): Right {
+  return { role: ROLES[role], tags };
 }

@@ -109,6 +109,18 @@ export interface Token {
   expireTime?: Date | undefined;
 }
 
+/** Request of GetAccess. */
+export interface GetAccessRequest {
+}
+
+/** Response of GetAccess. */
+export interface GetAccessResponse {
+  /** Who the caller is. Empty: nobody has to say who they are here, and whoever calls may do everything. */
+  principal: string;
+  /** What the caller may do. The role admin covers observe. */
+  rights: Right[];
+}
+
 /** Request of CreateToken. */
 export interface CreateTokenRequest {
   /** Name of whoever will use it. Names are made of the same characters as those of tags. */
@@ -391,6 +403,143 @@ export const Token: MessageFns<Token> = {
     message.rights = object.rights?.map((e) => Right.fromPartial(e)) || [];
     message.createTime = object.createTime ?? undefined;
     message.expireTime = object.expireTime ?? undefined;
+    return message;
+  },
+};
+
+function createBaseGetAccessRequest(): GetAccessRequest {
+  return {};
+}
+
+export const GetAccessRequest: MessageFns<GetAccessRequest> = {
+  encode(_: GetAccessRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetAccessRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetAccessRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): GetAccessRequest {
+    return {};
+  },
+
+  toJSON(_: GetAccessRequest): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetAccessRequest>): GetAccessRequest {
+    return GetAccessRequest.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<GetAccessRequest>): GetAccessRequest {
+    const message = createBaseGetAccessRequest();
+    return message;
+  },
+};
+
+function createBaseGetAccessResponse(): GetAccessResponse {
+  return { principal: "", rights: [] };
+}
+
+export const GetAccessResponse: MessageFns<GetAccessResponse> = {
+  encode(message: GetAccessResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.principal !== "") {
+      writer.uint32(10).string(message.principal);
+    }
+    for (const v of message.rights) {
+      Right.encode(v!, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GetAccessResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGetAccessResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.principal = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.rights.push(Right.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): GetAccessResponse {
+    return {
+      principal: isSet(object.principal) ? globalThis.String(object.principal) : "",
+      rights: globalThis.Array.isArray(object?.rights) ? object.rights.map((e: any) => Right.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: GetAccessResponse): unknown {
+    const obj: any = {};
+    if (message.principal !== undefined) {
+      obj.principal = message.principal;
+    }
+    if (message.rights?.length) {
+      obj.rights = message.rights.map((e) => Right.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<GetAccessResponse>): GetAccessResponse {
+    return GetAccessResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GetAccessResponse>): GetAccessResponse {
+    const message = createBaseGetAccessResponse();
+    message.principal = object.principal ?? "";
+    message.rights = object.rights?.map((e) => Right.fromPartial(e)) || [];
     return message;
   },
 };
@@ -971,9 +1120,19 @@ export const RevokeTokenResponse: MessageFns<RevokeTokenResponse> = {
   },
 };
 
-/** Manages the tokens by which callers prove who they are. Every call needs the role admin for all tags. */
+/** Manages the tokens by which callers prove who they are. Every call but GetAccess needs the role admin for all tags. */
 export type AccessServiceService = typeof AccessServiceService;
 export const AccessServiceService = {
+  /** Says who the server takes the caller for, and what it may do. Whoever is known may ask, whatever their rights. */
+  getAccess: {
+    path: "/idmint.v1.AccessService/GetAccess" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: GetAccessRequest): Buffer => Buffer.from(GetAccessRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): GetAccessRequest => GetAccessRequest.decode(value),
+    responseSerialize: (value: GetAccessResponse): Buffer => Buffer.from(GetAccessResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): GetAccessResponse => GetAccessResponse.decode(value),
+  },
   /**
    * Makes a token. Its text is in the answer and nowhere else: the store keeps a hash. A principal may have several, so that
    * a new one is valid before the old one is revoked. With 10,000 tokens it answers RESOURCE_EXHAUSTED (TOKENS_EXHAUSTED).
@@ -1014,6 +1173,8 @@ export const AccessServiceService = {
 } as const;
 
 export interface AccessServiceServer extends UntypedServiceImplementation {
+  /** Says who the server takes the caller for, and what it may do. Whoever is known may ask, whatever their rights. */
+  getAccess: handleUnaryCall<GetAccessRequest, GetAccessResponse>;
   /**
    * Makes a token. Its text is in the answer and nowhere else: the store keeps a hash. A principal may have several, so that
    * a new one is valid before the old one is revoked. With 10,000 tokens it answers RESOURCE_EXHAUSTED (TOKENS_EXHAUSTED).
@@ -1030,6 +1191,22 @@ export interface AccessServiceServer extends UntypedServiceImplementation {
 }
 
 export interface AccessServiceClient extends Client {
+  /** Says who the server takes the caller for, and what it may do. Whoever is known may ask, whatever their rights. */
+  getAccess(
+    request: GetAccessRequest,
+    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
+  ): ClientUnaryCall;
+  getAccess(
+    request: GetAccessRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
+  ): ClientUnaryCall;
+  getAccess(
+    request: GetAccessRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
+  ): ClientUnaryCall;
   /**
    * Makes a token. Its text is in the answer and nowhere else: the store keeps a hash. A principal may have several, so that
    * a new one is valid before the old one is revoked. With 10,000 tokens it answers RESOURCE_EXHAUSTED (TOKENS_EXHAUSTED).
