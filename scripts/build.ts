@@ -24,6 +24,9 @@ for (const name of ["proto", "buf.yaml"]) {
   cpSync(path.join(root, name), path.join(protoPackage, name), { recursive: true });
 }
 
+// The server serves it, and its package carries it.
+run("node", "packages/console/build.ts");
+
 // `idmint help TOPIC` prints pages of the docs, so the package carries them.
 const pages = path.join(root, "packages/cli/docs");
 rmSync(pages, { recursive: true, force: true });

@@ -58,10 +58,22 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
       if (at !== undefined) needs.push(visit(at));
       else if (manifest.dependencies?.[need] !== undefined) throw new Error(`${id} lacks ${need}`);
     }
+    if (name === "@idmint/server") needs.push(...bundled().map(visit));
     return id;
   };
   for (const name of publishedPackages) visit(path.join(root, "packages", name));
   return found;
+}
+
+/** Libraries that the server's package carries, since they are in the bundle of the console. */
+function bundled(): readonly string[] {
+  const folder = path.join(root, "packages", "console");
+  const manifest = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as Manifest;
+  return Object.keys(manifest.dependencies ?? {}).map((name) => {
+    const place = installed(name, folder);
+    if (place === undefined) throw new Error(`the console lacks ${name}`);
+    return place;
+  });
 }
 
 /** Without those that are their user's own choice, and are installed here for tests. */

@@ -34,7 +34,7 @@ interface MapRow {
 }
 
 const entries = entryFiles();
-const files = publishedPackages
+const files = [...publishedPackages, "console"]
   .flatMap((name) => filesBelow(`packages/${name}/src`))
   .filter((file) => !/\/(?:gen|migrations)\//.test(file) && file !== "packages/proto/src/index.ts");
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
@@ -44,7 +44,7 @@ if (faults.length > 0) process.exitCode = 1;
 
 function filesBelow(folder: string): readonly string[] {
   return readdirSync(path.join(root, folder), { recursive: true, encoding: "utf8" })
-    .filter((name) => name.endsWith(".ts"))
+    .filter((name) => /\.tsx?$/.test(name))
     .map((name) => path.posix.join(folder, name));
 }
 

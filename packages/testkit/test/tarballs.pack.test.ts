@@ -45,6 +45,8 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
       client: /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/,
       // What `idmint help TOPIC` prints.
       cli: /^docs\/[a-z-]+\.md$/,
+      server:
+        /^console\/(?:assets\/[\w-]+\.(?:js|css)|index\.html|icon\.svg|licenses\.md)(?:\.br|\.gz)?$/,
       proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
     };
     const isMore = more[folder] ?? /^$/;
@@ -53,7 +55,7 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
   });
 
   test("holds exactly one output for each source file", () => {
-    const outputs = names.filter((name) => name.endsWith(".js"));
+    const outputs = names.filter((name) => name.startsWith("dist/") && name.endsWith(".js"));
     const sources = output("git", "-C", path.join(root, "packages", folder), ...listSources)
       .trim()
       .split("\n")

@@ -1,0 +1,24 @@
+import type { JSX } from "preact";
+import { t } from "../text/text.ts";
+import { Button } from "./button.tsx";
+import { say } from "./toasts.tsx";
+
+/** What to type for the same, with a button that copies it. `line` is made by `cliLine`. */
+export function CliLine({ line }: { readonly line: string }): JSX.Element {
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(line);
+    say(t("common.copied"));
+  };
+  return (
+    <div class="cli">
+      <p class="cli-title">{t("common.cli")}</p>
+      <div class="cli-row">
+        <code tabindex={0}>{line}</code>
+        {/* The browser offers a clipboard only to pages it trusts: over TLS, or of this machine. */}
+        {navigator.clipboard !== undefined && (
+          <Button onClick={() => void copy()}>{t("common.copy")}</Button>
+        )}
+      </div>
+    </div>
+  );
+}

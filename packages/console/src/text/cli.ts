@@ -1,0 +1,44 @@
+/** Whatever a shell would not take as one plain word. */
+const PLAIN = /^[A-Za-z0-9_./:=,@%+-]+$/;
+
+/**
+ * A line for a POSIX shell that runs `idmint` with these words. Flags are given by name: `{ zone: "eu", all: true }` are
+ * `--zone eu --all`; one with several values is repeated, and one that is undefined, empty or false is left out.
+ */
+export function cliLine(
+  words: readonly string[],
+  flags: Readonly<Record<string, FlagValue | readonly string[]>> = {},
+): string {
+  const typed = Object.entries(flags).flatMap(([name, value]) =>
+    Array.isArray(value)
+      ? value.flatMap((one: string) => flagWords(name, one))
+      : flagWords(name, value as FlagValue),
+  );
+  const positional = words.some((word) => word.startsWith("-")) ? ["--"] : [];
+  return ["idmint", ...plain(words, positional, typed)].join(" ");
+}
+
+type FlagValue = string | boolean | undefined;
+
+function flagWords(name: string, value: FlagValue): readonly string[] {
+  if (value === undefined || value === false || value === "") return [];
+  if (value === true) return [`--${name}`];
+  // A value that looks like a flag belongs to its name only when it is joined to it.
+  return value.startsWith("-") ? [`--${name}=${value}`] : [`--${name}`, value];
+}
+
+/** Words that begin with a dash stand behind `--`, where nothing is taken for a flag. */
+function plain(
+  words: readonly string[],
+  separator: readonly string[],
+  typed: readonly string[],
+): readonly string[] {
+  const before = words.filter((word) => !word.startsWith("-"));
+  const after = words.filter((word) => word.startsWith("-"));
+  return [...before, ...typed, ...separator, ...after].map(quoted);
+}
+
+/** A word in single quotes, where the shell would read anything else into it. */
+function quoted(word: string): string {
+  return PLAIN.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

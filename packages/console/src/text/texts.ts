@@ -1,0 +1,2 @@
+/** The same keys in another language. */
+export type TextsOf<T> = { readonly [Key in keyof T]: string };

@@ -1,0 +1,47 @@
+import type { nodes as en } from "../en/nodes.ts";
+import type { TextsOf } from "../texts.ts";
+
+export const nodes: TextsOf<typeof en> = {
+  "nodes.nav": "服务器",
+  "nodes.title": "服务器",
+  "nodes.filter": "按名称、地址、区域或版本筛选",
+  "nodes.none": "没有符合条件的服务器。",
+  "nodes.no_zone": "未设区域",
+  "nodes.in_zone": "{zone} 中的服务器",
+  "nodes.versions": "不同版本的服务器正在并行运行：{versions}。请尽快完成升级。",
+  "nodes.server": "服务器",
+  "nodes.state": "状态",
+  "nodes.weight": "权重",
+  "nodes.address": "地址",
+  "nodes.version": "版本",
+  "nodes.heard": "上次听到",
+  "nodes.actions": "操作",
+  "nodes.do_for": "{verb}：{server}",
+  "nodes.alive": "在线",
+  "nodes.silent": "无声",
+  "nodes.drained": "已排空",
+  "nodes.drain": "排空",
+  "nodes.undrain": "恢复",
+  "nodes.forget": "移除",
+  "nodes.drain_title": "排空 {server}",
+  "nodes.drain_text":
+    "两秒之内它开始拒绝调用，调用者转向其他服务器。它继续运行，归还未使用的 id，并在重启后保持排空状态，直到您恢复它。该服务器的所有进程都包括在内。",
+  "nodes.drain_last": "没有其他服务器接受调用。排空这一台之后，谁也得不到 id。",
+  "nodes.drain_done": "{server} 已排空。",
+  "nodes.undrain_title": "恢复 {server}",
+  "nodes.undrain_text": "它重新接受调用，调用者会在几秒之内回来。",
+  "nodes.undrain_done": "{server} 重新接受调用。",
+  "nodes.weight_title": "{server} 的权重",
+  "nodes.weight_text":
+    "它在所在区域中承担的负载份额，相对于其他服务器的权重。调用者在几秒之内跟随，重启后权重保留。",
+  "nodes.weight_help": "0 到 1000，通常为 100。0：只要还能访问其他服务器，就不给它负载。",
+  "nodes.weight_bad": "请输入 0 到 {max} 的整数。",
+  "nodes.weight_do": "设置权重",
+  "nodes.weight_done": "{server} 的权重为 {weight}。",
+  "nodes.forget_title": "移除 {server}",
+  "nodes.forget_text":
+    "只用于已经永久结束的进程。仅仅被冻结或断开的进程仍可能发放已被某次更改终止的 id，而更改将不再等待它。",
+  "nodes.forget_done": "{server} 已移除。",
+  "nodes.lagging": "存储已经记下。这些服务器尚未确认跟随：{servers}。",
+  "nodes.and_more": "{servers} 以及另外 {count} 台",
+};
