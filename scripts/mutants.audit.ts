@@ -61,7 +61,7 @@ export const auditMutants: readonly Mutant[] = [
   },
   {
     name: "audit: a stop of issuing leaves no row",
-    file: "packages/server/src/api/node-service.ts",
+    file: "packages/server/src/api/nodes/node-service.ts",
     find: "issuing.stop({ validateOnly, by })",
     replace: "issuing.stop({ validateOnly })",
     tests: ["packages/server/test/audit.e2e.test.ts"],

@@ -10,7 +10,7 @@ import {
 } from "@idmint/proto";
 import { MemoryDatabase, MemoryStore } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
-import { GrpcPeerClocks } from "../src/grpc/peer-clocks.ts";
+import { GrpcPeerClocks } from "../src/grpc/peers/clocks.ts";
 import { createSnowflake, takeIds } from "./snowflake-support.ts";
 import { createTag, generateId, refusalOf, startTest, type TestServer, until } from "./support.ts";
 

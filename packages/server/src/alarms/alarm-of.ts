@@ -5,10 +5,17 @@ import type { Matter } from "./alarm.ts";
 /** What an event means to the alarms. */
 export type Sign =
   /** To be told at once. */
-  | { readonly type: "alarm"; readonly matter: Matter }
+  | {
+      readonly type: "alarm";
+      readonly matter: Matter;
+      /** Whether it goes on until something is over with its key. */
+      readonly isLasting: boolean;
+      /** The key of what is over by it. */
+      readonly ends?: string;
+    }
   /** To be told if it is not over in time. */
   | { readonly type: "trouble"; readonly matter: Matter }
-  /** The trouble with this key ended. */
+  /** The trouble with this key, or the lasting alarm, ended. */
   | { readonly type: "over"; readonly key: string };
 
 type Signs = {
@@ -21,7 +28,7 @@ type Signs = {
 /** Which events are alarms, or end one. No other place says so. */
 const SIGNS: Signs = {
   fenced: ({ tag, detail }) =>
-    alarm({
+    lasting({
       alarm: "STORE_WENT_BACK",
       // A store that went back is one incident, however many tags it shows in.
       key: "STORE_WENT_BACK",
@@ -30,22 +37,25 @@ const SIGNS: Signs = {
       details: { detail, ...(tag === undefined ? {} : { tag }) },
     }),
   // One incident, however many servers hear of it. A server that starts tells it again.
+  unfenced: () => over("STORE_WENT_BACK"),
   "issuing-stopped": ({ sinceMs }) =>
-    alarm({
+    lasting({
       alarm: "ISSUING_STOPPED",
       key: "ISSUING_STOPPED",
       severity: "critical",
       summary: "An operator stopped issuing on all servers: every call for ids is refused.",
       details: { since: new Date(sinceMs).toISOString() },
     }),
-  "issuing-resumed": () =>
-    alarm({
+  "issuing-resumed": () => ({
+    ...alarm({
       alarm: "ISSUING_RESUMED",
       key: "ISSUING_RESUMED",
       severity: "warning",
       summary: "An operator resumed issuing on all servers.",
       details: {},
     }),
+    ends: "ISSUING_STOPPED",
+  }),
   "store-accepted": ({ gap, tags }) =>
     alarm({
       alarm: "STORE_ACCEPTED",
@@ -186,7 +196,9 @@ const SIGNS: Signs = {
       details: { why, driftMs: String(driftMs), detail, ...(tag === undefined ? {} : { tag }) },
     };
     // A suspended machine is ahead of all that it knows until it has asked again.
-    return why === "ahead" ? trouble(matter) : alarm(matter);
+    if (why === "ahead") return trouble(matter);
+    // What ends is only told of the server's clock as a whole.
+    return tag === undefined ? lasting(matter) : alarm(matter);
   },
   "clock-recovered": ({ tag }, server) =>
     tag === undefined ? over(`CLOCK_REFUSED:${server}`) : undefined,
@@ -254,7 +266,11 @@ export function alarmOf(event: ServerEvent, server: string): Sign | undefined {
 }
 
 function alarm(matter: Matter): Sign {
-  return { type: "alarm", matter };
+  return { type: "alarm", matter, isLasting: false };
+}
+
+function lasting(matter: Matter): Sign {
+  return { type: "alarm", matter, isLasting: true };
 }
 
 function trouble(matter: Matter): Sign {

@@ -7,6 +7,7 @@ import type { Drain } from "../service/drain.ts";
 import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
 import type { Health } from "../service/health.ts";
+import type { OwnFigures } from "../service/figures/parts.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
@@ -22,9 +23,10 @@ import { auditHandler } from "./audit-service.ts";
 import { decodeHandler } from "./decode.ts";
 import { healthHandlers } from "./standard/health.ts";
 import { ledgerHandlers } from "./ledger.ts";
+import { figuresHandler, type FleetOfFigures } from "./nodes/figures.ts";
 import { idHandlers } from "./id-service.ts";
 import type { Authorise, Handler, ServerTold } from "./method.ts";
-import { nodeHandlers, trafficHandlers } from "./node-service.ts";
+import { nodeHandlers, trafficHandlers } from "./nodes/node-service.ts";
 import { reflectionHandlers } from "./standard/reflection.ts";
 import { tagHandlers } from "./tag-service.ts";
 import { workerHandlers } from "./worker-service.ts";
@@ -47,6 +49,8 @@ export function createApi(services: {
   readonly issuing: IssuingService;
   readonly admission: Admission;
   readonly drain: Drain;
+  readonly own: OwnFigures;
+  readonly fleet: FleetOfFigures;
   readonly traffic: TrafficService;
   readonly tokens: TokenService;
   readonly wallClock: () => number;
@@ -70,6 +74,7 @@ export function createApi(services: {
     ...ledgerHandlers(services.lookups, ports),
     ...workerHandlers(workers, { ...ports, wallClock }),
     ...nodeHandlers(node, issuing, ports),
+    figuresHandler(services.own, services.fleet, ports),
     ...trafficHandlers(traffic, node, ports),
     ...accessHandlers(tokens, ports),
   ];

@@ -1,14 +1,20 @@
 import { followCallers } from "../access/callers.ts";
 import { invalidField } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
+import { ActiveAlarms } from "../alarms/active.ts";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import type { Authorise } from "../api/method.ts";
+import type { ToldFigures } from "../api/nodes/figures.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
-import { GrpcPeerClocks } from "../grpc/peer-clocks.ts";
+import { GrpcPeerClocks } from "../grpc/peers/clocks.ts";
+import type { PeerTlsFiles } from "../grpc/peers/credentials.ts";
+import { GrpcPeerFigures } from "../grpc/peers/figures.ts";
 import { type Emit, emitter } from "../service/events.ts";
+import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
+import type { FiguresParts } from "../service/figures/parts.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
 import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
@@ -22,6 +28,7 @@ import {
 import { openTicketDatabases } from "../store/open-tickets.ts";
 import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
+import { EventLoopWatch } from "../telemetry/metrics/event-loop.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
 import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors/grpc.ts";
@@ -83,8 +90,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const instance = instanceName(config, own?.number, realSystem.randomToken);
     await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
     undo.unshift(() => telemetry.stop());
-    const alarms = await openAlarms(config, emit);
-    if (alarms !== undefined) listeners.push(alarms.hear);
+    const alarms = await openAlarms(config, listeners, emit);
     const opened = <Part extends Closable>(part: Part): Part => {
       stores.push(part);
       undo.unshift(() => part.close());
@@ -108,6 +114,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         places,
         clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
         announce: () => signals?.tell(),
+        figures: figuresParts(config, { instance, telemetry, listeners, opened }),
       },
     );
     const calls = { ...services, ...realSystem, telemetry, emit };
@@ -128,8 +135,8 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
     const doors = { grpc, http, ...listening, httpAddress, gcCures: gcCures() };
-    const times = { drainTimeMs: config.drainTimeMs };
-    return new Running({ services, stores, telemetry, emit, flush, ...times, ...doors });
+    const { drainTimeMs } = config;
+    return new Running({ services, stores, telemetry, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
     throw error;
@@ -159,7 +166,7 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { access, poll, directory, clocks, drain, capacity, ledger }: Services,
+  { access, poll, directory, clocks, drain, capacity, figures, ledger }: Services,
   known: KnownHistory | undefined,
   { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoors },
 ): Promise<void> {
@@ -173,6 +180,7 @@ async function follow(
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
   capacity.start();
+  figures.start();
   ledger?.start();
 }
 
@@ -182,11 +190,13 @@ async function stopFollowing({
   clocks,
   nodes,
   capacity,
+  figures,
   ledger,
 }: Services): Promise<void> {
   access.stop();
   poll.stop();
   capacity.stop();
+  figures.stop();
   ledger?.stop();
   clocks.watch.stop();
   // A server that keeps leases goes on with them, and with the same row.
@@ -218,10 +228,42 @@ function advertised({ nodeAdvertise, grpcAddress }: Config, listening: string): 
 }
 
 function peerClocksOf(config: Config): ClockParts["peerClocks"] {
-  const { nodePeers: peers, tlsPeerCaFile: caFile } = config;
-  const own = tlsOf(config);
-  const tls = own === undefined ? undefined : { ...own, caFile };
+  const { nodePeers: peers } = config;
+  const tls = peerTlsOf(config);
   return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
+}
+
+/** What a server's figures are made of besides its services. */
+function figuresParts(
+  config: Config,
+  {
+    instance,
+    telemetry,
+    listeners,
+    opened,
+  }: {
+    readonly instance: string;
+    readonly telemetry: Telemetry;
+    readonly listeners: Emit[];
+    readonly opened: (part: Closable) => void;
+  },
+): FiguresParts<ToldFigures> {
+  const { callTimes } = telemetry;
+  const active = new ActiveAlarms(realSystem, instance);
+  listeners.push(active.hear);
+  const peers = new GrpcPeerFigures(peerTlsOf(config), realSystem);
+  opened(peers);
+  const loop = new EventLoopWatch();
+  loop.start();
+  opened({ close: async () => loop.stop() });
+  const alarms = (): readonly ActiveAlarm[] => active.now();
+  return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings: async () => [] };
+}
+
+/** The files with which this server speaks to others; undefined: it has no TLS. */
+function peerTlsOf(config: Config): PeerTlsFiles | undefined {
+  const own = tlsOf(config);
+  return own === undefined ? undefined : { ...own, caFile: config.tlsPeerCaFile };
 }
 
 async function openSignals(config: Config): Promise<TagSignals | undefined> {
@@ -230,7 +272,11 @@ async function openSignals(config: Config): Promise<TagSignals | undefined> {
 }
 
 /** Makes the alarms; undefined without a webhook, since there is nobody to tell. */
-async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefined> {
+async function openAlarms(
+  config: Config,
+  listeners: Emit[],
+  emit: Emit,
+): Promise<Alarms | undefined> {
   const { alarmWebhookUrl: url, alarmWebhookToken: token, alarmWebhookTimeoutMs } = config;
   if (url === undefined) return undefined;
   const place = meetingPlaceOf(config);
@@ -238,7 +284,9 @@ async function openAlarms(config: Config, emit: Emit): Promise<Alarms | undefine
   const deliver = webhook({ url, token, timeoutMs: alarmWebhookTimeoutMs });
   const newId = realSystem.randomToken;
   const options = { lastingMs: config.alarmAfterMs, grpcPort: config.grpcAddress.port };
-  return new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
+  const alarms = new Alarms({ ...realSystem, queue, deliver, newId, emit }, options);
+  listeners.push(alarms.hear);
+  return alarms;
 }
 
 /**

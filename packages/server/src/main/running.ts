@@ -138,6 +138,7 @@ export class Running implements RunningServer {
     services.clocks.watch.stop();
     services.redis.stop();
     services.capacity.stop();
+    services.figures.stop();
     const { givenBack, wasted } = await directory.drain(draining("stopping"));
     if (services.ledger !== undefined) await atMost(STORE_CLOSE_MS, services.ledger.close());
     // A server that keeps leases goes on with them, and with the same row.

@@ -3,6 +3,7 @@ import { createAccess } from "../access/callers.ts";
 import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
 import { type Api, createApi } from "../api/api.ts";
 import { type Authorise, draining } from "../api/method.ts";
+import type { ToldFigures } from "../api/nodes/figures.ts";
 import { writesLedger } from "../config/ledger.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
@@ -15,6 +16,8 @@ import { createCounters, type Counters } from "../service/counters.ts";
 import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
 import { Health } from "../service/health.ts";
+import type { Figures } from "../service/figures/figures.ts";
+import { createFigures, type FiguresParts } from "../service/figures/parts.ts";
 import { DecodeService } from "../service/issue/decode.ts";
 import { Ledger, type LedgerPorts } from "../service/ledger/ledger.ts";
 import { Directory } from "../service/issue/directory.ts";
@@ -71,6 +74,7 @@ export interface Services {
   readonly counters: Counters;
   readonly directory: Directory;
   readonly drain: Drain;
+  readonly figures: Figures;
   readonly ids: IdService;
   /** Undefined: this server writes none. */
   readonly ledger: Ledger | undefined;
@@ -94,6 +98,8 @@ export interface ServicesPorts {
   readonly clockParts?: ClockParts;
   /** Tells other servers that a tag was changed. */
   readonly announce?: () => void;
+  /** Default: no other server is asked for figures. */
+  readonly figures?: FiguresParts<ToldFigures>;
 }
 
 export function createServices(config: Config, ports: ServicesPorts): Services {
@@ -157,9 +163,11 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
   const shared = { ...common, ...gates, ...rules, wallClock };
   const health = new Health();
-  const api = createApi({ ids, ...administration, node, health, ...shared });
-  const watched = { access, capacity, ledger, clocks, health, node, nodes, poll, presence, redis };
-  const running = { ...gates, ...watched };
+  const told = createFigures({ ...shared, directory, node, nodes, clocks }, ports.figures);
+  const { figures } = told.own;
+  const api = createApi({ ids, ...administration, node, health, ...told, ...shared });
+  const looking = { capacity, clocks, figures, health, ledger, node, nodes };
+  const running = { access, poll, presence, redis, ...gates, ...looking };
   return { ...running, api, counters, directory, ids, tags };
 }
 

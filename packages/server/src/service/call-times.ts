@@ -4,7 +4,7 @@ import { Histogram } from "./histogram.ts";
 /**
  * Seconds: the bounds that OpenTelemetry recommends for calls, and below them some for answers out of memory.
  */
-const BOUNDS = [
+export const CALL_BOUNDS: readonly number[] = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1,
   2.5, 5, 7.5, 10,
 ];
@@ -15,7 +15,7 @@ export class MethodTimes {
 
   /** A call that began at `startedAt`, by performance.now(), was answered. */
   answered(code: number, startedAt: number): void {
-    const times = (this.byCode[code] ??= new Histogram(BOUNDS));
+    const times = (this.byCode[code] ??= new Histogram(CALL_BOUNDS));
     times.record((performance.now() - startedAt) / 1_000);
   }
 }

@@ -13,6 +13,11 @@ export interface CallContext {
   readonly caller: string;
   /** Who the caller was proved to be; undefined: it showed nothing. Throws UNAUTHENTICATED for what is not right. */
   readonly principal: Principal | undefined;
+  /**
+   * What the caller showed as its header `authorization`. It goes to other servers of the store on behalf of this caller, and
+   * nowhere else.
+   */
+  authorization(): string | undefined;
 }
 
 /** A call's time and patience, as the domain services see them. */

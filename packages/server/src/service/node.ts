@@ -6,12 +6,14 @@ import type { NodeWatch, SeenNode } from "./node-watch.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "./page-token.ts";
 import type { Presence } from "./presence.ts";
 
-export type NodeStateName = "SERVING" | "DRAINING" | "DEGRADED" | "STOPPED";
+type NodeStateName = "SERVING" | "DRAINING" | "DEGRADED" | "STOPPED";
 
 export interface NodeStatus {
   readonly nodeId: string;
   readonly version: string;
   readonly state: NodeStateName;
+  /** Why it is not SERVING, for people; empty when it is. */
+  readonly stateReason: string;
   readonly startedAtMs: number;
   readonly backend: string;
   /** Where the store is, to be shown to people. */
@@ -58,7 +60,7 @@ export interface NodePorts {
   };
   /** The tags this server works with. */
   readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
-  readonly presence: Pick<Presence, "isCutOff" | "silentParts">;
+  readonly presence: Pick<Presence, "info" | "isCutOff" | "silentParts">;
   readonly drain: Pick<Drain, "cause" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
@@ -106,7 +108,8 @@ export class NodeService {
   /** What probes show. `reason`: why no callers should be sent here, where an operator wants that. */
   get health(): NodeHealth {
     const { reason } = this.#ports.drain;
-    return { ready: this.ready, state: this.#state(), ...(reason === "" ? {} : { reason }) };
+    const { state } = this.#state();
+    return { ready: this.ready, state, ...(reason === "" ? {} : { reason }) };
   }
 
   status(): NodeStatus {
@@ -114,7 +117,7 @@ export class NodeService {
     return {
       nodeId,
       version,
-      state: this.#state(),
+      ...this.#state(),
       startedAtMs,
       backend: store.backend,
       place,
@@ -178,6 +181,11 @@ export class NodeService {
     if (!validateOnly && (await nodes.forget(id, by)) === 0) throw stillRuns(id);
   }
 
+  /** This server as its row shows it. */
+  get info(): { readonly instance: string; readonly zone: string } {
+    return this.#ports.presence.info;
+  }
+
   /** Random name of this process. */
   get id(): string {
     return this.#ports.nodeId;
@@ -188,12 +196,28 @@ export class NodeService {
     return this.#ports.wallClock();
   }
 
-  #state(): NodeStateName {
-    const { poll, clocks, presence, drain, admission } = this.#ports;
-    if (drain.cause !== undefined) return "DRAINING";
-    if (presence.silentParts.length > 0 || admission.isLasting) return "DEGRADED";
-    if (!poll.reachable || poll.fenced !== "" || clocks.watch.isOut) return "DEGRADED";
-    return stoppedSince(poll.issuing) === undefined ? "SERVING" : "STOPPED";
+  #state(): Pick<NodeStatus, "state" | "stateReason"> {
+    const { poll, drain } = this.#ports;
+    if (drain.cause === "drained") return { state: "DRAINING", stateReason: drain.reason };
+    if (drain.cause === "stopping") {
+      return { state: "DRAINING", stateReason: "this server is stopping" };
+    }
+    const illness = this.#illness();
+    if (illness !== "") return { state: "DEGRADED", stateReason: illness };
+    if (stoppedSince(poll.issuing) === undefined) return { state: "SERVING", stateReason: "" };
+    const stateReason = "an operator stopped all servers; idmint resume-issuing --all ends that";
+    return { state: "STOPPED", stateReason };
+  }
+
+  #illness(): string {
+    const { poll, clocks, presence, admission } = this.#ports;
+    if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
+    if (!poll.reachable) return "the store does not answer";
+    if (presence.silentParts.length > 0) {
+      return "databases of the store were not heard of for node.max_offline";
+    }
+    if (admission.isLasting) return "more calls come than it can answer, and have for a while";
+    return clocks.watch.isOut ? "its clock is not confirmed" : "";
   }
 }
 

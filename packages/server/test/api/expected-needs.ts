@@ -42,6 +42,7 @@ export const EXPECTED: Readonly<Record<string, Expected>> = {
   "NodeService/GetNodeStatus": observeAll,
   "NodeService/GetNodeTime": { may: "everybody" },
   "NodeService/ListNodes": { may: "the known" },
+  "NodeService/ListFigures": { may: ["observe", "admin"], by: "tag" },
   "NodeService/ForgetNode": adminAll,
   "NodeService/StopIssuing": adminAll,
   "NodeService/ResumeIssuing": adminAll,

@@ -23,6 +23,8 @@ const api = createApi({
   counters: nothing,
   drain: nothing,
   traffic: nothing,
+  own: nothing,
+  fleet: nothing,
   tokens: nothing,
   wallClock: Date.now,
   authorise: allowAll,

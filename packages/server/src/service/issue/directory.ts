@@ -90,6 +90,11 @@ export class Directory {
     return entry;
   }
 
+  /** The entry of a tag for who only looks at it: it does not count as used. */
+  peek(name: string): Entry | undefined {
+    return this.#entries.get(name);
+  }
+
   /** The entry of a tag, asked of the store when it is not known here. Rejects with TAG_NOT_FOUND and its kin. */
   async find(name: string, call: Patience): Promise<Entry> {
     assertNoViolations(tagNameViolation("tag", name));

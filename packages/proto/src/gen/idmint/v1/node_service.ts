@@ -223,6 +223,142 @@ export function storeStateToJSON(object: StoreState): string {
   }
 }
 
+/** How bad an alarm is. */
+export const AlarmSeverity = {
+  /** UNSPECIFIED - Never answered. */
+  UNSPECIFIED: 0,
+  /** WARNING - Ids are issued, and somebody should know the cause. */
+  WARNING: 1,
+  /** CRITICAL - Ids are refused, or may be soon. */
+  CRITICAL: 2,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type AlarmSeverity = typeof AlarmSeverity[keyof typeof AlarmSeverity];
+
+export namespace AlarmSeverity {
+  export type UNSPECIFIED = typeof AlarmSeverity.UNSPECIFIED;
+  export type WARNING = typeof AlarmSeverity.WARNING;
+  export type CRITICAL = typeof AlarmSeverity.CRITICAL;
+  export type UNRECOGNIZED = typeof AlarmSeverity.UNRECOGNIZED;
+}
+
+export function alarmSeverityFromJSON(object: any): AlarmSeverity {
+  switch (object) {
+    case 0:
+    case "ALARM_SEVERITY_UNSPECIFIED":
+      return AlarmSeverity.UNSPECIFIED;
+    case 1:
+    case "ALARM_SEVERITY_WARNING":
+      return AlarmSeverity.WARNING;
+    case 2:
+    case "ALARM_SEVERITY_CRITICAL":
+      return AlarmSeverity.CRITICAL;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return AlarmSeverity.UNRECOGNIZED;
+  }
+}
+
+export function alarmSeverityToJSON(object: AlarmSeverity): string {
+  switch (object) {
+    case AlarmSeverity.UNSPECIFIED:
+      return "ALARM_SEVERITY_UNSPECIFIED";
+    case AlarmSeverity.WARNING:
+      return "ALARM_SEVERITY_WARNING";
+    case AlarmSeverity.CRITICAL:
+      return "ALARM_SEVERITY_CRITICAL";
+    case AlarmSeverity.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
+/** Why a server did not tell its figures. */
+export const SilenceReason = {
+  /** UNSPECIFIED - Never answered. */
+  UNSPECIFIED: 0,
+  /** NO_ADDRESS - It has told the store no address, so it cannot be asked (node.advertise). */
+  NO_ADDRESS: 1,
+  /** NOT_HEARD - It has not renewed its row in the store for a while, so it was not asked: it ended, was frozen, or is cut off. */
+  NOT_HEARD: 2,
+  /** NO_ANSWER - It was asked and did not answer within the second. */
+  NO_ANSWER: 3,
+  /** REFUSED - It does not let the caller in: it knows other tokens, or the caller is known by a certificate. */
+  REFUSED: 4,
+  /** OLDER_VERSION - It does not know the method: its version is older. */
+  OLDER_VERSION: 5,
+  /** TOO_MANY - There are more servers than can be asked. */
+  TOO_MANY: 6,
+  UNRECOGNIZED: -1,
+} as const;
+
+export type SilenceReason = typeof SilenceReason[keyof typeof SilenceReason];
+
+export namespace SilenceReason {
+  export type UNSPECIFIED = typeof SilenceReason.UNSPECIFIED;
+  export type NO_ADDRESS = typeof SilenceReason.NO_ADDRESS;
+  export type NOT_HEARD = typeof SilenceReason.NOT_HEARD;
+  export type NO_ANSWER = typeof SilenceReason.NO_ANSWER;
+  export type REFUSED = typeof SilenceReason.REFUSED;
+  export type OLDER_VERSION = typeof SilenceReason.OLDER_VERSION;
+  export type TOO_MANY = typeof SilenceReason.TOO_MANY;
+  export type UNRECOGNIZED = typeof SilenceReason.UNRECOGNIZED;
+}
+
+export function silenceReasonFromJSON(object: any): SilenceReason {
+  switch (object) {
+    case 0:
+    case "SILENCE_REASON_UNSPECIFIED":
+      return SilenceReason.UNSPECIFIED;
+    case 1:
+    case "SILENCE_REASON_NO_ADDRESS":
+      return SilenceReason.NO_ADDRESS;
+    case 2:
+    case "SILENCE_REASON_NOT_HEARD":
+      return SilenceReason.NOT_HEARD;
+    case 3:
+    case "SILENCE_REASON_NO_ANSWER":
+      return SilenceReason.NO_ANSWER;
+    case 4:
+    case "SILENCE_REASON_REFUSED":
+      return SilenceReason.REFUSED;
+    case 5:
+    case "SILENCE_REASON_OLDER_VERSION":
+      return SilenceReason.OLDER_VERSION;
+    case 6:
+    case "SILENCE_REASON_TOO_MANY":
+      return SilenceReason.TOO_MANY;
+    case -1:
+    case "UNRECOGNIZED":
+    default:
+      return SilenceReason.UNRECOGNIZED;
+  }
+}
+
+export function silenceReasonToJSON(object: SilenceReason): string {
+  switch (object) {
+    case SilenceReason.UNSPECIFIED:
+      return "SILENCE_REASON_UNSPECIFIED";
+    case SilenceReason.NO_ADDRESS:
+      return "SILENCE_REASON_NO_ADDRESS";
+    case SilenceReason.NOT_HEARD:
+      return "SILENCE_REASON_NOT_HEARD";
+    case SilenceReason.NO_ANSWER:
+      return "SILENCE_REASON_NO_ANSWER";
+    case SilenceReason.REFUSED:
+      return "SILENCE_REASON_REFUSED";
+    case SilenceReason.OLDER_VERSION:
+      return "SILENCE_REASON_OLDER_VERSION";
+    case SilenceReason.TOO_MANY:
+      return "SILENCE_REASON_TOO_MANY";
+    case SilenceReason.UNRECOGNIZED:
+    default:
+      return "UNRECOGNIZED";
+  }
+}
+
 /** Request of GetNodeStatus. */
 export interface GetNodeStatusRequest {
 }
@@ -255,7 +391,11 @@ export interface GetNodeStatusResponse {
   /** The ticket databases that this server is configured with. Empty without any. */
   ticketDatabases: TicketDatabaseStatus[];
   /** Since when an operator has stopped issuing on all servers, by the store's clock. Absent: they issue. */
-  stoppedTime?: Date | undefined;
+  stoppedTime?:
+    | Date
+    | undefined;
+  /** Why the state is not NODE_STATE_SERVING, for people to read. Empty when it is. */
+  stateReason: string;
 }
 
 /** The store of a server. */
@@ -351,6 +491,198 @@ export interface Node {
   weight: number;
   /** Whether an operator drained it: it refuses calls with UNAVAILABLE (DRAINING) until it is undrained. */
   draining: boolean;
+}
+
+/** Request of ListFigures. */
+export interface ListFiguresRequest {
+  /** A tag, whose figures are wanted instead of those of servers. Default: empty, those of servers. */
+  tag: string;
+  /** How many seconds back. Range: 1 … 900, which is what servers keep. Default (0): 60. */
+  seconds: number;
+  /**
+   * Whether the server that is asked answers for itself alone, all its processes included. Servers ask each other so.
+   * Default: false.
+   */
+  thisServer: boolean;
+}
+
+/** Answer of ListFigures. */
+export interface ListFiguresResponse {
+  /** The server processes that told their figures, by their node_id. */
+  nodes: NodeFigures[];
+  /** All other servers on the store, by their node_id. What they counted is not known. */
+  silentNodes: SilentNode[];
+  /**
+   * How many seconds back the figures may go: as many as were asked for, or fewer where so many servers would make the
+   * answer too large.
+   */
+  seconds: number;
+}
+
+/** What one server process tells. */
+export interface NodeFigures {
+  /** Random name of the server process. */
+  nodeId: string;
+  /** Name of the server, the same after a restart. */
+  instance: string;
+  /** Where it stands, as its operator named it. */
+  zone: string;
+  /** The process' wall clock when it answered. All times in its figures are by this clock. */
+  time?:
+    | Date
+    | undefined;
+  /**
+   * By how many milliseconds that clock is ahead of the clock of the server that was asked, give or take half of
+   * way_millis.
+   */
+  aheadMillis: number;
+  /** How long the process was waited for, in milliseconds. 0 for the one that was asked. */
+  wayMillis: number;
+  /** What GetNodeStatus answers there. Absent with a tag, as is everything below but tag_figures. */
+  status?:
+    | GetNodeStatusResponse
+    | undefined;
+  /** By how many milliseconds its clock is ahead of the store's. Absent: not known. */
+  storeOffsetMillis?:
+    | number
+    | undefined;
+  /** By how many milliseconds its clock is ahead of the mean of other servers'. Absent: not known. */
+  peersOffsetMillis?:
+    | number
+    | undefined;
+  /** What a person should know of now, the newest first; at most 100. */
+  alarms: Alarm[];
+  /** What it counted, in the order of time. */
+  runs: FigureRun[];
+  /**
+   * How long calls for ids took in those seconds, if they were answered with ids: half of them at most so many
+   * microseconds. Absent: there were none, or the server does not time calls (metrics.collect).
+   */
+  latencyP50Micros?:
+    | number
+    | undefined;
+  /** The same, of 99 in a hundred. */
+  latencyP99Micros?:
+    | number
+    | undefined;
+  /** With a tag: its figures. */
+  tagFigures?: TagFigures | undefined;
+}
+
+/**
+ * What a process counted in seconds that follow each other. Seconds between two runs are missing: the process did not run or
+ * did not get to count, or its clock was set. The first second after them has what was counted since the last one before. All
+ * lists have the same length, one item for each second.
+ */
+export interface FigureRun {
+  /** The first second, whole. */
+  startTime?:
+    | Date
+    | undefined;
+  /** Ids issued, one by one or in segments, those included that callers returned later. */
+  issuedIds: bigint[];
+  /** Calls that came, and requests of streams. */
+  calls: number[];
+  /** Those of them that were refused. */
+  refusedCalls: number[];
+  /** The refused ones by reason. Reasons without any in this run are left out. */
+  refusals: ReasonFigures[];
+  /**
+   * How long calls for ids took, if they were answered with ids: half of them at most so many microseconds. -1: there were
+   * none. Empty when the server does not time calls (metrics.collect).
+   */
+  latencyP50Micros: number[];
+  /** The same, of 99 in a hundred. */
+  latencyP99Micros: number[];
+  /** The longest that the event loop kept a timer waiting, in microseconds. */
+  loopDelayMicros: number[];
+  /** The share of the time in which the event loop worked, in thousandths. */
+  loopBusyPermille: number[];
+  /** Calls that waited for their answers at the end of the second. */
+  waitingCalls: number[];
+}
+
+/** Refusals with one reason. */
+export interface ReasonFigures {
+  /** The reason, as ErrorInfo tells it to callers. */
+  reason: string;
+  /** Calls that were refused with it, second by second. */
+  calls: number[];
+}
+
+/**
+ * What a process counts of one tag. It begins to when the tag is first asked for, and ends when 64 other tags were asked for
+ * later.
+ */
+export interface TagFigures {
+  /** Whether the process works with the tag: somebody asked it for ids, and it did not leave the tag since. */
+  known: boolean;
+  /** Highest epoch that it has seen. 0 when the tag is not known there. */
+  epoch: bigint;
+  /** Ids in its memory that may be issued now. */
+  readyIds: bigint;
+  /** Ids of the segments that it holds, those included that it has issued of them. */
+  heldIds: bigint;
+  /** Calls that wait for its ids now. */
+  waitingCalls: number;
+  /** What it counted, in the order of time. */
+  runs: TagFigureRun[];
+}
+
+/** What a process counted of a tag in seconds that follow each other; see FigureRun. */
+export interface TagFigureRun {
+  /** The first second, whole. */
+  startTime?:
+    | Date
+    | undefined;
+  /** Ids issued, one by one or in segments, those included that callers returned later. */
+  issuedIds: bigint[];
+  /** Ids in memory at the end of the second. 0 for kinds that hold none. */
+  readyIds: bigint[];
+  /**
+   * How many seconds they last if ids are used as fast as in the minute before, on average. -1: none were used, or the kind
+   * holds none in memory.
+   */
+  remainingSeconds: number[];
+}
+
+/** Something that a person should know of. docs/operations.md explains each. */
+export interface Alarm {
+  /** Which one, such as STORE_LOST. */
+  alarm: string;
+  /** How bad it is. */
+  severity: AlarmSeverity;
+  /** A sentence for people. */
+  summary: string;
+  /** Facts for machines. */
+  details: { [key: string]: string };
+  /** Since when, or when it was, by the clock of the process. */
+  startTime?:
+    | Date
+    | undefined;
+  /** Whether it lasts. Otherwise it happened within the last 15 minutes. */
+  lasting: boolean;
+}
+
+export interface Alarm_DetailsEntry {
+  key: string;
+  value: string;
+}
+
+/** A server that did not tell its figures. */
+export interface SilentNode {
+  /** Random name of the server process. */
+  nodeId: string;
+  /** Name of the server, the same after a restart. */
+  instance: string;
+  /** Where it stands, as its operator named it. */
+  zone: string;
+  /** host:port under which others reach it. Empty when it has told none. */
+  address: string;
+  /** Why. */
+  reason: SilenceReason;
+  /** More of it, for people to read. */
+  detail: string;
 }
 
 /** Request of ForgetNode. */
@@ -553,6 +885,7 @@ function createBaseGetNodeStatusResponse(): GetNodeStatusResponse {
     wastedIds: 0n,
     ticketDatabases: [],
     stoppedTime: undefined,
+    stateReason: "",
   };
 }
 
@@ -593,6 +926,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     }
     if (message.stoppedTime !== undefined) {
       Timestamp.encode(toTimestamp(message.stoppedTime), writer.uint32(82).fork()).join();
+    }
+    if (message.stateReason !== "") {
+      writer.uint32(90).string(message.stateReason);
     }
     return writer;
   },
@@ -690,6 +1026,14 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
             message.stoppedTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.stateReason = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -742,6 +1086,11 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
         : isSet(object.stopped_time)
         ? fromJsonTimestamp(object.stopped_time)
         : undefined,
+      stateReason: isSet(object.stateReason)
+        ? globalThis.String(object.stateReason)
+        : isSet(object.state_reason)
+        ? globalThis.String(object.state_reason)
+        : "",
     };
   },
 
@@ -777,6 +1126,9 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     if (message.stoppedTime !== undefined) {
       obj.stoppedTime = message.stoppedTime.toISOString();
     }
+    if (message.stateReason !== undefined) {
+      obj.stateReason = message.stateReason;
+    }
     return obj;
   },
 
@@ -797,6 +1149,7 @@ export const GetNodeStatusResponse: MessageFns<GetNodeStatusResponse> = {
     message.wastedIds = (object.wastedIds !== undefined && object.wastedIds !== null) ? BigInt(object.wastedIds) : 0n;
     message.ticketDatabases = object.ticketDatabases?.map((e) => TicketDatabaseStatus.fromPartial(e)) || [];
     message.stoppedTime = object.stoppedTime ?? undefined;
+    message.stateReason = object.stateReason ?? "";
     return message;
   },
 };
@@ -1641,6 +1994,1788 @@ export const Node: MessageFns<Node> = {
       : undefined;
     message.weight = object.weight ?? 0;
     message.draining = object.draining ?? false;
+    return message;
+  },
+};
+
+function createBaseListFiguresRequest(): ListFiguresRequest {
+  return { tag: "", seconds: 0, thisServer: false };
+}
+
+export const ListFiguresRequest: MessageFns<ListFiguresRequest> = {
+  encode(message: ListFiguresRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.tag !== "") {
+      writer.uint32(10).string(message.tag);
+    }
+    if (message.seconds !== 0) {
+      writer.uint32(16).int32(message.seconds);
+    }
+    if (message.thisServer !== false) {
+      writer.uint32(24).bool(message.thisServer);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListFiguresRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListFiguresRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.seconds = reader.int32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.thisServer = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListFiguresRequest {
+    return {
+      tag: isSet(object.tag) ? globalThis.String(object.tag) : "",
+      seconds: isSet(object.seconds) ? globalThis.Number(object.seconds) : 0,
+      thisServer: isSet(object.thisServer)
+        ? globalThis.Boolean(object.thisServer)
+        : isSet(object.this_server)
+        ? globalThis.Boolean(object.this_server)
+        : false,
+    };
+  },
+
+  toJSON(message: ListFiguresRequest): unknown {
+    const obj: any = {};
+    if (message.tag !== undefined) {
+      obj.tag = message.tag;
+    }
+    if (message.seconds !== undefined) {
+      obj.seconds = Math.round(message.seconds);
+    }
+    if (message.thisServer !== undefined) {
+      obj.thisServer = message.thisServer;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListFiguresRequest>): ListFiguresRequest {
+    return ListFiguresRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListFiguresRequest>): ListFiguresRequest {
+    const message = createBaseListFiguresRequest();
+    message.tag = object.tag ?? "";
+    message.seconds = object.seconds ?? 0;
+    message.thisServer = object.thisServer ?? false;
+    return message;
+  },
+};
+
+function createBaseListFiguresResponse(): ListFiguresResponse {
+  return { nodes: [], silentNodes: [], seconds: 0 };
+}
+
+export const ListFiguresResponse: MessageFns<ListFiguresResponse> = {
+  encode(message: ListFiguresResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.nodes) {
+      NodeFigures.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.silentNodes) {
+      SilentNode.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.seconds !== 0) {
+      writer.uint32(24).int32(message.seconds);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListFiguresResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListFiguresResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodes.push(NodeFigures.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.silentNodes.push(SilentNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.seconds = reader.int32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListFiguresResponse {
+    return {
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => NodeFigures.fromJSON(e)) : [],
+      silentNodes: globalThis.Array.isArray(object?.silentNodes)
+        ? object.silentNodes.map((e: any) => SilentNode.fromJSON(e))
+        : globalThis.Array.isArray(object?.silent_nodes)
+        ? object.silent_nodes.map((e: any) => SilentNode.fromJSON(e))
+        : [],
+      seconds: isSet(object.seconds) ? globalThis.Number(object.seconds) : 0,
+    };
+  },
+
+  toJSON(message: ListFiguresResponse): unknown {
+    const obj: any = {};
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => NodeFigures.toJSON(e));
+    }
+    if (message.silentNodes?.length) {
+      obj.silentNodes = message.silentNodes.map((e) => SilentNode.toJSON(e));
+    }
+    if (message.seconds !== undefined) {
+      obj.seconds = Math.round(message.seconds);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListFiguresResponse>): ListFiguresResponse {
+    return ListFiguresResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListFiguresResponse>): ListFiguresResponse {
+    const message = createBaseListFiguresResponse();
+    message.nodes = object.nodes?.map((e) => NodeFigures.fromPartial(e)) || [];
+    message.silentNodes = object.silentNodes?.map((e) => SilentNode.fromPartial(e)) || [];
+    message.seconds = object.seconds ?? 0;
+    return message;
+  },
+};
+
+function createBaseNodeFigures(): NodeFigures {
+  return {
+    nodeId: "",
+    instance: "",
+    zone: "",
+    time: undefined,
+    aheadMillis: 0,
+    wayMillis: 0,
+    status: undefined,
+    storeOffsetMillis: undefined,
+    peersOffsetMillis: undefined,
+    alarms: [],
+    runs: [],
+    latencyP50Micros: undefined,
+    latencyP99Micros: undefined,
+    tagFigures: undefined,
+  };
+}
+
+export const NodeFigures: MessageFns<NodeFigures> = {
+  encode(message: NodeFigures, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.nodeId !== "") {
+      writer.uint32(10).string(message.nodeId);
+    }
+    if (message.instance !== "") {
+      writer.uint32(18).string(message.instance);
+    }
+    if (message.zone !== "") {
+      writer.uint32(26).string(message.zone);
+    }
+    if (message.time !== undefined) {
+      Timestamp.encode(toTimestamp(message.time), writer.uint32(34).fork()).join();
+    }
+    if (message.aheadMillis !== 0) {
+      writer.uint32(41).double(message.aheadMillis);
+    }
+    if (message.wayMillis !== 0) {
+      writer.uint32(49).double(message.wayMillis);
+    }
+    if (message.status !== undefined) {
+      GetNodeStatusResponse.encode(message.status, writer.uint32(58).fork()).join();
+    }
+    if (message.storeOffsetMillis !== undefined) {
+      writer.uint32(65).double(message.storeOffsetMillis);
+    }
+    if (message.peersOffsetMillis !== undefined) {
+      writer.uint32(73).double(message.peersOffsetMillis);
+    }
+    for (const v of message.alarms) {
+      Alarm.encode(v!, writer.uint32(82).fork()).join();
+    }
+    for (const v of message.runs) {
+      FigureRun.encode(v!, writer.uint32(90).fork()).join();
+    }
+    if (message.latencyP50Micros !== undefined) {
+      writer.uint32(96).int32(message.latencyP50Micros);
+    }
+    if (message.latencyP99Micros !== undefined) {
+      writer.uint32(104).int32(message.latencyP99Micros);
+    }
+    if (message.tagFigures !== undefined) {
+      TagFigures.encode(message.tagFigures, writer.uint32(114).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NodeFigures {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNodeFigures();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.zone = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 41) {
+              break;
+            }
+
+            message.aheadMillis = reader.double();
+            continue;
+          }
+          case 6: {
+            if (tag !== 49) {
+              break;
+            }
+
+            message.wayMillis = reader.double();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.status = GetNodeStatusResponse.decode(reader, reader.uint32());
+            continue;
+          }
+          case 8: {
+            if (tag !== 65) {
+              break;
+            }
+
+            message.storeOffsetMillis = reader.double();
+            continue;
+          }
+          case 9: {
+            if (tag !== 73) {
+              break;
+            }
+
+            message.peersOffsetMillis = reader.double();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.alarms.push(Alarm.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.runs.push(FigureRun.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 12: {
+            if (tag !== 96) {
+              break;
+            }
+
+            message.latencyP50Micros = reader.int32();
+            continue;
+          }
+          case 13: {
+            if (tag !== 104) {
+              break;
+            }
+
+            message.latencyP99Micros = reader.int32();
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.tagFigures = TagFigures.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NodeFigures {
+    return {
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
+      zone: isSet(object.zone) ? globalThis.String(object.zone) : "",
+      time: isSet(object.time) ? fromJsonTimestamp(object.time) : undefined,
+      aheadMillis: isSet(object.aheadMillis)
+        ? globalThis.Number(object.aheadMillis)
+        : isSet(object.ahead_millis)
+        ? globalThis.Number(object.ahead_millis)
+        : 0,
+      wayMillis: isSet(object.wayMillis)
+        ? globalThis.Number(object.wayMillis)
+        : isSet(object.way_millis)
+        ? globalThis.Number(object.way_millis)
+        : 0,
+      status: isSet(object.status) ? GetNodeStatusResponse.fromJSON(object.status) : undefined,
+      storeOffsetMillis: isSet(object.storeOffsetMillis)
+        ? globalThis.Number(object.storeOffsetMillis)
+        : isSet(object.store_offset_millis)
+        ? globalThis.Number(object.store_offset_millis)
+        : undefined,
+      peersOffsetMillis: isSet(object.peersOffsetMillis)
+        ? globalThis.Number(object.peersOffsetMillis)
+        : isSet(object.peers_offset_millis)
+        ? globalThis.Number(object.peers_offset_millis)
+        : undefined,
+      alarms: globalThis.Array.isArray(object?.alarms)
+        ? object.alarms.map((e: any) => Alarm.fromJSON(e))
+        : [],
+      runs: globalThis.Array.isArray(object?.runs)
+        ? object.runs.map((e: any) => FigureRun.fromJSON(e))
+        : [],
+      latencyP50Micros: isSet(object.latencyP50Micros)
+        ? globalThis.Number(object.latencyP50Micros)
+        : isSet(object.latency_p50_micros)
+        ? globalThis.Number(object.latency_p50_micros)
+        : undefined,
+      latencyP99Micros: isSet(object.latencyP99Micros)
+        ? globalThis.Number(object.latencyP99Micros)
+        : isSet(object.latency_p99_micros)
+        ? globalThis.Number(object.latency_p99_micros)
+        : undefined,
+      tagFigures: isSet(object.tagFigures)
+        ? TagFigures.fromJSON(object.tagFigures)
+        : isSet(object.tag_figures)
+        ? TagFigures.fromJSON(object.tag_figures)
+        : undefined,
+    };
+  },
+
+  toJSON(message: NodeFigures): unknown {
+    const obj: any = {};
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
+    if (message.instance !== undefined) {
+      obj.instance = message.instance;
+    }
+    if (message.zone !== undefined) {
+      obj.zone = message.zone;
+    }
+    if (message.time !== undefined) {
+      obj.time = message.time.toISOString();
+    }
+    if (message.aheadMillis !== undefined) {
+      obj.aheadMillis = floatToJson(message.aheadMillis);
+    }
+    if (message.wayMillis !== undefined) {
+      obj.wayMillis = floatToJson(message.wayMillis);
+    }
+    if (message.status !== undefined) {
+      obj.status = GetNodeStatusResponse.toJSON(message.status);
+    }
+    if (message.storeOffsetMillis !== undefined) {
+      obj.storeOffsetMillis = floatToJson(message.storeOffsetMillis);
+    }
+    if (message.peersOffsetMillis !== undefined) {
+      obj.peersOffsetMillis = floatToJson(message.peersOffsetMillis);
+    }
+    if (message.alarms?.length) {
+      obj.alarms = message.alarms.map((e) => Alarm.toJSON(e));
+    }
+    if (message.runs?.length) {
+      obj.runs = message.runs.map((e) => FigureRun.toJSON(e));
+    }
+    if (message.latencyP50Micros !== undefined) {
+      obj.latencyP50Micros = Math.round(message.latencyP50Micros);
+    }
+    if (message.latencyP99Micros !== undefined) {
+      obj.latencyP99Micros = Math.round(message.latencyP99Micros);
+    }
+    if (message.tagFigures !== undefined) {
+      obj.tagFigures = TagFigures.toJSON(message.tagFigures);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<NodeFigures>): NodeFigures {
+    return NodeFigures.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NodeFigures>): NodeFigures {
+    const message = createBaseNodeFigures();
+    message.nodeId = object.nodeId ?? "";
+    message.instance = object.instance ?? "";
+    message.zone = object.zone ?? "";
+    message.time = object.time ?? undefined;
+    message.aheadMillis = object.aheadMillis ?? 0;
+    message.wayMillis = object.wayMillis ?? 0;
+    message.status = (object.status !== undefined && object.status !== null)
+      ? GetNodeStatusResponse.fromPartial(object.status)
+      : undefined;
+    message.storeOffsetMillis = object.storeOffsetMillis ?? undefined;
+    message.peersOffsetMillis = object.peersOffsetMillis ?? undefined;
+    message.alarms = object.alarms?.map((e) => Alarm.fromPartial(e)) || [];
+    message.runs = object.runs?.map((e) => FigureRun.fromPartial(e)) || [];
+    message.latencyP50Micros = object.latencyP50Micros ?? undefined;
+    message.latencyP99Micros = object.latencyP99Micros ?? undefined;
+    message.tagFigures = (object.tagFigures !== undefined && object.tagFigures !== null)
+      ? TagFigures.fromPartial(object.tagFigures)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseFigureRun(): FigureRun {
+  return {
+    startTime: undefined,
+    issuedIds: [],
+    calls: [],
+    refusedCalls: [],
+    refusals: [],
+    latencyP50Micros: [],
+    latencyP99Micros: [],
+    loopDelayMicros: [],
+    loopBusyPermille: [],
+    waitingCalls: [],
+  };
+}
+
+export const FigureRun: MessageFns<FigureRun> = {
+  encode(message: FigureRun, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.startTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.startTime), writer.uint32(10).fork()).join();
+    }
+    if (message.issuedIds.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.issuedIds) {
+        if (BigInt.asIntN(64, v) !== v) {
+          throw new globalThis.Error("a value provided in array field issuedIds of type int64 is too large");
+        }
+        writer.int64(v);
+      }
+      writer.join();
+    }
+    if (message.calls.length !== 0) {
+      writer.uint32(26).fork();
+      for (const v of message.calls) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.refusedCalls.length !== 0) {
+      writer.uint32(34).fork();
+      for (const v of message.refusedCalls) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    for (const v of message.refusals) {
+      ReasonFigures.encode(v!, writer.uint32(42).fork()).join();
+    }
+    if (message.latencyP50Micros.length !== 0) {
+      writer.uint32(50).fork();
+      for (const v of message.latencyP50Micros) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.latencyP99Micros.length !== 0) {
+      writer.uint32(58).fork();
+      for (const v of message.latencyP99Micros) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.loopDelayMicros.length !== 0) {
+      writer.uint32(66).fork();
+      for (const v of message.loopDelayMicros) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.loopBusyPermille.length !== 0) {
+      writer.uint32(74).fork();
+      for (const v of message.loopBusyPermille) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.waitingCalls.length !== 0) {
+      writer.uint32(82).fork();
+      for (const v of message.waitingCalls) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FigureRun {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFigureRun();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.startTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.issuedIds.push(reader.int64() as bigint);
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.issuedIds.push(reader.int64() as bigint);
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 3: {
+            if (tag === 24) {
+              message.calls.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 26) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.calls.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 4: {
+            if (tag === 32) {
+              message.refusedCalls.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 34) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.refusedCalls.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.refusals.push(ReasonFigures.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag === 48) {
+              message.latencyP50Micros.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 50) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.latencyP50Micros.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 7: {
+            if (tag === 56) {
+              message.latencyP99Micros.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 58) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.latencyP99Micros.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 8: {
+            if (tag === 64) {
+              message.loopDelayMicros.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 66) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.loopDelayMicros.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 9: {
+            if (tag === 72) {
+              message.loopBusyPermille.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 74) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.loopBusyPermille.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 10: {
+            if (tag === 80) {
+              message.waitingCalls.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 82) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.waitingCalls.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FigureRun {
+    return {
+      startTime: isSet(object.startTime)
+        ? fromJsonTimestamp(object.startTime)
+        : isSet(object.start_time)
+        ? fromJsonTimestamp(object.start_time)
+        : undefined,
+      issuedIds: globalThis.Array.isArray(object?.issuedIds)
+        ? object.issuedIds.map((e: any) => BigInt(e))
+        : globalThis.Array.isArray(object?.issued_ids)
+        ? object.issued_ids.map((e: any) => BigInt(e))
+        : [],
+      calls: globalThis.Array.isArray(object?.calls) ? object.calls.map((e: any) => globalThis.Number(e)) : [],
+      refusedCalls: globalThis.Array.isArray(object?.refusedCalls)
+        ? object.refusedCalls.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.refused_calls)
+        ? object.refused_calls.map((e: any) => globalThis.Number(e))
+        : [],
+      refusals: globalThis.Array.isArray(object?.refusals)
+        ? object.refusals.map((e: any) => ReasonFigures.fromJSON(e))
+        : [],
+      latencyP50Micros: globalThis.Array.isArray(object?.latencyP50Micros)
+        ? object.latencyP50Micros.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.latency_p50_micros)
+        ? object.latency_p50_micros.map((e: any) => globalThis.Number(e))
+        : [],
+      latencyP99Micros: globalThis.Array.isArray(object?.latencyP99Micros)
+        ? object.latencyP99Micros.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.latency_p99_micros)
+        ? object.latency_p99_micros.map((e: any) => globalThis.Number(e))
+        : [],
+      loopDelayMicros: globalThis.Array.isArray(object?.loopDelayMicros)
+        ? object.loopDelayMicros.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.loop_delay_micros)
+        ? object.loop_delay_micros.map((e: any) => globalThis.Number(e))
+        : [],
+      loopBusyPermille: globalThis.Array.isArray(object?.loopBusyPermille)
+        ? object.loopBusyPermille.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.loop_busy_permille)
+        ? object.loop_busy_permille.map((e: any) => globalThis.Number(e))
+        : [],
+      waitingCalls: globalThis.Array.isArray(object?.waitingCalls)
+        ? object.waitingCalls.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.waiting_calls)
+        ? object.waiting_calls.map((e: any) => globalThis.Number(e))
+        : [],
+    };
+  },
+
+  toJSON(message: FigureRun): unknown {
+    const obj: any = {};
+    if (message.startTime !== undefined) {
+      obj.startTime = message.startTime.toISOString();
+    }
+    if (message.issuedIds?.length) {
+      obj.issuedIds = message.issuedIds.map((e) => e.toString());
+    }
+    if (message.calls?.length) {
+      obj.calls = message.calls.map((e) => Math.round(e));
+    }
+    if (message.refusedCalls?.length) {
+      obj.refusedCalls = message.refusedCalls.map((e) => Math.round(e));
+    }
+    if (message.refusals?.length) {
+      obj.refusals = message.refusals.map((e) => ReasonFigures.toJSON(e));
+    }
+    if (message.latencyP50Micros?.length) {
+      obj.latencyP50Micros = message.latencyP50Micros.map((e) => Math.round(e));
+    }
+    if (message.latencyP99Micros?.length) {
+      obj.latencyP99Micros = message.latencyP99Micros.map((e) => Math.round(e));
+    }
+    if (message.loopDelayMicros?.length) {
+      obj.loopDelayMicros = message.loopDelayMicros.map((e) => Math.round(e));
+    }
+    if (message.loopBusyPermille?.length) {
+      obj.loopBusyPermille = message.loopBusyPermille.map((e) => Math.round(e));
+    }
+    if (message.waitingCalls?.length) {
+      obj.waitingCalls = message.waitingCalls.map((e) => Math.round(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FigureRun>): FigureRun {
+    return FigureRun.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FigureRun>): FigureRun {
+    const message = createBaseFigureRun();
+    message.startTime = object.startTime ?? undefined;
+    message.issuedIds = object.issuedIds?.map((e) => BigInt(e)) || [];
+    message.calls = object.calls?.map((e) => e) || [];
+    message.refusedCalls = object.refusedCalls?.map((e) => e) || [];
+    message.refusals = object.refusals?.map((e) => ReasonFigures.fromPartial(e)) || [];
+    message.latencyP50Micros = object.latencyP50Micros?.map((e) => e) || [];
+    message.latencyP99Micros = object.latencyP99Micros?.map((e) => e) || [];
+    message.loopDelayMicros = object.loopDelayMicros?.map((e) => e) || [];
+    message.loopBusyPermille = object.loopBusyPermille?.map((e) => e) || [];
+    message.waitingCalls = object.waitingCalls?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseReasonFigures(): ReasonFigures {
+  return { reason: "", calls: [] };
+}
+
+export const ReasonFigures: MessageFns<ReasonFigures> = {
+  encode(message: ReasonFigures, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.reason !== "") {
+      writer.uint32(10).string(message.reason);
+    }
+    if (message.calls.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.calls) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReasonFigures {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReasonFigures();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.calls.push(reader.int32());
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.calls.push(reader.int32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReasonFigures {
+    return {
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      calls: globalThis.Array.isArray(object?.calls) ? object.calls.map((e: any) => globalThis.Number(e)) : [],
+    };
+  },
+
+  toJSON(message: ReasonFigures): unknown {
+    const obj: any = {};
+    if (message.reason !== undefined) {
+      obj.reason = message.reason;
+    }
+    if (message.calls?.length) {
+      obj.calls = message.calls.map((e) => Math.round(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReasonFigures>): ReasonFigures {
+    return ReasonFigures.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReasonFigures>): ReasonFigures {
+    const message = createBaseReasonFigures();
+    message.reason = object.reason ?? "";
+    message.calls = object.calls?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseTagFigures(): TagFigures {
+  return { known: false, epoch: 0n, readyIds: 0n, heldIds: 0n, waitingCalls: 0, runs: [] };
+}
+
+export const TagFigures: MessageFns<TagFigures> = {
+  encode(message: TagFigures, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.known !== false) {
+      writer.uint32(8).bool(message.known);
+    }
+    if (message.epoch !== 0n) {
+      if (BigInt.asIntN(64, message.epoch) !== message.epoch) {
+        throw new globalThis.Error("value provided for field message.epoch of type int64 too large");
+      }
+      writer.uint32(16).int64(message.epoch);
+    }
+    if (message.readyIds !== 0n) {
+      if (BigInt.asIntN(64, message.readyIds) !== message.readyIds) {
+        throw new globalThis.Error("value provided for field message.readyIds of type int64 too large");
+      }
+      writer.uint32(24).int64(message.readyIds);
+    }
+    if (message.heldIds !== 0n) {
+      if (BigInt.asIntN(64, message.heldIds) !== message.heldIds) {
+        throw new globalThis.Error("value provided for field message.heldIds of type int64 too large");
+      }
+      writer.uint32(32).int64(message.heldIds);
+    }
+    if (message.waitingCalls !== 0) {
+      writer.uint32(40).int32(message.waitingCalls);
+    }
+    for (const v of message.runs) {
+      TagFigureRun.encode(v!, writer.uint32(50).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TagFigures {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTagFigures();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.known = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.epoch = reader.int64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.readyIds = reader.int64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.heldIds = reader.int64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.waitingCalls = reader.int32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.runs.push(TagFigureRun.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TagFigures {
+    return {
+      known: isSet(object.known) ? globalThis.Boolean(object.known) : false,
+      epoch: isSet(object.epoch) ? BigInt(object.epoch) : 0n,
+      readyIds: isSet(object.readyIds)
+        ? BigInt(object.readyIds)
+        : isSet(object.ready_ids)
+        ? BigInt(object.ready_ids)
+        : 0n,
+      heldIds: isSet(object.heldIds) ? BigInt(object.heldIds) : isSet(object.held_ids) ? BigInt(object.held_ids) : 0n,
+      waitingCalls: isSet(object.waitingCalls)
+        ? globalThis.Number(object.waitingCalls)
+        : isSet(object.waiting_calls)
+        ? globalThis.Number(object.waiting_calls)
+        : 0,
+      runs: globalThis.Array.isArray(object?.runs) ? object.runs.map((e: any) => TagFigureRun.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: TagFigures): unknown {
+    const obj: any = {};
+    if (message.known !== undefined) {
+      obj.known = message.known;
+    }
+    if (message.epoch !== undefined) {
+      obj.epoch = message.epoch.toString();
+    }
+    if (message.readyIds !== undefined) {
+      obj.readyIds = message.readyIds.toString();
+    }
+    if (message.heldIds !== undefined) {
+      obj.heldIds = message.heldIds.toString();
+    }
+    if (message.waitingCalls !== undefined) {
+      obj.waitingCalls = Math.round(message.waitingCalls);
+    }
+    if (message.runs?.length) {
+      obj.runs = message.runs.map((e) => TagFigureRun.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TagFigures>): TagFigures {
+    return TagFigures.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TagFigures>): TagFigures {
+    const message = createBaseTagFigures();
+    message.known = object.known ?? false;
+    message.epoch = (object.epoch !== undefined && object.epoch !== null) ? BigInt(object.epoch) : 0n;
+    message.readyIds = (object.readyIds !== undefined && object.readyIds !== null) ? BigInt(object.readyIds) : 0n;
+    message.heldIds = (object.heldIds !== undefined && object.heldIds !== null) ? BigInt(object.heldIds) : 0n;
+    message.waitingCalls = object.waitingCalls ?? 0;
+    message.runs = object.runs?.map((e) => TagFigureRun.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseTagFigureRun(): TagFigureRun {
+  return { startTime: undefined, issuedIds: [], readyIds: [], remainingSeconds: [] };
+}
+
+export const TagFigureRun: MessageFns<TagFigureRun> = {
+  encode(message: TagFigureRun, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.startTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.startTime), writer.uint32(10).fork()).join();
+    }
+    if (message.issuedIds.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.issuedIds) {
+        if (BigInt.asIntN(64, v) !== v) {
+          throw new globalThis.Error("a value provided in array field issuedIds of type int64 is too large");
+        }
+        writer.int64(v);
+      }
+      writer.join();
+    }
+    if (message.readyIds.length !== 0) {
+      writer.uint32(26).fork();
+      for (const v of message.readyIds) {
+        if (BigInt.asIntN(64, v) !== v) {
+          throw new globalThis.Error("a value provided in array field readyIds of type int64 is too large");
+        }
+        writer.int64(v);
+      }
+      writer.join();
+    }
+    if (message.remainingSeconds.length !== 0) {
+      writer.uint32(34).fork();
+      for (const v of message.remainingSeconds) {
+        writer.double(v);
+      }
+      writer.join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TagFigureRun {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTagFigureRun();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.startTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.issuedIds.push(reader.int64() as bigint);
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.issuedIds.push(reader.int64() as bigint);
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 3: {
+            if (tag === 24) {
+              message.readyIds.push(reader.int64() as bigint);
+
+              continue;
+            }
+
+            if (tag === 26) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.readyIds.push(reader.int64() as bigint);
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 4: {
+            if (tag === 33) {
+              message.remainingSeconds.push(reader.double());
+
+              continue;
+            }
+
+            if (tag === 34) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.remainingSeconds.push(reader.double());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TagFigureRun {
+    return {
+      startTime: isSet(object.startTime)
+        ? fromJsonTimestamp(object.startTime)
+        : isSet(object.start_time)
+        ? fromJsonTimestamp(object.start_time)
+        : undefined,
+      issuedIds: globalThis.Array.isArray(object?.issuedIds)
+        ? object.issuedIds.map((e: any) => BigInt(e))
+        : globalThis.Array.isArray(object?.issued_ids)
+        ? object.issued_ids.map((e: any) => BigInt(e))
+        : [],
+      readyIds: globalThis.Array.isArray(object?.readyIds)
+        ? object.readyIds.map((e: any) => BigInt(e))
+        : globalThis.Array.isArray(object?.ready_ids)
+        ? object.ready_ids.map((e: any) => BigInt(e))
+        : [],
+      remainingSeconds: globalThis.Array.isArray(object?.remainingSeconds)
+        ? object.remainingSeconds.map((e: any) => globalThis.Number(e))
+        : globalThis.Array.isArray(object?.remaining_seconds)
+        ? object.remaining_seconds.map((e: any) => globalThis.Number(e))
+        : [],
+    };
+  },
+
+  toJSON(message: TagFigureRun): unknown {
+    const obj: any = {};
+    if (message.startTime !== undefined) {
+      obj.startTime = message.startTime.toISOString();
+    }
+    if (message.issuedIds?.length) {
+      obj.issuedIds = message.issuedIds.map((e) => e.toString());
+    }
+    if (message.readyIds?.length) {
+      obj.readyIds = message.readyIds.map((e) => e.toString());
+    }
+    if (message.remainingSeconds?.length) {
+      obj.remainingSeconds = message.remainingSeconds.map((e) => floatToJson(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TagFigureRun>): TagFigureRun {
+    return TagFigureRun.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TagFigureRun>): TagFigureRun {
+    const message = createBaseTagFigureRun();
+    message.startTime = object.startTime ?? undefined;
+    message.issuedIds = object.issuedIds?.map((e) => BigInt(e)) || [];
+    message.readyIds = object.readyIds?.map((e) => BigInt(e)) || [];
+    message.remainingSeconds = object.remainingSeconds?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseAlarm(): Alarm {
+  return { alarm: "", severity: 0, summary: "", details: {}, startTime: undefined, lasting: false };
+}
+
+export const Alarm: MessageFns<Alarm> = {
+  encode(message: Alarm, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.alarm !== "") {
+      writer.uint32(10).string(message.alarm);
+    }
+    if (message.severity !== 0) {
+      writer.uint32(16).int32(message.severity);
+    }
+    if (message.summary !== "") {
+      writer.uint32(26).string(message.summary);
+    }
+    globalThis.Object.entries(message.details).forEach(([key, value]: [string, string]) => {
+      Alarm_DetailsEntry.encode({ key: key as any, value }, writer.uint32(34).fork()).join();
+    });
+    if (message.startTime !== undefined) {
+      Timestamp.encode(toTimestamp(message.startTime), writer.uint32(42).fork()).join();
+    }
+    if (message.lasting !== false) {
+      writer.uint32(48).bool(message.lasting);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Alarm {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAlarm();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.alarm = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.severity = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.summary = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            const entry4 = Alarm_DetailsEntry.decode(reader, reader.uint32());
+            if (entry4.value !== undefined) {
+              message.details[entry4.key] = entry4.value;
+            }
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.startTime = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.lasting = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Alarm {
+    return {
+      alarm: isSet(object.alarm) ? globalThis.String(object.alarm) : "",
+      severity: isSet(object.severity) ? alarmSeverityFromJSON(object.severity) : 0,
+      summary: isSet(object.summary) ? globalThis.String(object.summary) : "",
+      details: isObject(object.details)
+        ? (globalThis.Object.entries(object.details) as [string, any][]).reduce(
+          (acc: { [key: string]: string }, [key, value]: [string, any]) => {
+            globalThis.Object.defineProperty(acc, key, {
+              value: globalThis.String(value),
+              enumerable: true,
+              configurable: true,
+              writable: true,
+            });
+            return acc;
+          },
+          {},
+        )
+        : {},
+      startTime: isSet(object.startTime)
+        ? fromJsonTimestamp(object.startTime)
+        : isSet(object.start_time)
+        ? fromJsonTimestamp(object.start_time)
+        : undefined,
+      lasting: isSet(object.lasting) ? globalThis.Boolean(object.lasting) : false,
+    };
+  },
+
+  toJSON(message: Alarm): unknown {
+    const obj: any = {};
+    if (message.alarm !== undefined) {
+      obj.alarm = message.alarm;
+    }
+    if (message.severity !== undefined) {
+      obj.severity = alarmSeverityToJSON(message.severity);
+    }
+    if (message.summary !== undefined) {
+      obj.summary = message.summary;
+    }
+    if (message.details) {
+      const entries = globalThis.Object.entries(message.details) as [string, string][];
+      if (entries.length > 0) {
+        obj.details = {};
+        entries.forEach(([k, v]) => {
+          obj.details[k] = v;
+        });
+      }
+    }
+    if (message.startTime !== undefined) {
+      obj.startTime = message.startTime.toISOString();
+    }
+    if (message.lasting !== undefined) {
+      obj.lasting = message.lasting;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Alarm>): Alarm {
+    return Alarm.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Alarm>): Alarm {
+    const message = createBaseAlarm();
+    message.alarm = object.alarm ?? "";
+    message.severity = object.severity ?? 0;
+    message.summary = object.summary ?? "";
+    message.details = (globalThis.Object.entries(object.details ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.startTime = object.startTime ?? undefined;
+    message.lasting = object.lasting ?? false;
+    return message;
+  },
+};
+
+function createBaseAlarm_DetailsEntry(): Alarm_DetailsEntry {
+  return { key: "", value: "" };
+}
+
+export const Alarm_DetailsEntry: MessageFns<Alarm_DetailsEntry> = {
+  encode(message: Alarm_DetailsEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Alarm_DetailsEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAlarm_DetailsEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Alarm_DetailsEntry {
+    return {
+      key: isSet(object.key) ? globalThis.String(object.key) : "",
+      value: isSet(object.value) ? globalThis.String(object.value) : "",
+    };
+  },
+
+  toJSON(message: Alarm_DetailsEntry): unknown {
+    const obj: any = {};
+    if (message.key !== undefined) {
+      obj.key = message.key;
+    }
+    if (message.value !== undefined) {
+      obj.value = message.value;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Alarm_DetailsEntry>): Alarm_DetailsEntry {
+    return Alarm_DetailsEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Alarm_DetailsEntry>): Alarm_DetailsEntry {
+    const message = createBaseAlarm_DetailsEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseSilentNode(): SilentNode {
+  return { nodeId: "", instance: "", zone: "", address: "", reason: 0, detail: "" };
+}
+
+export const SilentNode: MessageFns<SilentNode> = {
+  encode(message: SilentNode, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.nodeId !== "") {
+      writer.uint32(10).string(message.nodeId);
+    }
+    if (message.instance !== "") {
+      writer.uint32(18).string(message.instance);
+    }
+    if (message.zone !== "") {
+      writer.uint32(26).string(message.zone);
+    }
+    if (message.address !== "") {
+      writer.uint32(34).string(message.address);
+    }
+    if (message.reason !== 0) {
+      writer.uint32(40).int32(message.reason);
+    }
+    if (message.detail !== "") {
+      writer.uint32(50).string(message.detail);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SilentNode {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSilentNode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.nodeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.instance = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.zone = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.reason = reader.int32() as any;
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.detail = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SilentNode {
+    return {
+      nodeId: isSet(object.nodeId)
+        ? globalThis.String(object.nodeId)
+        : isSet(object.node_id)
+        ? globalThis.String(object.node_id)
+        : "",
+      instance: isSet(object.instance) ? globalThis.String(object.instance) : "",
+      zone: isSet(object.zone) ? globalThis.String(object.zone) : "",
+      address: isSet(object.address) ? globalThis.String(object.address) : "",
+      reason: isSet(object.reason) ? silenceReasonFromJSON(object.reason) : 0,
+      detail: isSet(object.detail) ? globalThis.String(object.detail) : "",
+    };
+  },
+
+  toJSON(message: SilentNode): unknown {
+    const obj: any = {};
+    if (message.nodeId !== undefined) {
+      obj.nodeId = message.nodeId;
+    }
+    if (message.instance !== undefined) {
+      obj.instance = message.instance;
+    }
+    if (message.zone !== undefined) {
+      obj.zone = message.zone;
+    }
+    if (message.address !== undefined) {
+      obj.address = message.address;
+    }
+    if (message.reason !== undefined) {
+      obj.reason = silenceReasonToJSON(message.reason);
+    }
+    if (message.detail !== undefined) {
+      obj.detail = message.detail;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SilentNode>): SilentNode {
+    return SilentNode.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SilentNode>): SilentNode {
+    const message = createBaseSilentNode();
+    message.nodeId = object.nodeId ?? "";
+    message.instance = object.instance ?? "";
+    message.zone = object.zone ?? "";
+    message.address = object.address ?? "";
+    message.reason = object.reason ?? 0;
+    message.detail = object.detail ?? "";
     return message;
   },
 };
@@ -2974,6 +5109,20 @@ export const NodeServiceService = {
     responseDeserialize: (value: Buffer): ListNodesResponse => ListNodesResponse.decode(value),
   },
   /**
+   * Tells what the servers on the store counted lately, second by second, with their state, clocks and alarms. The server that
+   * is asked asks the others, with the caller's token, for a second at most, and names those that did not tell it. Needs the
+   * role observe, for the tag or for all tags.
+   */
+  listFigures: {
+    path: "/idmint.v1.NodeService/ListFigures" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListFiguresRequest): Buffer => Buffer.from(ListFiguresRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListFiguresRequest => ListFiguresRequest.decode(value),
+    responseSerialize: (value: ListFiguresResponse): Buffer => Buffer.from(ListFiguresResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListFiguresResponse => ListFiguresResponse.decode(value),
+  },
+  /**
    * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
    * one that was heard of a moment ago. Only for a server that will never issue again: changes are taken to be in effect
    * without it.
@@ -3070,6 +5219,12 @@ export interface NodeServiceServer extends UntypedServiceImplementation {
    */
   listNodes: handleUnaryCall<ListNodesRequest, ListNodesResponse>;
   /**
+   * Tells what the servers on the store counted lately, second by second, with their state, clocks and alarms. The server that
+   * is asked asks the others, with the caller's token, for a second at most, and names those that did not tell it. Needs the
+   * role observe, for the tag or for all tags.
+   */
+  listFigures: handleUnaryCall<ListFiguresRequest, ListFiguresResponse>;
+  /**
    * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
    * one that was heard of a moment ago. Only for a server that will never issue again: changes are taken to be in effect
    * without it.
@@ -3148,6 +5303,26 @@ export interface NodeServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListNodesResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Tells what the servers on the store counted lately, second by second, with their state, clocks and alarms. The server that
+   * is asked asks the others, with the caller's token, for a second at most, and names those that did not tell it. Needs the
+   * role observe, for the tag or for all tags.
+   */
+  listFigures(
+    request: ListFiguresRequest,
+    callback: (error: ServiceError | null, response: ListFiguresResponse) => void,
+  ): ClientUnaryCall;
+  listFigures(
+    request: ListFiguresRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListFiguresResponse) => void,
+  ): ClientUnaryCall;
+  listFigures(
+    request: ListFiguresRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListFiguresResponse) => void,
   ): ClientUnaryCall;
   /**
    * Removes a server that is gone for good from the list, so that nobody waits for it. FAILED_PRECONDITION (NODE_ALIVE) for
@@ -3284,6 +5459,10 @@ export const NodeServiceClient = makeGenericClientConstructor(
   serviceName: string;
 };
 
+function floatToJson(value: number | null | undefined): number | string | null | undefined {
+  return typeof value === "number" && !globalThis.Number.isFinite(value) ? globalThis.String(value) : value;
+}
+
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
 export type DeepPartial<T> = T extends bigint ? string | number | bigint
@@ -3313,6 +5492,10 @@ function fromJsonTimestamp(o: any): Date {
   } else {
     return fromTimestamp(Timestamp.fromJSON(o));
   }
+}
+
+function isObject(value: any): boolean {
+  return typeof value === "object" && value !== null;
 }
 
 function isSet(value: any): boolean {

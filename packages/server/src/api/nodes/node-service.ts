@@ -25,13 +25,13 @@ import {
   UndrainNodeRequest,
   UndrainNodeResponse,
 } from "@idmint/proto";
-import type { ListedNode, NodeService, NodeStatus } from "../service/node.ts";
-import type { IssuingService } from "../service/tags/issuing.ts";
-import type { TrafficAnswer, TrafficService } from "../service/traffic.ts";
-import type { BackendName } from "../store/shared/backends.ts";
-import { effectOf } from "./tag-service.ts";
-import { type Handler, handlerOf, type HandlerPorts } from "./method.ts";
-import { NEEDS } from "./need.ts";
+import type { ListedNode, NodeService, NodeStatus } from "../../service/node.ts";
+import type { IssuingService } from "../../service/tags/issuing.ts";
+import type { TrafficAnswer, TrafficService } from "../../service/traffic.ts";
+import type { BackendName } from "../../store/shared/backends.ts";
+import { effectOf } from "../tag-service.ts";
+import { type Handler, handlerOf, type HandlerPorts } from "../method.ts";
+import { NEEDS } from "../need.ts";
 
 const SERVICE = "idmint.v1.NodeService";
 
@@ -238,12 +238,13 @@ function nodeOf({ row, seenAtMs, isAlive, traffic }: ListedNode): Node {
   };
 }
 
-function statusOf(node: NodeService): GetNodeStatusResponse {
+export function statusOf(node: NodeService): GetNodeStatusResponse {
   const status = node.status();
   return {
     nodeId: status.nodeId,
     version: status.version,
     state: NodeState[status.state],
+    stateReason: status.stateReason,
     startTime: new Date(status.startedAtMs),
     store: {
       backend: storeBackend(status),

@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
-import { type ChannelCredentials, credentials, Metadata } from "@grpc/grpc-js";
+import { type ChannelCredentials, Metadata } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import type { PeerSighting } from "@idmint/core/server";
 import { type GetNodeTimeResponse, NodeServiceClient } from "@idmint/proto";
-import type { PeerClocks } from "../service/worker-ids/clock-watch.ts";
+import type { PeerClocks } from "../../service/worker-ids/clock-watch.ts";
+import { peerCredentials, type PeerTlsFiles } from "./credentials.ts";
 
 /** Peers that are asked at a time; of more, others the next time. */
 const MAX_ASKED = 8;
@@ -19,15 +19,6 @@ export interface PeerClocksOptions {
   readonly tls: PeerTlsFiles | undefined;
   /** Of this server, whose own answer says nothing. */
   readonly nodeId: string;
-}
-
-/** PEM files. */
-interface PeerTlsFiles {
-  /** What this server shows to peers that want a certificate. */
-  readonly certFile: string;
-  readonly keyFile: string;
-  /** Authorities that signed the peers' certificates; undefined: those that Node knows. */
-  readonly caFile: string | undefined;
 }
 
 /** Asks peers for their clocks by NodeService.GetNodeTime: each on a connection of its own, closed after the answer. */
@@ -49,7 +40,7 @@ export class GrpcPeerClocks implements PeerClocks {
     const turn = [...peers.slice(from), ...peers.slice(0, from)].slice(0, MAX_ASKED);
     let channel: ChannelCredentials;
     try {
-      channel = await credentialsOf(tls);
+      channel = await peerCredentials(tls);
     } catch {
       // Files that are being renewed: next time.
       return [];
@@ -74,18 +65,6 @@ export class GrpcPeerClocks implements PeerClocks {
     if (answer?.time === undefined || answer.nodeId === this.#options.nodeId) return undefined;
     return { peer, timeMs: answer.time.getTime(), at: (sentAt + cameAt) / 2 };
   }
-}
-
-/** Read anew each time, since certificates are renewed. */
-async function credentialsOf(files: PeerTlsFiles | undefined): Promise<ChannelCredentials> {
-  if (files === undefined) return credentials.createInsecure();
-  const { certFile, keyFile, caFile } = files;
-  const [certificate, privateKey, ca] = await Promise.all([
-    readFile(certFile),
-    readFile(keyFile),
-    caFile === undefined ? null : readFile(caFile),
-  ]);
-  return credentials.createSsl(ca, privateKey, certificate);
 }
 
 function ready(client: NodeServiceClient, timeoutMs: number): Promise<void> {
