@@ -121,9 +121,14 @@ function send(message: IncomingMessage, response: ServerResponse, answer: HttpAn
   }
   response.writeHead(status, {
     ...headers,
-    "content-length": typeof body === "string" ? Buffer.byteLength(body) : body.length,
+    // With 304 it would be the length of what is not sent.
+    ...(status === 304 ? {} : { "content-length": lengthOf(body) }),
     "cache-control": headers["cache-control"] ?? "no-store",
     "x-content-type-options": "nosniff",
   });
   response.end(message.method === "HEAD" ? undefined : body);
+}
+
+function lengthOf(body: HttpAnswer["body"]): number {
+  return typeof body === "string" ? Buffer.byteLength(body) : body.length;
 }

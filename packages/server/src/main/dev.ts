@@ -1,8 +1,10 @@
 import { invalidField } from "@idmint/core";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
+import { hasConsole } from "../http/console.ts";
 import { type ServerParts, startServer } from "./app.ts";
 import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
+import { servesApi } from "./doors/http.ts";
 import { assertFree } from "./neighbours.ts";
 import type { Serving } from "./running.ts";
 import { startProcesses } from "./serving.ts";
@@ -28,7 +30,8 @@ export async function startDev(
   await assertFree(config);
   await makeStore(config);
   const server = await startServed(config, parts);
-  return { server, banner: bannerOf(server, config.storeUrl) };
+  const hasPages = hasConsole() && servesApi(config);
+  return { server, banner: bannerOf(server, config.storeUrl, hasPages) };
 }
 
 async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
@@ -46,10 +49,15 @@ async function startServed(config: Config, parts: ServerParts): Promise<Serving>
   }
 }
 
-function bannerOf({ grpcAddress, adminAddress, httpAddress }: Serving, storeUrl: string): string {
+function bannerOf(
+  { grpcAddress, adminAddress, httpAddress }: Serving,
+  storeUrl: string,
+  hasPages: boolean,
+): string {
   const admin = adminAddress === "" ? "" : `, for administrators on ${adminAddress}`;
   const probes = httpAddress === "" ? "" : `, for probes on http://${httpAddress}`;
-  return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}
+  const pages = hasPages ? `\nConsole: http://${httpAddress}/console/` : "";
+  return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}${pages}
 Store: ${storeUrl}
 Whoever reaches it may do everything, until you make a token: idmint token create --help
 

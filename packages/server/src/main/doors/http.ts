@@ -5,6 +5,7 @@ import { type Config, OPTIONS } from "../../config/table.ts";
 import { isLoopback } from "../../config/types.ts";
 import { HttpCalls, type CallsPorts } from "../../http/calls.ts";
 import { connectRoute } from "../../http/connect.ts";
+import { consoleRoute } from "../../http/console.ts";
 import { HttpDoor } from "../../http/door.ts";
 import { type Probes, probeRoutes } from "../../http/probes.ts";
 import type { Route } from "../../http/route.ts";
@@ -38,11 +39,17 @@ export async function openHttp(
   return { http, httpAddress: await listen(http, OPTIONS.httpAddress, httpAddress) };
 }
 
+/** Whether calls are taken over HTTP, and with them the console: not where others could read them on their way. */
+export function servesApi({ httpAddress, insecure }: Config): boolean {
+  return httpAddress !== "none" && (insecure || isLoopback(httpAddress));
+}
+
 /** What is served over HTTP. The first route that takes a path answers it. */
 function routesOf(config: Config, { probes, telemetry, ...its }: HttpPorts): readonly Route[] {
   const { callTimes, tracing } = telemetry;
   const api = config.adminAddress === undefined ? its.api : forCallers(its.api);
   const calls = new HttpCalls({ ...its, api, callTimes, tracing, timers: nodeTimers });
-  const isSafe = config.insecure || config.httpAddress === "none" || isLoopback(config.httpAddress);
-  return isSafe ? [...probeRoutes(probes), connectRoute(calls)] : probeRoutes(probes);
+  return servesApi(config)
+    ? [...probeRoutes(probes), connectRoute(calls), consoleRoute()]
+    : probeRoutes(probes);
 }
