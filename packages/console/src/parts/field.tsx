@@ -18,7 +18,7 @@ interface FieldIds {
 }
 
 /** A control with its label, help and error. */
-function Field({ label, help, error, children }: FieldProps): JSX.Element {
+export function Field({ label, help, error, children }: FieldProps): JSX.Element {
   const id = useId();
   const helpId = help === undefined ? "" : `${id}-help`;
   const errorId = error === undefined ? "" : `${id}-error`;

@@ -17,7 +17,7 @@ export function followLocation(pages: readonly string[]): void {
   document.addEventListener("click", onClick);
 }
 
-function goTo(href: string, { replace = false }: { readonly replace?: boolean } = {}): void {
+export function goTo(href: string, { replace = false }: { readonly replace?: boolean } = {}): void {
   if (replace) history.replaceState(null, "", href);
   else history.pushState(null, "", href);
   url.value = new URL(location.href);

@@ -1,7 +1,13 @@
+import { audit } from "./en/audit.ts";
 import { nodes } from "./en/nodes.ts";
 import { overview } from "./en/overview.ts";
 import { shell } from "./en/shell.ts";
+import { tokens } from "./en/tokens.ts";
 
-export const en = { ...shell, ...overview, ...nodes } as const satisfies Readonly<
-  Record<string, string>
->;
+export const en = {
+  ...shell,
+  ...overview,
+  ...nodes,
+  ...audit,
+  ...tokens,
+} as const satisfies Readonly<Record<string, string>>;

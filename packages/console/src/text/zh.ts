@@ -1,7 +1,9 @@
 import type { en } from "./en.ts";
 import type { TextsOf } from "./texts.ts";
+import { audit } from "./zh/audit.ts";
 import { nodes } from "./zh/nodes.ts";
 import { overview } from "./zh/overview.ts";
 import { shell } from "./zh/shell.ts";
+import { tokens } from "./zh/tokens.ts";
 
-export const zh: TextsOf<typeof en> = { ...shell, ...overview, ...nodes };
+export const zh: TextsOf<typeof en> = { ...shell, ...overview, ...nodes, ...audit, ...tokens };

@@ -1,0 +1,98 @@
+import { useSignal } from "@preact/signals";
+import type { JSX } from "preact";
+import { useEffect } from "preact/hooks";
+import { call } from "../../api/client.ts";
+import { ApiError } from "../../api/errors.ts";
+import { Button } from "../../parts/button.tsx";
+import { CliLine } from "../../parts/cli-line.tsx";
+import { Dialog } from "../../parts/dialog.tsx";
+import { Failure } from "../../parts/failure.tsx";
+import { t } from "../../text/text.ts";
+import type { Listed } from "./listed.ts";
+import { Made, type MadeToken } from "./made.tsx";
+import { createCommand, FIRST_WISH, problemsOf, requestOf, type Wish } from "./wish.ts";
+import { WishFields } from "./wish-fields.tsx";
+
+interface MakeProps {
+  /** The token that the new one is to replace. */
+  readonly old: Listed | undefined;
+  readonly onMade: () => void;
+  readonly onClose: () => void;
+}
+
+/**
+ * Makes a token, and shows it once.
+ *
+ * INVARIANT: the secret is in the memory of this view alone, and in the element that shows it: never in the URL, in a storage or
+ * in a field, which the browser would fill in again. It is gone with the dialog, and when the page is left.
+ */
+export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
+  const first =
+    old === undefined
+      ? FIRST_WISH
+      : { ...FIRST_WISH, principal: old.principal, rights: old.rights };
+  const wish = useSignal<Wish>(first);
+  const made = useSignal<MadeToken | undefined>(undefined);
+  const error = useSignal<ApiError | undefined>(undefined);
+  const isTried = useSignal(false);
+  const isBusy = useSignal(false);
+  useEffect(() => {
+    // A page that the browser keeps for "back" must not bring the secret back.
+    addEventListener("pagehide", onClose);
+    return () => removeEventListener("pagehide", onClose);
+  }, []);
+  const submit = async (): Promise<void> => {
+    isTried.value = true;
+    if (problemsOf(wish.value).length > 0 || isBusy.value || made.value !== undefined) return;
+    isBusy.value = true;
+    error.value = undefined;
+    try {
+      made.value = await make(wish.value);
+      onMade();
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      error.value = thrown;
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  const shown = made.value;
+  const button = (
+    <Button look="main" type="submit" disabled={isBusy.value}>
+      {t("tokens.make")}
+    </Button>
+  );
+  // One dialog all the time: one that took the place of another would be closed with it.
+  return (
+    <Dialog
+      title={
+        shown === undefined ? t("tokens.new") : t("tokens.made", { principal: shown.principal })
+      }
+      onClose={onClose}
+      onSubmit={() => void submit()}
+      actions={shown === undefined ? button : undefined}
+    >
+      {shown === undefined ? (
+        <>
+          <WishFields
+            wish={wish.value}
+            problems={isTried.value ? problemsOf(wish.value) : []}
+            onChange={(next) => {
+              wish.value = next;
+            }}
+          />
+          {error.value !== undefined && <Failure error={error.value} isOfChange />}
+          <CliLine line={createCommand(wish.value)} />
+        </>
+      ) : (
+        <Made made={shown} isReplacing={old !== undefined} />
+      )}
+    </Dialog>
+  );
+}
+
+async function make(wish: Wish): Promise<MadeToken> {
+  const answer = await call("AccessService", "createToken", requestOf(wish));
+  const { text: secret, token, effectiveTime } = answer;
+  return { secret, principal: token?.principal ?? "", effectiveTime: effectiveTime ?? "" };
+}

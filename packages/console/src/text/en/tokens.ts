@@ -1,0 +1,62 @@
+export const tokens = {
+  "tokens.nav": "Tokens",
+  "tokens.title": "Tokens",
+  "tokens.about": "By a token a caller proves who it is. Its text is shown once, when it is made.",
+  "tokens.caption": "Tokens",
+  "tokens.search": "Principal",
+  "tokens.empty":
+    "There are no tokens yet. Without any, a server on a loopback address is open to everybody on this machine.",
+  "tokens.none_found": "No token of such a principal on this page.",
+  "tokens.new": "New token",
+  "tokens.principal": "Principal",
+  "tokens.principal.help": "Name of whoever will use it: letters, digits and . _ : -",
+  "tokens.rights": "Rights",
+  "tokens.role": "Role",
+  "tokens.tags": "Tags",
+  "tokens.tags.help": "A name, the beginning of names followed by *, or * for all tags.",
+  "tokens.role.issue": "issue: take ids",
+  "tokens.role.observe": "observe: look",
+  "tokens.role.admin": "admin: change",
+  "tokens.admin_all":
+    "admin for all tags may also stop, drain and weigh servers, and manage tokens.",
+  "tokens.add_right": "Add a right",
+  "tokens.remove_right": "Remove right {number}",
+  "tokens.lifetime": "Valid for",
+  "tokens.lifetime.help": "From 1m to 366d, such as 30d or 12h.",
+  "tokens.problem.principal":
+    "A name begins with a letter or digit and has at most 128 letters, digits and . _ : -",
+  "tokens.problem.tags":
+    "Must be the name of a tag, the beginning of names followed by *, or * alone.",
+  "tokens.problem.lifetime": "Must be a time with its unit, from 1m to 366d.",
+  "tokens.make": "Make the token",
+  "tokens.made": "Token of {principal}",
+  "tokens.made.text": "Copy it now: it is not shown again, and the store keeps only a hash of it.",
+  "tokens.made.secret": "The token",
+  "tokens.made.effective": "Every server that reaches the store knows it from {time} on.",
+  "tokens.made.replace":
+    "Give it to {principal} after that time. When nothing uses the old token any more, revoke that one.",
+  "tokens.created": "Created",
+  "tokens.expires": "Expires",
+  "tokens.id": "Token",
+  "tokens.state": "State",
+  "tokens.state.valid": "Valid",
+  "tokens.state.soon": "Ends soon",
+  "tokens.state.expired": "Expired",
+  "tokens.actions": "Actions",
+  "tokens.this_session": "This session",
+  "tokens.soon":
+    "{count} of these tokens end soon. Make a second token of the same principal, wait until all servers know it, give it to the program, and revoke the first one.",
+  "tokens.replace": "Replace",
+  "tokens.replace.of": "Replace the token {id} of {principal}",
+  "tokens.revoke": "Revoke",
+  "tokens.revoke.of": "Revoke the token {id} of {principal}",
+  "tokens.revoke.title": "Revoke a token of {principal}",
+  "tokens.revoke.text":
+    "The token {id} becomes worthless: within two seconds on every server that reaches the store. Streams that it opened end. This cannot be undone.",
+  "tokens.revoke.own": "It is the token of this session: you are signed out.",
+  "tokens.revoke.held":
+    "Ids that an SDK has in memory can still be used, at most for the max_age of their segments.",
+  "tokens.revoked": "Token {id} is revoked.",
+  "tokens.revoked.text":
+    "No server that reaches the store believes it from {time} on. A server that is cut off from the store believes it until its node.max_offline is over.",
+} as const;
