@@ -134,7 +134,7 @@ function Paging({
 }): JSX.Element {
   const to = (page: string): string => hrefOf("audit", {}, { ...query, event: "", page });
   return (
-    <nav class="paging" aria-label={t("audit.caption")}>
+    <nav class="audit-paging" aria-label={t("audit.caption")}>
       {(query["page"] ?? "") !== "" && (
         <a class="button" href={to("")}>
           {t("audit.newest")}

@@ -27,7 +27,7 @@ export function FilterForm({ filters }: { readonly filters: Filters }): JSX.Elem
   const { principal, about, outcome } = typed.value;
   return (
     <form
-      class="filters"
+      class="audit-filters"
       aria-label={t("audit.filters")}
       onSubmit={(event) => {
         event.preventDefault();
@@ -63,7 +63,7 @@ export function FilterForm({ filters }: { readonly filters: Filters }): JSX.Elem
         options={OUTCOMES.map((one) => [one, t(`audit.outcome.${one === "" ? "all" : one}`)])}
         onChange={(one) => set({ outcome: one })}
       />
-      <div class="filters-actions">
+      <div class="audit-filters-actions">
         <Button type="submit" look="main">
           {t("audit.apply")}
         </Button>

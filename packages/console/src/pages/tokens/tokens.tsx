@@ -75,7 +75,7 @@ function List({
   const soon = found.filter(({ expiry }) => expiry === "soon").length;
   return (
     <>
-      <div class="search">
+      <div class="token-search">
         <TextField
           label={t("tokens.search")}
           type="search"
@@ -109,7 +109,7 @@ function Paging({
   if (page === "" && next === "") return null;
   const to = (token: string): string => hrefOf("tokens", {}, { ...query, page: token });
   return (
-    <nav class="paging" aria-label={t("tokens.caption")}>
+    <nav class="token-paging" aria-label={t("tokens.caption")}>
       {page !== "" && (
         <a class="button" href={to("")}>
           {t("common.first")}
@@ -197,7 +197,7 @@ function columns(): readonly Column<Listed>[] {
 
 function Rights({ rights }: { readonly rights: readonly WishedRight[] }): JSX.Element {
   return (
-    <ul class="chips">
+    <ul class="token-rights">
       {rights.map(({ role, tags }) => (
         <li key={`${role} ${tags}`}>
           {role} <code>{tags}</code>

@@ -42,7 +42,7 @@ function RightFields({ wish, problems, onChange }: WishProps): JSX.Element {
   const { rights } = wish;
   const isAdminOfAll = rights.some(({ role, tags }) => role === "admin" && tags === "*");
   return (
-    <fieldset class="rights">
+    <fieldset class="right-fields">
       <legend>{t("tokens.rights")}</legend>
       {rights.map((_, at) => (
         // Rights have no names: their places are what they are.
@@ -72,7 +72,7 @@ function RightField({
     onChange({ ...wish, rights: rights.map((one, i) => (i === at ? { ...one, ...change } : one)) });
   const isWrong = problems.includes(`rights[${at}].tags`);
   return (
-    <div class="right">
+    <div class="right-field">
       <SelectField
         label={t("tokens.role")}
         value={role}
