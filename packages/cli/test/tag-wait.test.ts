@@ -56,6 +56,18 @@ test("a wait tells anew when it waits for another server, or for longer", async 
   ]);
 });
 
+test("a wait that would never end fails once every server has confirmed", async () => {
+  const left = [named("n1", UNTIL_MS), { inEffect: false, heldForEver: true }];
+  const play = {
+    pauseTag: () => ({ tag: someTag("a"), ...CHANGE }),
+    getTagEffect: () => ({ ...CHANGE, tag: someTag("a"), heldForEver: true, ...left.shift() }),
+  };
+  const { exitCode, err } = await against(play, "tag", "pause", "a", "--wait");
+  expect(exitCode).toBe(1);
+  expect(err).toContain("waiting for 1 of the servers: n1");
+  expect(err).toContain("the change is made and every server has confirmed it, but Tinyid's");
+});
+
 test("Ctrl-C ends the wait, and says that the change is made", async () => {
   const controller = new AbortController();
   const { address, stop } = await playServer({

@@ -68,7 +68,7 @@ export class RealFleet implements AsyncDisposable {
 
   async createTag(name: string, more: Partial<Tag> & { start?: bigint } = {}): Promise<void> {
     const { start = 0n, ...rest } = more;
-    const segment = { start, min: 0, max: 0, holdFor: undefined, maxAge: undefined };
+    const segment = { start, min: 0, max: 0, holdFor: undefined, maxAge: undefined, tinyidStep: 0 };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), kind, order: Order.UNSPECIFIED, ...rest, name };
     await this.#send((tags, done) => tags.createTag({ tag, validateOnly: false }, done));

@@ -20,7 +20,7 @@ import { call, generateId, refusalOf, startTest, type TestServer } from "./suppo
 
 const SEGMENT: Tag["kind"] = {
   $case: "segment",
-  value: { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined },
+  value: { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined, tinyidStep: 0 },
 };
 
 function keyFile(byte: string): string {

@@ -21,7 +21,16 @@ export type { SegmentKind } from "./segment.ts";
 export type { Periods, PeriodUnit, SequenceKind } from "./sequence.ts";
 export { durationText } from "./settling.ts";
 export type { ClockPolicy, SnowflakeKind } from "./snowflake.ts";
-export type { Field, Fields, Json, Order, Places, Value, Values } from "./spec.ts";
+export {
+  type Field,
+  type Fields,
+  HELD_FOR_EVER_MS,
+  type Json,
+  type Order,
+  type Places,
+  type Value,
+  type Values,
+} from "./spec.ts";
 export {
   type AnyKind,
   KIND_NAMES,

@@ -1,7 +1,7 @@
 import { MAX_SEGMENT_COUNT } from "../limits.ts";
 import { idFrom, integerFrom } from "./row.ts";
 import { settling } from "./settling.ts";
-import type { FieldsOf, KindContext, KindSpec } from "./spec.ts";
+import { type FieldsOf, HELD_FOR_EVER_MS, type KindContext, type KindSpec } from "./spec.ts";
 import { START, startOf } from "./start.ts";
 
 /** Settings of a tag of kind segment, defaults filled in. */
@@ -17,6 +17,8 @@ export interface SegmentKind {
   readonly holdForMs: number;
   /** How long an SDK may keep a segment, in milliseconds; 1,000 … 86,400,000. */
   readonly maxAgeMs: number;
+  /** Ids in a segment for Tinyid's clients, 1 … 10,000,000. Absent: they get none. */
+  readonly tinyidStep?: number;
 }
 
 export interface SegmentDraft {
@@ -26,6 +28,7 @@ export interface SegmentDraft {
   readonly max?: number | undefined;
   readonly hold_for?: number | undefined;
   readonly max_age?: number | undefined;
+  readonly tinyid_step?: number | undefined;
 }
 
 const FIELDS: FieldsOf<SegmentDraft> = {
@@ -58,6 +61,13 @@ const FIELDS: FieldsOf<SegmentDraft> = {
     change: "any-time",
     help: "how long an SDK may keep a segment",
   },
+  tinyid_step: {
+    type: "int32",
+    default: 0,
+    range: [0, 10_000_000],
+    change: "any-time",
+    help: "ids in a segment for Tinyid's clients, which keep it for ever (0: they get none)",
+  },
 };
 
 function settle(draft: SegmentDraft, context: KindContext): SegmentKind {
@@ -69,7 +79,12 @@ function settle(draft: SegmentDraft, context: KindContext): SegmentKind {
   const isAbove = min > max && min <= MAX_SEGMENT_COUNT && max >= 1;
   of.check(!isAbove, "min", `must be at most ${told}`, "VALUE_OUT_OF_RANGE");
   const [holdForMs, maxAgeMs] = [of.value("hold_for"), of.value("max_age")];
-  return { kind: "segment", start, min, max, holdForMs, maxAgeMs };
+  const step = of.value("tinyid_step");
+  return { kind: "segment", start, min, max, holdForMs, maxAgeMs, ...tinyid(step) };
+}
+
+function tinyid(step: number): Pick<SegmentKind, "tinyidStep"> {
+  return step === 0 ? {} : { tinyidStep: step };
 }
 
 function defaulted(value: number | undefined): string {
@@ -85,14 +100,15 @@ export const SEGMENT: KindSpec<"segment", SegmentDraft, SegmentKind> = {
   isLayout: false,
   fields: FIELDS,
   settle,
-  draftOf: ({ holdForMs, maxAgeMs, ...same }) => ({
+  draftOf: ({ holdForMs, maxAgeMs, tinyidStep, ...same }) => ({
     ...same,
     hold_for: holdForMs,
     max_age: maxAgeMs,
+    tinyid_step: tinyidStep ?? 0,
   }),
   row: {
-    write: ({ start, min, max, holdForMs, maxAgeMs }) =>
-      JSON.stringify({ start: String(start), min, max, holdForMs, maxAgeMs }),
+    write: ({ start, min, max, holdForMs, maxAgeMs, tinyidStep }) =>
+      JSON.stringify({ start: String(start), min, max, holdForMs, maxAgeMs, tinyidStep }),
     read: (json) => ({
       kind: "segment",
       start: idFrom(json["start"]),
@@ -100,9 +116,10 @@ export const SEGMENT: KindSpec<"segment", SegmentDraft, SegmentKind> = {
       max: integerFrom(json["max"], 1),
       holdForMs: integerFrom(json["holdForMs"], 1),
       maxAgeMs: integerFrom(json["maxAgeMs"], 1),
+      ...(json["tinyidStep"] === undefined ? {} : tinyid(integerFrom(json["tinyidStep"], 1))),
     }),
   },
   countedIn: () => "store",
-  memoryMs: ({ maxAgeMs }) => maxAgeMs,
+  memoryMs: ({ maxAgeMs, tinyidStep }) => (tinyidStep === undefined ? maxAgeMs : HELD_FOR_EVER_MS),
   mayFollow: () => undefined,
 };

@@ -10,6 +10,9 @@ export interface EnumType {
   readonly values: readonly string[];
 }
 
+/** Stands for a time that never ends, where times are milliseconds in a row. */
+export const HELD_FOR_EVER_MS: number = Number.MAX_SAFE_INTEGER;
+
 /** One setting of a kind. It is data only: no conditions, callbacks or user interface. */
 export interface Field {
   /** Durations are milliseconds. Times are milliseconds since 1970, up to now. */
@@ -116,7 +119,7 @@ export interface KindSpec<Name extends string, Draft, Settings> {
   redisServer?(settings: Settings): string | undefined;
   /** The same settings on another Redis server; unchanged where none counts. */
   placedIn?(settings: Settings, redisServer: string): Settings;
-  /** How long callers may go on by themselves with what they hold, in milliseconds. */
+  /** How long callers may go on by themselves with what they hold, in milliseconds; HELD_FOR_EVER_MS: nobody knows. */
   memoryMs(settings: Settings): number;
   /**
    * Why a tag cannot be made over a deleted one of this kind that may have issued ids: the floor alone would not keep its

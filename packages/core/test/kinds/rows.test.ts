@@ -23,6 +23,18 @@ test.each<[TagKind, string]>([
     '{"start":"9223372036854775807","min":1000,"max":100000000,"holdForMs":900000,"maxAgeMs":600000}',
   ],
   [
+    {
+      kind: "segment",
+      start: 1n,
+      min: 1,
+      max: 2,
+      holdForMs: 3,
+      maxAgeMs: 4,
+      tinyidStep: 100_000,
+    },
+    '{"start":"1","min":1,"max":2,"holdForMs":3,"maxAgeMs":4,"tinyidStep":100000}',
+  ],
+  [
     { kind: "sequence", start: 1n, periods: undefined, redis: undefined },
     '{"start":"1","periods":null,"redis":null}',
   ],

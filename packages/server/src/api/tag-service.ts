@@ -146,7 +146,8 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       about: ({ name }) => name,
       call: async ({ name }) => {
         const answer = await tags.effect(name);
-        return { ...changed(answer), inEffect: answer.effect.isInEffect };
+        const { isInEffect: inEffect, isHeldForEver: heldForEver } = answer.effect;
+        return { ...changed(answer), inEffect, heldForEver };
       },
     }),
     row({

@@ -24,6 +24,7 @@ import {
   watchedNodes,
   withClockMargin,
 } from "@idmint/core/server";
+import { HELD_FOR_EVER_MS } from "@idmint/core/kinds";
 import type { Emit } from "./events.ts";
 import type { Presence } from "./presence.ts";
 
@@ -33,6 +34,8 @@ export interface Effect {
   readonly at: number | undefined;
   /** Those that may still issue it. */
   readonly laggards: readonly Laggard[];
+  /** `at` is not known because callers may hold ids for ever. */
+  readonly isHeldForEver: boolean;
 }
 
 /** A server on the store, as its row says. */
@@ -139,12 +142,16 @@ export class NodeWatch {
   /** By when nobody issues what the last change of a tag has ended, callers that hold ids included. */
   effectOf(tag: Tag): Effect {
     const { at, laggards } = this.#obedience(tag.name, tag.revision);
-    const present = plus(at, memoryMsOf(tag.kind));
-    if (tag.earlier === undefined) return { at: present, laggards };
+    const presentMs = memoryMsOf(tag.kind);
+    const present = plus(at, presentMs);
+    if (tag.earlier === undefined) {
+      return { at: present, laggards, isHeldForEver: isForEver(presentMs) };
+    }
     const { memoryMs, revision } = tag.earlier;
     const earlier = plus(this.#obedience(tag.name, revision).at, memoryMs);
     const isKnown = present !== undefined && earlier !== undefined;
-    return { at: isKnown ? Math.max(present, earlier) : undefined, laggards };
+    const isHeldForEver = isForEver(presentMs) || isForEver(memoryMs);
+    return { at: isKnown ? Math.max(present, earlier) : undefined, laggards, isHeldForEver };
   }
 
   /** By when nobody issues what was stopped in these databases, callers that hold ids for up to `memoryMs` included. */
@@ -157,7 +164,7 @@ export class NodeWatch {
       obedienceOf(this.#state, name, revision, { maxOfflineMs }),
     );
     const { at, laggards } = joined(all);
-    return { at: plus(at, memoryMs), laggards };
+    return { at: plus(at, memoryMs), laggards, isHeldForEver: isForEver(memoryMs) };
   }
 
   /** Whether nobody holds ids any more for as long as the tag's settings allowed earlier. */
@@ -277,12 +284,18 @@ export class NodeWatch {
 }
 
 /** By when all of them are so. */
-function joined(all: readonly Effect[]): Effect {
+function joined(all: readonly Obedience[]): Pick<Effect, "at" | "laggards"> {
   const ats = all.map(({ at }) => at).filter((at) => at !== undefined);
   const at = ats.length === all.length ? Math.max(...ats) : undefined;
   return { at, laggards: all.flatMap(({ laggards }) => laggards) };
 }
 
+/** Undefined: never, as far as anybody knows. */
 function plus(at: number | undefined, memoryMs: number): number | undefined {
-  return at === undefined ? undefined : at + withClockMargin(memoryMs);
+  if (at === undefined || isForEver(memoryMs)) return undefined;
+  return at + withClockMargin(memoryMs);
+}
+
+function isForEver(memoryMs: number): boolean {
+  return memoryMs >= HELD_FOR_EVER_MS;
 }

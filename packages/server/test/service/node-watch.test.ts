@@ -1,4 +1,5 @@
 import {
+  earlierMemory,
   NEVER_STOPPED,
   type NodeRow,
   type NodeRowKey,
@@ -76,7 +77,8 @@ test("a change is in effect when callers can hold nothing any more, and a hundre
   expect(watch.effectOf(tag).at).toBe(MAX_OFFLINE_MS * 1.01 + 5_050);
   time.advance(90);
   watch.saw([part("", 2n, [row("a", 3n, 2n)])], 100);
-  expect(watch.effectOf(tag)).toEqual({ at: 100 + 5_050, laggards: [] });
+  const effect = { at: 100 + 5_050, laggards: [], isHeldForEver: false };
+  expect(watch.effectOf(tag)).toEqual(effect);
 });
 
 test("the longest time for which callers may still hold ids counts, not the present one", () => {
@@ -94,6 +96,27 @@ test("the longest time for which callers may still hold ids counts, not the pres
   time.advance(606_000);
   expect(watch.isEarlierOver(tag)).toBe(true);
   expect(watch.isEarlierOver(tagAt(3n, 1_000))).toBe(true);
+});
+
+test("what Tinyid's clients hold is never known to be over, also when they get no more", () => {
+  const { time, watch } = watching();
+  watch.saw([part("", 1n, [])], 0);
+  time.advance(100);
+  watch.saw([part("", 3n, [])], 100);
+  const handing = settingsOf("t", { tinyidStep: 10 }).kind;
+  const held = { at: undefined, isHeldForEver: true };
+  expect(watch.effectOf(tagAt(2n, 1_000, { kind: handing }))).toMatchObject(held);
+  // The step was taken away at revision 3, and the row remembers it.
+  const before = tagAt(2n, 1_000, { kind: handing });
+  const earlier = earlierMemory(before, tagAt(3n, 1_000).kind, 3n, false);
+  const after = tagAt(3n, 1_000, earlier === undefined ? {} : { earlier });
+  time.advance(1e12);
+  expect(watch.effectOf(after)).toMatchObject(held);
+  expect(watch.isEarlierOver(after)).toBe(false);
+  expect(watch.effectOf(tagAt(3n, 1_000))).toMatchObject({ at: 1_110, isHeldForEver: false });
+  // A stop of everything is not over either.
+  const stop = watch.effectOfStop([{ name: "", revision: 3n }], earlier?.memoryMs ?? 0);
+  expect(stop).toMatchObject(held);
 });
 
 test("rows of servers that have stopped are removed, under the number that was seen", async () => {

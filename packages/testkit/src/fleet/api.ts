@@ -92,7 +92,7 @@ export class Api implements Disposable {
 
   async createTag(wish: TagWish): Promise<void> {
     const { name, start = 0n, ceiling = 0n, min = 0, max = 0 } = wish;
-    const segment = { start, min, max, holdFor: undefined, maxAge: undefined };
+    const segment = { start, min, max, holdFor: undefined, maxAge: undefined, tinyidStep: 0 };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
     await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });

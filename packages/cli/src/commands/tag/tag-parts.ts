@@ -89,10 +89,13 @@ export function effectJson({
 }
 
 export function effectRows({
+  tag,
   effectiveTime,
   laggingNodes = [],
-  laggingNodeCount = 0,
-}: EffectAnswer): [string, string][] {
+  laggingNodeCount,
+}: TagAnswer): [string, string][] {
+  // A change that ends nothing.
+  if (laggingNodeCount === undefined) return [];
   const rows: [string, string][] = [];
   const isKnown = effectiveTime !== undefined;
   if (isKnown) {
@@ -100,11 +103,18 @@ export function effectRows({
     rows.push(["in effect everywhere", laggingNodeCount === 0 ? text : `${text} at the latest`]);
   } else if (laggingNodeCount > 0) {
     rows.push(["in effect everywhere", "nobody knows: see the servers that lag"]);
+  } else if (keepsForEver(tag)) {
+    rows.push(["in effect everywhere", "nobody knows: Tinyid's clients keep what they hold"]);
   }
   for (const node of laggingNodes) rows.push(["lagging server", laggardText(node)]);
   const unnamed = laggingNodeCount - laggingNodes.length;
   if (unnamed > 0) rows.push(["lagging server", `and ${unnamed} more`]);
   return rows;
+}
+
+/** Whether callers may keep its segments until these are used up. */
+function keepsForEver(tag: Tag | undefined): boolean {
+  return tag?.kind?.$case === "segment" && tag.kind.value.tinyidStep > 0;
 }
 
 /** A server that has not confirmed a change, and until when it may ignore it. */

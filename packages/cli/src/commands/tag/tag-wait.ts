@@ -16,7 +16,7 @@ export interface WaitFlag {
 /** What a server answers of a change that is made, whatever it was of. */
 type Effect = Pick<
   GetIssuingResponse,
-  "effectiveTime" | "laggingNodes" | "laggingNodeCount" | "inEffect"
+  "effectiveTime" | "laggingNodes" | "laggingNodeCount" | "inEffect" | "heldForEver"
 >;
 
 /** How often a server is asked, at first and later. */
@@ -84,6 +84,7 @@ export async function untilInEffect<Answer extends Effect>(
     if (effect !== undefined) {
       heardAt = now;
       if (effect.inEffect) return effect;
+      if (effect.heldForEver && effect.laggingNodeCount === 0) throw heldForEver();
       const progress = progressOf(effect);
       if (isNews(progress, told)) {
         io.err(progress.text);
@@ -94,6 +95,13 @@ export async function untilInEffect<Answer extends Effect>(
     // oxlint-disable-next-line no-await-in-loop
     await sleep(everyMs, undefined, { signal: io.signal }).catch(() => undefined);
   }
+}
+
+/** The failure where the wait would never end. */
+function heldForEver(): CommandFailure {
+  const text =
+    "the change is made and every server has confirmed it, but Tinyid's clients keep the segments that they hold (tinyid_step), and nobody knows when they have used them up; end or restart these clients";
+  return new CommandFailure(failureOf("FAILED_PRECONDITION", "FAILED_PRECONDITION", text));
 }
 
 /** The failure after Ctrl-C. Whoever pressed it should not take the change for undone. */

@@ -147,7 +147,8 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         call: async () => {
           const { stoppedAtMs, effect } = await issuing.get();
           const stoppedTime = timeOf(stoppedAtMs);
-          return { stoppedTime, ...effectOf(effect), inEffect: effect.isInEffect };
+          const { isInEffect: inEffect, isHeldForEver: heldForEver } = effect;
+          return { stoppedTime, ...effectOf(effect), inEffect, heldForEver };
         },
         whileDraining: true,
       },

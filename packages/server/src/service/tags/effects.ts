@@ -11,6 +11,8 @@ export interface TagEffect {
   readonly laggards: readonly LaggingNode[];
   readonly laggardCount: number;
   readonly isInEffect: boolean;
+  /** Callers may hold for ever what the change has ended, so nobody knows when that is over. */
+  readonly isHeldForEver: boolean;
 }
 
 /** A server that has not said yet that it obeys. Times are by this server's wall clock. */
@@ -31,6 +33,7 @@ export const NO_EFFECT: TagEffect = {
   laggards: [],
   laggardCount: 0,
   isInEffect: false,
+  isHeldForEver: false,
 };
 
 const MAX_LAGGARDS = 20;
@@ -71,7 +74,7 @@ export class TagEffects {
     const { poll, clock, wallClock } = this.#ports;
     const known = effectOf();
     if (known.at === undefined || known.laggards.length > 0) await poll.refresh();
-    const { at, laggards } = effectOf();
+    const { at, laggards, isHeldForEver } = effectOf();
     const now = clock.now();
     const wallAheadMs = wallClock() - now;
     const onWall = (time: number): number => Math.ceil(time + wallAheadMs);
@@ -87,6 +90,7 @@ export class TagEffects {
       })),
       laggardCount: laggards.length,
       isInEffect: at !== undefined && at <= now,
+      isHeldForEver,
     };
   }
 

@@ -752,6 +752,11 @@ export interface GetIssuingResponse {
   laggingNodeCount: number;
   /** Whether effective_time is over. */
   inEffect: boolean;
+  /**
+   * Whether callers may hold ids of some tag for ever, so that effective_time never comes: Tinyid's clients, by the
+   * tinyid_step that a tag has or had.
+   */
+  heldForEver: boolean;
 }
 
 /** Request of SetNodeWeight. */
@@ -4309,7 +4314,14 @@ export const GetIssuingRequest: MessageFns<GetIssuingRequest> = {
 };
 
 function createBaseGetIssuingResponse(): GetIssuingResponse {
-  return { stoppedTime: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0, inEffect: false };
+  return {
+    stoppedTime: undefined,
+    effectiveTime: undefined,
+    laggingNodes: [],
+    laggingNodeCount: 0,
+    inEffect: false,
+    heldForEver: false,
+  };
 }
 
 export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
@@ -4328,6 +4340,9 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
     }
     if (message.inEffect !== false) {
       writer.uint32(40).bool(message.inEffect);
+    }
+    if (message.heldForEver !== false) {
+      writer.uint32(48).bool(message.heldForEver);
     }
     return writer;
   },
@@ -4385,6 +4400,14 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
             message.inEffect = reader.bool();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.heldForEver = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4424,6 +4447,11 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
         : isSet(object.in_effect)
         ? globalThis.Boolean(object.in_effect)
         : false,
+      heldForEver: isSet(object.heldForEver)
+        ? globalThis.Boolean(object.heldForEver)
+        : isSet(object.held_for_ever)
+        ? globalThis.Boolean(object.held_for_ever)
+        : false,
     };
   },
 
@@ -4444,6 +4472,9 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
     if (message.inEffect !== undefined) {
       obj.inEffect = message.inEffect;
     }
+    if (message.heldForEver !== undefined) {
+      obj.heldForEver = message.heldForEver;
+    }
     return obj;
   },
 
@@ -4457,6 +4488,7 @@ export const GetIssuingResponse: MessageFns<GetIssuingResponse> = {
     message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
     message.laggingNodeCount = object.laggingNodeCount ?? 0;
     message.inEffect = object.inEffect ?? false;
+    message.heldForEver = object.heldForEver ?? false;
     return message;
   },
 };

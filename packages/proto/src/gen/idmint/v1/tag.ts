@@ -653,7 +653,15 @@ export interface SegmentKind {
    * How long an SDK may keep a segment that it has not used up. It is also the longest that AdvanceTag and PauseTag take to
    * reach every caller. Default: 10 min. Range: 1 s … 24 h.
    */
-  maxAge?: Duration | undefined;
+  maxAge?:
+    | Duration
+    | undefined;
+  /**
+   * How many ids a segment for Tinyid's clients has, which ask over HTTP (http.tinyid). They keep a segment until it is used
+   * up, whatever max_age says, so effective_time of this tag is absent once this was set. Default (0): they get no segments.
+   * Range: 1 … 10,000,000. Tags of ORDER_PER_CLIENT, with a format or unguessable ids hand out none in any case.
+   */
+  tinyidStep: number;
 }
 
 /**
@@ -1646,7 +1654,7 @@ export const TicketKind: MessageFns<TicketKind> = {
 };
 
 function createBaseSegmentKind(): SegmentKind {
-  return { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined };
+  return { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined, tinyidStep: 0 };
 }
 
 export const SegmentKind: MessageFns<SegmentKind> = {
@@ -1668,6 +1676,9 @@ export const SegmentKind: MessageFns<SegmentKind> = {
     }
     if (message.maxAge !== undefined) {
       Duration.encode(message.maxAge, writer.uint32(42).fork()).join();
+    }
+    if (message.tinyidStep !== 0) {
+      writer.uint32(48).int32(message.tinyidStep);
     }
     return writer;
   },
@@ -1725,6 +1736,14 @@ export const SegmentKind: MessageFns<SegmentKind> = {
             message.maxAge = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.tinyidStep = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1752,6 +1771,11 @@ export const SegmentKind: MessageFns<SegmentKind> = {
         : isSet(object.max_age)
         ? Duration.fromJSON(object.max_age)
         : undefined,
+      tinyidStep: isSet(object.tinyidStep)
+        ? globalThis.Number(object.tinyidStep)
+        : isSet(object.tinyid_step)
+        ? globalThis.Number(object.tinyid_step)
+        : 0,
     };
   },
 
@@ -1772,6 +1796,9 @@ export const SegmentKind: MessageFns<SegmentKind> = {
     if (message.maxAge !== undefined) {
       obj.maxAge = Duration.toJSON(message.maxAge);
     }
+    if (message.tinyidStep !== undefined) {
+      obj.tinyidStep = Math.round(message.tinyidStep);
+    }
     return obj;
   },
 
@@ -1789,6 +1816,7 @@ export const SegmentKind: MessageFns<SegmentKind> = {
     message.maxAge = (object.maxAge !== undefined && object.maxAge !== null)
       ? Duration.fromPartial(object.maxAge)
       : undefined;
+    message.tinyidStep = object.tinyidStep ?? 0;
     return message;
   },
 };

@@ -589,6 +589,11 @@ export interface GetTagEffectResponse {
   laggingNodeCount: number;
   /** Whether effective_time has come, by the clock of the server that answers. */
   inEffect: boolean;
+  /**
+   * Whether callers may hold ids for ever, so that effective_time never comes: Tinyid's clients, by the tinyid_step that the
+   * tag has or had. Whoever ends or restarts them all knows that the change is in effect.
+   */
+  heldForEver: boolean;
 }
 
 /** A server that has not confirmed a change. Times are by the clock of the server that answers. */
@@ -3225,7 +3230,14 @@ export const GetTagEffectRequest: MessageFns<GetTagEffectRequest> = {
 };
 
 function createBaseGetTagEffectResponse(): GetTagEffectResponse {
-  return { tag: undefined, effectiveTime: undefined, laggingNodes: [], laggingNodeCount: 0, inEffect: false };
+  return {
+    tag: undefined,
+    effectiveTime: undefined,
+    laggingNodes: [],
+    laggingNodeCount: 0,
+    inEffect: false,
+    heldForEver: false,
+  };
 }
 
 export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
@@ -3244,6 +3256,9 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
     }
     if (message.inEffect !== false) {
       writer.uint32(40).bool(message.inEffect);
+    }
+    if (message.heldForEver !== false) {
+      writer.uint32(48).bool(message.heldForEver);
     }
     return writer;
   },
@@ -3301,6 +3316,14 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
             message.inEffect = reader.bool();
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.heldForEver = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3336,6 +3359,11 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
         : isSet(object.in_effect)
         ? globalThis.Boolean(object.in_effect)
         : false,
+      heldForEver: isSet(object.heldForEver)
+        ? globalThis.Boolean(object.heldForEver)
+        : isSet(object.held_for_ever)
+        ? globalThis.Boolean(object.held_for_ever)
+        : false,
     };
   },
 
@@ -3356,6 +3384,9 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
     if (message.inEffect !== undefined) {
       obj.inEffect = message.inEffect;
     }
+    if (message.heldForEver !== undefined) {
+      obj.heldForEver = message.heldForEver;
+    }
     return obj;
   },
 
@@ -3369,6 +3400,7 @@ export const GetTagEffectResponse: MessageFns<GetTagEffectResponse> = {
     message.laggingNodes = object.laggingNodes?.map((e) => LaggingNode.fromPartial(e)) || [];
     message.laggingNodeCount = object.laggingNodeCount ?? 0;
     message.inEffect = object.inEffect ?? false;
+    message.heldForEver = object.heldForEver ?? false;
     return message;
   },
 };
