@@ -8,6 +8,7 @@ import { capacityMutants } from "./mutants.capacity.ts";
 import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { deployMutants } from "./mutants.deploy.ts";
+import { dropInMutants } from "./mutants.drop-in.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { fileMutants } from "./mutants.files.ts";
@@ -713,4 +714,5 @@ redis.call('DEL', KEYS[1])`,
   ...toolsMutants,
   ...telemetryMutants,
   ...deployMutants,
+  ...dropInMutants,
 ];

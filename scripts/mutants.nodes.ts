@@ -70,8 +70,8 @@ export const nodeMutants: readonly Mutant[] = [
   {
     name: "the present max_age is used",
     file: `${service}/node-watch.ts`,
-    find: "    if (tag.earlier === undefined) return { at: present, laggards };",
-    replace: "    if (tag.earlier !== null) return { at: present, laggards };",
+    find: "    if (tag.earlier === undefined) {",
+    replace: "    if (tag.earlier !== null) {",
     tests: nodeTests,
   },
   {

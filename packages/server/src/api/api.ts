@@ -8,6 +8,7 @@ import type { DecodeService } from "../service/issue/decode.ts";
 import type { IdService } from "../service/issue/ids.ts";
 import type { Health } from "../service/health.ts";
 import type { OwnFigures } from "../service/figures/parts.ts";
+import type { PlainIds } from "../service/issue/plain-ids.ts";
 import type { NodeService } from "../service/node.ts";
 import type { Emit } from "../service/events.ts";
 import type { WorkerService } from "../service/worker-ids/service.ts";
@@ -25,7 +26,8 @@ import { healthHandlers } from "./standard/health.ts";
 import { ledgerHandlers } from "./ledger.ts";
 import { figuresHandler, type FleetOfFigures } from "./nodes/figures.ts";
 import { idHandlers } from "./id-service.ts";
-import type { Authorise, Handler, ServerTold } from "./method.ts";
+import { type PlainHandlers, plainHandlers } from "./drop-in/plain-ids.ts";
+import type { Authorise, Handler, HandlerPorts, ServerTold } from "./method.ts";
 import { nodeHandlers, trafficHandlers } from "./nodes/node-service.ts";
 import { reflectionHandlers } from "./standard/reflection.ts";
 import { tagHandlers } from "./tag-service.ts";
@@ -37,7 +39,7 @@ export type Api = ReadonlyMap<string, Handler>;
 /** Everybody may do everything; rules take this place. */
 export const allowAll: Authorise = () => undefined;
 
-export function createApi(services: {
+interface ApiServices extends Gates {
   readonly ids: IdService;
   readonly decoder: DecodeService;
   readonly capacity: CapacityService;
@@ -47,24 +49,28 @@ export function createApi(services: {
   readonly node: NodeService;
   readonly health: Health;
   readonly issuing: IssuingService;
-  readonly admission: Admission;
-  readonly drain: Drain;
   readonly own: OwnFigures;
   readonly fleet: FleetOfFigures;
   readonly traffic: TrafficService;
   readonly tokens: TokenService;
   readonly wallClock: () => number;
-  readonly audit: AuditTrail;
   readonly auditList: AuditList;
+}
+
+/** What every call passes, whatever it is about. */
+interface Gates {
+  readonly admission: Admission;
+  readonly drain: Drain;
+  readonly audit: AuditTrail;
   readonly authorise: Authorise;
   readonly counters: Counters;
   readonly emit: Emit;
-}): Api {
+}
+
+export function createApi(services: ApiServices): Api {
   const { ids, decoder, tags, workers, node, issuing, traffic, tokens, wallClock } = services;
-  const { admission, audit, drain, counters, emit } = services;
-  const authorise = audited(services.authorise, audit);
   const told = (): ServerTold => ({ nodesVersion: node.nodesVersion, nodeId: node.id });
-  const ports = { audit, authorise, drain, admission, counters, emit, told };
+  const ports = { ...portsOf(services), told };
   const handlers = [
     ...idHandlers(ids, ports),
     auditHandler(services.auditList, ports),
@@ -81,6 +87,15 @@ export function createApi(services: {
   const names = new Set(handlers.map(({ path }) => path.split("/")[1] ?? ""));
   const others = [...healthHandlers(services.health, [...names], ports), ...reflectionHandlers()];
   return new Map([...handlers, ...others].map((handler) => [handler.path, handler]));
+}
+
+/** Rows for routes that answer bare numbers, behind the same gates. They are none of the API, and no door of gRPC has them. */
+export function createPlainHandlers(ids: PlainIds, gates: Gates): PlainHandlers {
+  return plainHandlers(ids, portsOf(gates));
+}
+
+function portsOf({ admission, audit, authorise, drain, counters, emit }: Gates): HandlerPorts {
+  return { audit, authorise: audited(authorise, audit), drain, admission, counters, emit };
 }
 
 /** The same, and the audit trail is told of everybody who is refused. Makes nothing for calls that are allowed. */

@@ -135,6 +135,7 @@ function violationsOf(
 const RULES: readonly ((config: Config) => readonly FieldViolation[])[] = [
   tlsContradictions,
   addressContradictions,
+  dropInContradictions,
   databaseContradictions,
   etcdContradictions,
   ledgerContradictions,
@@ -176,6 +177,18 @@ function addressContradictions(config: Config): readonly FieldViolation[] {
     const description = `${its.host}:${its.port} can be reached from other machines: set tls.cert_file and tls.key_file, or --insecure to do without`;
     return [{ field, description }];
   });
+}
+
+/** Whoever switches callers over should hear at the start that nobody answers them. */
+function dropInContradictions(config: Config): readonly FieldViolation[] {
+  const { httpAddress, httpLeaf, httpTinyid, insecure } = config;
+  const wanted = [...(httpLeaf ? ["http.leaf"] : []), ...(httpTinyid ? ["http.tinyid"] : [])];
+  if (httpAddress === "none") {
+    return wanted.map((field) => ({ field, description: "needs an http.address" }));
+  }
+  if (insecure || isLoopback(httpAddress)) return [];
+  const description = `would be answered in plain text at ${httpAddress.host}:${httpAddress.port}, which other machines can reach: set --insecure if the network is safe`;
+  return wanted.map((field) => ({ field, description }));
 }
 
 function databaseContradictions(config: Config): readonly FieldViolation[] {

@@ -94,9 +94,11 @@ export class HttpDoor {
     if (route === undefined) {
       throw new HttpRefusal(404, "unimplemented", "nothing is served at this path");
     }
-    const allowed: readonly string[] = route.methods.includes("GET")
-      ? ["GET", "HEAD", ...route.methods.filter((each) => each !== "GET")]
-      : route.methods;
+    const { methods } = route;
+    if (methods === "any") return route;
+    const allowed: readonly string[] = methods.includes("GET")
+      ? ["GET", "HEAD", ...methods.filter((each) => each !== "GET")]
+      : methods;
     if (!allowed.includes(method)) {
       const allow = allowed.join(", ");
       throw new HttpRefusal(405, "unimplemented", `only ${allow} here`, { allow });

@@ -29,7 +29,7 @@ export interface Route {
   /** Whether it answers this path. */
   readonly matches: (path: string) => boolean;
   /** Others are refused. HEAD goes with GET. */
-  readonly methods: readonly ("GET" | "POST")[];
+  readonly methods: readonly ("GET" | "POST")[] | "any";
   /** May throw or reject with HttpRefusal; anything else becomes a fixed text. */
   readonly answer: (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 }

@@ -1,7 +1,8 @@
 import type { Timers } from "@idmint/core";
 import { createAccess } from "../access/callers.ts";
 import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
-import { type Api, createApi } from "../api/api.ts";
+import { type Api, createApi, createPlainHandlers } from "../api/api.ts";
+import type { PlainHandlers } from "../api/drop-in/plain-ids.ts";
 import { type Authorise, draining } from "../api/method.ts";
 import type { ToldFigures } from "../api/nodes/figures.ts";
 import { writesLedger } from "../config/ledger.ts";
@@ -22,6 +23,7 @@ import { DecodeService } from "../service/issue/decode.ts";
 import { Ledger, type LedgerPorts } from "../service/ledger/ledger.ts";
 import { Directory } from "../service/issue/directory.ts";
 import { IdService } from "../service/issue/ids.ts";
+import { PlainIds } from "../service/issue/plain-ids.ts";
 import { ReleaseTokens } from "../service/issue/release-tokens.ts";
 import { workersIn } from "../service/issue/tag-workers.ts";
 import type { MakeSource } from "../service/kinds/kind.ts";
@@ -81,6 +83,7 @@ export interface Services {
   readonly health: Health;
   readonly node: NodeService;
   readonly nodes: NodeWatch;
+  readonly plain: PlainHandlers;
   readonly poll: Poll;
   readonly presence: Presence;
   readonly redis: RedisTags;
@@ -166,9 +169,10 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const told = createFigures({ ...shared, directory, node, nodes, clocks }, ports.figures);
   const { figures } = told.own;
   const api = createApi({ ids, ...administration, node, health, ...told, ...shared });
+  const plain = createPlainHandlers(new PlainIds({ directory, ids }), shared);
   const looking = { capacity, clocks, figures, health, ledger, node, nodes };
   const running = { access, poll, presence, redis, ...gates, ...looking };
-  return { ...running, api, counters, directory, ids, tags };
+  return { ...running, api, plain, counters, directory, ids, tags };
 }
 
 /** Undefined: none is written. */

@@ -171,6 +171,20 @@ test("a store is named without passwords and without whatever else its URL carri
   expect(ticketPlace({ ticketUrls: new Map([["a", url]]) })).toBe("a=postgres://me@db:5433/ids");
 });
 
+test.each(["http-leaf", "http-tinyid"])(
+  "--%s needs an address, which nobody else reads",
+  (name) => {
+    const field = name.replace("-", ".");
+    expect(faultsOf({ flags: { [name]: true, "http-address": "none" } })).toEqual([
+      [field, "needs an http.address"],
+    ]);
+    const flags = { [name]: true, "http-address": "0.0.0.0:7601" };
+    expect(faultsOf({ flags })).toMatchObject([[field, /plain text at 0.0.0.0:7601.*--insecure/u]]);
+    expect(loadConfig({ flags: { ...flags, insecure: true } }).insecure).toBe(true);
+    expect(loadConfig({ flags: { [name]: true } }).insecure).toBe(false);
+  },
+);
+
 test("an address that others reach needs TLS or --insecure", () => {
   const flags = { "grpc-address": "0.0.0.0:7600" };
   expect(faultsOf({ flags })[0]?.[1]).toContain("--insecure");

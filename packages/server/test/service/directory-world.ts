@@ -35,9 +35,8 @@ function snowflake(): never {
 const PRESENT = { refusalOf: () => undefined, noteHoldFor: () => undefined };
 
 /** A directory on a store in memory, whose answers to lookups the test may hold back. */
-export function setUp() {
+export function setUp(store = new MemoryStore()) {
   const time = new FakeTime();
-  const store = new MemoryStore();
   const guard = new VersionGuard();
   const counters = createCounters();
   const common = { store, guard, clock: time, timers: time, counters };

@@ -168,7 +168,14 @@ function messages(load: ManyTagsLoad, isOver: () => boolean): () => Uint8Array |
 }
 
 function createMessage(name: string): Uint8Array {
-  const segment = { start: 0n, min: 0, max: 0, holdFor: undefined, maxAge: undefined, tinyidStep: 0 };
+  const segment = {
+    start: 0n,
+    min: 0,
+    max: 0,
+    holdFor: undefined,
+    maxAge: undefined,
+    tinyidStep: 0,
+  };
   const kind = { $case: "segment", value: segment } as const;
   return CreateTagRequest.encode({
     tag: { ...Tag.create(), name, kind },

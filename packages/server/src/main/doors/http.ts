@@ -1,5 +1,6 @@
 import type { Clock } from "@idmint/core";
 import type { Api } from "../../api/api.ts";
+import type { PlainHandlers } from "../../api/drop-in/plain-ids.ts";
 import { forCallers } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { isLoopback } from "../../config/types.ts";
@@ -7,6 +8,8 @@ import { HttpCalls, type CallsPorts } from "../../http/calls.ts";
 import { connectRoute } from "../../http/connect.ts";
 import { consoleRoute } from "../../http/console.ts";
 import { HttpDoor } from "../../http/door.ts";
+import { leafRoute } from "../../http/leaf-route.ts";
+import { tinyidRoute } from "../../http/tinyid-route.ts";
 import { type Probes, probeRoutes } from "../../http/probes.ts";
 import type { Route } from "../../http/route.ts";
 import { nodeTimers } from "../../timers.ts";
@@ -14,7 +17,9 @@ import { listen } from "../neighbours.ts";
 
 type HttpPorts = Pick<CallsPorts, "access" | "counters" | "emit"> & {
   readonly api: Api;
+  readonly plain: PlainHandlers;
   readonly clock: Clock;
+  readonly wallClock: () => number;
   readonly probes: Probes;
   readonly telemetry: Pick<CallsPorts, "callTimes" | "tracing">;
 };
@@ -49,7 +54,13 @@ function routesOf(config: Config, { probes, telemetry, ...its }: HttpPorts): rea
   const { callTimes, tracing } = telemetry;
   const api = config.adminAddress === undefined ? its.api : forCallers(its.api);
   const calls = new HttpCalls({ ...its, api, callTimes, tracing, timers: nodeTimers });
-  return servesApi(config)
-    ? [...probeRoutes(probes), connectRoute(calls), consoleRoute()]
-    : probeRoutes(probes);
+  if (!servesApi(config)) return probeRoutes(probes);
+  const dropIn = { calls, handlers: its.plain, wallClock: its.wallClock };
+  return [
+    ...probeRoutes(probes),
+    connectRoute(calls),
+    ...(config.httpLeaf ? [leafRoute(dropIn)] : []),
+    ...(config.httpTinyid ? [tinyidRoute(dropIn)] : []),
+    consoleRoute(),
+  ];
 }

@@ -31,8 +31,9 @@ export function sharedOptions(
   return other !== undefined && isSame(options, other) ? other : options;
 }
 
-/** Whether two flat objects of one shape are equal. */
+/** Whether two flat objects are equal. Either may have a field that the other lacks. */
 function isSame<T extends object>(one: T, other: T): boolean {
   for (const key in one) if (one[key] !== other[key]) return false;
+  for (const key in other) if (!(key in one)) return false;
   return true;
 }
