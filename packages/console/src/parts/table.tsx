@@ -60,11 +60,11 @@ function Cell<Row>({
   const look = isNumber === true ? "number" : undefined;
   return isHead === true ? (
     <th role="rowheader" scope="row" class={look} data-label={title}>
-      {cell(row)}
+      <div>{cell(row)}</div>
     </th>
   ) : (
     <td role="cell" class={look} data-label={title}>
-      {cell(row)}
+      <div>{cell(row)}</div>
     </td>
   );
 }

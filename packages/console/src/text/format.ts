@@ -38,3 +38,42 @@ export function clockText(value: string | number): string {
 function inZone(): { readonly timeZone?: "UTC" } {
   return zone.value.value === "utc" ? { timeZone: "UTC" } : {};
 }
+
+/** 12,345 as 12.3K, for charts and tiles. */
+export function shortText(value: number): string {
+  const digits = value < 10 ? 2 : 1;
+  return new Intl.NumberFormat(locale(), {
+    notation: "compact",
+    maximumFractionDigits: digits,
+  }).format(value);
+}
+
+/** A share of one as a percentage. */
+export function shareText(share: number): string {
+  return new Intl.NumberFormat(locale(), { style: "percent", maximumFractionDigits: 1 }).format(
+    share,
+  );
+}
+
+const UNITS = [
+  [86_400_000, "day"],
+  [3_600_000, "hour"],
+  [60_000, "minute"],
+  [1_000, "second"],
+  [1, "millisecond"],
+  [0, "microsecond"],
+] as const;
+
+/** A duration in its largest unit: 90,000 ms are "1.5 min". */
+export function durationText(ms: number): string {
+  const size = Math.abs(ms);
+  if (size === 0) return numberText(0);
+  const [unitMs, unit] = UNITS.find(([least]) => size >= least) ?? UNITS[5];
+  const value = unitMs === 0 ? ms * 1_000 : ms / unitMs;
+  return new Intl.NumberFormat(locale(), {
+    style: "unit",
+    unit,
+    unitDisplay: "short",
+    maximumFractionDigits: Math.abs(value) >= 10 ? 0 : 1,
+  }).format(value);
+}
