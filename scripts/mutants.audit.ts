@@ -76,8 +76,8 @@ export const auditMutants: readonly Mutant[] = [
   {
     name: "addresses: a parent of processes hands administrators to the door for everybody",
     file: "packages/server/src/main/serving.ts",
-    find: 'this.#processes.hand(socket, "admin")',
-    replace: 'this.#processes.hand(socket, "grpc")',
+    find: 'takers("admin")',
+    replace: 'takers("grpc")',
     tests: addressTests,
   },
   {

@@ -27,7 +27,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "a key that is another certificate's is told as an internal fault",
-    file: "packages/server/src/grpc/credentials.ts",
+    file: "packages/server/src/tls/files.ts",
     find: '    throw badFile("tls.key_file", `holds no key',
     replace: '    throw error; badFile("tls.key_file", `holds no key',
     tests: ["packages/server/test/grpc-door.e2e.test.ts"],

@@ -130,7 +130,8 @@ test("a port that an idmint server has is told with the store it serves", async 
     ["http", server.httpAddress.replace("127.0.0.1", "0.0.0.0")],
   ] as const;
   for (const [door, address] of taken) {
-    const others = { ...flags, "store-url": `sqlite:${other}`, insecure: "true" };
+    const open = { insecure: "true", "allow-anonymous": "true" };
+    const others = { ...flags, "store-url": `sqlite:${other}`, ...open };
     const sources = { flags: { ...others, [`${door}-address`]: address } };
     const starts = [() => startDev(sources), () => startServer(loadConfig(sources))];
     for (const start of starts) {

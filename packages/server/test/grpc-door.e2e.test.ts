@@ -20,7 +20,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { NEEDS, ruleOf } from "../src/api/need.ts";
 import { CertificateNames } from "../src/grpc/certificate-names.ts";
 import { GrpcDoor } from "../src/grpc/door.ts";
-import { type TlsFiles, tlsCredentials } from "../src/grpc/credentials.ts";
+import { tlsCredentials } from "../src/grpc/credentials.ts";
+import type { TlsFiles } from "../src/tls/files.ts";
 import { Listener } from "../src/grpc/listener.ts";
 import { createCounters } from "../src/service/counters.ts";
 import {

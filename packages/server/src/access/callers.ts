@@ -3,6 +3,7 @@ import type { AccessStore } from "@idmint/core/server";
 import { watchAccessFile } from "./file.ts";
 import { authoriseBy } from "../api/authorise.ts";
 import type { Authorise } from "../api/method.ts";
+import { servesHttpCalls } from "../config/http.ts";
 import type { Config } from "../config/table.ts";
 import { type Address, isLoopback } from "../config/types.ts";
 import { Access, type AccessPorts } from "../service/access/access.ts";
@@ -56,12 +57,17 @@ export async function followCallers(config: Config, access: Access, emit: Emit):
   );
 }
 
-/** An address of gRPC that other machines can reach, if there is one. */
-function reachable({
-  grpcAddress,
-  adminAddress,
-}: Config): (Address & { readonly field: string }) | undefined {
-  if (!isLoopback(grpcAddress)) return { field: "grpc.address", ...grpcAddress };
-  if (adminAddress === undefined || isLoopback(adminAddress)) return undefined;
-  return { field: "admin.address", ...adminAddress };
+/** An address of the API that other machines can reach, if there is one. */
+function reachable(config: Config): (Address & { readonly field: string }) | undefined {
+  const { grpcAddress, adminAddress, httpAddress } = config;
+  const http = servesHttpCalls(config) && httpAddress !== "none" ? httpAddress : undefined;
+  const addresses = [
+    ["grpc.address", grpcAddress],
+    ["admin.address", adminAddress],
+    ["http.address", http],
+  ] as const;
+  for (const [field, address] of addresses) {
+    if (address !== undefined && !isLoopback(address)) return { field, ...address };
+  }
+  return undefined;
 }

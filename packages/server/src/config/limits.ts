@@ -54,13 +54,13 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     "limits.connections",
     integer(1, 100_000),
     "10000",
-    "Most gRPC connections that may be open at once.",
+    "Most connections that may be open at once, of gRPC and of HTTP each. Beyond that, HTTP answers probes only.",
   ),
   limitConnectionAgeMs: option(
     "limits.connection_age",
     duration("1s", "24h"),
     "30min",
-    "How old a gRPC connection becomes, give or take a tenth. Then its client makes a new one, which a new server may get. Calls in flight have 30 s to end.",
+    "How old a connection becomes, give or take a tenth. Then its client makes a new one, which a new server may get. Calls in flight have 30 s to end.",
   ),
   quotaCallerCalls: option(
     "quota.caller_calls",

@@ -7,6 +7,7 @@ import {
   type SourceReading,
   type Written,
 } from "./sources.ts";
+import { isHttpSafe } from "./http.ts";
 import { keepsLedger } from "./ledger.ts";
 import type { Option } from "./option.ts";
 import { type Config, OPTIONS } from "./table.ts";
@@ -138,6 +139,7 @@ const RULES: readonly ((config: Config) => readonly FieldViolation[])[] = [
   dropInContradictions,
   databaseContradictions,
   etcdContradictions,
+  httpContradictions,
   ledgerContradictions,
   gapContradictions,
   alarmContradictions,
@@ -181,14 +183,28 @@ function addressContradictions(config: Config): readonly FieldViolation[] {
 
 /** Whoever switches callers over should hear at the start that nobody answers them. */
 function dropInContradictions(config: Config): readonly FieldViolation[] {
-  const { httpAddress, httpLeaf, httpTinyid, insecure } = config;
+  const { httpAddress, httpLeaf, httpTinyid } = config;
   const wanted = [...(httpLeaf ? ["http.leaf"] : []), ...(httpTinyid ? ["http.tinyid"] : [])];
   if (httpAddress === "none") {
     return wanted.map((field) => ({ field, description: "needs an http.address" }));
   }
-  if (insecure || isLoopback(httpAddress)) return [];
-  const description = `would be answered in plain text at ${httpAddress.host}:${httpAddress.port}, which other machines can reach: set --insecure if the network is safe`;
+  if (isHttpSafe(config)) return [];
+  const description = `would be answered in plain text at ${httpAddress.host}:${httpAddress.port}, which other machines can reach: set http.tls, or --insecure if the network is safe`;
   return wanted.map((field) => ({ field, description }));
+}
+
+function httpContradictions(config: Config): readonly FieldViolation[] {
+  const found: FieldViolation[] = [];
+  const { httpAddress, httpApi, httpTls, tlsCertFile } = config;
+  if (httpTls === "on" && tlsCertFile === undefined) {
+    found.push({ field: "http.tls", description: "needs tls.cert_file and tls.key_file" });
+  }
+  if (httpApi === "on" && httpAddress !== "none" && !isHttpSafe(config)) {
+    const { host, port } = httpAddress;
+    const description = `on would take tokens in plain text: ${host}:${port} can be reached from other machines; set http.tls, or --insecure to do without`;
+    found.push({ field: "http.api", description });
+  }
+  return found;
 }
 
 function databaseContradictions(config: Config): readonly FieldViolation[] {

@@ -3,6 +3,7 @@ import { UNSAFE_SETTINGS } from "../store/shared/backends.ts";
 import { ACCESS_OPTIONS, type AccessConfig } from "./access.ts";
 import { ADDRESS_OPTIONS, type AddressConfig } from "./addresses.ts";
 import { AUDIT_OPTIONS, type AuditConfig } from "./audit.ts";
+import { HTTP_OPTIONS, type HttpConfig } from "./http.ts";
 import { LEDGER_OPTIONS, type LedgerConfig } from "./ledger.ts";
 import { LIMIT_OPTIONS, type LimitConfig } from "./limits.ts";
 import { TELEMETRY_OPTIONS, type TelemetryConfig } from "./telemetry.ts";
@@ -37,7 +38,14 @@ export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" |
 
 /** The whole configuration, with defaults filled in. Durations are in milliseconds. */
 export interface Config
-  extends AccessConfig, AddressConfig, AuditConfig, LedgerConfig, LimitConfig, TelemetryConfig {
+  extends
+    AccessConfig,
+    AddressConfig,
+    AuditConfig,
+    HttpConfig,
+    LedgerConfig,
+    LimitConfig,
+    TelemetryConfig {
   readonly config: string | undefined;
   readonly processes: number;
   readonly storeUrl: string;
@@ -92,6 +100,7 @@ export interface Config
 export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   config: optional("config", text("path"), "YAML file with options.", { isNotInFile: true }),
   ...ADDRESS_OPTIONS,
+  ...HTTP_OPTIONS,
   processes: option(
     "processes",
     integer(1, 64),
@@ -304,7 +313,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   tlsCertFile: optional(
     "tls.cert_file",
     text("path"),
-    "Certificate chain (PEM) of the gRPC server. It is read again every 10 s, so a renewed certificate needs no restart.",
+    "Certificate chain (PEM) of this server. It is read again every 10 s, so a renewed certificate needs no restart.",
   ),
   tlsKeyFile: optional("tls.key_file", text("path"), "Private key (PEM) of the certificate."),
   tlsClientCaFile: optional(

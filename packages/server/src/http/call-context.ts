@@ -59,7 +59,7 @@ export class HttpCallContext implements CallContext, Shown {
   }
 
   certificateNames(): readonly string[] {
-    return [];
+    return this.#request.certificateNames();
   }
 
   /** Nobody waits any more. */

@@ -73,6 +73,7 @@ export function consoleRoute(folder: string = BUILT): Route {
   return {
     matches: (asked) => ENTRANCES.includes(asked) || asked.startsWith(BASE),
     methods: ["GET"],
+    audience: "people",
     answer: (request) => {
       if (files === undefined) {
         const why = "the console is not built; run npx pnpm@10 build in the clone";

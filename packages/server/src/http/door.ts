@@ -1,55 +1,110 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import type { Timers } from "@idmint/core";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Clock, Timers } from "@idmint/core";
 import { InFlight } from "../in-flight.ts";
-import { listen } from "../tcp.ts";
+import {
+  type Certificates,
+  type FollowedCertificates,
+  followCertificates,
+  type TlsFiles,
+} from "../tls/files.ts";
 import { HttpRefusal, refusalAnswer } from "./answers.ts";
-import { NodeRequest } from "./request.ts";
+import { Connections, type ConnectionsOptions } from "./connections.ts";
+import { assertSameOrigin, type Hosts } from "./hosts.ts";
+import { HttpConnection, NodeRequest } from "./request.ts";
 import type { HttpAnswer, HttpRequest, Route } from "./route.ts";
+import { createSpeaker, type Speaker } from "./speaker.ts";
 
-/** Requests are small, and nobody may be slow about them. */
-const LIMITS = {
-  maxHeaderSize: 16 * 1_024,
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  keepAliveTimeout: 75_000,
-  connectionsCheckingInterval: 1_000,
-  // The door answers by itself, in JSON.
-  requireHostHeader: false,
-  joinDuplicateHeaders: true,
-};
+/** Requests of one connection whose answers are not sent. Hardly anybody sends one before the last is answered. */
+const MAX_UNANSWERED = 32;
 /** Of a body that nobody wants. */
 const MAX_DROPPED_BYTES = 1_024 * 1_024;
 
-export interface HttpDoorOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly maxConnections: number;
+export interface HttpDoorOptions extends ConnectionsOptions {
+  readonly hosts: Hosts;
+  /** Undefined: in plain text. */
+  readonly tls?: TlsFiles | undefined;
+  readonly maxConnectionAgeMs: number;
+  /** Whether the common name of a client certificate is one of its names. */
+  readonly takesCommonNames: boolean;
 }
 
-/** Listens for HTTP, bounds what one connection may take, and hands requests to its routes. */
+export interface HttpDoorPorts {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onBadReload: (cause: unknown) => void;
+}
+
+/** A request, and all that belongs to it. */
+interface Taken {
+  readonly request: HttpRequest;
+  readonly message: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly connection: HttpConnection;
+  readonly isReserved: boolean;
+}
+
+/** Listens for HTTP, bounds what connections may take, and hands requests to its routes. */
 export class HttpDoor {
-  readonly #server: Server;
+  readonly #ports: HttpDoorPorts;
   readonly #options: HttpDoorOptions;
   readonly #routes: readonly Route[];
+  readonly #certificates: FollowedCertificates | undefined;
+  readonly #speakers: { readonly usual: Speaker; readonly reserved: Speaker };
+  readonly #connections: Connections;
+  readonly #known = new WeakMap<Socket, HttpConnection>();
   readonly #inFlight: InFlight;
+  #isDraining = false;
 
-  constructor(routes: readonly Route[], options: HttpDoorOptions, timers: Timers) {
+  private constructor(
+    routes: readonly Route[],
+    options: HttpDoorOptions,
+    ports: HttpDoorPorts,
+    certificates: FollowedCertificates | undefined,
+  ) {
     this.#routes = routes;
     this.#options = options;
-    this.#inFlight = new InFlight(timers);
-    // An import of node:http reads all it exports, and so loads Node's HTTP client too: 14 MB that nobody uses here.
-    const { createServer } = process.getBuiltinModule("node:http");
-    this.#server = createServer(LIMITS, (request, response) =>
-      this.#take(request, response, false),
-    );
-    this.#server.on("checkContinue", (request, response) => this.#take(request, response, true));
-    this.#server.maxConnections = options.maxConnections;
+    this.#ports = ports;
+    this.#certificates = certificates;
+    this.#inFlight = new InFlight(ports.timers);
+    this.#speakers = { usual: this.#speaker(false), reserved: this.#speaker(true) };
+    this.#connections = new Connections(this.#speakers, options);
+  }
+
+  /** Makes the door; it is closed until `listen`. */
+  static async create(
+    routes: readonly Route[],
+    options: HttpDoorOptions,
+    ports: HttpDoorPorts,
+  ): Promise<HttpDoor> {
+    const { tls } = options;
+    const renew = (next: Certificates): void => {
+      for (const speaker of Object.values(door.#speakers)) speaker.renew(next);
+    };
+    const certificates =
+      tls === undefined ? undefined : await followCertificates(tls, renew, ports.onBadReload);
+    const door = new HttpDoor(routes, options, ports, certificates);
+    return door;
   }
 
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
-    const { host, port } = this.#options;
-    return listen(this.#server, { host, port, backlog: 1_024 }, () => undefined);
+    return this.#connections.listen();
+  }
+
+  /** Connections open now. */
+  get connections(): number {
+    return this.#connections.open;
+  }
+
+  /** Takes a connection of somebody else for probes only. */
+  reserve(socket: Socket): void {
+    this.#connections.reserve(socket);
+  }
+
+  /** Each connection gets one more answer. */
+  drain(): void {
+    this.#isDraining = true;
   }
 
   /** Fulfils when no request is in flight, or after `boundMs`. */
@@ -57,54 +112,108 @@ export class HttpDoor {
     return this.#inFlight.idle(boundMs);
   }
 
-  close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
+  /** Takes no more connections, lets answers go out for at most `graceMs`, and closes every connection. */
+  async close(graceMs: number): Promise<void> {
+    this.drain();
+    this.#connections.stop();
+    this.#certificates?.close();
+    await this.#inFlight.idle(graceMs);
+    this.#connections.destroy();
+  }
+
+  #speaker(isReserved: boolean): Speaker {
+    const asksClients = this.#options.tls?.clientCaFile !== undefined;
+    const first = this.#certificates?.current;
+    return createSpeaker({
+      isReserved,
+      tls: first === undefined ? undefined : { first, asksClients },
+      take: (message, response, isExpecting) => {
+        const connection = this.#connectionOf(message.socket);
+        const request = new NodeRequest(message, response, connection, isExpecting);
+        this.#take({ request, message, response, connection, isReserved });
+      },
+      isBusy: (socket, how) => (this.#known.get(socket)?.[how] ?? 0) > 0,
     });
   }
 
-  #take(message: IncomingMessage, response: ServerResponse, isExpecting: boolean): void {
+  #take(taken: Taken): void {
+    const { request, response, connection, isReserved } = taken;
+    connection.working++;
+    connection.unanswered++;
     this.#inFlight.begun();
-    response.once("close", () => this.#inFlight.ended());
+    response.once("close", () => {
+      connection.unanswered--;
+      this.#inFlight.ended();
+    });
+    const isOld = this.#ports.clock.now() >= connection.endsAt;
+    if (isReserved || this.#isDraining || isOld) response.shouldKeepAlive = false;
     try {
-      const request = new NodeRequest(message, response, isExpecting);
-      const answer = this.#routeOf(request).answer(request);
-      if (answer instanceof Promise) void this.#later(answer, message, response);
-      else send(message, response, answer);
+      if (connection.unanswered > MAX_UNANSWERED) throw tooManyUnanswered(response);
+      const answer = this.#routeOf(request, connection, isReserved).answer(request);
+      if (answer instanceof Promise) void this.#later(taken, answer);
+      else send(taken, answer);
     } catch (thrown) {
-      send(message, response, answerOf(thrown));
+      send(taken, answerOf(thrown));
     }
   }
 
-  async #later(
-    answer: Promise<HttpAnswer>,
-    message: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  async #later(taken: Taken, answer: Promise<HttpAnswer>): Promise<void> {
     try {
-      send(message, response, await answer);
+      send(taken, await answer);
     } catch (thrown) {
-      send(message, response, answerOf(thrown));
+      send(taken, answerOf(thrown));
     }
   }
 
-  #routeOf({ method, path }: HttpRequest): Route {
+  /** The route of a request that may be answered; throws for all others. */
+  #routeOf(request: HttpRequest, connection: HttpConnection, isReserved: boolean): Route {
+    const { method, path, headers } = request;
     const route = this.#routes.find((each) => each.matches(path));
+    if (route?.audience !== "anybody") {
+      this.#options.hosts.assertHost(headers);
+      assertSameOrigin(headers, route?.audience === "people");
+    }
     if (route === undefined) {
       throw new HttpRefusal(404, "unimplemented", "nothing is served at this path");
     }
-    const { methods } = route;
-    if (methods === "any") return route;
-    const allowed: readonly string[] = methods.includes("GET")
-      ? ["GET", "HEAD", ...methods.filter((each) => each !== "GET")]
-      : methods;
-    if (!allowed.includes(method)) {
-      const allow = allowed.join(", ");
-      throw new HttpRefusal(405, "unimplemented", `only ${allow} here`, { allow });
+    if (isReserved && route.isProbe !== true) {
+      const text =
+        "as many connections are open as may be (limits.connections), or no process takes calls now; only probes are answered here";
+      throw new HttpRefusal(503, "unavailable", text);
     }
+    const asksClients = this.#options.tls?.clientCaFile !== undefined;
+    if (asksClients && route.isProbe !== true && !connection.isAuthorized) {
+      const text = "this server wants a client certificate that one of its authorities signed";
+      throw new HttpRefusal(401, "unauthenticated", text);
+    }
+    assertMethod(route, method);
     return route;
   }
+
+  #connectionOf(socket: Socket): HttpConnection {
+    let connection = this.#known.get(socket);
+    if (connection === undefined) {
+      const { maxConnectionAgeMs, takesCommonNames } = this.#options;
+      const endsAt = this.#ports.clock.now() + maxConnectionAgeMs;
+      connection = new HttpConnection(socket, endsAt, takesCommonNames);
+      this.#known.set(socket, connection);
+    }
+    return connection;
+  }
+}
+
+function assertMethod({ methods }: Route, method: string): void {
+  if (methods === "any") return;
+  const allowed: readonly string[] = methods.includes("GET") ? [...methods, "HEAD"] : methods;
+  if (allowed.includes(method)) return;
+  const allow = allowed.join(", ");
+  throw new HttpRefusal(405, "unimplemented", `only ${allow} here`, { allow });
+}
+
+function tooManyUnanswered(response: ServerResponse): HttpRefusal {
+  response.shouldKeepAlive = false;
+  const text = `${MAX_UNANSWERED} requests of this connection wait for their answers already`;
+  return new HttpRefusal(429, "resource_exhausted", text);
 }
 
 function answerOf(thrown: unknown): HttpAnswer {
@@ -112,13 +221,14 @@ function answerOf(thrown: unknown): HttpAnswer {
   return refusalAnswer(new HttpRefusal(500, "internal", "an unexpected error"));
 }
 
-function send(message: IncomingMessage, response: ServerResponse, answer: HttpAnswer): void {
+function send({ message, response, connection }: Taken, answer: HttpAnswer): void {
+  connection.working--;
   const { status, headers, body } = answer;
   if (!message.complete) {
     // What is left of a body is read and dropped where that is little; else its caller is told that nobody reads on.
-    if (!(Number(message.headers["content-length"]) <= MAX_DROPPED_BYTES)) {
+    const { "content-length": length = 0, "transfer-encoding": coding } = message.headers;
+    if (coding !== undefined || Number(length) > MAX_DROPPED_BYTES)
       response.shouldKeepAlive = false;
-    }
     message.resume();
   }
   response.writeHead(status, {

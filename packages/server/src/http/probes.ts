@@ -10,33 +10,35 @@ export interface Probes {
   /** Where this server listens for gRPC; empty before it does. */
   readonly grpcAddress: () => string;
   /** Whether callers should be sent here, and why not. */
-  readonly ready: () => {
-    readonly ready: boolean;
-    readonly state: string;
-    /** Why not, where an operator wants that. */
-    readonly reason?: string;
-    /** Where there are several processes: how many, and how many of them are ready. */
-    readonly processes?: { readonly total: number; readonly ready: number };
-  };
+  readonly ready: () => Readiness | Promise<Readiness>;
+}
+
+export interface Readiness {
+  readonly ready: boolean;
+  readonly state: string;
+  /** Why not, where an operator wants that. */
+  readonly reason?: string;
+  /** Where there are several processes: how many, and how many of them are ready. */
+  readonly processes?: { readonly total: number; readonly ready: number };
 }
 
 /** /healthz (the process lives) and /readyz (send callers here), as JSON; /metrics for Prometheus. */
 export function probeRoutes({ metrics, grpcAddress, ready }: Probes): readonly Route[] {
-  const routes = [
-    at("/healthz", () =>
-      // Who finds the port taken sees by whom.
-      jsonAnswer(200, { status: "alive", service: "idmint", grpcAddress: grpcAddress() }),
-    ),
-    at("/readyz", () => {
-      const status = ready();
-      return jsonAnswer(status.ready ? 200 : 503, status);
-    }),
-  ];
+  const health = at("/healthz", () =>
+    // Who finds the port taken sees by whom.
+    jsonAnswer(200, { status: "alive", service: "idmint", grpcAddress: grpcAddress() }),
+  );
+  const readiness = at("/readyz", async () => {
+    const status = await ready();
+    return jsonAnswer(status.ready ? 200 : 503, status);
+  });
+  // Balancers ask under whatever name they have.
+  const routes: Route[] = [health, readiness].map((each) => ({ ...each, audience: "anybody" }));
   return metrics === undefined ? routes : [...routes, at("/metrics", () => collected(metrics))];
 }
 
 function at(path: string, answer: Route["answer"]): Route {
-  return { matches: (asked) => asked === path, methods: ["GET"], answer };
+  return { matches: (asked) => asked === path, methods: ["GET"], isProbe: true, answer };
 }
 
 async function collected(metrics: () => Promise<string>): Promise<HttpAnswer> {

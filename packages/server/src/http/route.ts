@@ -11,6 +11,8 @@ export interface HttpRequest {
   readonly headers: IncomingHttpHeaders;
   /** Address of the caller, with its port. */
   readonly peer: string;
+  /** Names in the certificate of its connection; empty without one that was verified. */
+  readonly certificateNames: () => readonly string[];
   /** Calls the listener once if the caller goes away before it has its answer. */
   readonly onGone: (listener: () => void) => void;
   /** Reads the body. Rejects with HttpRefusal when it is too large, and when the caller stops sending. */
@@ -30,6 +32,13 @@ export interface Route {
   readonly matches: (path: string) => boolean;
   /** Others are refused. HEAD goes with GET. */
   readonly methods: readonly ("GET" | "POST")[] | "any";
+  /**
+   * Whose requests are taken, besides those of this origin and of callers that are no browsers. `people`: whoever comes by a
+   * link of another page. `anybody`: under any host, since nothing that is told here is worth hiding.
+   */
+  readonly audience?: "anybody" | "people";
+  /** Answered on connections above the limit too, and without a client certificate. */
+  readonly isProbe?: true;
   /** May throw or reject with HttpRefusal; anything else becomes a fixed text. */
   readonly answer: (request: HttpRequest) => HttpAnswer | Promise<HttpAnswer>;
 }

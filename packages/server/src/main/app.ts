@@ -12,6 +12,7 @@ import { gcCures } from "../grpc/gc-cures.ts";
 import { GrpcPeerClocks } from "../grpc/peers/clocks.ts";
 import type { PeerTlsFiles } from "../grpc/peers/credentials.ts";
 import { GrpcPeerFigures } from "../grpc/peers/figures.ts";
+import type { Probes } from "../http/probes.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
@@ -62,8 +63,8 @@ interface ProcessParts {
   readonly number: number;
   /** Connections come from here. The server listens on no port. */
   readonly connections: ConnectionSources;
-  /** The address of the parent's probes, which answer for all processes. */
-  readonly httpAddress: string;
+  /** What the parent tells probes of all processes. */
+  readonly probes: { readonly ready: Probes["ready"]; readonly metrics: () => Promise<string> };
 }
 
 /**
@@ -129,9 +130,9 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     telemetry.start({ ...services, ...realSystem, ...places });
     let listening = { grpcAddress: "", adminAddress: "" };
     const answers = { grpcAddress: () => listening.grpcAddress, metrics: telemetry.scrape(emit) };
-    const probes = { ready: () => services.node.health, ...answers };
-    const { http, httpAddress } = await openHttp(config, { ...calls, probes }, own?.httpAddress);
-    undo.unshift(() => http?.close());
+    const probes = probesOf({ ready: () => services.node.health, ...answers }, own);
+    const { http, httpAddress } = await openHttp(config, { ...calls, probes }, own?.connections);
+    undo.unshift(() => http?.close(0));
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
     const doors = { grpc, http, ...listening, httpAddress, gcCures: gcCures() };
@@ -141,6 +142,14 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     for (const step of undo) await settled(step);
     throw error;
   }
+}
+
+/** What probes are told: of this server, or of all processes of which it is one. */
+function probesOf(single: Probes, own: ProcessParts | undefined): Probes {
+  if (own === undefined) return single;
+  const { probes } = own;
+  const metrics = single.metrics === undefined ? undefined : () => probes.metrics();
+  return { ...single, ready: () => probes.ready(), metrics };
 }
 
 type Closable = Pick<Store, "close">;

@@ -1,10 +1,10 @@
 import { invalidField } from "@idmint/core";
+import { servesConsole } from "../config/http.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
 import { hasConsole } from "../http/console.ts";
 import { type ServerParts, startServer } from "./app.ts";
 import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
-import { servesApi } from "./doors/http.ts";
 import { assertFree } from "./neighbours.ts";
 import type { Serving } from "./running.ts";
 import { startProcesses } from "./serving.ts";
@@ -30,7 +30,7 @@ export async function startDev(
   await assertFree(config);
   await makeStore(config);
   const server = await startServed(config, parts);
-  const hasPages = hasConsole() && servesApi(config);
+  const hasPages = hasConsole() && servesConsole(config);
   return { server, banner: bannerOf(server, config.storeUrl, hasPages) };
 }
 

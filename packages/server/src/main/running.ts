@@ -62,13 +62,20 @@ interface CallDoor {
   close(graceMs: number): Promise<void>;
 }
 
+interface HttpPort {
+  readonly connections: number;
+  drain(): void;
+  idle(boundMs: number): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
 export interface RunningParts {
   readonly services: Services;
   readonly stores: readonly Pick<Store, "close">[];
   readonly telemetry: Telemetry;
   readonly grpc: CallDoor;
-  /** Undefined when another process answers the probes. */
-  readonly http: { idle(boundMs: number): Promise<void>; close(): Promise<void> } | undefined;
+  /** Undefined: HTTP is not served. */
+  readonly http: HttpPort | undefined;
   readonly emit: Emit;
   readonly flush: () => Promise<void>;
   readonly grpcAddress: string;
@@ -129,6 +136,7 @@ export class Running implements RunningServer {
     const { drain, health, poll, directory } = services;
     drain.stop();
     health.setServing(false);
+    http?.drain();
     emit({ type: "draining" });
     services.admission.stop();
     await Promise.all([grpc.idle(drainTimeMs), http?.idle(drainTimeMs)]);
@@ -145,8 +153,7 @@ export class Running implements RunningServer {
     if (services.clocks.keeper?.hasTime !== true)
       await atMost(STORE_CLOSE_MS, services.nodes.leave());
     health.close();
-    await grpc.close(CLOSE_GRACE_MS);
-    await http?.close();
+    await Promise.all([grpc.close(CLOSE_GRACE_MS), http?.close(CLOSE_GRACE_MS)]);
     await atMost(STORE_CLOSE_MS, services.audit.stop());
     await atMost(STORE_CLOSE_MS, Promise.all(stores.map((store) => store.close())));
     emit({ type: "stopped", givenBack, wasted });
@@ -155,14 +162,14 @@ export class Running implements RunningServer {
   }
 
   async #tick(): Promise<void> {
-    const { services, grpc, emit } = this.#parts;
+    const { services, grpc, http, emit } = this.#parts;
     const { directory, health, node, counters, presence } = services;
     presence.check();
     // While the store is away all rows stand still, so what was known before is right more often.
     services.admission.check(services.poll.reachable ? services.nodes.live : undefined);
     services.admission.narrowed(grpc.limitStreams(services.admission.held));
     health.setServing(node.ready);
-    counters.connections = grpc.connections;
+    counters.connections = grpc.connections + (http?.connections ?? 0);
     if (this.#sampling) return;
     this.#sampling = true;
     try {

@@ -1,8 +1,9 @@
+import type { Socket } from "node:net";
 import { type Config, OPTIONS } from "../config/table.ts";
-import { HttpDoor } from "../http/door.ts";
-import { probeRoutes } from "../http/probes.ts";
-import { Front } from "../processes/front.ts";
-import type { Start } from "../processes/messages.ts";
+import type { HttpDoor } from "../http/door.ts";
+import { type Probes, probeRoutes } from "../http/probes.ts";
+import { Front, type Takers } from "../processes/front.ts";
+import type { DoorName, Start } from "../processes/messages.ts";
 import { Processes } from "../processes/processes.ts";
 import { SpawnedProcess } from "../processes/spawned-process.ts";
 import { type Emit, emitter } from "../service/events.ts";
@@ -11,6 +12,7 @@ import { createLogger } from "../telemetry/logger.ts";
 import { scraped } from "../telemetry/scrape.ts";
 import { startServer } from "./app.ts";
 import { MAX_ADMIN_CONNECTIONS } from "./doors/grpc.ts";
+import { createHttpDoor } from "./doors/http.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
 import { realSystem } from "./system.ts";
@@ -55,7 +57,10 @@ class Parent implements Serving {
   readonly #processes: Processes;
   readonly #front: Front;
   readonly #adminFront: Front | undefined;
-  readonly #http: HttpDoor | undefined;
+  readonly #httpFront: Front | undefined;
+  readonly #probes: Probes;
+  /** Answers probes on connections of HTTP that no process takes. */
+  #http: HttpDoor | undefined;
   #scraping: Promise<string> | undefined;
   #isFirst = true;
   #grpcAddress = "";
@@ -75,6 +80,7 @@ class Parent implements Serving {
     };
     this.#processes = new Processes(options, {
       spawn: (at, listener) => new SpawnedProcess(this.#startOf(at), clock, listener),
+      metrics: () => this.#metrics(),
       onServing: () => this.#fronts.forEach((front) => front.offer()),
       onStopping: () => this.#fronts.forEach((front) => front.stopWaiting()),
       clock,
@@ -85,32 +91,30 @@ class Parent implements Serving {
     const onRefused = (peer: string, why: string): void =>
       emit({ type: "connection-refused", peer, why });
     const limits = { maxConnections: config.limitConnections, onRefused };
-    this.#front = new Front({ ...config.grpcAddress, ...limits }, this.#processes);
-    const { adminAddress, httpAddress } = config;
-    const forAdmins = { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS };
-    if (adminAddress !== undefined) {
-      this.#adminFront = new Front(
-        { ...adminAddress, ...forAdmins },
-        {
-          open: 0,
-          hand: (socket) => this.#processes.hand(socket, "admin"),
+    const takers = (door: DoorName): Takers => {
+      const processes = this.#processes;
+      return {
+        get open() {
+          return processes.openOf(door);
         },
-      );
+        hand: (socket) => processes.hand(socket, door),
+      };
+    };
+    const { adminAddress, httpAddress } = config;
+    this.#front = new Front({ ...config.grpcAddress, ...limits }, takers("grpc"));
+    if (adminAddress !== undefined) {
+      const forAdmins = { ...limits, maxConnections: MAX_ADMIN_CONNECTIONS };
+      this.#adminFront = new Front({ ...adminAddress, ...forAdmins }, takers("admin"));
     }
-    const ready = () => this.#processes.status();
-    const probes = {
-      ready,
+    if (httpAddress !== "none") {
+      const otherwise = (socket: Socket): void => this.#http?.reserve(socket);
+      this.#httpFront = new Front({ ...httpAddress, ...limits, otherwise }, takers("http"));
+    }
+    this.#probes = {
+      ready: () => this.#processes.status(),
       grpcAddress: () => this.#grpcAddress,
       metrics: config.metricsCollect === "on" ? () => this.#metrics() : undefined,
     };
-    this.#http =
-      httpAddress === "none"
-        ? undefined
-        : new HttpDoor(
-            probeRoutes(probes),
-            { ...httpAddress, maxConnections: config.limitConnections },
-            realSystem.timers,
-          );
   }
 
   get grpcAddress(): string {
@@ -128,8 +132,10 @@ class Parent implements Serving {
   /** Takes all ports before it starts a process. */
   async start(): Promise<void> {
     const { grpcAddress, adminAddress, httpAddress } = this.#config;
-    if (this.#http !== undefined && httpAddress !== "none") {
-      this.#httpAddress = await listen(this.#http, OPTIONS.httpAddress, httpAddress);
+    if (this.#httpFront !== undefined && httpAddress !== "none") {
+      const ports = { clock: realSystem.clock, emit: this.#emit };
+      this.#http = await createHttpDoor(this.#config, probeRoutes(this.#probes), ports);
+      this.#httpAddress = await listen(this.#httpFront, OPTIONS.httpAddress, httpAddress);
     }
     if (this.#adminFront !== undefined && adminAddress !== undefined) {
       this.#adminAddress = await listen(this.#adminFront, OPTIONS.adminAddress, adminAddress);
@@ -143,7 +149,7 @@ class Parent implements Serving {
   /** Undoes a start that failed: no process is left then, only ports. */
   async undo(): Promise<void> {
     for (const front of this.#fronts) front.close();
-    await this.#http?.close();
+    await this.#http?.close(0);
     await this.#flush();
   }
 
@@ -177,7 +183,7 @@ class Parent implements Serving {
   }
 
   get #fronts(): readonly Front[] {
-    return this.#adminFront === undefined ? [this.#front] : [this.#front, this.#adminFront];
+    return [this.#front, this.#adminFront, this.#httpFront].filter((each) => each !== undefined);
   }
 
   #startOf(at: number): Start {
@@ -190,7 +196,7 @@ class Parent implements Serving {
       config: { ...this.#config, processes: 1 },
       grpcPort: this.#front.port,
       adminPort: this.#adminFront?.port ?? 0,
-      httpAddress: this.#httpAddress,
+      httpPort: this.#httpFront?.port ?? 0,
       makesDemoTag,
     };
   }

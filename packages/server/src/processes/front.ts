@@ -12,6 +12,8 @@ export interface FrontOptions {
   /** Connections of all processes that are open at once; further ones are closed. */
   readonly maxConnections: number;
   readonly onRefused: (peer: string, why: string) => void;
+  /** Takes connections that no process takes, and those above the limit. Undefined: they wait, or are closed. */
+  readonly otherwise?: (socket: Socket) => void;
 }
 
 /** Where connections go. */
@@ -78,8 +80,11 @@ export class Front {
   #take(socket: Socket): void {
     const peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
     socket.on("error", () => socket.destroy());
-    const { maxConnections, onRefused } = this.#options;
-    if (this.#takers.open + this.#waiting.size >= maxConnections) {
+    const { maxConnections, onRefused, otherwise } = this.#options;
+    if (otherwise !== undefined) {
+      const isFull = this.#takers.open >= maxConnections;
+      if (isFull || !this.#takers.hand(socket)) otherwise(socket);
+    } else if (this.#takers.open + this.#waiting.size >= maxConnections) {
       onRefused(peer, `${maxConnections} connections are open already`);
       socket.destroy();
     } else if (this.#waiting.size > 0 || !this.#takers.hand(socket)) {

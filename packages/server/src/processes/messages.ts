@@ -1,5 +1,6 @@
 import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
 import type { Config } from "../config/table.ts";
+import type { Readiness } from "../http/probes.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 
 // What the parent and its processes say to each other. Both are the same release of the same program.
@@ -15,19 +16,29 @@ export interface Start {
   readonly grpcPort: number;
   /** The one for administrators; 0: they have none. */
   readonly adminPort: number;
-  /** host:port of the parent's probes. */
-  readonly httpAddress: string;
+  /** The one of HTTP; 0: there is none. */
+  readonly httpPort: number;
   readonly makesDemoTag: boolean;
 }
 
 /** At which of the addresses a connection came in. */
-export type DoorName = "admin" | "grpc";
+export type DoorName = "admin" | "grpc" | "http";
+
+/** What probes are told of all processes, so the parent alone knows it. */
+export type Probe = "metrics" | "ready";
+
+/** Empty when it cannot be told. */
+export interface ProbeAnswer {
+  readonly ready?: Readiness;
+  readonly metrics?: string;
+}
 
 export type ToProcess =
   | Start
   /** Comes with the socket of a connection. */
   | { readonly type: "connection"; readonly door: DoorName }
   | { readonly type: "drain" }
+  | { readonly type: "probed"; readonly number: number; readonly answer: ProbeAnswer }
   /** Asks for its metrics; the answer has the same number. */
   | { readonly type: "collect"; readonly number: number };
 
@@ -50,8 +61,14 @@ export type ToParent =
       readonly number: number;
       readonly metrics: MetricSnapshot | undefined;
     }
-  /** Connections that arrived and that ended, since its start. */
-  | { readonly type: "connections"; readonly taken: number; readonly closed: number };
+  /** Asks what a probe is told; the answer has the same number. */
+  | { readonly type: "probe"; readonly number: number; readonly of: Probe }
+  /** Connections that arrived, and those that ended at each door, since its start. */
+  | {
+      readonly type: "connections";
+      readonly taken: number;
+      readonly closed: Readonly<Record<DoorName, number>>;
+    };
 
 /** An error that can be sent to another process. */
 export interface Fault {

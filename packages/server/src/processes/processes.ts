@@ -4,7 +4,7 @@ import type { Emit } from "../service/events.ts";
 import { metricsOfSeveral } from "../telemetry/metrics/several.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { pick } from "./balance.ts";
-import type { DoorName } from "./messages.ts";
+import type { DoorName, Probe, ProbeAnswer } from "./messages.ts";
 import type { ProcessEnd, ProcessListener, ProcessPort } from "./spawned-process.ts";
 import {
   onProcessesEvent,
@@ -20,6 +20,8 @@ const START_LIMIT_MS = 60_000;
 export interface ProcessesPorts {
   /** Starts the process of a number, from 0. The listener is called later, never at once. */
   readonly spawn: (process: number, listener: ProcessListener) => ProcessPort;
+  /** What the metrics of all processes are as text; rejects when they cannot be collected. */
+  readonly metrics: () => Promise<string>;
   /** A process has begun to take connections. */
   readonly onServing: () => void;
   /** They are stopping: connections that no process takes now will not be taken. */
@@ -110,16 +112,20 @@ export class Processes {
     return metricsOfSeveral(await Promise.all(all));
   }
 
-  /** Connections that processes have. */
-  get open(): number {
-    return this.#processes.reduce((sum, each) => sum + (each?.open ?? 0), 0);
+  /** Connections that processes have, of those that came in at this door. */
+  openOf(door: DoorName): number {
+    return this.#processes.reduce((sum, each) => sum + (each?.openOf(door) ?? 0), 0);
   }
 
-  /** Hands a connection to a process; false when none takes any now. */
-  hand(socket: Socket, door: DoorName = "grpc"): boolean {
+  /**
+   * Hands a connection to a process; false when none takes any now. Of HTTP none goes to one that is silent, since the parent
+   * can answer probes by itself.
+   */
+  hand(socket: Socket, door: DoorName): boolean {
     const candidates = this.#serving();
     const at = pick(candidates, this.#last);
     if (at === undefined) return false;
+    if (door === "http" && candidates[at]?.isSilent === true) return false;
     this.#last = at;
     candidates[at]?.hand(socket, door);
     return true;
@@ -190,8 +196,18 @@ export class Processes {
     this.#after(process, START_LIMIT_MS, "late");
     this.#processes[process] = this.#ports.spawn(process, {
       onServing: () => this.#served(process),
+      onProbe: (of) => this.#probed(of),
       onEnd: (end) => this.#gone(process, end),
     });
+  }
+
+  async #probed(of: Probe): Promise<ProbeAnswer> {
+    if (of === "ready") return { ready: this.status() };
+    try {
+      return { metrics: await this.#ports.metrics() };
+    } catch {
+      return {};
+    }
   }
 
   #served(process: number): void {

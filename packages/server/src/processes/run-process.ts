@@ -3,8 +3,10 @@ import { startServer } from "../main/app.ts";
 import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
 import type { NodeHealth } from "../service/node.ts";
+import { nodeTimers } from "../timers.ts";
 import { Inlet } from "./inlet.ts";
 import { type DoorName, faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
+import { ParentProbes } from "./parent-probes.ts";
 
 /** How often a process checks its health, and after how many checks it reports it although nothing changed. */
 const LOOK_MS = 200;
@@ -21,6 +23,7 @@ export async function runProcess(): Promise<void> {
     toStop.resolve();
     toStart.resolve(undefined);
   };
+  const probes = new ParentProbes(tell, nodeTimers);
   let inlets: Inlets | undefined;
   let server: RunningServer | undefined;
   process.on("SIGTERM", stop);
@@ -32,6 +35,8 @@ export async function runProcess(): Promise<void> {
       toStart.resolve(said);
     } else if (said.type === "connection") {
       inlets?.[said.door].receive(socket as Socket | undefined);
+    } else if (said.type === "probed") {
+      probes.hear(said.number, said.answer);
     } else if (said.type === "collect") {
       void tellMetrics(server, said.number);
     } else {
@@ -44,7 +49,7 @@ export async function runProcess(): Promise<void> {
   const isGood =
     start === undefined ||
     inlets === undefined ||
-    (await serve(start, inlets, toStop.promise, (serving) => {
+    (await serve(start, { inlets, probes }, toStop.promise, (serving) => {
       server = serving;
     }));
   // The channel to the parent would keep the process alive, and so may a store that hangs.
@@ -54,28 +59,33 @@ export async function runProcess(): Promise<void> {
 type Inlets = Readonly<Record<DoorName, Inlet>>;
 
 /** The parent counts the connections of all doors together. */
-function inletsOf({ grpcPort, adminPort }: Start): Inlets {
-  const counts = { grpc: [0, 0], admin: [0, 0] } as Record<DoorName, [number, number]>;
+function inletsOf({ grpcPort, adminPort, httpPort }: Start): Inlets {
+  const taken = { admin: 0, grpc: 0, http: 0 };
+  const closed = { admin: 0, grpc: 0, http: 0 };
   const inletOf = (door: DoorName, port: number): Inlet =>
-    new Inlet(port, (...its) => {
-      counts[door] = its;
-      const { grpc, admin } = counts;
-      void tell({ type: "connections", taken: grpc[0] + admin[0], closed: grpc[1] + admin[1] });
+    new Inlet(port, (itsTaken, itsClosed) => {
+      taken[door] = itsTaken;
+      closed[door] = itsClosed;
+      const sum = taken.admin + taken.grpc + taken.http;
+      void tell({ type: "connections", taken: sum, closed: { ...closed } });
     });
-  return { grpc: inletOf("grpc", grpcPort), admin: inletOf("admin", adminPort) };
+  return {
+    admin: inletOf("admin", adminPort),
+    grpc: inletOf("grpc", grpcPort),
+    http: inletOf("http", httpPort),
+  };
 }
 
 /** False when it could not start. */
 async function serve(
-  start: Start,
-  inlets: Inlets,
+  { config, process: number, makesDemoTag }: Start,
+  { inlets, probes }: { readonly inlets: Inlets; readonly probes: ParentProbes },
   toStop: Promise<void>,
   onServing: (server: RunningServer) => void,
 ): Promise<boolean> {
-  const { config, process: number, httpAddress, makesDemoTag } = start;
   let server: RunningServer | undefined;
   try {
-    server = await startServer(config, { process: { number, httpAddress, connections: inlets } });
+    server = await startServer(config, { process: { number, connections: inlets, probes } });
     if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {
     await tell({ type: "failed", fault: faultOf(thrown) });

@@ -5,7 +5,15 @@ import { bounded, type Clock, IdmintError } from "@idmint/core";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { nodeTimers } from "../timers.ts";
 import type { Candidate } from "./balance.ts";
-import { type DoorName, errorOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
+import {
+  type DoorName,
+  errorOf,
+  type Probe,
+  type ProbeAnswer,
+  type Start,
+  type ToParent,
+  type ToProcess,
+} from "./messages.ts";
 
 /** A process reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
@@ -24,6 +32,8 @@ export interface ProcessEnd {
 export interface ProcessListener {
   /** It takes connections from now on. */
   readonly onServing: () => void;
+  /** It wants to know what a probe is told. Never rejects. */
+  readonly onProbe: (of: Probe) => Promise<ProbeAnswer>;
   /** Once, and the last. */
   readonly onEnd: (end: ProcessEnd) => void;
 }
@@ -31,6 +41,8 @@ export interface ProcessListener {
 /** What the parent does with a process. */
 export interface ProcessPort extends Candidate {
   readonly pid: number | undefined;
+  /** Connections it has that came in at this door. */
+  openOf(door: DoorName): number;
   /** Its state in words, as NodeService says it; STARTING before it serves. */
   readonly state: string;
   /** Why an operator wants no callers sent to it; empty otherwise. */
@@ -49,9 +61,9 @@ export class SpawnedProcess implements ProcessPort {
   readonly #child: ChildProcess | undefined;
   /** Sent but not yet confirmed, oldest first. */
   readonly #inTransit: Socket[] = [];
-  #handed = 0;
+  readonly #handed: Record<DoorName, number> = { admin: 0, grpc: 0, http: 0 };
   #taken = 0;
-  #closed = 0;
+  #closed: Readonly<Record<DoorName, number>> = { admin: 0, grpc: 0, http: 0 };
   #ready = false;
   #state = "STARTING";
   #reason = "";
@@ -89,7 +101,7 @@ export class SpawnedProcess implements ProcessPort {
   }
 
   get open(): number {
-    return this.#handed - this.#closed;
+    return this.openOf("admin") + this.openOf("grpc") + this.openOf("http");
   }
 
   get isReady(): boolean {
@@ -100,8 +112,12 @@ export class SpawnedProcess implements ProcessPort {
     return this.#clock.now() - this.#heardAt > SILENT_AFTER_MS;
   }
 
+  openOf(door: DoorName): number {
+    return this.#handed[door] - this.#closed[door];
+  }
+
   hand(socket: Socket, door: DoorName): void {
-    this.#handed++;
+    this.#handed[door]++;
     this.#inTransit.push(socket);
     this.#send({ type: "connection", door }, socket);
   }
@@ -170,12 +186,19 @@ export class SpawnedProcess implements ProcessPort {
       case "metrics":
         this.#collecting.get(message.number)?.(message.metrics);
         break;
+      case "probe":
+        void this.#tellProbe(message.number, message.of);
+        break;
       case "connections":
         this.#inTransit.splice(0, message.taken - this.#taken);
         this.#taken = message.taken;
         this.#closed = message.closed;
         break;
     }
+  }
+
+  async #tellProbe(number: number, of: Probe): Promise<void> {
+    this.#send({ type: "probed", number, answer: await this.#listener.onProbe(of) });
   }
 
   #end(code: number | null, signal: NodeJS.Signals | null): void {

@@ -5,8 +5,7 @@ import path from "node:path";
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { consoleRoute } from "../../src/http/console.ts";
-import { HttpDoor } from "../../src/http/door.ts";
-import { nodeTimers } from "../../src/timers.ts";
+import { openDoor } from "./doors.ts";
 
 const PAGE = `<!doctype html><script src="/console/assets/index-abc.js"></script>`;
 const SCRIPT = "console.log('hello, hello, hello, hello');";
@@ -27,12 +26,8 @@ function built(): string {
   return folder;
 }
 
-async function open(folder: string): Promise<number> {
-  const options = { host: "127.0.0.1", port: 0, maxConnections: 100 };
-  const door = new HttpDoor([consoleRoute(folder)], options, nodeTimers);
-  const port = await door.listen();
-  onTestFinished(() => door.close());
-  return port;
+function open(folder: string): Promise<number> {
+  return openDoor([consoleRoute(folder)]);
 }
 
 interface Answer {

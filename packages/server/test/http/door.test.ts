@@ -1,22 +1,15 @@
 import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { HttpDoor } from "../../src/http/door.ts";
-import { type Probes, probeRoutes } from "../../src/http/probes.ts";
-import { nodeTimers } from "../../src/timers.ts";
+import { probeRoutes } from "../../src/http/probes.ts";
+import { doorOf, openDoor } from "./doors.ts";
 
-function doorOf(probes: Probes, port = 0): HttpDoor {
-  const options = { host: "127.0.0.1", port, maxConnections: 100 };
-  return new HttpDoor(probeRoutes(probes), options, nodeTimers);
-}
+const grpcAddressOf = (): string => "127.0.0.1:7600";
 
-async function open(
+function open(
   state: { ready: boolean; state: string },
   metrics?: () => Promise<string>,
 ): Promise<number> {
-  const door = doorOf({ ready: () => state, grpcAddress: () => "127.0.0.1:7600", metrics });
-  const port = await door.listen();
-  onTestFinished(() => door.close());
-  return port;
+  return openDoor(probeRoutes({ ready: () => state, grpcAddress: grpcAddressOf, metrics }));
 }
 
 test("the process is alive as long as it answers, whatever its state", async () => {
@@ -65,7 +58,7 @@ test("headers of more than 16 KiB are refused", async () => {
 
 test("an address that is taken cannot be had", async () => {
   const port = await open({ ready: true, state: "SERVING" });
-  const second = doorOf({ ready: () => ({ ready: true, state: "" }), grpcAddress: () => "" }, port);
+  const second = await doorOf([], port);
   await expect(second.listen()).rejects.toMatchObject({ code: "EADDRINUSE" });
 });
 

@@ -88,3 +88,31 @@ test("the limit of connections holds for all processes together", async () => {
   await until(open().isClosed);
   expect(refused).toEqual(["2 connections are open already"]);
 });
+
+test("connections that no process takes go elsewhere where there is a place for them", async () => {
+  const takers = new FakeTakers();
+  const otherwise: Socket[] = [];
+  const front = new Front(
+    {
+      host: "127.0.0.1",
+      port: 0,
+      maxConnections: 1,
+      onRefused: () => undefined,
+      otherwise: (socket) => otherwise.push(socket),
+    },
+    takers,
+  );
+  const port = await front.listen();
+  onTestFinished(() => {
+    front.close();
+    for (const socket of [...takers.taken, ...otherwise]) socket.destroy();
+  });
+  takers.takes = false;
+  connect(port, "127.0.0.1");
+  await until(() => otherwise.length === 1);
+  takers.takes = true;
+  connect(port, "127.0.0.1");
+  await until(() => takers.taken.length === 1);
+  connect(port, "127.0.0.1");
+  await until(() => otherwise.length === 2);
+});

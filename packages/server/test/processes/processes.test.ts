@@ -22,6 +22,10 @@ class FakeProcess implements ProcessPort {
     this.listener = listener;
   }
 
+  openOf(): number {
+    return this.open;
+  }
+
   hand(): void {
     this.open++;
   }
@@ -56,6 +60,7 @@ function made(count = 2) {
         spawned[at]!.push(process);
         return process;
       },
+      metrics: () => Promise.reject(new Error("none here")),
       onServing: () => undefined,
       onStopping: () => (isStopping = true),
       clock: time,
@@ -103,17 +108,39 @@ test("a process that falls is started again, and gets no connection meanwhile", 
   const { processes, time, spawned, events, now } = await started();
   now(0).end(new Error("it fell"));
   expect(events.at(-1)).toMatchObject({ type: "process-ended", process: 1, restartInMs: 50 });
-  for (let connection = 0; connection < 4; connection++) expect(processes.hand(socket)).toBe(true);
+  for (let connection = 0; connection < 4; connection++)
+    expect(processes.hand(socket, "grpc")).toBe(true);
   expect(now(1).open).toBe(4);
   time.advance(49);
   expect(spawned[0]).toHaveLength(1);
   time.advance(1);
   expect(spawned[0]).toHaveLength(2);
-  expect(processes.hand(socket)).toBe(true);
+  expect(processes.hand(socket, "grpc")).toBe(true);
   expect(now(1).open).toBe(5);
   now(0).listener.onServing();
-  for (let connection = 0; connection < 5; connection++) processes.hand(socket);
+  for (let connection = 0; connection < 5; connection++) processes.hand(socket, "grpc");
   expect([now(0).open, now(1).open]).toEqual([5, 5]);
+});
+
+test("a connection of HTTP goes to no process that is silent", async () => {
+  const { processes, now } = await started();
+  now(0).isSilent = true;
+  for (let connection = 0; connection < 3; connection++) {
+    expect(processes.hand(socket, "http")).toBe(true);
+  }
+  expect([now(0).open, now(1).open]).toEqual([0, 3]);
+  now(1).isSilent = true;
+  expect(processes.hand(socket, "http")).toBe(false);
+  expect(processes.hand(socket, "grpc")).toBe(true);
+});
+
+test("a process is told what probes are told of all of them", async () => {
+  const { now } = await started();
+  now(0).isReady = false;
+  const { onProbe } = now(0).listener;
+  const processes = { total: 2, ready: 1 };
+  expect(await onProbe("ready")).toEqual({ ready: { ready: true, state: "DEGRADED", processes } });
+  expect(await onProbe("metrics")).toEqual({});
 });
 
 test("a start fails with the error of the process that failed, when the others are gone", async () => {
@@ -150,11 +177,11 @@ test("all are told to stop at once, and it is over when the last has ended", asy
   expect([now(0).told, now(1).told, isStopping()]).toEqual([["drain"], ["drain"], true]);
   expect(processes.status()).toMatchObject({ ready: false, state: "DRAINING" });
   // Those that drain answer for themselves that they do.
-  expect(processes.hand(socket)).toBe(true);
+  expect(processes.hand(socket, "grpc")).toBe(true);
   now(0).end();
   now(1).end();
   await closed;
-  expect(processes.hand(socket)).toBe(false);
+  expect(processes.hand(socket, "grpc")).toBe(false);
   expect(time.pending).toBe(0);
 });
 

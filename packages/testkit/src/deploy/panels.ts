@@ -180,7 +180,7 @@ export const OVERVIEW: readonly RowWish[] = [
       },
       {
         title: "Connections",
-        about: "Open gRPC connections.",
+        about: "Open connections of gRPC and HTTP.",
         unit: "short",
         queries: [q(`sum by (instance) (idmint_connections{${SERVER}})`, "{{instance}}")],
       },

@@ -2,7 +2,8 @@ import type { Api } from "../../api/api.ts";
 import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
-import { tlsCredentials, type TlsFiles } from "../../grpc/credentials.ts";
+import { tlsCredentials } from "../../grpc/credentials.ts";
+import type { TlsFiles } from "../../tls/files.ts";
 import { GrpcDoor, type GrpcDoorPorts } from "../../grpc/door.ts";
 import type { ConnectionSource } from "../../grpc/listener.ts";
 import { listen } from "../neighbours.ts";
@@ -14,6 +15,7 @@ export const MAX_ADMIN_CONNECTIONS = 256;
 export interface ConnectionSources {
   readonly grpc: ConnectionSource;
   readonly admin: ConnectionSource;
+  readonly http: ConnectionSource;
 }
 
 type DoorsPorts = Omit<GrpcDoorPorts, "callers" | "callTimes" | "tracing"> & {

@@ -213,7 +213,7 @@ export const METRICS: Readonly<Record<MetricName, MetricRow>> = {
     unit: "{connection}",
     kind: "gauge",
     attributes: {},
-    text: "Open gRPC connections. `limits.connections` bounds them.",
+    text: "Open connections of gRPC and HTTP. `limits.connections` bounds each of the two.",
   },
   "idmint.ready": {
     unit: "{server}",

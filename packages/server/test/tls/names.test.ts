@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alternativeNames } from "../../src/grpc/certificate-names.ts";
+import { alternativeNames } from "../../src/tls/names.ts";
 
 test("alternative names are read as Node writes them", () => {
   expect(alternativeNames("DNS:a.example, URI:spiffe://prod/orders, email:x@y")).toEqual([

@@ -1,0 +1,106 @@
+import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { SecureContextOptions } from "node:tls";
+import type { Certificates } from "../tls/files.ts";
+import { JSON_TYPE } from "./answers.ts";
+
+/** Requests are small, and nobody may be slow about them. */
+const LIMITS: ServerOptions = {
+  // Browsers send all cookies of this host, whichever program they are of.
+  maxHeaderSize: 16 * 1_024,
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  keepAliveTimeout: 75_000,
+  connectionsCheckingInterval: 1_000,
+  // The door answers by itself, in JSON.
+  requireHostHeader: false,
+  // Of two tokens or hosts nobody knows which one is meant.
+  joinDuplicateHeaders: true,
+};
+/** On a connection above the limit. */
+const RESERVED: ServerOptions = { headersTimeout: 5_000, requestTimeout: 5_000 };
+const HANDSHAKE_MS = 10_000;
+/** How long nothing may move on a connection whose answers are not taken. */
+const STUCK_MS = 60_000;
+/** What is told of requests that cannot be read, by the code of Node's error. */
+const UNREADABLE: Readonly<Record<string, readonly [status: string, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [
+    "431 Request Header Fields Too Large",
+    "the headers are larger than 16 KiB together",
+  ],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["413 Payload Too Large", "the chunk extensions are too large"],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not come whole in time"],
+};
+const BAD_REQUEST = ["400 Bad Request", "this is not a request of HTTP/1.1"] as const;
+
+export interface SpeakerParts {
+  readonly isReserved: boolean;
+  /** Undefined: in plain text. */
+  readonly tls: { readonly first: Certificates; readonly asksClients: boolean } | undefined;
+  readonly take: (message: IncomingMessage, response: ServerResponse, isExpecting: boolean) => void;
+  /** Whether a request of this connection is being worked on, or waits for its answer to be taken. */
+  readonly isBusy: (socket: Socket, how: "working" | "unanswered") => boolean;
+}
+
+/** Node's server of HTTP, which listens nowhere. */
+export interface Speaker {
+  readonly server: Server;
+  /** New connections get these certificates. */
+  renew(certificates: Certificates): void;
+}
+
+/** Makes what speaks HTTP on connections that somebody else takes. */
+export function createSpeaker(parts: SpeakerParts): Speaker {
+  const { isReserved, tls } = parts;
+  const limits = isReserved ? { ...LIMITS, ...RESERVED } : LIMITS;
+  // Imports of node:http and node:https read all they export, and so load Node's HTTP client too: 14 MB that nobody uses here.
+  if (tls === undefined) {
+    const server = process.getBuiltinModule("node:http").createServer(limits);
+    return { server: serving(server, parts), renew: () => undefined };
+  }
+  const server = process.getBuiltinModule("node:https").createServer({
+    ...limits,
+    ...contextOf(tls.first),
+    handshakeTimeout: HANDSHAKE_MS,
+    // Probes have no certificate, so the door decides who needs one.
+    requestCert: tls.asksClients,
+    rejectUnauthorized: false,
+  });
+  return {
+    server: serving(server, parts),
+    renew: (certificates) => server.setSecureContext(contextOf(certificates)),
+  };
+}
+
+function serving<Its extends Server>(speaker: Its, { take, isBusy }: SpeakerParts): Its {
+  speaker.timeout = STUCK_MS;
+  speaker.on("request", (message, response) => take(message, response, false));
+  speaker.on("checkContinue", (message, response) => take(message, response, true));
+  speaker.on("timeout", (socket: Socket) => {
+    if (isBusy(socket, "working")) socket.setTimeout(STUCK_MS);
+    else socket.destroy();
+  });
+  speaker.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    // An answer may be on its way, or half sent: two would be taken for one.
+    if (!socket.writable || isBusy(socket as Socket, "unanswered") || error.code === "ECONNRESET") {
+      socket.destroy();
+      return;
+    }
+    const [status, message] = UNREADABLE[error.code ?? ""] ?? BAD_REQUEST;
+    const body = `${JSON.stringify({ code: "invalid_argument", message })}\n`;
+    const lines = [
+      `HTTP/1.1 ${status}`,
+      `content-type: ${JSON_TYPE}`,
+      `content-length: ${Buffer.byteLength(body)}`,
+      "connection: close",
+    ];
+    socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+  });
+  return speaker;
+}
+
+/** What TLS needs of the files. TLS 1.3 only, as for gRPC. */
+function contextOf(certificates: Certificates): SecureContextOptions {
+  const { certificate: cert, privateKey: key, caCertificate: ca } = certificates;
+  return { cert, key, minVersion: "TLSv1.3", ...(ca === undefined ? {} : { ca }) };
+}

@@ -1,0 +1,49 @@
+import { bounded, type Timers } from "@idmint/core";
+import type { Readiness } from "../http/probes.ts";
+import type { Probe, ProbeAnswer, ToParent } from "./messages.ts";
+
+/** The parent waits 2 s for its processes, so it has answered by then if it can. */
+const WAIT_MS = 3_000;
+
+/** What probes are told by a process: what the parent knows of all of them. */
+export class ParentProbes {
+  readonly #tell: (message: ToParent) => Promise<void>;
+  readonly #timers: Timers;
+  readonly #waiting = new Map<number, (answer: ProbeAnswer) => void>();
+  #nextNumber = 1;
+
+  constructor(tell: (message: ToParent) => Promise<void>, timers: Timers) {
+    this.#tell = tell;
+    this.#timers = timers;
+  }
+
+  /** An answer of the parent. */
+  hear(number: number, answer: ProbeAnswer): void {
+    this.#waiting.get(number)?.(answer);
+  }
+
+  /** Whether callers should be sent to this address. A parent that says nothing answers for nobody. */
+  async ready(): Promise<Readiness> {
+    const { ready } = await this.#ask("ready");
+    return (
+      ready ?? { ready: false, state: "UNKNOWN", reason: "the parent process does not answer" }
+    );
+  }
+
+  /** The metrics of all processes; rejects when there are none. */
+  async metrics(): Promise<string> {
+    const { metrics } = await this.#ask("metrics");
+    if (metrics === undefined) throw new Error("the parent process told no metrics");
+    return metrics;
+  }
+
+  async #ask(of: Probe): Promise<ProbeAnswer> {
+    const number = this.#nextNumber++;
+    const { promise, resolve } = Promise.withResolvers<ProbeAnswer>();
+    this.#waiting.set(number, resolve);
+    void this.#tell({ type: "probe", number, of });
+    const answer = await bounded(promise, WAIT_MS, this.#timers, () => ({}));
+    this.#waiting.delete(number);
+    return answer;
+  }
+}

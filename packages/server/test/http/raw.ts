@@ -1,0 +1,54 @@
+// Connections on which a test writes whatever it likes.
+import { connect, type Socket } from "node:net";
+import { onTestFinished } from "vitest";
+import { until } from "../support.ts";
+
+export interface Raw {
+  readonly socket: Socket;
+  /** All that came so far. */
+  readonly received: () => string;
+  readonly isClosed: () => boolean;
+  /** Fulfils when that many answers have come whole, or the connection is closed. */
+  readonly answers: (count: number) => Promise<readonly RawAnswer[]>;
+}
+
+interface RawAnswer {
+  readonly status: number;
+  readonly headers: string;
+  readonly body: string;
+}
+
+export function rawTo(address: string): Raw {
+  const colon = address.lastIndexOf(":");
+  const socket = connect(Number(address.slice(colon + 1)), address.slice(0, colon));
+  let received = "";
+  let closed = false;
+  socket.on("data", (bytes: Buffer) => (received += bytes.toString("latin1")));
+  socket.on("error", () => undefined);
+  socket.once("close", () => (closed = true));
+  onTestFinished(() => void socket.destroy());
+  return {
+    socket,
+    received: () => received,
+    isClosed: () => closed,
+    answers: async (count) => {
+      await until(() => closed || answersIn(received).length >= count);
+      return answersIn(received);
+    },
+  };
+}
+
+/** The answers in what came on a connection; every answer of the door says its length. */
+function answersIn(text: string): readonly RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  for (let at = 0; ;) {
+    const end = text.indexOf("\r\n\r\n", at);
+    if (end < 0) return answers;
+    const headers = text.slice(at, end);
+    const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(headers)?.[1]);
+    const length = Number(/^content-length: (\d+)$/im.exec(headers)?.[1] ?? 0);
+    if (text.length < end + 4 + length) return answers;
+    answers.push({ status, headers, body: text.slice(end + 4, end + 4 + length) });
+    at = end + 4 + length;
+  }
+}
