@@ -12,8 +12,8 @@ export default defineConfig({
     // The content security policy allows images of this form, and nothing else inline.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // What the libraries in the bundle want to be told with it.
-    license: { fileName: "licenses.md" },
+    // What the libraries in the bundle want to be told with it. A name with "license" would keep pnpm from packing ours.
+    license: { fileName: "third-party.md" },
   },
   server: { host: "127.0.0.1", proxy: { "^/idmint\\.v1\\.": { target: API } } },
 });

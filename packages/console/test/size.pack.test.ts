@@ -9,7 +9,7 @@ const MAX_BYTES = 80_000;
 test("everything together is at most 80 KB, compressed by gzip", () => {
   const files = readdirSync(built, { recursive: true, encoding: "utf8" });
   const sizes = files
-    .filter((file) => file.endsWith(".gz") && !file.startsWith("licenses"))
+    .filter((file) => file.endsWith(".gz") && !file.startsWith("third-party"))
     .map((file) => [file, statSync(path.join(built, file)).size] as const);
   const total = sizes.reduce((sum, [, size]) => sum + size, 0);
   console.log(`the console is ${total} bytes: ${sizes.map((each) => each.join(" ")).join(", ")}`);
