@@ -3,11 +3,13 @@ import { nodes } from "./en/nodes.ts";
 import { overview } from "./en/overview.ts";
 import { shell } from "./en/shell.ts";
 import { tokens } from "./en/tokens.ts";
+import { workers } from "./en/workers.ts";
 
 export const en = {
   ...shell,
   ...overview,
   ...nodes,
+  ...workers,
   ...audit,
   ...tokens,
 } as const satisfies Readonly<Record<string, string>>;

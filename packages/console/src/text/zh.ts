@@ -5,5 +5,13 @@ import { nodes } from "./zh/nodes.ts";
 import { overview } from "./zh/overview.ts";
 import { shell } from "./zh/shell.ts";
 import { tokens } from "./zh/tokens.ts";
+import { workers } from "./zh/workers.ts";
 
-export const zh: TextsOf<typeof en> = { ...shell, ...overview, ...nodes, ...audit, ...tokens };
+export const zh: TextsOf<typeof en> = {
+  ...shell,
+  ...overview,
+  ...nodes,
+  ...workers,
+  ...audit,
+  ...tokens,
+};

@@ -30,8 +30,7 @@ export async function startDev(
   await assertFree(config);
   await makeStore(config);
   const server = await startServed(config, parts);
-  const hasPages = hasConsole() && servesConsole(config);
-  return { server, banner: bannerOf(server, config.storeUrl, hasPages) };
+  return { server, banner: bannerOf(server, config) };
 }
 
 async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
@@ -49,16 +48,13 @@ async function startServed(config: Config, parts: ServerParts): Promise<Serving>
   }
 }
 
-function bannerOf(
-  { grpcAddress, adminAddress, httpAddress }: Serving,
-  storeUrl: string,
-  hasPages: boolean,
-): string {
+function bannerOf({ grpcAddress, adminAddress, httpAddress }: Serving, config: Config): string {
+  const http = `${config.httpTls === "on" ? "https" : "http"}://${httpAddress}`;
   const admin = adminAddress === "" ? "" : `, for administrators on ${adminAddress}`;
-  const probes = httpAddress === "" ? "" : `, for probes on http://${httpAddress}`;
-  const pages = hasPages ? `\nConsole: http://${httpAddress}/console/` : "";
+  const probes = httpAddress === "" ? "" : `, for probes on ${http}`;
+  const pages = hasConsole() && servesConsole(config) ? `\nConsole: ${http}/console/` : "";
   return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}${pages}
-Store: ${storeUrl}
+Store: ${config.storeUrl}
 Whoever reaches it may do everything, until you make a token: idmint token create --help
 
 Mint an id:

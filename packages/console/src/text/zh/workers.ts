@@ -1,0 +1,30 @@
+import type { workers as en } from "../en/workers.ts";
+import type { TextsOf } from "../texts.ts";
+
+export const workers: TextsOf<typeof en> = {
+  "workers.nav": "Worker",
+  "workers.title": "Worker 与租约",
+  "workers.prefix": "标签名开头为",
+  "workers.tags": "出租 worker id 的标签",
+  "workers.tag": "标签",
+  "workers.registry": "租约存于",
+  "workers.in_store": "存储",
+  "workers.in_redis": "Redis，{server}",
+  "workers.description": "说明",
+  "workers.none": "这里没有在租约下生成 id 的标签。snowflake 类型的标签会这样做。",
+  "workers.none_here": "这些标签都不在租约下生成 id。请看下一页，或输入名称的开头。",
+  "workers.of": "{tag} 的 worker",
+  "workers.worker_id": "Worker id",
+  "workers.not_an_id": "Worker id 是数字。",
+  "workers.no_leases": "这里还没有租出过该标签的 worker id。",
+  "workers.data_center": "数据中心 {number}",
+  "workers.worker": "Worker id",
+  "workers.lease": "租约",
+  "workers.leased": "已租出",
+  "workers.reserved": "已结束，时间仍被预留",
+  "workers.free": "已结束",
+  "workers.instance": "持有者",
+  "workers.extension": "扩展",
+  "workers.reserved_until": "时间预留至",
+  "workers.expires": "不续租则结束于",
+};
