@@ -15,6 +15,7 @@ export const PICTURES: string = path.resolve(import.meta.dirname, "../../../cons
 const SIZES = { desk: { width: 1_280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 /** So long that only what hangs exceeds it. */
 const PATIENCE_MS = 30_000;
+const FITTING_MS = 5_000;
 const STORAGES = `JSON.stringify([Object.entries(sessionStorage), Object.entries(localStorage), document.cookie, history.state])`;
 const TYPED = `[...document.querySelectorAll("input, textarea")].map(({ value }) => value).join("\\n")`;
 
@@ -98,8 +99,17 @@ export class View {
 
   /** Fails when the page is wider than the window, so that somebody would have to scroll it sideways. */
   async assertFits(what: string): Promise<void> {
-    const wider = await this.page.evaluate<string[]>(WIDER);
-    if (wider.length > 0) throw new Error(`${what} is wider than its window: ${wider.join(", ")}`);
+    let wider: readonly string[] = [];
+    const fits = async (): Promise<boolean> => {
+      wider = await this.page.evaluate<string[]>(WIDER);
+      return wider.length === 0;
+    };
+    try {
+      // What is drawn by a script follows the window a moment later.
+      await until(`${what} fits`, fits, { withinMs: FITTING_MS });
+    } catch {
+      throw new Error(`${what} is wider than its window: ${wider.join(", ")}`);
+    }
   }
 
   /** Writes a picture of the whole page into PICTURES. */

@@ -1,4 +1,4 @@
-// A build of another release: the same source, with another version and one more step of PostgreSQL's schema.
+// A build of another release: the same source, with another version, and maybe one more step of PostgreSQL's schema.
 import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
@@ -16,7 +16,7 @@ export interface NewerStep {
 }
 
 /** Makes the build in a folder that does not exist yet; answers the entry of its command line. */
-export function newerBuild(folder: string, version: string, step: NewerStep): string {
+export function newerBuild(folder: string, version: string, step?: NewerStep): string {
   mkdirSync(folder);
   for (const name of PACKAGES) {
     for (const part of ["src", "node_modules", "package.json"]) {
@@ -31,10 +31,12 @@ export function newerBuild(folder: string, version: string, step: NewerStep): st
   change(path.join(folder, "packages/server/package.json"), /"version": "[^"]*"/u, () => {
     return `"version": "${version}"`;
   });
-  change(path.join(folder, STEPS), /= \[(.*)\];/u, (_, known) => {
-    const number = known.split(",").length + 1;
-    return `= [${known}, ${JSON.stringify({ number, ...step })}];`;
-  });
+  if (step !== undefined) {
+    change(path.join(folder, STEPS), /= \[(.*)\];/u, (_, known) => {
+      const number = known.split(",").length + 1;
+      return `= [${known}, ${JSON.stringify({ number, ...step })}];`;
+    });
+  }
   return path.join(folder, "packages/cli/src/main.ts");
 }
 

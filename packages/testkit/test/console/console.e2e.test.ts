@@ -1,7 +1,9 @@
 // The console as people use it: a real Chromium, a real server behind tokens, a real PostgreSQL.
-import { expect, test } from "vitest";
+import path from "node:path";
+import { expect, onTestFinished, test } from "vitest";
 import { PICTURES, THEMES, useChromium } from "../../src/console/index.ts";
 import type { View } from "../../src/console/view.ts";
+import { newerBuild } from "../../src/fleet/newer-build.ts";
 import { until } from "../../src/fleet/until.ts";
 import { signIn, useStage } from "./stage.ts";
 
@@ -167,6 +169,195 @@ test("a server that answers slowly is said to, and then what it answers is shown
   await view.misses("The server takes its time…");
 });
 
+test("times are shown in UTC or as here, and mean the same in a link", async () => {
+  const view = await opened("tokens", undefined, { timeZone: "Asia/Tokyo" });
+  const { page } = view;
+  const made = async (): Promise<string> =>
+    (await page.getByRole("row", { name: /ops/ }).getByRole("cell").nth(2).textContent()) ?? "";
+  await view.sees(page.getByRole("row", { name: /ops/ }));
+  const inTokyo = await made();
+  await page.getByText("Appearance").click();
+  await page.getByLabel("Times").selectOption("UTC");
+  await until("the time is another one", async () => (await made()) !== inTokyo);
+  const hours = (Date.parse(inTokyo) - Date.parse(await made())) / 3_600_000;
+  expect(hours).toBe(9);
+
+  await view.goto("/console/audit?since=2026-01-02T03:04:05Z");
+  await until("UTC", async () => (await page.getByLabel("From (UTC)").count()) === 1);
+  expect(await page.getByLabel("From (UTC)").inputValue()).toBe("2026-01-02T03:04:05");
+  await page.getByText("Appearance").click();
+  await page.getByLabel("Times").selectOption("Local");
+  await until("local", async () => (await page.getByLabel("From (Local)").count()) === 1);
+  expect(await page.getByLabel("From (Local)").inputValue()).toBe("2026-01-02T12:04:05");
+  await view.sees(/--since 2026-01-02T03:04:05\.000Z/);
+});
+
+test("what was chosen is there after a reload, at once", async () => {
+  const view = await opened("");
+  const { page } = view;
+  await page.getByText("Appearance").click();
+  await page.getByLabel("Language").selectOption("中文");
+  await view.sees(page.getByRole("heading", { name: "总览", level: 1 }));
+  await page.getByLabel("主题").selectOption("深色");
+  expect(await groundOf(view)).toBe(DARK);
+  await page.addInitScript(WATCH);
+  await page.reload();
+  await view.sees(page.getByRole("heading", { name: "总览", level: 1 }));
+  // Every picture that was drawn on the way is like the last one.
+  const drawn = await page.evaluate<{ grounds: string[]; titles: string[]; langs: string[] }>(
+    "seen",
+  );
+  expect(drawn.grounds.filter((ground) => ground !== DARK)).toEqual([]);
+  expect(drawn.titles.filter((title) => title !== "总览")).toEqual([]);
+  expect(await page.evaluate("document.documentElement.lang")).toBe("zh-Hans");
+  await view.assertAccessible("in Chinese");
+});
+
+const DARK = "rgb(16, 20, 23)";
+const GROUND = "getComputedStyle(document.documentElement).backgroundColor";
+
+async function groundOf(view: View): Promise<string> {
+  return view.page.evaluate<string>(GROUND);
+}
+
+/** Remembers what each picture of a page that loads would show. Nothing is drawn before there is a body. */
+const WATCH = `
+  window.seen = { grounds: [], titles: [] };
+  const look = () => {
+    if (document.body !== null) seen.grounds.push(${GROUND});
+    const title = document.querySelector("h1")?.textContent;
+    if (title !== undefined) seen.titles.push(title);
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);`;
+
+test("what an address says is text, whatever it says", async () => {
+  const view = await opened("");
+  view.guard.allow(/status of 400/);
+  const evil = `"><img src=x onerror=alert(1)><script>alert(2)</script>`;
+  const query = new URLSearchParams([
+    ["principal", evil],
+    ["about", evil],
+    ["page", evil],
+    ["event", "constructor"],
+    ["outcome", "__proto__"],
+    ["__proto__", evil],
+    ["__proto__[polluted]", "yes"],
+    ["q", evil],
+    ["make", evil],
+    ["revoke", "__proto__"],
+  ]).toString();
+  for (const page of [
+    "",
+    "nodes",
+    "audit",
+    "tokens",
+    encodeURIComponent(evil),
+    "__proto__",
+    "%E0%A4%A",
+  ]) {
+    await view.goto(`/console/${page}?${query}`);
+    await view.sees(view.page.getByRole("heading", { level: 1 }));
+    await view.misses("Loading…");
+    expect(await view.page.evaluate("({}).polluted"), page).toBeUndefined();
+    expect(await view.page.locator("img").count(), page).toBe(0);
+  }
+  await view.goto(`/console/audit?${query}`);
+  await view.sees(`idmint audit list --principal '${evil}' --resource '${evil}'`);
+});
+
+test("servers of two releases are told apart", async () => {
+  const newer = newerBuild(path.join(stage().fleet.folder, "newer"), "99.0.0");
+  const other = await stage().fleet.anotherServer("newer");
+  other.build = newer;
+  await other.start();
+  onTestFinished(async () => {
+    await other.kill();
+    other.api[Symbol.dispose]();
+  });
+  const view = await opened("nodes");
+  await view.sees(view.page.getByRole("cell", { name: "99.0.0" }));
+  await view.sees(/99\.0\.0 \(1\)/);
+  await view.assertAccessible("two releases");
+  await view.picture("two-releases-light");
+});
+
+test("who may only look sees no button that the server would refuse", async () => {
+  await stage().call("TagService/CreateTag", { tag: { name: "looked-at", segment: {} } });
+  const admin = await opened("");
+  const observer = await opened("", stage().tokens.observer);
+  observer.guard.allow(/status of 403/);
+  const tried = new Set<string>();
+  for (const [name, address] of PAGES) {
+    const seen = await buttonsOf(observer, address);
+    for (const button of seen) expect(isHarmless(button), `${name}: ${button}`).toBe(true);
+    const more = (await buttonsOf(admin, address)).filter((button) => !seen.includes(button));
+    for (const button of more) {
+      if (isHarmless(button)) continue;
+      const action = ACTIONS.find(([pattern]) => pattern.test(button));
+      expect(action, `${name}: nobody says what ${button} calls`).toBeDefined();
+      const [, method = "", request = {}] = action ?? [];
+      tried.add(method);
+      const { status, body } = await stage().ask(method, request, stage().tokens.observer);
+      expect([status, body["code"]], button).toEqual([403, "permission_denied"]);
+      // It names a method that is there, for who may.
+      const allowed = await stage().ask(method, request);
+      expect(["permission_denied", "unimplemented"], button).not.toContain(allowed.body["code"]);
+    }
+  }
+  // Only a server that is gone can be forgotten, and another test may have left one.
+  const always = ACTIONS.map(([, method]) => method).filter((one) => !one.endsWith("ForgetNode"));
+  for (const method of always) expect(tried).toContain(method);
+});
+
+/** What somebody may press who only looks. */
+const HARMLESS = [
+  /^Copy$/,
+  /^Show$/,
+  /^Show all$/,
+  /^Older$/,
+  /^Newest$/,
+  /^Next page$/,
+  /^First page$/,
+  /^Try again$/,
+  /^\d+ minutes?$/,
+];
+
+/** Every other button of a page: what it calls. The requests change nothing, whoever makes them. */
+const ACTIONS: readonly (readonly [button: RegExp, method: string, request: object])[] = [
+  [/^Drain/, "NodeService/DrainNode", { node: "nobody:1" }],
+  [/^Forget/, "NodeService/ForgetNode", { nodeId: "nobody" }],
+  [/^Weight/, "NodeService/SetNodeWeight", { node: "nobody:1", weight: 1 }],
+  [
+    /^(New token|Replace the token)/,
+    "AccessService/CreateToken",
+    { principal: "x", rights: [{ role: "ROLE_ISSUE", tags: "*" }], validateOnly: true },
+  ],
+  [/^Revoke the token/, "AccessService/RevokeToken", { tokenId: "0123456789abcdef" }],
+];
+
+/** Names of the buttons in the content of a page, when it shows what it has. */
+async function buttonsOf(view: View, address: string): Promise<readonly string[]> {
+  await view.goto(`/console/${address}`);
+  await shown(view);
+  return view.page.evaluate<string[]>(BUTTONS);
+}
+
+const BUTTONS = `[...document.querySelectorAll("main button, main a.button")]
+  .filter((one) => one.checkVisibility())
+  .map((one) => (one.getAttribute("aria-label") ?? one.textContent).trim())`;
+
+/** Waits until a page shows what the server told it, and what the caller may. */
+async function shown(view: View): Promise<void> {
+  await view.sees(view.page.getByRole("heading", { level: 1 }));
+  await view.sees(view.page.getByRole("banner").getByText(/^(ops|guest)$/));
+  await view.misses("Loading…");
+}
+
+function isHarmless(button: string): boolean {
+  return HARMLESS.some((one) => one.test(button));
+}
+
 test("every page passes axe in both themes, fits a phone, and is pictured", async () => {
   await stage().call("TagService/CreateTag", { tag: { name: "orders", segment: {} } });
   for (const theme of THEMES) {
@@ -174,8 +365,7 @@ test("every page passes axe in both themes, fits a phone, and is pictured", asyn
     for (const [name, address] of PAGES) {
       await view.page.setViewportSize({ width: 1_280, height: 800 });
       await view.goto(`/console/${address}`);
-      await view.sees(view.page.getByRole("heading", { level: 1 }));
-      await view.misses("Loading…");
+      await shown(view);
       await view.assertAccessible(`${name} (${theme})`);
       await view.picture(`${name}-${theme}`);
       await view.page.setViewportSize({ width: 390, height: 844 });
