@@ -11,6 +11,7 @@ import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
+import { figuresMutants } from "./mutants.figures.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
@@ -73,6 +74,7 @@ export const mutants: readonly Mutant[] = [
   ...redisMutants,
   ...sentinelMutants,
   ...snowflakeMutants,
+  ...figuresMutants,
   ...fileMutants,
   ...ledgerMutants,
   ...nodeMutants,

@@ -5,7 +5,7 @@ import { ActiveAlarms } from "../alarms/active.ts";
 import { Alarms } from "../alarms/alarms.ts";
 import { webhook } from "../alarms/webhook.ts";
 import type { Authorise } from "../api/method.ts";
-import type { ToldFigures } from "../api/nodes/figures.ts";
+import { decodedFigures, type ToldFigures } from "../api/nodes/figures.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { gcCures } from "../grpc/gc-cures.ts";
@@ -15,6 +15,7 @@ import { GrpcPeerFigures } from "../grpc/peers/figures.ts";
 import type { Probes } from "../http/probes.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
@@ -65,6 +66,8 @@ interface ProcessParts {
   readonly connections: ConnectionSources;
   /** What the parent tells probes of all processes. */
   readonly probes: { readonly ready: Probes["ready"]; readonly metrics: () => Promise<string> };
+  /** Figures of the other processes that tell them in time, encoded; never rejects. */
+  readonly siblings: (request: FiguresRequest, timeoutMs: number) => Promise<readonly Uint8Array[]>;
 }
 
 /**
@@ -115,7 +118,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         places,
         clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
         announce: () => signals?.tell(),
-        figures: figuresParts(config, { instance, telemetry, listeners, opened }),
+        figures: figuresParts(config, { instance, telemetry, listeners, opened, own }),
       },
     );
     const calls = { ...services, ...realSystem, telemetry, emit };
@@ -175,7 +178,7 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { access, poll, directory, clocks, drain, capacity, figures, ledger }: Services,
+  { access, poll, directory, clocks, drain, capacity, told, ledger }: Services,
   known: KnownHistory | undefined,
   { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoors },
 ): Promise<void> {
@@ -189,7 +192,7 @@ async function follow(
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
   capacity.start();
-  figures.start();
+  told.figures.start();
   ledger?.start();
 }
 
@@ -199,13 +202,13 @@ async function stopFollowing({
   clocks,
   nodes,
   capacity,
-  figures,
+  told,
   ledger,
 }: Services): Promise<void> {
   access.stop();
   poll.stop();
   capacity.stop();
-  figures.stop();
+  told.figures.stop();
   ledger?.stop();
   clocks.watch.stop();
   // A server that keeps leases goes on with them, and with the same row.
@@ -250,11 +253,13 @@ function figuresParts(
     telemetry,
     listeners,
     opened,
+    own,
   }: {
     readonly instance: string;
     readonly telemetry: Telemetry;
     readonly listeners: Emit[];
     readonly opened: (part: Closable) => void;
+    readonly own: ProcessParts | undefined;
   },
 ): FiguresParts<ToldFigures> {
   const { callTimes } = telemetry;
@@ -266,7 +271,9 @@ function figuresParts(
   loop.start();
   opened({ close: async () => loop.stop() });
   const alarms = (): readonly ActiveAlarm[] => active.now();
-  return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings: async () => [] };
+  const siblings: FiguresParts<ToldFigures>["siblings"] = async (...asked) =>
+    ((await own?.siblings(...asked)) ?? []).map(decodedFigures);
+  return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
 }
 
 /** The files with which this server speaks to others; undefined: it has no TLS. */

@@ -1,9 +1,11 @@
 import { bounded } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { draining } from "../api/method.ts";
+import { encodedFigures } from "../api/nodes/figures.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit, GcCures } from "../service/events.ts";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
@@ -41,6 +43,8 @@ export interface RunningServer extends Serving {
   readonly counters: Readonly<Counters>;
   /** Undefined: none are collected. */
   readonly metrics: Pick<Metrics, "collect"> | undefined;
+  /** What ListFigures tells of this process, encoded. */
+  figures(request: FiguresRequest): Uint8Array;
 }
 
 /** Longest that `close` takes: the calls in flight, one give-back, and the closing. */
@@ -122,6 +126,10 @@ export class Running implements RunningServer {
     return this.#parts.telemetry.metrics;
   }
 
+  figures(request: FiguresRequest): Uint8Array {
+    return encodedFigures(this.#parts.services.told, request);
+  }
+
   get counters(): Readonly<Counters> {
     return this.#parts.services.counters;
   }
@@ -146,7 +154,7 @@ export class Running implements RunningServer {
     services.clocks.watch.stop();
     services.redis.stop();
     services.capacity.stop();
-    services.figures.stop();
+    services.told.figures.stop();
     const { givenBack, wasted } = await directory.drain(draining("stopping"));
     if (services.ledger !== undefined) await atMost(STORE_CLOSE_MS, services.ledger.close());
     // A server that keeps leases goes on with them, and with the same row.

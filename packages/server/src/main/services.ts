@@ -17,8 +17,7 @@ import { createCounters, type Counters } from "../service/counters.ts";
 import { Drain } from "../service/drain.ts";
 import type { Emit } from "../service/events.ts";
 import { Health } from "../service/health.ts";
-import type { Figures } from "../service/figures/figures.ts";
-import { createFigures, type FiguresParts } from "../service/figures/parts.ts";
+import { createFigures, type FiguresParts, type OwnFigures } from "../service/figures/parts.ts";
 import { DecodeService } from "../service/issue/decode.ts";
 import { Ledger, type LedgerPorts } from "../service/ledger/ledger.ts";
 import { Directory } from "../service/issue/directory.ts";
@@ -76,7 +75,6 @@ export interface Services {
   readonly counters: Counters;
   readonly directory: Directory;
   readonly drain: Drain;
-  readonly figures: Figures;
   readonly ids: IdService;
   /** Undefined: this server writes none. */
   readonly ledger: Ledger | undefined;
@@ -88,6 +86,8 @@ export interface Services {
   readonly presence: Presence;
   readonly redis: RedisTags;
   readonly tags: TagService;
+  /** What this process tells of itself. */
+  readonly told: OwnFigures;
 }
 
 /** What the services of a server are made of. */
@@ -166,11 +166,10 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
   const shared = { ...common, ...gates, ...rules, wallClock };
   const health = new Health();
-  const told = createFigures({ ...shared, directory, node, nodes, clocks }, ports.figures);
-  const { figures } = told.own;
-  const api = createApi({ ids, ...administration, node, health, ...told, ...shared });
+  const figures = createFigures({ ...shared, directory, node, nodes, clocks }, ports.figures);
+  const api = createApi({ ids, ...administration, node, health, ...figures, ...shared });
   const plain = createPlainHandlers(new PlainIds({ directory, ids }), shared);
-  const looking = { capacity, clocks, figures, health, ledger, node, nodes };
+  const looking = { capacity, clocks, health, ledger, node, nodes, told: figures.own };
   const running = { access, poll, presence, redis, ...gates, ...looking };
   return { ...running, api, plain, counters, directory, ids, tags };
 }

@@ -1,6 +1,7 @@
 import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Readiness } from "../http/probes.ts";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 
 // What the parent and its processes say to each other. Both are the same release of the same program.
@@ -40,7 +41,15 @@ export type ToProcess =
   | { readonly type: "drain" }
   | { readonly type: "probed"; readonly number: number; readonly answer: ProbeAnswer }
   /** Asks for its metrics; the answer has the same number. */
-  | { readonly type: "collect"; readonly number: number };
+  | { readonly type: "collect"; readonly number: number }
+  /** Asks for its figures, on behalf of another process; the same. */
+  | { readonly type: "tell-figures"; readonly number: number; readonly request: FiguresRequest }
+  /** Figures of the other processes that told them in time; the number is that of the question. */
+  | {
+      readonly type: "told-figures";
+      readonly number: number;
+      readonly told: readonly Uint8Array[];
+    };
 
 export type ToParent =
   /** It takes connections from now on. */
@@ -60,6 +69,19 @@ export type ToParent =
       readonly type: "metrics";
       readonly number: number;
       readonly metrics: MetricSnapshot | undefined;
+    }
+  /** Its figures, encoded; undefined: it could not tell them. */
+  | {
+      readonly type: "figures";
+      readonly number: number;
+      readonly told: Uint8Array | undefined;
+    }
+  /** Asks for the figures of all other processes. */
+  | {
+      readonly type: "ask-figures";
+      readonly number: number;
+      readonly request: FiguresRequest;
+      readonly timeoutMs: number;
     }
   /** Asks what a probe is told; the answer has the same number. */
   | { readonly type: "probe"; readonly number: number; readonly of: Probe }

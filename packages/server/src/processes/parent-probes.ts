@@ -1,6 +1,7 @@
-import { bounded, type Timers } from "@idmint/core";
+import type { Timers } from "@idmint/core";
 import type { Readiness } from "../http/probes.ts";
 import type { Probe, ProbeAnswer, ToParent } from "./messages.ts";
+import { Questions } from "./questions.ts";
 
 /** The parent waits 2 s for its processes, so it has answered by then if it can. */
 const WAIT_MS = 3_000;
@@ -8,18 +9,16 @@ const WAIT_MS = 3_000;
 /** What probes are told by a process: what the parent knows of all of them. */
 export class ParentProbes {
   readonly #tell: (message: ToParent) => Promise<void>;
-  readonly #timers: Timers;
-  readonly #waiting = new Map<number, (answer: ProbeAnswer) => void>();
-  #nextNumber = 1;
+  readonly #questions: Questions<ProbeAnswer>;
 
   constructor(tell: (message: ToParent) => Promise<void>, timers: Timers) {
     this.#tell = tell;
-    this.#timers = timers;
+    this.#questions = new Questions(timers);
   }
 
   /** An answer of the parent. */
   hear(number: number, answer: ProbeAnswer): void {
-    this.#waiting.get(number)?.(answer);
+    this.#questions.answered(number, answer);
   }
 
   /** Whether callers should be sent to this address. A parent that says nothing answers for nobody. */
@@ -38,12 +37,7 @@ export class ParentProbes {
   }
 
   async #ask(of: Probe): Promise<ProbeAnswer> {
-    const number = this.#nextNumber++;
-    const { promise, resolve } = Promise.withResolvers<ProbeAnswer>();
-    this.#waiting.set(number, resolve);
-    void this.#tell({ type: "probe", number, of });
-    const answer = await bounded(promise, WAIT_MS, this.#timers, () => ({}));
-    this.#waiting.delete(number);
-    return answer;
+    const ask = (number: number): void => void this.#tell({ type: "probe", number, of });
+    return (await this.#questions.ask(ask, WAIT_MS)) ?? {};
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { type Clock, IdmintError, type Random, type Timers } from "@idmint/core";
 import type { Emit } from "../service/events.ts";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import { metricsOfSeveral } from "../telemetry/metrics/several.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { pick } from "./balance.ts";
@@ -117,6 +118,18 @@ export class Processes {
     return this.#processes.reduce((sum, each) => sum + (each?.openOf(door) ?? 0), 0);
   }
 
+  /** The figures of all but one of them, encoded. One that hangs is not asked, so that it has no pile to answer later. */
+  async #figuresOfOthers(
+    than: number,
+    request: FiguresRequest,
+    timeoutMs: number,
+  ): Promise<readonly Uint8Array[]> {
+    const others = this.#serving().filter((_, at) => at !== than);
+    const asked = others.filter((each) => each?.isSilent === false);
+    const told = await Promise.all(asked.map(async (each) => each?.figures(request, timeoutMs)));
+    return told.filter((each) => each !== undefined);
+  }
+
   /**
    * Hands a connection to a process; false when none takes any now. Of HTTP none goes to one that is silent, since the parent
    * can answer probes by itself.
@@ -197,6 +210,7 @@ export class Processes {
     this.#processes[process] = this.#ports.spawn(process, {
       onServing: () => this.#served(process),
       onProbe: (of) => this.#probed(of),
+      onFigures: (request, timeoutMs) => this.#figuresOfOthers(process, request, timeoutMs),
       onEnd: (end) => this.#gone(process, end),
     });
   }

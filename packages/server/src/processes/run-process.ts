@@ -2,15 +2,22 @@ import type { Socket } from "node:net";
 import { startServer } from "../main/app.ts";
 import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { NodeHealth } from "../service/node.ts";
 import { nodeTimers } from "../timers.ts";
 import { Inlet } from "./inlet.ts";
 import { type DoorName, faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 import { ParentProbes } from "./parent-probes.ts";
+import { Questions } from "./questions.ts";
+
+/** What the other processes of this server are asked. */
+const siblings = new Questions<readonly Uint8Array[]>(nodeTimers);
 
 /** How often a process checks its health, and after how many checks it reports it although nothing changed. */
 const LOOK_MS = 200;
 const LOOKS = 5;
+/** On top of what the others may take, for the parent in between. */
+const PARENT_MS = 100;
 
 /**
  * A process, from its first message to its end. It stops when its parent says so, when its parent ends, and on
@@ -39,6 +46,10 @@ export async function runProcess(): Promise<void> {
       probes.hear(said.number, said.answer);
     } else if (said.type === "collect") {
       void tellMetrics(server, said.number);
+    } else if (said.type === "tell-figures") {
+      void tellFigures(server, said);
+    } else if (said.type === "told-figures") {
+      siblings.answered(said.number, said.told);
     } else {
       stop();
     }
@@ -85,7 +96,9 @@ async function serve(
 ): Promise<boolean> {
   let server: RunningServer | undefined;
   try {
-    server = await startServer(config, { process: { number, connections: inlets, probes } });
+    server = await startServer(config, {
+      process: { number, connections: inlets, probes, siblings: askSiblings },
+    });
     if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {
     await tell({ type: "failed", fault: faultOf(thrown) });
@@ -111,6 +124,23 @@ async function tellMetrics(server: RunningServer | undefined, number: number): P
   const collected = server?.metrics?.collect();
   const metrics = await collected?.catch(() => undefined);
   await tell({ type: "metrics", number, metrics });
+}
+
+async function tellFigures(
+  server: RunningServer | undefined,
+  { number, request }: Extract<ToProcess, { readonly type: "tell-figures" }>,
+): Promise<void> {
+  await tell({ type: "figures", number, told: server?.figures(request) });
+}
+
+/** The figures of the other processes that tell them in time, encoded. */
+async function askSiblings(
+  request: FiguresRequest,
+  timeoutMs: number,
+): Promise<readonly Uint8Array[]> {
+  const ask = (number: number): void =>
+    void tell({ type: "ask-figures", number, request, timeoutMs });
+  return (await siblings.ask(ask, timeoutMs + PARENT_MS)) ?? [];
 }
 
 /** Reports this process's health to the parent when it changes, and from time to time when it does not. */

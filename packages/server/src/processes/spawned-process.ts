@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
-import { bounded, type Clock, IdmintError } from "@idmint/core";
+import { type Clock, IdmintError } from "@idmint/core";
+import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 import { nodeTimers } from "../timers.ts";
 import type { Candidate } from "./balance.ts";
@@ -14,6 +15,7 @@ import {
   type ToParent,
   type ToProcess,
 } from "./messages.ts";
+import { Questions } from "./questions.ts";
 
 /** A process reports its health every second. One that missed three reports hangs, or was stopped. */
 const SILENT_AFTER_MS = 3_500;
@@ -34,6 +36,11 @@ export interface ProcessListener {
   readonly onServing: () => void;
   /** It wants to know what a probe is told. Never rejects. */
   readonly onProbe: (of: Probe) => Promise<ProbeAnswer>;
+  /** It asks for the figures of the others; answers those that come in time. */
+  readonly onFigures: (
+    request: FiguresRequest,
+    timeoutMs: number,
+  ) => Promise<readonly Uint8Array[]>;
   /** Once, and the last. */
   readonly onEnd: (end: ProcessEnd) => void;
 }
@@ -49,6 +56,8 @@ export interface ProcessPort extends Candidate {
   readonly reason: string;
   /** Its metrics; undefined: it did not tell them in time. */
   collect(): Promise<MetricSnapshot | undefined>;
+  /** Its figures, encoded; undefined: it did not tell them in time. */
+  figures(request: FiguresRequest, timeoutMs: number): Promise<Uint8Array | undefined>;
   hand(socket: Socket, door: DoorName): void;
   drain(): void;
   kill(): void;
@@ -69,9 +78,8 @@ export class SpawnedProcess implements ProcessPort {
   #reason = "";
   #heardAt: number;
   #error: Error | undefined;
-  /** Those who wait for its metrics, by the number of their question. */
-  readonly #collecting = new Map<number, (metrics: MetricSnapshot | undefined) => void>();
-  #nextNumber = 1;
+  readonly #collecting = new Questions<MetricSnapshot>(nodeTimers);
+  readonly #telling = new Questions<Uint8Array>(nodeTimers);
   #hasEnded = false;
 
   constructor(start: Start, clock: Clock, listener: ProcessListener) {
@@ -123,13 +131,12 @@ export class SpawnedProcess implements ProcessPort {
   }
 
   async collect(): Promise<MetricSnapshot | undefined> {
-    const number = this.#nextNumber++;
-    const { promise, resolve } = Promise.withResolvers<MetricSnapshot | undefined>();
-    this.#collecting.set(number, resolve);
-    this.#send({ type: "collect", number });
-    const metrics = await bounded(promise, COLLECT_MS, nodeTimers, () => undefined);
-    this.#collecting.delete(number);
-    return metrics;
+    return this.#collecting.ask((number) => this.#send({ type: "collect", number }), COLLECT_MS);
+  }
+
+  async figures(request: FiguresRequest, timeoutMs: number): Promise<Uint8Array | undefined> {
+    const ask = (number: number): void => this.#send({ type: "tell-figures", number, request });
+    return this.#telling.ask(ask, timeoutMs);
   }
 
   drain(): void {
@@ -184,7 +191,13 @@ export class SpawnedProcess implements ProcessPort {
         this.#reason = message.reason;
         break;
       case "metrics":
-        this.#collecting.get(message.number)?.(message.metrics);
+        this.#collecting.answered(message.number, message.metrics);
+        break;
+      case "figures":
+        this.#telling.answered(message.number, message.told);
+        break;
+      case "ask-figures":
+        void this.#askFigures(message);
         break;
       case "probe":
         void this.#tellProbe(message.number, message.of);
@@ -201,12 +214,22 @@ export class SpawnedProcess implements ProcessPort {
     this.#send({ type: "probed", number, answer: await this.#listener.onProbe(of) });
   }
 
+  async #askFigures({
+    number,
+    request,
+    timeoutMs,
+  }: Extract<ToParent, { readonly type: "ask-figures" }>): Promise<void> {
+    const told = await this.#listener.onFigures(request, timeoutMs);
+    this.#send({ type: "told-figures", number, told });
+  }
+
   #end(code: number | null, signal: NodeJS.Signals | null): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     // These were still waiting to be sent. Of those that were sent, nothing is left in this process.
     for (const socket of this.#inTransit) socket.destroy();
-    for (const resolve of this.#collecting.values()) resolve(undefined);
+    this.#collecting.end();
+    this.#telling.end();
     this.#listener.onEnd({ code, signal, error: this.#error });
   }
 }

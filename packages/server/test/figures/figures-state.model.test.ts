@@ -151,6 +151,20 @@ test("a run has no missing second in it, and its times go on by one", () => {
   );
 });
 
+test("a clock that is read a little early or late, or is slewed, tears no run", () => {
+  const jitters = fc.array(fc.integer({ min: -40, max: 40 }), { minLength: 2, maxLength: 200 });
+  fc.assert(
+    fc.property(jitters, fc.nat(999), (all, phaseMs) => {
+      const state = createFiguresState(sampleAt(0), BOUNDS);
+      all.forEach((jitterMs, at) => {
+        const wallMs = START + (at + 1) * 1_000 + phaseMs + jitterMs;
+        sampled(state, { ...sampleAt(at + 1), wallMs }, NO_TAG);
+      });
+      expect(figureRuns(state, all.length + 1, KEPT_SECONDS)).toHaveLength(1);
+    }),
+  );
+});
+
 /** A tag that is used, left and found again. */
 const use = fc.record({
   issued: fc.nat(1_000),

@@ -4,6 +4,7 @@ import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import type { ServerEvent } from "../../src/service/events.ts";
 import type { ProcessListener, ProcessPort } from "../../src/processes/spawned-process.ts";
+import type { FiguresRequest } from "../../src/service/figures/fleet.ts";
 import type { MetricSnapshot } from "../../src/telemetry/metrics/table.ts";
 import { Processes } from "../../src/processes/processes.ts";
 
@@ -17,6 +18,7 @@ class FakeProcess implements ProcessPort {
   isSilent = false;
   told: string[] = [];
   metrics: MetricSnapshot | undefined;
+  counted: Uint8Array | undefined;
 
   constructor(listener: ProcessListener) {
     this.listener = listener;
@@ -32,6 +34,11 @@ class FakeProcess implements ProcessPort {
 
   async collect(): Promise<MetricSnapshot | undefined> {
     return this.metrics;
+  }
+
+  async figures({ tag }: FiguresRequest): Promise<Uint8Array | undefined> {
+    this.told.push(`figures of ${tag}`);
+    return this.counted;
   }
 
   drain(): void {
@@ -205,4 +212,19 @@ test("they can be stopped while they start", async () => {
   now(1).end();
   await closed;
   expect(await start).toMatchObject({ reason: "DRAINING" });
+});
+
+test("a process hears the figures of the others that tell them, and none that hangs is asked", async () => {
+  const { now } = await started(4);
+  const counted = [1, 2, 3, 4].map((at) => Uint8Array.of(at));
+  for (const at of [0, 1, 2]) now(at).counted = counted[at];
+  now(2).isSilent = true;
+  const told = await now(0).listener.onFigures({ tag: "orders", seconds: 5 }, 100);
+  expect(told).toEqual([counted[1]]);
+  expect([0, 1, 2, 3].map((at) => now(at).told)).toEqual([
+    [],
+    ["figures of orders"],
+    [],
+    ["figures of orders"],
+  ]);
 });

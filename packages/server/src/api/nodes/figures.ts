@@ -4,7 +4,7 @@ import {
   type FigureRun,
   ListFiguresRequest,
   ListFiguresResponse,
-  type NodeFigures,
+  NodeFigures,
   SilenceReason,
   type SilentNode,
   type TagFigureRun,
@@ -53,6 +53,15 @@ export function figuresHandler(
     },
     ports,
   );
+}
+
+/** What this process tells, for another process of the server. */
+export function encodedFigures(own: OwnFigures, request: Fleet.FiguresRequest): Uint8Array {
+  return NodeFigures.encode(ownFigures(own, request)).finish();
+}
+
+export function decodedFigures(told: Uint8Array): ToldFigures {
+  return NodeFigures.decode(told);
 }
 
 /** What this process tells; nothing of others is waited for. */

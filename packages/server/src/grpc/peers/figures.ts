@@ -60,7 +60,7 @@ export class GrpcPeerFigures implements PeerFigures<NodeFigures> {
     const outcome = await listFigures(peer.client, request, asking);
     const wayMillis = clock.now() - sentAt;
     const isAnswer = "nodes" in outcome;
-    this.#leave(address, peer, isAnswer || outcome.code !== status.UNAVAILABLE);
+    this.#leave(address, peer, isAnswer || isOfServer(outcome));
     if (!isAnswer) return { type: "silent", silence: silenceOf(outcome, asking) };
     const middle = wallClock() - wayMillis / 2;
     const nodes = outcome.nodes.map((node) => {
@@ -100,7 +100,10 @@ export class GrpcPeerFigures implements PeerFigures<NodeFigures> {
     return taken(peer);
   }
 
-  /** One that could not be reached is not used again: it would wait before it tries to connect. */
+  /**
+   * One that could not be reached is not used again: it would wait before it tries to connect. Nor is one that did not
+   * answer: it leads to one process, and that server may have others.
+   */
   #leave(address: string, peer: Peer, isGood: boolean): void {
     peer.calls--;
     if (!isGood && this.#peers.get(address) === peer) this.#peers.delete(address);
@@ -131,6 +134,11 @@ function listFigures(
     if (signal.aborted) cancel();
     else signal.addEventListener("abort", cancel, { once: true });
   });
+}
+
+/** Whether the server itself said so. */
+function isOfServer({ code }: ServiceError): boolean {
+  return code !== status.UNAVAILABLE && code !== status.DEADLINE_EXCEEDED;
 }
 
 function silenceOf({ code, details }: ServiceError, { timeoutMs }: Asking): Silence {
