@@ -290,6 +290,7 @@ export {
   type KeyCheck,
   MAX_DESCRIPTION_LENGTH,
   MAX_RAISE,
+  mayHaveIssued,
   FORGOTTEN,
   type OtherPeriod,
   periodsOf,

@@ -1,6 +1,6 @@
 import type { Periods } from "../../kinds/sequence.ts";
 import type { Order } from "../../kinds/spec.ts";
-import type { TagKind } from "../../kinds/table.ts";
+import { specOf, type TagKind } from "../../kinds/table.ts";
 
 /** Most ids AdvanceTag raises a floor by without being told that it is meant. */
 export const MAX_RAISE: bigint = 1_000_000_000_000n;
@@ -105,4 +105,9 @@ export interface Tag extends TagSettings {
   /** By the store's clock, milliseconds since 1970. */
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+}
+
+/** Whether ids may have been issued. The store does not hear of ids of a ticket tag. */
+export function mayHaveIssued({ version, kind }: Pick<Tag, "kind" | "version">): boolean {
+  return version > 0n || !specOf(kind).reportsIssued;
 }

@@ -4,6 +4,7 @@ import {
   type ChangeOptions,
   earlierMemory,
   firstIdOf,
+  mayHaveIssued,
   periodsOf,
   type Tag,
   type TagChange,
@@ -269,11 +270,6 @@ function present(name: string, row: Tag | undefined, expectedRevision: bigint | 
 function earlierOf(old: Tag, kind: TagKind, stamp: Stamp, isOver: boolean): Pick<Tag, "earlier"> {
   const earlier = earlierMemory(old, kind, stamp.revision, isOver);
   return earlier === undefined ? {} : { earlier };
-}
-
-/** Whether ids may have been issued. The store does not hear of ids of a ticket tag. */
-function mayHaveIssued({ version, kind }: Tag): boolean {
-  return version > 0n || !specOf(kind).reportsIssued;
 }
 
 function stampOf(stamp: Stamp): { revision: bigint; updatedAtMs: number } {
