@@ -34,7 +34,7 @@ export const guardMutants: readonly Mutant[] = [
   },
   {
     name: "guards: a tag that reports no first id is taken for one that issued none",
-    file: `${shared}/change.ts`,
+    file: "packages/core/src/server/tag/tag.ts",
     find: `return version > 0n || !specOf(kind).reportsIssued;`,
     replace: `return version > 0n;`,
     tests: ["packages/server/test/store/sqlite.test.ts"],

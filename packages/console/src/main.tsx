@@ -8,6 +8,7 @@ import "./style/tokens.css";
 import "./style/base.css";
 import "./style/frame.css";
 import "./style/parts.css";
+import "./style/tags.css";
 
 followLocation(PAGES.map(({ path }) => path));
 applySettings();

@@ -104,7 +104,7 @@ function violationsOf(detail: Readonly<Record<string, unknown>>): readonly Viola
 }
 
 /** "1.5s" in milliseconds. */
-function millisecondsOf(duration: unknown): number | undefined {
+export function millisecondsOf(duration: unknown): number | undefined {
   if (typeof duration !== "string") return undefined;
   const [, seconds] = /^(-?\d+(?:\.\d+)?)s$/.exec(duration) ?? [];
   return seconds === undefined ? undefined : Number(seconds) * 1_000;

@@ -7,6 +7,8 @@ interface FieldProps {
   readonly help?: ComponentChildren;
   /** What is wrong with it. */
   readonly error?: string | undefined;
+  /** A box stands before its label. */
+  readonly look?: "check";
   readonly children: (ids: FieldIds) => JSX.Element;
 }
 
@@ -18,13 +20,13 @@ interface FieldIds {
 }
 
 /** A control with its label, help and error. */
-export function Field({ label, help, error, children }: FieldProps): JSX.Element {
+export function Field({ label, help, error, look, children }: FieldProps): JSX.Element {
   const id = useId();
   const helpId = help === undefined ? "" : `${id}-help`;
   const errorId = error === undefined ? "" : `${id}-error`;
   const described = `${helpId} ${errorId}`.trim();
   return (
-    <div class="field">
+    <div class={look === undefined ? "field" : `field ${look}`}>
       <label for={id}>{label}</label>
       {children({
         id,
@@ -51,7 +53,7 @@ interface InputProps extends Omit<FieldProps, "children"> {
   readonly value: string;
   readonly onInput: (value: string) => void;
   readonly type?: InputType;
-  readonly placeholder?: string;
+  readonly placeholder?: string | undefined;
   readonly required?: boolean;
   readonly autoFocus?: boolean;
   readonly maxLength?: number;
@@ -125,6 +127,27 @@ export function SelectField<T extends string>({
             </option>
           ))}
         </select>
+      )}
+    </Field>
+  );
+}
+
+interface CheckProps extends Omit<FieldProps, "children"> {
+  readonly isChecked: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+}
+
+/** A box to tick. */
+export function CheckField({ isChecked, onChange, ...field }: CheckProps): JSX.Element {
+  return (
+    <Field {...field} look="check">
+      {(ids) => (
+        <input
+          {...ids}
+          type="checkbox"
+          checked={isChecked}
+          onChange={({ currentTarget }) => onChange(currentTarget.checked)}
+        />
       )}
     </Field>
   );

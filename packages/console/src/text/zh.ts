@@ -4,6 +4,7 @@ import { audit } from "./zh/audit.ts";
 import { nodes } from "./zh/nodes.ts";
 import { overview } from "./zh/overview.ts";
 import { shell } from "./zh/shell.ts";
+import { tags } from "./zh/tags.ts";
 import { tokens } from "./zh/tokens.ts";
 import { workers } from "./zh/workers.ts";
 
@@ -12,6 +13,7 @@ export const zh: TextsOf<typeof en> = {
   ...overview,
   ...nodes,
   ...workers,
+  ...tags,
   ...audit,
   ...tokens,
 };

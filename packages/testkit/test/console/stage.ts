@@ -56,15 +56,20 @@ export class Stage {
   }
 }
 
-/** Starts a stage for all tests of a file. Call it at the top. */
-export function useStage(env: Readonly<Record<string, string>> = {}): () => Stage {
+type Variables = Readonly<Record<string, string>>;
+
+/** Starts a stage for all tests of a file. Call it at the top. What needs databases gets its variables from them. */
+export function useStage(
+  env: Variables | ((postgres: TestPostgres) => Promise<Variables>) = {},
+): () => Stage {
   let stage: Stage | undefined;
   let postgres: TestPostgres | undefined;
   beforeAll(async () => {
     buildConsole();
     postgres = await TestPostgres.start({ durable: true });
     const { url } = await postgres.createDatabase();
-    const fleet = await Fleet.start({ servers: 1, storeUrl: url, env });
+    const variables = typeof env === "function" ? await env(postgres) : env;
+    const fleet = await Fleet.start({ servers: 1, storeUrl: url, env: variables });
     const made = async (name: string, role: string): Promise<string> =>
       (await fleet.cli("token", "create", name, `--${role}`, "*", "--store")).trim();
     stage = new Stage(fleet, {
