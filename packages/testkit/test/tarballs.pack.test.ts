@@ -46,7 +46,7 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
       // What `idmint help TOPIC` prints.
       cli: /^docs\/[a-z-]+\.md$/,
       server:
-        /^console\/(?:assets\/[\w-]+\.(?:js|css)|index\.html|icon\.svg|third-party\.md)(?:\.br|\.gz)?$/,
+        /^console\/(?:assets\/[\w-]+\.(?:js|css)|index\.html|icon\.svg|theme\.js|third-party\.md)(?:\.br|\.gz)?$/,
       proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
     };
     const isMore = more[folder] ?? /^$/;
