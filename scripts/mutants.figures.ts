@@ -5,6 +5,8 @@ const state = `${service}/figures-state.ts`;
 const fleet = `${service}/fleet.ts`;
 const ring = ["packages/server/test/figures/figures-state.model.test.ts"];
 const gathering = ["packages/server/test/figures/fleet.model.test.ts"];
+const peers = "packages/server/src/grpc/peers/figures.ts";
+const asking = ["packages/server/test/figures/peer-figures.test.ts"];
 const active = ["packages/server/test/alarms/active-state.model.test.ts"];
 
 /** Faults in what servers count, and in what they tell of each other. */
@@ -85,6 +87,27 @@ export const figuresMutants: readonly Mutant[] = [
     find: `      about: ({ tag }) => tag,\n`,
     replace: ``,
     tests: ["packages/server/test/api/needs.test.ts"],
+  },
+  {
+    name: "figures: a connection that brought no answer is used again",
+    file: peers,
+    find: `  return code !== status.UNAVAILABLE && code !== status.DEADLINE_EXCEEDED;`,
+    replace: `  return code !== status.UNAVAILABLE;`,
+    tests: asking,
+  },
+  {
+    name: "figures: other servers are asked for a caller who went away",
+    file: peers,
+    find: `    else signal.addEventListener("abort", cancel, { once: true });`,
+    replace: ``,
+    tests: asking,
+  },
+  {
+    name: "figures: a server asks another one for all servers",
+    file: peers,
+    find: `thisServer: true`,
+    replace: `thisServer: false`,
+    tests: asking,
   },
   {
     name: "figures: an alarm outlives what ends it",

@@ -105,6 +105,11 @@ const PARTS: readonly Part[] = [
   },
   {
     group: IDS,
+    names: ["figures"],
+    load: async () => (await import("./commands/figures.ts")).addFiguresCommand,
+  },
+  {
+    group: IDS,
     names: ["health", "status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommands,
   },

@@ -32,6 +32,7 @@ test("every command of the design is there", () => {
     "context show",
     "context use",
     "doctor",
+    "figures",
     "health",
     "help",
     "id decode",

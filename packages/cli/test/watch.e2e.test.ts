@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
+import { shell, snippet, words } from "./snippets.ts";
 import { cli, serve, start, temporaryFolder } from "./process.ts";
 import { installIn, onTerminal } from "./terminal.ts";
 
@@ -8,7 +9,7 @@ interface Line {
   readonly issuedIds?: string;
   readonly issuedPerSecond?: number | null;
   readonly notAllowedLastMinute?: string | null;
-  readonly nodes?: readonly { readonly alive: boolean }[];
+  readonly nodes?: readonly { readonly alive: boolean; readonly issuedPerSecond: number | null }[];
   readonly tags?: readonly {
     readonly name: string;
     readonly left: string;
@@ -45,6 +46,15 @@ test("one line of JSON a second, across a restart of the server, until Ctrl-C", 
   expect(Number(orders?.floor)).toBeGreaterThanOrEqual(500);
   expect(Number(orders?.floor) + Number(orders?.left)).toBe(2 ** 31 - 1);
   expect(line.notAllowedLastMinute).toBe("0");
+
+  const all = await until(({ nodes }) => nodes?.[0]?.issuedPerSecond !== null);
+  expect(all.nodes?.[0]?.issuedPerSecond).toBeGreaterThanOrEqual(0);
+  const fleet = snippet("docs/tools.md", "See the whole fleet", "sh");
+  const [servers = "", ofTag = "", silent = ""] = fleet.split("\n").map((each) => each.trim());
+  const shown = await cli(words(servers).slice(1), { env });
+  expect(shown.out).toMatch(/^SERVER +ZONE +STATE +IDS\/S[^]*SERVING/);
+  expect((await cli(words(ofTag).slice(1), { env })).out).toMatch(/IN MEMORY +LASTS/);
+  expect((await shell(silent, { env })).out).toBe("[]\n");
 
   first.child.kill("SIGKILL");
   const away = await until(({ error }) => error !== undefined);

@@ -92,7 +92,7 @@ function unhealthy(illness: string): CommandFailure {
 /** Why a server is not well, in words; undefined when it is. */
 function illnessOf(
   health: string,
-  { state, store, stoppedTime }: GetNodeStatusResponse,
+  { state, stateReason, store, stoppedTime }: GetNodeStatusResponse,
 ): string | undefined {
   const faults: string[] = [];
   if (health !== "SERVING") faults.push(`its health is ${health}`);
@@ -100,7 +100,10 @@ function illnessOf(
     faults.push(
       `an operator stopped all servers at ${timeText(stoppedTime)}; resume them with: idmint resume-issuing --all`,
     );
-  else if (stateWord(state) !== "SERVING") faults.push(`it is ${stateWord(state)}`);
+  else if (stateWord(state) !== "SERVING") {
+    const why = stateReason === "" ? "" : `: ${plain(stateReason)}`;
+    faults.push(`it is ${stateWord(state)}${why}`);
+  }
   if (store?.state === StoreState.UNREACHABLE) faults.push("its store does not answer");
   if (store?.state === StoreState.FENCED)
     faults.push(`its store refuses: ${plain(store.fenceReason)}`);
@@ -129,6 +132,7 @@ function nodeText(health: string, node: GetNodeStatusResponse): string {
   return columns([
     ["health", health],
     ["state", stateWord(node.state)],
+    ...(node.stateReason === "" ? [] : [["why", plain(node.stateReason)]]),
     ["node", plain(node.nodeId)],
     ["version", plain(node.version)],
     ["started", timeText(node.startTime)],

@@ -142,3 +142,14 @@ test("a trouble is told as long as it lasts", async () => {
   a.store.faults = {};
   await until(async () => (await names()).length === 0);
 });
+
+test("a drained server tells its figures, and why it takes no calls", async () => {
+  const a = await startNamed("a");
+  const request = { node: "a", validateOnly: false };
+  await call(a.nodes, NodeServiceService.drainNode, request, 10_000);
+  const [node] = (await figures(a)).nodes;
+  expect(node?.status).toMatchObject({
+    state: NodeState.DRAINING,
+    stateReason: "an operator drained this server; idmint node undrain a ends that",
+  });
+});

@@ -1,4 +1,17 @@
-import { type Node, nodeStateToJSON, type GetNodeStatusResponse, type Tag } from "@idmint/proto";
+import {
+  type GetNodeStatusResponse,
+  type ListFiguresResponse,
+  type Node,
+  nodeStateToJSON,
+  type Tag,
+} from "@idmint/proto";
+import {
+  alarmsText,
+  latencyText,
+  rateText,
+  ratesOf,
+  silenceWord,
+} from "../../text/figures-text.ts";
 import { hasPeriods } from "../../text/kind-text.ts";
 import { columns, plain } from "../../text/table.ts";
 import { tagStateWord } from "../../text/tag-text.ts";
@@ -8,6 +21,7 @@ import type { Rates } from "./watch-state.ts";
 export interface Seen {
   readonly time: Date;
   readonly status: GetNodeStatusResponse;
+  readonly figures: ListFiguresResponse;
   readonly nodes: readonly Node[];
   readonly moreNodes: boolean;
   readonly tags: readonly Tag[];
@@ -17,7 +31,8 @@ export interface Seen {
   readonly rates: Rates;
 }
 
-export function seenJson({ time, status, nodes, tags, refusals, rates }: Seen): unknown {
+export function seenJson({ time, status, figures, nodes, tags, refusals, rates }: Seen): unknown {
+  const counted = countedBy(figures);
   return {
     time: time.toISOString(),
     state: stateWord(status),
@@ -32,7 +47,14 @@ export function seenJson({ time, status, nodes, tags, refusals, rates }: Seen): 
       alive,
       draining,
       weight,
+      issuedPerSecond: counted.get(nodeId)?.rates?.issued ?? null,
+      refusedPerSecond: counted.get(nodeId)?.rates?.refused ?? null,
+      latencyP99Micros: counted.get(nodeId)?.p99 ?? null,
+      silentFor: counted.get(nodeId)?.silentFor ?? null,
     })),
+    alarms: figures.nodes.flatMap(({ instance, alarms }) =>
+      alarms.map(({ alarm, lasting }) => ({ instance, alarm, lasting })),
+    ),
     tags: tags.map((tag) => ({
       name: tag.name,
       state: tagStateWord(tag.state),
@@ -44,31 +66,42 @@ export function seenJson({ time, status, nodes, tags, refusals, rates }: Seen): 
 }
 
 export function seenText(seen: Seen, address: string): string {
-  const { time, status, nodes, moreNodes, tags, moreTags, refusals, rates } = seen;
+  const { time, status, figures, nodes, moreNodes, tags, moreTags, refusals, rates } = seen;
   const alive = nodes.filter((node) => node.alive).length;
   const facts = columns([
     ["server", `${plain(address)}  ${stateWord(status)}  ${time.toISOString().slice(11, 19)} UTC`],
-    ["issued", `${status.issuedIds} ids, ${rateText(rates.issued)}`],
-    ["wasted", `${status.wastedIds} ids, ${rateText(rates.wasted)}`],
+    ["issued", `${status.issuedIds} ids, ${perSecondText(rates.issued)}`],
+    ["wasted", `${status.wastedIds} ids, ${perSecondText(rates.wasted)}`],
     ["not allowed", refusals === undefined ? "unknown" : `${refusals} calls in the last minute`],
     ["servers", `${alive} of ${nodes.length}${moreNodes ? " or more" : ""} alive`],
   ]);
-  const nodeRows = nodes.map((node) => [
-    plain(node.instance),
-    `${node.alive ? "alive" : "silent"}${node.draining ? ", drained" : ""}`,
-    String(node.weight),
-    plain(node.zone),
-  ]);
+  const counted = countedBy(figures);
+  const nodeRows = nodes.map((node) => {
+    const its = counted.get(node.nodeId);
+    return [
+      plain(node.instance),
+      `${node.alive ? "alive" : "silent"}${node.draining ? ", drained" : ""}`,
+      String(node.weight),
+      plain(node.zone),
+      rateText(its?.rates?.issued),
+      rateText(its?.rates?.refused),
+      latencyText(its?.p99),
+      its?.silentFor ?? "",
+    ];
+  });
   const tagRows = tags.map((tag) => [
     plain(tag.name),
     tagStateWord(tag.state),
-    rateText(rates.granted.get(tag.name)),
+    perSecondText(rates.granted.get(tag.name)),
     leftOf(tag)?.toString() ?? "-",
   ]);
   const more = moreTags ? "There are more tags: name those to watch.\n" : "";
+  const head = ["SERVER", "STATE", "WEIGHT", "ZONE", "IDS/S", "REFUSED/S", "P99", ""];
+  const alarms = alarmsText(figures);
   return [
     facts,
-    columns([["SERVER", "STATE", "WEIGHT", "ZONE"], ...nodeRows]),
+    columns([head, ...nodeRows]),
+    ...(alarms === "" ? [] : [alarms]),
     `${columns([["TAG", "STATE", "GRANTED", "LEFT"], ...tagRows])}${more}`,
   ].join("\n");
 }
@@ -84,7 +117,27 @@ function stateWord({ state }: GetNodeStatusResponse): string {
   return nodeStateToJSON(state).replace("NODE_STATE_", "");
 }
 
-function rateText(rate: number | undefined): string {
-  if (rate === undefined) return "-";
-  return `${rate >= 100 ? Math.round(rate) : Number(rate.toPrecision(3))} a second`;
+function perSecondText(rate: number | undefined): string {
+  return rate === undefined ? "-" : `${rateText(rate)} a second`;
+}
+
+/** What a server counted, or why it does not tell that. */
+interface Counted {
+  readonly rates?: ReturnType<typeof ratesOf>;
+  readonly p99?: number | undefined;
+  readonly silentFor?: string;
+}
+
+/** By node_id. */
+function countedBy({ nodes, silentNodes }: ListFiguresResponse): ReadonlyMap<string, Counted> {
+  return new Map<string, Counted>([
+    ...nodes.map((node): [string, Counted] => [
+      node.nodeId,
+      { rates: ratesOf(node), p99: node.latencyP99Micros },
+    ]),
+    ...silentNodes.map(({ nodeId, reason }): [string, Counted] => [
+      nodeId,
+      { silentFor: silenceWord(reason) },
+    ]),
+  ]);
 }

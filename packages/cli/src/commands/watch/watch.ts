@@ -24,6 +24,8 @@ const MAX_TAGS = 20;
 const MAX_NODES = 100;
 const MAX_REFUSALS = 1_000;
 const REFUSALS_MS = 60_000;
+/** The last seconds of all servers. */
+const FIGURES = { tag: "", seconds: 5, thisServer: false };
 /** The top of the screen, and nothing below. */
 const CLEAR_SCREEN = "\u001B[H\u001B[J";
 
@@ -48,7 +50,8 @@ export function addWatchCommand(program: Command, io: Io): void {
 On a terminal the screen is drawn anew each second. Otherwise, and with --json, each look is one line of JSON. While the
 server does not answer, the command says so and keeps trying.
 
-issued and wasted are ids of the one server that is called. GRANTED is what all servers took of a tag from the store, on
+issued and wasted are ids of the one server that is called. IDS/S and REFUSED/S of each server are averages over five seconds,
+P99 is of its calls for ids ("idmint figures" shows more). GRANTED is what all servers took of a tag from the store, on
 average over ten seconds: it comes in whole segments. LEFT counts up to the ceiling. "not allowed" counts calls of the last
 minute that ended with UNAUTHENTICATED or PERMISSION_DENIED; only administrators of all tags see it. All other refusals
 are in the metrics (docs/metrics.md).
@@ -130,8 +133,9 @@ async function pause({ signal }: Io, ms: number): Promise<void> {
 async function look(send: Send, names: readonly string[], watched: Watched): Promise<Seen> {
   const time = new Date();
   const page = { pageSize: MAX_TAGS, pageToken: "" };
-  const [status, servers, listed, refusals] = await Promise.all([
+  const [status, figures, servers, listed, refusals] = await Promise.all([
     send(({ nodes }) => nodes.getNodeStatus.bind(nodes), {}),
+    send(({ nodes }) => nodes.listFigures.bind(nodes), FIGURES),
     send(({ nodes }) => nodes.listNodes.bind(nodes), { ...page, pageSize: MAX_NODES }),
     names.length === 0
       ? send(({ tags }) => tags.listTags.bind(tags), { ...page, prefix: "", showDeleted: false })
@@ -149,6 +153,7 @@ async function look(send: Send, names: readonly string[], watched: Watched): Pro
   return {
     time,
     status,
+    figures,
     nodes: servers.nodes,
     moreNodes: servers.nextPageToken !== "",
     tags,
