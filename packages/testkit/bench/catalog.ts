@@ -2,6 +2,7 @@ import type { Benchmark } from "./lib/benchmark.ts";
 import { drain } from "./sdk/drain.ts";
 import { snowflake } from "./sdk/snowflake.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
+import { dropIn } from "./server/drop-in.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { etcd } from "./server/etcd.ts";
 import { manyTags } from "./server/many-tags.ts";
@@ -22,6 +23,7 @@ export const benchmarks: readonly Benchmark[] = [
   allocateSegment,
   generateIds,
   streamIds,
+  dropIn,
   processes,
   telemetry,
   overload,

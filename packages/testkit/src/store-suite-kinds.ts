@@ -21,6 +21,7 @@ const daily = { unit: "DAY", timeZone: "Asia/Shanghai", keepForMs: 400 * DAY_MS 
 export function kindCases(suite: Suite): void {
   const all: readonly TagSettings[] = [
     settingsOf("t", { start: 5n, min: 3, max: 30, holdForMs: 5_000, maxAgeMs: 6_000 }),
+    settingsOf("t", { tinyidStep: 100_000 }),
     sequenceOf("t", { start: 2n ** 60n }),
     sequenceOf("t", { periods: { unit: "WEEK", timeZone: "UTC", keepForMs: DAY_MS } }),
     redisSequenceOf("t", { server: "eu-1", step: 1_000_000_000 }),

@@ -13,8 +13,8 @@ export interface Load {
   readonly address: string;
   /** `/idmint.v1.IdService/GenerateId` */
   readonly path: string;
-  /** The request message, serialized. */
-  readonly message: Uint8Array;
+  /** The request message, serialized. Undefined: GET by HTTP/1.1. */
+  readonly message: Uint8Array | undefined;
   readonly connections: number;
   /** Calls in flight on each connection. */
   readonly streams: number;
@@ -50,7 +50,7 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   try {
     const body = path.join(folder, "body");
     const log = path.join(folder, "log");
-    writeFileSync(body, framed(load.message));
+    if (load.message !== undefined) writeFileSync(body, framed(load.message));
     const { command: h2load, env } = h2loadProgram();
     const command = [h2load, ...argumentsOf(load, body, log)];
     // `times` of the shell tells what its children used; the second line is theirs.
@@ -64,8 +64,10 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   }
 }
 
+const GRPC_HEADERS = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
+
 function argumentsOf(load: Load, body: string, log: string): readonly string[] {
-  const { address, connections, streams, seconds, calls, callsPerSecond } = load;
+  const { address, connections, streams, seconds, calls, callsPerSecond, message } = load;
   const amount =
     calls === undefined ? ["-D", `${Math.round((seconds ?? 1) * 1_000)}ms`] : ["-n", String(calls)];
   const rate = callsPerSecond === undefined ? [] : ["--rps", String(callsPerSecond / connections)];
@@ -76,12 +78,7 @@ function argumentsOf(load: Load, body: string, log: string): readonly string[] {
     String(connections),
     "-m",
     String(streams),
-    "-H",
-    "content-type: application/grpc",
-    "-H",
-    "te: trailers",
-    "-d",
-    body,
+    ...(message === undefined ? ["--h1"] : [...GRPC_HEADERS, "-d", body]),
     `--log-file=${log}`,
     `http://${address}${load.path}`,
   ];

@@ -81,13 +81,19 @@ async function startBareServer(name: string, command: readonly string[]): Promis
 /** A running idmint with an API client. */
 export class Idmint extends Server {
   readonly api: Api;
+  readonly httpAddress: string;
   /** One for each process that answers calls: whoever asks about the process asks all of them. */
   readonly #nodes: Api[];
   #made = 0;
 
-  constructor(subject: Subject, address: string, cleanUp: () => void) {
-    super(subject, address, cleanUp);
-    this.api = new Api(address);
+  constructor(
+    subject: Subject,
+    { grpcAddress, httpAddress }: { readonly grpcAddress: string; readonly httpAddress: string },
+    cleanUp: () => void,
+  ) {
+    super(subject, grpcAddress, cleanUp);
+    this.api = new Api(grpcAddress);
+    this.httpAddress = httpAddress;
     this.#nodes = [this.api];
   }
 
@@ -178,10 +184,11 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
   const { storeUrl = `sqlite:${path.join(folder, "idmint.db")}`, command } = options;
   const { processes = 1, isPinned = true } = options;
   const grpcAddress = `127.0.0.1:${await freePort()}`;
+  const httpAddress = `127.0.0.1:${await freePort()}`;
   const env = {
     IDMINT_STORE_URL: storeUrl,
     IDMINT_GRPC_ADDRESS: grpcAddress,
-    IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
+    IDMINT_HTTP_ADDRESS: httpAddress,
     ...options.env,
   };
   const cleanUp = (): void => rmSync(folder, { recursive: true, force: true });
@@ -195,7 +202,7 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     env,
     ipc: command !== undefined,
   });
-  const idmint = new Idmint(subject, grpcAddress, cleanUp);
+  const idmint = new Idmint(subject, { grpcAddress, httpAddress }, cleanUp);
   try {
     await idmint.meet(processes);
     return idmint;

@@ -43,6 +43,7 @@ export interface TagWish {
   readonly min?: number;
   readonly max?: number;
   readonly order?: Tag["order"];
+  readonly tinyidStep?: number;
 }
 
 /** Plain gRPC calls to one server over one connection, each tried once. They reject with IdmintError. Close it. */
@@ -91,8 +92,8 @@ export class Api implements Disposable {
   }
 
   async createTag(wish: TagWish): Promise<void> {
-    const { name, start = 0n, ceiling = 0n, min = 0, max = 0 } = wish;
-    const segment = { start, min, max, holdFor: undefined, maxAge: undefined, tinyidStep: 0 };
+    const { name, start = 0n, ceiling = 0n, min = 0, max = 0, tinyidStep = 0 } = wish;
+    const segment = { start, min, max, holdFor: undefined, maxAge: undefined, tinyidStep };
     const kind = { $case: "segment", value: segment } as const;
     const tag = { ...Tag.create(), name, ceiling, kind, order: wish.order ?? 0 };
     await this.send(this.tags.createTag.bind(this.tags), { tag, validateOnly: false });
