@@ -7,7 +7,6 @@ import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
 import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
-import { consoleMutants } from "./mutants.console.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
 import { failoverMutants } from "./mutants.failover.ts";
@@ -716,7 +715,6 @@ redis.call('DEL', KEYS[1])`,
   ...hardeningMutants,
   ...toolsMutants,
   ...telemetryMutants,
-  ...consoleMutants,
   ...deployMutants,
   ...dropInMutants,
 ];

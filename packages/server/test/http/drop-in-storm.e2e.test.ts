@@ -6,8 +6,8 @@ import { type Answer, type DropIn, makeStepTag, startDropIn } from "./drop-in-su
 import { clientOf } from "./tinyid-client.ts";
 
 const isLong = process.env["IDMINT_LONG"] === "1";
-const IDS = isLong ? 100_000 : 4_000;
-const REQUESTS = isLong ? 100_000 : 3_000;
+const IDS = isLong ? 100_000 : 3_000;
+const REQUESTS = isLong ? 100_000 : 2_000;
 const CONNECTIONS = 32;
 const GIVE_UP_MS = 300_000;
 
