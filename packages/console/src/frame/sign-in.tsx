@@ -51,7 +51,10 @@ export function SignIn(): JSX.Element {
         <Button look="main" type="submit" disabled={isBusy.value}>
           {t("sign_in.do")}
         </Button>
-        <CliLine line={cliLine(["token", "create", "console"], { observe: "*" })} />
+        <CliLine
+          title={t("sign_in.cli")}
+          line={cliLine(["token", "create", "console"], { observe: "*" })}
+        />
       </form>
     </PageView>
   );

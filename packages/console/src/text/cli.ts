@@ -14,8 +14,13 @@ export function cliLine(
       ? value.flatMap((one: string) => flagWords(name, one))
       : flagWords(name, value as FlagValue),
   );
-  const positional = words.some((word) => word.startsWith("-")) ? ["--"] : [];
-  return ["idmint", ...plain(words, positional, typed)].join(" ");
+  // From the first word that looks like a flag on, all words stand behind `--`, where nothing is taken for one.
+  const dash = words.findIndex((word) => word.startsWith("-"));
+  const all =
+    dash < 0
+      ? [...words, ...typed]
+      : [...words.slice(0, dash), ...typed, "--", ...words.slice(dash)];
+  return ["idmint", ...all.map(quoted)].join(" ");
 }
 
 type FlagValue = string | boolean | undefined;
@@ -25,17 +30,6 @@ function flagWords(name: string, value: FlagValue): readonly string[] {
   if (value === true) return [`--${name}`];
   // A value that looks like a flag belongs to its name only when it is joined to it.
   return value.startsWith("-") ? [`--${name}=${value}`] : [`--${name}`, value];
-}
-
-/** Words that begin with a dash stand behind `--`, where nothing is taken for a flag. */
-function plain(
-  words: readonly string[],
-  separator: readonly string[],
-  typed: readonly string[],
-): readonly string[] {
-  const before = words.filter((word) => !word.startsWith("-"));
-  const after = words.filter((word) => word.startsWith("-"));
-  return [...before, ...typed, ...separator, ...after].map(quoted);
 }
 
 /** A word in single quotes, where the shell would read anything else into it. */

@@ -8,11 +8,11 @@ import { Loaded } from "../../parts/loaded.tsx";
 import { PageView, Section } from "../../parts/page.tsx";
 import { setQuery } from "../../state/location.ts";
 import { usePoll } from "../../state/polling.ts";
-import { cliLine } from "../../text/cli.ts";
 import { durationText, shortText } from "../../text/format.ts";
 import { t } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
 import { Alarms } from "./alarms.tsx";
+import { figuresLine } from "./cli-lines.ts";
 import { type Figures, type Fleet, fleetOf } from "./fleet-state.ts";
 import { Servers, SilentServers } from "./servers.tsx";
 import { StoreFacts } from "./store.tsx";
@@ -45,7 +45,7 @@ export function Overview({ query }: PageProps): JSX.Element {
       }
     >
       <Loaded poll={poll}>{(figures) => <FleetView figures={figures} />}</Loaded>
-      <CliLine line={cliLine(["status"])} />
+      <CliLine line={figuresLine(seconds)} />
     </PageView>
   );
 }

@@ -3,6 +3,7 @@ import { StateBadge } from "../../parts/states.tsx";
 import { type Tile, Tiles } from "../../parts/tiles.tsx";
 import { durationText, numberText, shareText, shortText } from "../../text/format.ts";
 import { t } from "../../text/text.ts";
+import { serverOf } from "../nodes/nodes-state.ts";
 import { alarmsOf, type Figures, type Fleet, nowOf, worstStore } from "./fleet-state.ts";
 
 export function FleetTiles({
@@ -74,13 +75,17 @@ function latencyTile(nodes: Figures["nodes"]): Tile {
 
 function serversTile({ nodes, silentNodes }: Figures): Tile {
   const silent = silentNodes.length;
+  const servers = new Set(nodes.map(({ instance }) => serverOf(instance))).size;
+  const processes = t("overview.processes", { count: numberText(nodes.length) });
   return {
     name: t("overview.servers"),
-    value: numberText(nodes.length),
+    value: numberText(servers),
     more:
-      silent === 0
-        ? t("overview.servers_all")
-        : t("overview.servers_silent", { count: numberText(silent) }),
+      silent > 0
+        ? t("overview.servers_silent", { count: numberText(silent) })
+        : nodes.length > servers
+          ? processes
+          : t("overview.servers_all"),
     mood: silent === 0 ? undefined : "warn",
   };
 }

@@ -1,6 +1,5 @@
 /** The frame of the console, and what all pages share. */
 export const shell = {
-  "app.title": "idmint console",
   "app.skip": "Skip to the content",
   "app.menu": "Pages",
   "app.not_found": "There is no such page",
@@ -19,7 +18,6 @@ export const shell = {
   "app.zone.local": "Local",
   "app.zone.utc": "UTC",
   "app.sign_out": "Sign out",
-  "app.signed_in": "{principal}",
   "sign_in.title": "Sign in",
   "sign_in.text":
     "This server wants to know who calls. Paste a token; it stays in this tab and is forgotten when you close it.",
@@ -39,7 +37,6 @@ export const shell = {
   "common.next": "Next page",
   "common.first": "First page",
   "common.none": "–",
-  "common.ago": "{time} ago",
   "common.type_to_confirm": "Type {word} to confirm",
   "common.chart_table": "As a table",
   "common.chart_time": "Time",

@@ -2,7 +2,6 @@ import type { TextsOf } from "../texts.ts";
 import type { shell as en } from "../en/shell.ts";
 
 export const shell: TextsOf<typeof en> = {
-  "app.title": "idmint 控制台",
   "app.skip": "跳到正文",
   "app.menu": "页面",
   "app.not_found": "没有这个页面",
@@ -20,7 +19,6 @@ export const shell: TextsOf<typeof en> = {
   "app.zone.local": "本地",
   "app.zone.utc": "UTC",
   "app.sign_out": "退出登录",
-  "app.signed_in": "{principal}",
   "sign_in.title": "登录",
   "sign_in.text":
     "此服务器需要知道调用者是谁。请粘贴令牌；令牌只保存在这个标签页里，关闭后即遗忘。",
@@ -40,7 +38,6 @@ export const shell: TextsOf<typeof en> = {
   "common.next": "下一页",
   "common.first": "第一页",
   "common.none": "–",
-  "common.ago": "{time} 前",
   "common.type_to_confirm": "输入 {word} 以确认",
   "common.chart_table": "以表格显示",
   "common.chart_time": "时间",
