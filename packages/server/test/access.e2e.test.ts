@@ -1,4 +1,4 @@
-// Who may: over gRPC, for every method of the API.
+// Who may: over gRPC and over HTTP, for every method of the API.
 import { createHash } from "node:crypto";
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { type Right, type Role, ROLES, type Token, tokenText } from "@idmint/core/server";
@@ -23,6 +23,7 @@ import {
   startTest,
   until,
 } from "./support.ts";
+import type { RunningServer } from "../src/main/running.ts";
 
 const DAY_MS = 86_400_000;
 let made = 0;
@@ -59,8 +60,24 @@ const SERVICES = {
   Audit: proto.AuditServiceService,
 };
 
-/** Every method of the API that is one call, and a client for it. */
-function methodsAt(address: string): readonly { path: string; client: Client; method: never }[] {
+/** Every method of the API that is one call, by both doors, and a client for it. */
+function methodsAt({
+  grpcAddress: address,
+  httpAddress,
+}: RunningServer): readonly (Called & { door: "grpc" | "http"; httpAddress: string })[] {
+  const methods = methodsOf(address);
+  return (["grpc", "http"] as const).flatMap((door) =>
+    methods.map((each) => ({ ...each, door, httpAddress })),
+  );
+}
+
+interface Called {
+  readonly path: string;
+  readonly client: Client;
+  readonly method: never;
+}
+
+function methodsOf(address: string): readonly Called[] {
   return (["Id", "Tag", "Worker", "Node", "Access", "Audit"] as const).flatMap((name) => {
     const plain = credentials.createInsecure();
     const client = new CLIENTS[name](address, plain, { "grpc.use_local_subchannel_pool": 1 });
@@ -90,8 +107,36 @@ function requestAbout(path: string, tag: string): unknown {
 }
 
 /** What a call was answered: OK, or how it was refused, with the bytes of the details. */
-async function outcomeOf(
-  { client, method, path }: ReturnType<typeof methodsAt>[number],
+function outcomeOf(
+  called: ReturnType<typeof methodsAt>[number],
+  tag: string,
+  header: string | undefined,
+): Promise<{ code: string; bytes: string }> {
+  return called.door === "grpc" ? byGrpc(called, tag, header) : byHttp(called, tag, header);
+}
+
+async function byHttp(
+  { path, httpAddress }: ReturnType<typeof methodsAt>[number],
+  tag: string,
+  header: string | undefined,
+): Promise<{ code: string; bytes: string }> {
+  const types = proto as unknown as Record<string, { toJSON(value: unknown): unknown }>;
+  const type = types[`${path.split("/").at(-1) ?? ""}Request`]!;
+  const response = await fetch(`http://${httpAddress}${path}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(header === undefined ? {} : { authorization: header }),
+    },
+    body: JSON.stringify(type.toJSON(requestAbout(path, tag))),
+  });
+  if (response.status === 200) return { code: "OK", bytes: "" };
+  const { code, message, details } = (await response.json()) as Record<string, unknown>;
+  return { code: String(code).toUpperCase(), bytes: `${message} ${JSON.stringify(details)}` };
+}
+
+async function byGrpc(
+  { client, method, path }: Called,
   tag: string,
   header: string | undefined,
 ): Promise<{ code: string; bytes: string }> {
@@ -129,6 +174,9 @@ function spies(): readonly MockInstance[] {
   );
 }
 
+/** Without the bytes of the details, whose text is beside them. */
+const masked = (text: string): string => text.replaceAll(/"value":"[^"]*"/g, "");
+
 const isRefused = (code: string): boolean => /^(?:UNAUTHENTICATED|PERMISSION_DENIED)$/.test(code);
 
 test("every method answers every caller as the table of rights says", async () => {
@@ -145,7 +193,7 @@ test("every method answers every caller as the table of rights says", async () =
   const expired = tokenOf("late", revoked.token.rights, { expiresAtMs: Date.now() - 1 });
   const good = [...Object.values(mine), ...Object.values(whole), other, revoked, expired];
   for (const { token } of good) await store.addToken(token);
-  const methods = methodsAt(it.server.grpcAddress);
+  const methods = methodsAt(it.server);
   const first = methods.find(({ path }) => path.endsWith("/ListNodes"))!;
   await until(async () => (await outcomeOf(first, "", `Bearer ${revoked.text}`)).code === "OK");
   await store.removeToken(revoked.token.id);
@@ -191,8 +239,11 @@ test("every method answers every caller as the table of rights says", async () =
     const answered = refusals.map(async ([who, code, header]) => {
       const there = await outcomeOf(each, "acme.there", header);
       const ghost = await outcomeOf(each, "acme.ghost", header);
-      expect(there.code, `${name} with ${who}`).toBe(code);
-      expect({ ...ghost, bytes: ghost.bytes.replaceAll("ghost", "there") }).toEqual(there);
+      expect(there.code, `${name} by ${each.door} with ${who}`).toBe(code);
+      // Of HTTP, the details are in base64 too, and of other lengths.
+      const same = each.door === "http" ? { ...ghost, bytes: masked(ghost.bytes) } : ghost;
+      const its = each.door === "http" ? { ...there, bytes: masked(there.bytes) } : there;
+      expect({ ...same, bytes: same.bytes.replaceAll("ghost", "there") }).toEqual(its);
       checked += 2;
     });
     await Promise.all(answered);
@@ -208,7 +259,9 @@ test("every method answers every caller as the table of rights says", async () =
       : [other];
     const taken = allowed.map(async ({ text, token }) => {
       const { code, bytes } = await outcomeOf(each, "acme.there", `Bearer ${text}`);
-      expect(isRefused(code), `${name} by ${token.principal}: ${code} ${bytes}`).toBe(false);
+      expect(isRefused(code), `${name} by ${each.door}, ${token.principal}: ${code} ${bytes}`).toBe(
+        false,
+      );
       checked++;
     });
     await Promise.all(taken);

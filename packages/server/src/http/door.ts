@@ -97,9 +97,10 @@ export class HttpDoor {
     return this.#connections.open;
   }
 
-  /** Takes a connection of somebody else for probes only. */
+  /** Takes a connection that somebody else accepted and has not read from, for probes only. */
   reserve(socket: Socket): void {
     this.#connections.reserve(socket);
+    socket.resume();
   }
 
   /** Each connection gets one more answer. */
@@ -173,13 +174,13 @@ export class HttpDoor {
       this.#options.hosts.assertHost(headers);
       assertSameOrigin(headers, route?.audience === "people");
     }
-    if (route === undefined) {
-      throw new HttpRefusal(404, "unimplemented", "nothing is served at this path");
-    }
-    if (isReserved && route.isProbe !== true) {
+    if (isReserved && route?.isProbe !== true) {
       const text =
         "as many connections are open as may be (limits.connections), or no process takes calls now; only probes are answered here";
       throw new HttpRefusal(503, "unavailable", text);
+    }
+    if (route === undefined) {
+      throw new HttpRefusal(404, "unimplemented", "nothing is served at this path");
     }
     const asksClients = this.#options.tls?.clientCaFile !== undefined;
     if (asksClients && route.isProbe !== true && !connection.isAuthorized) {
