@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { SecureContextOptions } from "node:tls";
 import type { Certificates } from "../tls/files.ts";
 import { JSON_TYPE } from "./answers.ts";
@@ -31,6 +32,7 @@ const UNREADABLE: Readonly<Record<string, readonly [status: string, message: str
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ["413 Payload Too Large", "the chunk extensions are too large"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not come whole in time"],
 };
+const NO_PROXY = ["405 Method Not Allowed", "this server is no proxy"] as const;
 const BAD_REQUEST = ["400 Bad Request", "this is not a request of HTTP/1.1"] as const;
 
 export interface SpeakerParts {
@@ -76,6 +78,9 @@ function serving<Its extends Server>(speaker: Its, { take, isBusy }: SpeakerPart
   speaker.timeout = STUCK_MS;
   speaker.on("request", (message, response) => take(message, response, false));
   speaker.on("checkContinue", (message, response) => take(message, response, true));
+  // Nothing else can be expected, and whoever does can read the answer.
+  speaker.on("checkExpectation", (message, response) => take(message, response, false));
+  speaker.on("connect", (_message, socket) => sayLast(socket, ...NO_PROXY));
   speaker.on("timeout", (socket: Socket) => {
     if (isBusy(socket, "working")) socket.setTimeout(STUCK_MS);
     else socket.destroy();
@@ -86,17 +91,21 @@ function serving<Its extends Server>(speaker: Its, { take, isBusy }: SpeakerPart
       socket.destroy();
       return;
     }
-    const [status, message] = UNREADABLE[error.code ?? ""] ?? BAD_REQUEST;
-    const body = `${JSON.stringify({ code: "invalid_argument", message })}\n`;
-    const lines = [
-      `HTTP/1.1 ${status}`,
-      `content-type: ${JSON_TYPE}`,
-      `content-length: ${Buffer.byteLength(body)}`,
-      "connection: close",
-    ];
-    socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
+    sayLast(socket, ...(UNREADABLE[error.code ?? ""] ?? BAD_REQUEST));
   });
   return speaker;
+}
+
+/** The last word on a connection. */
+function sayLast(socket: Duplex, status: string, message: string): void {
+  const body = `${JSON.stringify({ code: "invalid_argument", message })}\n`;
+  const lines = [
+    `HTTP/1.1 ${status}`,
+    `content-type: ${JSON_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    "connection: close",
+  ];
+  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 /** What TLS needs of the files. TLS 1.3 only, as for gRPC. */

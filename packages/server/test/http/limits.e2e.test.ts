@@ -100,7 +100,7 @@ test("nobody is told to send a body that is too large", async () => {
   good.socket.write(call('{"tag":"a"}', expecting).replace('{"tag":"a"}', ""));
   await until(() => good.received().startsWith("HTTP/1.1 100 Continue\r\n\r\n"));
   good.socket.write('{"tag":"a"}');
-  expect((await good.answers(2))[1]).toMatchObject({ status: 200 });
+  expect(await good.answers(1)).toMatchObject([{ status: 200 }]);
   const bad = rawTo(it.server.httpAddress);
   bad.socket.write(call("", expecting).replace("content-length: 0", "content-length: 70000"));
   expect(await bad.answers(1)).toMatchObject([{ status: 413 }]);

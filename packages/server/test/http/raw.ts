@@ -8,6 +8,8 @@ export interface Raw {
   /** All that came so far. */
   readonly received: () => string;
   readonly isClosed: () => boolean;
+  /** The answers that have come whole, in what came from there on. */
+  readonly answersFrom: (from: number) => readonly RawAnswer[];
   /** Fulfils when that many answers have come whole, or the connection is closed. */
   readonly answers: (count: number) => Promise<readonly RawAnswer[]>;
 }
@@ -31,6 +33,7 @@ export function rawTo(address: string): Raw {
     socket,
     received: () => received,
     isClosed: () => closed,
+    answersFrom: (from) => answersIn(received.slice(from)),
     answers: async (count) => {
       await until(() => closed || answersIn(received).length >= count);
       return answersIn(received);
@@ -48,7 +51,9 @@ function answersIn(text: string): readonly RawAnswer[] {
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(headers)?.[1]);
     const length = Number(/^content-length: (\d+)$/im.exec(headers)?.[1] ?? 0);
     if (text.length < end + 4 + length) return answers;
-    answers.push({ status, headers, body: text.slice(end + 4, end + 4 + length) });
+    // "Continue" is no answer.
+    if (status >= 200)
+      answers.push({ status, headers, body: text.slice(end + 4, end + 4 + length) });
     at = end + 4 + length;
   }
 }
