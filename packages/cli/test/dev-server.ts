@@ -6,6 +6,7 @@ import type { Ran } from "./support.ts";
 export interface DevServer {
   /** Known once the tests run. */
   readonly grpcAddress: string;
+  readonly httpAddress: string;
   /** Runs the CLI against it, as a process. */
   readonly idmint: (...args: string[]) => Promise<Ran>;
   /** What a command prints; it must succeed and say nothing else. */
@@ -27,12 +28,12 @@ export function devServer(
     await server?.stop();
     remove();
   });
-  const address = (): string => {
+  const served = (): Served => {
     if (server === undefined) throw new Error("the server is not there before the tests run");
-    return server.grpcAddress;
+    return server;
   };
   const idmint = (...args: string[]): Promise<Ran> =>
-    cli(args, { env: { IDMINT_ADDRESS: address() } });
+    cli(args, { env: { IDMINT_ADDRESS: served().grpcAddress } });
   const out = async (...args: string[]): Promise<string> => {
     const { exitCode, out: printed, err } = await idmint(...args);
     expect([exitCode, err]).toEqual([0, ""]);
@@ -40,7 +41,10 @@ export function devServer(
   };
   return {
     get grpcAddress() {
-      return address();
+      return served().grpcAddress;
+    },
+    get httpAddress() {
+      return served().httpAddress;
     },
     idmint,
     out,

@@ -44,6 +44,8 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   "store.user": "idmint",
   "redis.sentinel_user": "idmint",
   allow_unsafe_store: "fsync",
+  // On a pod's address it wants TLS.
+  "http.api": "off",
   epoch_gap: "1000",
   "node.peers": "10.0.0.1:7600",
   insecure: false,
