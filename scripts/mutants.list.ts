@@ -9,6 +9,7 @@ import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
+import { httpMutants } from "./mutants.http.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { figuresMutants } from "./mutants.figures.ts";
@@ -717,4 +718,5 @@ redis.call('DEL', KEYS[1])`,
   ...telemetryMutants,
   ...deployMutants,
   ...dropInMutants,
+  ...httpMutants,
 ];

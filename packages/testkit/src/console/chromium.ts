@@ -18,11 +18,11 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-/** Starts a browser. It ends with this process, however that ends. */
-export async function startChromium(): Promise<Browser> {
+/** Starts a browser. It ends with this process, however that ends. `more`: further arguments. */
+export async function startChromium(more: readonly string[] = []): Promise<Browser> {
   return chromium.launch({
     executablePath: chromiumFile(),
-    args: ARGUMENTS,
+    args: [...ARGUMENTS, ...more],
     headless: true,
     timeout: START_TIMEOUT_MS,
   });
