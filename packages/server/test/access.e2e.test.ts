@@ -132,7 +132,10 @@ async function byHttp(
   });
   if (response.status === 200) return { code: "OK", bytes: "" };
   const { code, message, details } = (await response.json()) as Record<string, unknown>;
-  return { code: String(code).toUpperCase(), bytes: `${message} ${JSON.stringify(details)}` };
+  return {
+    code: String(code).toUpperCase(),
+    bytes: `${String(message)} ${JSON.stringify(details)}`,
+  };
 }
 
 async function byGrpc(

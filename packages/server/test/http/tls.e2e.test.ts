@@ -67,9 +67,10 @@ test("calls and probes go over TLS 1.3, and nothing goes without", async () => {
   const { it } = await started({ "a.crt": pair.cert, "a.key": pair.key }, () => ({}));
   expect(await ask(it, "/readyz", undefined, pair)).toMatchObject({ status: 200 });
   expect(await ask(it, generate, order, pair)).toMatchObject({ status: 200 });
-  await expect(fetch(`http://${it.server.httpAddress}/healthz`)).rejects.toThrow();
+  await expect(fetch(`http://${it.server.httpAddress}/healthz`)).rejects.toThrow("fetch failed");
   const port = Number(it.server.httpAddress.split(":").at(-1));
-  const old = connect({ port, host: "127.0.0.1", ca: pair.cert, maxVersion: "TLSv1.2" });
+  const server = { port, host: "127.0.0.1", servername: "localhost" };
+  const old = connect({ ...server, ca: pair.cert, maxVersion: "TLSv1.2" });
   const refused = new Promise<Error>((resolve) => {
     old.once("error", resolve);
     old.once("secureConnect", () => resolve(new Error("it spoke TLS 1.2")));
