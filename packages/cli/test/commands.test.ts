@@ -351,6 +351,7 @@ const HEALTHY = {
   nodeId: "n1",
   version: "0.0.0",
   state: 1,
+  stateReason: "",
   startTime: new Date(0),
   store: { backend: 1, state: 1, schemaVersion: 1, fenceReason: "", place: "sqlite:/x.db" },
   bufferedTags: 2,

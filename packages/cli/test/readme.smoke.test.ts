@@ -16,7 +16,7 @@ test("the commands of the README are scripts that run the CLI from source", () =
   const text = readFileSync(path.join(root, "package.json"), "utf8");
   const { scripts } = JSON.parse(text) as { scripts: Record<string, string> };
   expect(snippet("README.md", "A server", "sh")).toBe("npx --yes pnpm@10 start\n");
-  expect(scripts["start"]).toBe("exec ./idmint start-dev");
+  expect(scripts["start"]).toBe("node packages/console/build.ts && exec ./idmint start-dev");
   expect(scripts["idmint"]).toBe("exec ./idmint");
 });
 

@@ -326,5 +326,5 @@ test("tags of one client spread over the fleet", async () => {
     store.add(`t${i}`);
     await client.tag(`t${i}`).next();
   }
-  for (const server of servers) expect(server.allocated.length).toBeGreaterThan(8);
+  for (const server of servers) expect(server.allocated.length).toBeGreaterThan(4);
 });

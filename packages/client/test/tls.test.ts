@@ -19,9 +19,13 @@ async function secureServer(clientAuthority?: string): Promise<FakeServer> {
   return server;
 }
 
-async function firstId(server: FakeServer, tls: boolean | TlsOptions): Promise<bigint> {
-  await using ids = createIdClient({ address: server.address, tls, rpcDeadlineMs: 500 });
-  return await ids.tag("orders").next({ deadlineMs: 500 });
+async function firstId(
+  server: FakeServer,
+  tls: boolean | TlsOptions,
+  deadlineMs = 10_000,
+): Promise<bigint> {
+  await using ids = createIdClient({ address: server.address, tls, rpcDeadlineMs: deadlineMs });
+  return await ids.tag("orders").next({ deadlineMs });
 }
 
 test("a server is trusted by its authority and the name in its certificate", async () => {
@@ -40,7 +44,7 @@ test("a wrong name, an unknown authority and plain text are each refused as unav
     true,
     false,
   ]) {
-    expect((await refusal(firstId(server, tls))).code).toBe("UNAVAILABLE");
+    expect((await refusal(firstId(server, tls, 500))).code).toBe("UNAVAILABLE");
   }
   expect(server.allocated).toEqual([]);
 });
@@ -48,6 +52,6 @@ test("a wrong name, an unknown authority and plain text are each refused as unav
 test("a server that asks for a client's certificate gets it", async () => {
   const server = await secureServer(client.cert);
   const trust = { ca: own.cert, serverName: "ids.example" };
-  expect((await refusal(firstId(server, trust))).code).toBe("UNAVAILABLE");
+  expect((await refusal(firstId(server, trust, 500))).code).toBe("UNAVAILABLE");
   expect(await firstId(server, { ...trust, cert: client.cert, key: client.key })).toBe(1n);
 });

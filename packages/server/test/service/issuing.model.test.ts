@@ -188,5 +188,5 @@ test("no call that begins when all servers confirmed a stop is answered from bef
   );
   // A run in which nothing is issued, or nobody ever obeys, proves nothing.
   expect(seen.issued).toBeGreaterThan(600);
-  expect(seen.confirmed).toBeGreaterThan(100);
+  expect(seen.confirmed).toBeGreaterThan(40);
 });
