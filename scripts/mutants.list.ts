@@ -7,6 +7,7 @@ import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
 import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
+import { consoleMutants } from "./mutants.console.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
 import { httpMutants } from "./mutants.http.ts";
@@ -716,6 +717,7 @@ redis.call('DEL', KEYS[1])`,
   ...hardeningMutants,
   ...toolsMutants,
   ...telemetryMutants,
+  ...consoleMutants,
   ...deployMutants,
   ...dropInMutants,
   ...httpMutants,

@@ -29,7 +29,7 @@ export async function call<S extends ServiceName, M extends MethodName<S>>(
   const boundMs = timeoutMs ?? (isRead ? READ_MS : CHANGE_MS);
   const end = performance.now() + boundMs;
   for (let attempt = 1; ; attempt++) {
-    const leftMs = end - performance.now();
+    const leftMs = Math.max(1, Math.ceil(end - performance.now()));
     try {
       return (await once(service, method, request, leftMs, signal)) as ResponseOf<S, M>;
     } catch (thrown) {
@@ -49,7 +49,7 @@ async function once(
   ms: number,
   signal: AbortSignal | undefined,
 ): Promise<unknown> {
-  const late = AbortSignal.timeout(Math.max(1, ms));
+  const late = AbortSignal.timeout(ms);
   const shown = token.value;
   try {
     const response = await fetch(`/idmint.v1.${service}/${capital(method)}`, {
@@ -70,8 +70,7 @@ async function once(
     throw error;
   } catch (thrown) {
     if (signal?.aborted === true) throw signal.reason;
-    if (late.aborted) throw tooLate(ms);
-    const error = thrown instanceof ApiError ? thrown : unreachable();
+    const error = thrown instanceof ApiError ? thrown : late.aborted ? tooLate(ms) : unreachable();
     if (error.isNoAnswer) unanswered();
     throw error;
   }
@@ -81,7 +80,7 @@ function headers(ms: number, shown: string): Record<string, string> {
   return {
     "content-type": "application/json",
     "connect-protocol-version": "1",
-    "connect-timeout-ms": String(Math.max(1, Math.floor(ms))),
+    "connect-timeout-ms": String(ms),
     ...(shown === "" ? {} : { authorization: `Bearer ${shown}` }),
   };
 }

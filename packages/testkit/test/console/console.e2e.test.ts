@@ -380,6 +380,7 @@ test("every page passes axe in both themes, fits a phone, and is pictured", asyn
 const PAGES = [
   ["overview", ""],
   ["nodes", "nodes"],
+  ["workers", "workers"],
   ["audit", "audit"],
   ["tokens", "tokens"],
   ["not-found", "nowhere"],

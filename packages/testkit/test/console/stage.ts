@@ -58,9 +58,13 @@ export class Stage {
 
 type Variables = Readonly<Record<string, string>>;
 
-/** Starts a stage for all tests of a file. Call it at the top. What needs databases gets its variables from them. */
+/**
+ * Starts a stage for all tests of a file. Call it at the top. What needs databases gets its variables from them; `envOf` has
+ * further variables for each server.
+ */
 export function useStage(
   env: Variables | ((postgres: TestPostgres) => Promise<Variables>) = {},
+  envOf: readonly Variables[] = [{}],
 ): () => Stage {
   let stage: Stage | undefined;
   let postgres: TestPostgres | undefined;
@@ -69,7 +73,8 @@ export function useStage(
     postgres = await TestPostgres.start({ durable: true });
     const { url } = await postgres.createDatabase();
     const variables = typeof env === "function" ? await env(postgres) : env;
-    const fleet = await Fleet.start({ servers: 1, storeUrl: url, env: variables });
+    const options = { servers: envOf.length, storeUrl: url, env: variables, envOf };
+    const fleet = await Fleet.start(options);
     const made = async (name: string, role: string): Promise<string> =>
       (await fleet.cli("token", "create", name, `--${role}`, "*", "--store")).trim();
     stage = new Stage(fleet, {
