@@ -15,6 +15,7 @@ import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { figuresMutants } from "./mutants.figures.ts";
 import { fileMutants } from "./mutants.files.ts";
+import { formMutants } from "./mutants.forms.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { hardeningMutants } from "./mutants.hardening.ts";
@@ -65,6 +66,7 @@ const postgresRestored = "packages/server/test/store/postgres-restore.pg.test.ts
 export const mutants: readonly Mutant[] = [
   ...accessMutants,
   ...auditMutants,
+  ...formMutants,
   ...admissionMutants,
   ...apiMutants,
   ...capacityMutants,

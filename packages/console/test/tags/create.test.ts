@@ -89,6 +89,11 @@ test("ids stay text, to the last digit", () => {
   });
 });
 
+test("a 0 is nothing to the API, and so it is to a form", () => {
+  const values = { name: "t", ceiling: "0", "segment.start": "0", "segment.min": "0" };
+  expect(requestOf("segment", values)).toEqual({ name: "t", segment: {} });
+});
+
 test("what is no value is kept back, and named", () => {
   const values = {
     "segment.start": "one",

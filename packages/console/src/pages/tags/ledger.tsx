@@ -7,7 +7,7 @@ import { usePoll } from "../../state/polling.ts";
 import { countText, numberText, timeText } from "../../text/format.ts";
 import { t, tOr } from "../../text/text.ts";
 import { countOf, type Entry, type Holder, holdersOf } from "./model/holders.ts";
-import { Pager } from "./pager.tsx";
+import { Pager } from "../../parts/pager.tsx";
 import { Id } from "./tags.tsx";
 
 const EVERY_MS = 10_000;

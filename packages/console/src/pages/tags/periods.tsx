@@ -8,7 +8,7 @@ import { usePoll } from "../../state/polling.ts";
 import { cliLine } from "../../text/cli.ts";
 import { timeText } from "../../text/format.ts";
 import { t } from "../../text/text.ts";
-import { Pager } from "./pager.tsx";
+import { Pager } from "../../parts/pager.tsx";
 import { Id } from "./tags.tsx";
 
 const EVERY_MS = 10_000;

@@ -15,6 +15,7 @@ import { t } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
 import { actionsOf, TagDialog } from "./actions.tsx";
 import { Capacity } from "./capacity.tsx";
+import { Charts } from "./charts.tsx";
 import { Effect, type EffectOfTag } from "./effect.tsx";
 import { labelOf } from "./field-text.ts";
 import { Ledger } from "./ledger.tsx";
@@ -138,6 +139,7 @@ function Overview({ tag }: { readonly tag: TagJson }): JSX.Element {
       </Section>
       {may("observe", name) && tag.state !== "TAG_STATE_DELETED" && (
         <>
+          <Charts tag={name} />
           <Capacity tag={name} />
         </>
       )}

@@ -10,13 +10,13 @@ import { type Column, Table } from "../../parts/table.tsx";
 import { setQuery } from "../../state/location.ts";
 import { usePoll } from "../../state/polling.ts";
 import { hrefOf } from "../../state/route-state.ts";
-import { may, whoAmI } from "../../state/sign-in.ts";
+import { whoAmI } from "../../state/sign-in.ts";
 import { cliLine } from "../../text/cli.ts";
 import { timeText } from "../../text/format.ts";
 import { t, tOr } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
 import { kindOf, type TagJson } from "./model/tag-values.ts";
-import { Pager } from "./pager.tsx";
+import { Pager } from "../../parts/pager.tsx";
 
 const PAGE_SIZE = 50;
 const EVERY_MS = 5_000;
@@ -51,7 +51,7 @@ export function Tags({ query }: PageProps): JSX.Element {
           onChange={(isOn) => setQuery({ deleted: isOn ? "yes" : undefined, page: undefined })}
         />
       </div>
-      {may("observe", prefix) || mayUnder(prefix) ? (
+      {mayList(prefix) ? (
         <TagList prefix={prefix} showDeleted={showDeleted} page={page} />
       ) : (
         <OwnNames />
@@ -62,12 +62,12 @@ export function Tags({ query }: PageProps): JSX.Element {
 }
 
 /** Whether the caller may look at all tags whose names begin so. The server decides; this only chooses what is shown. */
-function mayUnder(prefix: string): boolean {
-  return (
-    whoAmI.value?.rights.some(
-      ({ role, tags }) =>
-        role !== "issue" && tags.endsWith("*") && prefix.startsWith(tags.slice(0, -1)),
-    ) === true
+function mayList(prefix: string): boolean {
+  // Until it is known who calls, the list itself says what is the matter.
+  if (whoAmI.value === undefined) return true;
+  return whoAmI.value.rights.some(
+    ({ role, tags }) =>
+      role !== "issue" && tags.endsWith("*") && prefix.startsWith(tags.slice(0, -1)),
   );
 }
 
