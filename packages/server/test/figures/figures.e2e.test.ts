@@ -1,13 +1,19 @@
 // Figures of servers that share a store, over gRPC.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { credentials } from "@grpc/grpc-js";
 import {
   type ListFiguresRequest,
   type ListFiguresResponse,
+  NodeServiceClient,
   NodeServiceService,
   NodeState,
   SilenceReason,
 } from "@idmint/proto";
-import { MemoryStore, storeIsDown } from "@idmint/testkit";
-import { expect, test } from "vitest";
+import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
+import { freePort } from "@idmint/testkit/redis";
+import { expect, onTestFinished, test } from "vitest";
 import {
   call,
   createTag,
@@ -152,4 +158,36 @@ test("a drained server tells its figures, and why it takes no calls", async () =
     state: NodeState.DRAINING,
     stateReason: "an operator drained this server; idmint node undrain a ends that",
   });
+});
+
+test("servers with TLS are asked by TLS, and one whose certificate is not trusted hears no token", async () => {
+  const { cert, key } = selfSigned("localhost");
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-figures-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const write = (name: string, text: string): string => {
+    const file = path.join(folder, name);
+    writeFileSync(file, text);
+    return file;
+  };
+  const files = { "tls-cert-file": write("crt", cert), "tls-key-file": write("key", key) };
+  const start = async (
+    instance: string,
+    others?: TestServer,
+    more: Record<string, string> = {},
+  ) => {
+    const port = await freePort(20_000, 29_000);
+    const address = { "grpc-address": `127.0.0.1:${port}`, "node-advertise": `localhost:${port}` };
+    const it = await startNamed(instance, others, { ...files, ...address, ...more });
+    const trusting = credentials.createSsl(Buffer.from(cert));
+    const nodes = new NodeServiceClient(`localhost:${port}`, trusting);
+    onTestFinished(() => nodes.close());
+    return { ...it, nodes };
+  };
+  const a = await start("a", undefined, { "tls-peer-ca-file": files["tls-cert-file"] });
+  const b = await start("b", a);
+  await until(async () => (await figures(a)).nodes.length === 2);
+  const { nodes, silentNodes } = await figures(b);
+  expect(nodes.map(({ instance }) => instance)).toEqual(["b"]);
+  expect(silentNodes).toMatchObject([{ instance: "a", reason: SilenceReason.NO_ANSWER }]);
+  expect(silentNodes[0]?.detail).toContain("certificate");
 });

@@ -96,11 +96,12 @@ test("nobody is waited for longer than it takes, and nothing goes on when the ca
   const caller = new AbortController();
   const answer = peers.ask(address, REQUEST, asking({ signal: caller.signal }));
   setTimeout(() => caller.abort(), 100);
-  expect(await answer).toMatchObject({ silence: { reason: "NO_ANSWER" } });
+  // Not the end of its time.
+  expect(await answer).toMatchObject({ silence: { detail: "Cancelled on client" } });
   await until(() => ended === 2);
   const gone = AbortSignal.abort();
   expect(await peers.ask(address, REQUEST, asking({ signal: gone }))).toMatchObject({
-    silence: { reason: "NO_ANSWER" },
+    silence: { detail: "Cancelled on client" },
   });
 });
 
