@@ -103,6 +103,20 @@ export const figuresMutants: readonly Mutant[] = [
     tests: asking,
   },
   {
+    name: "figures: a token crosses a network in plain text",
+    file: peers,
+    find: `    if (asking.authorization !== undefined && !isSafe(address)) {`,
+    replace: `    if (asking.authorization === undefined && !isSafe(address)) {`,
+    tests: asking,
+  },
+  {
+    name: "figures: what callers return counts as never issued",
+    file: `${service}/figures.ts`,
+    find: `      issued: counters.issuedIds + counters.returnedIds,`,
+    replace: `      issued: counters.issuedIds,`,
+    tests: ["packages/server/test/figures/figures.test.ts"],
+  },
+  {
     name: "figures: a server asks another one for all servers",
     file: peers,
     find: `thisServer: true`,

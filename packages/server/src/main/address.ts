@@ -8,6 +8,11 @@ export function hostPort({ host, port }: Address): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
+/** The host of host:port, as `hostPort` writes it. */
+export function hostOf(address: string): string {
+  return address.replace(/:\d+$/, "").replaceAll(/^\[|\]$/g, "");
+}
+
 /** The idmint server that listens on an address already. */
 export interface Taker {
   /** Where its store is; empty when it does not say. */

@@ -32,7 +32,8 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { EventLoopWatch } from "../telemetry/metrics/event-loop.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
-import { hostPort } from "./address.ts";
+import { hostOf, hostPort } from "./address.ts";
+import { isLoopback } from "../config/types.ts";
 import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors/grpc.ts";
 import { openHttp } from "./doors/http.ts";
 import { instanceName } from "./instance.ts";
@@ -265,7 +266,10 @@ function figuresParts(
   const { callTimes } = telemetry;
   const active = new ActiveAlarms(realSystem, instance);
   listeners.push(active.hear);
-  const peers = new GrpcPeerFigures(peerTlsOf(config), realSystem);
+  const tls = peerTlsOf(config);
+  const isSafe = (address: string): boolean =>
+    tls !== undefined || config.insecure || isLoopback({ host: hostOf(address), port: 0 });
+  const peers = new GrpcPeerFigures(tls, { ...realSystem, isSafe });
   opened(peers);
   const loop = new EventLoopWatch();
   loop.start();

@@ -10,6 +10,7 @@ import { type ListFiguresRequest, ListFiguresResponse, NodeServiceService } from
 import { FakeTime } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { GrpcPeerFigures } from "../../src/grpc/peers/figures.ts";
+import { hostOf } from "../../src/main/address.ts";
 import type { Asking } from "../../src/service/figures/fleet.ts";
 import { until } from "../support.ts";
 
@@ -33,9 +34,16 @@ async function played(listFigures: ((call: Call, done: Done) => void) | undefine
   return `127.0.0.1:${port}`;
 }
 
-function made(time: FakeTime = new FakeTime(), tls?: { certFile: string; keyFile: string }) {
+function made(
+  time: FakeTime = new FakeTime(),
+  { tls, unsafe }: { tls?: { certFile: string; keyFile: string }; unsafe?: string } = {},
+) {
   const files = tls === undefined ? undefined : { ...tls, caFile: undefined };
-  const peers = new GrpcPeerFigures(files, { clock: time, wallClock: () => 1_000_000 });
+  const peers = new GrpcPeerFigures(files, {
+    clock: time,
+    wallClock: () => 1_000_000,
+    isSafe: (address: string) => address !== unsafe,
+  });
   onTestFinished(() => peers.close());
   return peers;
 }
@@ -128,9 +136,31 @@ test("calls share a connection, for a minute, until one brings no answer", async
   expect(connections.size).toBe(3);
 });
 
+test("a token is not shown where somebody on the way could read it", async () => {
+  const shown: unknown[] = [];
+  const address = await played(({ metadata }, done) => {
+    shown.push(...metadata.get("authorization"));
+    done(null, answerWith({}));
+  });
+  const peers = made(new FakeTime(), { unsafe: address });
+  const answer = await peers.ask(address, REQUEST, asking());
+  expect(answer).toMatchObject({ silence: { reason: "NO_ANSWER" } });
+  const open = await peers.ask(address, REQUEST, asking({ authorization: undefined }));
+  expect(open.type).toBe("told");
+  expect(shown).toEqual([]);
+});
+
+test.each([
+  ["127.0.0.1:7600", "127.0.0.1"],
+  ["[::1]:7600", "::1"],
+  ["ids-1.internal:7600", "ids-1.internal"],
+])("the host of %s is %s", (address, host) => {
+  expect(hostOf(address)).toBe(host);
+});
+
 test("files that cannot be read are named, and no call is made", async () => {
   const tls = { certFile: "/nowhere/cert.pem", keyFile: "/nowhere/key.pem" };
-  const answer = await made(new FakeTime(), tls).ask("127.0.0.1:1", REQUEST, asking());
+  const answer = await made(new FakeTime(), { tls }).ask("127.0.0.1:1", REQUEST, asking());
   expect(answer).toEqual({
     type: "silent",
     silence: { reason: "NO_ANSWER", detail: "this server cannot read its own TLS files" },

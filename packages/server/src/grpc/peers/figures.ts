@@ -13,6 +13,8 @@ import { peerCredentials, type PeerTlsFiles } from "./credentials.ts";
 export interface PeerFiguresPorts {
   readonly clock: Clock;
   readonly wallClock: () => number;
+  /** Whether nobody on the way to an address can read a token, or the operator does not mind. */
+  readonly isSafe: (address: string) => boolean;
 }
 
 /** A connection is used for so long, since certificates are renewed. */
@@ -31,7 +33,8 @@ interface Peer {
 /**
  * Asks servers for their figures by NodeService.ListFigures. Callers that ask every second share a connection to each server.
  *
- * INVARIANT: a call carries what its own caller showed and nothing of anybody else.
+ * INVARIANT: a call carries what its own caller showed and nothing of anybody else, and no token crosses a network in plain
+ * text.
  */
 export class GrpcPeerFigures implements PeerFigures<NodeFigures> {
   readonly #tls: PeerTlsFiles | undefined;
@@ -49,7 +52,10 @@ export class GrpcPeerFigures implements PeerFigures<NodeFigures> {
     request: FiguresRequest,
     asking: Asking,
   ): Promise<PeerAnswer<NodeFigures>> {
-    const { clock, wallClock } = this.#ports;
+    const { clock, wallClock, isSafe } = this.#ports;
+    if (asking.authorization !== undefined && !isSafe(address)) {
+      return noAnswer("this server has no TLS and shows no token over a network (tls.cert_file)");
+    }
     let peer: Peer;
     try {
       peer = await this.#take(address);

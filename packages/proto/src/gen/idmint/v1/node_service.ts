@@ -283,7 +283,7 @@ export const SilenceReason = {
   NO_ADDRESS: 1,
   /** NOT_HEARD - It has not renewed its row in the store for a while, so it was not asked: it ended, was frozen, or is cut off. */
   NOT_HEARD: 2,
-  /** NO_ANSWER - It was asked and did not answer within the second. */
+  /** NO_ANSWER - It was asked and did not answer within the second, or it cannot be asked safely: this server has no TLS. */
   NO_ANSWER: 3,
   /** REFUSED - It does not let the caller in: it knows other tokens, or the caller is known by a certificate. */
   REFUSED: 4,
