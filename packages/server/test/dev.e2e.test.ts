@@ -51,6 +51,9 @@ test("start-dev makes its store and a tag, and its banner says what to type next
   expect(first.banner).toContain(
     `grpcurl -plaintext -d '{"tag":"demo"}' ${grpcAddress} idmint.v1.IdService/GenerateId`,
   );
+  expect(first.banner).toContain(
+    `curl --json '{"tag":"demo"}' http://${first.server.httpAddress}/idmint.v1.IdService/GenerateId`,
+  );
   await first.server.close();
   // Again over what is there: nothing is made anew, no id comes twice.
   const second = await startDev({ flags });

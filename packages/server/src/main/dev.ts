@@ -1,5 +1,5 @@
 import { invalidField } from "@idmint/core";
-import { servesConsole } from "../config/http.ts";
+import { servesConsole, servesHttpApi } from "../config/http.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
 import { hasConsole } from "../http/console.ts";
@@ -48,17 +48,22 @@ async function startServed(config: Config, parts: ServerParts): Promise<Serving>
   }
 }
 
+const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
+
 function bannerOf({ grpcAddress, adminAddress, httpAddress }: Serving, config: Config): string {
   const http = `${config.httpTls === "on" ? "https" : "http"}://${httpAddress}`;
   const admin = adminAddress === "" ? "" : `, for administrators on ${adminAddress}`;
-  const probes = httpAddress === "" ? "" : `, for probes on ${http}`;
+  const also = httpAddress === "" ? "" : `, for HTTP on ${http}`;
+  const curl = servesHttpApi(config)
+    ? `\n  curl --json '{"tag":"${DEMO_TAG}"}' ${http}${GENERATE_ID}`
+    : "";
   const pages = hasConsole() && servesConsole(config) ? `\nConsole: ${http}/console/` : "";
-  return `idmint listens for gRPC on ${grpcAddress}${admin}${probes}${pages}
+  return `idmint listens for gRPC on ${grpcAddress}${admin}${also}${pages}
 Store: ${config.storeUrl}
 Whoever reaches it may do everything, until you make a token: idmint token create --help
 
 Mint an id:
-  grpcurl -plaintext -d '{"tag":"${DEMO_TAG}"}' ${grpcAddress} idmint.v1.IdService/GenerateId
+  grpcurl -plaintext -d '{"tag":"${DEMO_TAG}"}' ${grpcAddress} idmint.v1.IdService/GenerateId${curl}
   idmint id next ${DEMO_TAG}
 Make a tag of your own:
   idmint tag create orders --kind segment
