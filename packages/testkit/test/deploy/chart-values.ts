@@ -46,6 +46,8 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   allow_unsafe_store: "fsync",
   // On a pod's address it wants TLS.
   "http.api": "off",
+  "http.leaf": false,
+  "http.tinyid": false,
   epoch_gap: "1000",
   "node.peers": "10.0.0.1:7600",
   insecure: false,
