@@ -14,6 +14,14 @@ export function blocksOf(chapter: string, language: string): readonly string[] {
   return blocks.flatMap(([, its, code = ""]) => (its === language ? [code] : []));
 }
 
+/** The values that docs/console.md adds. */
+function consoleValues(): string {
+  const page = readFileSync(path.join(CHART, "../../../docs/console.md"), "utf8");
+  const [, found] = /^```yaml\n(config:\n[^]*?)^```$/m.exec(page) ?? [];
+  if (found === undefined) throw new Error("docs/console.md has no values");
+  return found;
+}
+
 function read(text: string): object {
   return parse(text) as object;
 }
@@ -24,6 +32,7 @@ function printed(): Readonly<Record<string, object>> {
   const [scaling = ""] = blocksOf("Autoscaling", "yaml");
   const page = readFileSync(path.join(CHART, "../../../docs/deploy/helm.md"), "utf8");
   const cells = [...page.matchAll(/^\| `(?:config|secrets|files)` \|.*\| `(.*)` \|$/gm)];
+  const { config: consoleConfig } = read(consoleValues()) as { config: object };
   const [config, secrets, files] = cells.map(([, cell = ""]) => read(cell));
   const installed = read(install) as { secrets: object; files: object };
   const merged = {
@@ -36,6 +45,7 @@ function printed(): Readonly<Record<string, object>> {
     "page-install": installed,
     "page-table": merged,
     "page-scaling": { ...installed, ...read(scaling) },
+    "page-console": { ...installed, config: consoleConfig, serviceMonitor: { enabled: true } },
   };
 }
 
@@ -53,6 +63,10 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   insecure: false,
   allow_anonymous: true,
   "access.common_names": true,
+  "http.api": "on",
+  "http.tls": "on",
+  "http.leaf": true,
+  "http.tinyid": true,
 };
 /** What the keys of the Secret `all` hold, where it matters. */
 export const SECRETS: Readonly<Record<string, string>> = {

@@ -1,8 +1,9 @@
 // The Helm chart: what Helm makes of it, whether Kubernetes would take that, and whether the servers could run with it.
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { type Config, readConfig } from "@idmint/server";
 import { beforeAll, describe, expect, test } from "vitest";
+import { servesConsole } from "../../../server/src/config/http.ts";
 import { longestStopMs } from "../../../server/src/main/running.ts";
 import { CHART, type Manifest, renderChart, type Rendering } from "../../src/deploy/helm.ts";
 import { kubernetesFaults } from "../../src/deploy/kubernetes.ts";
@@ -186,6 +187,9 @@ describe.each([...names, ...Object.keys(more)])("%s", (name) => {
       expect(isSecure ? ports[probe?.httpGet?.port ?? ""] : probe?.grpc?.port).toBe(
         isSecure ? listens.http : listens.grpc,
       );
+      if (isSecure) {
+        expect(probe?.httpGet?.scheme).toBe(config.httpTls === "on" ? "HTTPS" : "HTTP");
+      }
     }
   });
 
@@ -319,6 +323,24 @@ test("the migration runs before the servers, as the role that owns the schema, a
     ["migrate", "--yes"],
     ["ticket", "migrate", "--yes"],
   ]);
+});
+
+test("the values of docs/console.md serve the console, and its port is the one that the page forwards", () => {
+  const { container } = serversOf("page-console").first;
+  const config = configOf(envOf(container, cluster("a")));
+  expect(servesConsole(config)).toBe(true);
+  expect(config.httpAdmin).toBe("on");
+  expect(
+    servesConsole(configOf(envOf(serversOf("page-install").first.container, cluster("a")))),
+  ).toBe(false);
+  const page = readFileSync(path.join(CHART, "../../../docs/console.md"), "utf8");
+  const [, service = "", port = ""] =
+    /^kubectl -n ids port-forward service\/(\S+) (\d+)$/m.exec(page) ?? [];
+  const named = ofKind("page-console", "Service").find(({ metadata }) => metadata.name === service);
+  const { ports } = named?.spec as ServiceSpec;
+  expect(ports).toContainEqual(expect.objectContaining({ port: Number(port), targetPort: "http" }));
+  const [monitor] = ofKind("page-console", "ServiceMonitor");
+  expect(monitor?.spec).toMatchObject({ endpoints: [{ port: "http", scheme: "https" }] });
 });
 
 test("the page makes each Secret that its values name, with the keys that they name", () => {

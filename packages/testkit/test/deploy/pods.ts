@@ -17,7 +17,7 @@ interface Variable {
 
 export interface Probe {
   readonly grpc?: { readonly port: number; readonly service: string };
-  readonly httpGet?: { readonly path: string; readonly port: string };
+  readonly httpGet?: { readonly path: string; readonly port: string; readonly scheme?: string };
 }
 
 export interface Container {
