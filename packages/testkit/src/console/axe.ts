@@ -6,16 +6,24 @@ import type { Page } from "playwright-core";
 
 /** All rules of levels A and AA. */
 const LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"];
-const RUN = `axe.run(document, { runOnly: { type: "tag", values: ${JSON.stringify(LEVELS)} }, resultTypes: ["violations"] })`;
+/** What a theme may break. */
+export const CONTRAST: readonly string[] = ["color-contrast"];
 
 let source: string | undefined;
 
 /** Fails with every finding: the rule, what it wants, and where it is broken. */
-export async function assertAccessible(page: Page, what: string): Promise<void> {
+export async function assertAccessible(
+  page: Page,
+  what: string,
+  rules: readonly string[],
+): Promise<void> {
   source ??= readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
   // By the debugger's protocol, so the page's Content-Security-Policy stays as it is.
   if (!(await page.evaluate<boolean>(`typeof axe === "object"`))) await page.evaluate(source);
-  const { violations, passes } = await page.evaluate<AxeResults>(RUN);
+  const runOnly =
+    rules.length > 0 ? { type: "rule", values: rules } : { type: "tag", values: LEVELS };
+  const options = JSON.stringify({ runOnly, resultTypes: ["violations"] });
+  const { violations, passes } = await page.evaluate<AxeResults>(`axe.run(document, ${options})`);
   // A page on which no rule could be tried would pass anything.
   if (passes.length === 0) throw new Error(`${what}: axe found nothing to look at`);
   if (violations.length === 0) return;

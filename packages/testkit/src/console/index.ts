@@ -4,7 +4,8 @@ import { afterAll, beforeAll, onTestFinished } from "vitest";
 import { startChromium } from "./chromium.ts";
 import { PICTURES, View, type ViewOptions } from "./view.ts";
 
-export { PICTURES, THEMES } from "./view.ts";
+export { CONTRAST } from "./axe.ts";
+export { PICTURES, SIZES, THEMES } from "./view.ts";
 
 /** Opens an empty page of a server, `http://HOST:PORT`, which ends with the test. The test fails unless the page stayed clean. */
 export type OpenView = (origin: string, options?: ViewOptions) => Promise<View>;

@@ -12,7 +12,10 @@ export const THEMES = ["light", "dark"] as const;
 export const PICTURES: string = path.resolve(import.meta.dirname, "../../../console/pictures");
 
 /** In CSS pixels: a desk's window, and a phone. */
-const SIZES = { desk: { width: 1_280, height: 800 }, phone: { width: 390, height: 844 } } as const;
+export const SIZES = {
+  desk: { width: 1_280, height: 800 },
+  phone: { width: 390, height: 844 },
+} as const;
 /** So long that only what hangs exceeds it. */
 const PATIENCE_MS = 30_000;
 const FITTING_MS = 5_000;
@@ -92,9 +95,9 @@ export class View {
     await until(`not seen: ${String(what)}`, isGone, { withinMs });
   }
 
-  /** Fails with whatever axe finds on the page as it is. */
-  async assertAccessible(what: string): Promise<void> {
-    await assertAccessible(this.page, what);
+  /** Fails with whatever axe finds on the page as it is. `rules`: only by these; default: by all. */
+  async assertAccessible(what: string, rules: readonly string[] = []): Promise<void> {
+    await assertAccessible(this.page, what, rules);
   }
 
   /** Fails when the page is wider than the window, so that somebody would have to scroll it sideways. */

@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import type { View } from "../../src/console/view.ts";
-import { killChildren } from "../../src/fleet/child.ts";
+import { Child, CLI, killChildren } from "../../src/fleet/child.ts";
 import { Fleet, type FleetServer } from "../../src/fleet/fleet.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 
@@ -92,6 +92,15 @@ export function useStage(
     if (stage === undefined) throw new Error("the stage is set before the first test");
     return stage;
   };
+}
+
+/** Types lines into a shell that knows the command line; answers what they print, and fails when one of them does. */
+export async function typed(lines: string, env: Variables): Promise<string> {
+  const script = `idmint() { '${process.execPath}' -C idmint-source '${CLI}' "$@"; }\n${lines}`;
+  const child = new Child(["sh", "-ec", script], [], { name: lines, env });
+  const { code } = await child.waitForEnd(60_000);
+  if (code !== 0) throw new Error(child.describe());
+  return child.stdout;
 }
 
 /** As `pnpm start` does: nothing happens when it is built of the same sources already. */

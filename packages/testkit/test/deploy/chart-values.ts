@@ -63,10 +63,6 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   insecure: false,
   allow_anonymous: true,
   "access.common_names": true,
-  "http.api": "on",
-  "http.tls": "on",
-  "http.leaf": true,
-  "http.tinyid": true,
 };
 /** What the keys of the Secret `all` hold, where it matters. */
 export const SECRETS: Readonly<Record<string, string>> = {

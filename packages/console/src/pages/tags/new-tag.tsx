@@ -14,6 +14,7 @@ import { PageView } from "../../parts/page.tsx";
 import { say } from "../../parts/toasts.tsx";
 import { goTo, route } from "../../state/location.ts";
 import { hrefOf } from "../../state/route-state.ts";
+import { whoAmI } from "../../state/sign-in.ts";
 import { t } from "../../text/text.ts";
 import type { PageProps } from "../page.ts";
 import { FormFields } from "./form-fields.tsx";
@@ -40,7 +41,18 @@ const MIRROR_MS = 300;
 /** The form of a new tag. What is typed is in the URL, so that a link shows the same form. */
 export function NewTag({ query }: PageProps): JSX.Element {
   const kind = kindIn(query);
+  if (whoAmI.value?.rights.every(({ role }) => role !== "admin") === true) return <NotAllowed />;
   return <KindForm key={kind} kind={kind} query={query} />;
+}
+
+function NotAllowed(): JSX.Element {
+  return (
+    <PageView title={t("form.title")}>
+      <p class="empty">
+        {t("common.not_allowed.text", { role: "admin", tags: t("common.all_tags") })}
+      </p>
+    </PageView>
+  );
 }
 
 function kindIn(query: PageProps["query"]): KindName {
