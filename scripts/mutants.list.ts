@@ -7,6 +7,7 @@ import { apiMutants } from "./mutants.api.ts";
 import { capacityMutants } from "./mutants.capacity.ts";
 import { chartMutants } from "./mutants.chart.ts";
 import { cliMutants } from "./mutants.cli.ts";
+import { consolePagesMutants } from "./mutants.console-pages.ts";
 import { consoleMutants } from "./mutants.console.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
@@ -67,6 +68,7 @@ export const mutants: readonly Mutant[] = [
   ...accessMutants,
   ...auditMutants,
   ...formMutants,
+  ...consolePagesMutants,
   ...admissionMutants,
   ...apiMutants,
   ...capacityMutants,
