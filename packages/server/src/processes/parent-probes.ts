@@ -3,8 +3,8 @@ import type { Readiness } from "../http/probes.ts";
 import type { Probe, ProbeAnswer, ToParent } from "./messages.ts";
 import { Questions } from "./questions.ts";
 
-/** The parent waits 2 s for its processes, so it has answered by then if it can. */
-const WAIT_MS = 3_000;
+/** The parent waits 2 s for the metrics of its processes, and at first loads what writes them. Prometheus waits 10 s. */
+const WAIT_MS: Readonly<Record<Probe, number>> = { ready: 3_000, metrics: 8_000 };
 
 /** What probes are told by a process: what the parent knows of all of them. */
 export class ParentProbes {
@@ -38,6 +38,6 @@ export class ParentProbes {
 
   async #ask(of: Probe): Promise<ProbeAnswer> {
     const ask = (number: number): void => void this.#tell({ type: "probe", number, of });
-    return (await this.#questions.ask(ask, WAIT_MS)) ?? {};
+    return (await this.#questions.ask(ask, WAIT_MS[of])) ?? {};
   }
 }

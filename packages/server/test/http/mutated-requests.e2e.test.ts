@@ -4,10 +4,12 @@ import * as api from "@idmint/proto";
 import { expect, test } from "vitest";
 import { createTag, generateId, sleep, startTest, type TestServer } from "../support.ts";
 import { type Drawn, draw, seed } from "./mutations.ts";
-import { type Raw, rawTo } from "./raw.ts";
+import { type Raw, rawConnection } from "./raw.ts";
 
-const REQUESTS = process.env["IDMINT_LONG"] === "1" ? 100_000 : 2_000;
-const SENDERS = 24;
+const IS_LONG = process.env["IDMINT_LONG"] === "1";
+const REQUESTS = IS_LONG ? 100_000 : 2_000;
+/** Most of them wait for the end of what has none. */
+const SENDERS = IS_LONG ? 96 : 24;
 /** Looks after which an answer of a request that came whole is here; of others nobody knows whether they go on. */
 const PATIENCE = 40;
 const CLOSED_WITHIN = 3_000;
@@ -132,7 +134,7 @@ test(
         const drawn = draw(paths[sent++ % paths.length] ?? "");
         if (raw === undefined || raw.isClosed() || raw.socket.writableEnded) {
           raw?.socket.destroy();
-          raw = rawTo(it.server.httpAddress);
+          raw = rawConnection(it.server.httpAddress);
           from = 0;
         }
         // oxlint-disable-next-line no-await-in-loop

@@ -59,7 +59,12 @@ test("calls are spread over the processes, and probes are answered for all of th
   refused.socket.write(generate);
   expect(await refused.answers(1)).toMatchObject([{ status: 503 }]);
   for (const { socket } of callers) socket.destroy();
-  const series = await scrape(httpAddress);
+  // A machine that does much else may take its time to collect them.
+  let series: Awaited<ReturnType<typeof scrape>> = new Map();
+  await until(async () => {
+    series = await scrape(httpAddress).catch(() => new Map<string, number>());
+    return series.size > 0;
+  }, 60_000);
   const calls = [1, 2].map((number) =>
     [...series].find(
       ([key]) => key.startsWith("idmint_calls_total") && key.includes(`process="${number}"`),

@@ -20,7 +20,15 @@ interface RawAnswer {
   readonly body: string;
 }
 
+/** A connection that ends with the test. */
 export function rawTo(address: string): Raw {
+  const raw = rawConnection(address);
+  onTestFinished(() => void raw.socket.destroy());
+  return raw;
+}
+
+/** A connection that whoever makes it destroys; nothing of it is kept. */
+export function rawConnection(address: string): Raw {
   const colon = address.lastIndexOf(":");
   const socket = connect(Number(address.slice(colon + 1)), address.slice(0, colon));
   let received = "";
@@ -28,7 +36,6 @@ export function rawTo(address: string): Raw {
   socket.on("data", (bytes: Buffer) => (received += bytes.toString("latin1")));
   socket.on("error", () => undefined);
   socket.once("close", () => (closed = true));
-  onTestFinished(() => void socket.destroy());
   return {
     socket,
     received: () => received,
