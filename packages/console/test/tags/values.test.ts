@@ -2,7 +2,7 @@ import { durationText, type Field } from "@idmint/core/kinds";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { timeOrigin } from "../../../cli/src/flags/parse.ts";
-import { effectView } from "../../src/pages/tags/model/effect-state.ts";
+import { effectView, leftText } from "../../src/pages/tags/model/effect-state.ts";
 import { idValue } from "../../src/pages/tags/model/id-value.ts";
 import { textOf, valueFrom } from "../../src/pages/tags/model/typed.ts";
 import { placed } from "../../src/pages/tags/model/violations.ts";
@@ -114,4 +114,16 @@ test("a change is in effect when the server says so, whatever the clocks say", (
     state: "unknown",
     lagging: 2,
   });
+});
+
+test.each([
+  [1, "1s"],
+  [1_000, "1s"],
+  [59_001, "1m"],
+  [604_000, "10m 4s"],
+  [3_600_000, "1h"],
+  [3_661_000, "1h 1m"],
+  [90_000_000, "25h"],
+])("%d ms are shown as %s", (ms, text) => {
+  expect(leftText(ms)).toBe(text);
 });

@@ -192,7 +192,7 @@ test("a tag is paused, resumed, advanced and deleted once its name is typed, and
   await view.sees("This tag is paused");
   expect(await tagOf("acted")).toMatchObject({ state: "TAG_STATE_PAUSED" });
   // Whoever has a segment may use it for a minute; the server says how long it takes.
-  const counted = await view.sees(/callers may use what they hold for (?:1m|\d+s) at most/u);
+  const counted = await view.sees(/callers may use what they hold for (?:1m )?\d+s at most/u);
   const first = await counted.textContent();
   await until("it counts down", async () => (await counted.textContent()) !== first);
   await ask(view, "Resume");
@@ -316,30 +316,38 @@ test("a hostile description is text, wherever it is shown", async () => {
   }
 });
 
-test("many tags are searched and paged, and the URL brings the same view back", async () => {
-  const names = Array.from({ length: MANY }, (_, at) => `many-${String(at).padStart(5, "0")}`);
-  for (let at = 0; at < MANY; at += 50) {
-    const some = names.slice(at, at + 50);
-    await Promise.all(some.map((name) => make({ name, uuid: { version: 7 } })));
-  }
-  const view = await opened("tags?q=many-");
-  const { page } = view;
-  await view.sees("many-00000");
-  const paging = await tookMs(view, () => page.getByRole("link", { name: "Next page" }).click(), {
-    until: "many-00050",
-  });
-  const shared = await opened(view.address.replace("/console/", ""));
-  await shared.sees("many-00050");
-  await shared.misses("many-00049");
-  await page.goBack();
-  await view.sees("many-00049");
-  const last = names.at(-1) ?? "";
-  const search = page.getByLabel("Names that begin with");
-  const searching = await tookMs(view, () => search.fill(last), { until: last });
-  await view.misses("many-00000");
-  await view.sees(`idmint tag list --prefix ${last}`);
-  console.log(`${MANY} tags: a page in ${paging} ms, a search in ${searching} ms`);
-});
+const making = { timeout: IS_LONG ? 900_000 : 180_000 };
+test(
+  "many tags are searched and paged, and the URL brings the same view back",
+  making,
+  async () => {
+    const names = Array.from({ length: MANY }, (_, at) => `many-${String(at).padStart(5, "0")}`);
+    const rest = [...names];
+    const makeSome = async (): Promise<void> => {
+      for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
+        await make({ name, uuid: { version: 7 } });
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, makeSome));
+    const view = await opened("tags?q=many-");
+    const { page } = view;
+    await view.sees("many-00000");
+    const paging = await tookMs(view, () => page.getByRole("link", { name: "Next page" }).click(), {
+      until: "many-00050",
+    });
+    const shared = await opened(view.address.replace("/console/", ""));
+    await shared.sees("many-00050");
+    await shared.misses("many-00049");
+    await page.goBack();
+    await view.sees("many-00049");
+    const last = names.at(-1) ?? "";
+    const search = page.getByLabel("Names that begin with");
+    const searching = await tookMs(view, () => search.fill(last), { until: last });
+    await view.misses("many-00000");
+    await view.sees(`idmint tag list --prefix ${last}`);
+    console.log(`${MANY} tags: a page in ${paging} ms, a search in ${searching} ms`);
+  },
+);
 
 /** Milliseconds from the first change of the page's address to the row with a name, by the page's own clock. */
 async function tookMs(

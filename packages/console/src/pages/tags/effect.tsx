@@ -1,12 +1,11 @@
 import { useSignal } from "@preact/signals";
-import { durationText } from "@idmint/core/kinds";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
 import { ApiError } from "../../api/errors.ts";
 import type { ResponseOf } from "../../api/json.ts";
 import { t } from "../../text/text.ts";
-import { effectView } from "./model/effect-state.ts";
+import { effectView, leftText } from "./model/effect-state.ts";
 import { useNow } from "./use-now.ts";
 
 /** A tag, and when its last change is in effect; without the latter for those who may not look. */
@@ -29,7 +28,7 @@ function Countdown({ effect }: { readonly effect: EffectOfTag }): JSX.Element {
   const servers = laggingNodes.map(({ instance }) => instance).join(", ");
   const text =
     view.state === "counting"
-      ? t("effect.counting", { time: durationText(Math.ceil(view.leftMs / 1_000) * 1_000) })
+      ? t("effect.counting", { time: leftText(view.leftMs) })
       : t(`effect.${view.state}`);
   return (
     <div class="notice">

@@ -27,3 +27,16 @@ export function effectView(answer: EffectAnswer, nowMs: number, aheadMs: number)
   const leftMs = atMs - (nowMs + aheadMs);
   return leftMs > 0 ? { state: "counting", leftMs, lagging } : { state: "due", lagging };
 }
+
+/** What is left, in the two largest of hours, minutes and seconds: 10m 4s. It is never told to be less than it is. */
+export function leftText(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000);
+  const parts = [
+    [Math.floor(seconds / 3_600), "h"],
+    [Math.floor(seconds / 60) % 60, "m"],
+    [seconds % 60, "s"],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  const shown = parts.slice(first, first + 2).filter(([count]) => count > 0);
+  return shown.map(([count, unit]) => `${count}${unit}`).join(" ");
+}

@@ -131,7 +131,10 @@ function factsOf(
       facts.push({ name: "data_centers", count: 2n ** BigInt(layout.dataCenterBits) });
     }
     facts.push(
-      { name: "workers", count: 2n ** BigInt(layout.workerBits) },
+      {
+        name: layout.dataCenterBits > 0 ? "workers_each" : "workers",
+        count: 2n ** BigInt(layout.workerBits),
+      },
       { name: "ids_per_second", count: BigInt(idsPerSecond(layout)) },
     );
   }
