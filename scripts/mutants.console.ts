@@ -32,8 +32,8 @@ export const consoleMutants: readonly Mutant[] = [
   {
     name: "console: a view that is left still asks",
     file: `${src}/api/client.ts`,
-    find: `await pause(wait, signal);`,
-    replace: `await pause(wait, undefined);`,
+    find: `signal: signal === undefined ? late : AbortSignal.any([late, signal]),`,
+    replace: `signal: late,`,
     tests: client,
   },
   {

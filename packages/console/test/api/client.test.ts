@@ -113,10 +113,24 @@ test("a view that is left stops what it asked for, also while it waits", async (
   const asked = await playing((response) => send(response, 503, BUSY));
   const left = new AbortController();
   const work = call("NodeService", "listNodes", {}, { signal: left.signal });
-  await vi.waitFor(() => expect(asked).toHaveLength(1));
+  await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 5_000 });
   left.abort(new Error("left"));
   await expect(work).rejects.toThrow("left");
   await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(asked).toHaveLength(1);
+});
+
+test("a call that nobody waits for any more is ended at the server too", async () => {
+  const gone = vi.fn<() => void>();
+  const asked = await playing((response) => void response.once("close", gone));
+  const left = new AbortController();
+  const work = call("NodeService", "listNodes", {}, { signal: left.signal });
+  await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 5_000 });
+  const ended = work.catch((thrown: unknown) => thrown);
+  left.abort(new Error("left"));
+  // Before the call's own time is over.
+  await vi.waitFor(() => expect(gone).toHaveBeenCalled(), { timeout: 5_000 });
+  expect(await ended).toEqual(new Error("left"));
   expect(asked).toHaveLength(1);
 });
 
@@ -142,13 +156,13 @@ test("a token that is not believed leads to signing in, and an answer to an olde
   const body = { code: "unauthenticated", message: "who?" };
   useToken("old");
   const work = refused(call("NodeService", "drainNode", { node: "a" }));
-  await vi.waitFor(() => expect(held).toHaveLength(1));
+  await vi.waitFor(() => expect(held).toHaveLength(1), { timeout: 5_000 });
   useToken("new");
   send(held[0]!, 401, body);
   await work;
   expect(mustSignIn.value).toBe(false);
   const again = refused(call("NodeService", "drainNode", { node: "a" }));
-  await vi.waitFor(() => expect(held).toHaveLength(2));
+  await vi.waitFor(() => expect(held).toHaveLength(2), { timeout: 5_000 });
   send(held[1]!, 401, body);
   await again;
   expect(mustSignIn.value).toBe(true);

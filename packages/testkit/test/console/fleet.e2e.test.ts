@@ -172,6 +172,22 @@ async function issuerToken(): Promise<string> {
   return made["text"] as string;
 }
 
+test("the first view shows figures soon", async () => {
+  const view = await opened("");
+  const figures = view.page.locator(".tile dd").first();
+  await view.sees(figures);
+  const took: number[] = [];
+  for (let turn = 0; turn < 3; turn++) {
+    const began = performance.now();
+    await view.page.reload({ waitUntil: "commit" });
+    await figures.waitFor();
+    took.push(Math.round(performance.now() - began));
+  }
+  console.log(`The first view took ${took.join(", ")} ms`);
+  // A second is promised to people, and measured where nothing else runs.
+  expect(Math.min(...took)).toBeLessThan(10_000);
+});
+
 test("leased worker ids stand by data centre, page by page", async () => {
   await stage().call("TagService/CreateTag", { tag: { name: "trace", snowflake: {} } });
   const issuer = await issuerToken();
