@@ -328,7 +328,7 @@ test(
         await make({ name, uuid: { version: 7 } });
       }
     };
-    await Promise.all(Array.from({ length: 16 }, makeSome));
+    await Promise.all(Array.from({ length: 4 }, makeSome));
     const view = await opened("tags?q=many-");
     const { page } = view;
     await view.sees("many-00000");
