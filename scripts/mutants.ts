@@ -46,6 +46,8 @@ function linkDependencies(copy: string, folder: string): void {
   mkdirSync(to, { recursive: true });
   if (!existsSync(from)) return;
   for (const name of readdirSync(from)) {
+    // What Vite works in is no dependency.
+    if (name.startsWith(".vite")) continue;
     if (!name.startsWith("@")) link(copy, join(from, name), join(to, name));
     else {
       mkdirSync(join(to, name));
