@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { SNOWFLAKE_PRESETS } from "@idmint/core";
 import { readConfig } from "@idmint/server";
 import type { Locator } from "playwright-core";
@@ -269,6 +270,11 @@ test("what was chosen is there after a reload, at once", async () => {
   await page.getByLabel("主题").selectOption("深色");
   expect(await groundOf(view)).toBe(DARK);
   await page.addInitScript(WATCH);
+  // So that something is drawn before the console runs, as on a slow network.
+  await page.route("**/assets/*.js", async (route) => {
+    await pause(500);
+    await route.continue();
+  });
   await page.reload();
   await view.sees(page.getByRole("heading", { name: "总览", level: 1 }));
   // Every picture that was drawn on the way is like the last one.
