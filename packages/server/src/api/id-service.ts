@@ -2,8 +2,7 @@ import { durationOf, invalidField, periodText } from "@idmint/core";
 import {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
-  GenerateIdRequest,
-  GenerateIdResponse,
+  type GenerateIdResponse,
   GenerateIdsRequest,
   GenerateIdsResponse,
   ReleaseSegmentRequest,
@@ -13,6 +12,7 @@ import {
 } from "@idmint/proto";
 import type { Patience } from "../service/call.ts";
 import type { Allocation, IdService, ManyIds, OneId } from "../service/issue/ids.ts";
+import { generateIdRequest, generateIdResponse } from "./codec/generate-id.ts";
 import { orderOf, periodOf, segmentsOf } from "./convert.ts";
 import {
   type Handler,
@@ -38,8 +38,8 @@ export function idHandlers(
   return [
     row({
       name: "GenerateId",
-      request: GenerateIdRequest,
-      response: GenerateIdResponse,
+      request: generateIdRequest,
+      response: generateIdResponse,
       need: NEEDS.issue,
       about: ({ tag }) => tag,
       call: ({ tag, name }, context) => map(ids.generateId(tag, context, name), oneId),
