@@ -71,6 +71,13 @@ const STORMS = [
   "server/test/store/sqlite-restore",
 ];
 
+/** Test files that run on both doors of gRPC in each run. */
+const ON_BOTH_DOORS = [
+  "packages/server/test/access-tls.e2e.test.ts",
+  "packages/server/test/grpc-door.e2e.test.ts",
+  "packages/server/test/stream-ids.e2e.test.ts",
+];
+
 /**
  * The storms that this run leaves out: all but IDMINT_STORMS of them, chosen anew by each run. Default: none. This file is read
  * several times in a run, and must choose the same.
@@ -87,12 +94,16 @@ function stormsLeftOut(): string[] {
   return left === "" ? [] : left.split(" ").map((storm) => `packages/${storm}.chaos.test.ts`);
 }
 
+// The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
+process.env["TEST_DOOR"] ??= "grpc-js";
+
 function project(
   name: string,
   timeoutMs: number,
   test: {
     include?: string[];
     exclude?: string[];
+    env?: Record<string, string>;
     globalSetup?: string;
     retry?: typeof lateOnce;
   } = {},
@@ -107,6 +118,7 @@ function project(
       hookTimeout: Math.max(timeoutMs, 60_000),
       pool: "forks",
       execArgv: ["-C", "idmint-source"],
+      setupFiles: ["packages/testkit/src/doors-setup.ts"],
       ...test,
     },
   };
@@ -140,6 +152,12 @@ export default defineConfig({
       project("smoke", 180_000, { retry: lateOnce }),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { retry: lateOnce }),
+      // What shows most of a door of gRPC, on the door that `e2e` does not take for it.
+      project("doors", 180_000, {
+        retry: lateOnce,
+        include: ON_BOTH_DOORS,
+        env: { TEST_OTHER_DOOR: "1" },
+      }),
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.
       project("chaos", 180_000, { retry: lateOnce, exclude: stormsLeftOut() }),
       // What is published: the packed tarballs.

@@ -189,8 +189,8 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: a limit falls while calls may be on their way",
     file: "packages/server/src/grpc/stream-limits.ts",
-    find: `else if (openStreams(connection.session) >= connection.limit) {`,
-    replace: `else if (openStreams(connection.session) > 0) {`,
+    find: `else if (connection.its.inFlight >= connection.limit) {`,
+    replace: `else if (connection.its.inFlight > 0) {`,
     tests: ["packages/server/test/grpc/stream-limits.test.ts"],
   },
   {

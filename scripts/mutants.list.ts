@@ -12,11 +12,13 @@ import { consoleMutants } from "./mutants.console.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
 import { httpMutants } from "./mutants.http.ts";
+import { fastMutants } from "./mutants.fast.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
 import { figuresMutants } from "./mutants.figures.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { formMutants } from "./mutants.forms.ts";
+import { fastCallMutants } from "./mutants.fast-calls.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
 import { hardeningMutants } from "./mutants.hardening.ts";
@@ -75,6 +77,7 @@ export const mutants: readonly Mutant[] = [
   ...chartMutants,
   ...cliMutants,
   ...etcdMutants,
+  ...fastMutants,
   ...rollingMutants,
   ...sdkMutants,
   ...redisMutants,
@@ -718,6 +721,7 @@ redis.call('DEL', KEYS[1])`,
   ...postgresMutants,
   ...failoverMutants,
   ...guardMutants,
+  ...fastCallMutants,
   ...hardeningMutants,
   ...toolsMutants,
   ...telemetryMutants,

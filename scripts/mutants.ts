@@ -70,12 +70,13 @@ function link(copy: string, from: string, to: string): void {
 
 function runTests(
   copy: string,
-  { tests, only, isLong = false }: Mutant,
+  { file, tests, only, isLong = false }: Mutant,
 ): { readonly passed: boolean; readonly output: string } {
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
   const names = only === undefined ? [] : ["-t", only];
   const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
-  const env = { ...process.env, ...(isLong ? { IDMINT_LONG: "1" } : {}) };
+  const TEST_DOOR = file.startsWith("packages/server/src/fast/") ? "fast" : "grpc-js";
+  const env = { ...process.env, TEST_DOOR, ...(isLong ? { IDMINT_LONG: "1" } : {}) };
   const run = spawnSync(process.execPath, args, { cwd: copy, env, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();
   if (/No test files found|Cannot find (module|package)|SyntaxError/.test(output))

@@ -11,6 +11,7 @@ import {
   TagServiceClient,
 } from "@idmint/proto";
 import { loadConfig, migrateStore, type RunningServer, startServer } from "@idmint/server";
+import { doorEnv } from "@idmint/testkit";
 import { fromServiceError } from "../src/index.ts";
 
 export class RealFleet implements AsyncDisposable {
@@ -47,6 +48,7 @@ export class RealFleet implements AsyncDisposable {
     more: Readonly<Record<string, string>> = {},
   ): Promise<string> {
     const env = {
+      ...doorEnv(),
       IDMINT_GRPC_ADDRESS: address,
       IDMINT_HTTP_ADDRESS: "127.0.0.1:0",
       IDMINT_STORE_URL: `sqlite:${this.#storePath}`,

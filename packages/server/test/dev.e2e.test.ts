@@ -8,7 +8,7 @@ import { startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/main/dev.ts";
 import { migrateStore } from "../src/store/open-store.ts";
-import { MemoryStore, selfSigned } from "@idmint/testkit";
+import { doorEnv, MemoryStore, selfSigned } from "@idmint/testkit";
 import { clientsOf, generateId, refusalOf, until } from "./support.ts";
 
 function folder(): string {
@@ -45,7 +45,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const first = await startDev({ flags });
+  const first = await startDev({ env: doorEnv(), flags });
   const { grpcAddress } = first.server;
   expect(await generateId(clientsOf(grpcAddress), "demo")).toMatchObject({ id: 1n, epoch: 1n });
   expect(first.banner).toContain(
@@ -56,7 +56,7 @@ test("start-dev makes its store and a tag, and its banner says what to type next
   );
   await first.server.close();
   // Again over what is there: nothing is made anew, no id comes twice.
-  const second = await startDev({ flags });
+  const second = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => second.server.close());
   expect(await generateId(clientsOf(second.server.grpcAddress), "demo")).toMatchObject({
     id: 2n,
@@ -75,7 +75,7 @@ test.each(["grpc", "http"])(
       "http-address": "127.0.0.1:0",
       [`${door}-address`]: `127.0.0.1:${port}`,
     };
-    const error = await errorOf(startDev({ flags }));
+    const error = await errorOf(startDev({ env: doorEnv(), flags }));
     expect(error.message).toContain(`127.0.0.1:${port} is taken by another program`);
     expect(error.message).toContain(`--${door}-address`);
     expect(error.violations.map((each) => each.field)).toEqual([`${door}.address`]);
@@ -97,14 +97,14 @@ test("a port that an idmint server with TLS has is told with the store it serves
     "log-level": "silent",
   };
   const tls = { "tls-cert-file": files.cert, "tls-key-file": files.key };
-  const { server } = await startDev({ flags: { ...flags, ...tls } });
+  const { server } = await startDev({ env: doorEnv(), flags: { ...flags, ...tls } });
   onTestFinished(() => server.close());
   const other = `sqlite:${path.join(folder(), "other.db")}`;
   const addresses = { grpc: server.grpcAddress, http: server.httpAddress };
   for (const [door, address] of Object.entries(addresses)) {
     const taken = { ...flags, "store-url": other, [`${door}-address`]: address };
     // oxlint-disable-next-line no-await-in-loop
-    const error = await errorOf(startDev({ flags: taken }));
+    const error = await errorOf(startDev({ env: doorEnv(), flags: taken }));
     expect(error.message).toContain(
       `is taken by an idmint server that serves the store sqlite:${store}; use it`,
     );
@@ -119,7 +119,7 @@ test("a port that an idmint server has is told with the store it serves", async 
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const { server } = await startDev({ flags });
+  const { server } = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => server.close());
   const other = path.join(folder(), "other.db");
   await migrateStore(
@@ -154,7 +154,7 @@ test("a running server whose file gets a second name is degraded until it is gon
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const { server } = await startDev({ flags });
+  const { server } = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => server.close());
   const clients = clientsOf(server.grpcAddress);
   expect(await generateId(clients, "demo")).toMatchObject({ id: 1n, epoch: 1n });
@@ -181,12 +181,14 @@ test("start-dev refuses a store whose file has a second name", async () => {
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const first = await startDev({ flags });
+  const first = await startDev({ env: doorEnv(), flags });
   const clients = clientsOf(first.server.grpcAddress);
   expect(await generateId(clients, "demo")).toMatchObject({ id: 1n });
   linkSync(store, `${store}.link`);
   for (const name of [store, `${store}.link`]) {
-    const error = await errorOf(startDev({ flags: { ...flags, "store-url": `sqlite:${name}` } }));
+    const error = await errorOf(
+      startDev({ env: doorEnv(), flags: { ...flags, "store-url": `sqlite:${name}` } }),
+    );
     expect(error).toMatchObject({ reason: "STORE_UNAVAILABLE" });
     expect(error.message).toContain("2 names (hard links)");
   }
@@ -194,7 +196,7 @@ test("start-dev refuses a store whose file has a second name", async () => {
   expect(await generateId(clients, "demo")).toMatchObject({ id: 2n });
   await first.server.close();
   rmSync(`${store}.link`);
-  const second = await startDev({ flags });
+  const second = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => second.server.close());
   expect((await generateId(clientsOf(second.server.grpcAddress), "demo")).id).toBeGreaterThan(2n);
 });

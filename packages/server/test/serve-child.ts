@@ -3,11 +3,13 @@
 import path from "node:path";
 import type { GenerateIdRequest } from "@idmint/proto";
 import { startDev } from "../src/main/dev.ts";
+import { doorEnv } from "@idmint/testkit";
 import { runUntilSignal } from "../src/main/run.ts";
 
 const folder = process.argv[2] ?? "";
 const { server } = await startDev(
   {
+    env: doorEnv(),
     flags: {
       "store-url": `sqlite:${path.join(folder, "idmint.db")}`,
       "grpc-address": "127.0.0.1:0",

@@ -12,7 +12,7 @@ import {
   WorkerServiceClient,
 } from "@idmint/proto";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
-import { MemoryStore } from "@idmint/testkit";
+import { doorEnv, MemoryStore } from "@idmint/testkit";
 import { onTestFinished } from "vitest";
 import { type ServerParts, startServer } from "../src/main/app.ts";
 import { loadConfig } from "../src/config/load.ts";
@@ -46,7 +46,11 @@ export async function startTest(
     "log.level": "silent",
     drain_time: "500ms",
   };
-  const config = loadConfig({ env: options.env ?? {}, flags: options.flags ?? {}, defaults });
+  const config = loadConfig({
+    env: { ...doorEnv(), ...options.env },
+    flags: options.flags ?? {},
+    defaults,
+  });
   const server = await startServer(config, {
     store,
     onEvent: (event) => events.push(event),

@@ -1,4 +1,5 @@
 export { selfSigned } from "./certificate.ts";
+export { doorEnv } from "./doors.ts";
 export { wallClockEnv } from "./faketime.ts";
 export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";

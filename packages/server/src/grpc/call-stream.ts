@@ -1,17 +1,25 @@
-import type { ServerDuplexStream } from "@grpc/grpc-js";
 import type { Answer } from "../api/method.ts";
 
 /** Requests of one stream that may wait at once; no further one is read until some are answered. */
 const MAX_WAITING = 1_024;
 
-type Call = ServerDuplexStream<Buffer, Buffer>;
+/** The stream, as a door has it. */
+export interface StreamPeer {
+  readonly isPaused: boolean;
+  /** Answers whether it takes more at once; otherwise `drained` tells when it does. */
+  write(bytes: Uint8Array): boolean;
+  pause(): void;
+  resume(): void;
+  /** Ends well. */
+  end(): void;
+}
 
 export interface CallStreamPorts {
   readonly answer: Answer;
   /** Called once for each message. */
   readonly onRequest: () => void;
   /** Ends the call with the status of what was thrown. */
-  readonly refuse: (call: Call, thrown: unknown) => void;
+  readonly refuse: (thrown: unknown) => void;
   readonly onEnd: () => void;
 }
 
@@ -23,7 +31,7 @@ export interface CallStreamPorts {
  * waits is answered, where there still is somebody to answer, and it is over.
  */
 export class CallStream {
-  readonly #call: Call;
+  readonly #peer: StreamPeer;
   readonly #ports: CallStreamPorts;
   #waiting = 0;
   #isFull = false;
@@ -31,17 +39,9 @@ export class CallStream {
   #stopReason: unknown;
   #isOver = false;
 
-  constructor(call: Call, ports: CallStreamPorts) {
-    this.#call = call;
+  constructor(peer: StreamPeer, ports: CallStreamPorts) {
+    this.#peer = peer;
     this.#ports = ports;
-    call.on("data", (bytes: Buffer) => this.#take(bytes));
-    call.on("end", () => this.#end("caller"));
-    call.on("drain", () => {
-      this.#isFull = false;
-      this.#readOn();
-    });
-    call.on("cancelled", () => this.#finish());
-    call.on("error", () => this.#finish());
   }
 
   /** Requests that wait for their answer. */
@@ -52,11 +52,28 @@ export class CallStream {
   /** Reads no further, answers what waits, and ends with the status of `reason`. */
   stop(reason: unknown): void {
     this.#stopReason = reason;
-    this.#call.pause();
+    this.#peer.pause();
     this.#end("stopped");
   }
 
-  #take(bytes: Buffer): void {
+  /** The caller ended its side. */
+  end(): void {
+    this.#end("caller");
+  }
+
+  /** The peer takes more. */
+  drained(): void {
+    this.#isFull = false;
+    this.#readOn();
+  }
+
+  /** The caller is gone. */
+  gone(): void {
+    this.#finish();
+  }
+
+  /** The next message. */
+  take(bytes: Uint8Array): void {
     if (this.#isEnding !== false || this.#isOver) return;
     this.#ports.onRequest();
     let answer: Uint8Array | Promise<Uint8Array>;
@@ -72,7 +89,7 @@ export class CallStream {
 
   async #later(answer: Promise<Uint8Array>): Promise<void> {
     this.#waiting++;
-    if (this.#waiting >= MAX_WAITING) this.#call.pause();
+    if (this.#waiting >= MAX_WAITING) this.#peer.pause();
     try {
       this.#send(await answer);
     } catch (thrown) {
@@ -85,21 +102,21 @@ export class CallStream {
 
   #send(bytes: Uint8Array): void {
     if (this.#isOver) return;
-    if (this.#call.write(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))) return;
+    if (this.#peer.write(bytes)) return;
     this.#isFull = true;
-    this.#call.pause();
+    this.#peer.pause();
   }
 
   #readOn(): void {
     const mayRead = !this.#isFull && this.#waiting < MAX_WAITING && this.#isEnding === false;
-    if (mayRead && !this.#isOver && this.#call.isPaused()) this.#call.resume();
+    if (mayRead && !this.#isOver && this.#peer.isPaused) this.#peer.resume();
   }
 
   #end(by: "caller" | "stopped"): void {
     if (this.#isEnding !== "stopped") this.#isEnding = by;
     if (this.#waiting > 0 || this.#isOver) return;
-    if (this.#isEnding === "stopped") this.#ports.refuse(this.#call, this.#stopReason);
-    else this.#call.end();
+    if (this.#isEnding === "stopped") this.#ports.refuse(this.#stopReason);
+    else this.#peer.end();
     this.#finish();
   }
 

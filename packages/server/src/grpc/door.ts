@@ -32,9 +32,11 @@ import { type CallTrace, runFor, type Tracing } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Callers, GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
 import { CallStream } from "./call-stream.ts";
+import { bufferOf, streamPeerOf } from "./stream-peer.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { FairReading } from "./fair-reading.ts";
 import { applyStreamRingCure, verifyStreamRingCure } from "./gc-cures.ts";
+import { limitedSession } from "./limited-session.ts";
 import { guardSessions } from "./sessions.ts";
 import { type ConnectionSource, Listener } from "./listener.ts";
 import { StreamLimits } from "./stream-limits.ts";
@@ -134,7 +136,7 @@ export class GrpcDoor {
       session: (session) => {
         applyStreamRingCure(session);
         fair.watch(session);
-        this.#streamLimits.add(session);
+        session.once("close", this.#streamLimits.add(limitedSession(session)));
       },
       stream: (stream, begin) => fair.opened(stream, begin),
     });
@@ -228,17 +230,17 @@ export class GrpcDoor {
     let code = OK;
     const context = new GrpcStreamContext(call, clock, callers);
     const answer = handler.open(context);
-    const stream = new CallStream(call, {
+    const stream = new CallStream(streamPeerOf(call), {
       answer: (bytes) => {
         const answered = trace === undefined ? answer(bytes) : runFor(trace, () => answer(bytes));
         if (answered instanceof Promise) void this.#track(answered);
         return answered;
       },
       onRequest: () => counters.calls++,
-      refuse: (refused, thrown) => {
+      refuse: (thrown) => {
         const refusal = this.#refusal(handler, thrown);
         code = refusal.code ?? OK;
-        refused.emit("error", refusal);
+        call.emit("error", refusal);
       },
       onEnd: () => {
         this.#streams.delete(stream);
@@ -246,6 +248,11 @@ export class GrpcDoor {
         trace?.end(code);
       },
     });
+    call.on("data", (bytes: Buffer) => stream.take(bytes));
+    call.on("end", () => stream.end());
+    call.on("drain", () => stream.drained());
+    call.on("cancelled", () => stream.gone());
+    call.on("error", () => stream.gone());
     // What is answered to everybody asks nobody who they are.
     if (handler.rule.isOpen) return;
     this.#streams.set(stream, context);
@@ -373,11 +380,6 @@ function ending(trace: CallTrace, callback: sendUnaryData<Buffer>): sendUnaryDat
 /** Messages stay bytes in the door: what is wrong with them is the table's to say. */
 function asBytes(bytes: Buffer): Buffer {
   return bytes;
-}
-
-/** The same bytes, as the class that grpc-js asks for. */
-function bufferOf(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { ServerHttp2Session } from "node:http2";
 import type { Clock, Timers } from "@idmint/core";
 import {
   type CallerStreams,
@@ -6,8 +5,6 @@ import {
   lookAtStreams,
   type StreamLimitsState,
 } from "@idmint/core/server";
-import { callerOf } from "../api/caller.ts";
-import { openStreams } from "./gc-cures.ts";
 
 /** docs/operations.md explains them. */
 const OPTIONS = { heldMost: 128, least: 4, calmMs: 10_000 };
@@ -18,8 +15,18 @@ const MAX_LOOKS = 50;
 const NEARLY_FULL = 0.75;
 const NOBODY: ReadonlySet<string> = new Set();
 
+/** A connection, as this file sees it. */
+export interface LimitedConnection {
+  readonly caller: string;
+  /** Calls that are open on it. */
+  readonly inFlight: number;
+  readonly isClosed: boolean;
+  /** Tells its client how many calls it may have in flight. */
+  limitStreams(streams: number): void;
+}
+
 interface Connection {
-  readonly session: ServerHttp2Session;
+  readonly its: LimitedConnection;
   readonly caller: string;
   limit: number;
   /** It was to become narrow and did not become full: its client bounds itself. */
@@ -53,13 +60,11 @@ export class StreamLimits {
     this.#usual = usual;
   }
 
-  /** A connection is there. */
-  add(session: ServerHttp2Session): void {
-    const { remoteAddress = "?", remotePort = 0 } = session.socket;
-    const caller = callerOf(`${remoteAddress}:${remotePort}`);
-    const connection = { session, caller, limit: this.#usual, isBounded: false };
+  /** A connection is there. To be told by what is answered when it is gone. */
+  add(its: LimitedConnection): () => void {
+    const connection = { its, caller: its.caller, limit: this.#usual, isBounded: false };
     this.#connections.add(connection);
-    session.once("close", () => this.#connections.delete(connection));
+    return () => this.#connections.delete(connection);
   }
 
   /**
@@ -84,11 +89,11 @@ export class StreamLimits {
 
   #callers(held: ReadonlyMap<string, number>): ReadonlyMap<string, CallerStreams> {
     const callers = new Map<string, CallerStreams>();
-    for (const { session, caller } of this.#connections) {
+    for (const { its, caller } of this.#connections) {
       const { connections = 0, inFlight = 0 } = callers.get(caller) ?? {};
       callers.set(caller, {
         connections: connections + 1,
-        inFlight: inFlight + openStreams(session),
+        inFlight: inFlight + its.inFlight,
         held: held.get(caller) ?? 0,
       });
     }
@@ -98,8 +103,8 @@ export class StreamLimits {
   /** The invariant: waits until they are full, and tells each its limit then. */
   #fill(waiting: Map<Connection, number>, looks: number): void {
     for (const [connection, limit] of waiting) {
-      if (connection.session.closed) waiting.delete(connection);
-      else if (openStreams(connection.session) >= connection.limit) {
+      if (connection.its.isClosed) waiting.delete(connection);
+      else if (connection.its.inFlight >= connection.limit) {
         setLimit(connection, limit);
         waiting.delete(connection);
       } else if (looks === 0) connection.isBounded = true;
@@ -115,12 +120,12 @@ export class StreamLimits {
   }
 }
 
-function mayBecomeFull({ session, limit, isBounded }: Connection, wanted: number): boolean {
-  return wanted < limit && !isBounded && openStreams(session) >= limit * NEARLY_FULL;
+function mayBecomeFull({ its, limit, isBounded }: Connection, wanted: number): boolean {
+  return wanted < limit && !isBounded && its.inFlight >= limit * NEARLY_FULL;
 }
 
 function setLimit(connection: Connection, limit: number): void {
-  if (limit === connection.limit || connection.session.closed) return;
+  if (limit === connection.limit || connection.its.isClosed) return;
   connection.limit = limit;
-  connection.session.settings({ maxConcurrentStreams: limit });
+  connection.its.limitStreams(limit);
 }

@@ -3,7 +3,9 @@ import type { AuditEvent, ClockRefusal, LimitName, RedisDoubt } from "@idmint/co
 
 /** The state of each measure that keeps this process's garbage collections short. */
 export type GcCures = Readonly<
-  Record<"pretenuring" | "heapGrowth" | "streamRing", "active" | "not_applied" | "unavailable">
+  Partial<
+    Record<"pretenuring" | "heapGrowth" | "streamRing", "active" | "not_applied" | "unavailable">
+  >
 >;
 
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */

@@ -9,6 +9,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { FakeTime } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
+import { limitedSession } from "../../src/grpc/limited-session.ts";
 import { StreamLimits } from "../../src/grpc/stream-limits.ts";
 
 const USUAL = 200;
@@ -24,7 +25,7 @@ async function setUp(connections: number) {
   };
   const limits = new StreamLimits({ clock: time, timers: time, holdAll }, USUAL);
   const server = createServer({ settings: { maxConcurrentStreams: USUAL } });
-  server.on("session", (session) => limits.add(session));
+  server.on("session", (session) => session.once("close", limits.add(limitedSession(session))));
   const waiting = new Set<ServerHttp2Stream>();
   server.on("stream", (stream) => {
     stream.on("error", () => undefined);

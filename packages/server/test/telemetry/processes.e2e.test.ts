@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { doorEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config/load.ts";
 import { startProcesses } from "../../src/main/serving.ts";
@@ -22,7 +23,7 @@ test("the parent tells the metrics of all processes, and their sum is what was d
     "log-level": "silent",
     processes: "2",
   };
-  const config = loadConfig({ env: {}, flags, defaults: {} });
+  const config = loadConfig({ env: doorEnv(), flags, defaults: {} });
   await makeStore({ ...config, processes: 1 });
   const server = await startProcesses(config);
   onTestFinished(() => server.close());

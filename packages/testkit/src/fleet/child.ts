@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import path from "node:path";
 import type { Writable } from "node:stream";
+import { doorEnv } from "../doors.ts";
 import { leakIn, secretsIn } from "./leaks.ts";
 import { until } from "./until.ts";
 
@@ -14,7 +15,7 @@ export interface Exit {
 export interface ChildOptions {
   /** What the process is called in messages. */
   readonly name: string;
-  /** Its environment besides PATH: nothing else of the test's own reaches it. */
+  /** Its environment besides PATH and the door of gRPC: nothing else of the test's own reaches it. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
 }
@@ -55,7 +56,7 @@ export class Child {
     const secrets = secretsIn(env ?? {});
     const [program = "", ...first] = typeof script === "string" ? wordsOf(script) : script;
     this.#process = spawn(program, [...first, ...args], {
-      env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
+      env: { PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...doorEnv(), ...env },
       cwd,
       stdio: ["ignore", "pipe", "pipe"],
     });

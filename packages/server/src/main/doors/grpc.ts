@@ -3,9 +3,10 @@ import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
 import { tlsCredentials } from "../../grpc/credentials.ts";
-import type { TlsFiles } from "../../tls/files.ts";
+import { FastDoor } from "../../fast/door.ts";
 import { GrpcDoor, type GrpcDoorPorts } from "../../grpc/door.ts";
 import type { ConnectionSource } from "../../grpc/listener.ts";
+import type { TlsFiles } from "../../tls/files.ts";
 import { listen } from "../neighbours.ts";
 
 /** Most connections of administrators that are open at once. */
@@ -23,13 +24,23 @@ type DoorsPorts = Omit<GrpcDoorPorts, "callers" | "callTimes" | "tracing"> & {
   readonly telemetry: Pick<GrpcDoorPorts, "callTimes" | "tracing">;
 };
 
+/** What `GrpcDoors` asks of a door. */
+interface Door {
+  readonly connections: number;
+  listen(): Promise<number>;
+  limitStreams(held: ReadonlyMap<string, number>): ReadonlySet<string>;
+  recheck(): void;
+  idle(boundMs: number): Promise<void>;
+  close(graceMs: number): Promise<void>;
+}
+
 /** The doors of gRPC: one for everybody, and where it is configured one for administrators. */
 export class GrpcDoors {
   readonly #config: Config;
-  readonly #open: GrpcDoor;
-  readonly #admin: GrpcDoor | undefined;
+  readonly #open: Door;
+  readonly #admin: Door | undefined;
 
-  private constructor(config: Config, open: GrpcDoor, admin: GrpcDoor | undefined) {
+  private constructor(config: Config, open: Door, admin: Door | undefined) {
     this.#config = config;
     this.#open = open;
     this.#admin = admin;
@@ -46,12 +57,17 @@ export class GrpcDoors {
     const make = async (
       api: Api,
       options: Omit<Parameters<typeof GrpcDoor.create>[1], "maxConnectionAgeMs" | "tls">,
-    ): Promise<GrpcDoor> => {
+    ): Promise<Door> => {
       const files = tlsOf(config);
       const onBadReload = (cause: unknown): void =>
         ports.emit({ type: "internal-error", where: "reload of the TLS files", cause });
-      const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
       const maxConnectionAgeMs = config.limitConnectionAgeMs;
+      if (config.grpcDoor === "fast") {
+        const takesCommonNames = config.accessCommonNames;
+        const its = { ...options, maxConnectionAgeMs, tls: files, takesCommonNames };
+        return FastDoor.create({ ...ports, access, api, onBadReload }, its);
+      }
+      const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
       return GrpcDoor.create({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
     };
     const api = config.reflection === "on" ? ports.api : withoutReflection(ports.api);
@@ -100,7 +116,7 @@ export class GrpcDoors {
     await Promise.all(this.#all.map((door) => door.close(graceMs)));
   }
 
-  get #all(): readonly GrpcDoor[] {
+  get #all(): readonly Door[] {
     return this.#admin === undefined ? [this.#open] : [this.#open, this.#admin];
   }
 }

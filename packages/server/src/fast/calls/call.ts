@@ -1,0 +1,101 @@
+import { type Clock, IdmintError } from "@idmint/core";
+import type { Handler, StreamHandler, UnaryHandler, WatchHandler } from "../../api/method.ts";
+import { Code } from "@idmint/proto/rpc";
+import { statusOf, type WireStatus } from "../../api/status.ts";
+import type { InFlight } from "../../in-flight.ts";
+import type { Access } from "../../service/access/access.ts";
+import type { MethodTimes } from "../../service/call-times.ts";
+import type { Counters } from "../../service/counters.ts";
+import type { Emit } from "../../service/events.ts";
+import type { Tracing } from "../../service/trace.ts";
+import type { Answers } from "./answers.ts";
+import type { Peer } from "./call-context.ts";
+import { MAX_MESSAGE_BYTES } from "./deframer.ts";
+import type { Deadlines } from "./deadlines.ts";
+import type { Head } from "../http2/head.ts";
+import type { Stream } from "../http2/stream.ts";
+
+/** A stream of requests whose caller is to be known as long as it is open. */
+export interface OpenStream {
+  /** Ends it if its caller is not known any more. */
+  recheck(): void;
+  /** Reads no further, answers what waits, and ends. */
+  stop(reason: unknown): void;
+}
+
+export interface CallsPorts {
+  readonly clock: Clock;
+  readonly access: Pick<Access, "assertKnown" | "identify">;
+  readonly counters: Counters;
+  /** Undefined: no call is traced. */
+  readonly tracing?: Tracing | undefined;
+  readonly emit: Emit;
+  readonly deadlines: Deadlines;
+  readonly inFlight: InFlight;
+  readonly streams: Set<OpenStream>;
+}
+
+/** A row of the table, and how long its calls took. */
+export interface RowOf<Its extends Handler> {
+  readonly kind: Its["kind"];
+  readonly handler: Its;
+  /** Undefined: calls are not timed. */
+  readonly times: MethodTimes | undefined;
+}
+
+export type Row = RowOf<UnaryHandler> | RowOf<StreamHandler> | RowOf<WatchHandler>;
+
+export function rowOf(handler: Handler, times: MethodTimes | undefined): Row {
+  return { kind: handler.kind, handler, times } as Row;
+}
+
+/** What the calls of one connection share. */
+export interface CallsOfConnection {
+  readonly ports: CallsPorts;
+  readonly peer: Peer;
+  readonly answers: Answers;
+  /** Sends soon what was answered outside of `receive`. */
+  readonly flush: () => void;
+  /** The stream's call is over, and so is the stream. */
+  readonly release: (stream: Stream) => void;
+  /** Ends the stream at once: its caller does not wait any more. */
+  readonly reset: (stream: Stream) => void;
+  readonly pause: (stream: Stream) => void;
+  readonly resume: (stream: Stream) => void;
+  /** Bytes of messages that are not whole, or wait, of all calls. */
+  partialBytes: number;
+  /** Whether more is kept for the peer than it may have: answers that it does not take. */
+  readonly holdsTooMuch: () => boolean;
+}
+
+/** What of a head traces are continued from. */
+export function carried({ traceparent, tracestate }: Head): { get(key: string): unknown[] } {
+  return {
+    get: (key) => {
+      const value = key === "traceparent" ? traceparent : key === "tracestate" ? tracestate : "";
+      return value === "" ? [] : [value];
+    },
+  };
+}
+
+/** The status of what was thrown in a call of this row. */
+export function refusalOf(
+  thrown: unknown,
+  { handler }: Row,
+  { ports }: CallsOfConnection,
+): WireStatus {
+  return thrown instanceof TooLarge ? TOO_LARGE : statusOf(thrown, handler.path, ports);
+}
+
+/** A message is larger than a request may be. gRPC's libraries answer it themselves, and with this code. */
+export class TooLarge extends Error {}
+
+const TOO_LARGE: WireStatus = {
+  code: Code.RESOURCE_EXHAUSTED,
+  message: `a message of more than ${MAX_MESSAGE_BYTES} bytes`,
+  details: new Uint8Array(),
+};
+
+export function malformed({ handler }: Row, why: string): IdmintError {
+  return new IdmintError("MALFORMED_REQUEST", `${why} of ${handler.path}`);
+}

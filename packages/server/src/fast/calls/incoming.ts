@@ -1,0 +1,79 @@
+import { IdmintError } from "@idmint/core";
+import { type CallsOfConnection, malformed, type Row, TooLarge } from "./call.ts";
+import { Deframer, type FramingFault } from "./deframer.ts";
+import { decompress } from "./encoding.ts";
+
+/** Bytes that are kept for all calls of one connection. */
+export const MAX_KEPT_BYTES: number = 1_024 * 1_024;
+const EMPTY: Buffer = Buffer.alloc(0);
+
+/** A message as it was before it was compressed; valid until this returns. Answers whether the next one is wanted at once. */
+type Take = (message: Buffer) => boolean;
+
+/**
+ * The messages of one call as they come: in parts, several at once, or compressed.
+ *
+ * INVARIANT: `partialBytes` of the connection is the sum of what its calls keep, and no call goes on that would keep more than
+ * `MAX_KEPT_BYTES` of them together.
+ */
+export class Incoming {
+  readonly #its: CallsOfConnection;
+  readonly #encoding: string;
+  readonly #deframer = new Deframer();
+
+  constructor(its: CallsOfConnection, encoding: string) {
+    this.#its = its;
+    this.#encoding = encoding;
+  }
+
+  /** Whether nothing is kept: what came were whole messages, and all of them were wanted. */
+  get isEmpty(): boolean {
+    return this.#deframer.kept === 0;
+  }
+
+  /** Takes the next bytes for later: no message is wanted now. Answers why the call cannot go on. */
+  keep(bytes: Buffer, from: number, to: number): Error | undefined {
+    this.#deframer.keep(bytes, from, to);
+    this.#its.partialBytes += to - from;
+    return this.#tooMuch();
+  }
+
+  /** Takes the next bytes, and hands on what is wanted. Answers why the call cannot go on. */
+  take(row: Row, bytes: Buffer, from: number, to: number, take: Take): Error | undefined {
+    const before = this.#deframer.kept;
+    let isReadable = true;
+    const fault = this.#deframer.take(bytes, from, to, (message, isCompressed) => {
+      const plain = isCompressed ? decompress(message, this.#encoding) : message;
+      if (plain !== undefined) return take(plain);
+      isReadable = false;
+      return false;
+    });
+    this.#its.partialBytes += this.#deframer.kept - before;
+    if (!isReadable) return unreadable(row);
+    return fault === undefined ? this.#tooMuch() : faultOf(fault, row);
+  }
+
+  /** Hands on what was kept and is wanted now. */
+  takeKept(row: Row, take: Take): Error | undefined {
+    return this.#deframer.kept === 0 ? undefined : this.take(row, EMPTY, 0, 0, take);
+  }
+
+  /** Keeps nothing any more. To be called when the call is over. */
+  forget(): void {
+    this.#its.partialBytes -= this.#deframer.kept;
+    this.#deframer.clear();
+  }
+
+  #tooMuch(): Error | undefined {
+    if (this.#its.partialBytes <= MAX_KEPT_BYTES) return undefined;
+    return new IdmintError("OVERLOADED", "too many messages of this connection wait");
+  }
+}
+
+function faultOf(fault: FramingFault, row: Row): Error {
+  return fault === "flag" ? unreadable(row) : new TooLarge(fault);
+}
+
+function unreadable(row: Row): Error {
+  return malformed(row, "the bytes do not decode as a request");
+}

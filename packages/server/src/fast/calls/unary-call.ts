@@ -1,0 +1,198 @@
+import { IdmintError } from "@idmint/core";
+import { Code } from "@idmint/proto/rpc";
+import type { UnaryHandler } from "../../api/method.ts";
+import { type CallTrace, runFor, type Tracing } from "../../service/trace.ts";
+import { FastCallContext } from "./call-context.ts";
+import { type CallsOfConnection, carried, refusalOf, type RowOf } from "./call.ts";
+import { PREFIX_BYTES } from "./deframer.ts";
+import { OneMessage } from "./one-message.ts";
+import type { Call, Stream } from "../http2/stream.ts";
+
+const OK = 0;
+/** Calls of one connection that wait for their next use. */
+const MAX_IDLE = 16;
+
+/** The calls of one message, of one connection. */
+export class UnaryCalls {
+  readonly #its: CallsOfConnection;
+  readonly #calls: UnaryCall[] = [];
+
+  constructor(its: CallsOfConnection) {
+    this.#its = its;
+  }
+
+  /** An object is used again when its call was answered at once: nobody else knows it then. */
+  begin(row: RowOf<UnaryHandler>, stream: Stream): Call {
+    const call = this.#calls.pop() ?? new UnaryCall(this.#its, this.#idle);
+    call.begin(row, stream);
+    return call;
+  }
+
+  readonly #idle = (call: UnaryCall): void => {
+    if (this.#calls.length < MAX_IDLE) this.#calls.push(call);
+  };
+}
+
+/**
+ * A call of one message, which is answered by one.
+ *
+ * - *reading*: its message is not whole, or its end has not come.
+ * - *working*: the handler has it; `#context` is set, unless the answer came at once.
+ * - *over*: it was answered, or its caller is gone.
+ */
+class UnaryCall implements Call {
+  #row!: RowOf<UnaryHandler>;
+  #stream!: Stream;
+  readonly #its: CallsOfConnection;
+  readonly #idle: (call: UnaryCall) => void;
+  #one: OneMessage | undefined;
+  #context: FastCallContext | undefined;
+  /** Of a call whose answer did not come at once. */
+  #trace: CallTrace | undefined;
+  #startedAt = 0;
+  #tick = 0;
+  #isOver = false;
+
+  constructor(its: CallsOfConnection, idle: (call: UnaryCall) => void) {
+    this.#its = its;
+    this.#idle = idle;
+  }
+
+  begin(row: RowOf<UnaryHandler>, stream: Stream): void {
+    this.#row = row;
+    this.#stream = stream;
+    this.#startedAt = 0;
+    this.#isOver = false;
+  }
+
+  received(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {
+    if (this.#isOver) return true;
+    if (isLast && this.#one === undefined && isWhole(bytes, from, to)) {
+      this.#start(bytes.subarray(from + PREFIX_BYTES, to));
+      return true;
+    }
+    return this.#gather(bytes, from, to, isLast);
+  }
+
+  aborted(): void {
+    if (this.#isOver) return;
+    const context = this.#context;
+    this.#end(Code.CANCELLED, this.#trace);
+    // A handler that works keeps the slot of its stream until it has ended.
+    if (context === undefined) this.#its.release(this.#stream);
+    else context.abort();
+  }
+
+  drained(): void {
+    // The one answer waits in the stream.
+  }
+
+  /** The time of the call is over. Services refuse shortly before; this is for whatever else takes longer. */
+  expired(): void {
+    if (this.#isOver) return;
+    this.#tick = 0;
+    const over = new IdmintError("DEADLINE_EXCEEDED", "the deadline of the call is over");
+    this.#refuse(over, this.#trace);
+    this.#context?.abort();
+    this.#its.flush();
+  }
+
+  /** A message that comes in parts, or compressed, or not alone. */
+  #gather(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {
+    if (this.#one === undefined) {
+      this.#one = new OneMessage(this.#its, this.#row, this.#stream.head.encoding);
+      this.#startedAt = performance.now();
+    }
+    const had = this.#one.message;
+    const wrong = this.#one.take(bytes, from, to, isLast);
+    const { message } = this.#one;
+    if (wrong !== undefined) this.#refuse(wrong);
+    else if (isLast && message !== undefined) this.#start(message);
+    return message !== had;
+  }
+
+  #start(bytes: Buffer): void {
+    if (this.#its.ports.tracing === undefined) this.#work(bytes, undefined);
+    else this.#traced(bytes, this.#its.ports.tracing);
+  }
+
+  // Apart, since whatever has a closure costs memory each time.
+  #traced(bytes: Buffer, tracing: Tracing): void {
+    const trace = tracing.begin(this.#row.handler.path, carried(this.#stream.head));
+    if (trace === undefined) this.#work(bytes, undefined);
+    else runFor(trace, () => this.#work(bytes, trace));
+  }
+
+  #work(bytes: Buffer, trace: CallTrace | undefined): void {
+    const row = this.#row;
+    const its = this.#its;
+    if (row.times !== undefined) this.#startedAt = performance.now();
+    its.ports.counters.calls++;
+    const context = new FastCallContext(its.peer, its.ports, this.#stream.head);
+    try {
+      const answer = row.handler.handle(bytes, context);
+      if (answer instanceof Promise) void this.#wait(answer, context, trace);
+      else {
+        this.#answer(answer, trace);
+        this.#idle(this);
+      }
+    } catch (thrown) {
+      this.#refuse(thrown, trace);
+    }
+  }
+
+  async #wait(
+    answer: Promise<Uint8Array>,
+    context: FastCallContext,
+    trace: CallTrace | undefined,
+  ): Promise<void> {
+    const { deadlines, inFlight } = this.#its.ports;
+    this.#context = context;
+    this.#trace = trace;
+    this.#tick = deadlines.add(this, context.deadline);
+    inFlight.begun();
+    try {
+      const bytes = await answer;
+      if (!this.#isOver) this.#answer(bytes, trace);
+    } catch (thrown) {
+      if (!this.#isOver) this.#refuse(thrown, trace);
+    }
+    inFlight.ended();
+    this.#its.release(this.#stream);
+    this.#its.flush();
+  }
+
+  #answer(bytes: Uint8Array, trace: CallTrace | undefined): void {
+    this.#end(OK, trace);
+    this.#its.answers.whole(this.#stream, bytes);
+  }
+
+  #refuse(thrown: unknown, trace?: CallTrace): void {
+    const refusal = refusalOf(thrown, this.#row, this.#its);
+    this.#end(refusal.code, trace);
+    this.#its.answers.fail(this.#stream, refusal);
+  }
+
+  #end(code: number, trace: CallTrace | undefined): void {
+    this.#isOver = true;
+    this.#forget();
+    // Nobody is to be told that the stream ended.
+    if (this.#context === undefined) this.#stream.user = undefined;
+    if (this.#startedAt !== 0) this.#row.times?.answered(code, this.#startedAt);
+    trace?.end(code);
+  }
+
+  #forget(): void {
+    this.#one?.forget();
+    this.#one = undefined;
+    if (this.#tick !== 0) this.#its.ports.deadlines.remove(this, this.#tick);
+  }
+}
+
+function isWhole(bytes: Buffer, from: number, to: number): boolean {
+  return (
+    to - from >= PREFIX_BYTES &&
+    bytes[from] === 0 &&
+    bytes.readUInt32BE(from + 1) === to - from - PREFIX_BYTES
+  );
+}

@@ -1,0 +1,197 @@
+import type { Socket } from "node:net";
+import type { ShownNames } from "../tls/names.ts";
+import { Answers } from "./calls/answers.ts";
+import type { CallsOfConnection, CallsPorts, Row } from "./calls/call.ts";
+import { type Peer, peerOf } from "./calls/call-context.ts";
+import { Calls } from "./calls/calls.ts";
+import { CODE } from "./http2/frames.ts";
+import { Connection } from "./http2/connection.ts";
+import { type AwakeTime, Lifetime } from "./http2/lifetime.ts";
+import { CONNECTION_LIMITS, Held } from "./http2/limits.ts";
+import { Out } from "./http2/out.ts";
+
+/**
+ * After so many bytes of one connection others are read first. Node reads on for 2 MiB otherwise, and has 64 KiB in its hands:
+ * 20 ms of calls.
+ */
+const SLICE_BYTES = 16 * 1_024;
+const TURN_BYTES = 64 * 1_024;
+/** Longest time for which a peer is not read that does too much for nothing, before it is looked at again. */
+const MAX_WAIT_MS = 1_000;
+
+export interface FastConnectionOptions {
+  readonly maxAgeMs: number;
+  readonly awake: AwakeTime;
+  /** Bytes that are kept for the peers of all connections. */
+  readonly held: { bytes: number };
+}
+
+/** One socket: what comes goes into its connection, and what the connection collected goes out. */
+export class FastConnection {
+  readonly #socket: Socket;
+  readonly #ports: CallsPorts;
+  readonly #out: Out;
+  readonly #held: Held;
+  readonly #connection: Connection;
+  readonly #peer: Peer;
+  #isFlushing = false;
+  /** Read since others were let first. */
+  #read = 0;
+  /** Why nothing is read: others are first, or the peer does not take its answers. */
+  #isAfterOthers = false;
+  #isFull = false;
+  /** What was read and waits for its turn. */
+  #rest: Buffer | undefined;
+
+  constructor(
+    socket: Socket,
+    shown: ShownNames,
+    rows: ReadonlyMap<string, Row>,
+    ports: CallsPorts,
+    { maxAgeMs, awake, held }: FastConnectionOptions,
+  ) {
+    const { remoteAddress = "?", remotePort = 0 } = socket;
+    this.#socket = socket;
+    this.#ports = ports;
+    this.#held = new Held(held);
+    this.#out = new Out((bytes, done) => this.#write(bytes, done), this.#held);
+    this.#peer = peerOf(`${remoteAddress}:${remotePort}`, shown);
+    this.#connection = new Connection(
+      {
+        out: this.#out,
+        held: this.#held,
+        lifetime: new Lifetime(awake.now, maxAgeMs),
+        now: () => performance.now(),
+        awake: () => awake.now,
+        end: () => this.#end(),
+        destroy: () => socket.destroy(),
+        failed: (cause) => ports.emit({ type: "internal-error", where: "a connection", cause }),
+      },
+      CONNECTION_LIMITS,
+    );
+    this.#connection.begin(new Calls(rows, this.#calls()).open);
+    socket.setNoDelay(true);
+    socket.on("data", (chunk: Buffer) => this.#receive(chunk));
+    socket.once("close", () => this.#connection.closed());
+    this.#out.flush();
+  }
+
+  /** Who it is to admission. */
+  get caller(): string {
+    return this.#peer.caller;
+  }
+
+  /** Calls that are open, or whose handlers still work. */
+  get inFlight(): number {
+    return this.#connection.slots;
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isOver;
+  }
+
+  limitStreams(streams: number): void {
+    this.#connection.limitStreams(streams);
+    this.#out.flush();
+  }
+
+  /** Takes no further calls, and closes when those that run have ended. */
+  leave(): void {
+    this.#connection.leave();
+    this.#out.flush();
+  }
+
+  /** To be called several times a second. */
+  look(): void {
+    this.#connection.look();
+    this.#out.flush();
+  }
+
+  #calls(): CallsOfConnection {
+    const { requests } = this.#connection;
+    return {
+      ports: this.#ports,
+      peer: this.#peer,
+      answers: new Answers(this.#connection),
+      flush: () => this.#flushSoon(),
+      release: (stream) => requests.release(stream),
+      reset: (stream) => requests.reset(stream, CODE.CANCEL),
+      pause: (stream) => {
+        stream.isPaused = true;
+      },
+      resume: (stream) => requests.resume(stream),
+      partialBytes: 0,
+      holdsTooMuch: () => this.#held.bytes > this.#held.most(CONNECTION_LIMITS.heldBytes),
+    };
+  }
+
+  #receive(chunk: Buffer): void {
+    const isLarge = chunk.length > SLICE_BYTES;
+    this.#connection.receive(isLarge ? chunk.subarray(0, SLICE_BYTES) : chunk);
+    this.#out.flush();
+    if (this.#connection.isOver) return;
+    if (isLarge) this.#rest = chunk.subarray(SLICE_BYTES);
+    this.#isFull = this.#out.queued > this.#held.most(CONNECTION_LIMITS.queuedBytes);
+    this.#read += Math.min(chunk.length, SLICE_BYTES);
+    const { waitMs } = this.#connection;
+    if (isLarge || waitMs > 0 || this.#read >= TURN_BYTES) this.#letOthersFirst(waitMs);
+    if (this.#isFull) this.#socket.pause();
+  }
+
+  #letOthersFirst(waitMs: number): void {
+    if (this.#isAfterOthers) return;
+    this.#read = 0;
+    this.#isAfterOthers = true;
+    this.#socket.pause();
+    const goOn = (): void => {
+      this.#isAfterOthers = false;
+      this.#readOn();
+    };
+    if (waitMs > 0) setTimeout(goOn, Math.min(waitMs, MAX_WAIT_MS)).unref();
+    else setImmediate(goOn);
+  }
+
+  #readOn(): void {
+    if (this.#isFull || this.#isAfterOthers) return;
+    const rest = this.#rest;
+    this.#rest = undefined;
+    if (rest !== undefined) {
+      this.#receive(rest);
+      if (this.#isFull || this.#isAfterOthers) return;
+    }
+    if (this.#socket.isPaused()) this.#socket.resume();
+  }
+
+  #write(bytes: Buffer, done: () => void): void {
+    const taken = (): void => {
+      done();
+      if (!this.#isFull || this.#out.queued > this.#held.most(CONNECTION_LIMITS.queuedBytes) / 2) {
+        return;
+      }
+      this.#isFull = false;
+      this.#readOn();
+    };
+    if (this.#socket.writable) this.#socket.write(bytes, taken);
+    else taken();
+  }
+
+  /** What is answered in one turn goes out together. */
+  #flushSoon(): void {
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    setImmediate(() => {
+      this.#isFlushing = false;
+      this.#out.flush();
+    });
+  }
+
+  /** The peer reads why before the socket is closed, so it is read from until then. */
+  #end(): void {
+    this.#out.handOver();
+    this.#socket.end();
+    this.#rest = undefined;
+    this.#isFull = false;
+    this.#isAfterOthers = false;
+    this.#readOn();
+  }
+}

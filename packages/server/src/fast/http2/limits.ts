@@ -1,0 +1,98 @@
+/** What a connection may cost. Each limit has its attack beside it. */
+export interface ConnectionLimits {
+  /** Streams that are open or whose handler still works (rapid reset, CVE-2023-44487: a reset does not free the slot). */
+  readonly streams: number;
+  /** Bytes of a header list, as RFC 7541 counts them; nothing beyond is made (HPACK bomb, CVE-2016-6581). */
+  readonly headerListBytes: number;
+  /** Bytes and frames of a header block (CONTINUATION flood, CVE-2024-27316). */
+  readonly headerBlockBytes: number;
+  readonly headerBlockFrames: number;
+  /**
+   * Bytes on their way to a peer that does not read, above which nothing more of it is read (CVE-2019-9511 to 9517: pings,
+   * settings, resets and answers all go this way).
+   */
+  readonly queuedBytes: number;
+  /**
+   * Bytes that are kept for a peer: answers that it does not take (CVE-2019-9517), messages that are not whole. Its further
+   * calls are refused.
+   */
+  readonly heldBytes: number;
+  /** What a peer may do without a use, in a burst, and how much of it each second takes away. */
+  readonly nuisanceBurst: number;
+  readonly nuisancePerSecond: number;
+  /** Resets, ours among them (CVE-2025-8671), in a burst, and how much of it each second takes away. */
+  readonly resetBurst: number;
+  readonly resetPerSecond: number;
+}
+
+export const CONNECTION_LIMITS: ConnectionLimits = {
+  streams: 1_024,
+  headerListBytes: 8 * 1_024,
+  headerBlockBytes: 16 * 1_024,
+  headerBlockFrames: 8,
+  queuedBytes: 1_024 * 1_024,
+  heldBytes: 1_024 * 1_024,
+  nuisanceBurst: 10_000,
+  nuisancePerSecond: 1_000,
+  resetBurst: 10_000,
+  resetPerSecond: 1_000,
+};
+
+/** Bytes that are kept for all peers of a door. Above it each peer has only a little. */
+const HELD_OF_ALL = 48 * 1_024 * 1_024;
+const LITTLE = 16 * 1_024;
+
+/** What one connection keeps, and with it all of a door. */
+export class Held {
+  readonly #all: { bytes: number };
+  #bytes = 0;
+
+  constructor(all: { bytes: number }) {
+    this.#all = all;
+  }
+
+  add(bytes: number): void {
+    this.#bytes += bytes;
+    this.#all.bytes += bytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** What of a limit a connection may use now. */
+  most(limit: number): number {
+    return this.#all.bytes < HELD_OF_ALL ? limit : LITTLE;
+  }
+}
+
+/** A bucket that fills up with what somebody does, and leaks. Time is in milliseconds, by a clock that is never set back. */
+export class Leak {
+  readonly #burst: number;
+  readonly #perMs: number;
+  #level = 0;
+  #at = 0;
+
+  constructor(burst: number, perSecond: number) {
+    this.#burst = burst;
+    this.#perMs = perSecond / 1_000;
+  }
+
+  /** Whether one more is too many. */
+  overflows(now: number): boolean {
+    this.#leak(now);
+    this.#level++;
+    return this.#level > this.#burst;
+  }
+
+  /** How many milliseconds it takes until there is less than `level` in it. */
+  msUntil(level: number, now: number): number {
+    this.#leak(now);
+    return Math.max(0, (this.#level - level) / this.#perMs);
+  }
+
+  #leak(now: number): void {
+    this.#level = Math.max(0, this.#level - (now - this.#at) * this.#perMs);
+    this.#at = now;
+  }
+}

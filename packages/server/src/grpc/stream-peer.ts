@@ -1,0 +1,20 @@
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import type { StreamPeer } from "./call-stream.ts";
+
+/** A stream of grpc-js as `CallStream` sees it. */
+export function streamPeerOf(call: ServerDuplexStream<Buffer, Buffer>): StreamPeer {
+  return {
+    get isPaused() {
+      return call.isPaused();
+    },
+    write: (bytes) => call.write(bufferOf(bytes)),
+    pause: () => void call.pause(),
+    resume: () => void call.resume(),
+    end: () => void call.end(),
+  };
+}
+
+/** The same bytes, as the class that grpc-js asks for. */
+export function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

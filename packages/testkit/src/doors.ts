@@ -1,0 +1,8 @@
+/** The doors of gRPC that a server may have. */
+export const DOORS = ["fast", "grpc-js"] as const;
+
+/** What gives the servers of a test the door that was chosen for its file; `doors-setup.ts` chooses. */
+export function doorEnv(): { readonly IDMINT_GRPC_DOOR?: string } {
+  const { IDMINT_GRPC_DOOR: door } = process.env;
+  return door === undefined ? {} : { IDMINT_GRPC_DOOR: door };
+}

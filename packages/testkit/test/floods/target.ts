@@ -1,0 +1,112 @@
+// What is attacked, and who must not notice.
+import { readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { IdServiceClient, SegmentKind, Tag, TagServiceClient } from "@idmint/proto";
+import { expect, onTestFailed, onTestFinished } from "vitest";
+import { BUILT_CLI } from "../../bench/lib/build.ts";
+import { selfSigned } from "../../src/certificate.ts";
+import { Child, CLI, runCli } from "../../src/fleet/child.ts";
+import { freePort } from "../../src/fleet/ports.ts";
+import { until } from "../../src/fleet/until.ts";
+import { isLong } from "../fleet-support.ts";
+
+export const TAG = "orders";
+/** How long the other caller waits for an answer. In CI other tests take the processor's time as well. */
+const DEADLINE_MS = isLong ? 2_000 : 20_000;
+const EVERY_MS = 5;
+
+/** A server in a process of its own, with a tag, and a client of it. */
+export interface Target {
+  readonly address: string;
+  readonly server: Child;
+  readonly ids: IdServiceClient;
+}
+
+export async function startTarget(door: string, tls: boolean): Promise<Target> {
+  const folder = await mkdtemp(path.join(tmpdir(), "idmint-flood-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const address = `127.0.0.1:${await freePort()}`;
+  const { cert, key } = selfSigned("localhost");
+  const [certFile, keyFile] = [path.join(folder, "server.crt"), path.join(folder, "server.key")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  const env = {
+    IDMINT_GRPC_DOOR: door,
+    IDMINT_STORE_URL: `sqlite:${path.join(folder, "idmint.db")}`,
+    IDMINT_GRPC_ADDRESS: address,
+    IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
+    ...(tls ? { IDMINT_TLS_CERT_FILE: certFile, IDMINT_TLS_KEY_FILE: keyFile } : {}),
+  };
+  expect(await runCli(["migrate"], env)).toMatchObject({ code: 0 });
+  const server = new Child(isLong ? BUILT_CLI : CLI, ["serve", "--json"], { name: "server", env });
+  onTestFinished(async () => {
+    await server.kill();
+  });
+  onTestFailed(() => console.log(server.describe()));
+  await server.waitForOutput("grpcAddress");
+  const trust = tls ? credentials.createSsl(Buffer.from(cert)) : credentials.createInsecure();
+  const settings = {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.enable_retries": 0,
+    "grpc.ssl_target_name_override": "localhost",
+  };
+  const ids = new IdServiceClient(address, trust, settings);
+  const tags = new TagServiceClient(address, trust, settings);
+  onTestFinished(() => {
+    ids.close();
+    tags.close();
+  });
+  const kind = { $case: "segment", value: SegmentKind.create() } as const;
+  const request = { tag: { ...Tag.create(), name: TAG, kind }, validateOnly: false };
+  await until("the tag is made", () => {
+    return new Promise<boolean>((resolve) => {
+      tags.createTag(request, (error) => resolve(error === null));
+    });
+  });
+  return { address, server, ids };
+}
+
+/** A caller that keeps calling, whatever becomes of its calls. */
+export class Victim {
+  readonly #ids: IdServiceClient;
+  readonly #timer: NodeJS.Timeout;
+  readonly latencies: number[] = [];
+  readonly errors: string[] = [];
+  #inFlight = 0;
+
+  constructor({ ids }: Target) {
+    this.#ids = ids;
+    this.#timer = setInterval(() => void this.call(), EVERY_MS);
+  }
+
+  /** Fulfils with how long the answer took; undefined: there was an error. */
+  call(): Promise<number | undefined> {
+    const start = performance.now();
+    this.#inFlight++;
+    const options = { deadline: Date.now() + DEADLINE_MS };
+    return new Promise((resolve) => {
+      const request = { tag: TAG, name: "" };
+      this.#ids.generateId(request, new Metadata(), options, (error: ServiceError | null) => {
+        this.#inFlight--;
+        const ms = performance.now() - start;
+        if (error === null) this.latencies.push(ms);
+        else this.errors.push(`${error.code} ${error.details}`);
+        resolve(error === null ? ms : undefined);
+      });
+    });
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await until("the last call ends", () => this.#inFlight === 0, { withinMs: 60_000 });
+  }
+}
+
+/** Memory that the process has, or has had at most (`VmHWM`), in MB. */
+export function memoryOf({ server }: Target, field: "VmRSS" | "VmHWM"): number {
+  const text = readFileSync(`/proc/${server.pid}/status`, "utf8");
+  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(text)?.[1]) / 1_024;
+}

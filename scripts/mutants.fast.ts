@@ -1,0 +1,196 @@
+import type { Mutant } from "./mutant.ts";
+
+const http2 = "packages/server/src/fast/http2";
+const tests = "packages/server/test/fast";
+const rules = [`${tests}/connection.test.ts`];
+const model = [`${tests}/connection.model.test.ts`];
+const hpack = [`${tests}/hpack.test.ts`];
+const encoder = [`${tests}/hpack.model.test.ts`];
+const node = [`${tests}/node-http2.test.ts`];
+const slices = [`${tests}/slices.e2e.test.ts`];
+const lifetime = [`${tests}/lifetime.test.ts`];
+
+/** Faults of the fast door: frames, header blocks, windows, limits, the time of a connection. */
+export const fastMutants: readonly Mutant[] = [
+  {
+    name: "fast: a frame that a chunk cuts loses its last byte",
+    file: `${http2}/frame-reader.ts`,
+    find: `const end = Math.min(chunk.length, at + total - this.#length);`,
+    replace: `const end = Math.min(chunk.length, at + total - this.#length - 1);`,
+    tests: rules,
+  },
+  {
+    name: "fast: a frame may be of any length",
+    file: `${http2}/frame-reader.ts`,
+    find: `if (length > MAX_FRAME_BYTES) {`,
+    replace: `if (length > 2 * MAX_FRAME_BYTES) {`,
+    tests: rules,
+  },
+  {
+    name: "fast: a reset frees the slot of a handler that works",
+    file: `${http2}/requests.ts`,
+    find: `    if (stream.user === undefined) this.#its.streams.free(stream);
+    else stream.user.aborted();
+    this.#its.closed();`,
+    replace: `    this.#its.streams.free(stream);
+    stream.user?.aborted();
+    this.#its.closed();`,
+    tests: rules,
+  },
+  {
+    name: "fast: the headers of a refused stream are not decoded",
+    file: `${http2}/requests.ts`,
+    find: `const size = this.#hpack.decode(bytes, from, to, head.take);`,
+    replace: `const size =
+      streams.slots >= this.#its.limits.streams
+        ? 0
+        : this.#hpack.decode(bytes, from, to, head.take);`,
+    tests: rules,
+  },
+  {
+    name: "fast: discarded DATA does not count for the connection",
+    file: `${http2}/requests.ts`,
+    find: `    this.#its.window.take(to - from);
+    const padding`,
+    replace: `    if (this.#its.streams.get(id) !== undefined) this.#its.window.take(to - from);
+    const padding`,
+    tests: rules,
+  },
+  {
+    name: "fast: padding does not count for the window of a stream",
+    file: `${http2}/requests.ts`,
+    find: `stream.receiveWindow -= to - from;`,
+    replace: `stream.receiveWindow -= 0;`,
+    tests: rules,
+  },
+  {
+    name: "fast: our own resets are not counted",
+    file: `${http2}/requests.ts`,
+    find: `if (code !== CODE.NO_ERROR && this.#its.guard.reset()) return;`,
+    replace: ``,
+    tests: rules,
+  },
+  {
+    name: "fast: a header block may have as many frames as it likes",
+    file: `${http2}/header-block.ts`,
+    find: ` || this.#parts.length > headerBlockFrames`,
+    replace: ``,
+    tests: rules,
+  },
+  {
+    name: "fast: SETTINGS move no window of an open stream",
+    file: `${http2}/connection.ts`,
+    find: `        stream.sendWindow += change;`,
+    replace: `        stream.sendWindow += 0 * change;`,
+    tests: rules,
+  },
+  {
+    name: "fast: a window of 0 lets an answer out",
+    file: `${http2}/sender.ts`,
+    find: `length <= stream.sendWindow && length <= this.#window`,
+    replace: `length <= this.#window`,
+    tests: rules,
+  },
+  {
+    name: "fast: the connection's window goes to the first stream that waits",
+    file: `${http2}/sender.ts`,
+    find: `      if (stream.waitingBytes > 0) this.#blocked.add(stream);
+      else this.#after(stream);`,
+    replace: `      while (this.#sendOne(stream));
+      if (stream.waitingBytes > 0) this.#blocked.add(stream);
+      else this.#after(stream);`,
+    tests: rules,
+  },
+  {
+    name: "fast: what waits stays counted when its stream is closed",
+    file: `${http2}/sender.ts`,
+    find: `    this.#held.add(-stream.waitingBytes);`,
+    replace: ``,
+    tests: model,
+  },
+  {
+    name: "fast: a table that became small is still named",
+    file: `${http2}/response-heads.ts`,
+    find: `return !this.#peer.hasSmallTable;`,
+    replace: `return true;`,
+    tests: node,
+  },
+  {
+    name: "fast: a small table is not told to its peer",
+    file: `${http2}/response-heads.ts`,
+    find: `Uint8Array.from([...NO_TABLE, ...block])`,
+    replace: `block`,
+    tests: rules,
+  },
+  {
+    name: "fast: each answer takes a slab while the socket takes nothing",
+    file: `${http2}/out.ts`,
+    find: `    if (this.#queued === 0) this.handOver();`,
+    replace: `    this.handOver();`,
+    tests: rules,
+  },
+  {
+    name: "fast: GOAWAY names no last stream first",
+    file: `${http2}/connection.ts`,
+    find: `this.#out.goAway(MAX_WINDOW, CODE.NO_ERROR, "");`,
+    replace: `this.#tellLast();`,
+    tests: rules,
+  },
+  {
+    name: "fast: what is left of a large chunk is not read",
+    file: "packages/server/src/fast/fast-connection.ts",
+    find: `if (isLarge) this.#rest = chunk.subarray(SLICE_BYTES);`,
+    replace: `if (isLarge) this.#rest = chunk.subarray(2 * SLICE_BYTES);`,
+    tests: slices,
+  },
+  {
+    name: "fast: who resets streams without end is read on",
+    file: `${http2}/guard.ts`,
+    find: `this.#isCounting = waitMs > 0;`,
+    replace: `this.#isCounting = false;
+    if (waitMs < 1e9) return 0;`,
+    tests: rules,
+  },
+  {
+    name: "fast: nobody asks a silent peer",
+    file: `${http2}/lifetime.ts`,
+    find: `return "ping";`,
+    replace: `return "nothing";`,
+    tests: lifetime,
+  },
+  {
+    name: "fast: settings need no acknowledgement",
+    file: `${http2}/lifetime.ts`,
+    find: `if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "give up";`,
+    replace: ``,
+    tests: lifetime,
+  },
+  {
+    name: "fast: HPACK's table forgets nothing",
+    file: `${http2}/hpack/decoder.ts`,
+    find: `while (this.#count > 0 && this.#bytes + size > this.#limit) {`,
+    replace: `while (this.#count > 100 && this.#bytes + size > this.#limit) {`,
+    tests: hpack,
+  },
+  {
+    name: "fast: a large field does not empty HPACK's table when nobody reads it",
+    file: `${http2}/hpack/decoder.ts`,
+    find: `if (isKept && size > this.#limit) this.#evictFor(size);`,
+    replace: ``,
+    tests: hpack,
+  },
+  {
+    name: "fast: HPACK's integers lose what is in their second octet",
+    file: `${http2}/hpack/decoder.ts`,
+    find: `value += (octet & 0x7f) << shift;`,
+    replace: `value += (octet & 0x7f) << Math.min(shift, 0);`,
+    tests: encoder,
+  },
+  {
+    name: "fast: Huffman's padding may be anything",
+    file: `${http2}/hpack/huffman.ts`,
+    find: `return MAY_END[state] === 1 ? end : -1;`,
+    replace: `return end;`,
+    tests: hpack,
+  },
+];
