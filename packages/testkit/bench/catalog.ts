@@ -4,6 +4,7 @@ import { snowflake } from "./sdk/snowflake.ts";
 import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { dropIn } from "./server/drop-in.ts";
 import { coldTag } from "./server/cold-tag.ts";
+import { doors } from "./server/doors.ts";
 import { etcd } from "./server/etcd.ts";
 import { manyTags } from "./server/many-tags.ts";
 import { overload } from "./server/overload.ts";
@@ -20,6 +21,7 @@ import { processes } from "./server/processes.ts";
 /** All benchmarks, in the order they run. */
 export const benchmarks: readonly Benchmark[] = [
   generateId,
+  doors,
   allocateSegment,
   generateIds,
   streamIds,

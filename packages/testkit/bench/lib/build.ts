@@ -9,6 +9,7 @@ import { Subject } from "./process.ts";
 const bench = path.resolve(import.meta.dirname, "..");
 const root = path.resolve(bench, "../../..");
 const BUILD_TIMEOUT_MS = 180_000;
+const RUST_TIMEOUT_MS = 600_000;
 
 /** Entry of the command line tool, built. */
 export const BUILT_CLI: string = path.join(root, "packages/cli/dist/main.js");
@@ -29,6 +30,28 @@ export function builtGoFloor(): string | undefined {
   const { status, stderr } = spawnSync("go", args, { timeout: BUILD_TIMEOUT_MS, encoding: "utf8" });
   if (status !== 0) throw new Error(`Go could not build its floor:\n${stderr}`);
   return outfile;
+}
+
+/** The floor on tonic, built; undefined on a machine without Rust. Fails when Rust is there and cannot build it. */
+export function builtRustFloor(): string | undefined {
+  if (spawnSync("cargo", ["--version"]).status !== 0) return undefined;
+  const target = path.join(bench, "../node_modules/.cache/bench/tonic");
+  const manifest = path.join(bench, "floors/rust/Cargo.toml");
+  const args = [
+    "build",
+    "--release",
+    "--locked",
+    "--manifest-path",
+    manifest,
+    "--target-dir",
+    target,
+  ];
+  const { status, stderr } = spawnSync("cargo", args, {
+    timeout: RUST_TIMEOUT_MS,
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`Rust could not build its floor:\n${stderr}`);
+  return path.join(target, "release/floor");
 }
 
 const built = new Map<string, string>();

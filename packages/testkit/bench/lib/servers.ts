@@ -6,7 +6,7 @@ import { GenerateIdRequest, type GetNodeStatusResponse, type SequenceKind } from
 import { Api, type TagWish } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
-import { BUILT_CLI, builtGoFloor, builtScript } from "./build.ts";
+import { BUILT_CLI, builtGoFloor, builtRustFloor, builtScript } from "./build.ts";
 import { cores } from "./cpus.ts";
 import { type Load, type LoadResult, runLoad } from "./h2load.ts";
 import { Subject } from "./process.ts";
@@ -70,6 +70,12 @@ export async function startFloor(kind: "stock" | "cured"): Promise<Server> {
 export async function startGoFloor(): Promise<Server | undefined> {
   const program = builtGoFloor();
   return program === undefined ? undefined : startBareServer("grpc-go", [program]);
+}
+
+/** A bare tonic server of one thread that answers GenerateId only; undefined on a machine without Rust. */
+export async function startRustFloor(): Promise<Server | undefined> {
+  const program = builtRustFloor();
+  return program === undefined ? undefined : startBareServer("tonic", [program]);
 }
 
 async function startBareServer(name: string, command: readonly string[]): Promise<Server> {
