@@ -5,7 +5,7 @@ import type { Io } from "./io.ts";
  * with.
  */
 const MENTION =
-  /(?<![\w/.@-])idmint (?=(?:start-dev|serve|migrate|store|token|config|doctor|ticket|id|tag|worker|node|audit|context|stop-issuing|resume-issuing|verify|bench|watch|health|status|version|completion|help)\b|\[options\])/g;
+  /(?<![\w/.@-])idmint (?=(?:start-dev|serve|migrate|store|token|config|doctor|ticket|id|tag|worker|node|audit|context|stop-issuing|resume-issuing|verify|bench|watch|figures|health|status|version|completion|help)\b|\[options\])/g;
 
 /**
  * The command that a person types to run this program where it runs: in a clone a script, in a package a local binary.
