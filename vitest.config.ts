@@ -52,23 +52,35 @@ process.env["NODE_COMPILE_CACHE"] ??= path.join(
   "node_modules/.cache/idmint-compile",
 );
 
-/** Storms that go on long and are alike in what they show: each kind of id and each store has several. */
-const STORMS = [
-  "testkit/test/clocks",
-  "testkit/test/crash",
-  "testkit/test/freeze",
-  "testkit/test/ledger",
-  "testkit/test/midnight",
-  "testkit/test/processes",
-  "testkit/test/redis-sequence",
-  "testkit/test/sdk-survival",
-  "testkit/test/sequence",
-  "testkit/test/snowflake",
-  "testkit/test/went-back",
-  "testkit/test/worker-ids-postgres",
-  "testkit/test/worker-ids-redis",
-  "testkit/test/worker-ids-sqlite",
-  "server/test/store/sqlite-restore",
+/**
+ * What takes longest: storms that are alike in what they show, since each kind of id and each store has several, and whole
+ * systems with all their faults, or in a browser.
+ */
+const LONGEST = [
+  "packages/client/test/zones.e2e.test.ts",
+  "packages/server/test/store/etcd/members.e2e.test.ts",
+  "packages/server/test/store/sqlite-restore.chaos.test.ts",
+  "packages/testkit/test/clocks.chaos.test.ts",
+  "packages/testkit/test/console/console.e2e.test.ts",
+  "packages/testkit/test/console/tags.e2e.test.ts",
+  "packages/testkit/test/crash.chaos.test.ts",
+  "packages/testkit/test/deploy/chart.e2e.test.ts",
+  "packages/testkit/test/deploy/watch.e2e.test.ts",
+  "packages/testkit/test/freeze.chaos.test.ts",
+  "packages/testkit/test/ledger.chaos.test.ts",
+  "packages/testkit/test/midnight.chaos.test.ts",
+  "packages/testkit/test/processes.chaos.test.ts",
+  "packages/testkit/test/redis-sentinel.chaos.test.ts",
+  "packages/testkit/test/redis-sequence.chaos.test.ts",
+  "packages/testkit/test/rolling.chaos.test.ts",
+  "packages/testkit/test/sdk-survival.chaos.test.ts",
+  "packages/testkit/test/sequence.chaos.test.ts",
+  "packages/testkit/test/snowflake.chaos.test.ts",
+  "packages/testkit/test/soak.chaos.test.ts",
+  "packages/testkit/test/went-back.chaos.test.ts",
+  "packages/testkit/test/worker-ids-postgres.chaos.test.ts",
+  "packages/testkit/test/worker-ids-redis.chaos.test.ts",
+  "packages/testkit/test/worker-ids-sqlite.chaos.test.ts",
 ];
 
 /** Test files that run on both doors of gRPC in each run. */
@@ -79,19 +91,19 @@ const ON_BOTH_DOORS = [
 ];
 
 /**
- * The storms that this run leaves out: all but IDMINT_STORMS of them, chosen anew by each run. Default: none. This file is read
- * several times in a run, and must choose the same.
+ * The longest files that this run leaves out: all but IDMINT_LONGEST of them, chosen anew by each run. Default: none. This file
+ * is read several times in a run, and must choose the same.
  */
-function stormsLeftOut(): string[] {
-  const taken = Number(process.env["IDMINT_STORMS"] ?? STORMS.length);
-  if (process.env["IDMINT_STORMS_LEFT"] === undefined) {
-    const left = [...STORMS];
+function leftOut(): string[] {
+  const taken = Number(process.env["IDMINT_LONGEST"] ?? LONGEST.length);
+  if (process.env["IDMINT_LEFT_OUT"] === undefined) {
+    const left = [...LONGEST];
     for (let i = 0; i < taken; i++) left.splice(Math.floor(Math.random() * left.length), 1);
-    process.env["IDMINT_STORMS_LEFT"] = left.join(" ");
-    if (left.length > 0) process.stdout.write(`Left to other runs: ${left.join(", ")}\n`);
+    process.env["IDMINT_LEFT_OUT"] = left.join(" ");
+    if (left.length > 0) process.stdout.write(`Left to other runs:\n  ${left.join("\n  ")}\n`);
   }
-  const left = process.env["IDMINT_STORMS_LEFT"] ?? "";
-  return left === "" ? [] : left.split(" ").map((storm) => `packages/${storm}.chaos.test.ts`);
+  const left = process.env["IDMINT_LEFT_OUT"] ?? "";
+  return left === "" ? [] : left.split(" ");
 }
 
 // The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
@@ -151,7 +163,7 @@ export default defineConfig({
       // What README shows, and a short storm over every kind of tag.
       project("smoke", 180_000, { retry: lateOnce }),
       // Real servers and command lines, one or a few processes of each.
-      project("e2e", 180_000, { retry: lateOnce }),
+      project("e2e", 180_000, { retry: lateOnce, exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.
       project("doors", 180_000, {
         retry: lateOnce,
@@ -159,7 +171,7 @@ export default defineConfig({
         env: { TEST_OTHER_DOOR: "1" },
       }),
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.
-      project("chaos", 180_000, { retry: lateOnce, exclude: stormsLeftOut() }),
+      project("chaos", 180_000, { retry: lateOnce, exclude: leftOut() }),
       // What is published: the packed tarballs.
       project("pack", 120_000, { globalSetup: "packages/testkit/test/pack.setup.ts" }),
     ],

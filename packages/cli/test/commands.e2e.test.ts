@@ -12,7 +12,14 @@ test("a tag lives its whole life from a shell", async () => {
   const made = {
     name: "life",
     description: "",
-    segment: { start: "1", min: 1_000, max: 100_000_000, holdFor: "900s", maxAge: "600s" },
+    segment: {
+      start: "1",
+      min: 1_000,
+      max: 100_000_000,
+      holdFor: "900s",
+      maxAge: "600s",
+      tinyidStep: 0,
+    },
     order: "ORDER_UNORDERED",
     ceiling: "9223372036854775807",
     floor: "0",

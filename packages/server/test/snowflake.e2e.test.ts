@@ -214,7 +214,9 @@ test("without its registry a server goes on to the end of its reservation, then 
     const id = await answer.catch(() => undefined);
     if (id === undefined) {
       refused = await refusalOf(answer);
-      break;
+      // On a busy machine the caller may give up before it hears why.
+      if (refused.code !== "DEADLINE_EXCEEDED") break;
+      continue;
     }
     ids.push(id);
     await sleep(20);
