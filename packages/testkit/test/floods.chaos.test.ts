@@ -1,7 +1,7 @@
 // Hostile callers of every kind we know, one after the other, while another caller goes about its work.
 import path from "node:path";
 import { expect, test } from "vitest";
-import { DOORS, doorEnv } from "../src/doors.ts";
+import { DEFAULT_DOOR, doorEnv, DOORS } from "../src/doors.ts";
 import { buildPackages } from "../bench/lib/build.ts";
 import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
@@ -57,11 +57,13 @@ async function withstand(
   expect(recoveryMs, flood).toBeLessThanOrEqual(RECOVERY_MS);
 }
 
+const { IDMINT_GRPC_DOOR: OWN = DEFAULT_DOOR } = doorEnv();
+
 /** A long form floods both doors, a short one that of this file. */
 const TARGETS = DOORS.flatMap((door) => [
   { door, tls: false },
   { door, tls: true },
-]).filter(({ door, tls }) => isLong || (door === doorEnv().IDMINT_GRPC_DOOR && !tls));
+]).filter(({ door, tls }) => isLong || (door === OWN && !tls));
 
 test.each(TARGETS)(
   "no flood takes the server from another caller, or more memory than it has ($door, TLS: $tls)",
