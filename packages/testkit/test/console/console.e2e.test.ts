@@ -44,7 +44,10 @@ test("a wrong token is refused in words, and a right one leads to the view that 
   await view.assertAccessible("a refused token");
   await signIn(view, stage().tokens.admin);
   await view.sees(view.page.getByRole("heading", { name: "Audit", level: 1 }));
-  expect(view.address).toBe("/console/audit?outcome=change");
+  await until(
+    "the address is that of the view",
+    () => view.address === "/console/audit?outcome=change",
+  );
 });
 
 test("signing out forgets the token, also for a reload and for the way back", async () => {

@@ -87,7 +87,7 @@ test("the list is filtered as somebody types, and its address brings the same ba
   await view.sees(view.page.getByRole("heading", { name: "east" }));
   await view.page.getByLabel(/Filter/).fill("west");
   await view.misses(view.page.getByRole("heading", { name: "east" }));
-  expect(view.address).toBe("/console/nodes?q=west");
+  await until("the address is that of the view", () => view.address === "/console/nodes?q=west");
   await view.page.reload();
   await view.sees(instance);
   await view.misses(view.page.getByRole("heading", { name: "east" }));
@@ -134,7 +134,7 @@ test("the overview shows what is issued and refused, and names a server that fel
     await view.sees(
       view.page.getByRole("button", { name: "5 minutes", exact: true, pressed: true }),
     );
-    expect(view.address).toBe("/console/?seconds=300");
+    await until("the address is that of the view", () => view.address === "/console/?seconds=300");
 
     const west = stage().fleet.servers[1];
     await west?.kill();
@@ -207,7 +207,10 @@ test("leased worker ids stand by data centre, page by page", async () => {
   await view.page.getByLabel("Worker id", { exact: true }).fill("7");
   await view.sees("pod-7");
   await view.misses("pod-101");
-  expect(view.address).toBe("/console/workers/trace?worker=7");
+  await until(
+    "the address is that of the view",
+    () => view.address === "/console/workers/trace?worker=7",
+  );
   await view.page.goBack();
   await view.page.getByLabel("Worker id", { exact: true }).fill("x");
   await view.sees("A worker id is a number.");
