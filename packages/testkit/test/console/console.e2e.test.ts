@@ -526,7 +526,9 @@ async function tabTo(view: View, name: string): Promise<void> {
     await view.page.keyboard.press("Tab");
     const [at, isSeen] = await view.page.evaluate<[string, boolean]>(FOCUSED);
     passed.push(at);
-    if (at !== "") expect(isSeen, `the focus on ${at} is not seen`).toBe(true);
+    const isShown = async (): Promise<boolean> =>
+      (await view.page.evaluate<[string, boolean]>(FOCUSED))[1];
+    if (!isSeen) await until(`the focus on ${at} is seen`, isShown);
     if (at === name) return;
   }
   throw new Error(`Tab does not lead to ${name}: ${passed.join(" > ")}`);
