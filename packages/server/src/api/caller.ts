@@ -1,3 +1,46 @@
+import type { Principal } from "@idmint/core/server";
+import type { Access, Shown } from "../service/access/access.ts";
+import type { CallContext } from "../service/call.ts";
+
+/** How long a call without a deadline may take, and each request of a stream at most. */
+export const DEFAULT_DEADLINE_MS = 10_000;
+
+/** A call through a door that hears when its caller goes away. Nothing is made before somebody reads it. */
+export abstract class DoorCall implements CallContext, Shown {
+  abstract readonly deadline: number;
+  abstract readonly peer: string;
+  abstract readonly caller: string;
+  readonly #access: Pick<Access, "identify">;
+  #controller: AbortController | undefined;
+  #isGone = false;
+
+  constructor(access: Pick<Access, "identify">) {
+    this.#access = access;
+  }
+
+  abstract authorization(): string | undefined;
+  abstract certificateNames(): readonly string[];
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#isGone) this.#controller.abort();
+    }
+    return this.#controller.signal;
+  }
+
+  /** Anew each time: who has a stream may lose the right to it. */
+  get principal(): Principal | undefined {
+    return this.#access.identify(this);
+  }
+
+  /** Nobody waits for the answer any more. */
+  abort(): void {
+    this.#isGone = true;
+    this.#controller?.abort();
+  }
+}
+
 const V4_IN_V6 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 /** Groups of an IPv6 address that tell one network from another; a host may take any address in its network. */
 const NETWORK_GROUPS = 4;

@@ -2,15 +2,12 @@ import type { EventEmitter } from "node:events";
 import type { ServerDuplexStream, ServerUnaryCall } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import type { Principal } from "@idmint/core/server";
-import { callerOf } from "../api/caller.ts";
+import { callerOf, DEFAULT_DEADLINE_MS } from "../api/caller.ts";
 import type { Access, Shown } from "../service/access/access.ts";
 import type { CallContext } from "../service/call.ts";
 import type { CertificateNames } from "./certificate-names.ts";
 
 type AnyCall = ServerUnaryCall<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
-
-/** How long a call without a deadline may take, and each request of a stream at most. */
-const DEFAULT_DEADLINE_MS = 10_000;
 
 /** Tells who calls. */
 export interface Callers {

@@ -1,14 +1,9 @@
 import type { Clock } from "@idmint/core";
-import type { Principal } from "@idmint/core/server";
-import { callerOf } from "../../api/caller.ts";
-import type { Access, Shown } from "../../service/access/access.ts";
-import type { CallContext } from "../../service/call.ts";
+import { callerOf, DEFAULT_DEADLINE_MS, DoorCall } from "../../api/caller.ts";
+import type { Access } from "../../service/access/access.ts";
 import { namesNow, type ShownNames } from "../../tls/names.ts";
 import { timeoutOf } from "./grpc.ts";
 import type { Head } from "../http2/head.ts";
-
-/** How long a call without a deadline may take. */
-const DEFAULT_DEADLINE_MS = 10_000;
 
 /** The peer of a connection, as its calls see it. */
 export interface Peer {
@@ -29,18 +24,15 @@ interface ContextPorts {
 }
 
 /** A call as the services see it. Warm calls read none of this. */
-export class FastCallContext implements CallContext, Shown {
+export class FastCallContext extends DoorCall {
   readonly #peer: Peer;
-  readonly #access: ContextPorts["access"];
   readonly #authorization: string | undefined;
   readonly #timeoutMs: number;
   readonly #beganAt: number;
-  #controller: AbortController | undefined;
-  #isGone = false;
 
   constructor(peer: Peer, { clock, access }: ContextPorts, { authorization, timeout }: Head) {
+    super(access);
     this.#peer = peer;
-    this.#access = access;
     this.#authorization = authorization;
     this.#timeoutMs = timeoutOf(timeout) ?? DEFAULT_DEADLINE_MS;
     this.#beganAt = clock.now();
@@ -48,14 +40,6 @@ export class FastCallContext implements CallContext, Shown {
 
   get deadline(): number {
     return this.#beganAt + this.#timeoutMs;
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController();
-      if (this.#isGone) this.#controller.abort();
-    }
-    return this.#controller.signal;
   }
 
   get peer(): string {
@@ -66,22 +50,12 @@ export class FastCallContext implements CallContext, Shown {
     return this.#peer.caller;
   }
 
-  get principal(): Principal | undefined {
-    return this.#access.identify(this);
-  }
-
   authorization(): string | undefined {
     return this.#authorization;
   }
 
   certificateNames(): readonly string[] {
     return namesNow(this.#peer.shown);
-  }
-
-  /** Nobody waits for the answer any more. */
-  abort(): void {
-    this.#isGone = true;
-    this.#controller?.abort();
   }
 }
 

@@ -2,9 +2,7 @@ import type { Api } from "../../api/api.ts";
 import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
-import { tlsCredentials } from "../../grpc/credentials.ts";
-import { FastDoor } from "../../fast/door.ts";
-import { GrpcDoor, type GrpcDoorPorts } from "../../grpc/door.ts";
+import type { GrpcDoor, GrpcDoorPorts } from "../../grpc/door.ts";
 import type { ConnectionSource } from "../../grpc/listener.ts";
 import type { TlsFiles } from "../../tls/files.ts";
 import { listen } from "../neighbours.ts";
@@ -54,6 +52,7 @@ export class GrpcDoors {
     const callers = { access, certificates: new CertificateNames(config.accessCommonNames) };
     const ports = { ...its, callers, callTimes, tracing };
     const { grpcAddress, adminAddress, limitConnections: maxConnections } = config;
+    // Only the door that is wanted is loaded: both take time and memory.
     const make = async (
       api: Api,
       options: Omit<Parameters<typeof GrpcDoor.create>[1], "maxConnectionAgeMs" | "tls">,
@@ -65,8 +64,11 @@ export class GrpcDoors {
       if (config.grpcDoor === "fast") {
         const takesCommonNames = config.accessCommonNames;
         const its = { ...options, maxConnectionAgeMs, tls: files, takesCommonNames };
+        const { FastDoor } = await import("../../fast/door.ts");
         return FastDoor.create({ ...ports, access, api, onBadReload }, its);
       }
+      const { GrpcDoor } = await import("../../grpc/door.ts");
+      const { tlsCredentials } = await import("../../grpc/credentials.ts");
       const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
       return GrpcDoor.create({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
     };
