@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { ApiError } from "../api/errors.ts";
 import { t } from "../text/text.ts";
 import { Button } from "./button.tsx";
 import { CliLine } from "./cli-line.tsx";
 import { Dialog } from "./dialog.tsx";
 import { TextField } from "./field.tsx";
 import { Failure } from "./failure.tsx";
+import { useSubmit } from "./use-submit.ts";
 
 interface ActionDialogProps {
   readonly title: string;
@@ -39,33 +39,25 @@ export function ActionDialog({
   onClose,
 }: ActionDialogProps): JSX.Element {
   const typed = useSignal("");
-  const error = useSignal<ApiError | undefined>(undefined);
-  const isBusy = useSignal(false);
+  const submit = useSubmit();
   const isConfirmed = confirm === undefined || typed.value === confirm;
-  const submit = async (): Promise<void> => {
-    if (!isConfirmed || !isReady || isBusy.value) return;
-    isBusy.value = true;
-    error.value = undefined;
-    try {
+  const onSubmit = (): void => {
+    if (!isConfirmed || !isReady || submit.isBusy) return;
+    void submit.send(async () => {
       await run();
       onClose();
-    } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown;
-      error.value = thrown;
-    } finally {
-      isBusy.value = false;
-    }
+    });
   };
   return (
     <Dialog
       title={title}
       onClose={onClose}
-      onSubmit={() => void submit()}
+      onSubmit={onSubmit}
       actions={
         <Button
           type="submit"
           look={isDangerous ? "danger" : "main"}
-          disabled={!isConfirmed || !isReady || isBusy.value}
+          disabled={!isConfirmed || !isReady || submit.isBusy}
         >
           {verb}
         </Button>
@@ -81,7 +73,7 @@ export function ActionDialog({
           }}
         />
       )}
-      {error.value !== undefined && <Failure error={error.value} isOfChange />}
+      {submit.error !== undefined && <Failure error={submit.error} isOfChange />}
       <CliLine line={cli} />
     </Dialog>
   );

@@ -4,6 +4,8 @@ import { hrefOf } from "../state/route-state.ts";
 import { t } from "../text/text.ts";
 
 interface PagerProps {
+  /** What is paged, for those who do not see it. */
+  readonly label: string;
   /** The `page` of the URL's query; empty on the first page. */
   readonly page: string;
   /** The token of the next page; empty on the last. */
@@ -11,12 +13,12 @@ interface PagerProps {
 }
 
 /** Links between the pages of a list. The browser's "back" leads to the page before. */
-export function Pager({ page, next }: PagerProps): JSX.Element | null {
+export function Pager({ label, page, next }: PagerProps): JSX.Element | null {
   if (page === "" && next === "") return null;
   const { page: path = "", params, query } = route.value;
   const to = (token: string): string => hrefOf(path, params, { ...query, page: token });
   return (
-    <p class="pager">
+    <nav class="pager" aria-label={label}>
       {page !== "" && (
         <a class="button" href={to("")}>
           {t("common.first")}
@@ -27,6 +29,6 @@ export function Pager({ page, next }: PagerProps): JSX.Element | null {
           {t("common.next")}
         </a>
       )}
-    </p>
+    </nav>
   );
 }

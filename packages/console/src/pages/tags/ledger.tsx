@@ -138,7 +138,7 @@ function Entries({ tag, page }: LedgerProps): JSX.Element {
               }
               empty={t("ledger.none")}
             />
-            <Pager page={page} next={nextPageToken} />
+            <Pager label={t("ledger.entries")} page={page} next={nextPageToken} />
           </>
         )}
       </Loaded>

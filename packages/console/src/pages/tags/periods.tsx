@@ -48,7 +48,7 @@ export function Periods({
               keyOf={({ period }) => period}
               empty={t("periods.none")}
             />
-            <Pager page={page} next={nextPageToken} />
+            <Pager label={t("periods.title")} page={page} next={nextPageToken} />
           </>
         )}
       </Loaded>

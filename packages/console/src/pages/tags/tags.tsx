@@ -125,7 +125,7 @@ function TagList({ prefix, showDeleted, page }: ListProps): JSX.Element {
             keyOf={({ name }) => name}
             empty={prefix === "" ? t("tags.none") : t("tags.none_here")}
           />
-          <Pager page={page} next={nextPageToken} />
+          <Pager label={t("tags.caption")} page={page} next={nextPageToken} />
         </>
       )}
     </Loaded>

@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { call } from "../../api/client.ts";
-import { ApiError } from "../../api/errors.ts";
 import { Button } from "../../parts/button.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Failure } from "../../parts/failure.tsx";
 import { TextField } from "../../parts/field.tsx";
+import { useSubmit } from "../../parts/use-submit.ts";
 import { hrefOf } from "../../state/route-state.ts";
 import { cliLine } from "../../text/cli.ts";
 import { t } from "../../text/text.ts";
@@ -17,31 +17,23 @@ export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
   const { name } = tag;
   const typed = useSignal("");
   const issued = useSignal<string | undefined>(undefined);
-  const error = useSignal<ApiError | undefined>(undefined);
-  const isBusy = useSignal(false);
+  const submit = useSubmit();
   const version = tag.uuid?.version ?? 0;
   const isOfName = version === 3 || version === 5;
-  const submit = async (): Promise<void> => {
-    if (isBusy.value || (isOfName && typed.value === "")) return;
-    isBusy.value = true;
-    error.value = undefined;
-    try {
+  const onSubmit = (): void => {
+    if (submit.isBusy || (isOfName && typed.value === "")) return;
+    void submit.send(async () => {
       const { id, text } = await call("IdService", "generateId", { tag: name, name: typed.value });
       issued.value = text === "" ? id : text;
-    } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown;
-      error.value = thrown;
-    } finally {
-      isBusy.value = false;
-    }
+    });
   };
   return (
     <Dialog
       title={t("test.title", { name })}
       onClose={onClose}
-      onSubmit={() => void submit()}
+      onSubmit={onSubmit}
       actions={
-        <Button type="submit" look="main" disabled={isBusy.value}>
+        <Button type="submit" look="main" disabled={submit.isBusy}>
           {t("test.issue")}
         </Button>
       }
@@ -66,7 +58,7 @@ export function TestDialog({ tag, onClose }: TagDialogProps): JSX.Element {
           </p>
         )}
       </div>
-      {error.value !== undefined && <Failure error={error.value} />}
+      {submit.error !== undefined && <Failure error={submit.error} />}
       <CliLine line={cliLine(["id", "next", name], { name: typed.value })} />
     </Dialog>
   );

@@ -2,11 +2,11 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { call } from "../../api/client.ts";
-import { ApiError } from "../../api/errors.ts";
 import { Button } from "../../parts/button.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { Failure } from "../../parts/failure.tsx";
+import { useSubmit } from "../../parts/use-submit.ts";
 import { t } from "../../text/text.ts";
 import type { Listed } from "./listed.ts";
 import { Made, type MadeToken } from "./made.tsx";
@@ -33,32 +33,24 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
       : { ...FIRST_WISH, principal: old.principal, rights: old.rights };
   const wish = useSignal<Wish>(first);
   const made = useSignal<MadeToken | undefined>(undefined);
-  const error = useSignal<ApiError | undefined>(undefined);
   const isTried = useSignal(false);
-  const isBusy = useSignal(false);
+  const submit = useSubmit();
   useEffect(() => {
     // A page that the browser keeps for "back" must not bring the secret back.
     addEventListener("pagehide", onClose);
     return () => removeEventListener("pagehide", onClose);
   }, []);
-  const submit = async (): Promise<void> => {
+  const onSubmit = (): void => {
     isTried.value = true;
-    if (problemsOf(wish.value).length > 0 || isBusy.value || made.value !== undefined) return;
-    isBusy.value = true;
-    error.value = undefined;
-    try {
+    if (problemsOf(wish.value).length > 0 || submit.isBusy || made.value !== undefined) return;
+    void submit.send(async () => {
       made.value = await make(wish.value);
       onMade();
-    } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown;
-      error.value = thrown;
-    } finally {
-      isBusy.value = false;
-    }
+    });
   };
   const shown = made.value;
   const button = (
-    <Button look="main" type="submit" disabled={isBusy.value}>
+    <Button look="main" type="submit" disabled={submit.isBusy}>
       {t("tokens.make")}
     </Button>
   );
@@ -69,7 +61,7 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
         shown === undefined ? t("tokens.new") : t("tokens.made", { principal: shown.principal })
       }
       onClose={onClose}
-      onSubmit={() => void submit()}
+      onSubmit={onSubmit}
       actions={shown === undefined ? button : undefined}
     >
       {shown === undefined ? (
@@ -81,7 +73,7 @@ export function MakeDialog({ old, onMade, onClose }: MakeProps): JSX.Element {
               wish.value = next;
             }}
           />
-          {error.value !== undefined && <Failure error={error.value} isOfChange />}
+          {submit.error !== undefined && <Failure error={submit.error} isOfChange />}
           <CliLine line={createCommand(wish.value)} />
         </>
       ) : (

@@ -7,10 +7,10 @@ import { CliLine } from "../../parts/cli-line.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { Loaded } from "../../parts/loaded.tsx";
 import { PageView } from "../../parts/page.tsx";
+import { Pager } from "../../parts/pager.tsx";
 import { type Column, Table } from "../../parts/table.tsx";
 import { setQuery } from "../../state/location.ts";
 import { type Poll, usePoll } from "../../state/polling.ts";
-import { hrefOf } from "../../state/route-state.ts";
 import { token as sessionToken } from "../../state/session.ts";
 import { may, signOut } from "../../state/sign-in.ts";
 import { cliLine } from "../../text/cli.ts";
@@ -92,35 +92,9 @@ function List({
         keyOf={({ tokenId }) => tokenId}
         empty={t(all.length === 0 ? "tokens.empty" : "tokens.none_found")}
       />
-      <Paging query={query} next={answer.nextPageToken} />
+      <Pager label={t("tokens.caption")} page={query["page"] ?? ""} next={answer.nextPageToken} />
       <Dialogs all={all} query={query} refresh={poll.refresh} />
     </>
-  );
-}
-
-function Paging({
-  query,
-  next,
-}: {
-  readonly query: Readonly<Record<string, string>>;
-  readonly next: string;
-}): JSX.Element | null {
-  const page = query["page"] ?? "";
-  if (page === "" && next === "") return null;
-  const to = (token: string): string => hrefOf("tokens", {}, { ...query, page: token });
-  return (
-    <nav class="token-paging" aria-label={t("tokens.caption")}>
-      {page !== "" && (
-        <a class="button" href={to("")}>
-          {t("common.first")}
-        </a>
-      )}
-      {next !== "" && (
-        <a class="button" href={to(next)}>
-          {t("common.next")}
-        </a>
-      )}
-    </nav>
   );
 }
 

@@ -65,7 +65,7 @@ export function Leases({ params, query }: PageProps): JSX.Element {
             {centersOf(workers).map(({ dataCenter, workers: its }) => (
               <Center key={dataCenter} dataCenter={dataCenter} workers={its} />
             ))}
-            <Pager page={pageToken} next={nextPageToken} />
+            <Pager label={t("workers.of", { tag })} page={pageToken} next={nextPageToken} />
           </>
         )}
       </Loaded>

@@ -41,7 +41,7 @@ export function Workers({ query }: PageProps): JSX.Element {
         {({ tags, nextPageToken }) => (
           <Section title={t("workers.tags")}>
             <TagTable tags={leasing(tags)} hasMore={nextPageToken !== ""} />
-            <Pager page={pageToken} next={nextPageToken} />
+            <Pager label={t("workers.tags")} page={pageToken} next={nextPageToken} />
           </Section>
         )}
       </Loaded>
