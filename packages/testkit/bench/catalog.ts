@@ -5,6 +5,8 @@ import { againstNpm, warmPath } from "./sdk/warm-path.ts";
 import { dropIn } from "./server/drop-in.ts";
 import { coldTag } from "./server/cold-tag.ts";
 import { doors } from "./server/doors.ts";
+import { doorsCalls } from "./server/doors-calls.ts";
+import { doorsIdle, doorsShared } from "./server/doors-connections.ts";
 import { etcd } from "./server/etcd.ts";
 import { manyTags } from "./server/many-tags.ts";
 import { overload } from "./server/overload.ts";
@@ -22,6 +24,9 @@ import { processes } from "./server/processes.ts";
 export const benchmarks: readonly Benchmark[] = [
   generateId,
   doors,
+  doorsCalls,
+  doorsShared,
+  doorsIdle,
   allocateSegment,
   generateIds,
   streamIds,

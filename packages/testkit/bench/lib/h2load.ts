@@ -9,8 +9,9 @@ import { percentile } from "./statistics.ts";
 
 /** What is asked of a server, and how. */
 export interface Load {
-  /** host:port, plain text. */
   readonly address: string;
+  /** Whether through TLS; whose certificate it is does not matter. Default: in plain text. */
+  readonly isSecure?: boolean;
   /** `/idmint.v1.IdService/GenerateId` */
   readonly path: string;
   /** The request message, serialized. Undefined: GET by HTTP/1.1. */
@@ -67,7 +68,16 @@ export async function runLoad(load: Load): Promise<LoadResult> {
 const GRPC_HEADERS = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
 
 function argumentsOf(load: Load, body: string, log: string): readonly string[] {
-  const { address, connections, streams, seconds, calls, callsPerSecond, message } = load;
+  const {
+    address,
+    isSecure = false,
+    connections,
+    streams,
+    seconds,
+    calls,
+    callsPerSecond,
+    message,
+  } = load;
   const amount =
     calls === undefined ? ["-D", `${Math.round((seconds ?? 1) * 1_000)}ms`] : ["-n", String(calls)];
   const rate = callsPerSecond === undefined ? [] : ["--rps", String(callsPerSecond / connections)];
@@ -80,7 +90,7 @@ function argumentsOf(load: Load, body: string, log: string): readonly string[] {
     String(streams),
     ...(message === undefined ? ["--h1"] : [...GRPC_HEADERS, "-d", body]),
     `--log-file=${log}`,
-    `http://${address}${load.path}`,
+    `${isSecure ? "https" : "http"}://${address}${load.path}`,
   ];
 }
 

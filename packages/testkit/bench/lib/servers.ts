@@ -1,8 +1,9 @@
 // Servers to measure: idmint as it is shipped, and the floors it is compared with.
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { GenerateIdRequest, type GetNodeStatusResponse, type SequenceKind } from "@idmint/proto";
+import { selfSigned } from "../../src/certificate.ts";
 import { Api, type TagWish } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
@@ -25,6 +26,8 @@ export function script(file: string, ...args: readonly string[]): readonly strin
 export class Server implements AsyncDisposable {
   readonly subject: Subject;
   readonly address: string;
+  /** Whether it is called through TLS. */
+  readonly isSecure: boolean = false;
   readonly #cleanUp: () => void;
 
   constructor(subject: Subject, address: string, cleanUp: () => void = () => undefined) {
@@ -35,12 +38,18 @@ export class Server implements AsyncDisposable {
 
   /** Runs a load on it. `cpuUs`: the server's processor time, microseconds a call. */
   async load(load: Omit<Load, "address">): Promise<LoadResult & { readonly cpuUs: number }> {
-    const result = await this.whileItRuns(() => runLoad({ ...load, address: this.address }));
+    const result = await this.loadAnyway(load);
     // A refusal is HTTP 200 too, without a message; an answer has at least a prefix of five bytes and some fields.
     if (result.failed > 0 || result.bytes < result.answered * MIN_ANSWER_BYTES) {
       throw new Error(`${this.subject.name} refused calls: ${JSON.stringify(result)}`);
     }
     return result;
+  }
+
+  /** Runs a load on it, refused or not. */
+  loadAnyway(load: Omit<Load, "address">): Promise<LoadResult & { readonly cpuUs: number }> {
+    const { isSecure } = this;
+    return this.whileItRuns(() => runLoad({ isSecure, ...load, address: this.address }));
   }
 
   /** Runs anything that puts a load on it. `cpuUs`: the server's processor time, microseconds an answer. */
@@ -88,17 +97,22 @@ async function startBareServer(name: string, command: readonly string[]): Promis
 export class Idmint extends Server {
   readonly api: Api;
   readonly httpAddress: string;
+  override readonly isSecure: boolean;
   /** One for each process that answers calls: whoever asks about the process asks all of them. */
   readonly #nodes: Api[];
+  readonly #ca: string | undefined;
   #made = 0;
 
   constructor(
     subject: Subject,
     { grpcAddress, httpAddress }: { readonly grpcAddress: string; readonly httpAddress: string },
+    ca: string | undefined,
     cleanUp: () => void,
   ) {
     super(subject, grpcAddress, cleanUp);
-    this.api = new Api(grpcAddress);
+    this.#ca = ca;
+    this.isSecure = ca !== undefined;
+    this.api = new Api(grpcAddress, ca);
     this.httpAddress = httpAddress;
     this.#nodes = [this.api];
   }
@@ -118,7 +132,7 @@ export class Idmint extends Server {
 
   /** Each connection goes to a process with the fewest, so another one is met as soon as it serves. */
   async #meetAnother(known: Set<string>): Promise<boolean> {
-    const api = new Api(this.address);
+    const api = new Api(this.address, this.#ca);
     const { nodeId } = await statusOf(api);
     if (known.has(nodeId)) {
       api[Symbol.dispose]();
@@ -182,19 +196,23 @@ export interface IdmintOptions {
   readonly processes?: number;
   /** Whether it stays off the generator's core. Default: true. */
   readonly isPinned?: boolean;
+  /** Whether its gRPC port uses TLS, with a certificate of its own. Default: false. */
+  readonly isSecure?: boolean;
 }
 
 /** `idmint serve` on a store that is migrated first, waiting for calls. */
 export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-bench-"));
   const { storeUrl = `sqlite:${path.join(folder, "idmint.db")}`, command } = options;
-  const { processes = 1, isPinned = true } = options;
+  const { processes = 1, isPinned = true, isSecure = false } = options;
   const grpcAddress = `127.0.0.1:${await freePort()}`;
   const httpAddress = `127.0.0.1:${await freePort()}`;
+  const own = selfSigned("localhost");
   const env = {
     IDMINT_STORE_URL: storeUrl,
     IDMINT_GRPC_ADDRESS: grpcAddress,
     IDMINT_HTTP_ADDRESS: httpAddress,
+    ...(isSecure ? tlsFilesIn(folder, own) : {}),
     ...options.env,
   };
   const cleanUp = (): void => rmSync(folder, { recursive: true, force: true });
@@ -208,7 +226,8 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     env,
     ipc: command !== undefined,
   });
-  const idmint = new Idmint(subject, { grpcAddress, httpAddress }, cleanUp);
+  const ca = isSecure ? own.cert : undefined;
+  const idmint = new Idmint(subject, { grpcAddress, httpAddress }, ca, cleanUp);
   try {
     await idmint.meet(processes);
     return idmint;
@@ -216,6 +235,16 @@ export async function startIdmint(options: IdmintOptions = {}): Promise<Idmint> 
     await idmint[Symbol.asyncDispose]();
     throw new Error(`idmint did not start:\n${subject.output}`, { cause });
   }
+}
+
+function tlsFilesIn(
+  folder: string,
+  { cert, key }: ReturnType<typeof selfSigned>,
+): Readonly<Record<string, string>> {
+  const [certFile, keyFile] = [path.join(folder, "own.crt"), path.join(folder, "own.key")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key, { mode: 0o600 });
+  return { IDMINT_TLS_CERT_FILE: certFile, IDMINT_TLS_KEY_FILE: keyFile };
 }
 
 /** The message of a GenerateId call. */

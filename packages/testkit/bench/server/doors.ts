@@ -5,9 +5,9 @@ import {
   generateIdMessage,
   type Server,
   startGoFloor,
-  startIdmint,
   startRustFloor,
 } from "../lib/servers.ts";
+import { startDoors } from "./doors-calls.ts";
 import { type Shape, textOf, type Unary, warmUp } from "./unary.ts";
 
 type Peer = "grpc-js" | "go" | "rust";
@@ -44,11 +44,11 @@ export const doors: Benchmark = {
   name: "doors",
   title: "One id a call, by the fast door",
   run: async (effort) => {
-    await using library = await startIdmint({ env: { IDMINT_GRPC_DOOR: "grpc-js" } });
     await using go = await startGoFloor();
     // Its build takes minutes.
     await using rust = effort.quick ? undefined : await startRustFloor();
-    await using fast = await startIdmint({ env: { IDMINT_GRPC_DOOR: "fast" } });
+    await using both = await startDoors();
+    const { fast, "grpc-js": library } = both;
     for (const [name, floor] of Object.entries({ go, rust })) {
       if (floor === undefined) effort.say(`  ${name} is left out`);
     }

@@ -32,15 +32,14 @@ export const streamIds: Benchmark = {
     await using idmint = await startIdmint();
     const tag = await idmint.makeTag();
     const message = generateIdMessage(tag);
-    const { seconds } = effort;
-    const load = { address: idmint.address, tag, inFlight: IN_FLIGHT, batch: BATCH, seconds };
+    const streamed = () => measuredStream(idmint, tag, effort.seconds);
     const unary = (shape: Shape) => ({ path: GENERATE_ID, message, ...shape });
     const call = (shape: Shape) => () => idmint.load({ ...unary(shape), ...amountOf(effort) });
     await warmUp(effort, unary(SHAPES.wide), [idmint]);
-    if (!effort.quick) await stream(idmint, load);
+    if (!effort.quick) await streamed();
     const issuedBefore = await idmint.issuedIds();
     const results = await interleaved<"streamed" | "wide" | "narrow", Measured>(effort, {
-      streamed: () => stream(idmint, load),
+      streamed,
       wide: call(SHAPES.wide),
       narrow: call(SHAPES.narrow),
     });
@@ -103,7 +102,10 @@ function figuresOf(
   ];
 }
 
-function stream(idmint: Idmint, load: StreamLoad): Promise<Measured> {
+/** One stream with many requests in flight, each of one id. */
+export function measuredStream(idmint: Idmint, tag: string, seconds: number): Promise<Measured> {
+  const { address } = idmint;
+  const load: StreamLoad = { address, tag, inFlight: IN_FLIGHT, batch: BATCH, seconds };
   return idmint.whileItRuns(async () => {
     const command = script("lib/stream-load.ts", JSON.stringify(load));
     await using generator = new Subject("the generator", [...cores.generator, ...command]);

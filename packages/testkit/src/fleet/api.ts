@@ -46,20 +46,23 @@ export interface TagWish {
   readonly tinyidStep?: number;
 }
 
-/** Plain gRPC calls to one server over one connection, each tried once. They reject with IdmintError. Close it. */
+/** gRPC calls to one server over one connection, each tried once. They reject with IdmintError. Close it. */
 export class Api implements Disposable {
   readonly ids: IdServiceClient;
   readonly tags: TagServiceClient;
   readonly nodes: NodeServiceClient;
   readonly health: HealthClient;
 
-  constructor(address: string) {
-    const insecure = credentials.createInsecure();
-    this.health = new HealthClient(address, insecure, CHANNEL);
+  /** `ca`: of a server that shows a certificate for `localhost`. Undefined: in plain text. */
+  constructor(address: string, ca?: string) {
+    const through =
+      ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca));
+    const named = ca === undefined ? {} : { "grpc.ssl_target_name_override": "localhost" };
+    this.health = new HealthClient(address, through, { ...CHANNEL, ...named });
     const same = { channelOverride: this.health.getChannel() };
-    this.ids = new IdServiceClient(address, insecure, same);
-    this.tags = new TagServiceClient(address, insecure, same);
-    this.nodes = new NodeServiceClient(address, insecure, same);
+    this.ids = new IdServiceClient(address, through, same);
+    this.tags = new TagServiceClient(address, through, same);
+    this.nodes = new NodeServiceClient(address, through, same);
   }
 
   /** One call of any method, bound to its client. */
