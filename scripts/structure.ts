@@ -11,6 +11,7 @@ const MAX_FILES = 20;
 /** What reaches the world outside a process, or another thread. A row of the map names those that it may import. */
 const DRIVERS: ReadonlySet<string> = new Set([
   "@grpc/grpc-js",
+  "@idmint/proto/grpc-js", // loads it
   "ioredis",
   "node:child_process",
   "node:http",
@@ -93,8 +94,8 @@ function importsOf(file: string): readonly Import[] {
 /** What a name means in a file; undefined for packages that anybody may import. */
 function targetOf(file: string, name: string): string | undefined {
   if (name.startsWith(".")) return path.posix.join(path.posix.dirname(file), name);
-  if (name.startsWith("@idmint/") || name === "idmint") return entries.get(name) ?? name;
-  return DRIVERS.has(name) ? name : undefined;
+  if (DRIVERS.has(name)) return name;
+  return name.startsWith("@idmint/") || name === "idmint" ? (entries.get(name) ?? name) : undefined;
 }
 
 /** The rows of all tables of ARCHITECTURE.md that begin `| in FOLDER |` and end `| may import |`. */

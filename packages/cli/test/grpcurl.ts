@@ -14,11 +14,8 @@ import {
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
-import {
-  ServerReflectionClient,
-  ServerReflectionRequest,
-  type ServerReflectionResponse,
-} from "@idmint/proto/reflection";
+import { ServerReflectionClient } from "@idmint/proto/grpc-js";
+import { ServerReflectionRequest, type ServerReflectionResponse } from "@idmint/proto/reflection";
 
 type Question = NonNullable<ServerReflectionRequest["messageRequest"]>;
 

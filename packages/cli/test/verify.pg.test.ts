@@ -4,9 +4,9 @@ import { loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/se
 import {
   AllocateSegmentRequest,
   type AllocateSegmentResponse,
-  IdServiceClient,
   ReleaseSegmentRequest,
 } from "@idmint/proto";
+import { IdServiceClient } from "@idmint/proto/grpc-js";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, test } from "vitest";
 import { idmint, type Ran } from "./support.ts";

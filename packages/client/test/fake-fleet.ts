@@ -13,17 +13,13 @@ import {
   type AllocateSegmentResponse,
   type GenerateIdsRequest,
   type GenerateIdsResponse,
-  type IdServiceServer,
   IdServiceService,
   Order,
   type ReleaseSegmentRequest,
   type ReleaseSegmentResponse,
 } from "@idmint/proto";
-import {
-  HealthCheckResponse_ServingStatus,
-  type HealthServer,
-  HealthService,
-} from "@idmint/proto/health";
+import type { HealthServer, IdServiceServer } from "@idmint/proto/grpc-js";
+import { HealthCheckResponse_ServingStatus, HealthService } from "@idmint/proto/health";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { UNTOLD } from "./support.ts";
 

@@ -3,13 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials, type ServiceError } from "@grpc/grpc-js";
-import {
-  type AdvanceTagResponse,
-  type GetTagResponse,
-  Order,
-  Tag,
-  TagServiceClient,
-} from "@idmint/proto";
+import { type AdvanceTagResponse, type GetTagResponse, Order, Tag } from "@idmint/proto";
+import { TagServiceClient } from "@idmint/proto/grpc-js";
 import { loadConfig, migrateStore, type RunningServer, startServer } from "@idmint/server";
 import { doorEnv } from "@idmint/testkit";
 import { fromServiceError } from "../src/index.ts";

@@ -5,14 +5,9 @@ export {
   ExtensionRequest,
   FileDescriptorResponse,
   ListServiceResponse,
-  ServerReflectionClient,
   ServerReflectionRequest,
   ServerReflectionResponse,
-  type ServerReflectionServer,
   ServerReflectionService,
   ServiceResponse,
 } from "./gen/grpc/reflection/v1/reflection.ts";
-export {
-  ServerReflectionClient as ServerReflectionV1AlphaClient,
-  ServerReflectionService as ServerReflectionV1AlphaService,
-} from "./gen/grpc/reflection/v1alpha/reflection.ts";
+export { ServerReflectionService as ServerReflectionV1AlphaService } from "./gen/grpc/reflection/v1alpha/reflection.ts";

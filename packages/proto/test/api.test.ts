@@ -1,7 +1,9 @@
+import { spawnSync } from "node:child_process";
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { GenerateIdResponse, IdServiceService } from "@idmint/proto";
 import { fileDescriptorSetBase64 } from "@idmint/proto/descriptors";
+import * as clients from "@idmint/proto/grpc-js";
 import { expect, test } from "vitest";
 
 const { file: files } = fromBinary(
@@ -23,6 +25,14 @@ test("the descriptors hold every service, of the API, health and both reflection
       "grpc.reflection.v1alpha.ServerReflection",
     ]),
   );
+});
+
+test("there is a client for each service of the descriptors", () => {
+  const services = files.flatMap((file) =>
+    file.service.map((service) => `${file.package}.${service.name}`),
+  );
+  const made = Object.values<{ readonly serviceName: string }>(clients);
+  expect(made.map(({ serviceName }) => serviceName).toSorted()).toEqual(services.toSorted());
 });
 
 test("the descriptors hold every file that another one imports, before it", () => {
@@ -48,6 +58,25 @@ test("an id of 63 bits survives the wire and JSON", () => {
   expect(GenerateIdResponse.decode(bytes).id).toBe(2n ** 63n - 1n);
   expect(GenerateIdResponse.toJSON(message)).toMatchObject({ id: "9223372036854775807" });
   expect(GenerateIdResponse.fromJSON({ id: "9223372036854775807" }).id).toBe(2n ** 63n - 1n);
+});
+
+/** What is loaded of @grpc by a process that imports these. grpc-js and all that it needs are CommonJS. */
+function grpcLoadedBy(...entries: readonly string[]): string {
+  const script = `${entries.map((entry) => `await import("@idmint/proto${entry}");`).join("")}
+    const { cache } = process.getBuiltinModule("module").createRequire(import.meta.url);
+    console.log(Object.keys(cache).filter((file) => file.includes("/@grpc/")).length);`;
+  const flags = ["-C", "idmint-source", "--input-type=module", "--eval", script];
+  const { stdout, stderr } = spawnSync(process.execPath, flags, {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+  });
+  expect(stderr).toBe("");
+  return stdout.trim();
+}
+
+test("messages and definitions do not load grpc-js", () => {
+  expect(grpcLoadedBy("", "/rpc", "/health", "/reflection", "/descriptors")).toBe("0");
+  expect(Number(grpcLoadedBy("/grpc-js"))).toBeGreaterThan(50);
 });
 
 test("the service's paths are those of the API", () => {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "node:tls";
 import { credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
-import { IdServiceClient } from "@idmint/proto";
+import { IdServiceClient } from "@idmint/proto/grpc-js";
 import { MemoryStore, selfSigned } from "@idmint/testkit";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createTag, startTest, type TestServer, until } from "./support.ts";

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { type Right, type Role, ROLES, type Token, tokenText } from "@idmint/core/server";
 import * as proto from "@idmint/proto";
+import * as clients from "@idmint/proto/grpc-js";
 import { MemoryDatabase, MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, type MockInstance, onTestFinished, test, vi } from "vitest";
 import { TokenService } from "../src/service/access/tokens.ts";
@@ -44,12 +45,12 @@ function tokenOf(principal: string, rights: readonly Right[], more: Partial<Toke
 }
 
 const CLIENTS = {
-  Id: proto.IdServiceClient,
-  Tag: proto.TagServiceClient,
-  Worker: proto.WorkerServiceClient,
-  Node: proto.NodeServiceClient,
-  Access: proto.AccessServiceClient,
-  Audit: proto.AuditServiceClient,
+  Id: clients.IdServiceClient,
+  Tag: clients.TagServiceClient,
+  Worker: clients.WorkerServiceClient,
+  Node: clients.NodeServiceClient,
+  Access: clients.AccessServiceClient,
+  Audit: clients.AuditServiceClient,
 };
 const SERVICES = {
   Id: proto.IdServiceService,
@@ -291,7 +292,10 @@ async function closed(it: Awaited<ReturnType<typeof startTest>>): Promise<void> 
 test("GetAccess tells callers who they are and what they may, and strangers nothing", async () => {
   const store = new MemoryStore();
   const it = await startTest({ store });
-  const access = new proto.AccessServiceClient(it.server.grpcAddress, credentials.createInsecure());
+  const access = new clients.AccessServiceClient(
+    it.server.grpcAddress,
+    credentials.createInsecure(),
+  );
   onTestFinished(() => access.close());
   const { getAccess } = proto.AccessServiceService;
   const told = async (text?: string): Promise<unknown> => call(access, getAccess, {}, 5_000, text);
@@ -407,7 +411,10 @@ test("tokens are changed one for the other under load without a failed call", as
   await createTag(it, "orders");
   const root = tokenOf("ops", [{ role: "admin", tags: "*" }]);
   await store.addToken(root.token);
-  const access = new proto.AccessServiceClient(it.server.grpcAddress, credentials.createInsecure());
+  const access = new clients.AccessServiceClient(
+    it.server.grpcAddress,
+    credentials.createInsecure(),
+  );
   onTestFinished(() => access.close());
   const { createToken, revokeToken } = proto.AccessServiceService;
   await closed(it);
@@ -464,7 +471,7 @@ test("a token that one server makes or revokes is known to the others soon, and 
   const root = tokenOf("ops", [{ role: "admin", tags: "*" }]);
   await one.store.addToken(root.token);
   await Promise.all([closed(one), closed(two)]);
-  const access = new proto.AccessServiceClient(
+  const access = new clients.AccessServiceClient(
     one.server.grpcAddress,
     credentials.createInsecure(),
   );
@@ -514,7 +521,10 @@ test("a token that one server makes or revokes is known to the others soon, and 
 
 test("what is wrong with a wish for a token is told, field by field", async () => {
   const it = await startTest();
-  const access = new proto.AccessServiceClient(it.server.grpcAddress, credentials.createInsecure());
+  const access = new clients.AccessServiceClient(
+    it.server.grpcAddress,
+    credentials.createInsecure(),
+  );
   onTestFinished(() => access.close());
   const { createToken, revokeToken } = proto.AccessServiceService;
   const fieldsOf = async (wish: object): Promise<readonly string[]> => {

@@ -4,7 +4,6 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import {
-  AuditServiceClient,
   AuditServiceService,
   CreateTagRequest,
   GetTagRequest,
@@ -13,7 +12,8 @@ import {
   PauseTagRequest,
   TagServiceService,
 } from "@idmint/proto";
-import { ServerReflectionClient, type ServerReflectionResponse } from "@idmint/proto/reflection";
+import { AuditServiceClient, ServerReflectionClient } from "@idmint/proto/grpc-js";
+import type { ServerReflectionResponse } from "@idmint/proto/reflection";
 import { doorEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../src/config/load.ts";

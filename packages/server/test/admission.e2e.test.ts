@@ -8,7 +8,8 @@ import {
   type StreamIdsResponse,
   TagServiceService,
 } from "@idmint/proto";
-import { HealthCheckResponse_ServingStatus, HealthClient } from "@idmint/proto/health";
+import { HealthClient } from "@idmint/proto/grpc-js";
+import { HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
 import { ErrorInfo, RetryInfo } from "@idmint/proto/rpc";
 import { MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";

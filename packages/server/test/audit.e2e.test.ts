@@ -2,12 +2,10 @@
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
 import {
-  AccessServiceClient,
   AccessServiceService,
   AdvanceTagRequest,
   AuditKind,
   type AuditEvent,
-  AuditServiceClient,
   AuditServiceService,
   CreateTagRequest,
   CreateTokenRequest,
@@ -29,6 +27,7 @@ import {
   UndrainNodeRequest,
   UpdateTagRequest,
 } from "@idmint/proto";
+import { AccessServiceClient, AuditServiceClient } from "@idmint/proto/grpc-js";
 import { expect, onTestFinished, test } from "vitest";
 import type { Authorise } from "../src/api/method.ts";
 import { isForAdmins } from "../src/api/need.ts";

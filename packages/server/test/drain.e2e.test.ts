@@ -8,10 +8,8 @@ import {
   type StreamIdsResponse,
   WorkerServiceService,
 } from "@idmint/proto";
-import {
-  HealthCheckResponse_ServingStatus as ServingStatus,
-  HealthClient,
-} from "@idmint/proto/health";
+import { HealthClient } from "@idmint/proto/grpc-js";
+import { HealthCheckResponse_ServingStatus as ServingStatus } from "@idmint/proto/health";
 import { MemoryStore, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import type { ServerEvent } from "../src/service/events.ts";

@@ -7,14 +7,15 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
-import { IdServiceClient, IdServiceService, TagServiceService } from "@idmint/proto";
-import { type HealthCheckResponse, HealthClient, HealthService } from "@idmint/proto/health";
+import { IdServiceService, TagServiceService } from "@idmint/proto";
 import {
+  HealthClient,
+  IdServiceClient,
   ServerReflectionClient,
-  type ServerReflectionRequest,
-  type ServerReflectionResponse,
   ServerReflectionV1AlphaClient,
-} from "@idmint/proto/reflection";
+} from "@idmint/proto/grpc-js";
+import { type HealthCheckResponse, HealthService } from "@idmint/proto/health";
+import type { ServerReflectionRequest, ServerReflectionResponse } from "@idmint/proto/reflection";
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { NEEDS, ruleOf } from "../src/api/need.ts";

@@ -2,15 +2,17 @@ import { type Client, credentials, Metadata, type ServiceError, status } from "@
 import type { StoreCall } from "@idmint/core/server";
 import {
   CreateTagRequest,
-  IdServiceClient,
   IdServiceService,
-  NodeServiceClient,
   type Segment,
   type Tag,
-  TagServiceClient,
   TagServiceService,
-  WorkerServiceClient,
 } from "@idmint/proto";
+import {
+  IdServiceClient,
+  NodeServiceClient,
+  TagServiceClient,
+  WorkerServiceClient,
+} from "@idmint/proto/grpc-js";
 import { BadRequest, ErrorInfo, RetryInfo, Status } from "@idmint/proto/rpc";
 import { doorEnv, MemoryStore } from "@idmint/testkit";
 import { onTestFinished } from "vitest";

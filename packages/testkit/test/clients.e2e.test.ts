@@ -12,7 +12,8 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { GenerateIdRequest, IdServiceClient } from "@idmint/proto";
+import { GenerateIdRequest } from "@idmint/proto";
+import { IdServiceClient } from "@idmint/proto/grpc-js";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { framed } from "../bench/lib/h2load.ts";
 import { selfSigned } from "../src/certificate.ts";

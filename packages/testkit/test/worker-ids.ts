@@ -10,8 +10,8 @@ import {
   ListWorkersRequest,
   type Worker,
   type WorkerRegistry,
-  WorkerServiceClient,
 } from "@idmint/proto";
+import { WorkerServiceClient } from "@idmint/proto/grpc-js";
 import { expect, onTestFinished } from "vitest";
 import { FakeWallClock } from "../src/faketime.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";

@@ -11,12 +11,12 @@ import {
 import {
   AccessServiceClient,
   AuditServiceClient,
+  HealthClient,
   IdServiceClient,
   NodeServiceClient,
   TagServiceClient,
   WorkerServiceClient,
-} from "@idmint/proto";
-import { HealthClient } from "@idmint/proto/health";
+} from "@idmint/proto/grpc-js";
 import type { Command } from "commander";
 import type { Io } from "../process/io.ts";
 import { type ConnectionSettings, connectionSettings, isOnThisMachine } from "../flags/options.ts";

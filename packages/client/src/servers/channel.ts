@@ -8,30 +8,29 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
-import {
-  type AllocateSegmentRequest,
-  type AllocateSegmentResponse,
-  type GenerateIdsRequest,
-  type GenerateIdsResponse,
-  type GetNodeTimeResponse,
-  IdServiceClient,
-  type LeaseWorkerRequest,
-  type LeaseWorkerResponse,
-  type ListNodesResponse,
-  type Node,
-  NodeServiceClient,
-  type ReleaseSegmentRequest,
-  type ReleaseSegmentResponse,
-  type ReleaseWorkerLeaseRequest,
-  type RenewWorkerLeaseRequest,
-  type RenewWorkerLeaseResponse,
-  WorkerServiceClient,
+import type {
+  AllocateSegmentRequest,
+  AllocateSegmentResponse,
+  GenerateIdsRequest,
+  GenerateIdsResponse,
+  GetNodeTimeResponse,
+  LeaseWorkerRequest,
+  LeaseWorkerResponse,
+  ListNodesResponse,
+  Node,
+  ReleaseSegmentRequest,
+  ReleaseSegmentResponse,
+  ReleaseWorkerLeaseRequest,
+  RenewWorkerLeaseRequest,
+  RenewWorkerLeaseResponse,
 } from "@idmint/proto";
 import {
   HealthClient,
-  type HealthCheckResponse,
-  HealthCheckResponse_ServingStatus,
-} from "@idmint/proto/health";
+  IdServiceClient,
+  NodeServiceClient,
+  WorkerServiceClient,
+} from "@idmint/proto/grpc-js";
+import { type HealthCheckResponse, HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
 import { isOnThisMachine } from "./addresses.ts";
 import { fromCallTo } from "./errors.ts";
 import type { TlsOptions } from "../options.ts";

@@ -1,6 +1,6 @@
 import { connect } from "node:tls";
 import { type ChannelCredentials, credentials, Metadata, status } from "@grpc/grpc-js";
-import { NodeServiceClient } from "@idmint/proto";
+import { NodeServiceClient } from "@idmint/proto/grpc-js";
 import type { Option } from "../config/option.ts";
 import { type Config, OPTIONS } from "../config/table.ts";
 import type { Address } from "../config/types.ts";

@@ -6,11 +6,11 @@ import { credentials } from "@grpc/grpc-js";
 import {
   type ListFiguresRequest,
   type ListFiguresResponse,
-  NodeServiceClient,
   NodeServiceService,
   NodeState,
   SilenceReason,
 } from "@idmint/proto";
+import { NodeServiceClient } from "@idmint/proto/grpc-js";
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { freePort } from "@idmint/testkit/redis";
 import { expect, onTestFinished, test } from "vitest";

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import {
   AdvanceTagRequest,
-  AuditServiceClient,
   AuditServiceService,
   ListAuditEventsRequest,
   LookupIdRequest,
@@ -14,6 +13,7 @@ import {
   TagServiceService,
   UpdateTagRequest,
 } from "@idmint/proto";
+import { AuditServiceClient } from "@idmint/proto/grpc-js";
 import { credentials } from "@grpc/grpc-js";
 import { type Token, tokenText } from "@idmint/core/server";
 import { MemoryStore, storeIsDown } from "@idmint/testkit";

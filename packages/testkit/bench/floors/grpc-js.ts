@@ -1,6 +1,6 @@
 // The floor: what a server on grpc-js costs that does nothing but answer the same messages from a counter.
 // Usage: grpc-js.ts stock|cured
-import type { IdServiceServer } from "@idmint/proto";
+import type { IdServiceServer } from "@idmint/proto/grpc-js";
 import { applyFlagCures } from "../../../server/src/grpc/v8-flags.ts";
 
 const isCured = process.argv[2] === "cured";

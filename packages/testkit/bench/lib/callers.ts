@@ -58,7 +58,7 @@ const WAYS: Readonly<Record<Way, (calls: Calls) => Promise<Asking>>> = {
     return { next: () => tag.next(), close: () => client.close() };
   },
   grpc: async ({ address, name }) => {
-    const { IdServiceClient } = await import("@idmint/proto");
+    const { IdServiceClient } = await import("@idmint/proto/grpc-js");
     const client = new IdServiceClient(address, credentials.createInsecure());
     const next = () =>
       new Promise((resolve, reject) => {

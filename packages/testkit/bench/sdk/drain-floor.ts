@@ -3,7 +3,7 @@
 // Usage: drain-floor.ts number|bigint|awaited address tag seconds segment. Writes one line of JSON.
 import { setImmediate as turn } from "node:timers/promises";
 import { credentials, Metadata } from "@grpc/grpc-js";
-import { IdServiceClient } from "@idmint/proto";
+import { IdServiceClient } from "@idmint/proto/grpc-js";
 import type { Drained } from "./drain-child.ts";
 import { Stretches, TURN, TurnOfIds } from "./stretches.ts";
 

@@ -11,15 +11,18 @@ import {
   type GenerateIdResponse,
   type GenerateIdsRequest,
   type GenerateIdsResponse,
-  IdServiceClient,
-  NodeServiceClient,
   SequenceKind,
   SnowflakeKind,
   SnowflakeLayout,
   Tag,
-  TagServiceClient,
 } from "@idmint/proto";
-import { HealthClient, HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
+import {
+  HealthClient,
+  IdServiceClient,
+  NodeServiceClient,
+  TagServiceClient,
+} from "@idmint/proto/grpc-js";
+import { HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
 
 type Unary<Request, Answer> = (
   request: Request,

@@ -5,10 +5,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials } from "@grpc/grpc-js";
+import { HealthClient } from "@idmint/proto/grpc-js";
 import {
   type HealthCheckResponse_ServingStatus,
   HealthCheckResponse_ServingStatus as ServingStatus,
-  HealthClient,
 } from "@idmint/proto/health";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { selfSigned } from "../../src/certificate.ts";

@@ -1,12 +1,8 @@
 import type { ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import { createIdClient, IdmintError } from "@idmint/client";
 import type { Segment } from "@idmint/core";
-import {
-  IdServiceClient,
-  type StreamIdsRequest,
-  type StreamIdsResponse,
-  type Tag,
-} from "@idmint/proto";
+import type { StreamIdsRequest, StreamIdsResponse, Tag } from "@idmint/proto";
+import { IdServiceClient } from "@idmint/proto/grpc-js";
 import { callMetadata, channelOf } from "../../calls/connection.ts";
 import { detailsIn, failureOfCall } from "../../calls/status-details.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";

@@ -1,11 +1,8 @@
 import { type ClientDuplexStream, type ServiceError, status as codes } from "@grpc/grpc-js";
 import { type GetNodeStatusResponse, nodeStateToJSON, NodeState, StoreState } from "@idmint/proto";
+import { ServerReflectionClient } from "@idmint/proto/grpc-js";
 import { HealthCheckResponse_ServingStatus as ServingStatus } from "@idmint/proto/health";
-import {
-  ServerReflectionClient,
-  ServerReflectionRequest,
-  type ServerReflectionResponse,
-} from "@idmint/proto/reflection";
+import { ServerReflectionRequest, type ServerReflectionResponse } from "@idmint/proto/reflection";
 import { channelOf, type Send } from "../../calls/connection.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";
 import { plain } from "../../text/table.ts";

@@ -1,7 +1,8 @@
 import { type ChannelCredentials, Metadata } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
 import type { PeerSighting } from "@idmint/core/server";
-import { type GetNodeTimeResponse, NodeServiceClient } from "@idmint/proto";
+import type { GetNodeTimeResponse } from "@idmint/proto";
+import { NodeServiceClient } from "@idmint/proto/grpc-js";
 import type { PeerClocks } from "../../service/worker-ids/clock-watch.ts";
 import { peerCredentials, type PeerTlsFiles } from "./credentials.ts";
 

@@ -1,6 +1,7 @@
 import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import type { Clock } from "@idmint/core";
-import { type ListFiguresResponse, type NodeFigures, NodeServiceClient } from "@idmint/proto";
+import type { ListFiguresResponse, NodeFigures } from "@idmint/proto";
+import { NodeServiceClient } from "@idmint/proto/grpc-js";
 import type {
   Asking,
   FiguresRequest,

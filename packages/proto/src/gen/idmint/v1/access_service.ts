@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.ts";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
 
@@ -1171,107 +1159,6 @@ export const AccessServiceService = {
     responseDeserialize: (value: Buffer): RevokeTokenResponse => RevokeTokenResponse.decode(value),
   },
 } as const;
-
-export interface AccessServiceServer extends UntypedServiceImplementation {
-  /** Says who the server takes the caller for, and what it may do. Whoever is known may ask, whatever their rights. */
-  getAccess: handleUnaryCall<GetAccessRequest, GetAccessResponse>;
-  /**
-   * Makes a token. Its text is in the answer and nowhere else: the store keeps a hash. A principal may have several, so that
-   * a new one is valid before the old one is revoked. With 10,000 tokens it answers RESOURCE_EXHAUSTED (TOKENS_EXHAUSTED).
-   */
-  createToken: handleUnaryCall<CreateTokenRequest, CreateTokenResponse>;
-  /** Lists tokens by their ids, also those that expired within the last week. Their texts are not told. */
-  listTokens: handleUnaryCall<ListTokensRequest, ListTokensResponse>;
-  /**
-   * Makes a token worthless: within two seconds on every server that reaches the store, and on the one that answers at once.
-   * Streams that it opened end. A server that is cut off from the store believes it until its node.max_offline is over.
-   * Unknown tokens are NOT_FOUND (TOKEN_NOT_FOUND).
-   */
-  revokeToken: handleUnaryCall<RevokeTokenRequest, RevokeTokenResponse>;
-}
-
-export interface AccessServiceClient extends Client {
-  /** Says who the server takes the caller for, and what it may do. Whoever is known may ask, whatever their rights. */
-  getAccess(
-    request: GetAccessRequest,
-    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
-  ): ClientUnaryCall;
-  getAccess(
-    request: GetAccessRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
-  ): ClientUnaryCall;
-  getAccess(
-    request: GetAccessRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: GetAccessResponse) => void,
-  ): ClientUnaryCall;
-  /**
-   * Makes a token. Its text is in the answer and nowhere else: the store keeps a hash. A principal may have several, so that
-   * a new one is valid before the old one is revoked. With 10,000 tokens it answers RESOURCE_EXHAUSTED (TOKENS_EXHAUSTED).
-   */
-  createToken(
-    request: CreateTokenRequest,
-    callback: (error: ServiceError | null, response: CreateTokenResponse) => void,
-  ): ClientUnaryCall;
-  createToken(
-    request: CreateTokenRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: CreateTokenResponse) => void,
-  ): ClientUnaryCall;
-  createToken(
-    request: CreateTokenRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: CreateTokenResponse) => void,
-  ): ClientUnaryCall;
-  /** Lists tokens by their ids, also those that expired within the last week. Their texts are not told. */
-  listTokens(
-    request: ListTokensRequest,
-    callback: (error: ServiceError | null, response: ListTokensResponse) => void,
-  ): ClientUnaryCall;
-  listTokens(
-    request: ListTokensRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: ListTokensResponse) => void,
-  ): ClientUnaryCall;
-  listTokens(
-    request: ListTokensRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: ListTokensResponse) => void,
-  ): ClientUnaryCall;
-  /**
-   * Makes a token worthless: within two seconds on every server that reaches the store, and on the one that answers at once.
-   * Streams that it opened end. A server that is cut off from the store believes it until its node.max_offline is over.
-   * Unknown tokens are NOT_FOUND (TOKEN_NOT_FOUND).
-   */
-  revokeToken(
-    request: RevokeTokenRequest,
-    callback: (error: ServiceError | null, response: RevokeTokenResponse) => void,
-  ): ClientUnaryCall;
-  revokeToken(
-    request: RevokeTokenRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: RevokeTokenResponse) => void,
-  ): ClientUnaryCall;
-  revokeToken(
-    request: RevokeTokenRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: RevokeTokenResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const AccessServiceClient = makeGenericClientConstructor(
-  AccessServiceService,
-  "idmint.v1.AccessService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): AccessServiceClient;
-  service: typeof AccessServiceService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

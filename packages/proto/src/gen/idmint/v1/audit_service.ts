@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
 
 export const protobufPackage = "idmint.v1";
@@ -747,39 +735,6 @@ export const AuditServiceService = {
     responseDeserialize: (value: Buffer): ListAuditEventsResponse => ListAuditEventsResponse.decode(value),
   },
 } as const;
-
-export interface AuditServiceServer extends UntypedServiceImplementation {
-  /** Lists events, newest first. A page may hold fewer events than page_size and still have a next one. */
-  listAuditEvents: handleUnaryCall<ListAuditEventsRequest, ListAuditEventsResponse>;
-}
-
-export interface AuditServiceClient extends Client {
-  /** Lists events, newest first. A page may hold fewer events than page_size and still have a next one. */
-  listAuditEvents(
-    request: ListAuditEventsRequest,
-    callback: (error: ServiceError | null, response: ListAuditEventsResponse) => void,
-  ): ClientUnaryCall;
-  listAuditEvents(
-    request: ListAuditEventsRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: ListAuditEventsResponse) => void,
-  ): ClientUnaryCall;
-  listAuditEvents(
-    request: ListAuditEventsRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: ListAuditEventsResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const AuditServiceClient = makeGenericClientConstructor(
-  AuditServiceService,
-  "idmint.v1.AuditService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): AuditServiceClient;
-  service: typeof AuditServiceService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

@@ -6,18 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientOptions,
-  type ClientUnaryCall,
-  type handleUnaryCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type ServiceError,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.ts";
 import { Timestamp } from "../../google/protobuf/timestamp.ts";
 import { SnowflakeKind } from "./tag.ts";
@@ -1681,115 +1669,6 @@ export const WorkerServiceService = {
     responseDeserialize: (value: Buffer): ListWorkersResponse => ListWorkersResponse.decode(value),
   },
 } as const;
-
-export interface WorkerServiceServer extends UntypedServiceImplementation {
-  /**
-   * Leases a worker id: the one this instance had, else one that was never used, else the one whose lease ended longest
-   * ago. With none left it answers RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). A second call leases again, and the lease of
-   * the first one is lost.
-   */
-  leaseWorker: handleUnaryCall<LeaseWorkerRequest, LeaseWorkerResponse>;
-  /**
-   * Keeps a lease and raises its reservation. The token sent is used up; the answer has the next one. A used token, or one
-   * of a worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Lease again too when
-   * the answer to a renewal never came, since its token may be used up.
-   */
-  renewWorkerLease: handleUnaryCall<RenewWorkerLeaseRequest, RenewWorkerLeaseResponse>;
-  /**
-   * Ends a lease. Others can lease the worker id as soon as its reservation has passed; the reservation itself is not
-   * undone. A used token is ABORTED (WORKER_LEASE_LOST).
-   */
-  releaseWorkerLease: handleUnaryCall<ReleaseWorkerLeaseRequest, ReleaseWorkerLeaseResponse>;
-  /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
-  listWorkers: handleUnaryCall<ListWorkersRequest, ListWorkersResponse>;
-}
-
-export interface WorkerServiceClient extends Client {
-  /**
-   * Leases a worker id: the one this instance had, else one that was never used, else the one whose lease ended longest
-   * ago. With none left it answers RESOURCE_EXHAUSTED (WORKER_IDS_EXHAUSTED). A second call leases again, and the lease of
-   * the first one is lost.
-   */
-  leaseWorker(
-    request: LeaseWorkerRequest,
-    callback: (error: ServiceError | null, response: LeaseWorkerResponse) => void,
-  ): ClientUnaryCall;
-  leaseWorker(
-    request: LeaseWorkerRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: LeaseWorkerResponse) => void,
-  ): ClientUnaryCall;
-  leaseWorker(
-    request: LeaseWorkerRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: LeaseWorkerResponse) => void,
-  ): ClientUnaryCall;
-  /**
-   * Keeps a lease and raises its reservation. The token sent is used up; the answer has the next one. A used token, or one
-   * of a worker id that somebody else has leased since, is ABORTED (WORKER_LEASE_LOST): lease again. Lease again too when
-   * the answer to a renewal never came, since its token may be used up.
-   */
-  renewWorkerLease(
-    request: RenewWorkerLeaseRequest,
-    callback: (error: ServiceError | null, response: RenewWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  renewWorkerLease(
-    request: RenewWorkerLeaseRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: RenewWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  renewWorkerLease(
-    request: RenewWorkerLeaseRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: RenewWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  /**
-   * Ends a lease. Others can lease the worker id as soon as its reservation has passed; the reservation itself is not
-   * undone. A used token is ABORTED (WORKER_LEASE_LOST).
-   */
-  releaseWorkerLease(
-    request: ReleaseWorkerLeaseRequest,
-    callback: (error: ServiceError | null, response: ReleaseWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  releaseWorkerLease(
-    request: ReleaseWorkerLeaseRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: ReleaseWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  releaseWorkerLease(
-    request: ReleaseWorkerLeaseRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: ReleaseWorkerLeaseResponse) => void,
-  ): ClientUnaryCall;
-  /** Lists the worker ids of a tag that were ever leased, by data centre and worker id. */
-  listWorkers(
-    request: ListWorkersRequest,
-    callback: (error: ServiceError | null, response: ListWorkersResponse) => void,
-  ): ClientUnaryCall;
-  listWorkers(
-    request: ListWorkersRequest,
-    metadata: Metadata,
-    callback: (error: ServiceError | null, response: ListWorkersResponse) => void,
-  ): ClientUnaryCall;
-  listWorkers(
-    request: ListWorkersRequest,
-    metadata: Metadata,
-    options: Partial<CallOptions>,
-    callback: (error: ServiceError | null, response: ListWorkersResponse) => void,
-  ): ClientUnaryCall;
-}
-
-export const WorkerServiceClient = makeGenericClientConstructor(
-  WorkerServiceService,
-  "idmint.v1.WorkerService",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): WorkerServiceClient;
-  service: typeof WorkerServiceService;
-  serviceName: string;
-};
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 

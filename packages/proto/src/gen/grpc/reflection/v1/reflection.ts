@@ -6,17 +6,6 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type CallOptions,
-  type ChannelCredentials,
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  type handleBidiStreamingCall,
-  makeGenericClientConstructor,
-  type Metadata,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
 
 export const protobufPackage = "grpc.reflection.v1";
 
@@ -1104,38 +1093,6 @@ export const ServerReflectionService = {
     responseDeserialize: (value: Buffer): ServerReflectionResponse => ServerReflectionResponse.decode(value),
   },
 } as const;
-
-export interface ServerReflectionServer extends UntypedServiceImplementation {
-  /**
-   * The reflection service is structured as a bidirectional stream, ensuring
-   * all related requests go to a single server.
-   */
-  serverReflectionInfo: handleBidiStreamingCall<ServerReflectionRequest, ServerReflectionResponse>;
-}
-
-export interface ServerReflectionClient extends Client {
-  /**
-   * The reflection service is structured as a bidirectional stream, ensuring
-   * all related requests go to a single server.
-   */
-  serverReflectionInfo(): ClientDuplexStream<ServerReflectionRequest, ServerReflectionResponse>;
-  serverReflectionInfo(
-    options: Partial<CallOptions>,
-  ): ClientDuplexStream<ServerReflectionRequest, ServerReflectionResponse>;
-  serverReflectionInfo(
-    metadata: Metadata,
-    options?: Partial<CallOptions>,
-  ): ClientDuplexStream<ServerReflectionRequest, ServerReflectionResponse>;
-}
-
-export const ServerReflectionClient = makeGenericClientConstructor(
-  ServerReflectionService,
-  "grpc.reflection.v1.ServerReflection",
-) as unknown as {
-  new (address: string, credentials: ChannelCredentials, options?: Partial<ClientOptions>): ServerReflectionClient;
-  service: typeof ServerReflectionService;
-  serviceName: string;
-};
 
 function bytesFromBase64(b64: string): Uint8Array {
   return Uint8Array.from(globalThis.Buffer.from(b64, "base64"));
