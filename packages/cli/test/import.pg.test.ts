@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { loadConfig, migrateStore, startServer, storeConfigOf } from "@idmint/server";
+import { doorEnv } from "@idmint/testkit";
 import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LEAF, POSTGRES, SHOP, tinyid } from "./dumps.ts";
@@ -16,7 +17,11 @@ let close: () => Promise<void>;
 
 beforeAll(async () => {
   [store, shop] = [await createTestDatabase(), await createTestDatabase()];
-  const env = { IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes", IDMINT_LOG_LEVEL: "silent" };
+  const env = {
+    ...doorEnv(),
+    IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes",
+    IDMINT_LOG_LEVEL: "silent",
+  };
   const defaults = { "grpc.address": "127.0.0.1:0", "http.address": "127.0.0.1:0" };
   const config = loadConfig({ env, flags: { "store-url": store.url }, defaults });
   await migrateStore(storeConfigOf(config), { dryRun: false });

@@ -6,6 +6,7 @@ import path from "node:path";
 import { startDev } from "@idmint/server";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { doorEnv } from "../../src/doors.ts";
 import { startChromium } from "../../src/console/chromium.ts";
 
 const PATIENCE_MS = 60_000;
@@ -26,7 +27,7 @@ async function started(): Promise<{ readonly target: string; readonly port: stri
     "log-level": "silent",
     "http-leaf": "true",
   };
-  const { server } = await startDev({ flags });
+  const { server } = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => server.close());
   const port = server.httpAddress.split(":").at(-1) ?? "";
   return { target: `http://${server.httpAddress}`, port };

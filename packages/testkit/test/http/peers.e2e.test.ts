@@ -12,6 +12,7 @@ import { createConnectTransport as webTransport } from "@connectrpc/connect-web"
 import { fileDescriptorSetBase64 } from "@idmint/proto/descriptors";
 import { startDev } from "@idmint/server";
 import { expect, onTestFinished, test } from "vitest";
+import { doorEnv } from "../../src/doors.ts";
 
 const run = promisify(execFile);
 const root = path.resolve(import.meta.dirname, "../../../..");
@@ -34,7 +35,7 @@ async function started(): Promise<string> {
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
   };
-  const { server } = await startDev({ flags });
+  const { server } = await startDev({ env: doorEnv(), flags });
   onTestFinished(() => server.close());
   return `http://${server.httpAddress}`;
 }
