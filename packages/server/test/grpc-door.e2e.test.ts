@@ -17,14 +17,10 @@ import {
 import { type HealthCheckResponse, HealthService } from "@idmint/proto/health";
 import type { ServerReflectionRequest, ServerReflectionResponse } from "@idmint/proto/reflection";
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
-import { expect, onTestFinished, test } from "vitest";
-import { NEEDS, ruleOf } from "../src/api/need.ts";
-import { CertificateNames } from "../src/grpc/certificate-names.ts";
-import { GrpcDoor } from "../src/grpc/door.ts";
-import { tlsCredentials } from "../src/grpc/credentials.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { TlsFiles } from "../src/tls/files.ts";
 import { Listener } from "../src/grpc/listener.ts";
-import { createCounters } from "../src/service/counters.ts";
+import type { ServerEvent } from "../src/service/events.ts";
 import {
   call,
   createTag,
@@ -404,6 +400,9 @@ test("a connection that says nothing is closed after its deadline, one that spea
   expect(listener.connections).toBe(1);
 });
 
+/** How often servers read the files again. */
+const RELOAD_EVERY_MS = 10_000;
+
 test("files that cannot be used for TLS are told with the option that names them", async () => {
   const folder = temporaryFolder();
   const [one, two] = [makeCertificate(folder, "one"), makeCertificate(folder, "two")];
@@ -420,8 +419,13 @@ test("files that cannot be used for TLS are told with the option that names them
   ];
   for (const [wrong, text] of cases) {
     const files = { certFile: one.cert, keyFile: one.key, clientCaFile: undefined, ...wrong };
+    const flags = {
+      "tls-cert-file": files.certFile,
+      "tls-key-file": files.keyFile,
+      ...(files.clientCaFile === undefined ? {} : { "tls-client-ca-file": files.clientCaFile }),
+    };
     // oxlint-disable-next-line no-await-in-loop
-    await expect(tlsCredentials(files, () => undefined)).rejects.toMatchObject({
+    await expect(startTest({ flags })).rejects.toMatchObject({
       reason: "INVALID_ARGUMENT",
       message: `INVALID_ARGUMENT: ${text}`,
     });
@@ -490,53 +494,42 @@ test("with TLS calls need the certificate's authority, and with client authoriti
   await refusalOf(secureCall(closed.server.grpcAddress, own.cert, stranger));
 });
 
+const isBadReload = (event: ServerEvent): boolean =>
+  event.type === "internal-error" && event.where === "reload of the TLS files";
+
 test("renewed TLS files are taken without a restart, and a half-written one is kept out", async () => {
+  // Those that read the files again and again.
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
   const folder = temporaryFolder();
   const one = makeCertificate(folder, "one");
   const two = makeCertificate(folder, "two");
-  const files = { certFile: path.join(folder, "live.crt"), keyFile: path.join(folder, "live.key") };
-  copyFileSync(one.cert, files.certFile);
-  copyFileSync(one.key, files.keyFile);
-  const bad: unknown[] = [];
-  const tls = await tlsCredentials({ ...files, clientCaFile: undefined }, (error) =>
-    bad.push(error),
-  );
-  const reply = {
-    kind: "unary" as const,
-    rule: ruleOf(NEEDS.nothing, undefined),
-    path: "/idmint.v1.IdService/GenerateId",
-    handle: () => Buffer.from([0x08, 0x07]),
+  const files = {
+    "tls-cert-file": path.join(folder, "live.crt"),
+    "tls-key-file": path.join(folder, "live.key"),
   };
-  const door = await GrpcDoor.create(
-    {
-      api: new Map([[reply.path, reply]]),
-      clock: { now: () => performance.now() },
-      callers: {
-        access: { identify: () => undefined, assertKnown: () => undefined },
-        certificates: new CertificateNames(false),
-      },
-      counters: createCounters(),
-      emit: () => undefined,
-      admission: { holdAll: () => undefined },
-    },
-    {
-      host: "127.0.0.1",
-      port: 0,
-      maxConnections: 10,
-      maxConnectionAgeMs: 60_000,
-      tls,
-    },
+  copyFileSync(one.cert, files["tls-cert-file"]);
+  copyFileSync(one.key, files["tls-key-file"]);
+  const store = new MemoryStore();
+  await createTag(
+    await startTest({ store: new MemoryStore({ database: store.database }) }),
+    "orders",
   );
-  onTestFinished(() => door.close(0));
-  const address = `127.0.0.1:${await door.listen()}`;
-  expect(await secureCall(address, one.cert)).toBe(7n);
-  writeFileSync(files.certFile, readFileSync(two.cert, "utf8").slice(0, 100));
-  await tls.reload();
-  expect(bad).toHaveLength(1);
-  expect(await secureCall(address, one.cert)).toBe(7n);
-  copyFileSync(two.cert, files.certFile);
-  copyFileSync(two.key, files.keyFile);
-  await tls.reload();
-  expect(await secureCall(address, two.cert)).toBe(7n);
-  await refusalOf(secureCall(address, one.cert));
+  const { server, events } = await startTest({ store, flags: files });
+  const address = server.grpcAddress;
+  expect(await secureCall(address, one.cert)).toBe(1n);
+  writeFileSync(files["tls-cert-file"], readFileSync(two.cert, "utf8").slice(0, 100));
+  vi.advanceTimersByTime(RELOAD_EVERY_MS);
+  await until(() => events.some(isBadReload), 10_000);
+  expect(await secureCall(address, one.cert)).toBe(2n);
+  copyFileSync(two.cert, files["tls-cert-file"]);
+  copyFileSync(two.key, files["tls-key-file"]);
+  vi.advanceTimersByTime(RELOAD_EVERY_MS);
+  const isServedByTwo = (): Promise<boolean> =>
+    secureCall(address, two.cert).then(
+      (id) => id > 2n,
+      () => false,
+    );
+  await until(isServedByTwo, 10_000);
+  expect(await refusalOf(secureCall(address, one.cert))).toMatchObject({ code: "UNAVAILABLE" });
 });

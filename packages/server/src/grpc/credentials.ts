@@ -8,8 +8,6 @@ type CaListener = experimental.CaCertificateUpdateListener;
 /** Credentials that follow their files, and how to stop that. */
 export interface TlsCredentials {
   readonly credentials: ServerCredentials;
-  /** Reads the files now; what does not fit together is kept out, and the old certificates stay. */
-  reload(): Promise<void>;
   close(): void;
 }
 
@@ -46,7 +44,6 @@ export async function tlsCredentials(
         wantsClients,
       ),
     ),
-    reload: () => followed.reload(),
     close: () => followed.close(),
   };
 }

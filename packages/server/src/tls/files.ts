@@ -22,8 +22,6 @@ export interface Certificates {
 /** Certificates that follow their files. */
 export interface FollowedCertificates {
   readonly current: Certificates;
-  /** Reads the files now; what does not fit together is kept out, and the old certificates stay. */
-  reload(): Promise<void>;
   close(): void;
 }
 
@@ -53,7 +51,6 @@ export async function followCertificates(
     get current() {
       return current;
     },
-    reload,
     close: () => clearInterval(timer),
   };
 }

@@ -77,11 +77,6 @@ export class SecureSockets {
     this.#server.emit("connection", socket);
   }
 
-  /** Reads the files now. */
-  reload(): Promise<void> {
-    return this.#followed.reload();
-  }
-
   /** Hands on no further connection, and follows the files no more. */
   close(): void {
     this.#isClosed = true;
