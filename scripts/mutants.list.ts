@@ -34,6 +34,7 @@ import { stopMutants } from "./mutants.stop.ts";
 import { polyglotMutants } from "./mutants.polyglot.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
 import { zoneMutants } from "./mutants.zones.ts";
+import { textMutants } from "./mutants.texts.ts";
 import { toolsMutants } from "./mutants.tools.ts";
 import { telemetryMutants } from "./mutants.telemetry.ts";
 import { trafficMutants } from "./mutants.traffic.ts";
@@ -723,6 +724,7 @@ redis.call('DEL', KEYS[1])`,
   ...guardMutants,
   ...fastCallMutants,
   ...hardeningMutants,
+  ...textMutants,
   ...toolsMutants,
   ...telemetryMutants,
   ...consoleMutants,

@@ -1,6 +1,7 @@
 import * as threads from "node:worker_threads";
 import {
   type Call,
+  DecimalTexts,
   IdmintError,
   type Load,
   type LoadRequest,
@@ -60,6 +61,7 @@ export class BufferedTag implements IdTag {
   readonly #answers: AnswerCheck;
   readonly #route: Route;
   readonly #standardCall: Call;
+  #texts: DecimalTexts | undefined;
   #ordered = true;
   /** Most ids that the servers hand out in one answer, as far as is known. A larger `take` needs several answers. */
   #maxCount = Infinity;
@@ -160,7 +162,9 @@ export class BufferedTag implements IdTag {
 
   nextStringSync(): string {
     if (this.#source !== undefined) return this.#source.nextTextSync();
-    return String(this.nextSync());
+    const id = this.#buffer.tryNextText((this.#texts ??= new DecimalTexts()));
+    if (id === undefined) throw this.#cold();
+    return id;
   }
 
   nextNumberSync(): number {

@@ -39,6 +39,7 @@ export type {
   LoadRequest,
   Unused,
 } from "./segment/buffer-types.ts";
+export { DecimalTexts } from "./segment/decimal-texts.ts";
 export { SegmentBuffer } from "./segment/buffer.ts";
 export { SeenRanges } from "./segment/seen-ranges.ts";
 export { countOf, idsOf, lastOf, type Segment, segmentOf, slice } from "./segment/segment.ts";

@@ -1,5 +1,6 @@
 import {
   type BufferEvent,
+  DecimalTexts,
   IdmintError,
   idsOf,
   type Load,
@@ -19,6 +20,7 @@ type Step =
   | { do: "next" }
   | { do: "tryNext" }
   | { do: "tryNextNumber" }
+  | { do: "tryNextText" }
   | { do: "take"; count: number }
   | { do: "takeFewer"; count: number }
   | { do: "putBack"; keep: number }
@@ -31,6 +33,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 6, arbitrary: fc.constant<Step>({ do: "next" }) },
   { weight: 4, arbitrary: fc.constant<Step>({ do: "tryNext" }) },
   { weight: 4, arbitrary: fc.constant<Step>({ do: "tryNextNumber" }) },
+  { weight: 4, arbitrary: fc.constant<Step>({ do: "tryNextText" }) },
   {
     weight: 4,
     arbitrary: fc.record({
@@ -80,6 +83,7 @@ class World {
   readonly received = new Set<bigint>();
   readonly buffer: SegmentBuffer<number>;
   readonly #options: WorldOptions;
+  readonly #texts = new DecimalTexts();
   /** Epoch of each id, and how many fences there had been when its load started; ids of lost answers are not in it. */
   readonly #grantedUnder = new Map<bigint, { epoch: bigint; generation: number }>();
   #floor: bigint;
@@ -196,6 +200,11 @@ class World {
         const id = this.buffer.tryNextNumber();
         if (!Number.isSafeInteger(id)) throw new Error(`unsafe number ${id}`);
         if (id >= 0) this.#receive([BigInt(id)], whenAsked);
+        break;
+      }
+      case "tryNextText": {
+        const text = this.buffer.tryNextText(this.#texts);
+        if (text !== undefined) this.#receive([BigInt(text)], whenAsked);
         break;
       }
       case "take":

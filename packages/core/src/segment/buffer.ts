@@ -37,7 +37,9 @@ import {
   setLimits,
   take,
   takeUnused,
+  takeWarm,
 } from "./cursor.ts";
+import { type DecimalTexts, SHORT_IDS_END } from "./decimal-texts.ts";
 import { firstIdOf, type Segment } from "./segment.ts";
 
 interface Pending {
@@ -50,7 +52,7 @@ interface Pending {
  * The double buffer of one tag: issues ids from memory and loads the next ones ahead of use. The shell around
  * `buffer-state.ts`, which has the rules and the invariants; here are only promises, timers and the loader.
  *
- * Warm calls (`next`, `tryNext`, `tryNextNumber`) answer without a promise, a timer or an allocation.
+ * Warm calls (`next`, `tryNext`, `tryNextNumber`, `tryNextText`) answer without a promise, a timer or an allocation.
  */
 export class SegmentBuffer<R> {
   readonly #state: BufferState<R>;
@@ -69,15 +71,7 @@ export class SegmentBuffer<R> {
 
   /** The next id, or undefined when none is ready; then a load is on its way. Throws the error of a fenced buffer. */
   tryNext(): bigint | undefined {
-    const state = this.#state;
-    const offset = state.offset;
-    if (offset < state.limit) {
-      state.offset = offset + 1;
-      return state.increment === 1
-        ? state.base + BigInt(offset)
-        : state.base + BigInt(offset) * BigInt(state.increment);
-    }
-    return this.#tryNextSlowly(this.#look());
+    return takeWarm(this.#state) ?? this.#tryNextSlowly(this.#look());
   }
 
   /**
@@ -99,16 +93,23 @@ export class SegmentBuffer<R> {
     return issued === undefined ? -1 : Number(issued);
   }
 
-  /** The next id; a promise only when none is ready. Rejects (or throws) with the refusals of the tag. */
-  next(call?: Call): bigint | Promise<bigint> {
+  /** As `tryNext`, written by `texts`, which each buffer has its own of. */
+  tryNextText(texts: DecimalTexts): string | undefined {
     const state = this.#state;
     const offset = state.offset;
-    if (offset < state.limit) {
+    const short = state.baseNumber + offset * state.increment;
+    if (offset < state.limit && short < SHORT_IDS_END) {
       state.offset = offset + 1;
-      return state.increment === 1
-        ? state.base + BigInt(offset)
-        : state.base + BigInt(offset) * BigInt(state.increment);
+      return texts.of(short);
     }
+    const id = this.tryNext();
+    return id === undefined ? undefined : String(id);
+  }
+
+  /** The next id; a promise only when none is ready. Rejects (or throws) with the refusals of the tag. */
+  next(call?: Call): bigint | Promise<bigint> {
+    const warm = takeWarm(this.#state);
+    if (warm !== undefined) return warm;
     const now = this.#look();
     const id = this.#issueOne(now);
     if (id !== undefined) return id;
@@ -240,16 +241,12 @@ export class SegmentBuffer<R> {
 
   /** One id from memory, and the prefetch if it is due. Fenced buffers hold nothing. */
   #issueOne(now: number): bigint | undefined {
-    const state = this.#state;
-    const { offset } = state;
+    const warm = takeWarm(this.#state);
     // Only the look was due.
-    if (offset < state.limit) {
-      state.offset = offset + 1;
-      return state.base + BigInt(offset) * BigInt(state.increment);
-    }
-    const segments = take(state, 1);
+    if (warm !== undefined) return warm;
+    const segments = take(this.#state, 1);
     if (segments === undefined) return undefined;
-    this.#run(afterIssue(state, now));
+    this.#run(afterIssue(this.#state, now));
     return firstIdOf(segments);
   }
 

@@ -58,6 +58,16 @@ export function peekId<R>(state: BufferState<R>): bigint | undefined {
   return segment === undefined ? undefined : idAt(segment, state.offset);
 }
 
+/** The next id, if it is below the limit of the warm path; undefined: it takes the slow path. */
+export function takeWarm<R>(state: BufferState<R>): bigint | undefined {
+  const offset = state.offset;
+  if (offset >= state.limit) return undefined;
+  state.offset = offset + 1;
+  return state.increment === 1
+    ? state.base + BigInt(offset)
+    : state.base + BigInt(offset) * BigInt(state.increment);
+}
+
 /**
  * Moves the cursor over exactly `count` ids and answers them, or answers undefined and moves nothing. The
  * segments of one answer are ascending. A count of 0 is answered (with no ids) once some are ready.

@@ -55,6 +55,10 @@ const ours: Readonly<Record<string, Subject>> = {
     kind: "string",
     make: (address, name) => idmint(address, name, (tag) => () => tag.nextStringSync()),
   },
+  "String(nextSync)": {
+    kind: "string",
+    make: (address, name) => idmint(address, name, (tag) => () => String(tag.nextSync())),
+  },
 };
 
 /** The least that the same kind of id can cost. */
