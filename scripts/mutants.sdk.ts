@@ -159,6 +159,15 @@ export const sdkMutants: readonly Mutant[] = [
     tests: ["packages/client/test/options.test.ts"],
   },
   {
+    name: "sdk: close cuts the connection while a worker id is given back",
+    file: "packages/client/src/client.ts",
+    find: `      for (const unused of tag.drain(clientClosed())) addLeftover(unused);
+      late.push(tag.lateLoad().then((load) => load && addLeftover(load)));`,
+    replace: `      late.push(tag.lateLoad().then((load) => load && addLeftover(load)));
+      for (const unused of tag.drain(clientClosed())) addLeftover(unused);`,
+    tests: ["packages/client/test/snowflake.test.ts"],
+  },
+  {
     name: "core: ids that were put back break the order of an answer",
     file: `${segment}/cursor.ts`,
     find: `return isAscending(taken) ? taken : taken.toSorted((a, b) => (a.base < b.base ? -1 : 1));`,

@@ -166,8 +166,8 @@ export class BufferedIdClient implements IdClient {
         const unusedCount = countOf(segments);
         if (receipt.releaseToken !== "") leftovers.push({ tag: tag.name, receipt, unusedCount });
       };
-      late.push(tag.lateLoad().then((load) => load && addLeftover(load)));
       for (const unused of tag.drain(clientClosed())) addLeftover(unused);
+      late.push(tag.lateLoad().then((load) => load && addLeftover(load)));
     }
     await bounded(Promise.all(late), LATE_LOADS_MS, this.#runtime.timers, () => undefined);
     await this.#releaseAll(leftovers, endAtMs);

@@ -220,8 +220,8 @@ export class BufferedTag implements IdTag {
   }
 
   /**
-   * What a load brings that is in flight while the tag is drained; undefined when none is, or when it fails. What was
-   * leased is given back by then.
+   * To be called after `drain`: what a load brings that was in flight then; undefined when none was, or when it fails. What
+   * was leased is given back by then.
    */
   async lateLoad(): Promise<Unused<Receipt> | undefined> {
     const load = this.#inFlight?.catch(() => undefined);

@@ -53,6 +53,7 @@ class FakeTransport implements Transport {
   readonly released: { readonly endpoint: string; readonly request: ReleaseSegmentRequest }[] = [];
   releaseOutcome: () => Promise<ReleaseSegmentResponse> = () =>
     Promise.resolve({ reclaimedCount: 0 });
+  releaseLeaseOutcome: () => Promise<object> = () => Promise.resolve({});
   isClosed = false;
 
   allocate(
@@ -100,9 +101,9 @@ class FakeTransport implements Transport {
     });
   }
 
-  async releaseLease(endpoint: string, request: ReleaseWorkerLeaseRequest): Promise<object> {
+  releaseLease(endpoint: string, request: ReleaseWorkerLeaseRequest): Promise<object> {
     this.releasedLeases.push({ endpoint, request });
-    return {};
+    return this.releaseLeaseOutcome();
   }
 
   isServing(endpoint: string): Promise<boolean | undefined> {

@@ -159,6 +159,25 @@ test("close gives the worker id back, and refuses whoever waits", async () => {
   expect(transport.releasedLeases).toEqual([]);
 });
 
+test("close keeps the connection until the worker id is given back, for half a second", async () => {
+  const { client, transport } = await leasedWorld();
+  const release = Promise.withResolvers<object>();
+  transport.releaseLeaseOutcome = () => release.promise;
+  const closing = client.close();
+  await settle();
+  expect([transport.releasedLeases.length, transport.isClosed]).toEqual([1, false]);
+  release.resolve({});
+  await closing;
+  expect(transport.isClosed).toBe(true);
+  const silent = await leasedWorld();
+  silent.transport.releaseLeaseOutcome = () => new Promise(() => undefined);
+  const bounded = silent.client.close();
+  await settle();
+  expect(silent.transport.isClosed).toBe(false);
+  silent.time.advance(500);
+  await bounded;
+});
+
 test("a worker id that comes after close is given back at once", async () => {
   const world = fakeWorld({ address: "a:1" });
   const registry = new FakeRegistry(world);
