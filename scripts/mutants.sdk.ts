@@ -168,6 +168,27 @@ export const sdkMutants: readonly Mutant[] = [
     tests: ["packages/client/test/snowflake.test.ts"],
   },
   {
+    name: "sdk: what a function of the token says is shown",
+    file: "packages/client/src/options.ts",
+    find: `"the function of the option token failed; see the cause"`,
+    replace: `\`the function of the option token failed: \${String(cause)}\``,
+    tests: ["packages/client/test/options.test.ts"],
+  },
+  {
+    name: "sdk: a path is taken for a certificate",
+    file: "packages/client/src/options.ts",
+    find: `return typeof value === "string" && value.includes("-----BEGIN ");`,
+    replace: `return typeof value === "string";`,
+    tests: ["packages/client/test/options.test.ts"],
+  },
+  {
+    name: "sdk: a signal that is none is noticed when it is too late",
+    file: "packages/client/src/calls.ts",
+    find: `signal !== undefined && typeof signal.addEventListener !== "function"`,
+    replace: `false`,
+    tests: ["packages/client/test/client.test.ts"],
+  },
+  {
     name: "core: ids that were put back break the order of an answer",
     file: `${segment}/cursor.ts`,
     find: `return isAscending(taken) ? taken : taken.toSorted((a, b) => (a.base < b.base ? -1 : 1));`,

@@ -37,6 +37,9 @@ export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: n
       `must be a number from 1 to ${MAX_DEADLINE_MS}, got ${String(deadlineMs)}`,
     );
   }
+  if (signal !== undefined && typeof signal.addEventListener !== "function") {
+    throw invalidField("signal", "must be an AbortSignal");
+  }
   if (signal?.aborted === true) {
     throw new IdmintError("CALL_CANCELLED", "the signal was aborted before the call", {
       cause: signal.reason,

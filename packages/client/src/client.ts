@@ -5,6 +5,7 @@ import {
   bounded,
   countOf,
   IdmintError,
+  invalidField,
   tagNameViolation,
   type Unused,
 } from "@idmint/core";
@@ -91,6 +92,8 @@ export class BufferedIdClient implements IdClient {
     const known = this.#tags.get(name);
     if (known !== undefined) return known;
     this.#assertUsable();
+    // Callers without types may give anything.
+    if (typeof name !== "string") throw invalidField("tag", "must be text: the name of a tag");
     assertNoViolations(tagNameViolation("tag", name));
     const { maxTags } = this.#options;
     if (this.#tags.size >= maxTags) {

@@ -250,7 +250,7 @@ function isHeaderText(text: unknown): boolean {
   return typeof text === "string" && /^[\u0021-\u007e]{1,4096}$/.test(text);
 }
 
-/** Throws where the option's function answers no token. */
+/** Throws UNAUTHENTICATED where the option's function fails, or returns no token. */
 function resolveToken(
   { token, tls, address, addresses = address === undefined ? [] : [address] }: IdClientOptions,
   refuse: Refuse,
@@ -264,11 +264,21 @@ function resolveToken(
     refuse("token", "would go to another machine in plain text: set tls");
   }
   return () => {
-    const text = typeof token === "function" ? token() : token;
+    const text = typeof token === "function" ? askFor(token) : token;
     if (isHeaderText(text)) return text;
     const fault = "the function of the option token must return 1 to 4,096 printable characters";
     throw new IdmintError("UNAUTHENTICATED", fault);
   };
+}
+
+function askFor(token: () => string): string {
+  try {
+    return token();
+  } catch (cause) {
+    // What it says may hold a secret, so only the cause has it.
+    const fault = "the function of the option token failed; see the cause";
+    throw new IdmintError("UNAUTHENTICATED", fault, { cause });
+  }
 }
 
 function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): false | TlsOptions {
@@ -281,6 +291,14 @@ function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): fals
   for (const name of Object.keys(tls)) {
     if (!TLS_NAMES.has(name)) refuse(`tls.${name}`, "is not an option of tls");
   }
+  for (const name of ["ca", "cert", "key"] as const) {
+    if (tls[name] !== undefined && !isPem(tls[name])) {
+      refuse(`tls.${name}`, "must be PEM: text or bytes, with -----BEGIN in it, and no path");
+    }
+  }
+  if (tls.serverName !== undefined && !isHostName(tls.serverName)) {
+    refuse("tls.serverName", "must be the name of a host, as in ids.example");
+  }
   if ((tls.cert === undefined) !== (tls.key === undefined)) {
     refuse(
       tls.cert === undefined ? "tls.cert" : "tls.key",
@@ -288,6 +306,15 @@ function resolveTls(tls: boolean | TlsOptions | undefined, refuse: Refuse): fals
     );
   }
   return tls;
+}
+
+function isPem(value: unknown): boolean {
+  if (value instanceof Uint8Array) return Buffer.from(value).includes("-----BEGIN ");
+  return typeof value === "string" && value.includes("-----BEGIN ");
+}
+
+function isHostName(value: unknown): boolean {
+  return typeof value === "string" && /^[A-Za-z0-9._:[\]-]{1,253}$/.test(value);
 }
 
 const WORKER_NAMES: ReadonlySet<string> = new Set(["dataCenter", "instance", "reserveAheadMs"]);

@@ -39,6 +39,17 @@ test("a tag is one object per name, and a bad name is refused before anything is
   expect(server.allocated).toEqual([]);
 });
 
+test("callers without types are told what is wrong", async () => {
+  const { server, client } = await oneServer();
+  const name: unknown = undefined;
+  expect(thrown(() => client.tag(name as string)).violations[0]?.field).toBe("tag");
+  const signal: unknown = new AbortController();
+  const call = client.tag("orders").next({ signal: signal as AbortSignal });
+  const error = await refusal(call);
+  expect([error.reason, error.violations[0]?.field]).toEqual(["INVALID_ARGUMENT", "signal"]);
+  expect(server.allocated).toEqual([]);
+});
+
 test("a client refuses more tags than maxTags", async () => {
   const { client } = await oneServer({ maxTags: 2 });
   client.tag("a");

@@ -1,7 +1,10 @@
 import { expect, test } from "vitest";
 import { createIdClient, type IdClientOptions } from "../src/index.ts";
 import { resolveOptions } from "../src/options.ts";
-import { thrown } from "./support.ts";
+import { refusal, thrown } from "./support.ts";
+
+/** Has the form, and no certificate or key in it. */
+const PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
 const bad: readonly (readonly [options: unknown, field: string])[] = [
   [{}, "address"],
@@ -32,6 +35,14 @@ const bad: readonly (readonly [options: unknown, field: string])[] = [
   [{ addresses: ["a:1", 5] }, "addresses"],
   [{ addresses: Array.from({ length: 65 }, (_, i) => `h${i}:1`) }, "addresses"],
   [{ address: "a:1", addresses: ["b:1"] }, "addresses"],
+  [{ address: "localhost:1", tls: { ca: 5 } }, "tls.ca"],
+  [{ address: "localhost:1", tls: { ca: ["-----BEGIN CERTIFICATE-----"] } }, "tls.ca"],
+  [{ address: "localhost:1", tls: { ca: "/etc/ssl/ca.pem" } }, "tls.ca"],
+  [{ address: "localhost:1", tls: { cert: "cert.pem", key: PEM } }, "tls.cert"],
+  [{ address: "localhost:1", tls: { cert: PEM, key: new Uint8Array(9) } }, "tls.key"],
+  [{ address: "localhost:1", tls: { cert: PEM, key: PEM } }, "tls"],
+  [{ address: "localhost:1", tls: { serverName: 5 } }, "tls.serverName"],
+  [{ address: "localhost:1", tls: { serverName: "" } }, "tls.serverName"],
   [{ address: "localhost:1", token: 5 }, "token"],
   [{ address: "localhost:1", token: "" }, "token"],
   [{ address: "localhost:1", token: "two words" }, "token"],
@@ -144,12 +155,34 @@ test("every client has a name of its own for its worker ids", () => {
   expect(new Set(names).size).toBe(2);
 });
 
+test("a call tells that the function of the token failed, and why only in its cause", async () => {
+  const cause = new Error("canary");
+  await using client = createIdClient({
+    address: "localhost:1",
+    token: () => {
+      throw cause;
+    },
+  });
+  const error = await refusal(client.tag("orders").next());
+  expect(error.reason).toBe("UNAUTHENTICATED");
+  expect(error.message).toMatch(/^UNAUTHENTICATED: the function of the option token failed/);
+  expect(error.message).not.toContain("canary");
+  expect(error.cause).toBe(cause);
+});
+
 test("a token is never shown, and is asked for each time", () => {
   const secret = "idm_canary with a space";
   const error = thrown(() => resolveOptions({ address: "localhost:1", token: secret }));
   expect(String(error)).not.toContain("canary");
   const { token } = resolveOptions({ address: "localhost:1", token: () => secret });
   expect(() => token?.()).toThrow(/^UNAUTHENTICATED: (?!.*canary)/u);
+  const failing = resolveOptions({
+    address: "localhost:1",
+    token: () => {
+      throw new Error(secret);
+    },
+  });
+  expect(() => failing.token?.()).toThrow(/^UNAUTHENTICATED: (?!.*canary)/u);
   let at = 0;
   const changing = resolveOptions({ address: "ids.example:1", tls: true, token: () => `t${at++}` });
   expect([changing.token?.(), changing.token?.()]).toEqual(["t0", "t1"]);

@@ -7,7 +7,7 @@ import {
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { IdmintError } from "@idmint/core";
+import { IdmintError, invalidField } from "@idmint/core";
 import type {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -380,7 +380,16 @@ function listedServer(node: Node): ListedServer {
 }
 
 function tlsCredentials({ ca, cert, key }: TlsOptions): ChannelCredentials {
-  return credentials.createSsl(bytes(ca), bytes(key), bytes(cert));
+  try {
+    return credentials.createSsl(bytes(ca), bytes(key), bytes(cert));
+  } catch (thrown) {
+    // Of OpenSSL: it names what is wrong, and shows nothing of the key.
+    throw invalidField("tls", `has a certificate or key that cannot be used: ${messageOf(thrown)}`);
+  }
+}
+
+function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
 function bytes(pem: string | Uint8Array | undefined): Buffer | null {
