@@ -14,7 +14,7 @@ export type EndpointChange =
       /** A server answered a newer list of the servers. */
       readonly type: "servers-listed";
       readonly servers: number;
-      /** How many of them are in the client's zone. 0 with a zone: nobody serves it, or it is not spelt as theirs. */
+      /** How many of them are in the client's zone. 0 although `zone` is set: no server is there, or they spell it differently. */
       readonly inZone: number;
     };
 

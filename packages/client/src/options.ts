@@ -70,7 +70,7 @@ export interface IdClientOptions {
    */
   readonly tls?: boolean | TlsOptions;
   /**
-   * The token that proves who this program is, or a function that returns the present one. The function is called for each
+   * The token that proves who this program is, or a function that returns the current one. The function is called for each
    * request, so that tokens can be changed while the program runs; it must be quick. Tokens are sent over TLS, and without it
    * only to this machine. Default: none.
    */

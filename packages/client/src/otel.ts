@@ -32,7 +32,8 @@ const GRPC = { "rpc.system.name": "grpc" };
 
 /**
  * Traces and measures all clients of the process with OpenTelemetry: a span for each request that loads segments, ids or
- * leases, and the metrics of docs/observability.md. Ids that are issued from memory cost nothing. Answers what ends it.
+ * leases, and the metrics of docs/observability.md. Ids that are issued from memory cost nothing. Returns a function that ends
+ * both.
  */
 export function instrument(options: InstrumentOptions = {}): () => void {
   const { tracerProvider = trace, meterProvider = metrics } = options;

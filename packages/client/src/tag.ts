@@ -272,7 +272,7 @@ export class BufferedTag implements IdTag {
     }
   }
 
-  /** The servers hand out no segments of this tag, and say why. Rejects when no worker id is to be had for it. */
+  /** The servers hand out no segments of this tag, and say why. Rejects when no worker id is free for it. */
   async #learnKind(facts: KindFacts, cause: IdmintError): Promise<void> {
     const { name } = this;
     const { kind } = facts;

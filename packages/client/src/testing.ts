@@ -53,8 +53,8 @@ export interface TestIdTag extends IdTag {
    */
   setText(render: ((number: bigint, name: string | undefined) => string) | undefined): void;
   /**
-   * Makes it a sequence that starts again every period, and begins this period, such as 2026-11-21, with id 1. Answers give
-   * `endsAt` as the end of the period. Default: 1970; code under test should not depend on it.
+   * Makes it a sequence that starts again every period, and begins this period, such as 2026-11-21, with id 1. Its ids have
+   * this `endsAt`. Default: 1970; code under test should not depend on it.
    */
   startPeriod(period: string, endsAt?: Date): void;
 }

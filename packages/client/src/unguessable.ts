@@ -46,7 +46,7 @@ export function unguessableIds(options: UnguessableOptions): UnguessableIds {
     } as const;
     assertNoViolations(...unguessableViolations("options", settings));
     if (![16, 24, 32].includes(key.length))
-      throw invalidField("options.keys", `must be of 16, 24 or 32 bytes, got ${key.length}`);
+      throw invalidField("options.keys", `must be 16, 24 or 32 bytes long, got ${key.length}`);
     return [keyId, (radix) => FF1(radix, Uint8Array.from(key), tweakOf(tag))];
   });
   return new UnguessableIds({ ceiling, keyDigits }, keys);

@@ -68,7 +68,7 @@ test("neighbours are far apart, and tags of one key differ", () => {
 });
 
 test.each([
-  ["options.keys must be of 16, 24 or 32 bytes, got 20", { keys: { 1: key(1, 20) } }],
+  ["options.keys must be 16, 24 or 32 bytes long, got 20", { keys: { 1: key(1, 20) } }],
   ["options.key_id must be 1 to 9, got 10", { keys: { 10: key(1) } }],
   ["tag.ceiling must be at least 1000000", { ceiling: 999_999n }],
 ])("refused: %s", (text, wrong) => {

@@ -12,7 +12,7 @@ export interface IdDefaults {
   string(tag: string): () => string;
   /**
    * Waits until ids of all these tags are in memory, and keeps ids ready from now on. Call it before the first insert.
-   * Rejects when a tag cannot be had; with WRONG_KIND for one whose ids are never in memory, such as a sequence.
+   * Rejects when a tag cannot be used; with WRONG_KIND for one whose ids are never in memory, such as a sequence.
    */
   warm(options?: CallOptions): Promise<void>;
 }

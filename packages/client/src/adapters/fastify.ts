@@ -9,7 +9,7 @@ declare module "fastify" {
   interface FastifyInstance {
     /** The client of `@idmint/client/fastify`. */
     readonly ids: IdClient;
-    /** Whether ids of the plugin's tags can be had, for a route that tells readiness. Never rejects. */
+    /** Whether the plugin's tags can be used, for a readiness route. Never rejects. */
     idsReady(): Promise<Readiness>;
   }
 }

@@ -44,7 +44,7 @@ export class IdmintHealth {
     this.#options = options;
   }
 
-  /** Whether ids of the module's tags can be had. Never rejects. */
+  /** Whether the module's tags can be used. Never rejects. */
   async isHealthy<Key extends string = "idmint">(
     key: Key = "idmint" as Key,
   ): Promise<Record<Key, { status: "down" | "up"; tags: Readiness["tags"] }>> {

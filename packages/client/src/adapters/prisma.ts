@@ -18,7 +18,7 @@ const CHUNK = 1_000;
  * nested in them and in update. An id that the caller gives is kept. Throws INVALID_ARGUMENT when a model or field is not
  * there.
  *
- * The answer has no `$on`, as extended clients of Prisma.
+ * The result has no `$on`, like every extended client of Prisma.
  */
 export function mintIds<P extends ExtensiblePrisma>(
   prisma: P,

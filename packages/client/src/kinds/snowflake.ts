@@ -17,7 +17,7 @@ import { LeaseCalls } from "./snowflake-leases.ts";
 /** Refusals of a lease after which the tag may come back with other settings. */
 const IN_DOUBT: ReadonlySet<IdmintError["reason"]> = new Set(["TAG_NOT_FOUND", "WRONG_KIND"]);
 
-/** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is to be had. */
+/** The ids of a tag of kind snowflake that are numbers. Rejects when no worker id is free. */
 export async function snowflakeIds(
   { tag, route, onDoubt, isWanted }: IdSourceRequest,
   context: TagContext,
