@@ -6,6 +6,8 @@ const rules = [`${tests}/connection.test.ts`];
 const model = [`${tests}/connection.model.test.ts`];
 const hpack = [`${tests}/hpack.test.ts`];
 const encoder = [`${tests}/hpack.model.test.ts`];
+const texts = [`${tests}/known-texts.model.test.ts`];
+const table = [`${tests}/stream-table.model.test.ts`];
 const node = [`${tests}/node-http2.test.ts`];
 const slices = [`${tests}/slices.e2e.test.ts`];
 const lifetime = [`${tests}/lifetime.test.ts`];
@@ -192,5 +194,40 @@ export const fastMutants: readonly Mutant[] = [
     find: `return MAY_END[state] === 1 ? end : -1;`,
     replace: `return end;`,
     tests: hpack,
+  },
+  {
+    name: "fast: a known text is any field's",
+    file: `${http2}/hpack/known-texts.ts`,
+    find: `      known.field.name === name &&\n`,
+    replace: ``,
+    tests: texts,
+  },
+  {
+    name: "fast: Huffman's code of a text is the text",
+    file: `${http2}/hpack/known-texts.ts`,
+    find: `      known.isHuffman === isHuffman &&\n`,
+    replace: ``,
+    tests: texts,
+  },
+  {
+    name: "fast: a known text is taken beyond the limit",
+    file: `${http2}/hpack/decoder.ts`,
+    find: `if (before + known.size <= this.#maxListBytes) take(known);`,
+    replace: `take(known);`,
+    tests: texts,
+  },
+  {
+    name: "fast: a stream that closes hides others",
+    file: `${http2}/stream-table.ts`,
+    find: `      cells[gap] = next;\n      gap = at;\n`,
+    replace: ``,
+    tests: table,
+  },
+  {
+    name: "fast: a stream moves up past its own cell",
+    file: `${http2}/stream-table.ts`,
+    find: `if (((at - cellOf(next.id)) & mask) < ((at - gap) & mask)) continue;`,
+    replace: ``,
+    tests: table,
   },
 ];

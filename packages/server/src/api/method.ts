@@ -7,14 +7,9 @@ import type { CallContext } from "../service/call.ts";
 import type { Counters } from "../service/counters.ts";
 import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
+import { type Codec, type MessageWriter, writerOf } from "./codec/codec.ts";
 import { isForAdmins, type Need, type Rule, ruleOf } from "./need.ts";
 import { rpcStatusOf } from "./status.ts";
-
-/** A message's codec, as the generated code has it. */
-export interface Codec<T> {
-  decode(bytes: Uint8Array): T;
-  encode(message: T): { finish(): Uint8Array };
-}
 
 /** One row of the table of handlers. Knows nothing of the door a call came through. */
 export interface Method<Request, Response> {
@@ -101,8 +96,25 @@ export interface UnaryHandler {
   readonly rule: Rule;
   /** As on the wire: `/idmint.v1.IdService/GenerateId`. */
   readonly path: string;
-  /** Throws or rejects with IdmintError, or with anything unforeseen. Warm calls answer without a promise. */
+  /**
+   * Answers the request between `from` and `to`. Throws or rejects with IdmintError, or with anything unforeseen. Warm calls
+   * answer without a promise.
+   */
+  readonly answer: (
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+    context: CallContext,
+  ) => Message | Promise<Message>;
+  /** Writes what `answer` answers. */
+  readonly response: MessageWriter<Message>;
+  /** Both, for doors that have the request and want the answer in bytes of their own. */
   readonly handle: (bytes: Uint8Array, context: CallContext) => Uint8Array | Promise<Uint8Array>;
+}
+
+/** An answer, with its type gone: only its row can write it. */
+export interface Message {
+  readonly then?: never;
 }
 
 export interface StreamHandler {
@@ -145,37 +157,60 @@ export function handlerOf<Request, Response>(
   const { admission, drain } = ports;
   const path = `/${service}/${name}`;
   const rule = ruleOf(method.need, method.about as Rule["about"]);
-  const encode = (response: Response): Uint8Array => responses.encode(response).finish();
   const call =
     cost === undefined
       ? noted(method.call, { path, rule }, ports)
       : counted(method.call, cost, admission);
-  const allowed = (request: Request, context: CallContext): Uint8Array | Promise<Uint8Array> => {
-    const response = call(request, context);
-    return response instanceof Promise ? response.then(encode) : encode(response);
-  };
   // Apart, since whatever has a closure costs memory each time.
   const later = async (
     permission: Promise<void>,
     request: Request,
     context: CallContext,
-  ): Promise<Uint8Array> => {
+  ): Promise<Response> => {
     await permission;
-    return allowed(request, context);
+    return call(request, context);
   };
+  const answer = (
+    bytes: Uint8Array,
+    from: number,
+    to: number,
+    context: CallContext,
+  ): Response | Promise<Response> => {
+    if (!whileDraining && drain.cause !== undefined) throw draining(drain.cause);
+    const refused = cost === undefined ? undefined : admission.arrived(context);
+    if (refused !== undefined) return refused;
+    const request = decodeAt(requests, bytes, from, to, path);
+    const permission = ports.authorise(context, path, request, rule);
+    return permission instanceof Promise
+      ? later(permission, request, context)
+      : call(request, context);
+  };
+  return unaryHandler({ path, rule, answer, response: writerOf(responses) });
+}
+
+interface UnaryParts<Response> extends Pick<UnaryHandler, "path" | "rule"> {
+  readonly response: MessageWriter<Response>;
+  readonly answer: (...args: Parameters<UnaryHandler["answer"]>) => Response | Promise<Response>;
+}
+
+/** A row that answers messages of one type. */
+function unaryHandler<Response>({
+  path,
+  rule,
+  answer,
+  response,
+}: UnaryParts<Response>): UnaryHandler {
+  const encode = (message: Response): Uint8Array => response.encode(message);
   return {
     kind: "unary",
-    rule,
     path,
+    rule,
+    // Nobody but its own writer reads what it answers.
+    answer: answer as UnaryHandler["answer"],
+    response: response as MessageWriter<unknown>,
     handle: (bytes, context) => {
-      if (!whileDraining && drain.cause !== undefined) throw draining(drain.cause);
-      const refused = cost === undefined ? undefined : admission.arrived(context);
-      if (refused !== undefined) return refused;
-      const request = decode(requests, bytes, path);
-      const permission = ports.authorise(context, path, request, rule);
-      return permission instanceof Promise
-        ? later(permission, request, context)
-        : allowed(request, context);
+      const message = answer(bytes, 0, bytes.length, context);
+      return message instanceof Promise ? message.then(encode) : encode(message);
     },
   };
 }
@@ -305,7 +340,26 @@ export function decode<T>(codec: Codec<T>, bytes: Uint8Array, path: string): T {
   try {
     return codec.decode(bytes);
   } catch (cause) {
-    const text = `the bytes do not decode as a request of ${path}`;
-    throw new IdmintError("MALFORMED_REQUEST", text, { cause });
+    throw undecodable(path, cause);
   }
+}
+
+function decodeAt<T>(
+  codec: Codec<T>,
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  path: string,
+): T {
+  if (codec.decodeAt === undefined) return decode(codec, bytes.subarray(from, to), path);
+  try {
+    return codec.decodeAt(bytes, from, to);
+  } catch (cause) {
+    throw undecodable(path, cause);
+  }
+}
+
+function undecodable(path: string, cause: unknown): IdmintError {
+  const text = `the bytes do not decode as a request of ${path}`;
+  return new IdmintError("MALFORMED_REQUEST", text, { cause });
 }

@@ -79,10 +79,12 @@ test("a known request is not decoded again, and its bytes may be written over", 
     return { text: Buffer.from(bytes).toString() };
   });
   const bytes = Buffer.from("orders");
-  const first = requests.of(bytes);
+  const of = (all: Buffer) => requests.of(all, 0, all.length);
+  const first = of(bytes);
   bytes.fill("x");
-  expect(requests.of(Buffer.from("orders"))).toBe(first);
-  expect(requests.of(bytes)).toEqual({ text: "xxxxxx" });
+  expect(of(Buffer.from("orders"))).toBe(first);
+  expect(requests.of(Buffer.from("my orders here"), 3, 9)).toBe(first);
+  expect(of(bytes)).toEqual({ text: "xxxxxx" });
   expect(decoded).toBe(2);
   expect(Object.isFrozen(first)).toBe(true);
 });
@@ -91,5 +93,6 @@ test("a request that does not decode is refused each time, and leaves nothing", 
   const requests = new KnownRequests((): object => {
     throw new RangeError("no request");
   });
-  for (let i = 0; i < 2; i++) expect(() => requests.of(Buffer.from("?"))).toThrow("no request");
+  for (let i = 0; i < 2; i++)
+    expect(() => requests.of(Buffer.from("?"), 0, 1)).toThrow("no request");
 });

@@ -1,5 +1,5 @@
 import { GenerateIdRequest, GenerateIdResponse } from "@idmint/proto";
-import type { Codec } from "../method.ts";
+import { type Codec, writtenByHand } from "./codec.ts";
 import { KnownRequests } from "./known-requests.ts";
 import { varintSize, writeVarint } from "./varint.ts";
 
@@ -12,36 +12,36 @@ const ID = 0x08;
 const EPOCH = 0x10;
 
 export const generateIdRequest: Codec<GenerateIdRequest> = {
-  decode: (bytes) => known.of(bytes),
+  decode: (bytes) => known.of(bytes, 0, bytes.length),
+  decodeAt: (bytes, from, to) => known.of(bytes, from, to),
   encode: (message) => GenerateIdRequest.encode(message),
 };
 
-export const generateIdResponse: Codec<GenerateIdResponse> = {
-  decode: (bytes) => GenerateIdResponse.decode(bytes),
-  encode: (message) =>
-    isPlain(message) ? new PlainAnswer(message) : GenerateIdResponse.encode(message),
-};
-
-/** An id and its epoch, and nothing else. */
-function isPlain({ id, epoch, period, text, periodEndTime }: GenerateIdResponse): boolean {
-  return id > 0n && epoch > 0n && period === "" && text === "" && periodEndTime === undefined;
+/** An id and its epoch, and nothing else; -1: more than that. */
+export function plainIdSize({
+  id,
+  epoch,
+  period,
+  text,
+  periodEndTime,
+}: GenerateIdResponse): number {
+  const isPlain =
+    id > 0n && epoch > 0n && period === "" && text === "" && periodEndTime === undefined;
+  return isPlain ? 2 + varintSize(id) + varintSize(epoch) : -1;
 }
 
-class PlainAnswer {
-  readonly #message: GenerateIdResponse;
-
-  constructor(message: GenerateIdResponse) {
-    this.#message = message;
-  }
-
-  finish(): Uint8Array {
-    const { id, epoch } = this.#message;
-    const idSize = varintSize(id);
-    const bytes = new Uint8Array(2 + idSize + varintSize(epoch));
-    bytes[0] = ID;
-    writeVarint(bytes, 1, id);
-    bytes[1 + idSize] = EPOCH;
-    writeVarint(bytes, 2 + idSize, epoch);
-    return bytes;
-  }
+export function writePlainId(
+  { id, epoch }: GenerateIdResponse,
+  bytes: Uint8Array,
+  at: number,
+): void {
+  bytes[at] = ID;
+  const next = writeVarint(bytes, at + 1, id);
+  bytes[next] = EPOCH;
+  writeVarint(bytes, next + 1, epoch);
 }
+
+export const generateIdResponse: Codec<GenerateIdResponse> = writtenByHand(GenerateIdResponse, {
+  sizeOf: plainIdSize,
+  write: writePlainId,
+});

@@ -24,27 +24,28 @@ export class KnownRequests<Request extends object> {
     this.#decode = decode;
   }
 
-  /** Throws what decoding throws. */
-  of(bytes: Uint8Array): Request {
-    if (bytes.length > MAX_BYTES) return this.#decode(bytes);
-    const cell = cellOf(bytes);
+  /** The request in the bytes between `from` and `to`. Throws what decoding throws. */
+  of(bytes: Uint8Array, from: number, to: number): Request {
+    if (to - from > MAX_BYTES) return this.#decode(bytes.subarray(from, to));
+    const cell = cellOf(bytes, from, to);
     const known = this.#cells[cell];
-    if (known !== undefined && isSame(known.bytes, bytes)) return known.request;
-    const request = Object.freeze(this.#decode(bytes));
-    this.#cells[cell] = { bytes: Uint8Array.from(bytes), request };
+    if (known !== undefined && isSame(known.bytes, bytes, from, to)) return known.request;
+    const own = Uint8Array.from(bytes.subarray(from, to));
+    const request = Object.freeze(this.#decode(own));
+    this.#cells[cell] = { bytes: own, request };
     return request;
   }
 }
 
 /** FNV-1a. */
-function cellOf(bytes: Uint8Array): number {
+function cellOf(bytes: Uint8Array, from: number, to: number): number {
   let hash = 0x811c9dc5;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
+  for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] ?? 0), 0x01000193);
   return (hash ^ (hash >>> 16)) & (CELLS - 1);
 }
 
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+function isSame(known: Uint8Array, bytes: Uint8Array, from: number, to: number): boolean {
+  if (known.length !== to - from) return false;
+  for (let i = from; i < to; i++) if (bytes[i] !== known[i - from]) return false;
   return true;
 }

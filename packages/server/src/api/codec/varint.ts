@@ -13,14 +13,14 @@ export function varintSize(value: bigint): number {
   return size;
 }
 
-/** Writes a number from 0 to 2^63 − 1 at `at`. */
-export function writeVarint(bytes: Uint8Array, at: number, value: bigint): void {
+/** Writes a number from 0 to 2^63 − 1 at `at`. Answers where it ends. */
+export function writeVarint(bytes: Uint8Array, at: number, value: bigint): number {
   let end = at;
   if (value >= SAFE) {
     let left = value;
     for (; left >= 0x80n; left >>= 7n) bytes[end++] = Number(left & 0x7fn) | TWO_7;
     bytes[end] = Number(left);
-    return;
+    return end + 1;
   }
   let left = Number(value);
   while (left >= TWO_7) {
@@ -29,4 +29,5 @@ export function writeVarint(bytes: Uint8Array, at: number, value: bigint): void 
     left = rest;
   }
   bytes[end] = left;
+  return end + 1;
 }

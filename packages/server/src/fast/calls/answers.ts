@@ -1,3 +1,4 @@
+import type { MessageWriter } from "../../api/codec/codec.ts";
 import type { WireStatus } from "../../api/status.ts";
 import type { Connection } from "../http2/connection.ts";
 import { PREFIX_BYTES } from "./deframer.ts";
@@ -31,23 +32,23 @@ export class Answers {
     this.#sender = connection.sender;
   }
 
-  /** The whole answer of a call that has one message. */
-  whole(stream: Stream, message: Uint8Array): void {
-    if (this.#sender.answer(stream, message)) return;
-    this.#sender.head(stream);
-    this.#sender.data(stream, framed(message));
-    this.#sender.end(stream, END.OK);
-  }
-
-  /** The head of an answer of several messages, or none. */
+  /** The head of an answer. */
   begin(stream: Stream): void {
     stream.hasHead = true;
     this.#sender.head(stream);
   }
 
-  /** Answers whether the peer takes more at once. */
-  message(stream: Stream, message: Uint8Array): boolean {
+  /** A message that is written already. Answers whether the peer takes more at once. */
+  bytes(stream: Stream, message: Uint8Array): boolean {
     return this.#sender.data(stream, framed(message));
+  }
+
+  /** A message that is written now, into `size` bytes, as its writer says. */
+  message<T>(stream: Stream, writer: MessageWriter<T>, message: T, size: number): boolean {
+    if (!this.#sender.takes(stream, size)) return this.bytes(stream, writer.encode(message));
+    const at = this.#sender.message(stream, size);
+    writer.write(message, this.#sender.bytes, at);
+    return true;
   }
 
   end(stream: Stream): void {

@@ -27,19 +27,19 @@ interface ContextPorts {
 export class FastCallContext extends DoorCall {
   readonly #peer: Peer;
   readonly #authorization: string | undefined;
-  readonly #timeoutMs: number;
+  readonly #timeout: string;
   readonly #beganAt: number;
 
   constructor(peer: Peer, { clock, access }: ContextPorts, { authorization, timeout }: Head) {
     super(access);
     this.#peer = peer;
     this.#authorization = authorization;
-    this.#timeoutMs = timeoutOf(timeout) ?? DEFAULT_DEADLINE_MS;
+    this.#timeout = timeout;
     this.#beganAt = clock.now();
   }
 
   get deadline(): number {
-    return this.#beganAt + this.#timeoutMs;
+    return this.#beganAt + (timeoutOf(this.#timeout) ?? DEFAULT_DEADLINE_MS);
   }
 
   get peer(): string {

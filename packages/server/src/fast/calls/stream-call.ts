@@ -161,7 +161,7 @@ export class BidiCall implements Call, Timed {
       },
       write: (bytes) => {
         if (this.#isGone) return true;
-        const goesOn = its.answers.message(stream, bytes);
+        const goesOn = its.answers.bytes(stream, bytes);
         its.flush();
         return goesOn;
       },

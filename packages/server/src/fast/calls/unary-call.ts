@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import { Code } from "@idmint/proto/rpc";
-import type { UnaryHandler } from "../../api/method.ts";
+import type { Message, UnaryHandler } from "../../api/method.ts";
 import { type CallTrace, runFor, type Tracing } from "../../service/trace.ts";
 import { FastCallContext } from "./call-context.ts";
 import { type CallsOfConnection, carried, refusalOf, type RowOf } from "./call.ts";
@@ -68,7 +68,7 @@ class UnaryCall implements Call {
   received(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {
     if (this.#isOver) return true;
     if (isLast && this.#one === undefined && isWhole(bytes, from, to)) {
-      this.#start(bytes.subarray(from + PREFIX_BYTES, to));
+      this.#start(bytes, from + PREFIX_BYTES, to);
       return true;
     }
     return this.#gather(bytes, from, to, isLast);
@@ -107,30 +107,31 @@ class UnaryCall implements Call {
     const wrong = this.#one.take(bytes, from, to, isLast);
     const { message } = this.#one;
     if (wrong !== undefined) this.#refuse(wrong);
-    else if (isLast && message !== undefined) this.#start(message);
+    else if (isLast && message !== undefined) this.#start(message, 0, message.length);
     return message !== had;
   }
 
-  #start(bytes: Buffer): void {
-    if (this.#its.ports.tracing === undefined) this.#work(bytes, undefined);
-    else this.#traced(bytes, this.#its.ports.tracing);
+  #start(bytes: Buffer, from: number, to: number): void {
+    const { tracing } = this.#its.ports;
+    if (tracing === undefined) this.#work(bytes, from, to, undefined);
+    else this.#traced(bytes, from, to, tracing);
   }
 
   // Apart, since whatever has a closure costs memory each time.
-  #traced(bytes: Buffer, tracing: Tracing): void {
+  #traced(bytes: Buffer, from: number, to: number, tracing: Tracing): void {
     const trace = tracing.begin(this.#row.handler.path, carried(this.#stream.head));
-    if (trace === undefined) this.#work(bytes, undefined);
-    else runFor(trace, () => this.#work(bytes, trace));
+    if (trace === undefined) this.#work(bytes, from, to, undefined);
+    else runFor(trace, () => this.#work(bytes, from, to, trace));
   }
 
-  #work(bytes: Buffer, trace: CallTrace | undefined): void {
+  #work(bytes: Buffer, from: number, to: number, trace: CallTrace | undefined): void {
     const row = this.#row;
     const its = this.#its;
     if (row.times !== undefined) this.#startedAt = performance.now();
     its.ports.counters.calls++;
     const context = new FastCallContext(its.peer, its.ports, this.#stream.head);
     try {
-      const answer = row.handler.handle(bytes, context);
+      const answer = row.handler.answer(bytes, from, to, context);
       if (answer instanceof Promise) void this.#wait(answer, context, trace);
       else {
         this.#answer(answer, trace);
@@ -142,7 +143,7 @@ class UnaryCall implements Call {
   }
 
   async #wait(
-    answer: Promise<Uint8Array>,
+    answer: Promise<Message>,
     context: FastCallContext,
     trace: CallTrace | undefined,
   ): Promise<void> {
@@ -152,8 +153,8 @@ class UnaryCall implements Call {
     this.#tick = deadlines.add(this, context.deadline);
     inFlight.begun();
     try {
-      const bytes = await answer;
-      if (!this.#isOver) this.#answer(bytes, trace);
+      const message = await answer;
+      if (!this.#isOver) this.#answer(message, trace);
     } catch (thrown) {
       if (!this.#isOver) this.#refuse(thrown, trace);
     }
@@ -162,9 +163,16 @@ class UnaryCall implements Call {
     this.#its.flush();
   }
 
-  #answer(bytes: Uint8Array, trace: CallTrace | undefined): void {
+  #answer(message: Message, trace: CallTrace | undefined): void {
+    const { response } = this.#row.handler;
+    const size = response.sizeOf(message);
+    // What cannot be written is refused, so that shows before the call ends.
+    const bytes = size < 0 ? response.encode(message) : undefined;
     this.#end(OK, trace);
-    this.#its.answers.whole(this.#stream, bytes);
+    this.#its.answers.begin(this.#stream);
+    if (bytes !== undefined) this.#its.answers.bytes(this.#stream, bytes);
+    else this.#its.answers.message(this.#stream, response, message, size);
+    this.#its.answers.end(this.#stream);
   }
 
   #refuse(thrown: unknown, trace?: CallTrace): void {

@@ -64,7 +64,7 @@ export class WatchCall implements Call, Timed {
       this.#stop = this.#row.handler.open(bytes, {
         send: (message) => {
           if (this.#isOver) return;
-          answers.message(this.#stream, message);
+          answers.bytes(this.#stream, message);
           flush();
         },
         end: () => {

@@ -4,6 +4,8 @@ import { type Field, KNOWN } from "./hpack/fields.ts";
 const PSEUDO_FIELDS = [KNOWN.METHOD, KNOWN.SCHEME, KNOWN.PATH, KNOWN.AUTHORITY] as const;
 const SEEN = Object.fromEntries(PSEUDO_FIELDS.map((known) => [known, 1 << known]));
 const BEHIND_PSEUDO = 1 << 30;
+const MAX_LENGTH_DIGITS = 15;
+const DIGIT_0 = 0x30;
 
 /**
  * The head of one request, as it is put together field by field.
@@ -112,13 +114,25 @@ export class Head {
   }
 
   #length(value: string): void {
-    const length = /^\d{1,15}$/.test(value) ? Number(value) : -2;
-    if (length === -2 || (this.contentLength !== -1 && this.contentLength !== length)) {
+    const length = lengthOf(value);
+    if (length < 0 || (this.contentLength !== -1 && this.contentLength !== length)) {
       this.fault ||= "a content-length that says nothing";
     } else {
       this.contentLength = length;
     }
   }
+}
+
+/** Of a body: 1 to 15 digits; -1: none of these. */
+function lengthOf(value: string): number {
+  if (value === "" || value.length > MAX_LENGTH_DIGITS) return -1;
+  let length = 0;
+  for (let i = 0; i < value.length; i++) {
+    const digit = value.charCodeAt(i) - DIGIT_0;
+    if (digit < 0 || digit > 9) return -1;
+    length = 10 * length + digit;
+  }
+  return length;
 }
 
 /** The fields behind a body. gRPC's requests have none that anybody reads; they are checked and left. */

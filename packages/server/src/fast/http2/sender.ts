@@ -34,19 +34,31 @@ export class Sender {
     this.#sentAll = sentAll;
   }
 
-  /** A whole answer at once, where the windows reach; false: they do not, and nothing was sent. */
-  answer(stream: Stream, message: Uint8Array): boolean {
-    const length = PREFIX_BYTES + message.length;
-    if (stream.waitingBytes > 0 || !this.#fits(stream, length)) return false;
-    this.#out.whole(FRAME.HEADERS, FLAG.END_HEADERS, stream.id, this.#heads.head());
-    const at = this.#out.frame(FRAME.DATA, 0, stream.id, length);
+  /** Where messages are written that `message` made room for. */
+  get bytes(): Buffer {
+    return this.#out.bytes;
+  }
+
+  /** Whether a message of this many bytes may be sent at once. */
+  takes(stream: Stream, length: number): boolean {
+    return stream.waitingBytes === 0 && this.#fits(stream, PREFIX_BYTES + length);
+  }
+
+  /**
+   * A message that the peer `takes`, but for its bytes: they are to be written into `bytes` at what this answers, before
+   * anything else is sent.
+   */
+  message(stream: Stream, length: number): number {
+    const whole = PREFIX_BYTES + length;
+    const at = this.#out.frame(FRAME.DATA, 0, stream.id, whole);
     const { bytes } = this.#out;
     bytes[at] = 0;
-    bytes.writeUInt32BE(message.length, at + 1);
-    bytes.set(message, at + PREFIX_BYTES);
-    this.#spend(stream, length);
-    this.end(stream, END.OK);
-    return true;
+    bytes[at + 1] = length >>> 24;
+    bytes[at + 2] = length >>> 16;
+    bytes[at + 3] = length >>> 8;
+    bytes[at + 4] = length;
+    this.#spend(stream, whole);
+    return at + PREFIX_BYTES;
   }
 
   /** The head of an answer that has messages. */

@@ -1,4 +1,5 @@
 import { Stream } from "./stream.ts";
+import { StreamTable } from "./stream-table.ts";
 
 /** Streams that wait for their next use on one connection. */
 const MAX_FREE = 128;
@@ -12,7 +13,7 @@ const REMEMBERED = 1_024;
  * it is neither. So a peer that resets its streams while their handlers work waits like one that does not (CVE-2023-44487).
  */
 export class Streams {
-  readonly #open = new Map<number, Stream>();
+  readonly #open = new StreamTable();
   readonly #free: Stream[] = [];
   /** What comes on these was under way when we reset them. Most connections never have one. */
   #reset: Set<number> | undefined;
@@ -32,8 +33,8 @@ export class Streams {
     return this.#open.get(id);
   }
 
-  all(): IterableIterator<Stream> {
-    return this.#open.values();
+  all(): readonly Stream[] {
+    return this.#open.all();
   }
 
   /** One that may be opened, or is given back. */
@@ -47,7 +48,7 @@ export class Streams {
 
   open(stream: Stream): void {
     this.#slots++;
-    this.#open.set(stream.id, stream);
+    this.#open.add(stream);
   }
 
   /** Answers false when it was closed before. */
@@ -62,8 +63,8 @@ export class Streams {
   }
 
   /** Answers all that were open. */
-  clear(): Stream[] {
-    const all = [...this.#open.values()];
+  clear(): readonly Stream[] {
+    const all = this.#open.all();
     this.#open.clear();
     return all;
   }

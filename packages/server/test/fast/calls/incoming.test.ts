@@ -7,10 +7,10 @@ import { framed } from "../wire.ts";
 
 const row = rowOf(
   {
-    kind: "unary",
+    kind: "watch",
     rule: ruleOf(NEEDS.nothing, undefined),
     path: "/a.B/C",
-    handle: (bytes) => bytes,
+    open: () => () => undefined,
   },
   undefined,
 );

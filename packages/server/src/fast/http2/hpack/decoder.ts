@@ -1,5 +1,6 @@
 import { type Field, fieldOf, sizeOf } from "./fields.ts";
 import { decodeHuffman, longestOf } from "./huffman.ts";
+import { KnownTexts } from "./known-texts.ts";
 import { STATIC_TABLE } from "./static-table.ts";
 
 /** The table's size that HTTP/2 begins with, and the largest that peers may use (SETTINGS_HEADER_TABLE_SIZE). */
@@ -73,6 +74,14 @@ export class HpackDecoder {
   /** A field with a value of its own. Answers its size. */
   #literal(mask: number, isKept: boolean, before: number, take: Take): number {
     const index = this.#integer(mask);
+    const mayBeKnown = !isKept && OFTEN_TEXT.has(index);
+    if (mayBeKnown) {
+      const known = this.#knownText(this.#fieldAt(index).name);
+      if (known !== undefined) {
+        if (before + known.size <= this.#maxListBytes) take(known);
+        return known.size;
+      }
+    }
     const room = Math.max(this.#maxListBytes - before, isKept ? this.#limit : 0);
     let name: string | undefined;
     let nameLength: number;
@@ -92,8 +101,27 @@ export class HpackDecoder {
     }
     const field = fieldOf(name, value);
     if (isKept) this.#add(field);
+    else if (mayBeKnown) this.#rememberText(field);
     if (before + size <= this.#maxListBytes) take(field);
     return size;
+  }
+
+  /** The field of this name whose text comes next, if it is known; otherwise nothing is read. */
+  #knownText(name: string): Field | undefined {
+    const begin = this.#at;
+    const isHuffman = (this.#block[begin] ?? 0) >= 0x80;
+    const length = this.#integer(0x7f);
+    const from = this.#at;
+    const to = from + length;
+    const known =
+      to > this.#end ? undefined : knownTexts.of(name, isHuffman, this.#block, from, to);
+    this.#at = known === undefined ? begin : to;
+    return known;
+  }
+
+  /** Remembers the field whose text was read last. */
+  #rememberText(field: Field): void {
+    knownTexts.add(field, this.#stringIsHuffman, this.#block, this.#stringFrom, this.#at);
   }
 
   #fieldAt(index: number): Field {
@@ -146,8 +174,10 @@ export class HpackDecoder {
     return this.#block[this.#at++] ?? 0;
   }
 
-  /** How long the string is that was read last, whether or not it was made. */
+  /** How long the string is that was read last, whether or not it was made, and how it came. */
   #stringLength = 0;
+  #stringFrom = 0;
+  #stringIsHuffman = false;
 
   /** RFC 7541, 5.2. Undefined: it has more bytes than `room`, and only its length is told. */
   #string(room: number): string | undefined {
@@ -157,6 +187,8 @@ export class HpackDecoder {
     const to = from + length;
     if (to > this.#end) throw new HpackError("a string that ends beyond its block");
     this.#at = to;
+    this.#stringFrom = from;
+    this.#stringIsHuffman = isHuffman;
     if (length > MAX_STRING_BYTES) throw new HpackError("a string that no limit has room for");
     if (!isHuffman) {
       this.#stringLength = length;
@@ -170,6 +202,9 @@ export class HpackDecoder {
 }
 
 const EMPTY: Buffer = Buffer.alloc(0);
+/** The names that `KnownTexts` is for, by their indexes in the static table: `:path` and `content-length`. */
+const OFTEN_TEXT: ReadonlySet<number> = new Set([4, 5, 28]);
+const knownTexts = new KnownTexts();
 /** For the text of one string at a time, of all connections. */
 let scratch: Buffer = Buffer.allocUnsafeSlow(4_096);
 
