@@ -1,18 +1,19 @@
 import { durationOf, invalidField, periodText } from "@idmint/core";
 import {
-  AllocateSegmentRequest,
-  AllocateSegmentResponse,
+  type AllocateSegmentResponse,
   type GenerateIdResponse,
   GenerateIdsRequest,
   GenerateIdsResponse,
   ReleaseSegmentRequest,
   ReleaseSegmentResponse,
-  StreamIdsRequest,
-  StreamIdsResponse,
+  type StreamIdsRequest,
+  type StreamIdsResponse,
 } from "@idmint/proto";
 import type { Patience } from "../service/call.ts";
 import type { Allocation, IdService, ManyIds, OneId } from "../service/issue/ids.ts";
+import { allocateSegmentRequest, allocateSegmentResponse } from "./codec/allocate-segment.ts";
 import { generateIdRequest, generateIdResponse } from "./codec/generate-id.ts";
+import { streamIdsRequest, streamIdsResponse } from "./codec/stream-ids.ts";
 import { orderOf, periodOf, segmentsOf } from "./convert.ts";
 import {
   type Handler,
@@ -57,8 +58,8 @@ export function idHandlers(
     }),
     row({
       name: "AllocateSegment",
-      request: AllocateSegmentRequest,
-      response: AllocateSegmentResponse,
+      request: allocateSegmentRequest,
+      response: allocateSegmentResponse,
       need: NEEDS.issue,
       about: ({ tag }) => tag,
       call: (request, context) =>
@@ -86,8 +87,8 @@ function streamHandler(ids: IdService, ports: HandlerPorts): Handler {
     SERVICE,
     {
       name: "StreamIds",
-      request: StreamIdsRequest,
-      response: StreamIdsResponse,
+      request: streamIdsRequest,
+      response: streamIdsResponse,
       need: NEEDS.issue,
       about: ({ tag }) => tag,
       open: (context) => streamOf(ids, context),
@@ -106,8 +107,9 @@ function streamHandler(ids: IdService, ports: HandlerPorts): Handler {
 function tagsKept(): (request: StreamIdsRequest) => StreamIdsRequest {
   let last = "";
   return (request) => {
-    if (request.tag === "") return { ...request, tag: last };
-    last = request.tag;
+    const { call, tag, count, name } = request;
+    if (tag === "") return { call, tag: last, count, name };
+    last = tag;
     return request;
   };
 }

@@ -68,8 +68,8 @@ export interface StreamMethod<Request, Response> {
   readonly refusal: (request: Request, error: Status) => Response;
 }
 
-/** Answers one message. Warm ones without a promise. */
-export type Answer = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
+/** Answers the message between `from` and `to`. Warm ones without a promise. */
+export type Answer = (bytes: Uint8Array, from: number, to: number) => Message | Promise<Message>;
 
 /** A row of the table whose calls ask once, and are told of changes until somebody ends them. */
 interface WatchMethod<Request, Response> {
@@ -123,6 +123,8 @@ export interface StreamHandler {
   readonly path: string;
   /** What answers the messages of one stream. It throws only what ends the stream: bytes that are no request. */
   readonly open: (context: CallContext) => Answer;
+  /** Writes what is answered. */
+  readonly response: MessageWriter<Message>;
 }
 
 export interface WatchHandler {
@@ -275,9 +277,8 @@ export function streamHandlerOf<Request, Response>(
   const { drain } = ports;
   const path = `/${service}/${method.name}`;
   const rule = ruleOf(method.need, method.about as Rule["about"]);
-  const encode = (response: Response): Uint8Array => responses.encode(response).finish();
-  const refuse = (request: Request, thrown: unknown): Uint8Array =>
-    encode(refusal(request, rpcStatusOf(thrown, path, ports)));
+  const refuse = (request: Request, thrown: unknown): Response =>
+    refusal(request, rpcStatusOf(thrown, path, ports));
   const open = (context: CallContext): Answer => {
     const opened = method.open(context);
     const complete = method.complete();
@@ -287,9 +288,9 @@ export function streamHandlerOf<Request, Response>(
       await permission;
       return answer(request);
     };
-    return (bytes) => {
+    return (bytes, from, to) => {
       // A refusal names its request, so the request is read first.
-      const request = complete(decode(requests, bytes, path));
+      const request = complete(decodeAt(requests, bytes, from, to, path));
       try {
         if (drain.cause !== undefined) throw draining(drain.cause);
         const refused = ports.admission.arrived(context);
@@ -297,14 +298,20 @@ export function streamHandlerOf<Request, Response>(
           refused === undefined ? ports.authorise(context, path, request, rule) : refused;
         const response =
           permission instanceof Promise ? permitted(permission, request) : answer(request);
-        if (!(response instanceof Promise)) return encode(response);
-        return response.then(encode, (thrown: unknown) => refuse(request, thrown));
+        if (!(response instanceof Promise)) return response as Message;
+        return response.catch((thrown: unknown) => refuse(request, thrown)) as Promise<Message>;
       } catch (thrown) {
-        return refuse(request, thrown);
+        return refuse(request, thrown) as Message;
       }
     };
   };
-  return { kind: "stream", rule, path, open };
+  return {
+    kind: "stream",
+    rule,
+    path,
+    open,
+    response: writerOf(responses) as MessageWriter<unknown>,
+  };
 }
 
 /** Makes the handler of a row whose calls are told of changes. Everybody may call it. */

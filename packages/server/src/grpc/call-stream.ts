@@ -1,4 +1,4 @@
-import type { Answer } from "../api/method.ts";
+import type { Answer, Message } from "../api/method.ts";
 
 /** Requests of one stream that may wait at once; no further one is read until some are answered. */
 const MAX_WAITING = 1_024;
@@ -7,7 +7,7 @@ const MAX_WAITING = 1_024;
 export interface StreamPeer {
   readonly isPaused: boolean;
   /** Answers whether it takes more at once; otherwise `drained` tells when it does. */
-  write(bytes: Uint8Array): boolean;
+  write(message: Message): boolean;
   pause(): void;
   resume(): void;
   /** Ends well. */
@@ -72,22 +72,20 @@ export class CallStream {
     this.#finish();
   }
 
-  /** The next message. */
-  take(bytes: Uint8Array): void {
+  /** The next message is between `from` and `to`. */
+  take(bytes: Uint8Array, from: number, to: number): void {
     if (this.#isEnding !== false || this.#isOver) return;
     this.#ports.onRequest();
-    let answer: Uint8Array | Promise<Uint8Array>;
     try {
-      answer = this.#ports.answer(bytes);
+      const answer = this.#ports.answer(bytes, from, to);
+      if (answer instanceof Promise) void this.#later(answer);
+      else this.#send(answer);
     } catch (thrown) {
       this.stop(thrown);
-      return;
     }
-    if (answer instanceof Promise) void this.#later(answer);
-    else this.#send(answer);
   }
 
-  async #later(answer: Promise<Uint8Array>): Promise<void> {
+  async #later(answer: Promise<Message>): Promise<void> {
     this.#waiting++;
     if (this.#waiting >= MAX_WAITING) this.#peer.pause();
     try {
@@ -100,9 +98,9 @@ export class CallStream {
     if (this.#isEnding !== false) this.#end(this.#isEnding);
   }
 
-  #send(bytes: Uint8Array): void {
+  #send(message: Message): void {
     if (this.#isOver) return;
-    if (this.#peer.write(bytes)) return;
+    if (this.#peer.write(message)) return;
     this.#isFull = true;
     this.#peer.pause();
   }

@@ -230,9 +230,9 @@ export class GrpcDoor {
     let code = OK;
     const context = new GrpcStreamContext(call, clock, callers);
     const answer = handler.open(context);
-    const stream = new CallStream(streamPeerOf(call), {
-      answer: (bytes) => {
-        const answered = trace === undefined ? answer(bytes) : runFor(trace, () => answer(bytes));
+    const stream = new CallStream(streamPeerOf(call, handler), {
+      answer: (...its) => {
+        const answered = trace === undefined ? answer(...its) : runFor(trace, () => answer(...its));
         if (answered instanceof Promise) void this.#track(answered);
         return answered;
       },
@@ -248,7 +248,7 @@ export class GrpcDoor {
         trace?.end(code);
       },
     });
-    call.on("data", (bytes: Buffer) => stream.take(bytes));
+    call.on("data", (bytes: Buffer) => stream.take(bytes, 0, bytes.length));
     call.on("end", () => stream.end());
     call.on("drain", () => stream.drained());
     call.on("cancelled", () => stream.gone());

@@ -1,13 +1,17 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
+import type { StreamHandler } from "../api/method.ts";
 import type { StreamPeer } from "./call-stream.ts";
 
 /** A stream of grpc-js as `CallStream` sees it. */
-export function streamPeerOf(call: ServerDuplexStream<Buffer, Buffer>): StreamPeer {
+export function streamPeerOf(
+  call: ServerDuplexStream<Buffer, Buffer>,
+  { response }: Pick<StreamHandler, "response">,
+): StreamPeer {
   return {
     get isPaused() {
       return call.isPaused();
     },
-    write: (bytes) => call.write(bufferOf(bytes)),
+    write: (message) => call.write(bufferOf(response.encode(message))),
     pause: () => void call.pause(),
     resume: () => void call.resume(),
     end: () => void call.end(),

@@ -1,7 +1,8 @@
 import { fileDescriptorSetBase64 } from "@idmint/proto/descriptors";
 import { ServerReflectionRequest, ServerReflectionResponse } from "@idmint/proto/reflection";
 import { Code } from "@idmint/proto/rpc";
-import { decode, type StreamHandler } from "../method.ts";
+import { type MessageWriter, writerOf } from "../codec/codec.ts";
+import { decode, type Message, type StreamHandler } from "../method.ts";
 import { NEEDS, ruleOf } from "../need.ts";
 import { indexDescriptors, type ReflectionIndex } from "./reflection-index.ts";
 
@@ -27,13 +28,13 @@ export function reflectionHandlers(): readonly StreamHandler[] {
       open: () => {
         index ??= indexDescriptors(Buffer.from(fileDescriptorSetBase64, "base64"));
         const its = index;
-        return (bytes) => {
-          const request = decode(ServerReflectionRequest, bytes, path);
+        return (bytes, from, to) => {
+          const request = decode(ServerReflectionRequest, bytes.subarray(from, to), path);
           const messageResponse = answer(request, its);
-          const response = { validHost: request.host, originalRequest: request, messageResponse };
-          return ServerReflectionResponse.encode(response).finish();
+          return { validHost: request.host, originalRequest: request, messageResponse } as Message;
         };
       },
+      response: writerOf(ServerReflectionResponse) as MessageWriter<unknown>,
     };
   });
 }

@@ -6,10 +6,15 @@ export const MAX_MESSAGE_BYTES: number = 16 * 1_024;
 const LEAST_KEPT = 256;
 
 /**
- * One message: its bytes, and whether they are compressed. They are valid until this returns. Answers whether the next one is
- * wanted at once; otherwise it waits.
+ * One message: its bytes between `from` and `to`, and whether they are compressed. They are valid until this returns. Answers
+ * whether the next one is wanted at once; otherwise it waits.
  */
-export type TakeMessage = (bytes: Buffer, isCompressed: boolean) => boolean;
+export type TakeMessage = (
+  bytes: Buffer,
+  from: number,
+  to: number,
+  isCompressed: boolean,
+) => boolean;
 
 /** Why a stream of bytes is none of messages. */
 export type FramingFault = "flag" | "too large";
@@ -82,7 +87,7 @@ function messages(
     if (length > MAX_MESSAGE_BYTES) return "too large";
     const next = at + PREFIX_BYTES + length;
     if (next > to) break;
-    const isNextWanted = message(bytes.subarray(at + PREFIX_BYTES, next), flag === 1);
+    const isNextWanted = message(bytes, at + PREFIX_BYTES, next, flag === 1);
     at = next;
     if (!isNextWanted) break;
   }

@@ -7,8 +7,11 @@ import { decompress } from "./encoding.ts";
 export const MAX_KEPT_BYTES: number = 1_024 * 1_024;
 const EMPTY: Buffer = Buffer.alloc(0);
 
-/** A message as it was before it was compressed; valid until this returns. Answers whether the next one is wanted at once. */
-type Take = (message: Buffer) => boolean;
+/**
+ * A message as it was before it was compressed, between `from` and `to`; valid until this returns. Answers whether the next one
+ * is wanted at once.
+ */
+type Take = (bytes: Buffer, from: number, to: number) => boolean;
 
 /**
  * The messages of one call as they come: in parts, several at once, or compressed.
@@ -42,9 +45,10 @@ export class Incoming {
   take(row: Row, bytes: Buffer, from: number, to: number, take: Take): Error | undefined {
     const before = this.#deframer.kept;
     let isReadable = true;
-    const fault = this.#deframer.take(bytes, from, to, (message, isCompressed) => {
-      const plain = isCompressed ? decompress(message, this.#encoding) : message;
-      if (plain !== undefined) return take(plain);
+    const fault = this.#deframer.take(bytes, from, to, (part, begin, end, isCompressed) => {
+      if (!isCompressed) return take(part, begin, end);
+      const plain = decompress(part.subarray(begin, end), this.#encoding);
+      if (plain !== undefined) return take(plain, 0, plain.length);
       isReadable = false;
       return false;
     });

@@ -21,9 +21,9 @@ export class OneMessage {
   take(bytes: Buffer, from: number, to: number, isLast: boolean): Error | undefined {
     const row = this.#row;
     let count = this.#message === undefined ? 0 : 1;
-    const wrong = this.#incoming.take(row, bytes, from, to, (message) => {
+    const wrong = this.#incoming.take(row, bytes, from, to, (part, begin, end) => {
       count++;
-      this.#message = Buffer.from(message);
+      this.#message = Buffer.from(part.subarray(begin, end));
       return count === 1;
     });
     if (wrong !== undefined) return wrong;

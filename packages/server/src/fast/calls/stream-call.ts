@@ -47,8 +47,12 @@ export class BidiCall implements Call, Timed {
     const answer = handler.open(this.#context);
     its.answers.begin(stream);
     this.#calls = new CallStream(this.#peer(), {
-      answer: (bytes) => {
-        const answered = runTraced(this.#trace, () => answer(bytes));
+      answer: (bytes, begin, end) => {
+        const trace = this.#trace;
+        const answered =
+          trace === undefined
+            ? answer(bytes, begin, end)
+            : runFor(trace, () => answer(bytes, begin, end));
         if (answered instanceof Promise) void this.#track(answered);
         return answered;
       },
@@ -96,9 +100,9 @@ export class BidiCall implements Call, Timed {
       return true;
     }
     let count = 0;
-    const wrong = this.#incoming.take(this.#row, bytes, from, to, (message) => {
+    const wrong = this.#incoming.take(this.#row, bytes, from, to, (part, begin, end) => {
       count++;
-      return this.#request(message);
+      return this.#request(part, begin, end);
     });
     this.#afterReading(wrong);
     return count > 0;
@@ -118,13 +122,15 @@ export class BidiCall implements Call, Timed {
   }
 
   /** Answers whether the next request is wanted at once. */
-  #request(message: Buffer): boolean {
-    this.#calls.take(message);
+  #request(bytes: Buffer, from: number, to: number): boolean {
+    this.#calls.take(bytes, from, to);
     return !this.#stream.isPaused;
   }
 
   #readOn(): void {
-    const wrong = this.#incoming.takeKept(this.#row, (message) => this.#request(message));
+    const wrong = this.#incoming.takeKept(this.#row, (bytes, from, to) =>
+      this.#request(bytes, from, to),
+    );
     this.#afterReading(wrong);
   }
 
@@ -155,13 +161,18 @@ export class BidiCall implements Call, Timed {
   #peer(): ConstructorParameters<typeof CallStream>[0] {
     const stream = this.#stream;
     const its = this.#its;
+    const { response } = this.#row.handler;
     return {
       get isPaused() {
         return stream.isPaused;
       },
-      write: (bytes) => {
+      write: (message) => {
         if (this.#isGone) return true;
-        const goesOn = its.answers.bytes(stream, bytes);
+        const size = response.sizeOf(message);
+        const goesOn =
+          size < 0
+            ? its.answers.bytes(stream, response.encode(message))
+            : its.answers.message(stream, response, message, size);
         its.flush();
         return goesOn;
       },
@@ -186,8 +197,4 @@ export class BidiCall implements Call, Timed {
     this.#working--;
     if (this.#isGone && this.#working === 0) this.#its.release(this.#stream);
   }
-}
-
-function runTraced<T>(trace: CallTrace | undefined, work: () => T): T {
-  return trace === undefined ? work() : runFor(trace, work);
 }

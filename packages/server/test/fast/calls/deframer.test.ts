@@ -1,7 +1,7 @@
 import { deflateSync, gzipSync } from "node:zlib";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { Deframer, MAX_MESSAGE_BYTES } from "../../../src/fast/calls/deframer.ts";
+import { Deframer, MAX_MESSAGE_BYTES, type TakeMessage } from "../../../src/fast/calls/deframer.ts";
 import { ACCEPTED, decompress, isKnownEncoding } from "../../../src/fast/calls/encoding.ts";
 
 interface Message {
@@ -49,8 +49,8 @@ test("messages are the same however they are cut, and whenever they are wanted",
         const deframer = new Deframer();
         const taken: Message[] = [];
         const wanted = [...wishes];
-        const take = (bytes: Buffer, isCompressed: boolean): boolean => {
-          taken.push({ text: bytes.toString(), isCompressed });
+        const take: TakeMessage = (part, from, to, isCompressed) => {
+          taken.push({ text: part.toString("utf8", from, to), isCompressed });
           return wanted.pop() ?? true;
         };
         const bytes = Buffer.concat(messages.map((each) => framed(each)));
@@ -95,8 +95,8 @@ test("a flag that is none, and a message that is too large, are told before they
   const deframer = new Deframer();
   expect(deframer.take(head, 0, 5, never)).toBeUndefined();
   let length = 0;
-  const count = (bytes: Buffer): boolean => {
-    ({ length } = bytes);
+  const count: TakeMessage = (_, from, to) => {
+    length = to - from;
     return true;
   };
   expect(

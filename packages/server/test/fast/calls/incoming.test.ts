@@ -28,12 +28,12 @@ test("what calls keep is counted for their connection, and forgotten with them",
   other.keep(bytes, 0, bytes.length);
   expect([its.partialBytes, one.isEmpty]).toEqual([3 + bytes.length, false]);
   const taken: string[] = [];
-  other.takeKept(row, (message) => {
-    taken.push(message.toString());
+  other.takeKept(row, (part, from, to) => {
+    taken.push(part.toString("utf8", from, to));
     return false;
   });
   expect([its.partialBytes, taken]).toEqual([3 + 6, ["a"]]);
-  other.takeKept(row, (message) => taken.push(message.toString()) > 0);
+  other.takeKept(row, (part, from, to) => taken.push(part.toString("utf8", from, to)) > 0);
   expect([its.partialBytes, taken, other.isEmpty]).toEqual([3, ["a", "b"], true]);
   one.forget();
   one.forget();
