@@ -144,9 +144,9 @@ export const admissionMutants: readonly Mutant[] = [
   {
     name: "admission: a refused request of a stream does not name its tag for the next one",
     file: "packages/server/src/api/id-service.ts",
-    find: `    last = request.tag;
+    find: `    last = tag;
     return request;`,
-    replace: `    last ||= request.tag;
+    replace: `    last ||= tag;
     return request;`,
     tests: calls,
     only: "names a tag",

@@ -5,6 +5,7 @@ const secure = "packages/server/src/tls/secure-sockets.ts";
 const unit = "packages/server/test/fast/calls";
 const deframer = [`${unit}/deframer.test.ts`];
 const grpc = [`${unit}/grpc.test.ts`];
+const codecs = ["packages/server/test/api/codec.test.ts"];
 const wire = ["packages/server/test/fast/calls.e2e.test.ts"];
 const tls = ["packages/server/test/fast/tls.e2e.test.ts"];
 
@@ -164,5 +165,47 @@ export const fastCallMutants: readonly Mutant[] = [
     find: "  if (known.length !== to - from) return false;\n",
     replace: "",
     tests: ["packages/server/test/api/codec.test.ts"],
+  },
+  {
+    name: "fast calls: deadlines are of the wall clock",
+    file: `${calls}/deadlines.ts`,
+    find: "Math.floor(this.#clock.now() / TICK_MS)",
+    replace: "Math.floor(Date.now() / TICK_MS)",
+    tests: [`${unit}/deadlines.test.ts`],
+  },
+  {
+    name: "fast calls: the server's time is the wall clock's",
+    file: "packages/server/src/main/system.ts",
+    find: "monotonicMs: () => performance.now(),",
+    replace: "monotonicMs: Date.now,",
+    tests: ["packages/server/test/fast/wall-clock.e2e.test.ts"],
+  },
+  {
+    name: "fast calls: a number of a stream's call loses its last bits",
+    file: "packages/server/src/api/codec/stream-ids.ts",
+    find: "      factor *= 0x80;\n",
+    replace: "      factor *= 0x40;\n",
+    tests: codecs,
+  },
+  {
+    name: "fast calls: a stream's request may have a second number behind its tag",
+    file: "packages/server/src/api/codec/stream-ids.ts",
+    find: "  if (!isRest(bytes, at, to)) return",
+    replace: "  if (false) return",
+    tests: codecs,
+  },
+  {
+    name: "fast calls: text that is not ASCII is written as if it were",
+    file: "packages/server/src/api/codec/text.ts",
+    find: "if (text.charCodeAt(i) >= 0x80) return -1;",
+    replace: "if (text.charCodeAt(i) >= 0x800) return -1;",
+    tests: codecs,
+  },
+  {
+    name: "fast calls: the epoch of many ids is left out",
+    file: "packages/server/src/api/codec/stream-ids.ts",
+    find: "    epoch > 0n &&\n",
+    replace: "",
+    tests: codecs,
   },
 ];

@@ -20,6 +20,7 @@ export class Deadlines {
   #next = 0;
   #isTicking = false;
 
+  /** `clock` is never set back: with the wall clock, calls would wait as long again as somebody sets it back. */
   constructor({ clock, timers }: { readonly clock: Clock; readonly timers: Timers }) {
     this.#clock = clock;
     this.#timers = timers;

@@ -1,3 +1,4 @@
+import { elapsedClock } from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -79,3 +80,26 @@ test("after a long stop all that is due ends, in its order", () => {
   run?.();
   expect(ended.at(-1)).toBe(86_400_000);
 });
+
+test.each([-3_600_000, 3_600_000])(
+  "who sets the wall clock by %i ms ends nobody's time, early or late",
+  (stepMs) => {
+    const time = new FakeTime(1_000);
+    let wallMs = 1_700_000_000_000;
+    const now = (): number => time.now();
+    const clock = elapsedClock({ monotonicMs: now, wallMs: () => wallMs + now(), uptimeMs: now });
+    const deadlines = new Deadlines({ clock, timers: time });
+    const endedAt: number[] = [];
+    const timed = { expired: () => void endedAt.push(time.now()) };
+    deadlines.add(timed, clock.now() + 500);
+    time.advance(100);
+    wallMs += stepMs;
+    deadlines.add(timed, clock.now() + 500);
+    time.advance(2_000);
+    expect(endedAt).toHaveLength(2);
+    for (const [at, due] of [1_500, 1_600].entries()) {
+      expect(endedAt[at]).toBeGreaterThanOrEqual(due);
+      expect(endedAt[at]).toBeLessThanOrEqual(due + LATE_MS);
+    }
+  },
+);
