@@ -48,7 +48,7 @@ export function statusOf(thrown: unknown, where: string, ports: StatusPorts): Wi
   }
   const { code, message, details } = rpcStatusOf(thrown, where, ports);
   const status = { code, message, details: Status.encode({ code, message, details }).finish() };
-  if (isFrozen) frozen.set(thrown, status);
+  if (isFrozen) frozen.set(thrown, Object.freeze(status));
   return status;
 }
 

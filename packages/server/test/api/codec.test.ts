@@ -207,8 +207,7 @@ test.each(READERS)(
       let bytes = Buffer.from(theirs.encode(make(random)).finish());
       if (random() < 0.2) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256);
       if (random() < 0.1) bytes = bytes.subarray(0, Math.floor(random() * bytes.length));
-      if (random() < 0.1)
-        bytes = Buffer.concat([bytes, theirs.encode(make(random)).finish()]);
+      if (random() < 0.1) bytes = Buffer.concat([bytes, theirs.encode(make(random)).finish()]);
       const expected = outcome((each) => theirs.decode(each), bytes);
       // What lies around a message is none of it.
       const begin = Math.floor(random() * 8);

@@ -56,16 +56,12 @@ export class Answers {
   }
 
   /** Ends an answer with a status other than OK. */
-  fail(stream: Stream, { code, message, details }: WireStatus): void {
-    const fields: Field[] = [
-      ["grpc-status", String(code)],
-      ["grpc-message", encodeMessage(message)],
-    ];
-    if (details.length > 0) fields.push(["grpc-status-details-bin", base64(details)]);
+  fail(stream: Stream, status: WireStatus): void {
     // What the peer does not take would end its connection, and the status with it.
     const limit = Math.min(this.#connection.peer.maxHeaderList, MAX_TRAILERS_BYTES);
-    while (fields.length > 1 && sizeOf(fields) > limit) fields.pop();
-    this.#sender.end(stream, failure(fields, !stream.hasHead));
+    const isWhole = !stream.hasHead;
+    const known = isWhole && limit === MAX_TRAILERS_BYTES ? blocks.get(status) : undefined;
+    this.#sender.end(stream, known ?? blockOf(status, limit, isWhole));
   }
 
   /** Ends an answer that knows no details. `encodings`: the caller is told which ones are read. */
@@ -89,6 +85,26 @@ export class Answers {
     this.#sender.data(stream, OTHER_TEXT);
     this.#sender.end(stream, END.NOTHING);
   }
+}
+
+/**
+ * What is answered with statuses that never change, to peers that take all of it: a server that refuses many calls makes each of
+ * them once.
+ */
+const blocks = new WeakMap<WireStatus, Uint8Array>();
+
+function blockOf(status: WireStatus, limit: number, isWhole: boolean): Uint8Array {
+  const { code, message, details } = status;
+  const fields: Field[] = [
+    ["grpc-status", String(code)],
+    ["grpc-message", encodeMessage(message)],
+  ];
+  if (details.length > 0) fields.push(["grpc-status-details-bin", base64(details)]);
+  while (fields.length > 1 && sizeOf(fields) > limit) fields.pop();
+  const block = failure(fields, isWhole);
+  const isKept = isWhole && limit === MAX_TRAILERS_BYTES && Object.isFrozen(status);
+  if (isKept) blocks.set(status, block);
+  return block;
 }
 
 function framed(message: Uint8Array): Buffer {

@@ -32,8 +32,11 @@ export function isGrpc(contentType: string): boolean {
 
 const GRPC = "application/grpc";
 
+const OTHER = /[^ -$&-~]/u;
+
 /** A `grpc-message`: what is no printable ASCII is percent-encoded, as UTF-8. */
 export function encodeMessage(text: string): string {
+  if (!OTHER.test(text)) return text;
   return text.replaceAll(/[^ -$&-~]+/gu, (part) => {
     const bytes = [...Buffer.from(part, "utf8")];
     return bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");

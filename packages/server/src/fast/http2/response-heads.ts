@@ -1,4 +1,12 @@
-import { type Field, indexed, kept, plain, resized } from "./hpack/encode.ts";
+import {
+  type Field,
+  indexed,
+  kept,
+  plain,
+  plainSize,
+  resized,
+  writePlain,
+} from "./hpack/encode.ts";
 import type { PeerSettings } from "./peer-settings.ts";
 
 const STATUS_200 = indexed(8);
@@ -15,6 +23,7 @@ const HEAD_ALONE = Uint8Array.from([...STATUS_200, ...indexed(NEWEST)]);
 const HEAD_BELOW = Uint8Array.from([...STATUS_200, ...indexed(NEWEST + 1)]);
 const END_ON_TOP = Uint8Array.from(indexed(NEWEST));
 const NO_TABLE = resized(0);
+const NOTHING = new Uint8Array();
 
 /**
  * Header blocks of one connection's answers: the two fields that each answer has enter the peer's table with the first one.
@@ -66,8 +75,13 @@ export class ResponseHeads {
 
 /** The end of an answer that failed; `isWhole`: it is all of the answer. */
 export function failure(fields: readonly Field[], isWhole: boolean): Uint8Array {
-  const head = isWhole ? [...STATUS_200, ...plain(...TYPE)] : [];
-  return Uint8Array.from([...head, ...fields.flatMap(([name, value]) => plain(name, value))]);
+  const head = isWhole ? PLAIN_HEAD : NOTHING;
+  const most = fields.reduce((sum, field) => sum + plainSize(...field), head.length);
+  const block = Buffer.allocUnsafe(most);
+  block.set(head);
+  let at = head.length;
+  for (const [name, value] of fields) at = writePlain(block, at, name, value);
+  return block.subarray(0, at);
 }
 
 /** The head of an answer that is none of gRPC. */

@@ -1,5 +1,8 @@
 /** Header blocks are made of a few forms of RFC 7541, without a table of our own (`response-heads.ts` has the one exception). */
 
+/** A length of 32 bits takes no more. */
+const MAX_INTEGER_BYTES = 6;
+
 /** Name and value. */
 export type Field = readonly [name: string, value: string];
 
@@ -16,6 +19,23 @@ export function kept(name: string, value: string): readonly number[] {
 /** 6.2.2: a field that enters no table. */
 export function plain(name: string, value: string): readonly number[] {
   return [0x00, ...text(name), ...text(value)];
+}
+
+/** Most bytes that `writePlain` takes. */
+export function plainSize(name: string, value: string): number {
+  return 1 + 2 * MAX_INTEGER_BYTES + name.length + value.length;
+}
+
+/** As `plain`, into bytes that have room for it. Answers where it ends. */
+export function writePlain(bytes: Buffer, begin: number, name: string, value: string): number {
+  bytes[begin] = 0x00;
+  return writeText(bytes, writeText(bytes, begin + 1, name), value);
+}
+
+function writeText(bytes: Buffer, begin: number, value: string): number {
+  let at = begin;
+  for (const octet of integer(value.length, 0x00, 0x7f)) bytes[at++] = octet;
+  return at + bytes.write(value, at, "latin1");
 }
 
 /** 6.3: the table has this size from now on. */
