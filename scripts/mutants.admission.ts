@@ -174,8 +174,8 @@ export const admissionMutants: readonly Mutant[] = [
   },
   {
     name: "admission: calls in flight are not seen",
-    file: "packages/server/src/grpc/gc-cures.ts",
-    find: `return typeof size === "number" ? size : 0;`,
+    file: "packages/server/src/grpc/limited-session.ts",
+    find: `return inFlight;`,
     replace: `return 0;`,
     tests: ["packages/server/test/grpc/stream-limits.test.ts"],
   },

@@ -4,7 +4,6 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as pause } from "node:timers/promises";
 import { HealthCheckResponse_ServingStatus as ServingStatus } from "@idmint/proto/health";
 import { expect, onTestFinished, test } from "vitest";
-import { testDoor } from "../src/doors.ts";
 import { Api } from "../src/fleet/api.ts";
 import { Child, CLI, runCli } from "../src/fleet/child.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
@@ -50,7 +49,7 @@ interface Line {
   readonly process?: number;
   readonly pid?: number;
   readonly httpAddress?: string;
-  readonly gcCures?: Readonly<Record<string, string>>;
+  readonly v8Flags?: Readonly<Record<string, string>>;
 }
 
 /** What a server logged up to now. */
@@ -64,10 +63,10 @@ function linesOf(server: FleetServer): readonly Line[] {
 /** Processes that began to serve so far, oldest first. */
 function processesOf(
   server: FleetServer,
-): readonly { process: number; pid: number; gcCures: Line["gcCures"] }[] {
+): readonly { process: number; pid: number; v8Flags: Line["v8Flags"] }[] {
   return linesOf(server)
     .filter(({ msg, process }) => msg === "serving" && process !== undefined)
-    .map(({ process = 0, pid = 0, gcCures }) => ({ process, pid, gcCures }));
+    .map(({ process = 0, pid = 0, v8Flags }) => ({ process, pid, v8Flags }));
 }
 
 function runs(pid: number): boolean {
@@ -127,17 +126,15 @@ async function callsInFlight(apis: readonly Api[], file: string) {
   return { lock, calls };
 }
 
-test("connections are spread evenly, also when there are few, and both processes have the cures", async () => {
+test("connections are spread evenly, also when there are few, and both processes have the flags of V8", async () => {
   const { server, readyz } = await startProcesses(2);
   for (const count of [2, 8, 32]) {
     const apis = connections(server, count);
     expect(await shares(apis)).toEqual([count / 2, count / 2]);
   }
-  const cures = processesOf(server).map(({ gcCures }) => gcCures);
-  const flags = { pretenuring: "active", heapGrowth: "active" };
-  // The ring is for the streams of node:http2.
-  const both = testDoor() === "grpc-js" ? { ...flags, streamRing: "active" } : flags;
-  expect(cures).toEqual([both, both]);
+  const flags = processesOf(server).map(({ v8Flags }) => v8Flags);
+  const active = { pretenuring: "active", heapGrowth: "active" };
+  expect(flags).toEqual([active, active]);
   expect(await readyz()).toEqual({
     code: 200,
     body: { ready: true, state: "SERVING", processes: { total: 2, ready: 2 } },

@@ -35,7 +35,6 @@ import { CallStream } from "./call-stream.ts";
 import { bufferOf, streamPeerOf } from "./stream-peer.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { FairReading } from "./fair-reading.ts";
-import { applyStreamRingCure, verifyStreamRingCure } from "./gc-cures.ts";
 import { limitedSession } from "./limited-session.ts";
 import { guardSessions } from "./sessions.ts";
 import { type ConnectionSource, Listener } from "./listener.ts";
@@ -113,7 +112,8 @@ export class GrpcDoor {
   readonly #streams = new Map<CallStream, GrpcStreamContext>();
   readonly #inFlight = new InFlight(nodeTimers);
 
-  private constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions) {
+  /** It is closed until `listen`. It closes the credentials when it is closed. */
+  constructor(ports: GrpcDoorPorts, options: GrpcDoorOptions) {
     const { tls } = options;
     this.#ports = ports;
     this.#tls = tls;
@@ -134,7 +134,6 @@ export class GrpcDoor {
     });
     guardSessions(this.#server, {
       session: (session) => {
-        applyStreamRingCure(session);
         fair.watch(session);
         session.once("close", this.#streamLimits.add(limitedSession(session)));
       },
@@ -152,12 +151,6 @@ export class GrpcDoor {
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
       onRefused: (peer, why) => ports.emit({ type: "connection-refused", peer, why }),
     });
-  }
-
-  /** Makes the door; it is closed until `listen`. It closes the credentials when it is closed. */
-  static async create(ports: GrpcDoorPorts, options: GrpcDoorOptions): Promise<GrpcDoor> {
-    await verifyStreamRingCure();
-    return new GrpcDoor(ports, options);
   }
 
   /** Fulfils with the port. */

@@ -1,15 +1,19 @@
 import type { ServerHttp2Session } from "node:http2";
 import { callerOf } from "../api/caller.ts";
-import { openStreams } from "./gc-cures.ts";
 import type { LimitedConnection } from "./stream-limits.ts";
 
-/** A session of node:http2 as `StreamLimits` sees it. */
+/** A session of node:http2 as `StreamLimits` sees it. To be called before its first stream. */
 export function limitedSession(session: ServerHttp2Session): LimitedConnection {
   const { remoteAddress = "?", remotePort = 0 } = session.socket;
+  let inFlight = 0;
+  session.on("stream", (stream) => {
+    inFlight++;
+    stream.once("close", () => inFlight--);
+  });
   return {
     caller: callerOf(`${remoteAddress}:${remotePort}`),
     get inFlight() {
-      return openStreams(session);
+      return inFlight;
     },
     get isClosed() {
       return session.closed;

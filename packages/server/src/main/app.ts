@@ -8,13 +8,12 @@ import type { Authorise } from "../api/method.ts";
 import { decodedFigures, type ToldFigures } from "../api/nodes/figures.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
-import { gcCures } from "../grpc/gc-cures.ts";
-import { flagCures } from "../grpc/v8-flags.ts";
+import { v8Flags } from "../v8-flags.ts";
 import { GrpcPeerClocks } from "../grpc/peers/clocks.ts";
 import type { PeerTlsFiles } from "../grpc/peers/credentials.ts";
 import { GrpcPeerFigures } from "../grpc/peers/figures.ts";
 import type { Probes } from "../http/probes.ts";
-import { type Emit, emitter, type GcCures } from "../service/events.ts";
+import { type Emit, emitter } from "../service/events.ts";
 import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
@@ -140,7 +139,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     undo.unshift(() => http?.close(0));
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
-    const doors = { grpc, http, ...listening, httpAddress, gcCures: curesOf(config) };
+    const doors = { grpc, http, ...listening, httpAddress, v8Flags: v8Flags() };
     const { drainTimeMs } = config;
     return new Running({ services, stores, telemetry, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
@@ -155,11 +154,6 @@ function probesOf(single: Probes, own: ProcessParts | undefined): Probes {
   const { probes } = own;
   const metrics = single.metrics === undefined ? undefined : () => probes.metrics();
   return { ...single, ready: () => probes.ready(), metrics };
-}
-
-/** The ring is a cure of node:http2, which the fast door does without. */
-function curesOf({ grpcDoor }: Config): GcCures {
-  return grpcDoor === "fast" ? flagCures() : gcCures();
 }
 
 type Closable = Pick<Store, "close">;

@@ -4,7 +4,7 @@ import { draining } from "../api/method.ts";
 import { encodedFigures } from "../api/nodes/figures.ts";
 import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
-import type { Emit, GcCures } from "../service/events.ts";
+import type { Emit, V8Flags } from "../service/events.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
@@ -86,7 +86,7 @@ export interface RunningParts {
   readonly adminAddress: string;
   readonly httpAddress: string;
   readonly drainTimeMs: number;
-  readonly gcCures: GcCures;
+  readonly v8Flags: V8Flags;
 }
 
 /** A server that listens. One ticker samples the buffers and updates its health. */
@@ -101,7 +101,7 @@ export class Running implements RunningServer {
 
   constructor(parts: RunningParts) {
     this.#parts = parts;
-    const { grpcAddress, adminAddress, httpAddress, gcCures, grpc, services, emit } = parts;
+    const { grpcAddress, adminAddress, httpAddress, v8Flags, grpc, services, emit } = parts;
     this.grpcAddress = grpcAddress;
     this.adminAddress = adminAddress;
     this.httpAddress = httpAddress;
@@ -111,7 +111,7 @@ export class Running implements RunningServer {
     drain.open({ idle: (boundMs) => grpc.idle(boundMs), update });
     services.audit.start();
     this.#ticker = setInterval(() => void this.#tick(), TICK_MS);
-    emit({ type: "serving", grpcAddress, adminAddress, httpAddress, gcCures });
+    emit({ type: "serving", grpcAddress, adminAddress, httpAddress, v8Flags });
   }
 
   get node(): NodeService {

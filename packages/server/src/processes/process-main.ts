@@ -1,9 +1,9 @@
 // The first module of a process. V8's flags must be set before anything else is compiled, so everything else is
 // imported later.
 import { enableCompileCache } from "node:module";
-import { applyFlagCures } from "../grpc/v8-flags.ts";
+import { setV8Flags } from "../v8-flags.ts";
 
-applyFlagCures();
+setV8Flags();
 // After that, because V8 caches code separately for each set of flags.
 enableCompileCache();
 // Ctrl-C and the end of a terminal reach every process of it. The parent handles them, and tells its processes.

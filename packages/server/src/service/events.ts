@@ -1,11 +1,9 @@
 import type { BufferEvent, IdmintError, PeriodDoubt, SnowflakeEvent } from "@idmint/core";
 import type { AuditEvent, ClockRefusal, LimitName, RedisDoubt } from "@idmint/core/server";
 
-/** The state of each measure that keeps this process's garbage collections short. */
-export type GcCures = Readonly<
-  Partial<
-    Record<"pretenuring" | "heapGrowth" | "streamRing", "active" | "not_applied" | "unavailable">
-  >
+/** The state of each flag of V8 that keeps this process's garbage collections short. */
+export type V8Flags = Readonly<
+  Record<"pretenuring" | "heapGrowth", "active" | "not_set" | "unavailable">
 >;
 
 /** What happens in a server, for logs and metrics. A listener must not throw; one that does is ignored. */
@@ -19,7 +17,7 @@ export type ServerEvent =
       readonly adminAddress: string;
       readonly httpAddress: string;
       /** Undefined: other processes answer the calls, and each of them says its own. */
-      readonly gcCures?: GcCures;
+      readonly v8Flags?: V8Flags;
     }
   | { readonly type: "process-serving"; readonly process: number; readonly pid: number }
   | {

@@ -150,8 +150,8 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
   switch (event.type) {
     case "serving":
       logger.info(plain(event), "serving");
-      if (Object.values(event.gcCures ?? {}).some((cure) => cure !== "active")) {
-        logger.warn({ gcCures: event.gcCures }, "garbage collections may be slow");
+      if (Object.values(event.v8Flags ?? {}).some((flag) => flag !== "active")) {
+        logger.warn({ v8Flags: event.v8Flags }, "garbage collections may be slow");
       }
       break;
     case "tags-known":

@@ -1,17 +1,11 @@
 // The floor: what a server on grpc-js costs that does nothing but answer the same messages from a counter.
-// Usage: grpc-js.ts stock|cured
 import type { IdServiceServer } from "@idmint/proto/grpc-js";
-import { applyFlagCures } from "../../../server/src/grpc/v8-flags.ts";
+import { setV8Flags } from "@idmint/server/v8-flags";
 
-const isCured = process.argv[2] === "cured";
 // As idmint does: before anything else is compiled.
-if (isCured && applyFlagCures().pretenuring !== "active")
-  throw new Error("no pretenuring cure here");
+if (setV8Flags().pretenuring !== "active") throw new Error("V8 does not have idmint's flags here");
 const { Server, ServerCredentials } = await import("@grpc/grpc-js");
 const { IdServiceService, Order } = await import("@idmint/proto");
-const { applyStreamRingCure, verifyStreamRingCure } =
-  await import("../../../server/src/grpc/gc-cures.ts");
-const { guardSessions } = await import("../../../server/src/grpc/sessions.ts");
 
 let next = 1n;
 const epoch = 1n;
@@ -46,13 +40,6 @@ const handlers: Pick<IdServiceServer, "generateId" | "generateIds" | "allocateSe
 };
 
 const server = new Server();
-const cure = {
-  session: applyStreamRingCure,
-  stream: (_: unknown, begin: () => void): void => begin(),
-};
-if (isCured && ((await verifyStreamRingCure()) !== "active" || !guardSessions(server, cure))) {
-  throw new Error("no stream ring here");
-}
 server.addService(IdServiceService, handlers);
 server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) => {
   if (error !== null) throw error;

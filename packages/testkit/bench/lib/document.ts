@@ -69,9 +69,9 @@ Run them with \`npx --yes pnpm@10 bench\`. \`npx --yes pnpm@10 bench --help\` li
 ## Method
 
 - idmint and whatever it is compared with are measured in the same run, in turns, over several rounds. A ratio is the median of the ratios of the rounds, shown with the smallest and the largest one. So ratios hold on other machines too, while absolute numbers hold only on this one.
-- The floor is a bare grpc-js server in its own process that answers the same messages from a counter. It is measured as shipped, and with both fixes for its garbage collection (packages/server/src/grpc/gc-cures.ts describes them). No server on grpc-js can be faster than the one with both fixes.
+- The floor is a bare grpc-js server in its own process that answers the same messages from a counter. It has the flags of V8 that idmint sets (packages/server/src/v8-flags.ts). No server on grpc-js can be faster.
 - Bare servers on grpc-go and tonic (packages/testkit/bench/floors) show what the same call costs on other platforms, where Go and Rust are on the machine. No other id service is measured.
-- idmint runs as users run it: \`idmint serve\` with its defaults, with everything on (health, reflection, limits, log) and with both fixes in place, which is checked in each of its processes first. Its store is a SQLite file that is synced at every commit, or its own PostgreSQL where the figure says so.
+- idmint runs as users run it: \`idmint serve\` with its defaults, with everything on (health, reflection, limits, log) and with the flags of V8 in place, which is checked in each of its processes first. Its store is a SQLite file that is synced at every commit, or its own PostgreSQL where the figure says so.
 - The generator is h2load, on another core than the server. Its processor time per call is shown beside the server's. h2load does not see gRPC's status. The server's count of issued ids and the size of the answers show that no call failed.
 - Other generators, on plain sockets, send what h2load cannot: calls for different tags, and many requests on one stream. They too take a small part of the server's time, which is shown.
 - Several processes behind one address are measured without pinning any process to a core. With only two cores, the generator takes a part of them. The processor time per call then says more than the calls per second.

@@ -70,9 +70,9 @@ export class Server implements AsyncDisposable {
 /** The prefix of a message, and one field of it: an id that is not 0. */
 const MIN_ANSWER_BYTES = 7;
 
-/** A bare grpc-js server with the same messages: as it comes, or with both cures of its garbage collections. */
-export async function startFloor(kind: "stock" | "cured"): Promise<Server> {
-  return startBareServer(`the ${kind} floor`, script("floors/grpc-js.ts", kind));
+/** A bare grpc-js server with the same messages, and with the flags of V8 that idmint sets. */
+export async function startFloor(): Promise<Server> {
+  return startBareServer("bare grpc-js", script("floors/grpc-js.ts"));
 }
 
 /** A bare grpc-go server that answers GenerateId only; undefined on a machine without Go. */
@@ -118,7 +118,7 @@ export class Idmint extends Server {
   }
 
   /**
-   * Waits until so many processes answer calls, and makes sure that each has both cures of its garbage collections: what
+   * Waits until so many processes answer calls, and makes sure that each has the flags of V8 that it sets: what
    * is measured of a server without them is not what users get.
    */
   async meet(processes: number): Promise<void> {
@@ -127,7 +127,7 @@ export class Idmint extends Server {
     while (known.size < processes) {
       await until(`process ${known.size + 1} answers`, () => this.#meetAnother(known), START);
     }
-    assertCured(this.subject.output);
+    assertFlags(this.subject.output);
   }
 
   /** Each connection goes to a process with the fewest, so another one is met as soon as it serves. */
@@ -181,7 +181,7 @@ function statusOf(api: Api): Promise<GetNodeStatusResponse> {
 }
 
 /** Throws when a process says that its garbage collections may be slow. */
-export function assertCured(output: string): void {
+export function assertFlags(output: string): void {
   if (!output.includes("garbage collections may be slow")) return;
   throw new Error(`an idmint that is slower than it should be:\n${output}`);
 }

@@ -11,7 +11,7 @@ export const coldTag: Benchmark = {
   title: "A cold tag",
   run: async (effort) => {
     await using idmint = await startIdmint();
-    await using floor = await startFloor("cured");
+    await using floor = await startFloor();
     const load = {
       path: GENERATE_ID,
       connections: CONNECTIONS,
@@ -41,7 +41,7 @@ export const coldTag: Benchmark = {
         id: "cold-tag.p999",
         text: `${text}: 99.9th percentile`,
         unit: "ms",
-        peer: "bare grpc-js, both cures",
+        peer: "bare grpc-js",
         samples,
         bar: atMost(100),
       },

@@ -1,6 +1,6 @@
 // idmint's server with a store that counts what is asked of it. Configured by IDMINT_… variables, as `idmint serve` is.
 import type { CallArgs } from "@idmint/core/server";
-import { applyFlagCures } from "@idmint/server/v8-flags";
+import { setV8Flags } from "@idmint/server/v8-flags";
 
 /** What the store was asked so far. */
 export interface StoreCounts {
@@ -11,7 +11,7 @@ export interface StoreCounts {
 }
 
 // As the command line does: before anything else is compiled.
-applyFlagCures();
+setV8Flags();
 const { wrapStore } = await import("@idmint/core/server");
 const { loadConfig, openStore, runUntilSignal, startServer, storeConfigOf } =
   await import("@idmint/server");

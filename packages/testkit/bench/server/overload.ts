@@ -178,7 +178,7 @@ async function quotaRound(
 
 /** What a refusal costs beside a bare answer at the same rate, and how well a small quota is kept. */
 async function refusalRound(seconds: number): Promise<RefusalRound> {
-  await using floor = await startFloor("cured");
+  await using floor = await startFloor();
   await using idmint = await startIdmint({
     env: { IDMINT_QUOTA_CALLER_CALLS: `1,${SECOND}=${QUOTA}` },
   });
@@ -296,7 +296,7 @@ function quotaFigures(
       id: "overload.refusal-cpu",
       text: "server's processor time of a refusal",
       unit: "µs a call",
-      peer: "an answer of bare grpc-js, both cures, at the same rate",
+      peer: "an answer of bare grpc-js, at the same rate",
       samples: samplesOf(
         rounds.map(({ refusalCpuUs }) => refusalCpuUs),
         rounds.map(({ floorCpuUs }) => floorCpuUs),

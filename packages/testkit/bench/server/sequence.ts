@@ -81,7 +81,7 @@ export const sequenceRedis: Benchmark = {
   title: "Strictly increasing ids, in Redis",
   run: async (effort) => {
     await using redis = await RedisServer.start();
-    await using floor = await startFloor("cured");
+    await using floor = await startFloor();
     await using idmint = await startIdmint({ env: { IDMINT_REDIS_URLS: redis.url } });
     // A step that is not used up within a second: what is measured is counting, not raising.
     const tag = await idmint.makeSequence({ backend: SequenceBackend.REDIS, step: 100_000_000 });

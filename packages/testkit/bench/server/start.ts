@@ -9,7 +9,7 @@ import { BUILT_CLI } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import { atMost } from "../lib/figure.ts";
 import { Subject } from "../lib/process.ts";
-import { assertCured } from "../lib/servers.ts";
+import { assertFlags } from "../lib/servers.ts";
 
 const IDLE_MS = 5_000;
 
@@ -60,7 +60,7 @@ async function startOnce(idleMs: number): Promise<{ seconds: number; rssBytes: n
     const id = await firstId(api, idmint);
     const seconds = (performance.now() - begin) / 1_000;
     if (id < 1n) throw new Error(`${id} is no id`);
-    assertCured(idmint.output);
+    assertFlags(idmint.output);
     await pause(idleMs);
     return { seconds, rssBytes: idmint.rssBytes };
   } finally {

@@ -35,7 +35,7 @@ export const telemetry: Benchmark = {
       },
     });
     await using off = await startIdmint({ env: { IDMINT_METRICS_COLLECT: "off" } });
-    await using floor = await startFloor("cured");
+    await using floor = await startFloor();
     const loadOf = async (idmint: Idmint) => ({
       path: GENERATE_ID,
       message: generateIdMessage(await idmint.makeTag()),
@@ -67,7 +67,7 @@ export const telemetry: Benchmark = {
         id: "telemetry.floor",
         text: `${text}: against the floor`,
         unit: "calls/s",
-        peer: "bare grpc-js, both cures",
+        peer: "bare grpc-js",
         samples: samplesOf(results.on, results.floor, callsPerSecond),
       },
       {

@@ -2,7 +2,7 @@ import type { Api } from "../../api/api.ts";
 import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
-import type { GrpcDoor, GrpcDoorPorts } from "../../grpc/door.ts";
+import type { GrpcDoorOptions, GrpcDoorPorts } from "../../grpc/door.ts";
 import type { ConnectionSource } from "../../grpc/listener.ts";
 import type { TlsFiles } from "../../tls/files.ts";
 import { listen } from "../neighbours.ts";
@@ -55,7 +55,7 @@ export class GrpcDoors {
     // Only the door that is wanted is loaded: both take time and memory.
     const make = async (
       api: Api,
-      options: Omit<Parameters<typeof GrpcDoor.create>[1], "maxConnectionAgeMs" | "tls">,
+      options: Omit<GrpcDoorOptions, "maxConnectionAgeMs" | "tls">,
     ): Promise<Door> => {
       const files = tlsOf(config);
       const onBadReload = (cause: unknown): void =>
@@ -70,7 +70,7 @@ export class GrpcDoors {
       const { GrpcDoor } = await import("../../grpc/door.ts");
       const { tlsCredentials } = await import("../../grpc/credentials.ts");
       const tls = files === undefined ? undefined : await tlsCredentials(files, onBadReload);
-      return GrpcDoor.create({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
+      return new GrpcDoor({ ...ports, api }, { ...options, maxConnectionAgeMs, tls });
     };
     const api = config.reflection === "on" ? ports.api : withoutReflection(ports.api);
     const open = await make(adminAddress === undefined ? api : forCallers(api), {
