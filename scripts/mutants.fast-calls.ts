@@ -42,7 +42,14 @@ export const fastCallMutants: readonly Mutant[] = [
   {
     name: "fast calls: what calls kept is never forgotten",
     file: `${calls}/incoming.ts`,
-    find: "    this.#its.partialBytes -= this.#deframer.kept;\n",
+    find: "    this.#its.held.add(-this.#deframer.room);\n",
+    replace: "",
+    tests: [`${unit}/incoming.test.ts`],
+  },
+  {
+    name: "fast calls: a message may be kept without being counted",
+    file: `${calls}/incoming.ts`,
+    find: "    if (this.#deframer.room !== before) this.#its.held.add(this.#deframer.room - before);\n",
     replace: "",
     tests: [`${unit}/incoming.test.ts`],
   },

@@ -11,6 +11,8 @@ const table = [`${tests}/stream-table.model.test.ts`];
 const node = [`${tests}/node-http2.test.ts`];
 const slices = [`${tests}/slices.e2e.test.ts`];
 const lifetime = [`${tests}/lifetime.test.ts`];
+const memory = [`${tests}/short-memory.test.ts`];
+const connection = "packages/server/src/fast/fast-connection.ts";
 
 /** Faults of the fast door: frames, header blocks, windows, limits, the time of a connection. */
 export const fastMutants: readonly Mutant[] = [
@@ -106,9 +108,79 @@ export const fastMutants: readonly Mutant[] = [
   {
     name: "fast: what waits stays counted when its stream is closed",
     file: `${http2}/sender.ts`,
-    find: `    this.#held.add(-stream.waitingBytes);`,
+    find: `    this.#held.add(-stream.waitingBytes - stream.waiting.length * STREAM_BYTES);`,
     replace: ``,
     tests: model,
+  },
+  {
+    name: "fast: requests that are not whole are not counted",
+    file: `${http2}/requests.ts`,
+    find: `else this.#its.held.add((stream.headBytes = size + STREAM_BYTES));`,
+    replace: ``,
+    tests: memory,
+  },
+  {
+    name: "fast: a request that is whole stays counted",
+    file: `${http2}/requests.ts`,
+    find: `    this.#its.held.add(-stream.headBytes);`,
+    replace: `    if (stream.id < 0) this.#its.held.add(-stream.headBytes);`,
+    tests: memory,
+  },
+  {
+    name: "fast: a stream that waits for its next use keeps its head",
+    file: `${http2}/streams.ts`,
+    find: `    stream.head.clear();`,
+    replace: `    if (this.#free.length > 0) stream.head.clear();`,
+    tests: memory,
+  },
+  {
+    name: "fast: an answer that waits counts as its bytes only",
+    file: `${http2}/sender.ts`,
+    find: `    this.#held.add(bytes.length + STREAM_BYTES);`,
+    replace: `    this.#held.add(bytes.length);`,
+    tests: memory,
+  },
+  {
+    name: "fast: an answer that was sent stays counted as a stream",
+    file: `${http2}/sender.ts`,
+    find: `    this.#held.add(-STREAM_BYTES);`,
+    replace: ``,
+    tests: memory,
+  },
+  {
+    name: "fast: memory is never short",
+    file: `${http2}/limits.ts`,
+    find: `return this.isShort ? LITTLE : limit;`,
+    replace: `return limit;`,
+    tests: memory,
+  },
+  {
+    name: "fast: who takes no answers is kept, however short memory is",
+    file: connection,
+    find: `const isStalled = this.#stalls >= MAX_STALLS;`,
+    replace: `const isStalled = this.#stalls >= 100 * MAX_STALLS;`,
+    tests: memory,
+  },
+  {
+    name: "fast: who takes answers slowly is ended",
+    file: connection,
+    find: `      this.#stalls = 0;`,
+    replace: ``,
+    tests: memory,
+  },
+  {
+    name: "fast: what waits for its turn is not counted",
+    file: connection,
+    find: `    this.#held.lend(lent - this.#lent);`,
+    replace: ``,
+    tests: memory,
+  },
+  {
+    name: "fast: each connection has a whole slice, however many there are",
+    file: connection,
+    find: `SLICE_BYTES / Math.max(1, this.#turn.waiting / WHOLE_SLICES)`,
+    replace: `SLICE_BYTES`,
+    tests: memory,
   },
   {
     name: "fast: a table that became small is still named",
@@ -141,8 +213,8 @@ export const fastMutants: readonly Mutant[] = [
   {
     name: "fast: what is left of a large chunk is not read",
     file: "packages/server/src/fast/fast-connection.ts",
-    find: `if (isLarge) this.#rest = chunk.subarray(SLICE_BYTES);`,
-    replace: `if (isLarge) this.#rest = chunk.subarray(2 * SLICE_BYTES);`,
+    find: `if (isLarge) this.#keepRest(chunk.subarray(slice));`,
+    replace: `if (isLarge) this.#keepRest(chunk.subarray(2 * slice));`,
     tests: slices,
   },
   {

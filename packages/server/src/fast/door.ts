@@ -11,7 +11,7 @@ import type { Admission } from "../service/admission/admission.ts";
 import { nodeTimers } from "../timers.ts";
 import type { TlsFiles } from "../tls/files.ts";
 import { NOTHING_SHOWN, shownBy, type ShownNames } from "../tls/names.ts";
-import { FastConnection } from "./fast-connection.ts";
+import { FastConnection, type Shared } from "./fast-connection.ts";
 import { SecureSockets } from "../tls/secure-sockets.ts";
 import { type CallsPorts, type OpenStream, type Row, rowOf } from "./calls/call.ts";
 import { Deadlines } from "./calls/deadlines.ts";
@@ -62,7 +62,7 @@ export class FastDoor {
   readonly #maxAgeMs: number;
   readonly #streamLimits: StreamLimits;
   readonly #awake = new AwakeTime(performance.now(), 2 * LOOK_MS);
-  readonly #held = { bytes: 0 };
+  readonly #shared: Shared = { held: { bytes: 0 }, turn: { waiting: 0 } };
   readonly #looking: NodeJS.Timeout;
   #secure: SecureSockets | undefined;
 
@@ -152,7 +152,7 @@ export class FastDoor {
     const connection = new FastConnection(socket, shown, this.#rows, this.#ports, {
       maxAgeMs: this.#maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random()),
       awake: this.#awake,
-      held: this.#held,
+      shared: this.#shared,
     });
     const forget = this.#streamLimits.add(connection);
     this.#connections.add(connection);

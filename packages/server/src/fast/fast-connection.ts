@@ -15,15 +15,27 @@ import { Out } from "./http2/out.ts";
  * 20 ms of calls.
  */
 const SLICE_BYTES = 16 * 1_024;
+/** So many connections have whole slices in a turn. With more, each has less of it, so that a turn takes no longer. */
+const WHOLE_SLICES = 8;
+const LEAST_SLICE_BYTES = 1_024;
 const TURN_BYTES = 64 * 1_024;
 /** Longest time for which a peer is not read that does too much for nothing, before it is looked at again. */
 const MAX_WAIT_MS = 1_000;
+/** After so many looks at which a peer had taken nothing of what waits, it is ended where memory is short. */
+const MAX_STALLS = 4;
+
+/** What the connections of a door share. */
+export interface Shared {
+  /** Bytes that are kept for the peers of all connections. */
+  readonly held: { bytes: number };
+  /** Connections of which something was read, and which let others be first. */
+  readonly turn: { waiting: number };
+}
 
 export interface FastConnectionOptions {
   readonly maxAgeMs: number;
   readonly awake: AwakeTime;
-  /** Bytes that are kept for the peers of all connections. */
-  readonly held: { bytes: number };
+  readonly shared: Shared;
 }
 
 /** One socket: what comes goes into its connection, and what the connection collected goes out. */
@@ -34,6 +46,7 @@ export class FastConnection {
   readonly #held: Held;
   readonly #connection: Connection;
   readonly #peer: Peer;
+  readonly #turn: Shared["turn"];
   #isFlushing = false;
   /** Read since others were let first. */
   #read = 0;
@@ -42,18 +55,23 @@ export class FastConnection {
   #isFull = false;
   /** What was read and waits for its turn. */
   #rest: Buffer | undefined;
+  /** What of it is counted. */
+  #lent = 0;
+  /** Looks in a row at which the peer had taken nothing. */
+  #stalls = 0;
 
   constructor(
     socket: Socket,
     shown: ShownNames,
     rows: ReadonlyMap<string, Row>,
     ports: CallsPorts,
-    { maxAgeMs, awake, held }: FastConnectionOptions,
+    { maxAgeMs, awake, shared }: FastConnectionOptions,
   ) {
     const { remoteAddress = "?", remotePort = 0 } = socket;
     this.#socket = socket;
     this.#ports = ports;
-    this.#held = new Held(held);
+    this.#turn = shared.turn;
+    this.#held = new Held(shared.held, CONNECTION_LIMITS);
     this.#out = new Out((bytes, done) => this.#write(bytes, done), this.#held);
     this.#peer = peerOf(`${remoteAddress}:${remotePort}`, shown);
     this.#connection = new Connection(
@@ -72,7 +90,7 @@ export class FastConnection {
     this.#connection.begin(new Calls(rows, this.#calls()).open);
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
-    socket.once("close", () => this.#connection.closed());
+    socket.once("close", () => this.#closed());
     this.#out.flush();
   }
 
@@ -105,6 +123,32 @@ export class FastConnection {
   look(): void {
     this.#connection.look();
     this.#out.flush();
+    this.#stalls = this.#isFull ? this.#stalls + 1 : 0;
+    if (this.#held.isShort) this.#endIfIdle();
+  }
+
+  /**
+   * Ends the connection where memory is short, and it keeps some that will not be free soon: its peer takes no answers, or does
+   * so much for nothing that it is not read.
+   */
+  #endIfIdle(): void {
+    const isStalled = this.#stalls >= MAX_STALLS;
+    if (
+      this.isClosed ||
+      (!isStalled && (this.#rest === undefined || this.#connection.waitMs === 0))
+    )
+      return;
+    const why = isStalled ? "it takes no answers" : "it does too much for nothing";
+    const { address: peer } = this.#peer;
+    this.#ports.emit({ type: "connection-refused", peer, why: `memory is short, and ${why}` });
+    this.#connection.fail(CODE.ENHANCE_YOUR_CALM, "memory is short");
+    this.#out.flush();
+    if (isStalled) this.#socket.destroy();
+  }
+
+  #closed(): void {
+    this.#keepRest(undefined);
+    this.#connection.closed();
   }
 
   #calls(): CallsOfConnection {
@@ -120,19 +164,22 @@ export class FastConnection {
         stream.isPaused = true;
       },
       resume: (stream) => requests.resume(stream),
-      partialBytes: 0,
-      holdsTooMuch: () => this.#held.bytes > this.#held.most(CONNECTION_LIMITS.heldBytes),
+      held: this.#held,
     };
   }
 
   #receive(chunk: Buffer): void {
-    const isLarge = chunk.length > SLICE_BYTES;
-    this.#connection.receive(isLarge ? chunk.subarray(0, SLICE_BYTES) : chunk);
+    const slice = Math.max(
+      LEAST_SLICE_BYTES,
+      SLICE_BYTES / Math.max(1, this.#turn.waiting / WHOLE_SLICES),
+    );
+    const isLarge = chunk.length > slice;
+    this.#connection.receive(isLarge ? chunk.subarray(0, slice) : chunk);
     this.#out.flush();
     if (this.#connection.isOver) return;
-    if (isLarge) this.#rest = chunk.subarray(SLICE_BYTES);
+    if (isLarge) this.#keepRest(chunk.subarray(slice));
     this.#isFull = this.#out.queued > this.#held.most(CONNECTION_LIMITS.queuedBytes);
-    this.#read += Math.min(chunk.length, SLICE_BYTES);
+    this.#read += Math.min(chunk.length, slice);
     const { waitMs } = this.#connection;
     if (isLarge || waitMs > 0 || this.#read >= TURN_BYTES) this.#letOthersFirst(waitMs);
     if (this.#isFull) this.#socket.pause();
@@ -147,16 +194,32 @@ export class FastConnection {
       this.#isAfterOthers = false;
       this.#readOn();
     };
-    if (waitMs > 0) setTimeout(goOn, Math.min(waitMs, MAX_WAIT_MS)).unref();
-    else setImmediate(goOn);
+    if (waitMs > 0) {
+      setTimeout(goOn, Math.min(waitMs, MAX_WAIT_MS)).unref();
+      return;
+    }
+    this.#turn.waiting++;
+    setImmediate(() => {
+      this.#turn.waiting--;
+      goOn();
+    });
+  }
+
+  /** All of a chunk is in memory as long as a part of it waits, and as much again: the socket reads on once more. */
+  #keepRest(rest: Buffer | undefined): void {
+    const lent = rest === undefined ? 0 : 2 * rest.buffer.byteLength;
+    this.#held.lend(lent - this.#lent);
+    this.#lent = lent;
+    this.#rest = rest;
   }
 
   #readOn(): void {
     if (this.#isFull || this.#isAfterOthers) return;
     const rest = this.#rest;
-    this.#rest = undefined;
     if (rest !== undefined) {
+      this.#rest = undefined;
       this.#receive(rest);
+      if (this.#rest === undefined) this.#keepRest(undefined);
       if (this.#isFull || this.#isAfterOthers) return;
     }
     if (this.#socket.isPaused()) this.#socket.resume();
@@ -165,6 +228,7 @@ export class FastConnection {
   #write(bytes: Buffer, done: () => void): void {
     const taken = (): void => {
       done();
+      this.#stalls = 0;
       if (!this.#isFull || this.#out.queued > this.#held.most(CONNECTION_LIMITS.queuedBytes) / 2) {
         return;
       }
@@ -189,7 +253,7 @@ export class FastConnection {
   #end(): void {
     this.#out.handOver();
     this.#socket.end();
-    this.#rest = undefined;
+    this.#keepRest(undefined);
     this.#isFull = false;
     this.#isAfterOthers = false;
     this.#readOn();

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { FLAG, FRAME, PREFACE } from "../../src/fast/http2/frames.ts";
 import { indexed } from "../../src/fast/http2/hpack/encode.ts";
+import { STREAM_BYTES } from "../../src/fast/http2/limits.ts";
 import {
   begun,
   block,
@@ -473,7 +474,7 @@ test("an answer waits for its windows, and its end behind it", () => {
   // Below 0: what came too late.
   expect(it.send(settings([4, 1]))).toEqual(["SETTINGS ACK"]);
   expect(it.send(window(1, 2))).toEqual([]);
-  expect(it.held.bytes).toBe(1);
+  expect(it.held.bytes).toBe(1 + STREAM_BYTES);
   expect(it.send(window(1, 1))).toEqual(["DATA 1 1", "HEADERS 1 END"]);
   expect(it.held.bytes).toBe(0);
   expect(it.connection.slots).toBe(0);

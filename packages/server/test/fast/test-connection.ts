@@ -172,6 +172,7 @@ export class TestConnection {
   readonly calls = new Set<TestCall>();
   readonly failures: unknown[] = [];
   readonly #out: Out;
+  readonly #its: Held;
   #chunks: Buffer[] = [];
   /** Whether the socket takes what is written at once. */
   takes = true;
@@ -183,7 +184,8 @@ export class TestConnection {
   isDestroyed = false;
 
   constructor(limits: Partial<ConnectionLimits> = {}, maxAgeMs = Infinity) {
-    const held = new Held(this.held);
+    const held = new Held(this.held, { ...CONNECTION_LIMITS, ...limits });
+    this.#its = held;
     this.#out = new Out((bytes, done) => {
       this.#chunks.push(Buffer.from(bytes));
       this.writes++;
@@ -233,6 +235,11 @@ export class TestConnection {
 
   sent(): Sent[] {
     return framesOf(this.bytes());
+  }
+
+  /** Whether it keeps more than it may. */
+  get isTooMuch(): boolean {
+    return this.#its.isTooMuch;
   }
 
   /** Bytes that the socket has not taken. */

@@ -13,6 +13,7 @@ import type { Peer } from "./call-context.ts";
 import { MAX_MESSAGE_BYTES } from "./deframer.ts";
 import type { Deadlines } from "./deadlines.ts";
 import type { Head } from "../http2/head.ts";
+import type { Held } from "../http2/limits.ts";
 import type { Stream } from "../http2/stream.ts";
 
 /** A stream of requests whose caller is to be known as long as it is open. */
@@ -62,10 +63,8 @@ export interface CallsOfConnection {
   readonly reset: (stream: Stream) => void;
   readonly pause: (stream: Stream) => void;
   readonly resume: (stream: Stream) => void;
-  /** Bytes of messages that are not whole, or wait, of all calls. */
-  partialBytes: number;
-  /** Whether more is kept for the peer than it may have: answers that it does not take. */
-  readonly holdsTooMuch: () => boolean;
+  /** What is kept for the peer: messages that are not whole, or wait, and answers that it does not take. */
+  readonly held: Held;
 }
 
 /** What of a head traces are continued from. */

@@ -32,8 +32,10 @@ export class Calls {
       stream.user = new RefusedCall(head.method === HTTP_POST ? 415 : 405, stream, this.#its);
       return;
     }
-    if (this.#its.holdsTooMuch()) {
-      return answers.refuse(stream, Code.RESOURCE_EXHAUSTED, "answers wait until they are read");
+    if (this.#its.held.isTooMuch) {
+      const text =
+        "too much of this connection waits: requests that are not whole, answers not read";
+      return answers.refuse(stream, Code.RESOURCE_EXHAUSTED, text);
     }
     const row = this.#rows.get(head.path);
     if (row === undefined) {

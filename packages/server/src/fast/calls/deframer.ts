@@ -29,6 +29,11 @@ export class Deframer {
     return this.#end;
   }
 
+  /** The memory that they take. */
+  get room(): number {
+    return this.#kept?.length ?? 0;
+  }
+
   clear(): void {
     this.#kept = undefined;
     this.#end = 0;

@@ -3,8 +3,6 @@ import { type CallsOfConnection, malformed, type Row, TooLarge } from "./call.ts
 import { Deframer, type FramingFault } from "./deframer.ts";
 import { decompress } from "./encoding.ts";
 
-/** Bytes that are kept for all calls of one connection. */
-export const MAX_KEPT_BYTES: number = 1_024 * 1_024;
 const EMPTY: Buffer = Buffer.alloc(0);
 
 /**
@@ -16,8 +14,8 @@ type Take = (bytes: Buffer, from: number, to: number) => boolean;
 /**
  * The messages of one call as they come: in parts, several at once, or compressed.
  *
- * INVARIANT: `partialBytes` of the connection is the sum of what its calls keep, and no call goes on that would keep more than
- * `MAX_KEPT_BYTES` of them together.
+ * INVARIANT: what is kept is counted in `held` of the connection, until it is handed on or forgotten; and no call goes on that
+ * keeps something while that is too much.
  */
 export class Incoming {
   readonly #its: CallsOfConnection;
@@ -36,14 +34,15 @@ export class Incoming {
 
   /** Takes the next bytes for later: no message is wanted now. Answers why the call cannot go on. */
   keep(bytes: Buffer, from: number, to: number): Error | undefined {
+    const before = this.#deframer.room;
     this.#deframer.keep(bytes, from, to);
-    this.#its.partialBytes += to - from;
+    this.#its.held.add(this.#deframer.room - before);
     return this.#tooMuch();
   }
 
   /** Takes the next bytes, and hands on what is wanted. Answers why the call cannot go on. */
   take(row: Row, bytes: Buffer, from: number, to: number, take: Take): Error | undefined {
-    const before = this.#deframer.kept;
+    const before = this.#deframer.room;
     let isReadable = true;
     const fault = this.#deframer.take(bytes, from, to, (part, begin, end, isCompressed) => {
       if (!isCompressed) return take(part, begin, end);
@@ -52,7 +51,7 @@ export class Incoming {
       isReadable = false;
       return false;
     });
-    this.#its.partialBytes += this.#deframer.kept - before;
+    if (this.#deframer.room !== before) this.#its.held.add(this.#deframer.room - before);
     if (!isReadable) return unreadable(row);
     return fault === undefined ? this.#tooMuch() : faultOf(fault, row);
   }
@@ -64,12 +63,12 @@ export class Incoming {
 
   /** Keeps nothing any more. To be called when the call is over. */
   forget(): void {
-    this.#its.partialBytes -= this.#deframer.kept;
+    this.#its.held.add(-this.#deframer.room);
     this.#deframer.clear();
   }
 
   #tooMuch(): Error | undefined {
-    if (this.#its.partialBytes <= MAX_KEPT_BYTES) return undefined;
+    if (this.#deframer.room === 0 || !this.#its.held.isTooMuch) return undefined;
     return new IdmintError("OVERLOADED", "too many messages of this connection wait");
   }
 }

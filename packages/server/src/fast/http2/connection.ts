@@ -86,6 +86,7 @@ export class Connection {
     this.requests = new Requests({
       out,
       limits,
+      held,
       peer: this.peer,
       sender: this.sender,
       streams: this.#streams,

@@ -13,7 +13,7 @@ export interface ConnectionLimits {
    */
   readonly queuedBytes: number;
   /**
-   * Bytes that are kept for a peer: answers that it does not take (CVE-2019-9517), messages that are not whole. Its further
+   * Bytes that are kept for a peer: answers that it does not take (CVE-2019-9517), requests that are not whole. Its further
    * calls are refused.
    */
   readonly heldBytes: number;
@@ -31,7 +31,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   headerBlockBytes: 16 * 1_024,
   headerBlockFrames: 8,
   queuedBytes: 1_024 * 1_024,
-  heldBytes: 1_024 * 1_024,
+  heldBytes: 2 * 1_024 * 1_024,
   nuisanceBurst: 10_000,
   nuisancePerSecond: 1_000,
   resetBurst: 10_000,
@@ -39,16 +39,20 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 };
 
 /** Bytes that are kept for all peers of a door. Above it each peer has only a little. */
-const HELD_OF_ALL = 48 * 1_024 * 1_024;
-const LITTLE = 16 * 1_024;
+export const HELD_OF_ALL: number = 24 * 1_024 * 1_024;
+export const LITTLE: number = 16 * 1_024;
+/** What a stream takes that waits, besides its head and its bytes; and so does each answer that waits. */
+export const STREAM_BYTES = 1_024;
 
 /** What one connection keeps, and with it all of a door. */
 export class Held {
   readonly #all: { bytes: number };
+  readonly #most: number;
   #bytes = 0;
 
-  constructor(all: { bytes: number }) {
+  constructor(all: { bytes: number }, { heldBytes }: Pick<ConnectionLimits, "heldBytes">) {
     this.#all = all;
+    this.#most = heldBytes;
   }
 
   add(bytes: number): void {
@@ -56,13 +60,28 @@ export class Held {
     this.#all.bytes += bytes;
   }
 
+  /** Counts for all, and takes nothing from the connection: what of its bytes was read and waits for its turn. */
+  lend(bytes: number): void {
+    this.#all.bytes += bytes;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }
 
+  /** Whether all connections together keep as much as they may. */
+  get isShort(): boolean {
+    return this.#all.bytes >= HELD_OF_ALL;
+  }
+
+  /** Whether nothing more is to be kept for this connection. */
+  get isTooMuch(): boolean {
+    return this.#bytes > this.most(this.#most);
+  }
+
   /** What of a limit a connection may use now. */
   most(limit: number): number {
-    return this.#all.bytes < HELD_OF_ALL ? limit : LITTLE;
+    return this.isShort ? LITTLE : limit;
   }
 }
 

@@ -13,7 +13,7 @@ import type { Guard } from "./guard.ts";
 import { Trailers } from "./head.ts";
 import { HeaderBlock } from "./header-block.ts";
 import { HpackDecoder } from "./hpack/decoder.ts";
-import type { ConnectionLimits } from "./limits.ts";
+import { type ConnectionLimits, type Held, STREAM_BYTES } from "./limits.ts";
 import type { Out } from "./out.ts";
 import type { PeerSettings } from "./peer-settings.ts";
 import type { ReceiveWindow } from "./receive-window.ts";
@@ -42,6 +42,7 @@ export interface RequestsPorts {
   readonly guard: Guard;
   readonly peer: PeerSettings;
   readonly limits: ConnectionLimits;
+  readonly held: Held;
   /** A stream is closed. */
   readonly closed: () => void;
 }
@@ -86,7 +87,7 @@ export class Requests {
     if (stream.receiveWindow < 0) return this.reset(stream, CODE.FLOW_CONTROL_ERROR);
     stream.received += end - begin;
     if (!isRightLength(stream, isLast)) return this.reset(stream, CODE.PROTOCOL_ERROR);
-    if (isLast) stream.isRemoteDone = true;
+    if (isLast) this.#wholeRequest(stream);
     stream.unacknowledged += to - from;
     const isOfUse = stream.user?.received(bytes, begin, end, isLast);
     if (isOfUse === true || isLast || end - begin >= CRUMB_BYTES) stream.crumbs = 0;
@@ -134,7 +135,6 @@ export class Requests {
     streams.last = id;
     const stream = streams.unused();
     const { head } = stream;
-    head.clear();
     const size = this.#hpack.decode(bytes, from, to, head.take);
     head.end();
     const isTooLarge = size > this.#its.limits.headerListBytes;
@@ -148,7 +148,8 @@ export class Requests {
       return;
     }
     stream.begin(id, this.#its.peer.initialWindow, FIRST_WINDOW);
-    stream.isRemoteDone = isLast;
+    if (isLast) stream.isRemoteDone = true;
+    else this.#its.held.add((stream.headBytes = size + STREAM_BYTES));
     streams.open(stream);
     if (isTooLarge && this.#its.guard.useless("metadata above the limit")) return;
     this.#open(stream, isTooLarge);
@@ -167,7 +168,7 @@ export class Requests {
     }
     const isWrong = !isLast || trailers.fault !== "" || size > this.#its.limits.headerListBytes;
     if (isWrong || !isRightLength(stream, true)) return this.reset(stream, CODE.PROTOCOL_ERROR);
-    stream.isRemoteDone = true;
+    this.#wholeRequest(stream);
     this.#complete(stream, id);
   }
 
@@ -201,7 +202,7 @@ export class Requests {
     if (this.#its.guard.reset()) return;
     const stream = this.#its.streams.get(id);
     if (stream === undefined) return;
-    stream.isRemoteDone = true;
+    this.#wholeRequest(stream);
     stream.isLocalDone = true;
     this.#close(stream);
   }
@@ -236,7 +237,7 @@ export class Requests {
     this.#block = undefined;
     for (const stream of this.#its.streams.clear()) {
       stream.isLocalDone = true;
-      stream.isRemoteDone = true;
+      this.#wholeRequest(stream);
       this.#its.sender.forget(stream);
       if (stream.user === undefined) this.#its.streams.free(stream);
       else stream.user.aborted();
@@ -247,7 +248,7 @@ export class Requests {
   reset(stream: Stream, code: Code): void {
     this.#rst(stream.id, code);
     stream.isLocalDone = true;
-    stream.isRemoteDone = true;
+    this.#wholeRequest(stream);
     this.#close(stream);
   }
 
@@ -262,6 +263,16 @@ export class Requests {
     if (!stream.isPaused) return;
     stream.isPaused = false;
     if (!stream.isRemoteDone) this.#its.window.giveBack(stream);
+  }
+
+  /**
+   * Nothing more comes on a stream. What it kept until then was counted: a peer that never ends its requests may have as many
+   * as there are places, each with a head of its own.
+   */
+  #wholeRequest(stream: Stream): void {
+    if (stream.isRemoteDone) return;
+    stream.isRemoteDone = true;
+    this.#its.held.add(-stream.headBytes);
   }
 
   #closeIfDone(stream: Stream): void {

@@ -1,5 +1,5 @@
 import { FLAG, FRAME, FIRST_WINDOW, MAX_FRAME_BYTES, MAX_WINDOW } from "./frames.ts";
-import type { Held } from "./limits.ts";
+import { type Held, STREAM_BYTES } from "./limits.ts";
 import type { Out } from "./out.ts";
 import type { PeerSettings } from "./peer-settings.ts";
 import { ResponseHeads } from "./response-heads.ts";
@@ -81,7 +81,7 @@ export class Sender {
     // Whoever made the bytes may use their memory again.
     stream.waiting.push({ bytes: Buffer.from(bytes), from: 0 });
     stream.waitingBytes += bytes.length;
-    this.#held.add(bytes.length);
+    this.#held.add(bytes.length + STREAM_BYTES);
     this.#blocked.add(stream);
     while (this.#sendOne(stream));
     if (stream.waitingBytes > 0) return false;
@@ -139,7 +139,7 @@ export class Sender {
   forget(stream: Stream): void {
     if (stream.waitingBytes === 0) return;
     this.#blocked.delete(stream);
-    this.#held.add(-stream.waitingBytes);
+    this.#held.add(-stream.waitingBytes - stream.waiting.length * STREAM_BYTES);
     stream.waitingBytes = 0;
     stream.waiting.length = 0;
   }
@@ -179,7 +179,9 @@ export class Sender {
     stream.waitingBytes -= length;
     this.#held.add(-length);
     first.from += length;
-    if (first.from === first.bytes.length) stream.waiting.shift();
+    if (first.from < first.bytes.length) return true;
+    this.#held.add(-STREAM_BYTES);
+    stream.waiting.shift();
     return true;
   }
 

@@ -33,6 +33,8 @@ export class Stream {
   readonly head: Head = new Head();
   isRemoteDone = false;
   isLocalDone = false;
+  /** What is counted for it until its request is complete. */
+  headBytes = 0;
   /** How much of the body came. */
   received = 0;
   /** Whether its user wants no further bytes for now: the window is not given back. */
@@ -58,6 +60,7 @@ export class Stream {
     this.id = id;
     this.isRemoteDone = false;
     this.isLocalDone = false;
+    this.headBytes = 0;
     this.received = 0;
     this.isPaused = false;
     this.sendWindow = sendWindow;

@@ -2,7 +2,7 @@ import { Stream } from "./stream.ts";
 import { StreamTable } from "./stream-table.ts";
 
 /** Streams that wait for their next use on one connection. */
-const MAX_FREE = 128;
+const MAX_FREE = 32;
 /** Own resets that are remembered: as many as may have been open at once. */
 const REMEMBERED = 1_024;
 
@@ -43,6 +43,8 @@ export class Streams {
   }
 
   giveBack(stream: Stream): void {
+    // What waits for its next use keeps nothing of the last one's.
+    stream.head.clear();
     if (this.#free.length < MAX_FREE) this.#free.push(stream);
   }
 

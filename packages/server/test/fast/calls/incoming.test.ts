@@ -2,7 +2,8 @@ import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { NEEDS, ruleOf } from "../../../src/api/need.ts";
 import { type CallsOfConnection, rowOf } from "../../../src/fast/calls/call.ts";
-import { Incoming, MAX_KEPT_BYTES } from "../../../src/fast/calls/incoming.ts";
+import { Incoming } from "../../../src/fast/calls/incoming.ts";
+import { Held } from "../../../src/fast/http2/limits.ts";
 import { framed } from "../wire.ts";
 
 const row = rowOf(
@@ -15,9 +16,11 @@ const row = rowOf(
   undefined,
 );
 
+const MOST = 1_024 * 1_024;
+
 /** Nothing but the count is asked of it. */
 function connection(): CallsOfConnection {
-  return { partialBytes: 0 } as CallsOfConnection;
+  return { held: new Held({ bytes: 0 }, { heldBytes: MOST }) } as CallsOfConnection;
 }
 
 test("what calls keep is counted for their connection, and forgotten with them", () => {
@@ -26,24 +29,26 @@ test("what calls keep is counted for their connection, and forgotten with them",
   const bytes = Buffer.concat([framed(Buffer.from("a")), framed(Buffer.from("b"))]);
   one.take(row, bytes, 0, 3, () => true);
   other.keep(bytes, 0, bytes.length);
-  expect([its.partialBytes, one.isEmpty]).toEqual([3 + bytes.length, false]);
+  const [little, all] = [256, 256];
+  expect([its.held.bytes, one.isEmpty]).toEqual([little + all, false]);
   const taken: string[] = [];
   other.takeKept(row, (part, from, to) => {
     taken.push(part.toString("utf8", from, to));
     return false;
   });
-  expect([its.partialBytes, taken]).toEqual([3 + 6, ["a"]]);
+  expect([its.held.bytes, taken]).toEqual([little + all, ["a"]]);
   other.takeKept(row, (part, from, to) => taken.push(part.toString("utf8", from, to)) > 0);
-  expect([its.partialBytes, taken, other.isEmpty]).toEqual([3, ["a", "b"], true]);
+  expect([its.held.bytes, taken, other.isEmpty]).toEqual([little, ["a", "b"], true]);
   one.forget();
   one.forget();
-  expect(its.partialBytes).toBe(0);
+  expect(its.held.bytes).toBe(0);
 });
 
 test("no call goes on that would keep more than the bound of its connection", () => {
   const its = connection();
-  const part = Buffer.alloc(64 * 1_024);
-  const calls = Array.from({ length: MAX_KEPT_BYTES / part.length }, () => new Incoming(its, ""));
+  // Memory is made for twice as much as comes.
+  const part = Buffer.alloc(32 * 1_024);
+  const calls = Array.from({ length: MOST / part.length / 2 }, () => new Incoming(its, ""));
   for (const call of calls) expect(call.keep(part, 0, part.length)).toBeUndefined();
   const last = new Incoming(its, "");
   expect(last.keep(part, 0, 1)).toMatchObject({ reason: "OVERLOADED" });
