@@ -1,60 +1,98 @@
 // Hostile callers of every kind we know, one after the other, while another caller goes about its work.
 import path from "node:path";
-import { expect, test } from "vitest";
-import { DEFAULT_DOOR, doorEnv, DOORS } from "../src/doors.ts";
+import { beforeAll, expect, test } from "vitest";
 import { buildPackages } from "../bench/lib/build.ts";
+import { DEFAULT_DOOR, doorEnv, DOORS } from "../src/doors.ts";
 import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
 import type { FloodResult, FloodWish } from "./child/flood.ts";
 import { isLong } from "./fleet-support.ts";
 import { type FloodName, FLOODS } from "./floods/flood-table.ts";
-import { memoryOf, startTarget, TAG, type Target, Victim } from "./floods/target.ts";
+import { Memory, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
 
 const FLOOD = path.resolve(import.meta.dirname, "child/flood.ts");
 const SECONDS = isLong ? 3 : 0.5;
-/**
- * A long form runs what is published, which takes 50 MB less than its source does. Beside other tests the garbage collector
- * has less time. Without the division of work it is 500 and more.
- */
-const MAX_MEMORY_MB = isLong ? 256 : 320;
-const RECOVERY_MS = isLong ? 2_000 : 20_000;
-const NAMES = Object.keys(FLOODS) as FloodName[];
+/** How long it is looked at how the other caller does when nobody floods. A short form judges no time. */
+const QUIET_MS = isLong ? 2_000 : 0;
+const AS_BEFORE_MS = isLong ? 100 : 2_000;
 
-async function withstand(
-  target: Target,
-  flood: FloodName,
-  door: string,
-  tls: boolean,
-): Promise<void> {
-  const victim = new Victim(target);
+function floodsOf(door: (typeof DOORS)[number]): readonly FloodName[] {
+  return (Object.keys(FLOODS) as FloodName[]).filter(
+    (flood) => door === "fast" || !("ofFast" in FLOODS[flood]),
+  );
+}
+
+/**
+ * What a flood may take at its highest, more than the server had before.
+ *
+ * grpc-js gets less of a promise: node:http2 keeps of each stream and session what nobody can bound from outside, so that a
+ * flood of what is kept open on many connections is left out.
+ */
+const MORE_MB = { fast: 64, "grpc-js": 160 } as const;
+
+/**
+ * How much longer the other caller waits for half of its answers, at most. Only in a long form: its share of the processor is
+ * what the flood's process leaves, and others that run beside it.
+ */
+const SLOWER = 200;
+
+interface Told {
+  readonly calls: number;
+  readonly p50: number;
+  readonly p99: number;
+}
+
+function told(latencies: readonly number[]): Told {
+  const sorted = latencies.toSorted((a, b) => a - b);
+  const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;
+  return { calls: sorted.length, p50: at(0.5), p99: at(0.99) };
+}
+
+async function pour(target: Target, flood: FloodName, tls: boolean): Promise<void> {
   const wish: FloodWish = { address: target.address, flood, tag: TAG, seconds: SECONDS, tls };
   const child = new Child(FLOOD, [JSON.stringify(wish)], { name: flood });
   const exit = await child.waitForEnd(120_000);
-  const over = performance.now();
-  await until(
-    `it answers as before ${flood}`,
-    async () => ((await victim.call()) ?? Infinity) < (isLong ? 100 : 2_000),
-    { withinMs: 60_000 },
-  );
-  const recoveryMs = performance.now() - over;
-  await victim.stop();
   expect(exit, child.describe()).toEqual({ code: 0, signal: null });
   const { connected, bytes } = JSON.parse(child.stdout) as FloodResult;
   expect(connected, flood).toBeGreaterThanOrEqual(FLOODS[flood].connections);
   if ("chunks" in FLOODS[flood]) expect(bytes, flood).toBeGreaterThan(100_000);
+}
+
+async function withstand(
+  target: Target,
+  flood: FloodName,
+  door: (typeof DOORS)[number],
+  tls: boolean,
+): Promise<void> {
+  const victim = new Victim(target);
+  await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
+  const quiet = told(victim.take());
+  const memory = new Memory(target);
+  await pour(target, flood, tls);
+  const busy = told(victim.take());
+  const over = performance.now();
+  await until(
+    `it answers as before ${flood}`,
+    async () => {
+      const ms = await victim.call();
+      return ms !== undefined && ms < Math.max(AS_BEFORE_MS, SLOWER * quiet.p50);
+    },
+    { withinMs: 60_000 },
+  );
+  const recoveryMs = performance.now() - over;
+  // Whole megabytes: what is above its bound is wrong, and is not tried again as what was late is.
+  const more = Math.ceil(memory.most - memory.before);
+  await victim.stop();
+  const where = `${flood}, ${door}${tls ? ", TLS" : ""}`;
+  const figures =
+    `${where}: ${busy.calls} answers, p50 ${busy.p50.toFixed(1)} (quiet ${quiet.p50.toFixed(1)}) ms, ` +
+    `p99 ${busy.p99.toFixed(0)} (quiet ${quiet.p99.toFixed(0)}) ms, ${victim.errors.length} errors, ` +
+    `recovery ${recoveryMs.toFixed(0)} ms, memory ${memory.before.toFixed(0)} + ${more} MB`;
+  if (isLong) console.log(figures);
   expect(target.server.exit, target.server.describe()).toBeUndefined();
-  const memory = memoryOf(target, "VmHWM");
-  const sorted = victim.latencies.toSorted((a, b) => a - b);
-  const at = (share: number): string => (sorted[Math.floor(sorted.length * share)] ?? 0).toFixed(0);
-  if (isLong) {
-    console.log(
-      `${flood}, ${door}${tls ? ", TLS" : ""}: ${sorted.length} answers, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, ` +
-        `recovery ${recoveryMs.toFixed(0)} ms, memory ${memory.toFixed(0)} MB, ${connected} connections`,
-    );
-  }
-  expect(victim.errors, flood).toEqual([]);
-  expect(memory, flood).toBeLessThanOrEqual(MAX_MEMORY_MB);
-  expect(recoveryMs, flood).toBeLessThanOrEqual(RECOVERY_MS);
+  expect(victim.errors, where).toEqual([]);
+  expect(more, figures).toBeLessThanOrEqual(MORE_MB[door]);
+  if (isLong) expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
 }
 
 const { IDMINT_GRPC_DOOR: OWN = DEFAULT_DOOR } = doorEnv();
@@ -65,16 +103,24 @@ const TARGETS = DOORS.flatMap((door) => [
   { door, tls: true },
 ]).filter(({ door, tls }) => isLong || (door === OWN && !tls));
 
-test.each(TARGETS)(
-  "no flood takes the server from another caller, or more memory than it has ($door, TLS: $tls)",
+/** A long form has a server of its own for each flood, so that each is judged by itself. */
+const CASES = TARGETS.flatMap((target) =>
+  isLong
+    ? floodsOf(target.door).map((flood) => ({ ...target, floods: [flood], name: flood }))
+    : [{ ...target, floods: floodsOf(target.door), name: "all floods" }],
+);
+
+beforeAll(async () => {
+  if (isLong) await buildPackages();
+}, 300_000);
+
+test.each(CASES)(
+  "the server withstands $name, and another caller notices nothing ($door, TLS: $tls)",
   { timeout: 600_000 },
-  async ({ door, tls }) => {
-    if (isLong && !tls) await buildPackages();
-    // A long form has a server of its own for each flood, so that each is judged by itself.
-    let target = await startTarget(door, tls);
-    for (const [at, flood] of NAMES.entries()) {
-      // oxlint-disable-next-line no-await-in-loop
-      if (isLong && at > 0) target = await startTarget(door, tls);
+  async ({ door, tls, floods }) => {
+    const target = await startTarget(door, tls);
+    await warm(target);
+    for (const flood of floods) {
       // oxlint-disable-next-line no-await-in-loop
       await withstand(target, flood, door, tls);
     }

@@ -24,6 +24,8 @@ export interface FloodResult {
 const CONNECT_MS = 30_000;
 /** Before it connects again: a caller that hammers the kernel floods itself. */
 const AGAIN_MS = 5;
+/** It is another caller than the one that must not notice. */
+const ADDRESS = "127.0.2.1";
 
 const wish = JSON.parse(process.argv[2] ?? "") as FloodWish;
 const flood: Flood = FLOODS[wish.flood];
@@ -46,7 +48,7 @@ function connected(): void {
 }
 
 function open(): Socket {
-  const to = { host, port: Number(port) };
+  const to = { host, port: Number(port), localAddress: ADDRESS };
   const isSilent = flood.opening.length === 0;
   // The server's certificate is one of the test's, and this caller trusts anybody.
   return wish.tls && !isSilent
@@ -59,7 +61,7 @@ async function attack(): Promise<void> {
   const socket = open();
   sockets.add(socket);
   socket.on("error", () => undefined);
-  socket.resume();
+  if (flood.reads !== false) socket.resume();
   const closed = once(socket, "close").catch(() => undefined);
   socket.once(wish.tls && flood.opening.length > 0 ? "secureConnect" : "connect", () => {
     connected();

@@ -26,6 +26,10 @@ export interface Flood {
   readonly opening: Buffer;
   /** What it says then, as fast as the server takes it. Undefined: nothing. */
   readonly chunks?: (tag: string) => Generator<Buffer, void>;
+  /** Whether it takes answers. Default: true. */
+  readonly reads?: boolean;
+  /** It keeps open what costs memory, on many connections: only of the fast door there is something to promise then. */
+  readonly ofFast?: boolean;
 }
 
 const hello = (settings: Uint8Array = NOTHING): Buffer =>
@@ -97,16 +101,16 @@ function* oneByteData(): Generator<Buffer, void> {
   }
 }
 
+/** A string of HPACK of 127 to 16,510 bytes, as it is. */
+function longText(bytes: Buffer): Buffer {
+  const rest = bytes.length - 127;
+  return Buffer.concat([Buffer.from([0x7f, (rest & 0x7f) | 0x80, rest >> 7]), bytes]);
+}
+
 /** A block of headers that grows when it is unpacked: an entry of 4,000 bytes, named 100 times. */
 function hugeMetadata(): Generator<Buffer, void> {
   const value = Buffer.alloc(3_900, "x");
-  const entry = Buffer.concat([
-    Buffer.from([0x40, 2]),
-    Buffer.from("xx"),
-    // 3,900 as an integer with a prefix of 7 bits.
-    Buffer.from([0x7f, ((3_900 - 127) & 0x7f) | 0x80, (3_900 - 127) >> 7]),
-    value,
-  ]);
+  const entry = Buffer.concat([Buffer.from([0x40, 2]), Buffer.from("xx"), longText(value)]);
   let isFirst = true;
   return streams(GENERATE_ID, (stream) => {
     const block = Buffer.concat([
@@ -125,23 +129,57 @@ function* continuation(): Generator<Buffer, void> {
   yield* again(frame(CONTINUATION, 0, 1, Buffer.from([0x00, 1, 0x78, 1, 0x78])));
 }
 
-/** Calls whose answers nobody takes. */
-function unreadAnswers(tag: string): Generator<Buffer, void> {
-  const message = framed(GenerateIdRequest.encode({ tag, name: "" }).finish());
-  return streams(GENERATE_ID, (stream, headers) => [
+function calls(path: string, message: Uint8Array): Generator<Buffer, void> {
+  return streams(path, (stream, headers) => [
     frame(TYPE.headers, END_HEADERS, stream, headers),
-    frame(TYPE.data, END_STREAM, stream, message),
+    frame(TYPE.data, END_STREAM, stream, framed(message)),
   ]);
 }
+
+/** Calls whose answers nobody takes. */
+function unreadAnswers(tag: string): Generator<Buffer, void> {
+  return calls(GENERATE_ID, GenerateIdRequest.encode({ tag, name: "" }).finish());
+}
+
+/** The same, of calls that admission refuses to nobody and that are answered at once. */
+function unreadChecks(): Generator<Buffer, void> {
+  return calls("/grpc.health.v1.Health/Check", NOTHING);
+}
+
+/** Calls that never end: each has a head of its own, and half a message. */
+function* halfRequests(): Generator<Buffer, void> {
+  // `authorization` is 23 in the static table, and enters no other.
+  const head = Buffer.concat([Buffer.from([0x0f, 23 - 15]), longText(Buffer.alloc(5_000, "x"))]);
+  const half = Buffer.concat([Buffer.from([0, 0, 0, 0x3f, 0xff]), Buffer.alloc(1_000)]);
+  const places = 1_024;
+  for (let stream = 1; stream < 2 * places; stream += 2) {
+    const fields = stream === 1 ? firstHeaders("flood", GENERATE_ID) : LATER_HEADERS;
+    yield Buffer.concat([
+      frame(TYPE.headers, END_HEADERS, stream, Buffer.concat([fields, head])),
+      frame(TYPE.data, 0, stream, half),
+    ]);
+  }
+}
+
+/** Calls of a method that is not there: an answer is many times as long as what asks for it. */
+function unknownCalls(): Generator<Buffer, void> {
+  return streams(`/${"x".repeat(120)}`, (stream, headers) => [
+    frame(TYPE.headers, END_HEADERS | END_STREAM, stream, headers),
+  ]);
+}
+
+const PING = frame(TYPE.ping, 0, 0, Buffer.alloc(8));
 
 export const FLOODS = {
   "reset calls": { connections: 4, opening: hello(), chunks: resetCalls },
   "reset streams": { connections: 4, opening: hello(), chunks: resetStreams },
   CONTINUATION: { connections: 4, opening: hello(), chunks: continuation },
-  ping: {
-    connections: 4,
+  ping: { connections: 4, opening: hello(), chunks: () => again(PING) },
+  "ping of many": {
+    connections: 256,
     opening: hello(),
-    chunks: () => again(frame(TYPE.ping, 0, 0, Buffer.alloc(8))),
+    chunks: () => again(PING),
+    ofFast: true,
   },
   settings: {
     connections: 4,
@@ -151,6 +189,20 @@ export const FLOODS = {
   "huge metadata": { connections: 4, opening: hello(), chunks: hugeMetadata },
   "one-byte DATA": { connections: 4, opening: hello(), chunks: oneByteData },
   "zero window": { connections: 4, opening: hello(NO_WINDOW), chunks: unreadAnswers },
+  "zero window of many": {
+    connections: 128,
+    opening: hello(NO_WINDOW),
+    chunks: unreadChecks,
+    ofFast: true,
+  },
+  "half requests": { connections: 64, opening: hello(), chunks: halfRequests, ofFast: true },
+  "unread answers": {
+    connections: 64,
+    opening: hello(),
+    chunks: unknownCalls,
+    reads: false,
+    ofFast: true,
+  },
   "half-open connections": { connections: 1_000, opening: NOTHING },
   "idle connections": { connections: 1_000, opening: hello() },
 } as const satisfies Record<string, Flood>;
