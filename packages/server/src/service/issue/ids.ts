@@ -103,7 +103,11 @@ export class IdService {
   /** One id; made of `name` for kinds whose ids are, and for no others. */
   generateId(tag: string, call: Patience, name = ""): OneId | Promise<OneId> {
     const entry = this.#directory.get(tag);
-    if (entry === undefined) return this.#generateUnknown(tag, call, name);
+    if (entry === undefined) {
+      // No tag has a name that is none, so nobody has to wait for this refusal.
+      assertNoViolations(tagNameViolation("tag", tag));
+      return this.#generateUnknown(tag, call, name);
+    }
     const { buffer } = entry;
     if (buffer === undefined) return this.#oneOfSource(entry, call, name);
     if (name !== "") throw withoutNames();
