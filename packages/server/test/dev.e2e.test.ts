@@ -135,7 +135,7 @@ test("a port that an idmint server has is told with the store it serves", async 
   for (const [door, address] of taken) {
     const open = { insecure: "true", "allow-anonymous": "true" };
     const others = { ...flags, "store-url": `sqlite:${other}`, ...open };
-    const sources = { flags: { ...others, [`${door}-address`]: address } };
+    const sources = { env: doorEnv(), flags: { ...others, [`${door}-address`]: address } };
     const starts = [() => startDev(sources), () => startServer(loadConfig(sources))];
     for (const start of starts) {
       const error = await errorOf(start());
@@ -205,7 +205,7 @@ test("a server that cannot listen leaves nothing behind", async () => {
   const store = new MemoryStore();
   const grpc = `127.0.0.1:${await takenPort()}`;
   const defaults = { "grpc.address": grpc, "http.address": "127.0.0.1:0", "log.level": "silent" };
-  const error = await errorOf(startServer(loadConfig({ defaults }), { store }));
+  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults }), { store }));
   expect(error.message).toContain("--grpc-address");
   expect(store.isClosed).toBe(true);
 });
@@ -213,7 +213,7 @@ test("a server that cannot listen leaves nothing behind", async () => {
 test("serve never makes a store", async () => {
   const file = path.join(folder(), "idmint.db");
   const defaults = { "store.url": `sqlite:${file}`, "log.level": "silent" };
-  const error = await errorOf(startServer(loadConfig({ defaults })));
+  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults })));
   expect(["SCHEMA_MISMATCH", "STORE_UNAVAILABLE"]).toContain(error.reason);
   expect(existsSync(file)).toBe(false);
 });
@@ -231,7 +231,7 @@ test("a server whose store does not answer at the start says so and ends", async
     "http.address": "127.0.0.1:0",
     "log.level": "silent",
   };
-  const error = await errorOf(startServer(loadConfig({ defaults }), { store }));
+  const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults }), { store }));
   expect(error.reason).toBe("STORE_UNAVAILABLE");
   expect(store.isClosed).toBe(true);
 });
