@@ -1,10 +1,16 @@
 /** The doors of gRPC that a server may have. */
 export const DOORS = ["fast", "grpc-js"] as const;
+type Door = (typeof DOORS)[number];
 /** The one of a server that is not told. */
-export const DEFAULT_DOOR: (typeof DOORS)[number] = "grpc-js";
+export const DEFAULT_DOOR: Door = "grpc-js";
 
 /** What gives the servers of a test the door that was chosen for its file; `doors-setup.ts` chooses. */
 export function doorEnv(): { readonly IDMINT_GRPC_DOOR?: string } {
   const { IDMINT_GRPC_DOOR: door } = process.env;
   return door === undefined ? {} : { IDMINT_GRPC_DOOR: door };
+}
+
+/** The door of a test's servers. */
+export function testDoor(): Door {
+  return DOORS.find((door) => door === doorEnv().IDMINT_GRPC_DOOR) ?? DEFAULT_DOOR;
 }

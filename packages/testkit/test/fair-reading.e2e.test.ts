@@ -16,6 +16,7 @@ import {
   PREFACE,
   TYPE,
 } from "../bench/lib/http2-frames.ts";
+import { testDoor } from "../src/doors.ts";
 import { Fleet, type FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
 import { sqliteFile } from "./fleet-support.ts";
@@ -130,7 +131,7 @@ test("a caller that cancels all its calls at once, again and again, keeps its co
   });
 });
 
-test("calls wait while a connection takes no answers, and all are answered when it does", async () => {
+test("no more calls are begun while a connection takes no answers, and all are answered when it does", async () => {
   // INITIAL_WINDOW_SIZE is 0: no byte of an answer may be sent.
   const slow = await Connection.open(Buffer.from([0, 4, 0, 0, 0, 0]));
   const before = await server.api.id("orders");
@@ -150,8 +151,10 @@ test("calls wait while a connection takes no answers, and all are answered when 
     },
     PATIENT,
   );
-  expect(Number(last - before) / count).toBeLessThan(calls / 2);
-  expect(slow.answered.size).toBe(0);
+  const begun = Math.floor(Number(last - before) / count);
+  expect(begun).toBeLessThan(calls / 2);
+  // grpc-js keeps the others back; the fast door has refused them.
+  expect(slow.answered.size).toBe(testDoor() === "fast" ? calls - begun : 0);
   const much = Buffer.from([0x3f, 0xff, 0xff, 0xff]);
   slow.send(TYPE.settings, 0, Buffer.concat([Buffer.from([0, 4]), much]));
   slow.send(TYPE.window, 0, much);

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { buildPackages } from "../bench/lib/build.ts";
-import { DEFAULT_DOOR, doorEnv, DOORS } from "../src/doors.ts";
+import { DOORS, testDoor } from "../src/doors.ts";
 import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
 import type { FloodResult, FloodWish } from "./child/flood.ts";
@@ -95,13 +95,11 @@ async function withstand(
   if (isLong) expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
 }
 
-const { IDMINT_GRPC_DOOR: OWN = DEFAULT_DOOR } = doorEnv();
-
 /** A long form floods both doors, a short one that of this file. */
 const TARGETS = DOORS.flatMap((door) => [
   { door, tls: false },
   { door, tls: true },
-]).filter(({ door, tls }) => isLong || (door === OWN && !tls));
+]).filter(({ door, tls }) => isLong || (door === testDoor() && !tls));
 
 /** A long form has a server of its own for each flood, so that each is judged by itself. */
 const CASES = TARGETS.flatMap((target) =>

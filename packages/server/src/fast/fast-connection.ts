@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { ShownNames } from "../tls/names.ts";
 import { Answers } from "./calls/answers.ts";
-import type { CallsOfConnection, CallsPorts, Row } from "./calls/call.ts";
+import type { CallsOfConnection, CallsPorts, LateCall, Row } from "./calls/call.ts";
 import { type Peer, peerOf } from "./calls/call-context.ts";
 import { Calls } from "./calls/calls.ts";
 import { CODE } from "./http2/frames.ts";
@@ -45,6 +45,7 @@ export class FastConnection {
   readonly #out: Out;
   readonly #held: Held;
   readonly #connection: Connection;
+  readonly #late = new Set<LateCall>();
   readonly #peer: Peer;
   readonly #turn: Shared["turn"];
   #isFlushing = false;
@@ -165,6 +166,8 @@ export class FastConnection {
       },
       resume: (stream) => requests.resume(stream),
       held: this.#held,
+      isWasteful: () => this.#connection.waitMs > 0,
+      late: this.#late,
     };
   }
 
@@ -175,6 +178,7 @@ export class FastConnection {
     );
     const isLarge = chunk.length > slice;
     this.#connection.receive(isLarge ? chunk.subarray(0, slice) : chunk);
+    if (this.#late.size > 0) for (const call of this.#late) call.goOn();
     this.#out.flush();
     if (this.#connection.isOver) return;
     if (isLarge) this.#keepRest(chunk.subarray(slice));

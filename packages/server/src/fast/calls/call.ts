@@ -50,6 +50,11 @@ export function rowOf(handler: Handler, times: MethodTimes | undefined): Row {
   return { kind: handler.kind, handler, times } as Row;
 }
 
+/** A call whose message came, and whose handler does not have it yet. */
+export interface LateCall {
+  goOn(): void;
+}
+
 /** What the calls of one connection share. */
 export interface CallsOfConnection {
   readonly ports: CallsPorts;
@@ -65,6 +70,10 @@ export interface CallsOfConnection {
   readonly resume: (stream: Stream) => void;
   /** What is kept for the peer: messages that are not whole, or wait, and answers that it does not take. */
   readonly held: Held;
+  /** Whether the peer cancels so much that it may not want what it asks for. */
+  readonly isWasteful: () => boolean;
+  /** Calls of such a peer, which begin behind all that came with them. */
+  readonly late: Set<LateCall>;
 }
 
 /** What of a head traces are continued from. */

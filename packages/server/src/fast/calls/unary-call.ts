@@ -3,7 +3,7 @@ import { Code } from "@idmint/proto/rpc";
 import type { Message, UnaryHandler } from "../../api/method.ts";
 import { type CallTrace, runFor, type Tracing } from "../../service/trace.ts";
 import { FastCallContext } from "./call-context.ts";
-import { type CallsOfConnection, carried, refusalOf, type RowOf } from "./call.ts";
+import { type CallsOfConnection, carried, type LateCall, refusalOf, type RowOf } from "./call.ts";
 import { PREFIX_BYTES } from "./deframer.ts";
 import { OneMessage } from "./one-message.ts";
 import type { Call, Stream } from "../http2/stream.ts";
@@ -37,15 +37,18 @@ export class UnaryCalls {
  * A call of one message, which is answered by one.
  *
  * - *reading*: its message is not whole, or its end has not come.
+ * - *late*: its message is whole, and its handler gets it behind what came with it, unless it is cancelled there.
  * - *working*: the handler has it; `#context` is set, unless the answer came at once.
  * - *over*: it was answered, or its caller is gone.
  */
-class UnaryCall implements Call {
+class UnaryCall implements Call, LateCall {
   #row!: RowOf<UnaryHandler>;
   #stream!: Stream;
   readonly #its: CallsOfConnection;
   readonly #idle: (call: UnaryCall) => void;
   #one: OneMessage | undefined;
+  /** The message of a call that is late. */
+  #late: Buffer | undefined;
   #context: FastCallContext | undefined;
   /** Of a call whose answer did not come at once. */
   #trace: CallTrace | undefined;
@@ -113,8 +116,21 @@ class UnaryCall implements Call {
 
   #start(bytes: Buffer, from: number, to: number): void {
     const { tracing } = this.#its.ports;
-    if (tracing === undefined) this.#work(bytes, from, to, undefined);
+    if (this.#its.isWasteful() && this.#late === undefined) this.#wait(bytes, from, to);
+    else if (tracing === undefined) this.#work(bytes, from, to, undefined);
     else this.#traced(bytes, from, to, tracing);
+  }
+
+  #wait(bytes: Buffer, from: number, to: number): void {
+    this.#late = Buffer.from(bytes.subarray(from, to));
+    this.#its.late.add(this);
+  }
+
+  goOn(): void {
+    const bytes = this.#late;
+    if (bytes === undefined) return;
+    this.#its.late.delete(this);
+    this.#start(bytes, 0, bytes.length);
   }
 
   // Apart, since whatever has a closure costs memory each time.
@@ -132,7 +148,7 @@ class UnaryCall implements Call {
     const context = new FastCallContext(its.peer, its.ports, this.#stream.head);
     try {
       const answer = row.handler.answer(bytes, from, to, context);
-      if (answer instanceof Promise) void this.#wait(answer, context, trace);
+      if (answer instanceof Promise) void this.#answerLater(answer, context, trace);
       else {
         this.#answer(answer, trace);
         this.#idle(this);
@@ -142,7 +158,7 @@ class UnaryCall implements Call {
     }
   }
 
-  async #wait(
+  async #answerLater(
     answer: Promise<Message>,
     context: FastCallContext,
     trace: CallTrace | undefined,
@@ -193,6 +209,10 @@ class UnaryCall implements Call {
   #forget(): void {
     this.#one?.forget();
     this.#one = undefined;
+    if (this.#late !== undefined) {
+      this.#its.late.delete(this);
+      this.#late = undefined;
+    }
     if (this.#tick !== 0) this.#its.ports.deadlines.remove(this, this.#tick);
   }
 }
