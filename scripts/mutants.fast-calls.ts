@@ -181,13 +181,6 @@ export const fastCallMutants: readonly Mutant[] = [
     tests: [`${unit}/deadlines.test.ts`],
   },
   {
-    name: "fast calls: the server's time is the wall clock's",
-    file: "packages/server/src/main/system.ts",
-    find: "monotonicMs: () => performance.now(),",
-    replace: "monotonicMs: Date.now,",
-    tests: ["packages/server/test/fast/wall-clock.e2e.test.ts"],
-  },
-  {
     name: "fast calls: a number of a stream's call loses its last bits",
     file: "packages/server/src/api/codec/stream-ids.ts",
     find: "      factor *= 0x80;\n",

@@ -17,7 +17,7 @@ const id: fc.Arbitrary<number> = fc
 
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.tuple(fc.constantFrom("open", "open", "close", "look"), id),
-  { maxLength: 400 },
+  { maxLength: 100, size: "max" },
 );
 
 test("streams are found as long as they are open, whatever others do", () => {
@@ -31,17 +31,21 @@ test("streams are found as long as they are open, whatever others do", () => {
           stream.begin(its, 0, 0);
           table.add(stream);
           model.set(its, stream);
-        } else if (step === "close") expect(table.delete(its)).toBe(model.delete(its));
+        } else if (step === "close") {
+          // Mostly one that is open.
+          const open = its % 8 === 1 ? its : ([...model.keys()][its % model.size] ?? its);
+          expect(table.delete(open)).toBe(model.delete(open));
+        }
+        for (const [known, stream] of model) expect(table.get(known)).toBe(stream);
         expect(table.get(its)).toBe(model.get(its));
         expect(table.size).toBe(model.size);
       }
-      for (const [its, stream] of model) expect(table.get(its)).toBe(stream);
       const inOrder = [...model.values()].toSorted((a, b) => a.id - b.id);
       expect(table.all()).toEqual(inOrder);
       if (!isCleared) return;
       table.clear();
       expect([table.size, table.all(), table.get(1)]).toEqual([0, [], undefined]);
     }),
-    { numRuns: 500 },
+    { numRuns: 300 },
   );
 });
