@@ -59,7 +59,8 @@ func NewSnowflakes(ctx context.Context, client pb.WorkerServiceClient, tag, inst
 func (s *Snowflakes) Next(ctx context.Context) (int64, error) {
 	for {
 		id, err := s.try()
-		if status.Code(err) != codes.Unavailable || !pause(ctx, time.Millisecond) {
+		code := status.Code(err) // DeadlineExceeded of the first call for a lease, which is tried again.
+		if code != codes.Unavailable && code != codes.DeadlineExceeded || !pause(ctx, time.Millisecond) {
 			return id, err
 		}
 	}
@@ -74,8 +75,7 @@ func (s *Snowflakes) try() (int64, error) {
 	if nowMs < s.clockMs-backMs {
 		return 0, fmt.Errorf("%w by %d ms; no id is made until it has caught up", ErrClockMovedBackwards, s.clockMs-nowMs)
 	}
-	layout := s.lease.Snowflake.Layout
-	clockTick := tickAt(layout, nowMs)
+	layout, clockTick := s.lease.Snowflake.Layout, tickAt(s.lease.Snowflake.Layout, nowMs)
 	if clockTick > s.lastTick {
 		return 0, ErrNotReady // the registry has confirmed no clock as late as this one
 	}

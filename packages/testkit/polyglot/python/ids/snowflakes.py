@@ -108,8 +108,9 @@ class Snowflakes:
         try:
             lease = call(self._stub.LeaseWorker, request, timeout=1)
         except Refusal as error:
-            with self._lock:
-                self._error = error
+            if error.code != grpc.StatusCode.DEADLINE_EXCEEDED:  # which is tried again
+                with self._lock:
+                    self._error = error
             return
         with self._lock:
             self._layout = layout = lease.snowflake.layout

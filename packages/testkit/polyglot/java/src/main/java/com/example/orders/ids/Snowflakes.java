@@ -113,7 +113,7 @@ public final class Snowflakes implements AutoCloseable {
   }
 
   private synchronized void settle(Refusal refusal) {
-    if (lease != null && refusal.isSilent()) return;
+    if (lease == null ? refusal.code == Code.DEADLINE_EXCEEDED : refusal.isSilent()) return; // It is tried again.
     error = lease == null ? refusal : notYet();
     lease = null;
   }
