@@ -6,6 +6,7 @@ const unit = "packages/server/test/fast/calls";
 const deframer = [`${unit}/deframer.test.ts`];
 const grpc = [`${unit}/grpc.test.ts`];
 const codecs = ["packages/server/test/api/codec.test.ts"];
+const tooOld = [`${unit}/too-old.test.ts`];
 const wire = ["packages/server/test/fast/calls.e2e.test.ts"];
 const tls = ["packages/server/test/fast/tls.e2e.test.ts"];
 
@@ -117,7 +118,7 @@ export const fastCallMutants: readonly Mutant[] = [
   {
     name: "fast calls: a handler that takes too long has no deadline",
     file: `${calls}/unary-call.ts`,
-    find: "    this.#refuse(over, this.#trace);\n",
+    find: "    this.#refuse(why, this.#trace);\n",
     replace: "",
     tests: wire,
     only: "takes too long",
@@ -137,6 +138,34 @@ export const fastCallMutants: readonly Mutant[] = [
     replace: "true ||",
     tests: wire,
     only: "none of gRPC",
+  },
+  {
+    name: "fast calls: the handler of a call that is too old is not told",
+    file: `${calls}/unary-call.ts`,
+    find: "    this.#context?.abort();\n    this.#its.flush();",
+    replace: "    this.#its.flush();",
+    tests: tooOld,
+  },
+  {
+    name: "fast calls: a call is not told that its connection is too old",
+    file: `${calls}/unary-call.ts`,
+    find: "    if (!this.#isOver) this.#giveUp(tooOld());",
+    replace: "",
+    tests: tooOld,
+  },
+  {
+    name: "fast calls: a stream of a connection that is too old drops what waits",
+    file: `${calls}/stream-call.ts`,
+    find: "    this.#calls.stop(tooOld());",
+    replace: "    this.#refuse(tooOld());",
+    tests: tooOld,
+  },
+  {
+    name: "fast calls: a watch outlives its connection",
+    file: `${calls}/watch-call.ts`,
+    find: "    this.#refuse(tooOld());\n    this.#its.flush();",
+    replace: "",
+    tests: tooOld,
   },
   {
     name: "fast TLS: ALPN is not needed",

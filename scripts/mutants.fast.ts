@@ -233,6 +233,20 @@ export const fastMutants: readonly Mutant[] = [
     tests: lifetime,
   },
   {
+    name: "fast: calls of a connection that is too old are cut off without a word",
+    file: `${http2}/lifetime.ts`,
+    find: `if (forMs >= AGE_GRACE_MS + LAST_WORDS_MS) return "give up";`,
+    replace: `if (forMs >= AGE_GRACE_MS) return "give up";`,
+    tests: lifetime,
+  },
+  {
+    name: "fast: a connection that is too old waits for its calls for ever",
+    file: `${http2}/lifetime.ts`,
+    find: `if (forMs >= AGE_GRACE_MS + LAST_WORDS_MS) return "give up";`,
+    replace: ``,
+    tests: lifetime,
+  },
+  {
     name: "fast: settings need no acknowledgement",
     file: `${http2}/lifetime.ts`,
     find: `if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "give up";`,

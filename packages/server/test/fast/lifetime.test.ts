@@ -59,7 +59,26 @@ test("a connection that is too old lets its calls end, but not for ever", () => 
   expect(it.look(61_000)).toEqual(["GOAWAY 3 NO_ERROR"]);
   it.send(PING);
   expect(it.look(89_999)).toEqual([]);
-  expect(it.look(90_000)).toEqual(["GOAWAY 3 NO_ERROR"]);
+  expect(it.left).toBe(0);
+  // They are told once, and have some time to say why they end.
+  expect(it.look(90_000)).toEqual([]);
+  expect(it.look(94_999)).toEqual([]);
+  expect(it.left).toBe(2);
+  expect(it.look(95_000)).toEqual(["GOAWAY 3 NO_ERROR"]);
+  expect(it.isEnded).toBe(true);
+});
+
+test("a connection that is too old ends as soon as its calls have said their last", () => {
+  const it = new TestConnection({}, 60_000);
+  it.send(HELLO, request(1, "/echo"));
+  it.look(1);
+  expect(it.look(59_999)).toEqual(["PING"]);
+  it.send(PING);
+  it.look(60_000);
+  expect(it.look(61_000)).toEqual(["GOAWAY 1 NO_ERROR"]);
+  it.send(PING);
+  const last = it.look(91_000);
+  expect(last).toContain("HEADERS 1 END");
   expect(it.isEnded).toBe(true);
 });
 

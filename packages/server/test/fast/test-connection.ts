@@ -149,6 +149,11 @@ class TestCall implements Call {
     this.#its.drained++;
   }
 
+  leave(): void {
+    this.#its.left++;
+    if (this.stream.head.path !== "/hold") this.answer();
+  }
+
   answer(): void {
     const { sender } = this.#its.connection;
     const body = Buffer.concat(this.#body);
@@ -180,6 +185,7 @@ export class TestConnection {
   now = 0;
   writes = 0;
   drained = 0;
+  left = 0;
   isEnded = false;
   isDestroyed = false;
 

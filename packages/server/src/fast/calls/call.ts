@@ -104,6 +104,13 @@ const TOO_LARGE: WireStatus = {
   details: new Uint8Array(),
 };
 
+/** What those calls are told that outlive their connection. */
+export function tooOld(): IdmintError {
+  return new IdmintError("DRAINING", "this connection is too old; call on a new one", {
+    retryAfterMs: 1,
+  });
+}
+
 export function malformed({ handler }: Row, why: string): IdmintError {
   return new IdmintError("MALFORMED_REQUEST", `${why} of ${handler.path}`);
 }

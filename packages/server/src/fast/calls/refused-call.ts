@@ -30,4 +30,8 @@ export class RefusedCall implements Call {
   drained(): void {
     // Nothing was sent yet.
   }
+
+  leave(): void {
+    // Nobody waits for it.
+  }
 }

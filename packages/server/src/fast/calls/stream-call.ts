@@ -2,7 +2,14 @@ import { IdmintError } from "@idmint/core";
 import type { StreamHandler } from "../../api/method.ts";
 import { CallStream } from "../../grpc/call-stream.ts";
 import { type CallTrace, runFor } from "../../service/trace.ts";
-import { type CallsOfConnection, carried, malformed, refusalOf, type RowOf } from "./call.ts";
+import {
+  type CallsOfConnection,
+  carried,
+  malformed,
+  refusalOf,
+  type RowOf,
+  tooOld,
+} from "./call.ts";
 import { FastStreamContext } from "./call-context.ts";
 import type { Timed } from "./deadlines.ts";
 import { Incoming } from "./incoming.ts";
@@ -89,6 +96,10 @@ export class BidiCall implements Call, Timed {
     // What the caller did not take by now, it does not want.
     if (!this.#isGone) this.#its.reset(this.#stream);
     this.#its.flush();
+  }
+
+  leave(): void {
+    this.#calls.stop(tooOld());
   }
 
   received(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {

@@ -3,7 +3,14 @@ import { Code } from "@idmint/proto/rpc";
 import type { Message, UnaryHandler } from "../../api/method.ts";
 import { type CallTrace, runFor, type Tracing } from "../../service/trace.ts";
 import { FastCallContext } from "./call-context.ts";
-import { type CallsOfConnection, carried, type LateCall, refusalOf, type RowOf } from "./call.ts";
+import {
+  type CallsOfConnection,
+  carried,
+  type LateCall,
+  refusalOf,
+  type RowOf,
+  tooOld,
+} from "./call.ts";
 import { PREFIX_BYTES } from "./deframer.ts";
 import { OneMessage } from "./one-message.ts";
 import type { Call, Stream } from "../http2/stream.ts";
@@ -94,8 +101,16 @@ class UnaryCall implements Call, LateCall {
   expired(): void {
     if (this.#isOver) return;
     this.#tick = 0;
-    const over = new IdmintError("DEADLINE_EXCEEDED", "the deadline of the call is over");
-    this.#refuse(over, this.#trace);
+    this.#giveUp(new IdmintError("DEADLINE_EXCEEDED", "the deadline of the call is over"));
+  }
+
+  leave(): void {
+    if (!this.#isOver) this.#giveUp(tooOld());
+  }
+
+  /** Its handler may work on; what it answers is of no use any more. */
+  #giveUp(why: IdmintError): void {
+    this.#refuse(why, this.#trace);
     this.#context?.abort();
     this.#its.flush();
   }

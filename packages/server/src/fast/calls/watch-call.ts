@@ -1,7 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import { Code } from "@idmint/proto/rpc";
 import type { WatchHandler } from "../../api/method.ts";
-import { type CallsOfConnection, refusalOf, type RowOf } from "./call.ts";
+import { type CallsOfConnection, refusalOf, type RowOf, tooOld } from "./call.ts";
 import type { Timed } from "./deadlines.ts";
 import { timeoutOf } from "./grpc.ts";
 import { OneMessage } from "./one-message.ts";
@@ -44,6 +44,11 @@ export class WatchCall implements Call, Timed {
   expired(): void {
     this.#tick = 0;
     this.#refuse(new IdmintError("DEADLINE_EXCEEDED", "the deadline of the call is over"));
+    this.#its.flush();
+  }
+
+  leave(): void {
+    this.#refuse(tooOld());
     this.#its.flush();
   }
 

@@ -152,6 +152,9 @@ export class Connection {
         return this.leave();
       case "tell last":
         return this.#tellLast();
+      case "end calls":
+        for (const stream of this.#streams.all()) stream.user?.leave();
+        return;
       case "give up":
         return this.fail(
           lifetime.isSettled ? CODE.NO_ERROR : CODE.SETTINGS_TIMEOUT,

@@ -5,14 +5,15 @@ const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
 /** How long a peer may take to answer the PING behind GOAWAY, before we say without it which stream was the last. */
 const LAST_CALL_MS = 1_000;
-/** What a connection has that is too old, for the calls on it. */
+/** What a connection has that is too old, for the calls on it; and then for their last words. */
 const AGE_GRACE_MS = 30_000;
+const LAST_WORDS_MS = 5_000;
 /** How long the socket of a connection that is over is kept, so that the peer reads why. */
 const END_GRACE_MS = 5_000;
 const NEVER = -1;
 
 /** What is to be done with a connection now. */
-export type Due = "nothing" | "ping" | "leave" | "tell last" | "give up" | "destroy";
+export type Due = "nothing" | "ping" | "leave" | "tell last" | "end calls" | "give up" | "destroy";
 
 /**
  * The time of one connection: pure, looked at now and then.
@@ -30,6 +31,7 @@ export class Lifetime {
   #isHeard = false;
   #isSettled = false;
   #isLastTold = false;
+  #areCallsEnded = false;
 
   constructor(now: number, maxAgeMs: number) {
     this.#bornAt = now;
@@ -68,7 +70,13 @@ export class Lifetime {
     if (!this.#isSettled && now - this.#bornAt >= SETTINGS_TIMEOUT_MS) return "give up";
     if (this.#leavesAt !== NEVER) {
       const forMs = now - this.#leavesAt;
-      if (this.#isOld && forMs >= AGE_GRACE_MS) return "give up";
+      if (this.#isOld && forMs >= AGE_GRACE_MS) {
+        if (forMs >= AGE_GRACE_MS + LAST_WORDS_MS) return "give up";
+        if (!this.#areCallsEnded) {
+          this.#areCallsEnded = true;
+          return "end calls";
+        }
+      }
       if (!this.#isLastTold && forMs >= LAST_CALL_MS) return "tell last";
     } else if (now - this.#bornAt >= this.#maxAgeMs) {
       this.#isOld = true;

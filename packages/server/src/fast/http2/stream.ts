@@ -11,6 +11,8 @@ export interface Call {
   aborted(): void;
   /** The peer takes more. */
   drained(): void;
+  /** The connection is too old: what was asked is answered now, or refused. */
+  leave(): void;
 }
 
 /** How an answer ends: as one of gRPC that went well, without any field, or with the fields of a block. */
