@@ -1,5 +1,5 @@
 // A self-signed certificate, made afresh: no key lies in the repository, and none expires.
-import { generateKeyPairSync, sign } from "node:crypto";
+import { generateKeyPairSync, type KeyPairKeyObjectResult, sign } from "node:crypto";
 
 function der(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(parts);
@@ -35,34 +35,62 @@ interface CertificateOptions {
   readonly commonName?: string;
 }
 
+interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** A certificate for one DNS name, its own authority. */
-export function selfSigned(
+export function selfSigned(dnsName: string, options: CertificateOptions = {}): Certificate {
+  const keys = newKeys();
+  return certificate(dnsName, options, keys, { isAuthority: true });
+}
+
+/** A certificate for one DNS name, of an authority: some libraries take none that is its own. */
+export function signedBy(authority: Certificate, dnsName: string, issuer: string): Certificate {
+  const { key } = authority;
+  return certificate(dnsName, {}, newKeys(), { isAuthority: false, key, issuer });
+}
+
+function newKeys(): KeyPairKeyObjectResult {
+  return generateKeyPairSync("ec", { namedCurve: "P-256" });
+}
+
+function nameOf(commonName: string): Buffer {
+  return sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, commonName))));
+}
+
+/** `key` and `issuer`: of who signs it. Default: itself. */
+function certificate(
   dnsName: string,
-  { until = "20991231235959Z", uri, commonName = dnsName }: CertificateOptions = {},
-): { readonly cert: string; readonly key: string } {
-  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const name = sequence(der(0x31, sequence(COMMON_NAME, text(0x0c, commonName))));
+  { until = "20991231235959Z", uri, commonName = dnsName }: CertificateOptions,
+  { privateKey, publicKey }: KeyPairKeyObjectResult,
+  by: { readonly isAuthority: boolean; readonly key?: string; readonly issuer?: string },
+): Certificate {
   const validity = sequence(text(0x18, "20200101000000Z"), text(0x18, until));
   const more = uri === undefined ? [] : [text(0x86, uri)];
   const altNames = der(0x04, sequence(text(0x82, dnsName), ...more));
-  const isAuthority = der(0x04, sequence(der(0x01, Uint8Array.of(0xff))));
+  const rights = by.isAuthority ? [der(0x01, Uint8Array.of(0xff))] : [];
   const extensions = sequence(
     sequence(ALT_NAME, altNames),
-    sequence(BASIC_CONSTRAINTS, isAuthority),
+    sequence(BASIC_CONSTRAINTS, der(0x04, sequence(...rights))),
   );
   const toBeSigned = sequence(
     der(0xa0, der(0x02, Uint8Array.of(2))),
     der(0x02, Uint8Array.of(1)),
     ECDSA_SHA256,
-    name,
+    nameOf(by.issuer ?? commonName),
     validity,
-    name,
+    nameOf(commonName),
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, extensions),
   );
-  const signature = der(0x03, Uint8Array.of(0), sign("sha256", toBeSigned, privateKey));
+  const signature = sign("sha256", toBeSigned, by.key ?? privateKey);
   return {
-    cert: pem("CERTIFICATE", sequence(toBeSigned, ECDSA_SHA256, signature)),
+    cert: pem(
+      "CERTIFICATE",
+      sequence(toBeSigned, ECDSA_SHA256, der(0x03, Uint8Array.of(0), signature)),
+    ),
     key: String(privateKey.export({ type: "pkcs8", format: "pem" })),
   };
 }

@@ -122,7 +122,7 @@ test.runIf(isLong)(
     const folder = mkdtempSync(path.join(tmpdir(), "idmint-polyglot-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const storeUrl = `sqlite:${await sqliteFile()}`;
-    const projects = LANGUAGES.map(setUp);
+    const projects = LANGUAGES.map((language) => setUp(language));
     const env = { IDMINT_ALLOW_ANONYMOUS: "true", IDMINT_NODE_MAX_OFFLINE: MAX_OFFLINE };
     const fleet = await startFleet({ servers: 1, storeUrl, env });
     const tls = await TlsServer.start(storeUrl, folder);
@@ -143,17 +143,17 @@ test.runIf(isLong)(
     const clock = path.join(folder, "clock");
     setClock(clock, 0);
     const { token, ca } = tls;
-    const load = { folder, count: COUNT, block: BLOCK };
+    const wish = { folder, count: COUNT, block: BLOCK };
     const others = await Promise.all(
-      projects.map(({ language, callers: words }) =>
+      projects.map(({ language, load: words }) =>
         begin(
           words,
-          { ...load, address: tls.address, token, ca, name: `${language}-0` },
+          { ...wish, address: tls.address, token, ca, name: `${language}-0` },
           { FAKECLOCK_FILE: clock },
         ),
       ),
     );
-    const sdk = await begin(SDK, { ...load, address: fleet.first.address, name: "node-0" });
+    const sdk = await begin(SDK, { ...wish, address: fleet.first.address, name: "node-0" });
     const callers = [sdk, ...others];
     await untilAllMint(callers, PATIENCE);
 

@@ -8,8 +8,8 @@ const root = path.resolve(import.meta.dirname, "../../..");
 const MAX_LINES = 150;
 /** What the tests add, what is empty, and what is made. */
 const NOT_SHOWN =
-  /^go\.sum$|^load\/|fakeclock\.go$|FakeClock\.java$|(?:^|\/)(?:Load\.java|load\.py|__init__\.py)$/;
-const MADE = /^(?:gen|target|idmint|\.venv|node_modules)\/|__pycache__\//;
+  /^go\.sum$|^(?:load|caller)\/|fakeclock\.go$|FakeClock\.java$|(?:^|\/)(?:(?:Load|Caller)\.java|(?:load|caller)\.py|__init__\.py)$/;
+const MADE = /^(?:bin|gen|target|idmint|\.venv|node_modules)\/|__pycache__\//;
 
 describe.each(LANGUAGES)("docs/%s.md", (language) => {
   const page = readFileSync(pageOf(language), "utf8");

@@ -6,6 +6,8 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #pairs: Set<readonly [Socket, Socket]>;
   #isCut = false;
+  #accepted = 0;
+  #sentBytes = 0;
 
   private constructor(server: Server, port: number, pairs: Set<readonly [Socket, Socket]>) {
     this.#server = server;
@@ -18,13 +20,17 @@ export class TcpProxy {
     const pairs = new Set<readonly [Socket, Socket]>();
     const server = createServer({ pauseOnConnect: true }, (near) => {
       const far = connect(target.port, target.host);
+      proxy.#accepted++;
+      near.on("data", ({ length }) => (proxy.#sentBytes += length));
       const pair = [near, far] as const;
       pairs.add(pair);
       for (const [one, other] of [pair, [far, near] as const]) {
         one.on("error", () => undefined);
         one.on("data", (chunk) => void other.write(chunk));
-        one.on("close", () => {
-          other.destroy();
+        one.on("close", (hasFailed) => {
+          // What is on its way arrives before the end does.
+          if (hasFailed) other.destroy();
+          else other.end();
           pairs.delete(pair);
         });
       }
@@ -36,6 +42,16 @@ export class TcpProxy {
     if (address === null || typeof address === "string") throw new Error("no port");
     const proxy = new TcpProxy(server, address.port, pairs);
     return proxy;
+  }
+
+  /** How many connections there were. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  /** How much those sent that made the connections. */
+  get sentBytes(): number {
+    return this.#sentBytes;
   }
 
   /** From now on nothing gets through, in either direction, and no connection ends by that. */

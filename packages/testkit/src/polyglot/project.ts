@@ -2,10 +2,10 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { cacheOf } from "../prepared.ts";
 import { callersOf, filesOf, type Language, linesOf, pageOf } from "./pages.ts";
 
 const root = path.resolve(import.meta.dirname, "../../../..");
-const cache = path.join(root, "node_modules/.cache/idmint-polyglot");
 const TIMEOUT_MS = 600_000;
 /** Kept from run to run, since they take long to make; the page's lines look at them anew. */
 const KEPT: ReadonlySet<string> = new Set([".venv", "target"]);
@@ -16,11 +16,14 @@ interface Tools {
   readonly hint: string;
   /** What the tests add to the page's files. */
   readonly files: readonly string[];
-  /** Builds the process of callers. */
+  /** Builds the programs. */
   readonly build: string;
-  /** Words that begin it, in its folder. */
-  readonly callers: (folder: string) => readonly string[];
+  /** Words that begin a program, in its folder. */
+  readonly words: (folder: string, program: Program) => readonly string[];
 }
+
+/** What the tests run: callers that mint for a while, or one that does a step after the other. */
+type Program = "load" | "caller";
 
 const CLASSPATH = "target/classpath";
 
@@ -28,30 +31,35 @@ const TOOLS: Readonly<Record<Language, Tools>> = {
   go: {
     programs: ["go"],
     hint: "no Go for the tests: install Go 1.26 or newer",
-    files: ["load/main.go", "ids/fakeclock.go"],
-    build: "go build -tags fakeclock -o load-callers ./load",
-    callers: (folder) => [path.join(folder, "load-callers")],
+    files: ["load/main.go", "caller/main.go", "ids/fakeclock.go"],
+    build: "go build -tags fakeclock -o bin/ ./load ./caller",
+    words: (folder, program) => [path.join(folder, "bin", program)],
   },
   java: {
     programs: ["javac", "mvn"],
     hint: "no Java for the tests: install a JDK 17 or newer and Maven 3.8 or newer",
     files: [
       "src/main/java/com/example/orders/Load.java",
+      "src/main/java/com/example/orders/Caller.java",
       "src/main/java/com/example/orders/ids/FakeClock.java",
     ],
     build: `mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath -Dmdep.outputFile=${CLASSPATH}`,
-    callers: (folder) => {
+    words: (folder, program) => {
       const libraries = readFileSync(path.join(folder, CLASSPATH), "utf8").trim();
       const classes = path.join(folder, "target/classes");
-      return ["java", "-cp", `${classes}:${libraries}`, "com.example.orders.Load"];
+      const main = program === "load" ? "Load" : "Caller";
+      return ["java", "-cp", `${classes}:${libraries}`, `com.example.orders.${main}`];
     },
   },
   python: {
     programs: ["python3"],
     hint: "no Python for the tests: install Python 3.10 or newer, with venv",
-    files: ["load.py", "ids/__init__.py"],
+    files: ["load.py", "caller.py", "ids/__init__.py"],
     build: "true",
-    callers: (folder) => [path.join(folder, ".venv/bin/python"), path.join(folder, "load.py")],
+    words: (folder, program) => [
+      path.join(folder, ".venv/bin/python"),
+      path.join(folder, `${program}.py`),
+    ],
   },
 };
 
@@ -60,13 +68,18 @@ export interface Project {
   readonly language: Language;
   readonly folder: string;
   /** Words that begin its process of callers. */
-  readonly callers: readonly string[];
+  readonly load: readonly string[];
+  /** Words that begin its caller that does steps. */
+  readonly caller: readonly string[];
 }
 
-/** Follows the page's chapter "Set up", with the .proto files of this clone in the place of those on npm. */
-export function setUp(language: Language): Project {
-  const folder = path.join(cache, language);
-  const { programs, hint, files, build, callers } = TOOLS[language];
+/**
+ * Follows the page's chapter "Set up", with the .proto files of this clone in the place of those on npm. Each test file has a
+ * folder of its own, since they may run at the same time.
+ */
+export function setUp(language: Language, cache = "polyglot"): Project {
+  const folder = path.join(cacheOf(cache), language);
+  const { programs, hint, files, build, words } = TOOLS[language];
   if (programs.some((program) => spawnSync("which", [program]).status !== 0)) throw new Error(hint);
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(folder)) {
@@ -83,7 +96,7 @@ export function setUp(language: Language): Project {
     writeFileSync(file, text);
   }
   shell(folder, `${withPackages(linesOf(page, "Set up"), folder)}\n${build}`);
-  return { language, folder, callers: callers(folder) };
+  return { language, folder, load: words(folder, "load"), caller: words(folder, "caller") };
 }
 
 /** Puts there what the first line installs from npm, and answers the lines after it. */
