@@ -12,6 +12,7 @@ import { consoleMutants } from "./mutants.console.ts";
 import { deployMutants } from "./mutants.deploy.ts";
 import { dropInMutants } from "./mutants.drop-in.ts";
 import { httpMutants } from "./mutants.http.ts";
+import { memoryMutants } from "./mutants.memory.ts";
 import { fastMutants } from "./mutants.fast.ts";
 import { failoverMutants } from "./mutants.failover.ts";
 import { etcdMutants } from "./mutants.etcd.ts";
@@ -731,4 +732,5 @@ redis.call('DEL', KEYS[1])`,
   ...deployMutants,
   ...dropInMutants,
   ...httpMutants,
+  ...memoryMutants,
 ];

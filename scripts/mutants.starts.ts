@@ -35,7 +35,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "a server with TLS is asked without",
-    file: "packages/server/src/main/neighbours.ts",
+    file: "packages/server/src/main/ask-node.ts",
     find: "if (answer !== undefined || !isSecure) return answer;",
     replace: "if (answer !== undefined || isSecure) return answer;",
     tests: ["packages/server/test/dev.e2e.test.ts"],

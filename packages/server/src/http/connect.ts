@@ -6,7 +6,7 @@ import { codeName } from "../service/call-times.ts";
 import { HttpRefusal, JSON_TYPE, jsonAnswer } from "./answers.ts";
 import { HttpCallContext } from "./call-context.ts";
 import type { HttpCalls } from "./calls.ts";
-import { detailOf, requestOf, responseOf } from "./json.ts";
+import type * as Json from "./json.ts";
 import type { HttpAnswer, HttpRequest, Route } from "./route.ts";
 
 /** The status of HTTP for each code, as Connect's specification has them. */
@@ -33,6 +33,9 @@ const TYPES = `application/json, ${PROTO_TYPE}`;
 const METHOD_PATH = /^\/[a-z][\w.]*\.v\d+\.\w+\/\w+$/;
 const TIMEOUT = /^\d{1,10}$/;
 
+/** JSON takes the descriptors of the API and what reads them, 5 MB, so it is loaded for the first call. */
+let loading: Promise<typeof Json> | undefined;
+
 /** Connect's protocol for unary methods: POST /idmint.v1.Service/Method, with JSON or with the bytes of gRPC. */
 export function connectRoute(calls: HttpCalls): Route {
   return {
@@ -44,21 +47,22 @@ export function connectRoute(calls: HttpCalls): Route {
 
 async function answer(calls: HttpCalls, request: HttpRequest): Promise<HttpAnswer> {
   const { path } = request;
+  const json = await (loading ??= import("./json.ts"));
   try {
     const handler = handlerOf(calls, path);
     const isJson = isJsonType(request.headers["content-type"]);
     const context = new HttpCallContext(request, calls.ports, timeoutOf(request));
     const body = await request.body();
     const outcome = await calls.call(handler, request, context, () =>
-      isJson ? requestOf(path, body) : body,
+      isJson ? json.requestOf(path, body) : body,
     );
-    if (outcome.refusal !== undefined) return statusAnswer(outcome.refusal);
+    if (outcome.refusal !== undefined) return statusAnswer(outcome.refusal, json);
     return isJson
-      ? answered(JSON_TYPE, `${responseOf(path, outcome.answer)}\n`)
+      ? answered(JSON_TYPE, `${json.responseOf(path, outcome.answer)}\n`)
       : answered(PROTO_TYPE, outcome.answer);
   } catch (thrown) {
     if (thrown instanceof HttpRefusal) throw thrown;
-    return statusAnswer(rpcStatusOf(thrown, path, calls.ports));
+    return statusAnswer(rpcStatusOf(thrown, path, calls.ports), json);
   }
 }
 
@@ -112,7 +116,7 @@ function timeoutOf({ headers }: HttpRequest): number | undefined {
 }
 
 /** A refusal in the form of Connect's errors, with its details. */
-function statusAnswer({ code, message, details }: Status): HttpAnswer {
+function statusAnswer({ code, message, details }: Status, { detailOf }: typeof Json): HttpAnswer {
   const name = codeName(code);
   return jsonAnswer(HTTP_STATUS[name as CodeName] ?? 500, {
     // One l in Connect.

@@ -9,9 +9,6 @@ import { decodedFigures, type ToldFigures } from "../api/nodes/figures.ts";
 import { storePlace } from "../config/store-place.ts";
 import type { Config } from "../config/table.ts";
 import { v8Flags } from "../v8-flags.ts";
-import { GrpcPeerClocks } from "../grpc/peers/clocks.ts";
-import type { PeerTlsFiles } from "../grpc/peers/credentials.ts";
-import { GrpcPeerFigures } from "../grpc/peers/figures.ts";
 import type { Probes } from "../http/probes.ts";
 import { type Emit, emitter } from "../service/events.ts";
 import type { ActiveAlarm } from "../service/figures/active-alarm.ts";
@@ -19,7 +16,7 @@ import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
-import { type ClockParts, knownHistory } from "../service/worker-ids/clocks.ts";
+import { knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
 import {
   openAlarmQueue,
@@ -32,15 +29,16 @@ import { logEvents } from "../telemetry/log-events.ts";
 import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { EventLoopWatch } from "../telemetry/metrics/event-loop.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
-import { hostOf, hostPort } from "./address.ts";
-import { isLoopback } from "../config/types.ts";
-import { type ConnectionSources, GrpcDoors, tlsOf } from "./doors/grpc.ts";
+import { hostPort } from "./address.ts";
+import { type ConnectionSources, GrpcDoors } from "./doors/grpc.ts";
 import { openHttp } from "./doors/http.ts";
 import { instanceName } from "./instance.ts";
+import { Peers } from "./peers.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
 import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
 import { realSystem } from "./system.ts";
+import { openKeys } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
 const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
@@ -80,12 +78,11 @@ interface ProcessParts {
 export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
   if (config.processes !== 1)
     throw invalidField("processes", "must be 1 for a server in one process");
-  const { logLevel: level, logFormat: format } = config;
+  const { logLevel: level, logFormat: format, drainTimeMs } = config;
   const { process: own } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
-  const listeners = [logEvents(log.logger, () => realSystem.clock.now())];
   const telemetry = new Telemetry(config);
-  listeners.push(telemetry.hear);
+  const listeners = [logEvents(log.logger, () => realSystem.clock.now()), telemetry.hear];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
   const flush = (): Promise<void> => log.flush();
@@ -110,6 +107,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const places = await openPlaces(config, { emit, telemetry, opened });
     const signals = await openSignals(config);
     if (signals !== undefined) opened(signals);
+    const peers = opened(new Peers(config, emit));
     const services = createServices(
       { ...config, instance },
       {
@@ -117,9 +115,10 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         emit,
         authorise: parts.authorise,
         places,
-        clockParts: { leaseFile, peerClocks: peerClocksOf(config) },
+        clockParts: { leaseFile, peerClocks: peers.clocks },
+        keys: await openKeys(config),
         announce: () => signals?.tell(),
-        figures: figuresParts(config, { instance, telemetry, listeners, opened, own }),
+        figures: figuresParts(instance, { telemetry, listeners, opened, peers, own }),
       },
     );
     const calls = { ...services, ...realSystem, telemetry, emit };
@@ -140,7 +139,6 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     listening = await grpc.listen();
     services.presence.advertise(advertised(config, listening.grpcAddress));
     const doors = { grpc, http, ...listening, httpAddress, v8Flags: v8Flags() };
-    const { drainTimeMs } = config;
     return new Running({ services, stores, telemetry, emit, flush, drainTimeMs, ...doors });
   } catch (error) {
     for (const step of undo) await settled(step);
@@ -240,37 +238,26 @@ function advertised({ nodeAdvertise, grpcAddress }: Config, listening: string): 
   return ALL_ADDRESSES.includes(grpcAddress.host) ? "" : listening;
 }
 
-function peerClocksOf(config: Config): ClockParts["peerClocks"] {
-  const { nodePeers: peers } = config;
-  const tls = peerTlsOf(config);
-  return (nodeId, known) => new GrpcPeerClocks({ peers, known, tls, nodeId }, realSystem.clock);
-}
-
 /** What a server's figures are made of besides its services. */
 function figuresParts(
-  config: Config,
+  instance: string,
   {
-    instance,
     telemetry,
     listeners,
     opened,
+    peers,
     own,
   }: {
-    readonly instance: string;
     readonly telemetry: Telemetry;
     readonly listeners: Emit[];
     readonly opened: (part: Closable) => void;
+    readonly peers: Peers;
     readonly own: ProcessParts | undefined;
   },
 ): FiguresParts<ToldFigures> {
   const { callTimes } = telemetry;
   const active = new ActiveAlarms(realSystem, instance);
   listeners.push(active.hear);
-  const tls = peerTlsOf(config);
-  const isSafe = (address: string): boolean =>
-    tls !== undefined || config.insecure || isLoopback({ host: hostOf(address), port: 0 });
-  const peers = new GrpcPeerFigures(tls, { ...realSystem, isSafe });
-  opened(peers);
   const loop = new EventLoopWatch();
   loop.start();
   opened({ close: async () => loop.stop() });
@@ -278,12 +265,6 @@ function figuresParts(
   const siblings: FiguresParts<ToldFigures>["siblings"] = async (...asked) =>
     ((await own?.siblings(...asked)) ?? []).map(decodedFigures);
   return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
-}
-
-/** The files with which this server speaks to others; undefined: it has no TLS. */
-function peerTlsOf(config: Config): PeerTlsFiles | undefined {
-  const own = tlsOf(config);
-  return own === undefined ? undefined : { ...own, caFile: config.tlsPeerCaFile };
 }
 
 async function openSignals(config: Config): Promise<TagSignals | undefined> {

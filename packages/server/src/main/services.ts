@@ -1,6 +1,6 @@
 import type { Timers } from "@idmint/core";
 import { createAccess } from "../access/callers.ts";
-import { serverNameOf, type Store, VersionGuard } from "@idmint/core/server";
+import { serverNameOf, type Store, VersionGuard, zoneOffsets } from "@idmint/core/server";
 import { type Api, createApi, createPlainHandlers } from "../api/api.ts";
 import type { PlainHandlers } from "../api/drop-in/plain-ids.ts";
 import { type Authorise, draining } from "../api/method.ts";
@@ -24,6 +24,7 @@ import { Directory } from "../service/issue/directory.ts";
 import { IdService } from "../service/issue/ids.ts";
 import { PlainIds } from "../service/issue/plain-ids.ts";
 import { ReleaseTokens } from "../service/issue/release-tokens.ts";
+import type { TextPorts } from "../service/issue/tag-text.ts";
 import { workersIn } from "../service/issue/tag-workers.ts";
 import type { MakeSource } from "../service/kinds/kind.ts";
 import { createSnowflakes, type SnowflakesPorts } from "../service/kinds/snowflake/snowflakes.ts";
@@ -54,7 +55,7 @@ import { WorkerService } from "../service/worker-ids/service.ts";
 import { createElsewhere, type Elsewhere, type ElsewhereTags, NOWHERE_ELSE } from "./elsewhere.ts";
 import { instanceName } from "./instance.ts";
 import { realSystem } from "./system.ts";
-import { createTextMakers, createTextPorts } from "./text-ids.ts";
+import { createTextMakers } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
 /** Most allocations that can still be given back. Further ones push the oldest out. */
@@ -99,6 +100,8 @@ export interface ServicesPorts {
   readonly system?: System;
   readonly places?: Elsewhere;
   readonly clockParts?: ClockParts;
+  /** Of unguessable ids. Default: none. */
+  readonly keys?: TextPorts["keys"];
   /** Tells other servers that a tag was changed. */
   readonly announce?: () => void;
   /** Default: no other server is asked for figures. */
@@ -108,6 +111,7 @@ export interface ServicesPorts {
 export function createServices(config: Config, ports: ServicesPorts): Services {
   const { store, emit, system = realSystem } = ports;
   const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
+  const { keys = new Map() } = ports;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
@@ -128,7 +132,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const { limitWaiters: maxWaiters, limitTags: maxTags, prefetchShare } = config;
   const near = { system, store, raises, counters, emit };
   const elsewhere = createElsewhere(places, config, near, STORE_GRACE_MS);
-  const texts = createTextPorts(config);
+  const texts = { keys, offsetAt: zoneOffsets() };
   const drain = createDrain(config, () => directory, emit);
   const onTold = (isDraining: boolean): void => drain.told(isDraining);
   const { presence, nodes, seen } = createPresence(config, clockParts, {

@@ -1,12 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { ObjectIdMaker, UuidMaker } from "@idmint/core";
-import { zoneOffsets } from "@idmint/core/server";
 import * as library from "uuid";
 import type { Config } from "../config/table.ts";
 import type { TextMakers } from "../service/kinds/text-source.ts";
 import type { TextPorts } from "../service/issue/tag-text.ts";
-import { readKeys } from "../unguessable/keys.ts";
 import type { System } from "../service/system.ts";
 
 /** Makes what issues the ids of kinds uuid and object_id in this process. */
@@ -20,10 +18,11 @@ export function createTextMakers({ wallClock }: System): TextMakers {
 }
 
 /**
- * Makes what writes ids as text: time zones and keys. Throws INVALID_ARGUMENT when a configured key file cannot be
- * used.
+ * The keys of unguessable ids. Rejects with INVALID_ARGUMENT when a configured file cannot be used. Without one, the cipher is
+ * not loaded.
  */
-export function createTextPorts(config: Config): TextPorts {
-  const keys = readKeys(config.unguessableKeys);
-  return { keys, offsetAt: zoneOffsets() };
+export async function openKeys({ unguessableKeys }: Config): Promise<TextPorts["keys"]> {
+  if (unguessableKeys.size === 0) return new Map();
+  const { readKeys } = await import("../unguessable/keys.ts");
+  return readKeys(unguessableKeys);
 }

@@ -5,6 +5,7 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from "@bufbuild/protobuf/wkt";
+import { fileDescriptorSetBase64 } from "@idmint/proto/descriptors";
 
 /** What reflection answers from: the files of the API as they were compiled, comments and all. */
 export interface ReflectionIndex {
@@ -22,6 +23,11 @@ interface Extension {
   readonly type: string;
   readonly number: number;
   readonly file: string;
+}
+
+/** Of the API of this release. */
+export function indexOfApi(): ReflectionIndex {
+  return indexDescriptors(Buffer.from(fileDescriptorSetBase64, "base64"));
 }
 
 /** Indexes a serialized google.protobuf.FileDescriptorSet. */

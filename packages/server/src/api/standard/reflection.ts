@@ -1,10 +1,9 @@
-import { fileDescriptorSetBase64 } from "@idmint/proto/descriptors";
 import { ServerReflectionRequest, ServerReflectionResponse } from "@idmint/proto/reflection";
 import { Code } from "@idmint/proto/rpc";
 import { type MessageWriter, writerOf } from "../codec/codec.ts";
 import { decode, type Message, type StreamHandler } from "../method.ts";
 import { NEEDS, ruleOf } from "../need.ts";
-import { indexDescriptors, type ReflectionIndex } from "./reflection-index.ts";
+import type { ReflectionIndex } from "./reflection-index.ts";
 
 /** They differ in nothing but the package's name. */
 const SERVICES = [
@@ -14,8 +13,12 @@ const SERVICES = [
 
 type Answer = ServerReflectionResponse["messageResponse"];
 
-/** Indexing takes a few milliseconds that a start need not wait for. */
-let index: ReflectionIndex | undefined;
+/** Most servers are never asked: the descriptors and their reader take 5 MB, so they are loaded for the first stream. */
+let loading: Promise<ReflectionIndex> | undefined;
+
+async function load(): Promise<ReflectionIndex> {
+  return (await import("./reflection-index.ts")).indexOfApi();
+}
 
 /** grpc.reflection v1 and v1alpha: grpcurl, buf curl and their kin learn the API from the server itself. */
 export function reflectionHandlers(): readonly StreamHandler[] {
@@ -26,17 +29,17 @@ export function reflectionHandlers(): readonly StreamHandler[] {
       rule: ruleOf(NEEDS.nothing, undefined),
       path,
       open: () => {
-        index ??= indexDescriptors(Buffer.from(fileDescriptorSetBase64, "base64"));
-        const its = index;
-        return (bytes, from, to) => {
-          const request = decode(ServerReflectionRequest, bytes.subarray(from, to), path);
-          const messageResponse = answer(request, its);
-          return { validHost: request.host, originalRequest: request, messageResponse } as Message;
-        };
+        return (bytes, from, to) =>
+          respond(decode(ServerReflectionRequest, bytes.subarray(from, to), path));
       },
       response: writerOf(ServerReflectionResponse) as MessageWriter<unknown>,
     };
   });
+}
+
+async function respond(request: ServerReflectionRequest): Promise<Message> {
+  const messageResponse = answer(request, await (loading ??= load()));
+  return { validHost: request.host, originalRequest: request, messageResponse } as Message;
 }
 
 function answer({ messageRequest }: ServerReflectionRequest, its: ReflectionIndex): Answer {
