@@ -1,15 +1,21 @@
 // gRPC's rules on the wire of the fast door, by requests that no client of gRPC sends.
 import { constants } from "node:http2";
 import { deflateSync, gzipSync } from "node:zlib";
-import { GenerateIdRequest, GenerateIdResponse, StreamIdsRequest } from "@idmint/proto";
+import {
+  GenerateIdRequest,
+  GenerateIdResponse,
+  GenerateIdsRequest,
+  StreamIdsRequest,
+} from "@idmint/proto";
 import { Status } from "@idmint/proto/rpc";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { createTag, startTest, type TestServer, until } from "../support.ts";
+import { createTag, sleep, startTest, type TestServer, until } from "../support.ts";
 import { type Ended, framed, grpcStatus, send, type Sent, session, STREAM_IDS } from "./wire.ts";
 
 const ORDER = Buffer.from(GenerateIdRequest.encode({ tag: "orders", name: "" }).finish());
 const GHOST = Buffer.from(GenerateIdRequest.encode({ tag: "ghost", name: "" }).finish());
+const GENERATE_IDS = "/idmint.v1.IdService/GenerateIds";
 const NO_ERROR = constants.NGHTTP2_NO_ERROR;
 
 async function served(flags: Record<string, string> = {}): Promise<TestServer> {
@@ -309,4 +315,31 @@ test("header blocks name only what the peer's table has, whatever its size, orde
     ),
     { numRuns: 40 },
   );
+});
+
+test("a connection that keeps too much is told when to call again, and gets all that was begun", async () => {
+  const { server } = await served();
+  const through = session(server.grpcAddress, { settings: { initialWindowSize: 0 } });
+  const much = GenerateIdsRequest.encode(
+    GenerateIdsRequest.create({ tag: "orders", count: 10_000, asList: true }),
+  ).finish();
+  const ended: Ended[] = [];
+  const calls: Promise<unknown>[] = [];
+  const call = (sent: Sent): void =>
+    void calls.push(send(through, sent).then((its) => ended.push(its)));
+  for (let i = 0; i < 200; i++) call({ path: GENERATE_IDS, parts: [framed(much)] });
+  // None of these is answered while its window is shut.
+  await until(async () => {
+    call({ parts: [framed(ORDER)] });
+    await sleep(50);
+    return ended.length > 0;
+  });
+  const [refused] = ended;
+  const details = Buffer.from(String(refused?.headers["grpc-status-details-bin"]), "base64");
+  expect(refused && grpcStatus(refused)).toBe("8");
+  expect(details.toString("latin1")).toMatch(/OVERLOADED[^]*RetryInfo/);
+  through.settings({ initialWindowSize: 1_024 * 1_024 });
+  through.setLocalWindowSize(64 * 1_024 * 1_024);
+  await Promise.all(calls);
+  expect(new Set(ended.map(grpcStatus))).toEqual(new Set(["0", "8"]));
 });

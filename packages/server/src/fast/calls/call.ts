@@ -111,6 +111,13 @@ export function tooOld(): IdmintError {
   });
 }
 
+/** What a caller is told whose connection keeps as much of the server's memory as it may. */
+export function tooMuchWaits(): IdmintError {
+  const text =
+    "too much of this connection waits: requests that are not whole, answers that are not read; read them, or use more connections";
+  return new IdmintError("OVERLOADED", text, { retryAfterMs: 100 });
+}
+
 export function malformed({ handler }: Row, why: string): IdmintError {
   return new IdmintError("MALFORMED_REQUEST", `${why} of ${handler.path}`);
 }

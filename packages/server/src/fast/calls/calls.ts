@@ -1,5 +1,5 @@
 import { Code } from "@idmint/proto/rpc";
-import { type CallsOfConnection, refusalOf, type Row } from "./call.ts";
+import { type CallsOfConnection, refusalOf, type Row, tooMuchWaits } from "./call.ts";
 import { isKnownEncoding } from "./encoding.ts";
 import { isGrpc, timeoutOf } from "./grpc.ts";
 import { RefusedCall } from "./refused-call.ts";
@@ -32,15 +32,13 @@ export class Calls {
       stream.user = new RefusedCall(head.method === HTTP_POST ? 415 : 405, stream, this.#its);
       return;
     }
-    if (this.#its.held.isTooMuch) {
-      const text =
-        "too much of this connection waits: requests that are not whole, answers not read";
-      return answers.refuse(stream, Code.RESOURCE_EXHAUSTED, text);
-    }
     const row = this.#rows.get(head.path);
     if (row === undefined) {
       const text = `there is no method ${head.path.slice(0, 256)}`;
       return answers.refuse(stream, Code.UNIMPLEMENTED, text);
+    }
+    if (this.#its.held.isTooMuch) {
+      return answers.fail(stream, refusalOf(tooMuchWaits(), row, this.#its));
     }
     if (!isKnownEncoding(head.encoding)) {
       const text = `messages in the encoding ${head.encoding.slice(0, 64)} are not read`;

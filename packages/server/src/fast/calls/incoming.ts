@@ -69,7 +69,9 @@ export class Incoming {
 
   #tooMuch(): Error | undefined {
     if (this.#deframer.room === 0 || !this.#its.held.isTooMuch) return undefined;
-    return new IdmintError("OVERLOADED", "too many messages of this connection wait");
+    return new IdmintError("OVERLOADED", "too many messages of this connection wait", {
+      retryAfterMs: 100,
+    });
   }
 }
 

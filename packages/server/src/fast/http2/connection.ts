@@ -21,7 +21,7 @@ import { Sender } from "./sender.ts";
 import { Streams } from "./streams.ts";
 
 /** What is read of a peer that was told to go. */
-const MAX_DISCARDED_BYTES = 1_024 * 1_024;
+const MAX_DISCARDED_BYTES = 64 * 1_024;
 /** What our PINGs carry: to find out whether the peer is there, and behind GOAWAY. */
 const KEEPALIVE_PING: Buffer = Buffer.from("idmint-k", "latin1");
 const LEAVE_PING: Buffer = Buffer.from("idmint-l", "latin1");
