@@ -107,7 +107,7 @@ function leftOut(): string[] {
 }
 
 // The door that servers have unless they are told. `pnpm test:doors` runs all files on both.
-process.env["TEST_DOOR"] ??= "grpc-js";
+process.env["TEST_DOOR"] ??= "fast";
 
 function project(
   name: string,

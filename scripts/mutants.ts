@@ -75,7 +75,7 @@ function runTests(
   const vitest = join(copy, "node_modules", "vitest", "vitest.mjs");
   const names = only === undefined ? [] : ["-t", only];
   const args = [vitest, "run", "--bail", "1", "--no-color", ...tests, ...names];
-  const TEST_DOOR = file.startsWith("packages/server/src/fast/") ? "fast" : "grpc-js";
+  const TEST_DOOR = file.startsWith("packages/server/src/grpc/") ? "grpc-js" : "fast";
   const env = { ...process.env, TEST_DOOR, ...(isLong ? { IDMINT_LONG: "1" } : {}) };
   const run = spawnSync(process.execPath, args, { cwd: copy, env, timeout: TEST_TIMEOUT_MS });
   const output = run.stdout.toString() + run.stderr.toString();

@@ -2,7 +2,7 @@
 export const DOORS = ["fast", "grpc-js"] as const;
 type Door = (typeof DOORS)[number];
 /** The one of a server that is not told. */
-export const DEFAULT_DOOR: Door = "grpc-js";
+export const DEFAULT_DOOR: Door = "fast";
 
 /** What gives the servers of a test the door that was chosen for its file; `doors-setup.ts` chooses. */
 export function doorEnv(): { readonly IDMINT_GRPC_DOOR?: string } {

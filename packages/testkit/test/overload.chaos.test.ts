@@ -1,13 +1,17 @@
 // One caller asks for far more than a server can answer, over several connections, while another one goes about its work.
-import { readFileSync } from "node:fs";
+import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
+import { GenerateIdRequest } from "@idmint/proto";
 import { RetryInfo, Status } from "@idmint/proto/rpc";
 import { expect, onTestFinished, test } from "vitest";
+import { framed, GRPC_HEADERS, h2loadProgram } from "../bench/lib/h2load.ts";
 import type { StormLoad, StormResult } from "../bench/lib/storm-load.ts";
+import { testDoor } from "../src/doors.ts";
 import { Child } from "../src/fleet/child.ts";
 import type { FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
@@ -17,7 +21,7 @@ const PATIENT = { withinMs: 60_000 };
 const STORM = path.resolve(import.meta.dirname, "../bench/lib/storm-load.ts");
 const TAG = "orders";
 const SECONDS = isLong ? 60 : 5;
-/** More than any server on grpc-js answers on one core. */
+/** Calls a second; more than any server on grpc-js answers on one core. */
 const FLOOD = 80_000;
 
 async function ownFolder(): Promise<string> {
@@ -61,6 +65,24 @@ function load(
   return { child, result };
 }
 
+/**
+ * Calls from the address of the storm, as many as may be in flight, until the test stops them. A generator of ours takes as long
+ * for a call as the fast door does, and cannot overload it.
+ */
+function startH2load({ address }: FleetServer, folder: string): ChildProcess {
+  const { command, env } = h2loadProgram();
+  const body = path.join(folder, "body");
+  writeFileSync(body, framed(GenerateIdRequest.encode({ tag: TAG, name: "" }).finish()));
+  const amount = ["-D", "300", "-c", "64", "-m", "1024"];
+  const url = `http://${address}/idmint.v1.IdService/GenerateId`;
+  const child = spawn(command, [...amount, ...GRPC_HEADERS, "-d", body, url], {
+    env: { ...process.env, ...env },
+    stdio: "ignore",
+  });
+  onTestFinished(() => void child.kill());
+  return child;
+}
+
 /** One call from the address of the storm, as a client sees it. */
 function refusalOf({ api }: FleetServer): Promise<ServiceError | undefined> {
   return new Promise((resolve) => {
@@ -101,6 +123,7 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
       seconds: 300,
     }),
   );
+  const more = testDoor() === "fast" ? startH2load(server, folder) : undefined;
   const refusal = await until(
     "the caller of the storm is refused",
     () => refusalOf(server),
@@ -124,6 +147,7 @@ test("a flood is refused by answers, no id comes twice, and another caller is no
     await pause(50);
   }
   const calm = await modest.result();
+  more?.kill();
   for (const { child } of storms) child.signal("SIGTERM");
   const floods = await Promise.all(storms.map(({ result }) => result()));
   for (const { answered, refused, reset, offered, unsent } of floods) {

@@ -20,8 +20,8 @@ export const ADDRESS_OPTIONS: { readonly [K in keyof AddressConfig]: Option<Addr
   grpcDoor: option(
     "grpc.door",
     oneOf("fast", "grpc-js"),
-    "grpc-js",
-    "What serves gRPC: `fast` is made for this server and takes several times as many calls, `grpc-js` is the library.",
+    "fast",
+    "What serves gRPC: `fast` is made for this server and takes several times as many calls; `grpc-js` is Node's usual library, for whoever wants to compare the two.",
   ),
   adminAddress: optional(
     "admin.address",

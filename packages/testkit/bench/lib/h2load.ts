@@ -65,7 +65,13 @@ export async function runLoad(load: Load): Promise<LoadResult> {
   }
 }
 
-const GRPC_HEADERS = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
+/** What each of its calls has besides its message. */
+export const GRPC_HEADERS: readonly string[] = [
+  "-H",
+  "content-type: application/grpc",
+  "-H",
+  "te: trailers",
+];
 
 function argumentsOf(load: Load, body: string, log: string): readonly string[] {
   const {
@@ -147,7 +153,7 @@ export function assureGenerator(): void {
 }
 
 /** The program; installed or unpacked at the first call when the machine has none. */
-function h2loadProgram(): Program {
+export function h2loadProgram(): Program {
   program ??= debianFiles({
     name: "h2load",
     packages: ["nghttp2-client"],

@@ -5,8 +5,7 @@ import path from "node:path";
 import { promisify } from "node:util";
 import { GenerateIdRequest } from "@idmint/proto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { framed } from "../../bench/lib/h2load.ts";
-import { debianFiles, type Program, programOf } from "../../src/debian.ts";
+import { framed, GRPC_HEADERS, h2loadProgram } from "../../bench/lib/h2load.ts";
 import { killChildren } from "../../src/fleet/child.ts";
 import { cacheOf, runLocked } from "../../src/prepared.ts";
 import { isLong } from "../fleet-support.ts";
@@ -32,20 +31,14 @@ describe.each([
   });
 
   test("h2load: 1,000 streams of one connection", async () => {
-    const { command, env } = debianFiles<Program>({
-      name: "nghttp2",
-      packages: ["nghttp2-client"],
-      find: (unpacked) => programOf(unpacked, ["h2load"]),
-      hint: "no h2load for the tests: install nghttp2-client",
-    });
+    const { command, env } = h2loadProgram();
     const body = path.join(newFolder(), "body");
     writeFileSync(body, framed(GenerateIdRequest.encode({ tag: "demo", name: "" }).finish()));
     const count = isLong ? 200_000 : 10_000;
     const address = `${isSecure ? "https" : "http"}://localhost:${port}/${METHOD}`;
-    const headers = ["-H", "content-type: application/grpc", "-H", "te: trailers"];
     const load = (calls: number, streams: number): Promise<{ stdout: string }> => {
       const amount = ["-n", String(calls), "-c", "1", "-m", String(streams)];
-      return run(command, [...amount, ...headers, "-d", body, address], {
+      return run(command, [...amount, ...GRPC_HEADERS, "-d", body, address], {
         env: { ...process.env, ...env },
       });
     };
