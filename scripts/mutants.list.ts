@@ -600,8 +600,8 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "a fencing token is known to no majority",
     file: `${coordination}/src/lock/acquire.ts`,
-    find: `if (isMinting && nodes.length === 1) return token;`,
-    replace: `if (isMinting) return token;`,
+    find: `if (isMinting && nodes.length === 1) return largest;`,
+    replace: `if (isMinting) return largest;`,
     tests: [`${coordination}/test/lock/tokens.model.test.ts`],
   },
   {

@@ -7,12 +7,7 @@ import type { LockClaim, LockNode } from "./lock-node.ts";
 import type { TokenSource } from "./options.ts";
 import { ask, majorityOf, type Tally } from "./quorum.ts";
 
-const FATAL: ReadonlySet<Reason> = new Set([
-  "CALL_CANCELLED",
-  "CLOSED",
-  "TOKEN_EXHAUSTED",
-  "TOKEN_WENT_BACK",
-]);
+const FATAL: ReadonlySet<Reason> = new Set(["CALL_CANCELLED", "CLOSED", "TOKEN_EXHAUSTED"]);
 
 /** What an attempt needs. */
 export interface Attempt {
@@ -36,18 +31,23 @@ export interface Taken {
  * The tokens of any two attempts that succeed differ, and the attempt that had the lock later has the larger one:
  *
  * 1. A node's counter only rises, and only whoever has the lock at that node raises it. (`take` raises it when it sets the
- *    lock, `confirm` when the lock is still the claim's.)
+ *    lock and mints, `confirm` when the lock is still the claim's.)
  * 2. An attempt takes the lock on a majority, chooses the largest of their raised counters as its token (or asks the token
- *    source, which answers more each time), and succeeds only after a majority confirmed: they had the lock for it without
- *    a break since `take`, since a claim takes a lock at a node once, and their counters now are the token. A node that
- *    was not waited for may have a larger counter, and with it an earlier grant's larger token: it does not confirm.
+ *    source), and succeeds only after a majority confirmed: they had the lock for it without a break since `take`, since a
+ *    claim takes a lock at a node once, and their counters now are the token. A node that was not waited for may have a
+ *    larger counter, and with it another attempt's larger token: it does not confirm. Nor does a node confirm a token from
+ *    a source when that very token is its counter.
  * 3. Two attempts that succeed have a node in common that confirmed both. There, one had the lock from its `take` to its
- *    `confirm` before the other took it. So the later one's counter at that node, and with it its token, is above the
- *    earlier one's token. With a token source: the later one asked it after its `take`, the earlier one before its
- *    `confirm`, so the later one got more.
+ *    `confirm` before the other took it. So the later one found the earlier one's token or more in the counter, and its
+ *    own is above: its `take` raised the counter, or, with a token source, the node confirmed only what is above.
  *
- * With one node, `take` alone does what 2 asks for. What this rests on is that a node's counter does not go back: see
- * `MINT` for a node that lost its data.
+ * With one node that mints, `take` alone does what 2 asks for. What this rests on is that a node's counter does not go
+ * back: see `MINT` for a node that lost its data.
+ *
+ * Only what the nodes knew before the source was asked tells that the source went back (TOKEN_WENT_BACK): those tokens
+ * came from it earlier, and the majority that took has a node in common with the majority that confirmed each earlier
+ * grant. A node whose `take` came later may know the token of somebody who asked the source later. That is a lost race,
+ * which the next attempt may win.
  */
 export async function takeOnce(attempt: Attempt): Promise<Taken> {
   const { nodes, claim, limits, runtime } = attempt;
@@ -73,9 +73,9 @@ async function takeAndConfirm(attempt: Attempt): Promise<bigint> {
   const isMinting = tokenSource === undefined;
   const taken = await ask(nodes, (node) => node.take(claim, { ttlMs, isMinting }, limits));
   requireMajority(taken, attempt, "taking");
-  let token = taken.yes.reduce((a, b) => (a > b ? a : b));
-  if (isMinting && nodes.length === 1) return token;
-  if (tokenSource !== undefined) token = await tokenFrom(tokenSource, attempt);
+  const largest = taken.yes.reduce((a, b) => (a > b ? a : b));
+  if (isMinting && nodes.length === 1) return largest;
+  const token = isMinting ? largest : await tokenFrom(tokenSource, attempt, largest);
   const isNew = !isMinting;
   const confirmed = await ask(nodes, (node) =>
     node.confirm(claim, { value: token, isNew }, limits),
@@ -84,7 +84,12 @@ async function takeAndConfirm(attempt: Attempt): Promise<bigint> {
   return token;
 }
 
-async function tokenFrom(source: TokenSource, { claim, limits, ttlMs }: Attempt): Promise<bigint> {
+/** Asks the source for a token above `last`, the largest that the nodes knew before. */
+async function tokenFrom(
+  source: TokenSource,
+  { claim, limits, ttlMs }: Attempt,
+  last: bigint,
+): Promise<bigint> {
   const late = AbortSignal.timeout(ttlMs);
   const signal = limits.signal === undefined ? late : AbortSignal.any([late, limits.signal]);
   const what = `the token source of lock "${claim.lock}"`;
@@ -92,8 +97,15 @@ async function tokenFrom(source: TokenSource, { claim, limits, ttlMs }: Attempt)
     timeoutMs: ttlMs,
     signal: limits.signal,
   });
-  if (typeof token === "bigint" && token > 0n) return token;
-  throw new CoordinationError("TOKEN_WENT_BACK", `${what} must answer a bigint above 0`);
+  const wentBack = (text: string): CoordinationError =>
+    new CoordinationError("TOKEN_WENT_BACK", text, { metadata: { lock: claim.lock } });
+  if (typeof token !== "bigint" || token <= 0n) {
+    throw wentBack(`${what} must answer a bigint above 0`);
+  }
+  if (token > last) return token;
+  throw wentBack(
+    `token ${token} of lock "${claim.lock}" is not above ${last}, which was given before`,
+  );
 }
 
 function requireMajority(tally: Tally<unknown>, { nodes, claim }: Attempt, doing: string): void {

@@ -17,7 +17,7 @@ export interface LockNode {
   readonly name: string;
   readonly isReady: boolean;
   /**
-   * Takes the lock unless somebody has it. Answers the raised token of this node (0n when `isMinting` is false), undefined
+   * Takes the lock unless somebody has it. Answers the counter of this node, which it raised when `isMinting`; undefined
    * when somebody else has the lock.
    */
   readonly take: (
@@ -27,7 +27,7 @@ export interface LockNode {
   ) => Promise<bigint | undefined>;
   /**
    * Writes a token beside the lock, if the lock is still the claim's and the node knows no larger token; false otherwise.
-   * A token that `isNew` comes from outside, and must be above what the node knows: else TOKEN_WENT_BACK.
+   * A token that `isNew` comes from outside, and must be above what the node knows.
    */
   readonly confirm: (
     claim: LockClaim,
@@ -46,8 +46,8 @@ export interface LockNode {
 // KEYS: lock, token. ARGV: owner, ttl, whether to mint.
 const TAKE = defineScript(`${MINT}
 if redis.call('EXISTS', KEYS[1]) == 1 then return 'held' end
-local token = '0'
-if ARGV[3] == '1' then token = mint(KEYS[2], '0') end
+local token
+if ARGV[3] == '1' then token = mint(KEYS[2], '0') else token = redis.call('GET', KEYS[2]) or '0' end
 if not token then return 'exhausted' end
 redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
 return token`);
@@ -56,7 +56,7 @@ return token`);
 const CONFIRM = defineScript(`${LESS}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end
 local last = redis.call('GET', KEYS[2]) or '0'
-if less(ARGV[2], last) or (ARGV[3] == '1' and ARGV[2] == last) then return last end
+if less(ARGV[2], last) or (ARGV[3] == '1' and ARGV[2] == last) then return 'passed' end
 redis.call('SET', KEYS[2], ARGV[2])
 return 'confirmed'`);
 
@@ -102,11 +102,7 @@ export function redisLockNode(node: RedisNode, prefix: string): LockNode {
     },
     async confirm({ lock, owner }, { value, isNew }, limits) {
       const args = [owner, String(value), isNew ? 1 : 0];
-      const answer = await run("confirming a lock", CONFIRM, lock, args, limits);
-      if (answer === "confirmed") return true;
-      if (answer === "lost" || !isNew) return false;
-      const text = `token ${value} of lock "${lock}" is not above ${answer}, which was given before`;
-      throw new CoordinationError("TOKEN_WENT_BACK", text, { metadata: { lock } });
+      return (await run("confirming a lock", CONFIRM, lock, args, limits)) === "confirmed";
     },
     async extend({ lock, owner }, ttlMs, limits) {
       const args = [owner, ttlMs];

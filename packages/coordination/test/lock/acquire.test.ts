@@ -5,6 +5,7 @@ import type { TokenSource } from "../../src/lock/options.ts";
 import { nodeRuntime } from "../../src/time.ts";
 import { FakeRuntime, settle } from "../fake-runtime.ts";
 import { FakeNode } from "./fake-nodes.ts";
+import { loseToLateTake } from "./late-take.ts";
 
 const now = async (): Promise<void> => undefined;
 
@@ -76,6 +77,40 @@ test("an outside token is given out only above the last one", async () => {
   expect(await take(nodes, async () => 12n)).toBe(12n);
   for (const node of nodes) node.owner = undefined;
   expect(await take(nodes, async () => 0n)).toMatchObject({ reason: "TOKEN_WENT_BACK" });
+});
+
+test("a source that went back is told whichever majority answers", async () => {
+  const nodes = fiveNodes();
+  for (const i of [0, 1]) nodes[i]!.isDown = true;
+  expect(await take(nodes, async () => 20n)).toBe(20n);
+  for (const i of [2, 3, 4]) nodes[i]!.owner = undefined;
+  const pairs = nodes.flatMap((a, i) => nodes.slice(i + 1).map((b) => [a, b] as const));
+  for (const pair of pairs) {
+    for (const node of nodes) node.isDown = pair.includes(node);
+    const error = await take(nodes, async () => 19n);
+    expect(error).toMatchObject({
+      reason: "TOKEN_WENT_BACK",
+      retryable: false,
+      metadata: { lock: "l" },
+    });
+    expect(String(error)).toContain('token 19 of lock "l" is not above 20');
+    await settle();
+    expect(nodes.map(({ owner }) => owner)).toEqual(Array(5).fill(undefined));
+  }
+});
+
+test.each([
+  ["a token that a later one overtook is a lost race, not a source that went back", 102n],
+  ["a token that a source repeats to who takes late is not given out twice", 101n],
+])("%s", async (_what, late) => {
+  const nodes = [0, 1, 2].map((i) => new FakeNode(`n${i}`, now)) as [FakeNode, FakeNode, FakeNode];
+  expect(await loseToLateTake(nodes, "l", { early: 101n, late })).toMatchObject({
+    reason: "LOCK_HELD",
+    retryable: true,
+  });
+  await settle();
+  expect(nodes.map(({ owner }) => owner)).toEqual(Array(3).fill(undefined));
+  expect(await take(nodes, async () => 103n)).toBe(103n);
 });
 
 test.each([1, 5])(

@@ -121,6 +121,26 @@ test("tokens may come from elsewhere, and one that is not new is refused", async
   expect(await lock.run(async ({ token }) => token)).toBe(44n);
 });
 
+test("a node knows the last token before it asks for one, and confirms only a larger one", async () => {
+  await using connection = new RedisNode(url);
+  const node = redisLockNode(connection, "idmint");
+  const limits = { timeoutMs: 1_000 };
+  const claim = { lock: freshName(), owner: "me" };
+  const taking = { ttlMs: 60_000, isMinting: false };
+  expect(await node.take(claim, taking, limits)).toBe(0n);
+  // Larger than what Lua counts exactly, and with one digit more than the one before.
+  const tokens = [9n, 10n, 99_999_999_999_999_998n, 99_999_999_999_999_999n];
+  for (const [i, value] of tokens.entries()) {
+    expect(await node.confirm(claim, { value, isNew: true }, limits)).toBe(true);
+    for (const known of tokens.slice(0, i + 1)) {
+      expect(await node.confirm(claim, { value: known, isNew: true }, limits)).toBe(false);
+    }
+    await node.release(claim, limits);
+    expect(await node.take(claim, taking, limits)).toBe(value);
+  }
+  await node.release(claim, limits);
+});
+
 test("a Redis that comes back empty costs the lock, and no token comes twice", async () => {
   await using server = await RedisServer.start();
   await using locks = createLocks({ nodes: server.url, isExtended: false, nodeTimeoutMs: 200 });

@@ -2,7 +2,10 @@
 import { RedisServer } from "@idmint/testkit/redis";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { createLocks, type Locks, type LocksOptions } from "../../src/index.ts";
+import { redisLockNode } from "../../src/lock/lock-node.ts";
+import { RedisNode } from "../../src/redis/node.ts";
 import { failure, sleep, until } from "../support.ts";
+import { loseToLateTake } from "./late-take.ts";
 
 let servers: RedisServer[];
 const stopped = new Set<RedisServer>();
@@ -105,6 +108,37 @@ test("tokens rise over restarts of all nodes, one after the other, each empty", 
     await server.start();
     stopped.delete(server);
   }
+});
+
+test("a source of tokens that went back is told, also with two of five nodes down", async () => {
+  let last = 100n;
+  await using locks = locksOn({ tokenSource: async () => ++last });
+  const lock = locks.lock("back");
+  expect(await lock.run(async ({ token }) => token)).toBe(101n);
+  const wentBack = { reason: "TOKEN_WENT_BACK", code: "FAILED_PRECONDITION", retryable: false };
+  last = 100n;
+  expect(await failure(lock.acquire())).toMatchObject(wentBack);
+  await kill(0, 1);
+  last = 50n;
+  expect(await failure(lock.acquire())).toMatchObject(wentBack);
+  last = 101n;
+  expect(await lock.run(async ({ token }) => token)).toBe(102n);
+});
+
+test.each([
+  ["a token that a later one overtook is a lost race, not a source that went back", 102n],
+  ["a token that a source repeats to who takes late is not given out twice", 101n],
+])("%s", async (_what, late) => {
+  await using n0 = new RedisNode(servers[0]!.url);
+  await using n1 = new RedisNode(servers[1]!.url);
+  await using n2 = new RedisNode(servers[2]!.url);
+  const nodes = [
+    redisLockNode(n0, "idmint"),
+    redisLockNode(n1, "idmint"),
+    redisLockNode(n2, "idmint"),
+  ] as const;
+  const error = await loseToLateTake(nodes, `late-${late}`, { early: 101n, late });
+  expect(error).toMatchObject({ reason: "LOCK_HELD", retryable: true });
 });
 
 test("contenders on five nodes take turns", async () => {
