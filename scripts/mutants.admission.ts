@@ -188,7 +188,7 @@ export const admissionMutants: readonly Mutant[] = [
   },
   {
     name: "admission: a limit falls while calls may be on their way",
-    file: "packages/server/src/grpc/stream-limits.ts",
+    file: "packages/server/src/doors/stream-limits.ts",
     find: `else if (connection.its.inFlight >= connection.limit) {`,
     replace: `else if (connection.its.inFlight > 0) {`,
     tests: ["packages/server/test/grpc/stream-limits.test.ts"],

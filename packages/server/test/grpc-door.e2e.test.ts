@@ -19,7 +19,7 @@ import type { ServerReflectionRequest, ServerReflectionResponse } from "@idmint/
 import { MemoryStore, selfSigned, storeIsDown } from "@idmint/testkit";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { TlsFiles } from "../src/tls/files.ts";
-import { Listener } from "../src/grpc/listener.ts";
+import { Listener } from "../src/doors/listener.ts";
 import type { ServerEvent } from "../src/service/events.ts";
 import {
   call,
@@ -375,16 +375,13 @@ test("connections past the cap are closed, and the others go on", async () => {
 
 test("a connection that says nothing is closed after its deadline, one that speaks stays", async () => {
   const taken: Socket[] = [];
-  const listener = new Listener(
-    { injectConnection: (socket) => taken.push(socket as Socket) },
-    {
-      host: "127.0.0.1",
-      port: 0,
-      maxConnections: 10,
-      prefaceTimeoutMs: 100,
-      onRefused: () => undefined,
-    },
-  );
+  const listener = new Listener((socket) => taken.push(socket), {
+    host: "127.0.0.1",
+    port: 0,
+    maxConnections: 10,
+    prefaceTimeoutMs: 100,
+    onRefused: () => undefined,
+  });
   const address = `127.0.0.1:${await listener.listen()}`;
   onTestFinished(() => {
     listener.stop();

@@ -3,8 +3,8 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "@idmint/core";
 import type { Api } from "../api/api.ts";
 import { draining } from "../api/method.ts";
-import { type ConnectionSource, Listener } from "../grpc/listener.ts";
-import { StreamLimits } from "../grpc/stream-limits.ts";
+import { type ConnectionSource, Listener } from "../doors/listener.ts";
+import { StreamLimits } from "../doors/stream-limits.ts";
 import { InFlight } from "../in-flight.ts";
 import type { CallTimes } from "../service/call-times.ts";
 import type { Admission } from "../service/admission/admission.ts";
@@ -80,15 +80,12 @@ export class FastDoor {
       CONNECTION_LIMITS.streams,
     );
     this.#looking = setInterval(() => this.#look(), LOOK_MS).unref();
-    this.#listener = new Listener(
-      { injectConnection: (socket) => this.#take(socket as Socket) },
-      {
-        ...options,
-        source: options.source,
-        prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
-        onRefused: (peer, why) => this.#refused(peer, why),
-      },
-    );
+    this.#listener = new Listener((socket) => this.#take(socket), {
+      ...options,
+      source: options.source,
+      prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
+      onRefused: (peer, why) => this.#refused(peer, why),
+    });
   }
 
   /** Makes the door; it is closed until `listen`. Rejects when the files for TLS do not fit together. */

@@ -1,5 +1,4 @@
 import {
-  type ConnectionInjector,
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
   type handleUnaryCall,
@@ -31,14 +30,14 @@ import type { Emit } from "../service/events.ts";
 import { type CallTrace, runFor, type Tracing } from "../service/trace.ts";
 import { nodeTimers } from "../timers.ts";
 import { type Callers, GrpcCallContext, GrpcStreamContext } from "./call-context.ts";
-import { CallStream } from "./call-stream.ts";
+import { CallStream } from "../doors/call-stream.ts";
 import { bufferOf, streamPeerOf } from "./stream-peer.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { FairReading } from "./fair-reading.ts";
 import { limitedSession } from "./limited-session.ts";
 import { guardSessions } from "./sessions.ts";
-import { type ConnectionSource, Listener } from "./listener.ts";
-import { StreamLimits } from "./stream-limits.ts";
+import { type ConnectionSource, Listener } from "../doors/listener.ts";
+import { StreamLimits } from "../doors/stream-limits.ts";
 
 /**
  * Bounds of one connection. Requests are small: the largest that is valid has some 5 KiB. The size of a message times the
@@ -106,7 +105,6 @@ export class GrpcDoor {
   readonly #ports: GrpcDoorPorts;
   readonly #server: Server;
   readonly #tls: TlsCredentials | undefined;
-  readonly #injector: ConnectionInjector;
   readonly #listener: Listener;
   readonly #streamLimits: StreamLimits;
   readonly #streams = new Map<CallStream, GrpcStreamContext>();
@@ -140,10 +138,10 @@ export class GrpcDoor {
       stream: (stream, begin) => fair.opened(stream, begin),
     });
     for (const handler of ports.api.values()) this.#register(handler);
-    this.#injector = this.#server.createConnectionInjector(
+    const injector = this.#server.createConnectionInjector(
       tls?.credentials ?? ServerCredentials.createInsecure(),
     );
-    this.#listener = new Listener(this.#injector, {
+    this.#listener = new Listener((socket) => injector.injectConnection(socket), {
       host: options.host,
       port: options.port,
       source: options.source,

@@ -1,6 +1,6 @@
 import type { ServerHttp2Session } from "node:http2";
 import { callerOf } from "../api/caller.ts";
-import type { LimitedConnection } from "./stream-limits.ts";
+import type { LimitedConnection } from "../doors/stream-limits.ts";
 
 /** A session of node:http2 as `StreamLimits` sees it. To be called before its first stream. */
 export function limitedSession(session: ServerHttp2Session): LimitedConnection {

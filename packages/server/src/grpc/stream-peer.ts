@@ -1,6 +1,6 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
 import type { StreamHandler } from "../api/method.ts";
-import type { StreamPeer } from "./call-stream.ts";
+import type { StreamPeer } from "../doors/call-stream.ts";
 
 /** A stream of grpc-js as `CallStream` sees it. */
 export function streamPeerOf(

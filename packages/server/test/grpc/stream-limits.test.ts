@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { FakeTime } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { limitedSession } from "../../src/grpc/limited-session.ts";
-import { StreamLimits } from "../../src/grpc/stream-limits.ts";
+import { StreamLimits } from "../../src/doors/stream-limits.ts";
 
 const USUAL = 200;
 const ME = "127.0.0.1";

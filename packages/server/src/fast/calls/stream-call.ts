@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import type { StreamHandler } from "../../api/method.ts";
-import { CallStream } from "../../grpc/call-stream.ts";
+import { CallStream } from "../../doors/call-stream.ts";
 import { type CallTrace, runFor } from "../../service/trace.ts";
 import {
   type CallsOfConnection,

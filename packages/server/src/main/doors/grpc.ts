@@ -3,7 +3,7 @@ import { forCallers, withoutReflection } from "../../api/split.ts";
 import { type Config, OPTIONS } from "../../config/table.ts";
 import { CertificateNames } from "../../grpc/certificate-names.ts";
 import type { GrpcDoorOptions, GrpcDoorPorts } from "../../grpc/door.ts";
-import type { ConnectionSource } from "../../grpc/listener.ts";
+import type { ConnectionSource } from "../../doors/listener.ts";
 import type { TlsFiles } from "../../tls/files.ts";
 import { listen } from "../neighbours.ts";
 

@@ -1,5 +1,4 @@
 import { createServer, type Server, type Socket } from "node:net";
-import type { ConnectionInjector } from "@grpc/grpc-js";
 import { bounded } from "@idmint/core";
 import { listen } from "../tcp.ts";
 import { nodeTimers } from "../timers.ts";
@@ -26,19 +25,16 @@ export interface ListenerOptions {
   readonly onRefused: (peer: string, why: string) => void;
 }
 
-/**
- * Takes connections and hands them to grpc-js, which by itself has no cap and waits for ever for connections that were
- * opened and say nothing.
- */
+/** Takes connections, at most so many at once, and hands them to a door. Those that say nothing are closed. */
 export class Listener {
-  readonly #injector: Pick<ConnectionInjector, "injectConnection">;
+  readonly #door: (socket: Socket) => void;
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   #onEmpty: (() => void) | undefined;
 
-  constructor(injector: Pick<ConnectionInjector, "injectConnection">, options: ListenerOptions) {
-    this.#injector = injector;
+  constructor(door: (socket: Socket) => void, options: ListenerOptions) {
+    this.#door = door;
     this.#options = options;
     this.#server = createServer({ noDelay: true }, (socket) => this.#take(socket));
   }
@@ -99,6 +95,6 @@ export class Listener {
       this.#sockets.delete(socket);
       if (this.#sockets.size === 0) this.#onEmpty?.();
     });
-    this.#injector.injectConnection(socket);
+    this.#door(socket);
   }
 }
