@@ -48,7 +48,8 @@ function commonFlag(path: string): string {
 }
 
 function typed({ type }: Field, value: string | undefined): string | boolean | undefined {
-  if (value === undefined || value === "") return undefined;
+  // Blanks are nothing, as in the form.
+  if (value === undefined || value.trim() === "") return undefined;
   if (type === "bool") return value === TICKED;
   if (type === "enum") return wordOf(value);
   return type === "text" ? value : value.trim();
