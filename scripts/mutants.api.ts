@@ -11,6 +11,13 @@ const requests = ["packages/server/test/bad-input.e2e.test.ts"];
 /** Faults of the API: changes that are only tried, masks, pages, connections, and what errors say. */
 export const apiMutants: readonly Mutant[] = [
   {
+    name: "api: a row that is refused to callers answers one of the doors",
+    file: "packages/server/src/api/split.ts",
+    find: `return [path, unaryHandler({ path, rule, answer, response })] as const;`,
+    replace: `return [path, { ...unaryHandler({ path, rule, answer, response }), answer: handler.answer }] as const;`,
+    tests: ["packages/server/test/addresses.e2e.test.ts"],
+  },
+  {
     name: "api: a store makes a change that is only to be validated",
     file: `${shared}/change.ts`,
     find: `return validateOnly ? { ...decision, changed: false } : decision;`,

@@ -195,8 +195,12 @@ interface UnaryParts<Response> extends Pick<UnaryHandler, "path" | "rule"> {
   readonly answer: (...args: Parameters<UnaryHandler["answer"]>) => Response | Promise<Response>;
 }
 
-/** A row that answers messages of one type. */
-function unaryHandler<Response>({
+/**
+ * A row that answers messages of one type.
+ *
+ * INVARIANT: `handle` does what `answer` does, so a row is the same at every door. Nobody makes a row in another way.
+ */
+export function unaryHandler<Response>({
   path,
   rule,
   answer,

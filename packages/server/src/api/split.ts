@@ -1,5 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import type { Api } from "./api.ts";
+import { unaryHandler } from "./method.ts";
 import { isForAdmins } from "./need.ts";
 
 const REFLECTION = "/grpc.reflection.";
@@ -17,11 +18,12 @@ export function forCallers(api: Api): Api {
   return new Map(
     [...withoutReflection(api)].map(([path, handler]) => {
       if (handler.kind !== "unary" || !isForAdmins(handler.rule)) return [path, handler] as const;
-      const handle = (): never => {
+      const { rule, response } = handler;
+      const answer = (): never => {
         const text = `${path} is served at the address for administrators only (option admin.address)`;
         throw new IdmintError("METHOD_NOT_FOUND", text);
       };
-      return [path, { ...handler, handle }] as const;
+      return [path, unaryHandler({ path, rule, answer, response })] as const;
     }),
   );
 }
