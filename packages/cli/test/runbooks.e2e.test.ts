@@ -91,10 +91,16 @@ async function stop(): Promise<void> {
   server = undefined;
 }
 
+const WAIT = { timeout: 20_000 };
+
 async function next(tag: string): Promise<bigint> {
   const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
-  const ran = await idmint(["id", "next", tag], { env });
-  expect([ran.exitCode, ran.err]).toEqual([0, ""]);
+  const take = (): ReturnType<typeof idmint> => idmint(["id", "next", tag], { env });
+  // A server that has just begun may not know yet how far Redis has counted, and says so.
+  let ran = await take();
+  await expect
+    .poll(async () => (ran.exitCode === 0 ? ran : (ran = await take())).err, WAIT)
+    .toBe("");
   return BigInt(ran.out.trim());
 }
 

@@ -84,7 +84,8 @@ export class FleetServer {
     let child = this.spawn();
     const isReady = async (): Promise<boolean> => {
       if (child.exit?.code === EXIT_UNAVAILABLE) child = this.spawn();
-      return child.exit !== undefined || (await this.api.isServing());
+      // Who answers at its address before it listens is another server.
+      return child.exit !== undefined || (this.listens && (await this.api.isServing()));
     };
     try {
       await until(`${this.name} takes calls`, isReady, { withinMs: START_TIMEOUT_MS });

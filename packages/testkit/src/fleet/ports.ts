@@ -7,11 +7,18 @@ const LAST = 19_999;
 /** Free or not, fetch() refuses to call this one: the Fetch standard blocks it, and no other port above 6,697. */
 const BLOCKED_PORT = 10_080;
 const given = new Set<number>([BLOCKED_PORT]);
+/**
+ * Files of tests that run at once take ports of different slices: one must not take the port of a server that the other has killed
+ * and is about to start again.
+ */
+const SLICES = 8;
+const SLICE = Number(process.env["VITEST_POOL_ID"] ?? 0) % SLICES;
 
 /** A port of 127.0.0.1 that nobody listens on and that was not given out before. */
 export async function freePort(first: number = FIRST, last: number = LAST): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {
-    const port = first + Math.floor(Math.random() * (last - first + 1));
+    const size = Math.floor((last - first + 1) / SLICES);
+    const port = first + SLICE * size + Math.floor(Math.random() * size);
     if (given.has(port) || !(await isFree(port))) continue;
     given.add(port);
     return port;
