@@ -7,7 +7,7 @@ import { Child } from "../src/fleet/child.ts";
 import { until } from "../src/fleet/until.ts";
 import type { FloodResult, FloodWish } from "./child/flood.ts";
 import { isLong } from "./fleet-support.ts";
-import { type FloodName, FLOODS } from "./floods/flood-table.ts";
+import { type Flood, type FloodName, FLOODS } from "./floods/flood-table.ts";
 import { Memory, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
 
 const FLOOD = path.resolve(import.meta.dirname, "child/flood.ts");
@@ -18,7 +18,7 @@ const AS_BEFORE_MS = isLong ? 100 : 2_000;
 
 function floodsOf(door: (typeof DOORS)[number]): readonly FloodName[] {
   return (Object.keys(FLOODS) as FloodName[]).filter(
-    (flood) => door === "fast" || !("ofFast" in FLOODS[flood]),
+    (flood) => door === "fast" || !("mostMbOfFast" in FLOODS[flood]),
   );
 }
 
@@ -29,6 +29,11 @@ function floodsOf(door: (typeof DOORS)[number]): readonly FloodName[] {
  * flood of what is kept open on many connections is left out.
  */
 const MORE_MB = { fast: 64, "grpc-js": 160 } as const;
+
+function moreMb(flood: FloodName, door: (typeof DOORS)[number], tls: boolean): number {
+  const { mostMbOfFast }: Flood = FLOODS[flood];
+  return mostMbOfFast?.[tls ? "tls" : "plain"] ?? MORE_MB[door];
+}
 
 /**
  * How much longer the other caller waits for half of its answers, at most. Only in a long form: its share of the processor is
@@ -91,7 +96,7 @@ async function withstand(
   if (isLong) console.log(figures);
   expect(target.server.exit, target.server.describe()).toBeUndefined();
   expect(victim.errors, where).toEqual([]);
-  expect(more, figures).toBeLessThanOrEqual(MORE_MB[door]);
+  expect(more, figures).toBeLessThanOrEqual(moreMb(flood, door, tls));
   if (isLong) expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
 }
 

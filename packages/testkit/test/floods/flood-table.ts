@@ -28,8 +28,11 @@ export interface Flood {
   readonly chunks?: (tag: string) => Generator<Buffer, void>;
   /** Whether it takes answers. Default: true. */
   readonly reads?: boolean;
-  /** It keeps open what costs memory, on many connections: only of the fast door there is something to promise then. */
-  readonly ofFast?: boolean;
+  /**
+   * It keeps open what costs memory, on many connections: only of the fast door there is something to promise then, and how
+   * much more memory that may take, in MB.
+   */
+  readonly mostMbOfFast?: Readonly<Record<"plain" | "tls", number>>;
 }
 
 const hello = (settings: Uint8Array = NOTHING): Buffer =>
@@ -179,7 +182,7 @@ export const FLOODS = {
     connections: 256,
     opening: hello(),
     chunks: () => again(PING),
-    ofFast: true,
+    mostMbOfFast: { plain: 160, tls: 160 },
   },
   settings: {
     connections: 4,
@@ -193,15 +196,21 @@ export const FLOODS = {
     connections: 128,
     opening: hello(NO_WINDOW),
     chunks: unreadChecks,
-    ofFast: true,
+    // Of TLS, each answer is in memory twice, and OpenSSL has buffers of its own.
+    mostMbOfFast: { plain: 192, tls: 400 },
   },
-  "half requests": { connections: 64, opening: hello(), chunks: halfRequests, ofFast: true },
+  "half requests": {
+    connections: 64,
+    opening: hello(),
+    chunks: halfRequests,
+    mostMbOfFast: { plain: 160, tls: 192 },
+  },
   "unread answers": {
     connections: 64,
     opening: hello(),
     chunks: unknownCalls,
     reads: false,
-    ofFast: true,
+    mostMbOfFast: { plain: 160, tls: 192 },
   },
   "half-open connections": { connections: 1_000, opening: NOTHING },
   "idle connections": { connections: 1_000, opening: hello() },

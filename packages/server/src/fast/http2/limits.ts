@@ -39,7 +39,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 };
 
 /** Bytes that are kept for all peers of a door. Above it each peer has only a little. */
-export const HELD_OF_ALL: number = 24 * 1_024 * 1_024;
+export const HELD_OF_ALL: number = 12 * 1_024 * 1_024;
 export const LITTLE: number = 16 * 1_024;
 /** What a stream takes that waits, besides its head and its bytes; and so does each answer that waits. */
 export const STREAM_BYTES = 1_024;
