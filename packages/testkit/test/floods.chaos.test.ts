@@ -18,7 +18,7 @@ const AS_BEFORE_MS = isLong ? 100 : 2_000;
 
 function floodsOf(door: (typeof DOORS)[number]): readonly FloodName[] {
   return (Object.keys(FLOODS) as FloodName[]).filter(
-    (flood) => door === "fast" || !("mostMbOfFast" in FLOODS[flood]),
+    (flood) => door === "fast" || !("ofFast" in FLOODS[flood]),
   );
 }
 
@@ -31,13 +31,15 @@ function floodsOf(door: (typeof DOORS)[number]): readonly FloodName[] {
 const MORE_MB = { fast: 64, "grpc-js": 160 } as const;
 
 function moreMb(flood: FloodName, door: (typeof DOORS)[number], tls: boolean): number {
-  const { mostMbOfFast }: Flood = FLOODS[flood];
-  return mostMbOfFast?.[tls ? "tls" : "plain"] ?? MORE_MB[door];
+  const { mostMb }: Flood = FLOODS[flood];
+  const most = door === "fast" ? mostMb?.[tls ? "tls" : "plain"] : undefined;
+  return most ?? MORE_MB[door];
 }
 
 /**
  * How much longer the other caller waits for half of its answers, at most. Only in a long form: its share of the processor is
- * what the flood's process leaves, and others that run beside it.
+ * what the flood's process leaves, and others that run beside it. Floods of many connections are not judged by it: each of
+ * these has its turn, and another caller waits for all of them.
  */
 const SLOWER = 200;
 
@@ -97,7 +99,9 @@ async function withstand(
   expect(target.server.exit, target.server.describe()).toBeUndefined();
   expect(victim.errors, where).toEqual([]);
   expect(more, figures).toBeLessThanOrEqual(moreMb(flood, door, tls));
-  if (isLong) expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
+  const { ofFast: isOfMany = false }: Flood = FLOODS[flood];
+  if (isLong && !isOfMany)
+    expect(busy.p50, figures).toBeLessThanOrEqual(Math.max(1, quiet.p50) * SLOWER);
 }
 
 /** A long form floods both doors, a short one that of this file. */

@@ -3,8 +3,11 @@ const SETTINGS_TIMEOUT_MS = 10_000;
 /** After so long without a byte a peer is asked whether it is there, and so long it may take to answer. */
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 20_000;
-/** How long a peer may take to answer the PING behind GOAWAY, before we say without it which stream was the last. */
-const LAST_CALL_MS = 1_000;
+/**
+ * How long a peer may take to answer the PING behind GOAWAY, before we say without it which stream was the last. Calls that it
+ * began meanwhile are left unanswered then, so it has as long as servers of grpc-go give it.
+ */
+const LAST_CALL_MS = 5_000;
 /** What a connection has that is too old, for the calls on it; and then for their last words. */
 const AGE_GRACE_MS = 30_000;
 const LAST_WORDS_MS = 5_000;
