@@ -15,10 +15,7 @@ class Record {
   readonly #leaderOf = new Map<bigint, number>();
   #highest = 0n;
 
-  /** Looks and acts in one turn, as `assert` wants it. */
-  act(candidate: number, leadership: Leadership): void {
-    leadership.assert();
-    const { term } = leadership;
+  act(candidate: number, { term }: Leadership): void {
     const leader = this.#leaderOf.get(term) ?? candidate;
     if (leader !== candidate) throw new Error(`${candidate} and ${leader} acted in term ${term}`);
     if (term < this.#highest) {
@@ -31,6 +28,17 @@ class Record {
 
   get terms(): number {
     return this.#leaderOf.size;
+  }
+}
+
+/** False once its time is over, which may be at any moment after an earlier look. */
+function leads(leadership: Leadership): boolean {
+  try {
+    leadership.assert();
+    return true;
+  } catch (error) {
+    if ((error as { reason?: string }).reason === "NOT_LEADER") return false;
+    throw error;
   }
 }
 
@@ -49,7 +57,8 @@ async function lead(
       if (signal.aborted) return;
       throw error;
     }
-    while (leadership.remainingMs > 0 && !signal.aborted) {
+    while (!signal.aborted && leads(leadership)) {
+      // In the turn of the look, as `assert` wants it.
       record.act(candidate, leadership);
       await sleep(2);
     }

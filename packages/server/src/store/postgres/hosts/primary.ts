@@ -1,7 +1,7 @@
 import type { IdmintError } from "@idmint/core";
 import { storeUnavailable } from "@idmint/core/server";
 import { addressOf } from "../../shared/host-urls.ts";
-import { choosePrimary, type Look } from "./primary-state.ts";
+import { type Choice, choosePrimary, type Look } from "./primary-state.ts";
 
 /** Looks at one host; answers in bounded time, and never rejects. */
 export type LookAt = (url: string) => Promise<Look>;
@@ -54,7 +54,7 @@ export class Primary {
 
   async #lookOnce(): Promise<string> {
     const known = this.#url;
-    const choice = choosePrimary(await this.#looks());
+    const choice = await this.#choose();
     if (choice.type === "primary") {
       this.#refused = undefined;
       this.#url = this.#urls[choice.at] ?? "";
@@ -65,6 +65,16 @@ export class Primary {
     if (known !== undefined && this.#url === known && error.retryable) return known;
     this.#refused = error;
     throw error;
+  }
+
+  /**
+   * Hosts are not asked at one moment: a primary may answer and die before the standby, promoted since, answers too. Both
+   * are primaries only when they say so once more, each after the other has said it.
+   */
+  async #choose(): Promise<Choice> {
+    const choice = choosePrimary(await this.#looks());
+    if (choice.type === "primary" || choice.error.retryable) return choice;
+    return choosePrimary(await this.#looks());
   }
 
   /** What all hosts say; those that are slow count as silent soon after a primary has answered. */
