@@ -158,6 +158,18 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
+/** How many frames a stack has is V8's own setting. */
+const v8Error = Error as ErrorConstructor & { stackTraceLimit: number };
+let hasStacks = true;
+
+/**
+ * From now on only INTERNAL errors of idmint have a stack, in this process. For servers: a stack takes as long as the
+ * answers of two good calls, and nobody reads it when a caller is refused. The SDK never calls it.
+ */
+export function omitStacks(): void {
+  hasStacks = false;
+}
+
 /**
  * The one error of idmint, in the domain, in the server and in the SDK. `code` and `reason` are stable; the text is for
  * people and may change.
@@ -171,7 +183,11 @@ export class IdmintError extends Error {
   readonly retryAfterMs: number | undefined;
 
   constructor(reason: Reason, text: string, details: ErrorDetails = {}) {
+    const { stackTraceLimit } = v8Error;
+    const isBare = !hasStacks && reason !== "INTERNAL";
+    if (isBare) v8Error.stackTraceLimit = 0;
     super(`${reason}: ${text}`, details.cause === undefined ? undefined : { cause: details.cause });
+    if (isBare) v8Error.stackTraceLimit = stackTraceLimit;
     this.code = CODE_OF_REASON[reason];
     this.reason = reason;
     this.metadata = details.metadata ?? {};

@@ -74,6 +74,8 @@ async function runToTheEnd(
   script: Script | undefined,
 ): Promise<void> {
   const { runUntilSignal } = await import("@idmint/server");
+  const { omitStacks } = await import("@idmint/core/server");
+  omitStacks();
   // From here on the server handles signals. One that came while it started must not be lost.
   const end = runUntilSignal(server, script);
   if (io.signal.aborted) {

@@ -119,6 +119,7 @@ export {
   MAX_LEDGER_BATCH,
   type PlacedLedgerRow,
 } from "./store/ledger.ts";
+export { omitStacks } from "../errors.ts";
 export { type ParsedText, TextFormat } from "./format/format.ts";
 export { textFormatOf } from "./format/of-tag.ts";
 export { type FormatSubject, MAX_TEXT_LENGTH } from "./format/subject.ts";

@@ -9,7 +9,7 @@ import type { DrainCause } from "../service/drain-state.ts";
 import type { Emit } from "../service/events.ts";
 import { type Codec, type MessageWriter, writerOf } from "./codec/codec.ts";
 import { isForAdmins, type Need, type Rule, ruleOf } from "./need.ts";
-import { rpcStatusOf } from "./status.ts";
+import { rpcStatusOf } from "./status/status.ts";
 
 /** One row of the table of handlers. Knows nothing of the door a call came through. */
 export interface Method<Request, Response> {

@@ -22,7 +22,7 @@ import {
   type UnaryHandler,
   type WatchHandler,
 } from "../api/method.ts";
-import { statusOf } from "../api/status.ts";
+import { statusOf } from "../api/status/status.ts";
 import type { CallTimes, MethodTimes } from "../service/call-times.ts";
 import type { Admission } from "../service/admission/admission.ts";
 import type { Counters } from "../service/counters.ts";

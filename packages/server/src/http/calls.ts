@@ -2,7 +2,7 @@ import { type Clock, IdmintError, type Timers } from "@idmint/core";
 import { Code, type Status } from "@idmint/proto/rpc";
 import type { Api } from "../api/api.ts";
 import type { UnaryHandler } from "../api/method.ts";
-import { rpcStatusOf } from "../api/status.ts";
+import { rpcStatusOf } from "../api/status/status.ts";
 import type { CallTimes } from "../service/call-times.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit } from "../service/events.ts";

@@ -1,7 +1,7 @@
 import { type Code as CodeName, IdmintError, invalidField } from "@idmint/core";
 import type { Status } from "@idmint/proto/rpc";
 import type { UnaryHandler } from "../api/method.ts";
-import { rpcStatusOf } from "../api/status.ts";
+import { rpcStatusOf } from "../api/status/status.ts";
 import { codeName } from "../service/call-times.ts";
 import { HttpRefusal, JSON_TYPE, jsonAnswer } from "./answers.ts";
 import { HttpCallContext } from "./call-context.ts";

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { omitStacks } from "@idmint/core/server";
 import { startServer } from "../main/app.ts";
 import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
@@ -106,6 +107,7 @@ async function serve(
     return false;
   }
   onServing(server);
+  omitStacks();
   const { node } = server;
   const look = lookAfter(() => node.health);
   look();

@@ -9,8 +9,10 @@ import {
   RetryInfo,
   Status,
 } from "@idmint/proto/rpc";
-import { countRefusal, type Counters } from "../service/counters.ts";
-import type { Emit } from "../service/events.ts";
+import { countRefusal, type Counters } from "../../service/counters.ts";
+import type { Emit } from "../../service/events.ts";
+import { RecentStatuses } from "./recent-statuses.ts";
+import type { WireStatus } from "./wire-status.ts";
 
 /** The domain of every reason. */
 const DOMAIN = "idmint";
@@ -20,15 +22,6 @@ const DEFAULT_RETRY_MS = 1_000;
 const MAX_VIOLATIONS = 20;
 const MAX_MESSAGE_LENGTH = 1_000;
 
-/** What an error is on the wire. */
-export interface WireStatus {
-  /** Number of the gRPC code. */
-  readonly code: number;
-  readonly message: string;
-  /** A serialized google.rpc.Status. */
-  readonly details: Uint8Array;
-}
-
 /** Who counts what is refused, and hears of what nobody foresaw. */
 export interface StatusPorts {
   readonly counters: Counters;
@@ -37,19 +30,30 @@ export interface StatusPorts {
 
 /** What errors that never change are on the wire: a server that refuses many calls makes each of them once. */
 const frozen = new WeakMap<object, WireStatus>();
+const recent = new RecentStatuses();
 
 /** Any thrown value as the status of a call. */
 export function statusOf(thrown: unknown, where: string, ports: StatusPorts): WireStatus {
-  const isFrozen = thrown instanceof IdmintError && Object.isFrozen(thrown);
-  const known = isFrozen ? frozen.get(thrown) : undefined;
+  if (!(thrown instanceof IdmintError)) return newStatus(thrown, where, ports);
+  const known = knownStatus(thrown);
   if (known !== undefined) {
     countRefusal(ports.counters, thrown);
     return known;
   }
-  const { code, message, details } = rpcStatusOf(thrown, where, ports);
-  const status = { code, message, details: Status.encode({ code, message, details }).finish() };
-  if (isFrozen) frozen.set(thrown, Object.freeze(status));
+  const status = newStatus(thrown, where, ports);
+  if (Object.isFrozen(thrown)) frozen.set(thrown, Object.freeze(status));
+  else if (thrown.reason !== "INTERNAL") recent.keep(thrown, status);
   return status;
+}
+
+function newStatus(thrown: unknown, where: string, ports: StatusPorts): WireStatus {
+  const { code, message, details } = rpcStatusOf(thrown, where, ports);
+  return { code, message, details: Status.encode({ code, message, details }).finish() };
+}
+
+/** Never of an INTERNAL, since each of them goes to the log. */
+function knownStatus(error: IdmintError): WireStatus | undefined {
+  return Object.isFrozen(error) ? frozen.get(error) : recent.of(error);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { MessageWriter } from "../../api/codec/codec.ts";
-import type { WireStatus } from "../../api/status.ts";
+import type { WireStatus } from "../../api/status/wire-status.ts";
 import type { Connection } from "../http2/connection.ts";
 import { PREFIX_BYTES } from "./deframer.ts";
 import { ACCEPTED } from "./encoding.ts";

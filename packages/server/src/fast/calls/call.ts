@@ -1,7 +1,8 @@
 import { type Clock, IdmintError } from "@idmint/core";
 import type { Handler, StreamHandler, UnaryHandler, WatchHandler } from "../../api/method.ts";
 import { Code } from "@idmint/proto/rpc";
-import { statusOf, type WireStatus } from "../../api/status.ts";
+import { statusOf } from "../../api/status/status.ts";
+import type { WireStatus } from "../../api/status/wire-status.ts";
 import type { InFlight } from "../../in-flight.ts";
 import type { Access } from "../../service/access/access.ts";
 import type { MethodTimes } from "../../service/call-times.ts";
