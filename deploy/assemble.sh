@@ -35,7 +35,7 @@ mkdir -p "$to/bin"
 cp node_modules/node/bin/node "$to/bin/node"
 cp LICENSE dist/idmint.cdx.json "$to/"
 # The first line names the program that runs the file, so that an image needs neither a shell nor env.
-sed -i "1s|^#!.*|#!$to/bin/node|" "$to/dist/main.js"
-chmod 0755 "$to/dist/main.js"
-ln -sf ../dist/main.js "$to/bin/idmint"
+sed -i "1s|^#!.*|#!$to/bin/node|" "$to/dist/bundle/main.js"
+chmod 0755 "$to/dist/bundle/main.js"
+ln -sf ../dist/bundle/main.js "$to/bin/idmint"
 "$to/bin/idmint" version

@@ -2,6 +2,7 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import path from "node:path";
 import { TOPICS } from "../packages/cli/src/text/topics.ts";
+import { buildProgram } from "./bundle.ts";
 import { buildCommonJs } from "./cjs.ts";
 import { publishedPackages, root, run } from "./lib.ts";
 
@@ -34,6 +35,8 @@ mkdirSync(pages);
 for (const { page } of Object.values(TOPICS)) {
   copyFileSync(path.join(root, "docs", page), path.join(pages, page));
 }
+
+await buildProgram();
 
 const adapters = ["drizzle", "fastify", "nestjs", "prisma", "typeorm"];
 await buildCommonJs("client", [

@@ -30,12 +30,35 @@ function targets(node: unknown): string[] {
   return Object.values(node).flatMap(targets);
 }
 
-describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, file }) => {
-  const names = output("tar", "-tzf", file)
+const CONSOLE =
+  /^console\/(?:assets\/[\w-]+\.(?:js|css)|index\.html|icon\.svg|theme\.js|third-party\.md)(?:\.br|\.gz)?$/;
+
+function namesIn(file: string): readonly string[] {
+  return output("tar", "-tzf", file)
     .trim()
     .split("\n")
     .map((name) => name.replace(/^package\//, ""))
     .toSorted();
+}
+
+// That of the command has a bundle instead: program.pack.test.ts.
+const libraries = inject("tarballs").filter(({ folder }) => folder !== "cli");
+
+test.each(libraries)(
+  "the tarball of packages/$folder holds exactly one output for each source file",
+  ({ folder, file }) => {
+    const outputs = namesIn(file).filter((name) => /^dist\/.*\.js$/.test(name));
+    const sources = output("git", "-C", path.join(root, "packages", folder), ...listSources)
+      .trim()
+      .split("\n")
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => name.replace(/^src\//, "dist/").replace(/\.ts$/, ".js"));
+    expect(outputs).toEqual([...new Set(sources)].toSorted());
+  },
+);
+
+describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, file }) => {
+  const names = namesIn(file);
   const manifestText = output("tar", "-xzOf", file, "package/package.json");
   const manifest = JSON.parse(manifestText) as Record<string, unknown>;
 
@@ -43,25 +66,14 @@ describe.each(inject("tarballs"))("the tarball of packages/$folder", ({ folder, 
     const isOutput = /^dist\/[\w./-]+\.(?:js|js\.map|d\.ts)$/;
     const more: Record<string, RegExp> = {
       client: /^dist\/(?:adapters\/)?\w+\.(?:cjs|d\.cts)$/,
-      // What `idmint help TOPIC` prints.
-      cli: /^docs\/[a-z-]+\.md$/,
-      server:
-        /^console\/(?:assets\/[\w-]+\.(?:js|css)|index\.html|icon\.svg|theme\.js|third-party\.md)(?:\.br|\.gz)?$/,
+      // What `idmint help TOPIC` prints, and what the server in it shows.
+      cli: new RegExp(`^docs/[a-z-]+\\.md$|${CONSOLE.source}`),
+      server: CONSOLE,
       proto: /^buf\.yaml$|^proto\/[\w./-]+\.proto$/,
     };
     const isMore = more[folder] ?? /^$/;
     const rest = names.filter((name) => !isOutput.test(name) && !isMore.test(name));
     expect(rest).toEqual(["LICENSE", "README.md", "package.json"]);
-  });
-
-  test("holds exactly one output for each source file", () => {
-    const outputs = names.filter((name) => name.startsWith("dist/") && name.endsWith(".js"));
-    const sources = output("git", "-C", path.join(root, "packages", folder), ...listSources)
-      .trim()
-      .split("\n")
-      .filter((name) => name.endsWith(".ts"))
-      .map((name) => name.replace(/^src\//, "dist/").replace(/\.ts$/, ".js"));
-    expect(outputs).toEqual([...new Set(sources)].toSorted());
   });
 
   test("carries the licence of the repository", () => {

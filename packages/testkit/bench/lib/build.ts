@@ -11,8 +11,10 @@ const root = path.resolve(bench, "../../..");
 const BUILD_TIMEOUT_MS = 180_000;
 const RUST_TIMEOUT_MS = 600_000;
 
-/** Entry of the command line tool, built. */
-export const BUILT_CLI: string = path.join(root, "packages/cli/dist/main.js");
+/** Entry of the command line tool as it is published. */
+export const BUILT_CLI: string = path.join(root, "packages/cli/dist/bundle/main.js");
+/** The same without a bundle: a file for each module. */
+export const UNBUNDLED_CLI: string = path.join(root, "packages/cli/dist/main.js");
 
 /** Builds the packages, once, before anything is measured. */
 export async function buildPackages(): Promise<void> {

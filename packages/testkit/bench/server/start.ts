@@ -5,16 +5,18 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Api } from "../../src/fleet/api.ts";
 import { freePort } from "../../src/fleet/ports.ts";
 import { type Benchmark, interleaved, samplesOf } from "../lib/benchmark.ts";
-import { BUILT_CLI } from "../lib/build.ts";
+import { BUILT_CLI, UNBUNDLED_CLI } from "../lib/build.ts";
 import { cores } from "../lib/cpus.ts";
 import { atMost, ratioAtMost } from "../lib/figure.ts";
 import { Subject } from "../lib/process.ts";
 import { assertFlags } from "../lib/servers.ts";
 
-type Door = "fast" | "grpc-js";
-
 const IDLE_MS = 5_000;
-const LIBRARY = "the grpc-js door";
+
+/** What is published; and what the server was at first, of which no part has gone: a file for each module, and grpc-js. */
+const PUBLISHED = { door: "fast", program: BUILT_CLI } as const;
+const PLAIN = { door: "grpc-js", program: UNBUNDLED_CLI } as const;
+const PEER = "the grpc-js door, not bundled";
 
 /** From the start of the process to the first id in a caller's hands, on a fresh SQLite store; and what it needs idle. */
 export const start: Benchmark = {
@@ -22,9 +24,9 @@ export const start: Benchmark = {
   title: "Start",
   run: async (effort) => {
     const idleMs = effort.quick ? 200 : IDLE_MS;
-    const { fast, library } = await interleaved(effort, {
-      fast: () => startOnce("fast", idleMs),
-      library: () => startOnce("grpc-js", idleMs),
+    const { published, plain } = await interleaved(effort, {
+      published: () => startOnce(PUBLISHED, idleMs),
+      plain: () => startOnce(PLAIN, idleMs),
     });
     const toFirstId = "start of the process to the first id, SQLite";
     return [
@@ -32,23 +34,23 @@ export const start: Benchmark = {
         id: "start.first-id",
         text: toFirstId,
         unit: "s",
-        samples: fast.map((started) => ({ ours: started.seconds })),
+        samples: published.map((started) => ({ ours: started.seconds })),
         bar: atMost(0.8),
       },
       {
         id: "start.first-id-grpc-js",
         text: `${toFirstId}: against grpc-js`,
         unit: "s",
-        peer: LIBRARY,
-        samples: samplesOf(fast, library, ({ seconds }) => seconds),
+        peer: PEER,
+        samples: samplesOf(published, plain, ({ seconds }) => seconds),
         bar: ratioAtMost(0.6),
       },
       {
         id: "start.idle-rss",
         text: "memory (RSS) of an idle server, SQLite",
         unit: "MB",
-        peer: LIBRARY,
-        samples: samplesOf(fast, library, ({ rssBytes }) => rssBytes / 1e6),
+        peer: PEER,
+        samples: samplesOf(published, plain, ({ rssBytes }) => rssBytes / 1e6),
         bar: atMost(110),
       },
     ];
@@ -60,7 +62,10 @@ interface Started {
   readonly rssBytes: number;
 }
 
-async function startOnce(door: Door, idleMs: number): Promise<Started> {
+async function startOnce(
+  { door, program }: typeof PUBLISHED | typeof PLAIN,
+  idleMs: number,
+): Promise<Started> {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-bench-"));
   const address = `127.0.0.1:${await freePort()}`;
   const env = {
@@ -71,7 +76,7 @@ async function startOnce(door: Door, idleMs: number): Promise<Started> {
   };
   try {
     using api = new Api(address);
-    const command = [...cores.server, process.execPath, BUILT_CLI, "start-dev"];
+    const command = [...cores.server, process.execPath, program, "start-dev"];
     const begin = performance.now();
     await using idmint = new Subject("idmint", command, { env });
     const id = await firstId(api, idmint);
