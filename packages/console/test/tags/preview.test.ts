@@ -138,6 +138,7 @@ test("the next cut is where servers cut", () => {
         expect(nextCut(unit, timeZone, nowMs, offsetAt)).toBe(periodEnd(cut, periodAt(cut, nowMs)));
       },
     ),
-    { numRuns: 300 },
+    // Clocks went back from 0:01, so the day had its midnight twice.
+    { numRuns: 300, examples: [["DAY", "America/St_Johns", Date.UTC(2001, 9, 27, 2, 30)]] },
   );
 });

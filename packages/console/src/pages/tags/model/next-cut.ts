@@ -26,15 +26,18 @@ const NEXT_START: Readonly<Record<PeriodUnit, (day: Date) => number>> = {
   YEAR: (day) => Date.UTC(day.getUTCFullYear() + 1, 0, 1),
 };
 
-/** The first instant of a date in a zone: midnight, or where clocks skip it what they skip to. */
+/** The first instant of a date in a zone: its first midnight, or where clocks skip that what they skip to. */
 function firstInstant(dateMs: number, zone: string, offsetAt: OffsetAt): number {
-  const isThere = (ms: number): boolean => ms + (offsetAt(zone, ms) ?? 0) * 60_000 >= dateMs;
+  const localAt = (ms: number): number => ms + (offsetAt(zone, ms) ?? 0) * 60_000;
+  const isThere = (ms: number): boolean => localAt(ms) >= dateMs;
   // No zone is further from UTC than this, so the date begins in between.
   let [before, after] = [dateMs - 18 * 3_600_000, dateMs + 18 * 3_600_000];
+  // Clocks that go back over midnight have it twice, and what is searched below is the one or the other.
+  const unchanged = before + dateMs - localAt(before);
   while (after - before > 1) {
     const middle = Math.floor((before + after) / 2);
     if (isThere(middle)) after = middle;
     else before = middle;
   }
-  return after;
+  return unchanged < after && isThere(unchanged) ? unchanged : after;
 }
