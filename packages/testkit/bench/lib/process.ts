@@ -89,8 +89,17 @@ export class Subject implements AsyncDisposable {
 
   /** Bytes of memory in use by this process alone. */
   get rssBytes(): number {
-    const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, "utf8"));
-    return Number(match?.[1]) * 1_024;
+    return this.#bytesOf("VmRSS");
+  }
+
+  /** Memory that is its own: without pages of files, such as Node's program, which processes share. */
+  get anonymousBytes(): number {
+    return this.#bytesOf("RssAnon");
+  }
+
+  #bytesOf(name: string): number {
+    const status = readFileSync(`/proc/${this.pid}/status`, "utf8");
+    return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1_024;
   }
 
   /** Tells it to stop, and makes it when it does not. */

@@ -53,6 +53,13 @@ export const start: Benchmark = {
         samples: samplesOf(published, plain, ({ rssBytes }) => rssBytes / 1e6),
         bar: atMost(110),
       },
+      {
+        id: "start.idle-anonymous",
+        text: "memory of an idle server without pages of files, SQLite",
+        unit: "MB",
+        peer: PEER,
+        samples: samplesOf(published, plain, ({ anonymousBytes }) => anonymousBytes / 1e6),
+      },
     ];
   },
 };
@@ -60,6 +67,7 @@ export const start: Benchmark = {
 interface Started {
   readonly seconds: number;
   readonly rssBytes: number;
+  readonly anonymousBytes: number;
 }
 
 async function startOnce(
@@ -84,7 +92,8 @@ async function startOnce(
     if (id < 1n) throw new Error(`${id} is no id`);
     assertFlags(idmint.output);
     await pause(idleMs);
-    return { seconds, rssBytes: idmint.rssBytes };
+    const { rssBytes, anonymousBytes } = idmint;
+    return { seconds, rssBytes, anonymousBytes };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
