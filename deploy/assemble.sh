@@ -34,8 +34,9 @@ find "$to" -xtype l -exec rm -f {} +
 mkdir -p "$to/bin"
 cp node_modules/node/bin/node "$to/bin/node"
 cp LICENSE dist/idmint.cdx.json "$to/"
+program=dist/bundle/main.js
 # The first line names the program that runs the file, so that an image needs neither a shell nor env.
-sed -i "1s|^#!.*|#!$to/bin/node|" "$to/dist/bundle/main.js"
-chmod 0755 "$to/dist/bundle/main.js"
-ln -sf ../dist/bundle/main.js "$to/bin/idmint"
+sed -i "1s|^#!.*|#!$to/bin/node|" "$to/$program"
+chmod 0755 "$to/$program"
+ln -sf "../$program" "$to/bin/idmint"
 "$to/bin/idmint" version

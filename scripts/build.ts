@@ -25,8 +25,11 @@ for (const name of ["proto", "buf.yaml"]) {
   cpSync(path.join(root, name), path.join(protoPackage, name), { recursive: true });
 }
 
-// The server serves it, and its package carries it.
+// The server serves it, and both packages with a server carry it.
 run("node", "packages/console/build.ts");
+const served = path.join(root, "packages/cli/console");
+rmSync(served, { recursive: true, force: true });
+cpSync(path.join(root, "packages/server/console"), served, { recursive: true });
 
 // `idmint help TOPIC` prints pages of the docs, so the package carries them.
 const pages = path.join(root, "packages/cli/docs");

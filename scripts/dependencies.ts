@@ -32,6 +32,11 @@ interface Lockfile {
   >;
 }
 
+/** The manifest of the package in a folder. */
+export function readManifest(folder: string): Manifest {
+  return JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as Manifest;
+}
+
 const CARRIES_CONSOLE: ReadonlySet<string> = new Set(["idmint", "@idmint/server"]);
 
 /** The published packages and all that they need, by id. Throws when something is installed that the lockfile does not have. */
@@ -39,9 +44,7 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
   const lockfile = parse(readFileSync(path.join(root, "pnpm-lock.yaml"), "utf8")) as Lockfile;
   const found = new Map<string, Dependency>();
   const visit = (folder: string): string => {
-    const manifest = JSON.parse(
-      readFileSync(path.join(folder, "package.json"), "utf8"),
-    ) as Manifest;
+    const manifest = readManifest(folder);
     const { name, version, license } = manifest;
     const id = `${name}@${version}`;
     if (found.has(id)) return id;
@@ -70,8 +73,7 @@ export function publishedDependencies(): ReadonlyMap<string, Dependency> {
 /** Libraries that packages with the console carry, since they are in its bundle. */
 function bundled(): readonly string[] {
   const folder = path.join(root, "packages", "console");
-  const manifest = JSON.parse(readFileSync(path.join(folder, "package.json"), "utf8")) as Manifest;
-  return Object.keys(manifest.dependencies ?? {}).map((name) => {
+  return Object.keys(readManifest(folder).dependencies ?? {}).map((name) => {
     const place = installed(name, folder);
     if (place === undefined) throw new Error(`the console lacks ${name}`);
     return place;

@@ -8,7 +8,7 @@ import {
   type Waster,
 } from "../../src/grpc/waste-state.ts";
 
-// What binary fractions hold exactly, since a model has no rounding.
+// A binary fraction holds each rate exactly, so the model and the buckets agree at the limit.
 const OPTIONS = { all: { perMs: 2, burst: 100 }, own: { perMs: 0.125, burst: 10 } };
 /** What a connection may have sent already when it is held. */
 const SENT = 50;

@@ -13,7 +13,7 @@ import { assertFlags } from "../lib/servers.ts";
 
 const IDLE_MS = 5_000;
 
-/** What is published; and what the server was at first, of which no part has gone: a file for each module, and grpc-js. */
+/** The server as it is published, and as it was at first: a file for each module, and grpc-js. */
 const PUBLISHED = { door: "fast", program: BUILT_CLI } as const;
 const PLAIN = { door: "grpc-js", program: UNBUNDLED_CLI } as const;
 const PEER = "the grpc-js door, not bundled";

@@ -32,7 +32,7 @@ function firstInstant(dateMs: number, zone: string, offsetAt: OffsetAt): number 
   const isThere = (ms: number): boolean => localAt(ms) >= dateMs;
   // No zone is further from UTC than this, so the date begins in between.
   let [before, after] = [dateMs - 18 * 3_600_000, dateMs + 18 * 3_600_000];
-  // Clocks that go back over midnight have it twice, and what is searched below is the one or the other.
+  // Where clocks go back over midnight, a date has two, and the search may find the second. This is the first one.
   const unchanged = before + dateMs - localAt(before);
   while (after - before > 1) {
     const middle = Math.floor((before + after) / 2);
