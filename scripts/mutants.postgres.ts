@@ -32,6 +32,14 @@ export const postgresMutants: readonly Mutant[] = [
     tests: pooler,
   },
   {
+    name: "postgres: a maximum raised below a savepoint is of a row that is not ours",
+    file: `${postgres}/migrations/000001-init.ts`,
+    find: `IF writer <> pg_current_xact_id()::xid THEN`,
+    replace: `IF writer IS NULL THEN`,
+    tests: sequences,
+    only: "wherever in a transaction",
+  },
+  {
     name: "postgres: a locked row of a known tag is taken for a missing one",
     file: `${postgres}/grant.ts`,
     find: `WHEN l.name IS NULL AND v.name IS NOT NULL THEN 'LOCKED'`,

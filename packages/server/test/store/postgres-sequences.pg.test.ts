@@ -351,3 +351,73 @@ test("next_max_normal_sequence is undone with its transaction, and commits as a 
     await store2.close();
   });
 });
+
+/** Calls of next_max_normal_sequence under savepoints, of one transaction each, and the maximum that is left. */
+const SAVEPOINTS: readonly (readonly [string, string, bigint])[] = [
+  ["in a savepoint", "SAVEPOINT a; CALL; RELEASE a;", 5n],
+  ["in a savepoint that stays open", "SAVEPOINT a; CALL;", 5n],
+  [
+    "in nested savepoints",
+    "SAVEPOINT a; CALL; SAVEPOINT b; CALL; SAVEPOINT c; RELEASE b; CALL;",
+    15n,
+  ],
+  ["after a rollback to a savepoint", "SAVEPOINT a; CALL; ROLLBACK TO a; CALL;", 5n],
+  ["before a rollback to a savepoint", "CALL; SAVEPOINT a; CALL; ROLLBACK TO a;", 5n],
+  [
+    "of an outer savepoint, after an inner one was rolled back",
+    "SAVEPOINT a; CALL; SAVEPOINT b; CALL; ROLLBACK TO b; RELEASE a;",
+    5n,
+  ],
+  [
+    "several times within and without",
+    "CALL; CALL; SAVEPOINT a; CALL; CALL; RELEASE a; CALL;",
+    25n,
+  ],
+  [
+    "in an EXCEPTION block",
+    "DO $$ BEGIN CALL; EXCEPTION WHEN division_by_zero THEN RAISE; END $$;",
+    5n,
+  ],
+  [
+    "in a handler, after its block was undone",
+    "DO $$ BEGIN CALL; PERFORM 1 / 0; EXCEPTION WHEN division_by_zero THEN CALL; END $$;",
+    5n,
+  ],
+  [
+    "in a loop of EXCEPTION blocks",
+    `DO $$ BEGIN FOR i IN 1..4 LOOP BEGIN CALL; PERFORM 1 / (i - 2);
+      EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$;`,
+    15n,
+  ],
+];
+
+test("next_max_normal_sequence leaves a row of ours, wherever in a transaction it is called", async () => {
+  await withStore(async (store, { database }) => {
+    let floor = 0n;
+    for (const [where, calls, raisedBy] of SAVEPOINTS) {
+      const text = calls.replaceAll("CALL;", (_call, at: number) =>
+        calls.lastIndexOf("DO $$", at) === -1
+          ? "SELECT idmint.next_max_normal_sequence('r', 5);"
+          : "PERFORM idmint.next_max_normal_sequence('r', 5);",
+      );
+      await database.query(`BEGIN; ${text} COMMIT; SELECT 1`);
+      floor += raisedBy;
+      const [row] = await database.query(
+        "SELECT floor, xmin = written_by AS is_ours FROM idmint.tag WHERE name = 'r'",
+      );
+      expect({ where, ...row }).toEqual({ where, floor: String(floor), is_ours: true });
+      expect((await raised(store, "r", { by: 1n })).before).toBe(floor);
+      floor += 1n;
+    }
+  });
+});
+
+test("a row changed by hand under a savepoint is refused there as anywhere", async () => {
+  await withStore(async (store, { config, database }) => {
+    await database.query(
+      "BEGIN; SAVEPOINT a; UPDATE idmint.tag SET floor = 1 WHERE name = 'r'; COMMIT; SELECT 1",
+    );
+    expect(await nextMax(config.url, "r", "5")).toBe("refused 55000");
+    expect(await refusalOf(store, "r")).toBe("STORE_EPOCH_CHANGED");
+  });
+});

@@ -14,7 +14,8 @@ export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_syste
  * INVARIANT: every statement of ours that writes a row of `store` or `tag` sets its written_by to its own transaction,
  * which is what PostgreSQL itself records in xmin. A row that was loaded from a dump, by COPY, by a logical replica or by
  * hand has the xmin of that transaction and the written_by of another one. Freezing keeps xmin readable, and so do
- * VACUUM FULL and CLUSTER. It is compared within one row version, so a change under way does no harm.
+ * VACUUM FULL and CLUSTER. It is compared within one row version, so a change under way does no harm. Statements of ours
+ * run in no subtransaction, which would have a number of its own; next_max_normal_sequence, which others call, may.
  */
 const FENCED = `CASE
   WHEN s.identity <> ${PRESENT_IDENTITY}

@@ -9,6 +9,8 @@ import type { Migration } from "../../shared/migration.ts";
  *   a Redis that counts below them is given a new start above them and never counts into them.
  * - It has the guards of every grant: the store is the accepted one, the row is ours, the tag is ACTIVE, its ceiling holds.
  * - The commit reaches the disk, and a synchronous standby, whatever the session's synchronous_commit is.
+ * - The row it leaves is ours (identity.ts), wherever it is called. Below a savepoint, and in a block with EXCEPTION, xmin is
+ *   a subtransaction's, whose number nothing but the row that it wrote tells; so the row is written again with that number.
  *
  * It repeats what identity.ts says, since a published step of the schema never changes.
  */
@@ -20,6 +22,7 @@ DECLARE
   s record;
   t record;
   next_max bigint;
+  writer xid;
 BEGIN
   IF step IS NULL OR step NOT BETWEEN 1 AND 1000000000 THEN
     RAISE EXCEPTION 'step must be 1 to 1000000000, got %', coalesce(step::text, 'null')
@@ -68,7 +71,10 @@ BEGIN
   UPDATE idmint.tag AS u SET
     floor = u.floor + step, generation = u.generation + 1, version = u.version + 1,
     written_by = pg_current_xact_id()::xid
-    WHERE u.name = wanted RETURNING u.floor INTO next_max;
+    WHERE u.name = wanted RETURNING u.floor, u.xmin INTO next_max, writer;
+  IF writer <> pg_current_xact_id()::xid THEN
+    UPDATE idmint.tag AS u SET written_by = writer WHERE u.name = wanted;
+  END IF;
   RETURN next_max;
 END $$;
 `;
