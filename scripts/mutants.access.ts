@@ -4,6 +4,7 @@ const rights = "packages/core/src/server/access/rights.ts";
 const rightsTests = ["packages/core/test/server/access/rights.model.test.ts"];
 const known = "packages/core/src/server/access/known-state.ts";
 const knownTests = ["packages/core/test/server/access/known-state.test.ts"];
+const keptTests = ["packages/server/test/kept-callers.e2e.test.ts"];
 const accessTests = ["packages/server/test/access.e2e.test.ts"];
 const tlsTests = ["packages/server/test/access-tls.e2e.test.ts"];
 const needsTests = ["packages/server/test/api/needs.test.ts"];
@@ -52,6 +53,43 @@ export const accessMutants: readonly Mutant[] = [
     find: "maxOfflineMs === undefined ? Infinity : sentAt + maxOfflineMs",
     replace: "maxOfflineMs === undefined ? Infinity : sentAt + maxOfflineMs * 1e9",
     tests: knownTests,
+  },
+  {
+    name: "access: a restart makes a list of callers last longer",
+    file: known,
+    find: "  state.ofStore = tokens;\n  state.believedUntil = believedUntil;",
+    replace: "  state.ofStore = tokens;\n  state.believedUntil = believedUntil + 60_000;",
+    tests: knownTests,
+  },
+  {
+    name: "access: an old cache file says that there are no principals",
+    file: known,
+    find: "version !== undefined || clock.now() <= believedUntil",
+    replace: "version !== undefined || believedUntil > -Infinity",
+    tests: knownTests,
+  },
+  {
+    name: "access: a token is answered before a next run of the server would know it",
+    file: "packages/server/src/service/access/access.ts",
+    find: "      await within(async () => saved?.(), LOOK_MS, timers);",
+    replace: "",
+    tests: keptTests,
+    only: "first token",
+  },
+  {
+    name: "access: a server that can let in nobody is ready",
+    file: "packages/server/src/service/node.ts",
+    find: "admission.isLasting || !access.knowsCallers) return",
+    replace: "admission.isLasting) return",
+    tests: keptTests,
+    only: "knows nobody",
+  },
+  {
+    name: "access: hashes of tokens can be read by others",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: "    await file.chmod(0o600);\n",
+    replace: "",
+    tests: ["packages/server/test/store/lease-file.test.ts"],
   },
   {
     name: "access: a token outlives its time",

@@ -70,8 +70,8 @@ export const stopMutants: readonly Mutant[] = [
   {
     name: "a stop is not kept with the leases",
     file: `${service}/worker-ids/lease-keeper.ts`,
-    find: "if (this.#isBehind || this.#ports.issuing() !== this.#writtenIssuing)",
-    replace: "if (this.#isBehind)",
+    find: "this.#isBehind || isStopNew || areCallersNew",
+    replace: "this.#isBehind || areCallersNew",
     tests: onServers,
     only: "remembers the stop",
   },

@@ -267,9 +267,7 @@ test("a server that goes on with its leases while its store is down remembers th
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-issuing-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const database = new MemoryDatabase();
-  // A server that has not heard of its store does not know whether there are principals.
-  const open = { "allow-anonymous": "true", instance: "one" };
-  const flags = { "snowflake-cache-file": path.join(folder, "leases"), ...open };
+  const flags = { "snowflake-cache-file": path.join(folder, "leases"), instance: "one" };
   const first = await startTest({ flags, store: new MemoryStore({ database }) });
   await createSnowflake(first, "flakes");
   const before = await takeIds(first, "flakes", 5);

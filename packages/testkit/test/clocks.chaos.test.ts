@@ -171,9 +171,7 @@ test(
   async () => {
     const postgres = await ownPostgres();
     const { url } = await postgres.createDatabase();
-    // A server that has not heard of its store does not know whether there are principals.
-    const open = { IDMINT_ALLOW_ANONYMOUS: "true" };
-    const env = { ...open, IDMINT_SNOWFLAKE_CACHE_FILE: await cacheFile() };
+    const env = { IDMINT_SNOWFLAKE_CACHE_FILE: await cacheFile() };
     const fleet = await startFleet({ servers: 1, storeUrl: url, envOf: [env] });
     const { first: server } = fleet;
     await server.api.createSnowflake(TAG, bits);

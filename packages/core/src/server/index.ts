@@ -6,9 +6,13 @@ export {
   createKnownState,
   fileRead,
   judgeToken,
+  keptFound,
+  keptOf,
+  type KeptCallers,
   type KnownToken,
   listRead,
   principalsKnown,
+  provesSomebody,
 } from "./access/known-state.ts";
 export {
   bearerOf,

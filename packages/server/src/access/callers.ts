@@ -1,5 +1,5 @@
 import { type IdmintError, invalidField } from "@idmint/core";
-import type { AccessStore } from "@idmint/core/server";
+import type { LeaseFile } from "@idmint/core/server";
 import { watchAccessFile } from "./file.ts";
 import { authoriseBy } from "../api/authorise.ts";
 import type { Authorise } from "../api/method.ts";
@@ -20,7 +20,13 @@ export interface AccessParts {
 
 export function createAccess(
   config: Config,
-  ports: AccessPorts & { readonly store: AccessStore; readonly storeTimeoutMs: number },
+  {
+    leaseFile,
+    ...ports
+  }: Omit<AccessPorts, "kept"> & {
+    readonly storeTimeoutMs: number;
+    readonly leaseFile: LeaseFile | undefined;
+  },
 ): AccessParts {
   const { allowAnonymous, nodeMaxOffline, pollIntervalMs: intervalMs } = config;
   const anonymous = allowAnonymous
@@ -28,7 +34,11 @@ export function createAccess(
     : reachable(config) === undefined
       ? "at-first"
       : "never";
-  const access = new Access(ports, { intervalMs, maxOfflineMs: nodeMaxOffline.ms, anonymous });
+  const kept = leaseFile?.found?.callers;
+  const access = new Access(
+    { ...ports, kept },
+    { intervalMs, maxOfflineMs: nodeMaxOffline.ms, anonymous },
+  );
   const gate = new AdminGate(ports.timers, ports.storeTimeoutMs);
   const refresh = async (): Promise<void> => access.refresh();
   const tokens = new TokenService({ ...ports, gate, refresh });

@@ -112,6 +112,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const { store, emit, system = realSystem } = ports;
   const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
   const { keys = new Map() } = ports;
+  const { leaseFile } = clockParts;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
   const guard = new VersionGuard();
@@ -146,7 +147,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     config,
     clockParts,
     { ...common, system, grants, elsewhere, nodeId, onWentBack },
-    { poll: () => poll, directory: () => directory, ...seen },
+    { poll: () => poll, directory: () => directory, callers: () => access.kept, ...seen },
   );
   const directory = new Directory(
     { ...common, grants, ledger, lookup, random, makeSource, texts, presence },
@@ -156,16 +157,15 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const audit = createAudit(config, { store, emit, system });
   const poll = createPoll(config, { ...common, audit, directory, presence, nodes, saved });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
-  const { ticketDatabases } = elsewhere;
-  const its = { poll, directory, clocks, presence, drain, nodes, admission, ticketDatabases };
-  const node = createNode(config, { ...common, ...its, nodeId, wallClock });
+  const { redis, ticketDatabases } = elsewhere;
+  const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
+  const its = { poll, directory, clocks, presence, drain, nodes, admission, access };
+  const node = createNode(config, { ...common, ...its, ticketDatabases, nodeId, wallClock });
   const ids = createIds(config, { directory, counters, ledger, randomToken });
-  const { redis } = elsewhere;
   const effects = new TagEffects({ nodes, poll, clock, wallClock });
   const around = { ...common, ...elsewhere, ledger, directory, texts, wallClock, nodes, poll };
   const administration = createAdministration({ ...around, announce, effects }, storeTimeoutMs);
   const { tags, capacity } = administration;
-  const { access, ...callers } = createAccess(config, { ...common, wallClock });
   const gates = { admission, audit, drain };
   const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
   const shared = { ...common, ...gates, ...rules, wallClock };

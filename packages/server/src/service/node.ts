@@ -64,6 +64,8 @@ export interface NodePorts {
   readonly drain: Pick<Drain, "cause" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
+  /** Whether there is anybody whom this server could let in. */
+  readonly access: { readonly knowsCallers: boolean };
   readonly clock: Clock;
   readonly counters: Counters;
   readonly ticketDatabases: () => readonly TicketHealth[];
@@ -93,14 +95,14 @@ export class NodeService {
 
   /**
    * Whether callers should be sent here: the store answers, or ids are in memory or can be made of time that is reserved,
-   * the clock is not refused, and the server is not draining and has not been overloaded for long. One that an operator
+   * somebody may be let in, the clock is not refused, and the server is not draining and has not been overloaded for long. One that an operator
    * stopped is ready: its refusals say what is the matter, and with no server ready callers would be told of an outage
    * instead.
    */
   get ready(): boolean {
-    const { poll, directory, clocks, presence, drain, admission } = this.#ports;
+    const { poll, directory, clocks, presence, drain, admission, access } = this.#ports;
     if (drain.cause !== undefined || clocks.watch.isOut || presence.isCutOff) return false;
-    if (admission.isLasting) return false;
+    if (admission.isLasting || !access.knowsCallers) return false;
     if (poll.fenced === "" && clocks.keeper?.hasTime === true) return true;
     return (poll.reachable && poll.fenced === "") || directory.holdsIds;
   }
@@ -210,8 +212,9 @@ export class NodeService {
   }
 
   #illness(): string {
-    const { poll, clocks, presence, admission } = this.#ports;
+    const { poll, clocks, presence, admission, access } = this.#ports;
     if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
+    if (!access.knowsCallers) return "its store did not tell it who its callers are";
     if (!poll.reachable) return "the store does not answer";
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";

@@ -213,6 +213,7 @@ export class KeptHost {
       incarnation: () => "one",
       issuing: () => world.issuing,
       node: () => ({ id: "n", parts: [] }),
+      callers: () => undefined,
       emit: (event) => this.events.push(event),
     });
     this.#source = new SnowflakeSource(

@@ -192,6 +192,7 @@ test("a holder is answered of its own lease only, though a backup leased its wor
     incarnation: () => "one",
     issuing: () => world.issuing,
     node: () => ({ id: "n", parts: [] }),
+    callers: () => undefined,
     emit: () => undefined,
   });
   const registry = keeper.registryOf(world.tag, world.registry);

@@ -7,6 +7,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -75,6 +76,19 @@ const contents: KeptContents = {
     { name: "", incarnation: "one", revision: 3n, stoppedAtMs: 1_800_000_000_000 },
     { name: "more", incarnation: "two", revision: 0n, stoppedAtMs: undefined },
   ],
+  callers: {
+    tokens: [
+      {
+        id: "0123456789abcdef",
+        principal: "orders",
+        rights: [{ role: "issue", tags: "orders.*" }],
+        hash: "00".repeat(32),
+        createdAtMs: 1,
+        expiresAtMs: 2,
+      },
+    ],
+    believedUntil: 60_000,
+  },
 };
 
 function folder(): string {
@@ -105,7 +119,11 @@ test("what was written is found by the next one who opens it", async () => {
   expect(Math.abs(until - 456)).toBeLessThanOrEqual(20);
   expect(more).toEqual(["more", Infinity]);
   const node = { id: "n", parts: [["", until], more] };
-  expect(second.found).toEqual({ ...contents, leases: [{ ...lease, at: found?.at }], node });
+  const believedUntil = second.found?.callers?.believedUntil ?? 0;
+  expect(Math.abs(believedUntil - 60_000)).toBeLessThanOrEqual(20);
+  const callers = { tokens: contents.callers?.tokens, believedUntil };
+  const leases = [{ ...lease, at: found?.at }];
+  expect(second.found).toEqual({ ...contents, leases, node, callers });
 });
 
 test("nobody else can open it meanwhile", async () => {
@@ -207,6 +225,11 @@ test("a file from before the machine was started, of another place or release, o
   expect(contentsFrom(text.replace('"workerId":5', '"workerId":6'), origin, 0)).toEqual({
     ignored: "it is spoiled",
   });
+  expect(contentsFrom(text.replace("orders.*", "*"), origin, 0)).toEqual({
+    ignored: "it is spoiled",
+  });
+  const without = { ...contents, callers: undefined };
+  expect(contentsFrom(textOf(without, origin, 0), origin, 0)).toEqual({ found: without });
   expect(contentsFrom(text.slice(0, 200), origin, 0)).toEqual({ ignored: "it is spoiled" });
   expect(contentsFrom("", origin, 0)).toEqual({ ignored: "it is spoiled" });
 });
@@ -217,7 +240,14 @@ test("a file that is none is passed over, and replaced as a whole", async () => 
   const it = await opened(file);
   expect(it).toMatchObject({ found: undefined, ignored: "it is spoiled" });
   await it.write(contents);
-  expect(readFileSync(file, "utf8")).toMatch(/^[0-9a-f]{64}\n\{.*\}\n$/);
+  expect(readFileSync(file, "utf8")).toMatch(/^[0-9a-f]{64}\n\{.*\}\n\[.*\]\n$/);
+});
+
+test("the file can be read by its owner alone, whatever was left there before", async () => {
+  const file = path.join(folder(), "leases");
+  for (const name of [file, `${file}.next`]) writeFileSync(name, "", { mode: 0o644 });
+  await (await opened(file)).write(contents);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test("a folder that is not there is refused by the name of the option", async () => {

@@ -1,3 +1,4 @@
+import type { Clock } from "../../ports.ts";
 import { type Right, Rights } from "./rights.ts";
 import type { Principal } from "./principal.ts";
 import type { Token, TokenList } from "./tokens.ts";
@@ -24,8 +25,16 @@ export interface KnownToken {
   readonly isOfStore: boolean;
 }
 
+/** What the store said of callers, for the next run of this server. */
+export interface KeptCallers {
+  readonly tokens: readonly Token[];
+  /** On the holder's monotonic clock. */
+  readonly believedUntil: number;
+}
+
 /** What a server knows of its callers. */
 export interface KnownState {
+  /** Of the list that the store answered in this run; undefined: none yet. */
   version: string | undefined;
   ofStore: readonly Token[];
   file: AccessFile;
@@ -68,6 +77,23 @@ export function listRead(
   return true;
 }
 
+/**
+ * An earlier run of this server kept what the store had answered it.
+ *
+ * INVARIANT: it is believed until the earlier run would have stopped believing it. A restart makes it last no longer, and the
+ * store is asked for the whole list.
+ */
+export function keptFound(state: KnownState, { tokens, believedUntil }: KeptCallers): void {
+  state.ofStore = tokens;
+  state.believedUntil = believedUntil;
+  arrange(state);
+}
+
+/** What to keep for the next run; undefined: the store never said anything. */
+export function keptOf({ ofStore: tokens, believedUntil }: KnownState): KeptCallers | undefined {
+  return believedUntil === -Infinity ? undefined : { tokens, believedUntil };
+}
+
 export function fileRead(state: KnownState, file: AccessFile): void {
   state.file = file;
   arrange(state);
@@ -101,15 +127,23 @@ function arrange(state: KnownState): void {
 
 /**
  * What is known of whether there are principals. `unknown`: nobody told yet, so there may be some whom anonymous callers must
- * not be taken for. A list that grew old still says that there were none, or that there were some.
+ * not be taken for. A list that grew old still says that there were none, or that there were some; of an earlier run it says
+ * that there were none only as long as it is believed.
  */
-export function principalsKnown({
-  tokens,
-  certificates,
-  version,
-}: KnownState): "some" | "none" | "unknown" {
+export function principalsKnown(
+  { tokens, certificates, version, believedUntil }: KnownState,
+  clock: Clock,
+): "some" | "none" | "unknown" {
   if (tokens.size > 0 || certificates.size > 0) return "some";
-  return version === undefined ? "unknown" : "none";
+  return version !== undefined || clock.now() <= believedUntil ? "none" : "unknown";
+}
+
+/** Whether somebody who shows something could be proved right: by the file, or by a list that is believed. */
+export function provesSomebody(
+  { certificates, file, believedUntil }: KnownState,
+  clock: Clock,
+): boolean {
+  return certificates.size > 0 || file.tokens.length > 0 || clock.now() <= believedUntil;
 }
 
 /** What a token that is well-formed is worth. Its secret is compared by whoever asks. */

@@ -1,4 +1,5 @@
 import type { RenewedWorkerLease, WorkerLease, WorkerRenewal } from "../../worker/ports.ts";
+import type { KeptCallers } from "../access/known-state.ts";
 import type { SeenIssuing } from "../node/issuing-state.ts";
 import type { Tag } from "../tag/tag.ts";
 import { MAX_LEAD_MS, MAX_RESERVE_AHEAD_MS } from "../../worker/limits.ts";
@@ -54,6 +55,8 @@ export interface KeptContents {
   readonly node: KeptNode | undefined;
   /** Whether an operator had stopped the servers, by database. */
   readonly issuing: readonly SeenIssuing[];
+  /** Who callers are, by the store; undefined when it never said. */
+  readonly callers: KeptCallers | undefined;
 }
 
 /** The row that the next run of this server goes on with. */

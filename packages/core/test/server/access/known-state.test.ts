@@ -5,8 +5,11 @@ import {
   createKnownState,
   fileRead,
   judgeToken,
+  keptFound,
+  keptOf,
   listRead,
   principalsKnown,
+  provesSomebody,
   type Token,
   tokenText,
 } from "@idmint/core/server";
@@ -22,6 +25,7 @@ const token = (more: Partial<Token> = {}): Token => ({
   expiresAtMs: 1_000_000,
   ...more,
 });
+const clockAt = (now: number) => ({ now: () => now });
 const at = (now: number, wallMs = 0): { now: number; wallMs: number } => ({ now, wallMs });
 const file = (more: Partial<AccessFile>): AccessFile => ({ tokens: [], certificates: [], ...more });
 
@@ -33,11 +37,38 @@ const principal = (name: string, ...names: string[]): AccessFile["certificates"]
 
 test("before the store answered nobody knows whether there are principals", () => {
   const state = createKnownState();
-  expect(principalsKnown(state)).toBe("unknown");
+  expect(principalsKnown(state, clockAt(0))).toBe("unknown");
   expect(judgeToken(state, ID, at(0))).toBe("unknown");
   listRead(state, { version: "", tokens: [] }, 0, 1_000);
-  expect(principalsKnown(state)).toBe("none");
+  expect(principalsKnown(state, clockAt(0))).toBe("none");
   expect(judgeToken(state, ID, at(0))).toBe("invalid");
+});
+
+test("what an earlier run kept is believed as long as that run would have believed it, and asked for anew", () => {
+  const first = createKnownState();
+  expect(keptOf(first)).toBeUndefined();
+  listRead(first, { version: "a", tokens: [token()] }, 100, 1_000);
+  const kept = keptOf(first);
+  expect(kept).toEqual({ tokens: [token()], believedUntil: 1_100 });
+  const next = createKnownState();
+  if (kept !== undefined) keptFound(next, kept);
+  expect(next.version).toBeUndefined();
+  expect(keptOf(next)).toEqual(kept);
+  expect(judgeToken(next, ID, at(1_100))).toMatchObject({ principal: { name: "orders" } });
+  expect(judgeToken(next, ID, at(1_101))).toBe("unknown");
+  expect(principalsKnown(next, clockAt(1_101))).toBe("some");
+  expect([1_100, 1_101].map((now) => provesSomebody(next, clockAt(now)))).toEqual([true, false]);
+});
+
+test("that there were no principals is believed of an earlier run only as long as its list is", () => {
+  const state = createKnownState();
+  keptFound(state, { tokens: [], believedUntil: 1_100 });
+  const known = [1_100, 1_101].map((now) => principalsKnown(state, clockAt(now)));
+  expect(known).toEqual(["none", "unknown"]);
+  fileRead(state, file({ tokens: [token()] }));
+  expect(provesSomebody(state, clockAt(1_101))).toBe(true);
+  fileRead(state, file({ certificates: [principal("a", "x")] }));
+  expect(provesSomebody(state, clockAt(1_101))).toBe(true);
 });
 
 test("a list is believed for max_offline after it was asked for, and a new look makes it last", () => {
@@ -51,7 +82,7 @@ test("a list is believed for max_offline after it was asked for, and a new look 
   listRead(state, { version: "b", tokens: [] }, 1_500, undefined);
   expect(judgeToken(state, ID, at(1e12))).toBe("invalid");
   // That there were none is still known when the list is old.
-  expect(principalsKnown(state)).toBe("none");
+  expect(principalsKnown(state, clockAt(0))).toBe("none");
 });
 
 test("a token ends at its time", () => {
@@ -64,7 +95,7 @@ test("a token ends at its time", () => {
 test("what a file says is known without the store, and stands over it", () => {
   const state = createKnownState();
   fileRead(state, file({ tokens: [token({ principal: "of-file" })] }));
-  expect(principalsKnown(state)).toBe("some");
+  expect(principalsKnown(state, clockAt(0))).toBe("some");
   listRead(state, { version: "a", tokens: [token()] }, 0, 10);
   expect(judgeToken(state, ID, at(1e9))).toMatchObject({ principal: { name: "of-file" } });
   fileRead(state, file({}));

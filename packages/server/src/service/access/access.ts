@@ -9,10 +9,14 @@ import {
   decide,
   fileRead,
   judgeToken,
+  keptFound,
+  keptOf,
+  type KeptCallers,
   type KnownToken,
   listRead,
   type Principal,
   principalsKnown,
+  provesSomebody,
   type Subject,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
@@ -33,6 +37,10 @@ export interface AccessPorts {
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
   readonly emit: Emit;
+  /** What an earlier run of this server kept of the list. */
+  readonly kept?: KeptCallers | undefined;
+  /** Fulfils when what is kept of the list, if anything is, is on the disk. */
+  readonly saved?: () => Promise<void>;
 }
 
 export interface AccessOptions {
@@ -80,6 +88,7 @@ export class Access {
     this.#ports = ports;
     this.#options = options;
     this.#wallAheadMs = ports.wallClock() - ports.clock.now();
+    if (ports.kept !== undefined) keptFound(this.#state, ports.kept);
   }
 
   /** Looks for the first time, and then again and again. A store that does not answer is asked again. */
@@ -106,7 +115,19 @@ export class Access {
 
   /** Whether somebody is known who may be let in. */
   get principals(): "some" | "none" | "unknown" {
-    return principalsKnown(this.#state);
+    return principalsKnown(this.#state, this.#ports.clock);
+  }
+
+  /** What the next run of this server is to know; undefined: nothing. */
+  get kept(): KeptCallers | undefined {
+    return keptOf(this.#state);
+  }
+
+  /** Whether there is anybody who would not be told that callers cannot be known now. */
+  get knowsCallers(): boolean {
+    if (this.#options.anonymous === "always") return true;
+    if (provesSomebody(this.#state, this.#ports.clock)) return true;
+    return this.#options.anonymous === "at-first" && this.principals === "none";
   }
 
   /** Called after each look, whether it showed something or not. */
@@ -193,14 +214,18 @@ export class Access {
 
   async #read(sentAt: number): Promise<void> {
     if (this.#unsettled >= MAX_UNSETTLED) return;
-    const { store, timers } = this.#ports;
+    const { store, timers, saved } = this.#ports;
     this.#unsettled++;
     const asked = store.readTokens(this.#state.version).finally(() => this.#unsettled--);
     try {
       const list = await within(() => asked, LOOK_MS, timers);
-      if (listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) this.#changed();
+      if (!listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) return;
+      this.#changed();
+      // Whoever made or revoked a token is not answered before a next run of this server would know of it.
+      await within(async () => saved?.(), LOOK_MS, timers);
     } catch {
-      // The poll of the store tells that it does not answer; what is known grows old.
+      // The poll of the store tells that it does not answer, and the file of leases that it cannot be written; what is known
+      // grows old.
     }
   }
 }

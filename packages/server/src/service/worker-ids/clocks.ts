@@ -5,7 +5,7 @@ import type { System } from "../system.ts";
 import type { KnownHistory } from "../upstream/poll-state.ts";
 import type { Poll } from "../upstream/poll.ts";
 import { ClockWatch, type PeerClocks } from "./clock-watch.ts";
-import { LeaseKeeper } from "./lease-keeper.ts";
+import { LeaseKeeper, type LeaseKeeperPorts } from "./lease-keeper.ts";
 
 /** What a server needs besides its store to make ids by its clock. */
 export interface ClockParts {
@@ -29,6 +29,7 @@ export interface LaterServices {
   readonly poll: () => Pick<Poll, "storeTime" | "incarnation" | "issuing">;
   readonly directory: () => { readonly usesClock: boolean };
   readonly presence: () => Pick<Presence, "until">;
+  readonly callers: LeaseKeeperPorts["callers"];
   /** Addresses of the other servers on the store. */
   readonly peers: () => readonly string[];
 }
@@ -56,6 +57,7 @@ export function createClocks(
           incarnation,
           issuing: () => later.poll().issuing,
           node: () => later.presence().until,
+          callers: later.callers,
           file: leaseFile,
         });
   const watch = new ClockWatch(

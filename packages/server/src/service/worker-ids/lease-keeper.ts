@@ -13,6 +13,7 @@ import {
   answerOf,
   hasTimeLeft,
   KEPT_RESERVE_AHEAD_MS,
+  type KeptCallers,
   type KeptContents,
   type KeptLease,
   keptLease,
@@ -47,6 +48,8 @@ export interface LeaseKeeperPorts {
   readonly incarnation: () => string | undefined;
   /** Whether servers are stopped; another object when something has changed. */
   readonly issuing: () => readonly SeenIssuing[];
+  /** What the store says of callers; another list when something has changed. */
+  readonly callers: () => KeptCallers | undefined;
   readonly emit: Emit;
 }
 
@@ -90,7 +93,7 @@ export class LeaseKeeper {
   #isFailing = false;
   /** Whether a record of a tag is newer than the file. */
   #isBehind = false;
-  #writtenIssuing: readonly SeenIssuing[] | undefined;
+  #written: Pick<KeptContents, "callers" | "issuing"> | undefined;
 
   constructor(ports: LeaseKeeperPorts) {
     this.#ports = ports;
@@ -122,9 +125,15 @@ export class LeaseKeeper {
     }
   }
 
-  /** Fulfils when the newest records of the tags, and a stop of all servers, are in the file. Rejects with STORE_UNAVAILABLE. */
+  /**
+   * Fulfils when the newest records of the tags, a stop of all servers and the list of callers are in the file. Rejects with
+   * STORE_UNAVAILABLE.
+   */
   async saved(): Promise<void> {
-    if (this.#isBehind || this.#ports.issuing() !== this.#writtenIssuing) await this.#write();
+    const { issuing, callers } = this.#ports;
+    const isStopNew = issuing() !== this.#written?.issuing;
+    const areCallersNew = callers()?.tokens !== this.#written?.callers?.tokens;
+    if (this.#isBehind || isStopNew || areCallersNew) await this.#write();
   }
 
   /** The registry of a tag's worker ids, as its holders shall see it. */
@@ -278,7 +287,7 @@ export class LeaseKeeper {
       const contents = this.#contents();
       this.#isBehind = false;
       await file.write(contents);
-      this.#writtenIssuing = contents.issuing;
+      this.#written = contents;
       this.#isFailing = false;
     } catch (cause) {
       const error = notWritten(cause);
@@ -301,9 +310,9 @@ export class LeaseKeeper {
     const named = new Set(leases.map(({ tag }) => tag));
     const tags = this.tags.filter(({ name }) => named.has(name));
     const node = this.#ports.node();
-    const issuing = this.#ports.issuing();
+    const [issuing, callers] = [this.#ports.issuing(), this.#ports.callers()];
     const known = { reportedMs: this.#reportedMs, incarnation: this.#incarnation };
-    return { ...known, leases, tags, node, issuing };
+    return { ...known, leases, tags, node, issuing, callers };
   }
 }
 

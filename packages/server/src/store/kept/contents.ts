@@ -1,5 +1,13 @@
 import { createHash } from "node:crypto";
-import type { KeptContents, KeptLease, KeptNode, SeenIssuing, Tag } from "@idmint/core/server";
+import type {
+  KeptCallers,
+  KeptContents,
+  KeptLease,
+  KeptNode,
+  SeenIssuing,
+  Tag,
+  Token,
+} from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow, valuesOfTag } from "../shared/tag-row.ts";
 
 /** Which run of which machine wrote a file, under which lock, and as which file: by these a copy of it is known. */
@@ -14,11 +22,13 @@ const FORMAT = "idmint worker cache 1";
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * What the file holds: a line with the digest of the rest, and JSON. `offsetMs`: how far the machine's monotonic clock is
- * ahead of the one that the leases have their times of.
+ * What the file holds: a line with the digest of the next one; JSON, whose fields each have their own meaning; and the list
+ * of tokens, also JSON, whose digest the former names. `offsetMs`: how far the machine's monotonic clock is ahead of the one
+ * that the leases have their times of.
  */
 export function textOf(contents: KeptContents, origin: Origin, offsetMs: number): string {
-  const { reportedMs, incarnation, leases, tags, node, issuing } = contents;
+  const { reportedMs, incarnation, leases, tags, node, issuing, callers } = contents;
+  const list = callers === undefined ? NO_LIST : listOf(callers.tokens);
   const body = JSON.stringify({
     format: FORMAT,
     origin,
@@ -36,11 +46,33 @@ export function textOf(contents: KeptContents, origin: Origin, offsetMs: number)
         : // Infinity is not JSON.
           { id: node.id, parts: node.parts.map(([part, at]) => [part, String(at + offsetMs)]) },
     issuing: issuing.map(({ revision, ...rest }) => ({ ...rest, revision: String(revision) })),
+    callers:
+      callers === undefined
+        ? null
+        : { tokens: list.digest, believedUntil: String(callers.believedUntil + offsetMs) },
     tags: tags.map((tag) =>
       valuesOfTag(tag).map((value) => (typeof value === "bigint" ? String(value) : value)),
     ),
   });
-  return `${digestOf(body)}\n${body}\n`;
+  return `${digestOf(body)}\n${body}\n${list.text}\n`;
+}
+
+interface ListText {
+  readonly text: string;
+  readonly digest: string;
+}
+
+const NO_LIST: ListText = { text: "", digest: "" };
+/** A list may have 10,000 tokens, and the file is written each second: the text of a list is made once. */
+const listTexts = new WeakMap<readonly Token[], ListText>();
+
+function listOf(tokens: readonly Token[]): ListText {
+  const known = listTexts.get(tokens);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(tokens);
+  const made = { text, digest: digestOf(text) };
+  listTexts.set(tokens, made);
+  return made;
 }
 
 /** What a text holds, or why it says nothing. */
@@ -49,7 +81,7 @@ export function contentsFrom(
   origin: Origin,
   offsetMs: number,
 ): { readonly found: KeptContents } | { readonly ignored: string } {
-  const [digest, body = ""] = text.split("\n");
+  const [digest, body = "", list = ""] = text.split("\n");
   if (digest !== digestOf(body)) return { ignored: "it is spoiled" };
   try {
     const fields = JSON.parse(body) as Fields;
@@ -60,6 +92,8 @@ export function contentsFrom(
     }
     if (lock !== origin.lock) return { ignored: "it is a copy" };
     if (file !== origin.file) return { ignored: "it is a copy" };
+    const callers = fields["callers"] as CallersFields | null;
+    if (callers !== null && callers.tokens !== digestOf(list)) return { ignored: "it is spoiled" };
     return {
       found: {
         reportedMs: Number(fields["reportedMs"]),
@@ -68,6 +102,7 @@ export function contentsFrom(
         tags: (fields["tags"] as (string | null)[][]).map(tagFrom),
         node: nodeFrom(fields["node"] as NodeFields | null, offsetMs),
         issuing: (fields["issuing"] as IssuingFields[]).map(issuingFrom),
+        callers: callers === null ? undefined : callersFrom(callers, list, offsetMs),
       },
     };
   } catch {
@@ -106,6 +141,17 @@ interface IssuingFields extends Omit<SeenIssuing, "revision"> {
 
 function issuingFrom({ name, incarnation, revision, stoppedAtMs }: IssuingFields): SeenIssuing {
   return { name, incarnation, revision: BigInt(revision), stoppedAtMs };
+}
+
+interface CallersFields {
+  /** Digest of the list. */
+  readonly tokens: string;
+  readonly believedUntil: string;
+}
+
+function callersFrom(fields: CallersFields, list: string, offsetMs: number): KeptCallers {
+  const tokens = JSON.parse(list) as readonly Token[];
+  return { tokens, believedUntil: Number(fields.believedUntil) - offsetMs };
 }
 
 function tagFrom(values: readonly (string | null)[]): Tag {

@@ -144,6 +144,8 @@ async function replace(name: string, held: Held, textFor: (file: string) => stri
   const next = `${name}.next`;
   const file = await open(next, "w", 0o600);
   try {
+    // An older one that was left there keeps its mode.
+    await file.chmod(0o600);
     await file.writeFile(textFor(await identityOf(file)));
     await file.datasync();
     // Not synced: whoever could believe it reads what the kernel has, since no file outlives the run of the machine.
