@@ -34,6 +34,7 @@ import { startMutants } from "./mutants.starts.ts";
 import { stopMutants } from "./mutants.stop.ts";
 import { polyglotMutants } from "./mutants.polyglot.ts";
 import { postgresMutants } from "./mutants.postgres.ts";
+import { pinMutants } from "./mutants.pins.ts";
 import { zoneMutants } from "./mutants.zones.ts";
 import { textMutants } from "./mutants.texts.ts";
 import { toolsMutants } from "./mutants.tools.ts";
@@ -722,6 +723,7 @@ redis.call('DEL', KEYS[1])`,
   ...adapterMutants,
   ...postgresMutants,
   ...failoverMutants,
+  ...pinMutants,
   ...guardMutants,
   ...fastCallMutants,
   ...hardeningMutants,

@@ -9,7 +9,7 @@ import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
 import { allAnswer, Callers } from "./callers.ts";
 import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
-import { TcpProxy } from "./tcp-proxy.ts";
+import { TcpProxy } from "../src/tcp-proxy.ts";
 
 const ROUNDS = isLong ? 20 : 2;
 const MAX_OFFLINE_MS = 3_000;

@@ -7,7 +7,7 @@ import { runCli } from "../src/fleet/child.ts";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { allAnswer, Callers } from "./callers.ts";
 import { isLong, ownPostgres, startFleet } from "./fleet-support.ts";
-import { TcpProxy } from "./tcp-proxy.ts";
+import { TcpProxy } from "../src/tcp-proxy.ts";
 
 const ROUNDS = isLong ? 10 : 1;
 const MAX_OFFLINE_MS = 3_000;

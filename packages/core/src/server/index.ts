@@ -238,8 +238,10 @@ export {
 } from "./redis/seeding-state.ts";
 export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis/snowflake-reservation.ts";
 export {
+  isForeign,
   isOfStore,
   storeIsAnother,
+  storeIsForeign,
   storeUnavailable,
   storeWentBack,
   tagNotFound,

@@ -23,6 +23,20 @@ export function isOfStore({ metadata }: IdmintError): boolean {
   return metadata["scope"] === "store";
 }
 
+/** Another store answers than the one that this server belongs to. It counts as away: the right one may come back. */
+export function storeIsForeign(storeId: string, pinned: string): IdmintError {
+  return new IdmintError(
+    "STORE_UNAVAILABLE",
+    `another store answers at the store's address: its id is ${storeId}, and this server belongs to ${pinned}; mend the address, or see idmint store adopt`,
+    { metadata: { store_id: storeId, pinned }, retryAfterMs: RETRY_AFTER_MS },
+  );
+}
+
+/** Whether a store only counts as away since it is another one. */
+export function isForeign({ metadata }: IdmintError): boolean {
+  return metadata["pinned"] !== undefined;
+}
+
 function wentBack(what: string, metadata: Readonly<Record<string, string>>): IdmintError {
   return new IdmintError(
     "STORE_EPOCH_CHANGED",

@@ -49,6 +49,7 @@ export interface Config
   readonly config: string | undefined;
   readonly processes: number;
   readonly storeUrl: string;
+  readonly storeExpectId: string | undefined;
   readonly storeMoreUrls: ReadonlyMap<string, string>;
   readonly storeUser: string | undefined;
   readonly storePassword: string | undefined;
@@ -118,6 +119,11 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     moreUrls,
     "",
     "Further PostgreSQL databases by name. Tags are spread over them and `store.url`, whose name is `default`. Each tag is in one of them. `idmint store spread add` joins them into one store and records their names. Servers do not start with other names.",
+  ),
+  storeExpectId: optional(
+    "store.expect_id",
+    text("id"),
+    "Id of the store that this server belongs to, as `idmint store status` shows it. Whatever else answers at `store.url` is treated as away. Default: the id of the store that answers first, kept beside `snowflake.cache_file` if that is set.",
   ),
   storeUser: optional(
     "store.user",

@@ -1,5 +1,5 @@
 import { followCallers } from "../access/callers.ts";
-import { invalidField } from "@idmint/core";
+import { type IdmintError, invalidField } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import { ActiveAlarms } from "../alarms/active.ts";
 import { Alarms } from "../alarms/alarms.ts";
@@ -18,6 +18,7 @@ import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
 import { knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
+import { StorePins } from "../store/pins/pin.ts";
 import {
   openAlarmQueue,
   openRedisServers,
@@ -37,6 +38,7 @@ import { Peers } from "./peers.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
 import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
+import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 import { openKeys } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
@@ -63,6 +65,8 @@ interface ProcessParts {
   readonly number: number;
   /** Connections come from here. The server listens on no port. */
   readonly connections: ConnectionSources;
+  /** What all processes know of the store. */
+  readonly memory: StoreMemory;
   /** What the parent tells probes of all processes. */
   readonly probes: { readonly ready: Probes["ready"]; readonly metrics: () => Promise<string> };
   /** Figures of the other processes that tell them in time, encoded; never rejects. */
@@ -86,27 +90,23 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
   const flush = (): Promise<void> => log.flush();
-  const undo: (() => void | Promise<void>)[] = [flush];
+  const undo: Undo[] = [flush];
   const stores: Closable[] = [];
   try {
     const instance = instanceName(config, own?.number, realSystem.randomToken);
     await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
     undo.unshift(() => telemetry.stop());
     const alarms = await openAlarms(config, listeners, emit);
-    const opened = <Part extends Closable>(part: Part): Part => {
-      stores.push(part);
-      undo.unshift(() => part.close());
-      return part;
-    };
-    if (alarms !== undefined) opened(alarms);
+    const opened = openedInto(stores, undo);
     const leaseFile = await openLeases(config, own?.number, emit);
-    if (leaseFile !== undefined) opened(leaseFile);
+    for (const part of [alarms, leaseFile]) if (part !== undefined) opened(part);
     const known = knownHistory(leaseFile, realSystem.clock.now());
-    const bare = opened(parts.store ?? (await openStoreOrLater(config, known !== undefined)));
-    const store = telemetry.observed(bare, storePlace(config));
-    const places = await openPlaces(config, { emit, telemetry, opened });
-    const signals = await openSignals(config);
-    if (signals !== undefined) opened(signals);
+    const memory = own?.memory ?? (await memoryOf(config, emit));
+    const pins = new StorePins(memory);
+    const bare = parts.store ?? (await openStoreOrLater(config, known !== undefined, pins));
+    const store = telemetry.observed(opened(bare), storePlace(config));
+    const places = await openPlaces(config, { emit, telemetry, opened, pins });
+    const signals = await openSignals(config, opened);
     const peers = opened(new Peers(config, emit));
     const services = createServices(
       { ...config, instance },
@@ -116,6 +116,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
         authorise: parts.authorise,
         places,
         clockParts: { leaseFile, peerClocks: peers.clocks },
+        memory,
         keys: await openKeys(config),
         announce: () => signals?.tell(),
         figures: figuresParts(instance, { telemetry, listeners, opened, peers, own }),
@@ -146,6 +147,17 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
   }
 }
 
+type Undo = () => void | Promise<void>;
+
+/** Notes what was opened, to be closed again. */
+function openedInto(stores: Closable[], undo: Undo[]): <Part extends Closable>(part: Part) => Part {
+  return (part) => {
+    stores.push(part);
+    undo.unshift(() => part.close());
+    return part;
+  };
+}
+
 /** What probes are told: of this server, or of all processes of which it is one. */
 function probesOf(single: Probes, own: ProcessParts | undefined): Probes {
   if (own === undefined) return single;
@@ -163,12 +175,13 @@ async function openPlaces(
     emit,
     telemetry,
     opened,
-  }: { emit: Emit; telemetry: Telemetry; opened: (part: Closable) => void },
+    pins,
+  }: { emit: Emit; telemetry: Telemetry; opened: (part: Closable) => void; pins: StorePins },
 ): Promise<{
   readonly ticketDatabases: Awaited<ReturnType<typeof openTicketDatabases>>;
   readonly redisServers: Awaited<ReturnType<typeof openRedisServers>>;
 }> {
-  const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config));
+  const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config), pins);
   for (const database of ticketDatabases) opened(database);
   const redisServers = await openRedisServers(redisConfigsOf(config, emit, telemetry.aroundRedis));
   for (const redisServer of redisServers) opened(redisServer);
@@ -212,6 +225,12 @@ async function stopFollowing({
   clocks.watch.stop();
   // A server that keeps leases goes on with them, and with the same row.
   if (clocks.keeper?.hasTime !== true) await nodes.leave();
+}
+
+function memoryOf(config: Config, emit: Emit): Promise<StoreMemory> {
+  const { storeExpectId: expectId, snowflakeCacheFile: cacheFile } = config;
+  const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
+  return openStoreMemory({ expectId, cacheFile, onFailed });
 }
 
 /** The file of this server's leases, if it keeps any. Each process has its own. */
@@ -267,9 +286,12 @@ function figuresParts(
   return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
 }
 
-async function openSignals(config: Config): Promise<TagSignals | undefined> {
+async function openSignals(
+  config: Config,
+  opened: (signals: TagSignals) => TagSignals,
+): Promise<TagSignals | undefined> {
   const place = meetingPlaceOf(config);
-  return place === undefined ? undefined : openTagSignals(place);
+  return place === undefined ? undefined : opened(await openTagSignals(place));
 }
 
 /** Makes the alarms; undefined without a webhook, since there is nobody to tell. */
@@ -294,7 +316,7 @@ async function openAlarms(
  * Runs one step of undoing a start. Undoing goes on when a step fails, since the error that began it is the one to
  * show.
  */
-async function settled(step: () => void | Promise<void>): Promise<void> {
+async function settled(step: Undo): Promise<void> {
   try {
     await step();
   } catch {}

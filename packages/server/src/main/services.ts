@@ -42,7 +42,7 @@ import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
 import { Grants } from "../service/upstream/grants.ts";
 import { GroupedLookups } from "../service/upstream/lookups.ts";
-import { Poll, type PollPorts } from "../service/upstream/poll.ts";
+import { Poll, type PollMemory, type PollPorts } from "../service/upstream/poll.ts";
 import { Raises } from "../service/upstream/raises.ts";
 import {
   type ClockParts,
@@ -100,6 +100,8 @@ export interface ServicesPorts {
   readonly system?: System;
   readonly places?: Elsewhere;
   readonly clockParts?: ClockParts;
+  /** What is known of the store over the lives of this server. Default: nothing, and nothing is kept. */
+  readonly memory?: PollMemory;
   /** Of unguessable ids. Default: none. */
   readonly keys?: TextPorts["keys"];
   /** Tells other servers that a tag was changed. */
@@ -111,7 +113,7 @@ export interface ServicesPorts {
 export function createServices(config: Config, ports: ServicesPorts): Services {
   const { store, emit, system = realSystem } = ports;
   const { places = NOWHERE_ELSE, clockParts = NO_CLOCK_PARTS, announce = () => undefined } = ports;
-  const { keys = new Map() } = ports;
+  const { keys = new Map(), memory } = ports;
   const { leaseFile } = clockParts;
   const { clock, timers, afterTurn, random, randomToken, wallClock } = system;
   const counters = createCounters();
@@ -155,7 +157,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
   const audit = createAudit(config, { store, emit, system });
-  const poll = createPoll(config, { ...common, audit, directory, presence, nodes, saved });
+  const poll = createPoll(config, { ...common, audit, directory, presence, nodes, saved, memory });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = elsewhere;
   const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });

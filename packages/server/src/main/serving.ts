@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { IdmintError } from "@idmint/core";
 import { type Config, OPTIONS } from "../config/table.ts";
 import type { HttpDoor } from "../http/door.ts";
 import { type Probes, probeRoutes } from "../http/probes.ts";
@@ -15,6 +16,7 @@ import { MAX_ADMIN_CONNECTIONS } from "./doors/grpc.ts";
 import { createHttpDoor } from "./doors/http.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
+import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 
 /** On top of what a process needs to stop: for the messages between processes on a busy machine. */
@@ -39,7 +41,10 @@ export async function startProcesses(
   const { logLevel: level, logFormat: format } = config;
   const log = createLogger({ level, format });
   const emit = emitter([logEvents(log.logger, () => realSystem.clock.now())]);
-  const parent = new Parent(config, makesDemoTag, emit, () => log.flush());
+  const { storeExpectId: expectId, snowflakeCacheFile: cacheFile } = config;
+  const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
+  const memory = await openStoreMemory({ expectId, cacheFile, onFailed });
+  const parent = new Parent(config, { makesDemoTag, memory, emit, flush: () => log.flush() });
   try {
     await parent.start();
     return parent;
@@ -49,9 +54,17 @@ export async function startProcesses(
   }
 }
 
+interface ParentParts {
+  readonly makesDemoTag: boolean;
+  readonly memory: StoreMemory;
+  readonly emit: Emit;
+  readonly flush: () => Promise<void>;
+}
+
 class Parent implements Serving {
   readonly #config: Config;
   readonly #makesDemoTag: boolean;
+  readonly #memory: StoreMemory;
   readonly #emit: Emit;
   readonly #flush: () => Promise<void>;
   readonly #processes: Processes;
@@ -68,9 +81,10 @@ class Parent implements Serving {
   #httpAddress = "";
   #closed: Promise<void> | undefined;
 
-  constructor(config: Config, makesDemoTag: boolean, emit: Emit, flush: () => Promise<void>) {
+  constructor(config: Config, { makesDemoTag, memory, emit, flush }: ParentParts) {
     this.#config = config;
     this.#makesDemoTag = makesDemoTag;
+    this.#memory = memory;
     this.#emit = emit;
     this.#flush = flush;
     const { clock, timers, random } = realSystem;
@@ -81,6 +95,8 @@ class Parent implements Serving {
     this.#processes = new Processes(options, {
       spawn: (at, listener) => new SpawnedProcess(this.#startOf(at), clock, listener),
       metrics: () => this.#metrics(),
+      settle: (place, storeId) => this.#settle(place, storeId),
+      entered: (incarnation) => void memory.entered(incarnation),
       onServing: () => this.#fronts.forEach((front) => front.offer()),
       onStopping: () => this.#fronts.forEach((front) => front.stopWaiting()),
       clock,
@@ -182,6 +198,16 @@ class Parent implements Serving {
     return this.#scraping;
   }
 
+  /** The first process that finds a store decides for all. */
+  async #settle(place: string, storeId: string): Promise<string | undefined> {
+    try {
+      return await this.#memory.settle(place, storeId);
+    } catch (error) {
+      this.#emit({ type: "pin-file-failed", error: IdmintError.from(error) });
+      return undefined;
+    }
+  }
+
   get #fronts(): readonly Front[] {
     return [this.#front, this.#adminFront, this.#httpFront].filter((each) => each !== undefined);
   }
@@ -198,6 +224,7 @@ class Parent implements Serving {
       adminPort: this.#adminFront?.port ?? 0,
       httpPort: this.#httpFront?.port ?? 0,
       makesDemoTag,
+      known: this.#memory.known,
     };
   }
 }

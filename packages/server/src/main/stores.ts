@@ -13,6 +13,7 @@ import {
 } from "../store/open-store.ts";
 import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
+import type { StorePins } from "../store/pins/pin.ts";
 import { etcdPlace } from "../store/shared/etcd-url.ts";
 import { withPassword } from "../store/shared/host-urls.ts";
 import { operatorNote } from "./instance.ts";
@@ -72,13 +73,17 @@ function databaseAt(text: string, config: Config): PostgresConfig {
 }
 
 /** The store. One that does not answer is opened later, if the server can begin without it. */
-export async function openStoreOrLater(config: Config, canWait: boolean): Promise<Store> {
+export async function openStoreOrLater(
+  config: Config,
+  canWait: boolean,
+  pins: StorePins,
+): Promise<Store> {
   const store = storeConfigOf(config);
   try {
-    return await openStore(store);
+    return await openStore(store, pins);
   } catch (thrown) {
     if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
-    return openStoreLater(store);
+    return openStoreLater(store, pins);
   }
 }
 

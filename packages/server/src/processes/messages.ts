@@ -2,6 +2,7 @@ import { type ErrorDetails, IdmintError, type Reason } from "@idmint/core";
 import type { Config } from "../config/table.ts";
 import type { Readiness } from "../http/probes.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
+import type { KnownStores } from "../store/pins/pin-file.ts";
 import type { MetricSnapshot } from "../telemetry/metrics/table.ts";
 
 // What the parent and its processes say to each other. Both are the same release of the same program.
@@ -20,6 +21,8 @@ export interface Start {
   /** The one of HTTP; 0: there is none. */
   readonly httpPort: number;
   readonly makesDemoTag: boolean;
+  /** What all processes know of the store. */
+  readonly known: KnownStores;
 }
 
 /** At which of the addresses a connection came in. */
@@ -39,6 +42,12 @@ export type ToProcess =
   /** Comes with the socket of a connection. */
   | { readonly type: "connection"; readonly door: DoorName }
   | { readonly type: "drain" }
+  /** Which store a place belongs to; the number is that of the question. */
+  | {
+      readonly type: "settled";
+      readonly number: number;
+      readonly storeId: string | undefined;
+    }
   | { readonly type: "probed"; readonly number: number; readonly answer: ProbeAnswer }
   /** Asks for its metrics; the answer has the same number. */
   | { readonly type: "collect"; readonly number: number }
@@ -83,6 +92,15 @@ export type ToParent =
       readonly request: FiguresRequest;
       readonly timeoutMs: number;
     }
+  /** Asks whether a place may belong to this store; the answer has the same number. */
+  | {
+      readonly type: "settle";
+      readonly number: number;
+      readonly place: string;
+      readonly storeId: string;
+    }
+  /** The history of the store that it works in. */
+  | { readonly type: "entered"; readonly incarnation: string }
   /** Asks what a probe is told; the answer has the same number. */
   | { readonly type: "probe"; readonly number: number; readonly of: Probe }
   /** Connections that arrived, and those that ended at each door, since its start. */

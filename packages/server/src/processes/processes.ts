@@ -23,6 +23,10 @@ export interface ProcessesPorts {
   readonly spawn: (process: number, listener: ProcessListener) => ProcessPort;
   /** What the metrics of all processes are as text; rejects when they cannot be collected. */
   readonly metrics: () => Promise<string>;
+  /** Which store a place belongs to, for all processes; undefined where that cannot be kept. */
+  readonly settle: (place: string, storeId: string) => Promise<string | undefined>;
+  /** The store's history is this one now. */
+  readonly entered: (incarnation: string) => void;
   /** A process has begun to take connections. */
   readonly onServing: () => void;
   /** They are stopping: connections that no process takes now will not be taken. */
@@ -211,6 +215,8 @@ export class Processes {
       onServing: () => this.#served(process),
       onProbe: (of) => this.#probed(of),
       onFigures: (request, timeoutMs) => this.#figuresOfOthers(process, request, timeoutMs),
+      onSettle: (place, storeId) => this.#ports.settle(place, storeId),
+      onEntered: (incarnation) => this.#ports.entered(incarnation),
       onEnd: (end) => this.#gone(process, end),
     });
   }

@@ -9,6 +9,7 @@ import { nodeTimers } from "../timers.ts";
 import { Inlet } from "./inlet.ts";
 import { type DoorName, faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 import { ParentProbes } from "./parent-probes.ts";
+import { ParentMemory } from "./parent-memory.ts";
 import { Questions } from "./questions.ts";
 
 /** What the other processes of this server are asked. */
@@ -32,6 +33,7 @@ export async function runProcess(): Promise<void> {
     toStart.resolve(undefined);
   };
   const probes = new ParentProbes(tell, nodeTimers);
+  const memory = new ParentMemory(tell, nodeTimers);
   let inlets: Inlets | undefined;
   let server: RunningServer | undefined;
   process.on("SIGTERM", stop);
@@ -40,11 +42,14 @@ export async function runProcess(): Promise<void> {
     const said = message as ToProcess;
     if (said.type === "start") {
       inlets = inletsOf(said);
+      memory.known = said.known;
       toStart.resolve(said);
     } else if (said.type === "connection") {
       inlets?.[said.door].receive(socket as Socket | undefined);
     } else if (said.type === "probed") {
       probes.hear(said.number, said.answer);
+    } else if (said.type === "settled") {
+      memory.hear(said.number, said.storeId);
     } else if (said.type === "collect") {
       void tellMetrics(server, said.number);
     } else if (said.type === "tell-figures") {
@@ -61,7 +66,7 @@ export async function runProcess(): Promise<void> {
   const isGood =
     start === undefined ||
     inlets === undefined ||
-    (await serve(start, { inlets, probes }, toStop.promise, (serving) => {
+    (await serve(start, { inlets, probes, memory }, toStop.promise, (serving) => {
       server = serving;
     }));
   // The channel to the parent would keep the process alive, and so may a store that hangs.
@@ -91,14 +96,18 @@ function inletsOf({ grpcPort, adminPort, httpPort }: Start): Inlets {
 /** False when it could not start. */
 async function serve(
   { config, process: number, makesDemoTag }: Start,
-  { inlets, probes }: { readonly inlets: Inlets; readonly probes: ParentProbes },
+  {
+    inlets,
+    probes,
+    memory,
+  }: { readonly inlets: Inlets; readonly probes: ParentProbes; readonly memory: ParentMemory },
   toStop: Promise<void>,
   onServing: (server: RunningServer) => void,
 ): Promise<boolean> {
   let server: RunningServer | undefined;
   try {
     server = await startServer(config, {
-      process: { number, connections: inlets, probes, siblings: askSiblings },
+      process: { number, connections: inlets, probes, memory, siblings: askSiblings },
     });
     if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {

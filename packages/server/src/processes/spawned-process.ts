@@ -36,6 +36,10 @@ export interface ProcessListener {
   readonly onServing: () => void;
   /** It wants to know what a probe is told. Never rejects. */
   readonly onProbe: (of: Probe) => Promise<ProbeAnswer>;
+  /** It found this store at a place; answers which one belongs there, or nothing where that cannot be kept. */
+  readonly onSettle: (place: string, storeId: string) => Promise<string | undefined>;
+  /** It works in this history of the store. */
+  readonly onEntered: (incarnation: string) => void;
   /** It asks for the figures of the others; answers those that come in time. */
   readonly onFigures: (
     request: FiguresRequest,
@@ -202,12 +206,27 @@ export class SpawnedProcess implements ProcessPort {
       case "probe":
         void this.#tellProbe(message.number, message.of);
         break;
+      case "settle":
+        void this.#settle(message);
+        break;
+      case "entered":
+        this.#listener.onEntered(message.incarnation);
+        break;
       case "connections":
         this.#inTransit.splice(0, message.taken - this.#taken);
         this.#taken = message.taken;
         this.#closed = message.closed;
         break;
     }
+  }
+
+  async #settle({
+    number,
+    place,
+    storeId,
+  }: Extract<ToParent, { readonly type: "settle" }>): Promise<void> {
+    const settled = await this.#listener.onSettle(place, storeId);
+    this.#send({ type: "settled", number, storeId: settled });
   }
 
   async #tellProbe(number: number, of: Probe): Promise<void> {

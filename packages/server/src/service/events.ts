@@ -183,6 +183,8 @@ export type ServerEvent =
     }
   | { readonly type: "lease-file-ignored"; readonly why: string }
   | { readonly type: "lease-file-failed"; readonly error: IdmintError }
+  /** What this server knows of its store is lost when it ends. */
+  | { readonly type: "pin-file-failed"; readonly error: IdmintError }
   | { readonly type: "alarm-delivered"; readonly key: string; readonly id: string }
   | {
       readonly type: "alarm-failed";

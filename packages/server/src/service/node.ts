@@ -1,5 +1,10 @@
 import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmint/core";
-import { type ChangeOptions, type IssuingState, stoppedSince } from "@idmint/core/server";
+import {
+  type ChangeOptions,
+  isForeign,
+  type IssuingState,
+  stoppedSince,
+} from "@idmint/core/server";
 import type { Counters } from "./counters.ts";
 import type { Drain } from "./drain.ts";
 import type { NodeWatch, SeenNode } from "./node-watch.ts";
@@ -50,6 +55,7 @@ export interface NodePorts {
   readonly place: string;
   readonly poll: {
     readonly reachable: boolean;
+    readonly lost: IdmintError | undefined;
     readonly fenced: string;
     readonly issuing: IssuingState;
   };
@@ -215,13 +221,20 @@ export class NodeService {
     const { poll, clocks, presence, admission, access } = this.#ports;
     if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
     if (!access.knowsCallers) return "its store did not tell it who its callers are";
-    if (!poll.reachable) return "the store does not answer";
+    if (!poll.reachable) return whyLost(poll.lost);
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";
     }
     if (admission.isLasting) return "more calls come than it can answer, and have for a while";
     return clocks.watch.isOut ? "its clock is not confirmed" : "";
   }
+}
+
+/** A store that is not used although something answers says why. */
+function whyLost(error: IdmintError | undefined): string {
+  const isSilent =
+    error === undefined || (error.reason === "STORE_UNAVAILABLE" && !isForeign(error));
+  return isSilent ? "the store does not answer" : error.message;
 }
 
 function stillRuns(id: string): IdmintError {

@@ -11,6 +11,7 @@ import {
   type StoreConfig,
 } from "./shared/config.ts";
 import { type BackendName, BACKENDS as URL_FORMS } from "./shared/backends.ts";
+import { passingPins, type StorePins } from "./pins/pin.ts";
 import { withPassword } from "./shared/host-urls.ts";
 import type { MigrateOptions, MigrationReport } from "./shared/migration.ts";
 import type { StoreStatus } from "./shared/status.ts";
@@ -32,7 +33,7 @@ export type { SequenceSeen } from "./takeover/sequences.ts";
 
 /** What a backend's backend.ts exports. */
 interface Backend<Its extends StoreConfig> {
-  open(config: Its): Promise<Store>;
+  open(config: Its, pins: StorePins): Promise<Store>;
   migrate(config: Its, options: MigrateOptions): Promise<MigrationReport> | MigrationReport;
   status(config: Its): Promise<StoreStatus> | StoreStatus;
 }
@@ -104,19 +105,22 @@ async function backendOf<Its extends StoreConfig>(config: Its): Promise<Backend<
 /**
  * Opens a store that exists and has the schema this release works with. Rejects with SCHEMA_MISMATCH (none, older or
  * newer), STORE_UNSAFE (settings under which ids may repeat) or STORE_UNAVAILABLE. A store that went back opens, and
- * refuses to grant.
+ * refuses to grant. Another store than the pinned one is away. Default: it stays the store that it is when it opens.
  */
-export async function openStore(config: StoreConfig): Promise<Store> {
-  return wrapStore(await openBackend(config), checkedCall);
+export async function openStore(
+  config: StoreConfig,
+  pins: StorePins = passingPins(),
+): Promise<Store> {
+  return wrapStore(await openBackend(config, pins), checkedCall);
 }
 
 /** The same store, opened by what is first asked of it when it is there. */
-export function openStoreLater(config: StoreConfig): Store {
-  return lateStore(rowOf(config).shownAs, () => openBackend(config));
+export function openStoreLater(config: StoreConfig, pins: StorePins): Store {
+  return lateStore(rowOf(config).shownAs, () => openBackend(config, pins));
 }
 
-async function openBackend(config: StoreConfig): Promise<Store> {
-  return (await backendOf(config)).open(config);
+async function openBackend(config: StoreConfig, pins: StorePins): Promise<Store> {
+  return (await backendOf(config)).open(config, pins);
 }
 
 /** The same store, which `migrateStore` makes if there is none. A PostgreSQL database has to be there. */

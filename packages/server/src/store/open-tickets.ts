@@ -1,5 +1,6 @@
 import { invalidField } from "@idmint/core";
 import { type AcceptOptions, checkPostgres } from "./shared/config.ts";
+import type { StorePins } from "./pins/pin.ts";
 import type { MigrationReport } from "./shared/migration.ts";
 import type * as Backend from "./ticket/backend.ts";
 import type { PostgresTicketDatabase, TicketConfig } from "./ticket/backend.ts";
@@ -12,10 +13,11 @@ const backend = (): Promise<typeof Backend> => import("./ticket/backend.ts");
 /** The ticket databases of a configuration. Nothing is connected before it is used, so some may be away. Close them. */
 export async function openTicketDatabases(
   configs: readonly TicketConfig[],
+  pins?: StorePins,
 ): Promise<readonly PostgresTicketDatabase[]> {
   if (configs.length === 0) return [];
   for (const config of configs) checkPostgres(config);
-  return (await backend()).openTicketDatabases(configs);
+  return (await backend()).openTicketDatabases(configs, pins);
 }
 
 /** Applies the steps of the schema that a ticket database lacks; with `dryRun` only names them. */

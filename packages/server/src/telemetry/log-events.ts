@@ -93,6 +93,7 @@ const WRITERS: {
   "lease-resumed": logClock,
   "lease-file-ignored": logClock,
   "lease-file-failed": logClock,
+  "pin-file-failed": logClock,
   "alarm-delivered": logAlarm,
   "alarm-failed": logAlarm,
   "alarm-dropped": logAlarm,
@@ -339,6 +340,7 @@ type ClockEvent = Of<
   | "clock-recovered"
   | "lease-resumed"
   | "lease-file-ignored"
+  | "pin-file-failed"
   | "lease-file-failed"
 >;
 
@@ -364,6 +366,9 @@ function logClock(logger: Logger, event: ClockEvent): void {
       break;
     case "lease-file-failed":
       logger.error(plain(event), "snowflake.cache_file cannot be written");
+      break;
+    case "pin-file-failed":
+      logger.warn(plain(event), "the file beside snowflake.cache_file cannot be written");
       break;
   }
 }

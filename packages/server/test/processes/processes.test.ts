@@ -68,6 +68,8 @@ function made(count = 2) {
         return process;
       },
       metrics: () => Promise.reject(new Error("none here")),
+      settle: async (_place, storeId) => storeId,
+      entered: () => undefined,
       onServing: () => undefined,
       onStopping: () => (isStopping = true),
       clock: time,

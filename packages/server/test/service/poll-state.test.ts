@@ -162,3 +162,16 @@ test("a warning is told once, and when it is over", () => {
   expect(pollAnswered(state, changes(), 0)).toEqual([{ type: "store-warning-over" }]);
   expect(pollAnswered(state, changes(), 0)).toEqual([]);
 });
+
+test("a history that an earlier life of the server left is none to begin in", () => {
+  const state = createPollState(2n ** 63n - 1n, ["zero"]);
+  const [fence] = pollAnswered(state, changes({ incarnation: "zero" }), 0);
+  expect(fence).toMatchObject({
+    type: "fence-all",
+    detail: "it is as it was before it was accepted",
+  });
+  expect(pollAnswered(state, changes({ incarnation: "zero", revision: 99n }), 0)).toEqual([]);
+  expect(fenceOf(state)).not.toBe("");
+  pollAnswered(state, changes(), 0);
+  expect(fenceOf(state)).toBe("");
+});

@@ -38,7 +38,7 @@ test("grants come from the primary, whichever host it is, and from the promoted 
   const config = configOf(pair.url());
   await migrateStore(config, { dryRun: false });
   const swapped = pair.url().replace(/@(.*),(.*)\//, "@$2,$1/");
-  const stores = await Promise.all([config, configOf(swapped)].map(openStore));
+  const stores = await Promise.all([config, configOf(swapped)].map((each) => openStore(each)));
   const [store, other] = stores as [Store, Store];
   await store.createTag(settingsOf("t"));
   expect((await granted(store, "t")).base).toBe(1n);

@@ -27,7 +27,7 @@ async function withClock(
 ): Promise<void> {
   const harness = await sqliteHarness();
   const clock = new MovedClock();
-  const store = await openSqlite(harness.config, clock.buffer);
+  const store = await openSqlite(harness.config, undefined, clock.buffer);
   try {
     const periods = { unit: "DAY", timeZone, keepForMs: 10 * 24 * HOUR_MS } as const;
     await store.createTag(sequenceOf("t", { periods }));
@@ -111,7 +111,7 @@ test("a clock that goes back an hour after midnight keeps the new day, until the
 test("processes whose clocks differ are in the same day", async () => {
   await withClock("UTC", async (store, clock, harness) => {
     const later = new MovedClock();
-    const other = await openSqlite(harness.config, later.buffer);
+    const other = await openSqlite(harness.config, undefined, later.buffer);
     clock.set("2026-11-20T23:59:00Z");
     later.set("2026-11-21T00:01:00Z");
     expect(await next(store)).toBe("2026-11-20 1 2026-11-21T00:00:00.000Z");

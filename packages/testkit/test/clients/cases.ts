@@ -10,7 +10,7 @@ import {
 import { expect, onTestFinished } from "vitest";
 import type { Caller, Seen, Step } from "../../src/callers/caller.ts";
 import { isLong } from "../fleet-support.ts";
-import { TcpProxy } from "../tcp-proxy.ts";
+import { TcpProxy } from "../../src/tcp-proxy.ts";
 import { ClientsServer } from "./server.ts";
 
 const ONE = "idmint.v1.IdService/GenerateId";

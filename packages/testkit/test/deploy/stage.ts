@@ -11,7 +11,7 @@ import { freePort } from "../../src/fleet/ports.ts";
 import { until } from "../../src/fleet/until.ts";
 import { TestPostgres } from "../../src/postgres.ts";
 import { RedisServer } from "../../src/redis/server.ts";
-import { TcpProxy } from "../tcp-proxy.ts";
+import { TcpProxy } from "../../src/tcp-proxy.ts";
 
 const UNSAFE = "fsync,full_page_writes";
 /** Prometheus sees a change within two seconds; the rest is for a busy machine. */

@@ -50,10 +50,11 @@ export type PollEffect =
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;
 
-export function createPollState(since: bigint): PollState {
+/** `left`: histories that earlier lives of this server left. */
+export function createPollState(since: bigint, left: readonly string[] = []): PollState {
   return {
     present: undefined,
-    left: new Set(),
+    left: new Set(left),
     since,
     wentBack: "",
     fenced: "",
@@ -89,7 +90,8 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
     state.failingSince = undefined;
   }
   let before = fenceOf(state);
-  if (state.present === undefined) {
+  const isFirst = state.present === undefined && state.wentBack === "";
+  if (isFirst && !state.left.has(changes.incarnation)) {
     state.present = changes.incarnation;
     state.since = changes.revision;
   } else if (changes.incarnation !== state.present) {

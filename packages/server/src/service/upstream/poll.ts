@@ -54,6 +54,13 @@ interface Told {
   dropHeld(): void;
 }
 
+/** What is known of the store from earlier lives of this server, and what later ones shall know. */
+export interface PollMemory {
+  readonly known: { readonly left: readonly string[] };
+  /** The store's history is this one now; never rejects. */
+  entered(incarnation: string): Promise<void>;
+}
+
 export interface PollPorts {
   readonly store: ChangeStore;
   /** With `epochGap`: how a store that went back is accepted without an operator. */
@@ -67,6 +74,8 @@ export interface PollPorts {
   readonly timeoutMs: number;
   readonly presence: Presence;
   readonly nodes: Pick<NodeWatch, "saw" | "sawTraffic" | "trafficRevision" | "wantsNodes">;
+  /** Default: nothing is known of earlier lives of this server. */
+  readonly memory?: PollMemory | undefined;
   /** Makes durable what a later life of this server would have to know of changes that were applied. */
   readonly saved: () => Promise<void>;
   readonly counters: Counters;
@@ -93,7 +102,7 @@ const NOTHING_OBEYED: Obeyed = { incarnation: "", revision: 0n };
  */
 export class Poll {
   readonly #ports: PollPorts;
-  readonly #state: PollState = createPollState(MAX_ID);
+  readonly #state: PollState;
   readonly #cursor = { after: 0 };
   #unsettled = 0;
   #stopped = false;
@@ -106,6 +115,7 @@ export class Poll {
   /** The history for which this server accepted the store by itself: it does so once. */
   #acceptedIn: string | undefined;
   #detected = false;
+  #lost: IdmintError | undefined;
   #storeTime: Sighting | undefined;
   #obeyed = NOTHING_OBEYED;
   /** Those who wait for the end of a poll that has not begun yet. */
@@ -113,6 +123,7 @@ export class Poll {
 
   constructor(ports: PollPorts) {
     this.#ports = ports;
+    this.#state = createPollState(MAX_ID, ports.memory?.known.left);
   }
 
   /**
@@ -129,6 +140,7 @@ export class Poll {
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       if (known === undefined || !error.retryable) throw error;
+      this.#lost = error;
       pollFailed(this.#state, clock.now());
       emit({ type: "store-lost", error });
       this.#startedAt = startedAt;
@@ -193,6 +205,11 @@ export class Poll {
     return this.#state.failingSince === undefined;
   }
 
+  /** Why the last poll was not answered; undefined when it was. */
+  get lost(): IdmintError | undefined {
+    return this.reachable ? undefined : this.#lost;
+  }
+
   /** Why nothing is granted, in words; empty when all is well. */
   get fenced(): string {
     return fenceOf(this.#state);
@@ -239,6 +256,7 @@ export class Poll {
     } catch (thrown) {
       isAnswered = false;
       const error = IdmintError.from(thrown);
+      this.#lost = error;
       for (const effect of pollFailed(this.#state, clock.now())) {
         if (effect.type === "store-lost") emit({ type: "store-lost", error });
       }
@@ -261,13 +279,14 @@ export class Poll {
 
   /** Obeys an answer. True: there is more to ask for at once. */
   async #take({ changes, sentAt, acknowledged }: Asked): Promise<boolean> {
-    const { clock, presence, nodes, saved, emit } = this.#ports;
+    const { clock, presence, nodes, saved, memory, emit } = this.#ports;
     if (changes.isAccepted === true) emit({ type: "promotion-accepted" });
     const isTold = nodes.sawTraffic(changes.parts);
     const effects = pollAnswered(this.#state, changes, clock.now());
+    const { present: incarnation = "", since } = this.#state;
+    if (incarnation !== "") await memory?.entered(incarnation);
     await this.#run(effects);
     await saved();
-    const { present: incarnation = "", since } = this.#state;
     this.#obeyed = { incarnation, revision: since };
     if (effects.some((effect) => effect.type === "poll-again")) return true;
     presence.obeyed(acknowledged);

@@ -10,6 +10,7 @@ import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
+import { believe, type Belonging } from "./hosts/belonging.ts";
 import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
@@ -63,6 +64,7 @@ export class Connections {
   /** Names of what is unsafe and goes on all the same; `standbys` where answers wait for them (identity.ts). */
   allowUnsafe: readonly string[];
   readonly #config: PostgresConfig;
+  readonly #belonging: Belonging | undefined;
   readonly #secret: string;
   /** Host and port of each host. */
   readonly #address: string;
@@ -82,7 +84,9 @@ export class Connections {
   #closing: Promise<void> | undefined;
   #confirmation: Confirmation | undefined;
 
-  constructor(config: PostgresConfig) {
+  /** Without `belonging` they lead to whatever answers, as operators want who look at a store. */
+  constructor(config: PostgresConfig, belonging?: Belonging) {
+    this.#belonging = belonging;
     this.place = config.place ?? ALONE;
     this.allowUnsafe = config.allowUnsafe;
     this.#config = config;
@@ -319,6 +323,7 @@ export class Connections {
     const timer = setTimeout(() => client.destroy(), timeoutMs);
     try {
       await prepareSession(client, this.#config, this.#timeoutMs);
+      await believe(client, this.#belonging);
       return undefined;
     } catch (error) {
       return this.#failure(error);

@@ -188,6 +188,8 @@ export function safeRows<Row extends Pick<Judged, "unsafe">>(rows: readonly Row[
 
 /** Settings that are unsafe now, by the names that `proof` gives them. */
 export function refuseUnsafeSettings(names: string): void {
+  // The connection is left for one that is proved anew.
+  if (names.split(",").includes("store_id")) throw storeUnavailable("the store has another id");
   const found = names.split(",").map((name) => [name, wrongSetting(name)] as const);
   refuseUnsafe(new Map(found), []);
 }

@@ -26,6 +26,22 @@ const FENCED = `CASE
 
 const STORE = "idmint.store";
 
+type IdentityTable = "idmint.store" | "idmint_ticket.database";
+
+/** The column that names a store, or a ticket database, wherever it is and whatever becomes of it. */
+const ID_COLUMNS: Readonly<Record<IdentityTable, string>> = {
+  "idmint.store": "store_id",
+  "idmint_ticket.database": "database_id",
+};
+
+/** What a session remembers of the database that it was proved to lead to. */
+const PROVED = "idmint.proved_id";
+
+/** Reads the id for a pin (connections.ts), and has the session remember it. */
+export function proveId(table: IdentityTable): string {
+  return `SELECT set_config('${PROVED}', ${ID_COLUMNS[table]}, false) AS id FROM ${table}`;
+}
+
 /** What is wrong with a tag's row (as `t`): the same proof, for dumps of some tables only. */
 export const TAG_IS_OURS = "t.xmin = t.written_by";
 
@@ -34,10 +50,13 @@ export const TAG_IS_OURS = "t.xmin = t.written_by";
  * the server may be changed while it runs, and those of the session vanish behind a connection pooler that lends sessions
  * for one transaction. So every statement looks for itself.
  *
+ * proved_id: the session was not proved to lead anywhere, so it is not one of ours. store_id: it leads to another database
+ * than it was proved to, or that one has another id now.
+ *
  * client_min_messages: above `warning` nobody hears that a commit did not reach its standby, which makes its outcome
  * unknown (connections.ts). No operator is asked whether that may be: nobody needs it.
  */
-function unsafe(allowed: string, table: string): string {
+function unsafe(allowed: string, table: IdentityTable): string {
   return `concat_ws(',',
   CASE WHEN current_setting('fsync') = 'off' AND 'fsync' <> ALL (${allowed}) THEN 'fsync' END,
   CASE WHEN current_setting('full_page_writes') = 'off' AND 'full_page_writes' <> ALL (${allowed})
@@ -45,7 +64,10 @@ function unsafe(allowed: string, table: string): string {
   CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
     AND 'synchronous_commit' <> ALL (${allowed}) THEN 'synchronous_commit' END,
   CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic')
-    THEN 'client_min_messages' END${table === STORE ? `, ${unsafeStandbys(allowed)}` : ""})`;
+    THEN 'client_min_messages' END,
+  CASE WHEN coalesce(current_setting('${PROVED}', true), '') = ''
+    THEN CASE WHEN 'proved_id' <> ALL (${allowed}) THEN 'proved_id' END
+    WHEN current_setting('${PROVED}', true) <> s.${ID_COLUMNS[table]} THEN 'store_id' END${table === STORE ? `, ${unsafeStandbys(allowed)}` : ""})`;
 }
 
 /**
@@ -60,7 +82,7 @@ function unsafeStandbys(allowed: string): string {
 }
 
 /** A common table expression `proof (fenced, unsafe)` of one row; `allowed` is the place of a text[] parameter. */
-export function proof(allowed: string, table: string = STORE): string {
+export function proof(allowed: string, table: IdentityTable = STORE): string {
   return `proof AS MATERIALIZED (
   SELECT f.fenced, ${unsafe(allowed, table)} AS unsafe
   FROM ${table} AS s CROSS JOIN LATERAL (SELECT ${FENCED} AS fenced OFFSET 0) AS f

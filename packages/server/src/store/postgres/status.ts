@@ -9,7 +9,7 @@ import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
-const STATUS = `WITH ${proof("'{}'::text[]")}
+const STATUS = `WITH ${proof("'{proved_id}'::text[]")}
 SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
   s.standbys, (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;

@@ -9,11 +9,13 @@ import {
 } from "@idmint/core/server";
 import type { PostgresConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
-import { assertMembership, type PlacedTag } from "../shared/placed-tag.ts";
+import { passingPins, type StorePins } from "../pins/pin.ts";
+import { assertMembership, FIRST_DATABASE, type PlacedTag } from "../shared/placed-tag.ts";
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
+import { proveId } from "./identity.ts";
 import { followStandbys } from "./hosts/follow.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
@@ -79,8 +81,14 @@ export interface PostgresStore extends Store {
   standing(): Promise<Standing>;
 }
 
-export async function open(config: PostgresConfig): Promise<PostgresStore> {
-  const connections = new Connections(config);
+export async function open(
+  config: PostgresConfig,
+  pins: StorePins = passingPins(),
+): Promise<PostgresStore> {
+  const { member = "" } = config.place ?? {};
+  // The place stays the same when further databases join it.
+  const pin = pins.of(member === FIRST_DATABASE ? "" : member);
+  const connections = new Connections(config, { text: proveId("idmint.store"), pin });
   try {
     const schemaVersion = await connections.run(async (session) =>
       workableVersion(migrations, await appliedMigrations(session)),

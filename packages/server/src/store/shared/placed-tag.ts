@@ -22,6 +22,9 @@ export interface Membership {
   readonly fleetId: string;
 }
 
+/** The database that store.url names. */
+export const FIRST_DATABASE = "default";
+
 export const ALONE: Membership = { member: "", members: [], fleetId: "" };
 
 /** Says that the tag is not in this database (any more), or is not open in it. */

@@ -5,14 +5,15 @@ import { status as statusOfOne } from "../postgres/status.ts";
 import { open as openPostgres, type PostgresStore } from "../postgres/store.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import type { MigrateOptions, MigrationReport } from "../shared/migration.ts";
+import { passingPins, type StorePins } from "../pins/pin.ts";
 import type { StoreStatus } from "../shared/status.ts";
 import { moveTag } from "./move.ts";
 import { SpreadStore } from "./store.ts";
 
 export { addToSpread, type DatabaseStanding, spreadStatus } from "./fleet.ts";
 
-export function open(config: SpreadConfig): Promise<SpreadStore> {
-  return SpreadStore.open(config);
+export function open(config: SpreadConfig, pins: StorePins = passingPins()): Promise<SpreadStore> {
+  return SpreadStore.open(config, pins);
 }
 
 /** Migrates all databases, one after the other; answers of them all what the first one needed most steps for. */

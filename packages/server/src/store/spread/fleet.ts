@@ -14,14 +14,12 @@ import { migrations } from "../postgres/migrations/index.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
 import type { SpreadConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
-import type { PlacedTag } from "../shared/placed-tag.ts";
+import { FIRST_DATABASE, type PlacedTag } from "../shared/placed-tag.ts";
 import { homeOf } from "./home.ts";
 import { isGone } from "./move-state.ts";
 
 /** Rows that are read, and written, at once. */
 const PAGE = 500;
-/** The database that store.url names. */
-export const FIRST_DATABASE = "default";
 
 /** Reads and writes rows of one database, in doubt or not. */
 export interface Rows {

@@ -1,20 +1,28 @@
 import { IdmintError } from "@idmint/core";
 import { open as openPostgres, type PostgresStore } from "../postgres/store.ts";
 import type { PostgresConfig } from "../shared/config.ts";
+import type { StorePins } from "../pins/pin.ts";
 import { storeClosed } from "../shared/failures.ts";
 
 /** One of the databases. It may be away when this is made: then it is opened by the first use that finds it back. */
 export class Member {
   readonly name: string;
   readonly #config: PostgresConfig;
+  readonly #pins: StorePins;
   readonly #assertOurs: (store: PostgresStore) => void;
   #store: PostgresStore | undefined;
   #opening: Promise<PostgresStore> | undefined;
   #isClosed = false;
 
-  constructor(name: string, config: PostgresConfig, assertOurs: (store: PostgresStore) => void) {
+  constructor(
+    name: string,
+    config: PostgresConfig,
+    pins: StorePins,
+    assertOurs: (store: PostgresStore) => void,
+  ) {
     this.name = name;
     this.#config = config;
+    this.#pins = pins;
     this.#assertOurs = assertOurs;
   }
 
@@ -51,7 +59,7 @@ export class Member {
   }
 
   async #open(): Promise<PostgresStore> {
-    const store = await openPostgres(this.#config);
+    const store = await openPostgres(this.#config, this.#pins);
     try {
       this.#assertOurs(store);
     } catch (error) {

@@ -34,11 +34,12 @@ import {
 } from "@idmint/core/server";
 import { nodeTimers } from "../../timers.ts";
 import type { PostgresStore } from "../postgres/store.ts";
-import type { SpreadConfig } from "../shared/config.ts";
+import type { PostgresConfig, SpreadConfig } from "../shared/config.ts";
 import { mergedAudit } from "../shared/records/audit.ts";
 import { schemaMismatch } from "../shared/failures.ts";
-import { TagMovedError } from "../shared/placed-tag.ts";
-import { FIRST_DATABASE, pointEverywhere } from "./fleet.ts";
+import type { StorePins } from "../pins/pin.ts";
+import { FIRST_DATABASE, TagMovedError } from "../shared/placed-tag.ts";
+import { pointEverywhere } from "./fleet.ts";
 import { isMoved, refusedAsMoved, settledAll } from "./answers.ts";
 import { Locator } from "./locator.ts";
 import { Member } from "./member.ts";
@@ -81,7 +82,7 @@ export class SpreadStore implements Store {
   }
 
   /** Opens the databases that are there; rejects when none is, or one is not what it is configured as. */
-  static async open({ databases }: SpreadConfig): Promise<SpreadStore> {
+  static async open({ databases }: SpreadConfig, pins: StorePins): Promise<SpreadStore> {
     const names = [...databases.keys()].toSorted();
     let fleetId: string | undefined;
     const assertOurs = (store: PostgresStore): void => {
@@ -92,10 +93,9 @@ export class SpreadStore implements Store {
     };
     const members = new Map<string, Member>();
     for (const name of names) {
-      const config = databases.get(name);
-      if (config === undefined) continue;
+      const config = databases.get(name) as PostgresConfig;
       const place = { member: name, members: names };
-      members.set(name, new Member(name, { ...config, place }, assertOurs));
+      members.set(name, new Member(name, { ...config, place }, pins, assertOurs));
     }
     try {
       const all = [...members.values()];

@@ -9,6 +9,7 @@ import {
   storeUnavailable,
 } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
+import type { StorePins } from "../pins/pin.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { locate } from "./file/location.ts";
@@ -30,7 +31,11 @@ interface Pending {
  * Opens the SQLite store as the main thread sees it: every call is a message to a thread of its own, so a slow disk or a
  * locked file never holds up the event loop. `clockOffset` is for tests; see ThreadData.
  */
-export async function open(config: SqliteConfig, clockOffset?: SharedArrayBuffer): Promise<Store> {
+export async function open(
+  config: SqliteConfig,
+  _pins?: StorePins,
+  clockOffset?: SharedArrayBuffer,
+): Promise<Store> {
   // Once: a thread that takes over later opens the same file, wherever links lead by then.
   const data: ThreadData = { config: locate(config), clockOffset };
   const thread = startThread(data);

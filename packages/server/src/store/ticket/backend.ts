@@ -1,4 +1,5 @@
 export { assertOldPrimaryStopped } from "../postgres/hosts/others.ts";
+import { passingPins, type StorePins } from "../pins/pin.ts";
 import type { TicketConfig } from "./config.ts";
 import { PostgresTicketDatabase } from "./database.ts";
 
@@ -9,6 +10,9 @@ export { migrate } from "./migrate.ts";
 
 export function openTicketDatabases(
   configs: readonly TicketConfig[],
+  pins: StorePins = passingPins(),
 ): readonly PostgresTicketDatabase[] {
-  return configs.map((config) => new PostgresTicketDatabase(config));
+  return configs.map(
+    (config) => new PostgresTicketDatabase(config, pins.of(`ticket/${config.name}`)),
+  );
 }

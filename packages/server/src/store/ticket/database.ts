@@ -8,6 +8,8 @@ import {
 } from "@idmint/core/server";
 import { Connections } from "../postgres/connections.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
+import { proveId } from "../postgres/identity.ts";
+import { passingPins, type StorePin } from "../pins/pin.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { checkTicketName, type TicketConfig } from "./config.ts";
 import { grant } from "./grant.ts";
@@ -28,11 +30,15 @@ export class PostgresTicketDatabase implements TicketDatabase {
   readonly #slots: Slots;
   #isKnown = false;
 
-  constructor(config: TicketConfig) {
+  /** Default: it stays the database that it is at first. */
+  constructor(config: TicketConfig, pin: StorePin = passingPins().of("")) {
     checkTicketName(config.name);
     this.name = config.name;
     this.#allowUnsafe = config.allowUnsafe;
-    this.#connections = new Connections({ applicationName: "idmint-ticket", ...config });
+    this.#connections = new Connections(
+      { applicationName: "idmint-ticket", ...config },
+      { text: proveId("idmint_ticket.database"), pin },
+    );
     this.#slots = new Slots(this.#connections, this.name, this.#allowUnsafe);
   }
 

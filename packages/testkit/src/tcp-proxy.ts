@@ -1,25 +1,39 @@
 import { createServer, connect, type Server, type Socket } from "node:net";
 
-/** A way to a TCP port of this machine that a test can cut without anybody being told, as a network does. */
+interface Target {
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * A way to a TCP port of this machine that a test can cut without anybody being told, as a network does, or turn to another
+ * port, as a name or a balancer does.
+ */
 export class TcpProxy {
   readonly port: number;
   readonly #server: Server;
   readonly #pairs: Set<readonly [Socket, Socket]>;
+  #target: Target;
   #isCut = false;
   #accepted = 0;
   #sentBytes = 0;
 
-  private constructor(server: Server, port: number, pairs: Set<readonly [Socket, Socket]>) {
+  private constructor(
+    server: Server,
+    { port, target }: { readonly port: number; readonly target: Target },
+    pairs: Set<readonly [Socket, Socket]>,
+  ) {
     this.#server = server;
     this.port = port;
+    this.#target = target;
     this.#pairs = pairs;
   }
 
   /** Close it. */
-  static async start(target: { readonly host: string; readonly port: number }): Promise<TcpProxy> {
+  static async start(target: Target): Promise<TcpProxy> {
     const pairs = new Set<readonly [Socket, Socket]>();
     const server = createServer({ pauseOnConnect: true }, (near) => {
-      const far = connect(target.port, target.host);
+      const far = connect(proxy.#target.port, proxy.#target.host);
       proxy.#accepted++;
       near.on("data", ({ length }) => (proxy.#sentBytes += length));
       const pair = [near, far] as const;
@@ -40,7 +54,7 @@ export class TcpProxy {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const address = server.address();
     if (address === null || typeof address === "string") throw new Error("no port");
-    const proxy = new TcpProxy(server, address.port, pairs);
+    const proxy = new TcpProxy(server, { port: address.port, target }, pairs);
     return proxy;
   }
 
@@ -66,8 +80,18 @@ export class TcpProxy {
     for (const pair of this.#pairs) for (const socket of pair) socket.resume();
   }
 
-  async close(): Promise<void> {
+  /** New connections lead to another port. Those that there are end, unless `keep` says otherwise. */
+  pointAt(target: Target, { keep = false }: { readonly keep?: boolean } = {}): void {
+    this.#target = target;
+    if (!keep) this.#endAll();
+  }
+
+  #endAll(): void {
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
+  }
+
+  async close(): Promise<void> {
+    this.#endAll();
     await new Promise<void>((resolve) => this.#server.close(() => resolve()));
   }
 }

@@ -1,0 +1,155 @@
+// An address that leads to another store than before: names turn, proxies turn, ports are taken over.
+import { TestPostgres } from "@idmint/testkit/postgres";
+import { granted, nodeRenewalOf, settingsOf, wish } from "@idmint/testkit/store-suite";
+import { TcpProxy } from "@idmint/testkit/tcp-proxy";
+import type { NodeRenewal, Store } from "@idmint/core/server";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  storeStatus,
+} from "../../src/store/open-store.ts";
+import { Connections } from "../../src/store/postgres/connections.ts";
+import { grant } from "../../src/store/postgres/grant.ts";
+import { proveId } from "../../src/store/postgres/identity.ts";
+import { passingPins, StorePins } from "../../src/store/pins/pin.ts";
+
+const UNSAFE = ["fsync", "full_page_writes"];
+
+interface Place {
+  readonly server: TestPostgres;
+  readonly config: PostgresConfig;
+  readonly storeId: string;
+}
+
+/** A store with one tag whose floor is `floor`. */
+async function placeAt(floor: number): Promise<Place> {
+  const server = await TestPostgres.start();
+  const config: PostgresConfig = { backend: "postgres", url: server.url(), allowUnsafe: UNSAFE };
+  await migrateStore(config, { dryRun: false });
+  const store = await openStore(config);
+  await store.createTag(settingsOf("t"));
+  await granted(store, "t", { count: floor, minCount: floor });
+  await store.close();
+  const { storeId } = await storeStatus(config);
+  return { server, config, storeId };
+}
+
+let ours: Place;
+let other: Place;
+
+beforeAll(async () => {
+  [ours, other] = await Promise.all([placeAt(1_000), placeAt(50_000)]);
+  return async () => {
+    await Promise.all([ours.server.close(), other.server.close()]);
+  };
+});
+
+function targetOf({ server: { port } }: Place): { host: string; port: number } {
+  return { host: "127.0.0.1", port };
+}
+
+function through({ port }: TcpProxy): PostgresConfig {
+  return { ...ours.config, url: `postgres://postgres@127.0.0.1:${port}/postgres` };
+}
+
+async function floorOf({ server }: Place): Promise<unknown> {
+  return (await server.query("SELECT floor::int, version::int FROM idmint.tag"))[0];
+}
+
+function foreign(): object {
+  const metadata = { store_id: other.storeId, pinned: ours.storeId };
+  return { reason: "STORE_UNAVAILABLE", retryable: true, metadata };
+}
+
+function poll(renewal: NodeRenewal): Parameters<Store["changes"]>[0] {
+  return { since: 0n, watched: [], limit: 10, renewal };
+}
+
+test("of another store nothing is believed, nothing is written there, and the right one is taken up again", async () => {
+  const proxy = await TcpProxy.start(targetOf(ours));
+  onTestFinished(() => proxy.close());
+  const store = await openStore(through(proxy));
+  onTestFinished(() => store.close());
+  await store.changes(poll(nodeRenewalOf("n")));
+  const { base } = await granted(store, "t");
+
+  proxy.pointAt(targetOf(other));
+  const before = await floorOf(other);
+  const calls: (() => Promise<unknown>)[] = [
+    () => store.grant([wish("t")]),
+    () => store.changes(poll(nodeRenewalOf("n", { count: 2n }))),
+    () => store.getTags(["t"]),
+    () => store.createTag(settingsOf("new")),
+    () => store.readTokens(undefined),
+  ];
+  for (const call of calls) {
+    // The connections of before ended, which is an outage for whoever finds out.
+    await expect
+      .poll(() => call().then(String, (error: unknown) => error), { timeout: 5_000 })
+      .toMatchObject(foreign());
+  }
+  expect(await floorOf(other)).toEqual(before);
+  expect(await other.server.query("SELECT id FROM idmint.node")).toEqual([]);
+  expect(await other.server.query("SELECT name FROM idmint.tag")).toEqual([{ name: "t" }]);
+
+  proxy.pointAt(targetOf(ours));
+  await expect
+    .poll(() => store.grant([wish("t")]).catch((error: unknown) => error), { timeout: 5_000 })
+    .toMatchObject([{ outcome: "granted" }]);
+  const later = await granted(store, "t");
+  expect(later.base).toBeGreaterThan(base);
+  expect(later.base).toBeLessThan(50_000n);
+});
+
+test("connections that are kept while the address turns go on, and new ones are proved", async () => {
+  const proxy = await TcpProxy.start(targetOf(ours));
+  onTestFinished(() => proxy.close());
+  const store = await openStore({ ...through(proxy), poolSize: 2 });
+  onTestFinished(() => store.close());
+  await granted(store, "t");
+  proxy.pointAt(targetOf(other), { keep: true });
+  const before = await floorOf(other);
+  const answers = await Promise.allSettled(
+    Array.from({ length: 8 }, () => store.grant([wish("t")])),
+  );
+  for (const answer of answers) {
+    if (answer.status === "rejected") expect(answer.reason).toMatchObject(foreign());
+    else expect(answer.value).toMatchObject([{ outcome: "granted" }]);
+  }
+  expect(await floorOf(other)).toEqual(before);
+});
+
+function expecting(storeId: string): StorePins {
+  return new StorePins({
+    known: { stores: new Map([["", storeId]]) },
+    settle: async (_place, id) => id,
+  });
+}
+
+test("a store that is expected by its id is waited for", async () => {
+  await expect(openStore(other.config, expecting(ours.storeId))).rejects.toMatchObject(foreign());
+  const store = await openStore(ours.config, expecting(ours.storeId));
+  await store.close();
+});
+
+test("a session that was lent out again, and leads elsewhere, grants nothing", async () => {
+  const pin = passingPins().of("");
+  const belonging = { text: proveId("idmint.store"), pin };
+  const lent = new Connections({ ...ours.config, poolSize: 1 }, belonging);
+  onTestFinished(() => lent.close());
+  const [first] = await grant(lent, [wish("t")]);
+  expect(first).toMatchObject({ outcome: "granted" });
+  await lent.run((session) =>
+    session.query({ text: `SELECT set_config('idmint.proved_id', 'another', false)` }),
+  );
+  await expect(grant(lent, [wish("t")])).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
+  // The session was left for one that was proved.
+  expect((await grant(lent, [wish("t")]))[0]).toMatchObject({ outcome: "granted" });
+  await lent.run((session) => session.query({ text: "RESET ALL" }));
+  await expect(grant(lent, [wish("t")])).rejects.toMatchObject({
+    reason: "STORE_UNSAFE",
+    message: expect.stringContaining("pooler") as string,
+  });
+});
