@@ -2,6 +2,8 @@ import type { Mutant } from "./mutant.ts";
 
 const service = "packages/server/src/service";
 const sqlite = "packages/server/src/store/sqlite";
+const sqliteWitness = "packages/server/test/store/sqlite-witness.test.ts";
+const sqliteWitnessModel = "packages/server/test/store/sqlite-witness.model.test.ts";
 const sqliteFiles = "packages/server/test/store/sqlite-files.test.ts";
 const lateLookup = "packages/server/test/service/late-lookup.test.ts";
 const directory = "packages/server/test/service/directory.test.ts";
@@ -123,11 +125,110 @@ export const fileMutants: readonly Mutant[] = [
     tests: [sqliteFiles],
   },
   {
-    name: "sqlite: a file that was moved without its -wal is served",
+    name: "sqlite: a file without its witness is served by who has never seen it",
     file: `${sqlite}/file/identity.ts`,
-    find: `row.path !== this.#path && row.progress > 0n`,
-    replace: `row.path === "" && row.progress > 0n`,
+    find: `standing === "missing" && !this.#hasSeenWitness`,
+    replace: `standing === "missing" && row.identity === ""`,
     tests: [sqliteFiles],
+  },
+  {
+    name: "sqlite: file and witness of before, written into the files of now, are served",
+    file: `${sqlite}/file/identity.ts`,
+    find: `if (standing === "foreign") {`,
+    replace: `if (standing === "foreign" && row.identity === "") {`,
+    tests: [sqliteWitness],
+    only: "nobody served",
+  },
+  {
+    name: "sqlite: a witness is known by its file alone",
+    file: `${sqlite}/file/witness-state.ts`,
+    find: `const nonce = sight.nonce ?? nonceOf(identity);`,
+    replace: `const nonce = nonceOf(identity);`,
+    tests: [sqliteWitness],
+    only: "nobody served",
+  },
+  {
+    name: "sqlite: a witness is known by what lies in it alone",
+    file: `${sqlite}/file/witness-state.ts`,
+    find: `return identity === identityOf(sight.file, nonce);`,
+    replace: `return nonceOf(identity) === nonce;`,
+    tests: [sqliteWitness],
+    only: "nobody served",
+  },
+  {
+    name: "sqlite: the witness takes no turn at the opening",
+    file: `${sqlite}/file/witness-keeper.ts`,
+    find: `  #dueAtMs = -Infinity;`,
+    replace: `  #dueAtMs = Infinity;`,
+    tests: [sqliteWitness],
+    only: "nobody served",
+  },
+  {
+    name: "sqlite: the witness takes no turn while a server runs",
+    file: `${sqlite}/file/witness-keeper.ts`,
+    find: `this.#dueAtMs = nowMs + TURN_EVERY_MS;`,
+    replace: `this.#dueAtMs = nowMs + 10 * TURN_EVERY_MS;`,
+    tests: [sqliteWitness],
+    only: "each minute",
+  },
+  {
+    name: "sqlite: a file becomes the witness that no committed row names",
+    file: `${sqlite}/file/witness-state.ts`,
+    find: `return isOf(bond.next, ahead) ? "put the next in place" : "make one ahead";`,
+    replace: `return ahead === undefined ? "make one ahead" : "put the next in place";`,
+    tests: [sqliteWitnessModel, sqliteWitness],
+  },
+  {
+    name: "sqlite: whatever was made ahead last is put in place",
+    file: `${sqlite}/file/witness.ts`,
+    find: `if (held === undefined || !isOf(next, sightOf(held))) return false;`,
+    replace: `if (held === undefined) return false;`,
+    tests: [sqliteWitness],
+  },
+  {
+    name: "sqlite: a turn whose commit was lost is not followed",
+    file: `${sqlite}/file/witness-state.ts`,
+    find: `return isOf(bond.next, sight) ? "next" : "foreign";`,
+    replace: `return "foreign";`,
+    tests: [sqliteWitnessModel],
+  },
+  {
+    name: "sqlite: without room for the next witness nothing is granted",
+    file: `${sqlite}/file/witness.ts`,
+    find: `      return this.#make(this.#aheadPath, mark);
+    } catch {
+      return "";
+    }`,
+    replace: `      return this.#make(this.#aheadPath, mark);
+    } catch (error) {
+      throw error;
+    }`,
+    tests: [sqliteWitness],
+    only: "where no file can be made",
+  },
+  {
+    name: "sqlite: a witness that root makes stays root's",
+    file: `${sqlite}/file/witness.ts`,
+    find: `if (process.getuid?.() === 0) fchownSync`,
+    replace: `if (process.getuid?.() === -1) fchownSync`,
+    tests: [sqliteWitness],
+    only: "root",
+  },
+  {
+    name: "sqlite: a snapshot beside an older witness is taken for a store that went back",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (fenced !== "" && this.#hasTurnedSince(witness)) {`,
+    replace: `if (fenced === "never" && this.#hasTurnedSince(witness)) {`,
+    tests: [sqliteWitness],
+    only: "taken again",
+  },
+  {
+    name: "sqlite: a change of a store that went back is a measure for later ones",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (after !== undefined && isSound) {`,
+    replace: `if (after !== undefined) {`,
+    tests: [sqliteWitness],
+    only: "token",
   },
   {
     name: "lease file: one that is replaced can be believed again",

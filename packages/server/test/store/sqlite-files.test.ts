@@ -153,7 +153,7 @@ test("a file that was moved alone is refused: its last grants stayed behind, in 
   renameSync(config.path, moved.path);
   const alone = await openStore(moved);
   expect(await refusal(alone, "t")).toBe("STORE_EPOCH_CHANGED");
-  expect((await storeStatus(moved)).fenced).toMatch(/moved here without the files beside it/);
+  expect((await storeStatus(moved)).fenced).toMatch(/lies here without its witness/);
   await alone.close();
   for (const suffix of ["-wal", "-shm"]) rmSync(`${moved.path}${suffix}`, { force: true });
   for (const suffix of ["-wal", "-shm", ".witness"]) {

@@ -37,7 +37,7 @@ const RAISE = `UPDATE tag SET
   WHERE place.name = tag.name`;
 const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
 const RECORD = `UPDATE store SET
-  identity = ?, path = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
+  identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
 
 /**
  * Accepts the store as it lies there, with every floor raised by `gap`.
@@ -96,8 +96,9 @@ function raise(
   forgetLedger(transaction);
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
-  const { path } = database;
-  transaction.run(RECORD, files.identity, path, incarnation, tags, seconds, progress);
+  const { present, next } = database.adoptWitness(store);
+  const told = [files.identity, present, next, incarnation, tags, seconds, progress] as const;
+  transaction.run(RECORD, ...told);
   return { tags };
 }
 

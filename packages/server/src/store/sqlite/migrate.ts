@@ -20,8 +20,8 @@ import { Witness } from "./file/witness.ts";
 
 const RECORD =
   "INSERT INTO migration (number, name, checksum, works_from, applied_at_ms) VALUES (?, ?, ?, ?, ?)";
-const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, path, revision, generation, progress)
-  VALUES (1, ?, ?, ?, ?, 0, 0, 0)`;
+const SEED = `INSERT INTO store (singleton, store_id, incarnation, identity, witness, next_witness, revision, generation, progress)
+  VALUES (1, ?, ?, ?, ?, ?, 0, 0, 0)`;
 
 /** Makes or migrates the file, one step a transaction; the write lock keeps two of these apart. */
 export function migrate(given: SqliteConfig, options: MigrateOptions): MigrationReport {
@@ -60,7 +60,7 @@ function applyAll(
         const { number, name, worksFrom } = step;
         transaction.run(RECORD, number, name, checksumOf(step), worksFrom, Date.now());
       }
-      if (applied.length === 0) seed(database.path, transaction);
+      if (applied.length === 0) seed(database, transaction);
       const { from, to, steps } = report;
       if (by !== undefined && steps.length > 0) {
         addAudit(transaction, storeMigrated(by, Date.now(), from, to));
@@ -71,10 +71,13 @@ function applyAll(
   });
 }
 
-function seed(databasePath: string, transaction: Transaction): void {
-  const files = lookAtFiles(databasePath);
+function seed(database: Database, transaction: Transaction): void {
+  const files = lookAtFiles(database.path);
   if (files === undefined) throw storeWentBack("the file of the store is gone");
-  transaction.run(SEED, randomUUID(), randomUUID(), files.identity, databasePath);
+  refuseToReplace(database.path);
+  const storeId = randomUUID();
+  const { present, next } = database.makeWitness({ storeId, generation: 0n, progress: 0n });
+  transaction.run(SEED, storeId, randomUUID(), files.identity, present, next);
 }
 
 /**
@@ -84,7 +87,7 @@ function seed(databasePath: string, transaction: Transaction): void {
 function refuseToReplace(databasePath: string): void {
   const witness = new Witness(databasePath);
   try {
-    const seen = witness.read();
+    const seen = witness.look()?.mark;
     if (seen === undefined || seen.progress === 0n) return;
     throw storeWentBack(
       `there was a store at ${databasePath}; if its ids may be issued again, remove ${witness.path}`,

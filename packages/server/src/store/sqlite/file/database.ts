@@ -11,12 +11,17 @@ import {
   untilNotBusy,
 } from "./connection.ts";
 import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
-import { Fence } from "./identity.ts";
+import { Fence, readStoreRow, type StoreRow } from "./identity.ts";
 import { assertOneName, missingStore, notADatabase } from "./location.ts";
-import { type Mark, Witness } from "./witness.ts";
+import { type Mark, type Sight, Witness } from "./witness.ts";
+import { WitnessKeeper } from "./witness-keeper.ts";
+import type { Bond } from "./witness-state.ts";
 
 /** A -wal larger than this is cut back as soon as no reader needs it; ordinary checkpoints begin at 4 MiB. */
 const WAL_LIMIT_BYTES = 32n * 1024n * 1024n;
+
+/** Most snapshots that one reading takes, each beside another witness than the one looked at before it. */
+const MAX_SNAPSHOTS = 5;
 
 interface Handle {
   readonly sqlite: DatabaseSync;
@@ -34,6 +39,7 @@ export class Database {
   /** The wall clock of the host, milliseconds since 1970. */
   readonly now: () => number;
   readonly #witness: Witness;
+  readonly #keeper: WitnessKeeper;
   #handle: Handle | undefined;
 
   /** `path` is the real one; see `locate`. */
@@ -41,7 +47,8 @@ export class Database {
     this.path = path;
     this.now = now;
     this.#witness = new Witness(path);
-    this.fence = new Fence(path);
+    this.#keeper = new WitnessKeeper(this.#witness);
+    this.fence = new Fence();
   }
 
   /**
@@ -56,20 +63,25 @@ export class Database {
     work: (transaction: Transaction) => T,
     options: { fenced: "refuse" | "allow" } = { fenced: "refuse" },
   ): T {
-    const witnessed = this.#sight();
     const handle = this.#begin("BEGIN IMMEDIATE", deadlineMs);
     let result: T;
-    let mark: Mark | undefined;
+    let after: StoreRow | undefined;
+    let isSound: boolean;
     let files: Files;
     try {
       const transaction = this.#transaction(handle);
+      // Under the lock nobody commits, and nobody else puts another witness in place.
+      const witness = this.#sight();
       files = this.#sameFiles(handle);
+      const row = readStoreRow(transaction);
+      const reason = this.fence.check(transaction, row, files, witness);
       if (options.fenced === "refuse") {
-        const reason = this.fence.check(transaction, files, witnessed);
         if (reason !== "") throw storeWentBack(reason);
+        if (row !== undefined) this.#keeper.keep(transaction, row, witness);
       }
       result = work(transaction);
-      mark = this.fence.mark(transaction);
+      after = this.fence.mark(transaction);
+      isSound = reason === "" || after?.incarnation !== row?.incarnation;
     } catch (error) {
       this.#rollBack(handle);
       throw this.#failure(error);
@@ -80,9 +92,10 @@ export class Database {
       this.#abandon();
       throw storeUnavailable("the outcome of a commit is not known", error);
     }
-    if (mark !== undefined) {
-      this.fence.committed(mark);
-      this.#witness.write(mark);
+    // How far a store has come that is refused is no measure for later ones, nor for the witness.
+    if (after !== undefined && isSound) {
+      this.fence.committed(after);
+      this.#witness.record(after, after.bond.present);
     }
     if (files.walSize > WAL_LIMIT_BYTES) cutBackWal(handle.sqlite);
     return result;
@@ -90,23 +103,30 @@ export class Database {
 
   /** Runs `work` on one snapshot; `fenced` says why nothing may be granted, or is empty. */
   read<T>(deadlineMs: number, work: (transaction: Transaction, fenced: string) => T): T {
-    this.#witness.recheck();
-    const witnessed = this.#sight();
-    const handle = this.#begin("BEGIN", deadlineMs);
-    try {
-      const transaction = this.#transaction(handle);
-      const files = this.#sameFiles(handle);
-      const fenced = this.fence.check(transaction, files, witnessed);
-      const result = work(transaction, fenced);
-      handle.sqlite.exec("COMMIT");
-      // The lock that a connection holds while it rests would keep others from opening a restored file that is not in
-      // WAL mode (what VACUUM INTO makes): a fresh server, and `idmint store accept`.
-      if (fenced !== "") this.#abandon();
-      return result;
-    } catch (error) {
-      this.#rollBack(handle);
-      throw this.#failure(error);
+    for (let left = MAX_SNAPSHOTS; left > 0; left--) {
+      const witness = this.#sight();
+      const handle = this.#begin("BEGIN", deadlineMs);
+      try {
+        const transaction = this.#transaction(handle);
+        const files = this.#sameFiles(handle);
+        const row = readStoreRow(transaction);
+        const fenced = this.fence.check(transaction, row, files, witness);
+        if (fenced !== "" && this.#hasTurnedSince(witness)) {
+          this.#rollBack(handle);
+          continue;
+        }
+        const result = work(transaction, fenced);
+        handle.sqlite.exec("COMMIT");
+        // The lock that a connection holds while it rests would keep others from opening a restored file that is not in
+        // WAL mode (what VACUUM INTO makes): a fresh server, and `idmint store accept`.
+        if (fenced !== "") this.#abandon();
+        return result;
+      } catch (error) {
+        this.#rollBack(handle);
+        throw this.#failure(error);
+      }
     }
+    throw storeUnavailable("the witness of the store changes all the time");
   }
 
   /** Runs statements that cannot be in a transaction of ours, or know of no store yet. */
@@ -128,7 +148,17 @@ export class Database {
   /** Opens the files by their names at the next use. */
   reopen(): void {
     this.#abandon();
-    this.#witness.recheck();
+  }
+
+  /** Makes the witness of a store that begins at `mark`. */
+  makeWitness(mark: Mark): Bond {
+    this.#witness.remove();
+    return this.adoptWitness(mark);
+  }
+
+  /** The witness that lies there now as that of a history that begins at `mark`. */
+  adoptWitness(mark: Mark): Bond {
+    return { present: this.#witness.adopt(mark), next: this.#witness.makeAhead(mark) };
   }
 
   close(): void {
@@ -136,13 +166,18 @@ export class Database {
     this.#witness.close();
   }
 
-  /** What the witness says now, which is never ahead of what the next transaction sees. */
-  #sight(): Mark | undefined {
+  #sight(): Sight | undefined {
     try {
-      return this.#witness.read();
+      return this.#witness.look();
     } catch (error) {
       throw storeUnavailable(`cannot read ${this.#witness.path}`, error);
     }
+  }
+
+  /** Whether a snapshot may be of before or after the sight: then they need not fit together. */
+  #hasTurnedSince(sight: Sight | undefined): boolean {
+    const now = this.#sight();
+    return now?.file !== sight?.file || now?.nonce !== sight?.nonce;
   }
 
   #begin(sql: string, deadlineMs: number): Handle {

@@ -2,15 +2,15 @@ import type { Issuing } from "@idmint/core/server";
 import { issuingFromRow, type IssuingRow } from "../../shared/issuing.ts";
 import type { Transaction } from "./connection.ts";
 import type { Files } from "./files.ts";
-import { isBehind, type Mark } from "./witness.ts";
+import { isBehind, type Mark, type Sight } from "./witness.ts";
+import { type Bond, standingOf } from "./witness-state.ts";
 
 export interface StoreRow {
   readonly storeId: string;
   readonly incarnation: string;
   /** Identity of the file that was accepted. */
   readonly identity: string;
-  /** Where it lay then. */
-  readonly path: string;
+  readonly bond: Bond;
   readonly revision: bigint;
   readonly generation: bigint;
   readonly progress: bigint;
@@ -20,14 +20,14 @@ export interface StoreRow {
 /** Reads the row `store`, or undefined in a file without it. */
 export function readStoreRow(transaction: Transaction): StoreRow | undefined {
   const row = transaction.get(
-    "SELECT store_id, incarnation, identity, path, revision, generation, progress, issuing_revision, stopped_at_ms FROM store",
+    "SELECT store_id, incarnation, identity, witness, next_witness, revision, generation, progress, issuing_revision, stopped_at_ms FROM store",
   );
   if (row === undefined) return undefined;
   return {
     storeId: String(row["store_id"]),
     incarnation: String(row["incarnation"]),
     identity: String(row["identity"]),
-    path: String(row["path"]),
+    bond: { present: String(row["witness"]), next: String(row["next_witness"]) },
     revision: row["revision"] as bigint,
     generation: row["generation"] as bigint,
     progress: row["progress"] as bigint,
@@ -39,8 +39,9 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
  * Tells whether the store is what was accepted, or went back. Six things are compared, before every grant:
  *
  * 1. The database file's identity with the one recorded when it was made or accepted: a copy, a renamed copy.
- * 2. Whether its witness came with it, where it lies elsewhere than it was accepted: one that was moved alone has left its
- *    -wal behind too, and the last grants in it.
+ * 2. The file that is its witness with those its row knows: an older copy of both, written into the same files. Without
+ *    any witness only a process goes on that has seen the right one; a file that was moved alone has left its -wal behind
+ *    too, and the last grants in it.
  * 3. Its progress with the highest this process saw: an older copy written into the same file.
  * 4. Its progress with the witness: the same, for a process that never saw the store before.
  * 5. Its progress with the sum of its rows: an older file under a newer -wal, where only some rows went back. Costs a
@@ -49,16 +50,11 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
  * 6. Whether files were replaced under this process's connection. That stays until an operator accepts.
  */
 export class Fence {
-  readonly #path: string;
   #highest: Mark | undefined;
   #incarnation: string | undefined;
   #replacedIn: string | undefined;
   #trustedContents: string | undefined;
-
-  /** `path`: where the file lies. */
-  constructor(path: string) {
-    this.#path = path;
-  }
+  #hasSeenWitness = false;
 
   /** Whether this process has ever read the store's row. */
   get hasSeenStore(): boolean {
@@ -81,7 +77,7 @@ export class Fence {
   }
 
   /** How far the store is within this transaction, or undefined when it has no row yet. */
-  mark(transaction: Transaction): Mark | undefined {
+  mark(transaction: Transaction): StoreRow | undefined {
     const row = readStoreRow(transaction);
     if (row === undefined) return undefined;
     this.#incarnation = row.incarnation;
@@ -91,11 +87,15 @@ export class Fence {
   /**
    * Why nothing may be granted, in words, or an empty text.
    *
-   * `witnessed` must have been read before the transaction saw its snapshot: the witness is never ahead of a database
-   * that is whole, but another process may commit and write it at any time.
+   * `witness` must have been looked at under the write lock, or before the transaction saw its snapshot: the witness is
+   * never ahead of a database that is whole, but another process may commit and write it at any time.
    */
-  check(transaction: Transaction, files: Files, witnessed: Mark | undefined): string {
-    const row = readStoreRow(transaction);
+  check(
+    transaction: Transaction,
+    row: StoreRow | undefined,
+    files: Files,
+    witness: Sight | undefined,
+  ): string {
     if (row === undefined) return "the store has lost its identity";
     this.#incarnation = row.incarnation;
     if (this.#replacedIn !== undefined) {
@@ -107,13 +107,18 @@ export class Fence {
     if (row.identity !== files.identity) {
       return "the file of the store is a copy, not the file that was accepted";
     }
-    if (witnessed === undefined && row.path !== this.#path && row.progress > 0n) {
-      return "the file of the store was moved here without the files beside it";
+    const standing = standingOf(row.bond, witness);
+    if (standing === "missing" && !this.#hasSeenWitness) {
+      return "the file of the store lies here without its witness, and may lack its last changes";
     }
+    const witnessed = witness?.mark;
     if (witnessed !== undefined && isBehind(row, witnessed)) {
       return witnessed.storeId === row.storeId
         ? "the store is an older copy: its witness has seen later changes"
         : "the store is another one than its witness has seen";
+    }
+    if (standing === "foreign") {
+      return "the store and its witness do not belong together: at least one of them is an older copy";
     }
     if (this.#highest !== undefined && isBehind(row, this.#highest)) {
       return "the store is an older copy: this server has seen later changes";
@@ -123,6 +128,7 @@ export class Fence {
       this.#trustedContents = files.contents;
     }
     this.#highest = row;
+    if (standing !== "missing") this.#hasSeenWitness = true;
     return "";
   }
 }

@@ -1,0 +1,54 @@
+// Fills the disk that a folder lies on under a store in it, and writes to standard output what happens to its witness.
+import { closeSync, openSync, statSync, writeSync } from "node:fs";
+import path from "node:path";
+import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { migrate } from "../../src/store/sqlite/backend.ts";
+import { monotonicMs } from "../../src/store/sqlite/file/connection.ts";
+import type { Database } from "../../src/store/sqlite/file/database.ts";
+import { grant } from "../../src/store/sqlite/grant.ts";
+import { createTag } from "../../src/store/sqlite/tags.ts";
+import { settingsOf } from "@idmint/testkit/store-suite";
+
+const [folder = ""] = process.argv.slice(2);
+const config = {
+  backend: "sqlite" as const,
+  path: path.join(folder, "store.sqlite"),
+  create: true,
+  allowUnsafe: [],
+};
+const wish = { tag: "t", kind: "segment" as const, count: 10, minCount: 1, after: 0n };
+
+function grants(database: Database, count: number): void {
+  for (let i = 0; i < count; i++) {
+    const [one] = grant(database, monotonicMs() + 5_000, [{ ...wish, seenVersion: 0n }]);
+    if (one?.outcome !== "granted") throw new Error(JSON.stringify(one));
+  }
+}
+
+function fill(name: string): void {
+  const file = openSync(name, "w");
+  try {
+    for (const size of [65_536, 1]) {
+      try {
+        for (;;) writeSync(file, Buffer.alloc(size));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+      }
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+const witness = (): bigint => statSync(`${config.path}.witness`, { bigint: true }).ino;
+migrate(config, { dryRun: false });
+const { database } = openDatabase(config);
+createTag(database, monotonicMs() + 5_000, settingsOf("t"), undefined);
+// The -wal grows until it is written from its beginning again: then a commit needs no room.
+grants(database, 600);
+fill(path.join(folder, "ballast"));
+const before = witness();
+const later = openDatabase(config).database;
+grants(later, 50);
+grants(database, 50);
+writeSync(1, `grants go on; the witness ${witness() === before ? "stays" : "took its turn"}\n`);
