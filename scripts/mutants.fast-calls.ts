@@ -8,6 +8,7 @@ const grpc = [`${unit}/grpc.test.ts`];
 const codecs = ["packages/server/test/api/codec.test.ts"];
 const tooOld = [`${unit}/too-old.test.ts`];
 const wire = ["packages/server/test/fast/calls.e2e.test.ts"];
+const doors = ["packages/server/test/doors/malformed.e2e.test.ts"];
 const tls = ["packages/server/test/fast/tls.e2e.test.ts"];
 
 /** Faults of gRPC and TLS in the fast door. */
@@ -15,7 +16,7 @@ export const fastCallMutants: readonly Mutant[] = [
   {
     name: "fast calls: a message may have any length",
     file: `${calls}/deframer.ts`,
-    find: '    if (length > MAX_MESSAGE_BYTES) return "too large";\n',
+    find: '    if (length > MAX_MESSAGE_BYTES) return "tooLarge";\n',
     replace: "",
     tests: deframer,
   },
@@ -74,6 +75,90 @@ export const fastCallMutants: readonly Mutant[] = [
     find: "Math.ceil(deadline / TICK_MS)",
     replace: "Math.floor(deadline / TICK_MS)",
     tests: [`${unit}/deadlines.test.ts`],
+  },
+  {
+    name: "fast calls: the time of a request that is not whole does not run",
+    file: `${calls}/unary-call.ts`,
+    find: "    this.#tick = deadlines.add(this, this.#headAt +",
+    replace: "    if (this.#tick < 0) this.#tick = deadlines.add(this, this.#headAt +",
+    tests: wire,
+    only: "answered at its deadline",
+  },
+  {
+    name: "fast calls: the time of a call counts from the end of its request",
+    file: `${calls}/unary-call.ts`,
+    find: "this.#headAt === 0 ? its.ports.clock.now() : this.#headAt",
+    replace: "this.#headAt < 0 ? this.#headAt : its.ports.clock.now()",
+    tests: wire,
+    only: "counts from its head",
+  },
+  {
+    name: "fast calls: a call that is answered in time still expires",
+    file: `${calls}/unary-call.ts`,
+    find: "    if (this.#tick !== 0) this.#its.ports.deadlines.remove(this, this.#tick);\n    this.#tick = 0;\n",
+    replace: "    this.#tick = 0;\n",
+    tests: wire,
+    only: "time of a call ends",
+  },
+  {
+    name: "fast calls: a bomb is told that it does not decompress",
+    file: `${calls}/encoding.ts`,
+    find: 'code === "ERR_BUFFER_TOO_LARGE" ?',
+    replace: 'code === "ERR_" ?',
+    tests: deframer,
+  },
+  {
+    name: "fast calls: a flag without an encoding is the caller's own affair",
+    file: `${calls}/encoding.ts`,
+    find: "    return FRAMING.noEncoding;",
+    replace: "    return bytes;",
+    tests: doors,
+  },
+  {
+    name: "fast calls: half a message at the end of a stream is left out",
+    file: `${calls}/stream-call.ts`,
+    find: "    else if (this.#incoming.isEmpty) this.#calls.end();",
+    replace: "    else if (this.#incoming.isEmpty || this.#isLast) this.#calls.end();",
+    tests: wire,
+    only: "half a message",
+  },
+  {
+    name: "fast calls: what a handler answers behind the deadline is sent",
+    file: `${calls}/unary-call.ts`,
+    find: "      if (!this.#isOver) this.#answer(message, trace);",
+    replace: "      this.#answer(message, trace);",
+    tests: wire,
+    only: "behind its deadline",
+  },
+  {
+    name: "fast calls: a Host beside another authority is taken",
+    file: "packages/server/src/fast/http2/head.ts",
+    find: "    else if (!isSameHost(this.#authority, this.#host))",
+    replace: "    else if (this.#host === this.path)",
+    tests: doors,
+  },
+  {
+    name: "grpc-js: a Host beside another authority is taken",
+    file: "packages/server/src/grpc/sessions.ts",
+    find: "        if (!isOneHost(headers)) {",
+    replace: "        if (!isOneHost({})) {",
+    tests: doors,
+  },
+  {
+    name: "grpc-js: a time of a month is over at once",
+    file: "packages/server/src/grpc/sessions.ts",
+    find: "        boundTimeout(headers);\n",
+    replace: "",
+    tests: ["packages/server/test/doors/deadlines.e2e.test.ts"],
+    only: "of a month",
+  },
+  {
+    name: "server: what is to wait for a month does not wait",
+    file: "packages/server/src/timers.ts",
+    find: "Math.min(delayMs, LONGEST_MS)",
+    replace: "delayMs",
+    tests: ["packages/server/test/doors/deadlines.e2e.test.ts"],
+    only: "of a month",
   },
   {
     name: "fast calls: the second message of a call is left out",

@@ -214,12 +214,16 @@ const TYPED = new Set<string>([
   "DEADLINE_EXCEEDED",
 ]);
 
+/** What both doors say of messages that cannot be told from each other, or not be read, and of a time-out that is none. */
+const OF_GRPC =
+  /^Failed to decompress|^Invalid grpc-timeout|^grpc-timeout must|does not decompress|flagged as compressed|^the flag before|in the middle of a message/;
+
 /** Why an outcome is not as it should be; undefined: it is. */
 function faultOf({ http, code, message }: Outcome, how: string): string | undefined {
   if (http === UNSUPPORTED_MEDIA_TYPE) return how === "wrong content type" ? undefined : "HTTP 415";
   if (code === undefined) return `no status, HTTP ${http}`;
-  // As gRPC wants it of bytes that do not decompress, and of a time-out that is none.
-  const isOfGrpc = /^Failed to decompress|^Invalid grpc-timeout/.test(decodeURI(message));
+  // As gRPC wants it: docs/malformed.md.
+  const isOfGrpc = OF_GRPC.test(decodeURI(message));
   if (code === "INTERNAL") return isOfGrpc ? undefined : `INTERNAL: ${message}`;
   return TYPED.has(code) ? undefined : `${code}: ${message}`;
 }

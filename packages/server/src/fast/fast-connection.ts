@@ -46,6 +46,7 @@ export class FastConnection {
   readonly #held: Held;
   readonly #connection: Connection;
   readonly #late = new Set<LateCall>();
+  readonly #calls: Calls;
   readonly #peer: Peer;
   readonly #turn: Shared["turn"];
   #isFlushing = false;
@@ -88,7 +89,8 @@ export class FastConnection {
       },
       CONNECTION_LIMITS,
     );
-    this.#connection.begin(new Calls(rows, this.#calls()).open);
+    this.#calls = new Calls(rows, this.#itsCalls());
+    this.#connection.begin(this.#calls.open);
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     socket.once("close", () => this.#closed());
@@ -152,7 +154,7 @@ export class FastConnection {
     this.#connection.closed();
   }
 
-  #calls(): CallsOfConnection {
+  #itsCalls(): CallsOfConnection {
     const { requests } = this.#connection;
     return {
       ports: this.#ports,
@@ -179,6 +181,7 @@ export class FastConnection {
     const isLarge = chunk.length > slice;
     this.#connection.receive(isLarge ? chunk.subarray(0, slice) : chunk);
     if (this.#late.size > 0) for (const call of this.#late) call.goOn();
+    this.#calls.read();
     this.#out.flush();
     if (this.#connection.isOver) return;
     if (isLarge) this.#keepRest(chunk.subarray(slice));

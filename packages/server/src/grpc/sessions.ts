@@ -1,5 +1,11 @@
-import type { Http2Server, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type {
+  Http2Server,
+  IncomingHttpHeaders,
+  ServerHttp2Session,
+  ServerHttp2Stream,
+} from "node:http2";
 import type { Server } from "@grpc/grpc-js";
+import { boundTimeout, isOneHost } from "./heads.ts";
 
 /** What is done with sessions and streams before grpc-js has them. */
 export interface Guard {
@@ -8,7 +14,13 @@ export interface Guard {
   stream(stream: ServerHttp2Stream, begin: () => void): void;
 }
 
-type TakeStream = (stream: ServerHttp2Stream, ...more: readonly unknown[]) => void;
+type TakeStream = (
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  ...more: readonly unknown[]
+) => void;
+
+const PROTOCOL_ERROR = 1;
 
 /**
  * Puts a guard before a server of grpc-js. To be called before it listens, or before it makes a connection injector.
@@ -23,9 +35,15 @@ export function guardSessions(server: Server, guard: Guard): boolean {
     const takers = http2Server.listeners("stream") as TakeStream[];
     http2Server.removeAllListeners("stream");
     for (const take of takers) {
-      http2Server.on("stream", (stream, ...more) => {
+      http2Server.on("stream", (stream, headers, ...more) => {
+        if (!isOneHost(headers)) {
+          stream.on("error", () => undefined);
+          stream.close(PROTOCOL_ERROR);
+          return;
+        }
+        boundTimeout(headers);
         guard.stream(stream, () => {
-          take.call(http2Server, stream, ...more);
+          take.call(http2Server, stream, headers, ...more);
           dropUnread(stream);
         });
       });

@@ -10,11 +10,16 @@ import {
 import { Status } from "@idmint/proto/rpc";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
+import { realSystem } from "../../src/main/system.ts";
+import { FLAG } from "../../src/fast/http2/frames.ts";
 import { createTag, sleep, startTest, type TestServer, until } from "../support.ts";
+import { GREETING, RawFrames } from "./frames.ts";
+import { data, NOTHING, request } from "./test-connection.ts";
 import { type Ended, framed, grpcStatus, send, type Sent, session, STREAM_IDS } from "./wire.ts";
 
 const ORDER = Buffer.from(GenerateIdRequest.encode({ tag: "orders", name: "" }).finish());
 const GHOST = Buffer.from(GenerateIdRequest.encode({ tag: "ghost", name: "" }).finish());
+const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
 const GENERATE_IDS = "/idmint.v1.IdService/GenerateIds";
 const NO_ERROR = constants.NGHTTP2_NO_ERROR;
 
@@ -64,36 +69,36 @@ test("a request is answered however its message is cut and compressed", async ()
 });
 
 test.each<[what: string, Sent, status: string]>([
-  ["no message", { parts: [Buffer.alloc(0)] }, "3"],
-  ["no body", {}, "3"],
-  ["half a message", { parts: [framed(ORDER).subarray(0, -1)] }, "3"],
+  ["no message", { parts: [Buffer.alloc(0)] }, "12"],
+  ["no body", {}, "12"],
+  ["half a message", { parts: [framed(ORDER).subarray(0, -1)] }, "13"],
   [
     "a message and a half",
     { parts: [Buffer.concat([framed(ORDER), framed(ORDER).subarray(0, -1)])] },
-    "3",
+    "13",
   ],
-  ["half a prefix", { parts: [Buffer.from([0, 0])] }, "3"],
-  ["two messages at once", { parts: [Buffer.concat([framed(ORDER), framed(ORDER)])] }, "3"],
-  ["two messages", { parts: [framed(ORDER), framed(ORDER)], ends: false }, "3"],
-  ["another flag", { parts: [framed(ORDER, 2)], ends: false }, "3"],
-  ["a flag without an encoding", { parts: [framed(gzipSync(ORDER), 1)], ends: false }, "3"],
+  ["half a prefix", { parts: [Buffer.from([0, 0])] }, "13"],
+  ["two messages at once", { parts: [Buffer.concat([framed(ORDER), framed(ORDER)])] }, "12"],
+  ["two messages", { parts: [framed(ORDER), framed(ORDER)], ends: false }, "12"],
+  ["another flag", { parts: [framed(ORDER, 2)], ends: false }, "13"],
+  ["a flag without an encoding", { parts: [framed(gzipSync(ORDER), 1)], ends: false }, "13"],
   [
     "what is not compressed as it says",
     { headers: { "grpc-encoding": "gzip" }, parts: [framed(ORDER, 1)] },
-    "3",
+    "13",
   ],
   [
     "a few bytes that become many",
     { headers: { "grpc-encoding": "gzip" }, parts: [framed(gzipSync(Buffer.alloc(2 ** 24)), 1)] },
-    "3",
+    "8",
   ],
   ["a message that is too large", { parts: [Buffer.from([0, 0, 0, 0x40, 1])], ends: false }, "8"],
   ["bytes that are none of protobuf", { parts: [framed(Buffer.alloc(3, 0xff))] }, "3"],
   ["a method that is not there", { path: "/idmint.v1.IdService/No", parts: [framed(ORDER)] }, "12"],
   ["a path that is none", { path: "/", parts: [framed(ORDER)] }, "12"],
   ["another encoding", { headers: { "grpc-encoding": "br" }, parts: [framed(ORDER)] }, "12"],
-  ["a timeout of nine digits", { headers: { "grpc-timeout": "123456789S" } }, "3"],
-  ["a timeout without a unit", { headers: { "grpc-timeout": "1" } }, "3"],
+  ["a timeout of nine digits", { headers: { "grpc-timeout": "123456789S" } }, "13"],
+  ["a timeout without a unit", { headers: { "grpc-timeout": "1" } }, "13"],
 ])("%s is refused with a status, and the connection goes on", async (_, request, status) => {
   const { server } = await served();
   const through = session(server.grpcAddress);
@@ -191,6 +196,108 @@ test("a call whose handler takes too long ends at its deadline, and so does what
   request.close(constants.NGHTTP2_CANCEL);
   await until(() => seen[1]?.aborted === true);
   expect(idOf(await send(through, { parts: [framed(ORDER)] }))).toBe(1n);
+});
+
+test.each<[what: string, parts: readonly Buffer[]]>([
+  ["its head came", []],
+  ["half a message came", [framed(ORDER).subarray(0, -1)]],
+  ["its message came, and not its end", [framed(ORDER)]],
+])("a call of which only %s is answered at its deadline", async (_, parts) => {
+  const { server } = await served();
+  const through = session(server.grpcAddress);
+  const began = performance.now();
+  const headers = { "grpc-timeout": "200m" };
+  const late = await send(through, { headers, parts, ends: false });
+  expect([grpcStatus(late), late.code]).toEqual(["4", NO_ERROR]);
+  expect(performance.now() - began).toBeGreaterThan(199);
+  expect(idOf(await send(through, { headers, parts: [framed(ORDER)] }))).toBe(1n);
+  // Nothing of it is left to expire.
+  await sleep(250);
+  expect(idOf(await send(through, { parts: [framed(ORDER)] }))).toBe(2n);
+});
+
+test("the time of a call counts from its head on, however late the rest comes", async () => {
+  const left: number[] = [];
+  const it = await startTest({
+    flags: { "grpc-door": "fast" },
+    parts: {
+      authorise: (context) => void left.push(context.deadline - realSystem.clock.now()),
+    },
+  });
+  await createTag(it, "orders");
+  const through = session(it.server.grpcAddress);
+  const request = through.request({
+    ":method": "POST",
+    ":path": "/idmint.v1.IdService/GenerateId",
+    "content-type": "application/grpc",
+    "grpc-timeout": "5S",
+  });
+  request.on("error", () => undefined);
+  await sleep(300);
+  request.end(framed(ORDER));
+  const before = left.length;
+  await until(() => left.length > before);
+  expect(left.at(-1)).toBeLessThan(4_701);
+});
+
+test("the time of a call ends with its answer, and is not the next one's", async () => {
+  const { server } = await served();
+  // Its ids are there, so that calls are answered at once.
+  await send(session(server.grpcAddress), { parts: [framed(ORDER)] });
+  const raw = new RawFrames(server.grpcAddress);
+  raw.send(GREETING, request(1, GENERATE_ID, 0, [["grpc-timeout", "200m"]]));
+  await raw.settled();
+  raw.send(data(1, framed(ORDER), FLAG.END_STREAM));
+  await until(() => raw.field(1, "grpc-status") === "0");
+  // It has the memory of the first one.
+  raw.send(request(3, GENERATE_ID));
+  await sleep(300);
+  raw.send(data(3, framed(ORDER), FLAG.END_STREAM));
+  await until(() => raw.field(3, "grpc-status") !== undefined);
+  expect(raw.field(3, "grpc-status")).toBe("0");
+});
+
+test("what a handler answers behind its deadline is not sent", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let isSlow = false;
+  const it = await startTest({
+    flags: { "grpc-door": "fast" },
+    parts: { authorise: () => (isSlow ? promise : undefined) },
+  });
+  await createTag(it, "orders");
+  // Its ids are there already, so that the handler answers as soon as it may.
+  await send(session(it.server.grpcAddress), { parts: [framed(ORDER)] });
+  isSlow = true;
+  const raw = new RawFrames(it.server.grpcAddress);
+  for (const [id, body] of [
+    [1, ORDER],
+    [3, GHOST],
+  ] as const) {
+    raw.send(id === 1 ? GREETING : NOTHING, request(id, GENERATE_ID, 0, [["grpc-timeout", "50m"]]));
+    raw.send(data(id, framed(body), FLAG.END_STREAM));
+  }
+  await until(() => raw.field(3, "grpc-status") !== undefined);
+  resolve();
+  await raw.settled();
+  await sleep(20);
+  await raw.settled();
+  // One head that ends all.
+  expect([raw.field(1, "grpc-status"), raw.on(1).length]).toEqual(["4", 1]);
+  expect([raw.field(3, "grpc-status"), raw.on(3).length]).toEqual(["4", 1]);
+});
+
+test("half a message at the end of a stream refuses it", async () => {
+  const { server } = await served();
+  const whole = framed(
+    StreamIdsRequest.encode({ call: 1, tag: "orders", count: 0, name: "" }).finish(),
+  );
+  for (const rest of [whole.subarray(0, 3), whole.subarray(0, -1)]) {
+    const parts = [Buffer.concat([whole, rest])];
+    // oxlint-disable-next-line no-await-in-loop
+    const ended = await send(session(server.grpcAddress), { path: STREAM_IDS, parts });
+    expect([grpcStatus(ended), ended.code]).toEqual(["13", NO_ERROR]);
+    expect(ended.body.length).toBeGreaterThan(5);
+  }
 });
 
 test("a stream ends at its deadline", async () => {

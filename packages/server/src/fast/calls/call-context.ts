@@ -19,7 +19,6 @@ export function peerOf(address: string, shown: ShownNames): Peer {
 }
 
 interface ContextPorts {
-  readonly clock: Clock;
   readonly access: Pick<Access, "identify">;
 }
 
@@ -30,12 +29,18 @@ export class FastCallContext extends DoorCall {
   readonly #timeout: string;
   readonly #beganAt: number;
 
-  constructor(peer: Peer, { clock, access }: ContextPorts, { authorization, timeout }: Head) {
+  /** `beganAt`: since when its caller waits. */
+  constructor(
+    peer: Peer,
+    { access }: ContextPorts,
+    { authorization, timeout }: Head,
+    beganAt: number,
+  ) {
     super(access);
     this.#peer = peer;
     this.#authorization = authorization;
     this.#timeout = timeout;
-    this.#beganAt = clock.now();
+    this.#beganAt = beganAt;
   }
 
   get deadline(): number {
@@ -65,8 +70,8 @@ export class FastStreamContext extends FastCallContext {
   /** Infinity: its caller set no deadline. */
   readonly endsAt: number;
 
-  constructor(peer: Peer, ports: ContextPorts, head: Head) {
-    super(peer, ports, head);
+  constructor(peer: Peer, ports: ContextPorts & { readonly clock: Clock }, head: Head) {
+    super(peer, ports, head, ports.clock.now());
     this.#clock = ports.clock;
     this.endsAt = head.timeout === "" ? Infinity : super.deadline;
   }

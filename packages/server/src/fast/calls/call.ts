@@ -1,6 +1,5 @@
 import { type Clock, IdmintError } from "@idmint/core";
 import type { Handler, StreamHandler, UnaryHandler, WatchHandler } from "../../api/method.ts";
-import { Code } from "@idmint/proto/rpc";
 import { statusOf } from "../../api/status/status.ts";
 import type { WireStatus } from "../../api/status/wire-status.ts";
 import type { InFlight } from "../../in-flight.ts";
@@ -11,8 +10,8 @@ import type { Emit } from "../../service/events.ts";
 import type { Tracing } from "../../service/trace.ts";
 import type { Answers } from "./answers.ts";
 import type { Peer } from "./call-context.ts";
-import { MAX_MESSAGE_BYTES } from "./deframer.ts";
 import type { Deadlines } from "./deadlines.ts";
+import { FramingRefusal } from "./framing.ts";
 import type { Head } from "../http2/head.ts";
 import type { Held } from "../http2/limits.ts";
 import type { Stream } from "../http2/stream.ts";
@@ -93,17 +92,8 @@ export function refusalOf(
   { handler }: Row,
   { ports }: CallsOfConnection,
 ): WireStatus {
-  return thrown instanceof TooLarge ? TOO_LARGE : statusOf(thrown, handler.path, ports);
+  return thrown instanceof FramingRefusal ? thrown.status : statusOf(thrown, handler.path, ports);
 }
-
-/** A message is larger than a request may be. gRPC's libraries answer it themselves, and with this code. */
-export class TooLarge extends Error {}
-
-const TOO_LARGE: WireStatus = {
-  code: Code.RESOURCE_EXHAUSTED,
-  message: `a message of more than ${MAX_MESSAGE_BYTES} bytes`,
-  details: new Uint8Array(),
-};
 
 /** What those calls are told that outlive their connection. */
 export function tooOld(): IdmintError {
@@ -117,8 +107,4 @@ export function tooMuchWaits(): IdmintError {
   const text =
     "too much of this connection waits: requests that are not whole, answers that are not read; read them, or use more connections";
   return new IdmintError("OVERLOADED", text, { retryAfterMs: 100 });
-}
-
-export function malformed({ handler }: Row, why: string): IdmintError {
-  return new IdmintError("MALFORMED_REQUEST", `${why} of ${handler.path}`);
 }

@@ -47,7 +47,7 @@ export class Calls {
     if (head.timeout !== "" && timeoutOf(head.timeout) === undefined) {
       return answers.refuse(
         stream,
-        Code.INVALID_ARGUMENT,
+        Code.INTERNAL,
         "grpc-timeout must be up to 8 digits and a unit",
       );
     }
@@ -57,6 +57,11 @@ export class Calls {
       answers.fail(stream, refusalOf(thrown, row, this.#its));
     }
   };
+
+  /** All that was read is taken. */
+  read(): void {
+    this.#unary.read();
+  }
 
   #callOf(row: Row, stream: Stream): Call {
     if (row.kind === "unary") return this.#unary.begin(row, stream);

@@ -17,7 +17,7 @@ export type TakeMessage = (
 ) => boolean;
 
 /** Why a stream of bytes is none of messages. */
-export type FramingFault = "flag" | "too large";
+export type FramingFault = "flag" | "tooLarge";
 
 /** Puts the messages of one stream together. Keeps what is not whole, and what is not wanted yet. */
 export class Deframer {
@@ -89,7 +89,7 @@ function messages(
     const flag = bytes[at] ?? 0;
     const length = bytes.readUInt32BE(at + 1);
     if (flag > 1) return "flag";
-    if (length > MAX_MESSAGE_BYTES) return "too large";
+    if (length > MAX_MESSAGE_BYTES) return "tooLarge";
     const next = at + PREFIX_BYTES + length;
     if (next > to) break;
     const isNextWanted = message(bytes, at + PREFIX_BYTES, next, flag === 1);

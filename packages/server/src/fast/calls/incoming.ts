@@ -1,7 +1,8 @@
 import { IdmintError } from "@idmint/core";
-import { type CallsOfConnection, malformed, type Row, TooLarge } from "./call.ts";
-import { Deframer, type FramingFault } from "./deframer.ts";
+import type { CallsOfConnection } from "./call.ts";
+import { Deframer } from "./deframer.ts";
 import { decompress } from "./encoding.ts";
+import { FRAMING, FramingRefusal } from "./framing.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 
@@ -10,6 +11,9 @@ const EMPTY: Buffer = Buffer.alloc(0);
  * is wanted at once.
  */
 type Take = (bytes: Buffer, from: number, to: number) => boolean;
+
+/** Why a call cannot go on. */
+export type Wrong = IdmintError | FramingRefusal;
 
 /**
  * The messages of one call as they come: in parts, several at once, or compressed.
@@ -33,7 +37,7 @@ export class Incoming {
   }
 
   /** Takes the next bytes for later: no message is wanted now. Answers why the call cannot go on. */
-  keep(bytes: Buffer, from: number, to: number): Error | undefined {
+  keep(bytes: Buffer, from: number, to: number): Wrong | undefined {
     const before = this.#deframer.room;
     this.#deframer.keep(bytes, from, to);
     this.#its.held.add(this.#deframer.room - before);
@@ -41,24 +45,24 @@ export class Incoming {
   }
 
   /** Takes the next bytes, and hands on what is wanted. Answers why the call cannot go on. */
-  take(row: Row, bytes: Buffer, from: number, to: number, take: Take): Error | undefined {
+  take(bytes: Buffer, from: number, to: number, take: Take): Wrong | undefined {
     const before = this.#deframer.room;
-    let isReadable = true;
+    let unreadable: FramingRefusal | undefined;
     const fault = this.#deframer.take(bytes, from, to, (part, begin, end, isCompressed) => {
       if (!isCompressed) return take(part, begin, end);
       const plain = decompress(part.subarray(begin, end), this.#encoding);
-      if (plain !== undefined) return take(plain, 0, plain.length);
-      isReadable = false;
+      if (!(plain instanceof FramingRefusal)) return take(plain, 0, plain.length);
+      unreadable = plain;
       return false;
     });
     if (this.#deframer.room !== before) this.#its.held.add(this.#deframer.room - before);
-    if (!isReadable) return unreadable(row);
-    return fault === undefined ? this.#tooMuch() : faultOf(fault, row);
+    if (unreadable !== undefined) return unreadable;
+    return fault === undefined ? this.#tooMuch() : FRAMING[fault];
   }
 
   /** Hands on what was kept and is wanted now. */
-  takeKept(row: Row, take: Take): Error | undefined {
-    return this.#deframer.kept === 0 ? undefined : this.take(row, EMPTY, 0, 0, take);
+  takeKept(take: Take): Wrong | undefined {
+    return this.#deframer.kept === 0 ? undefined : this.take(EMPTY, 0, 0, take);
   }
 
   /** Keeps nothing any more. To be called when the call is over. */
@@ -67,18 +71,10 @@ export class Incoming {
     this.#deframer.clear();
   }
 
-  #tooMuch(): Error | undefined {
+  #tooMuch(): Wrong | undefined {
     if (this.#deframer.room === 0 || !this.#its.held.isTooMuch) return undefined;
     return new IdmintError("OVERLOADED", "too many messages of this connection wait", {
       retryAfterMs: 100,
     });
   }
-}
-
-function faultOf(fault: FramingFault, row: Row): Error {
-  return fault === "flag" ? unreadable(row) : new TooLarge(fault);
-}
-
-function unreadable(row: Row): Error {
-  return malformed(row, "the bytes do not decode as a request");
 }

@@ -2,17 +2,11 @@ import { IdmintError } from "@idmint/core";
 import type { StreamHandler } from "../../api/method.ts";
 import { CallStream } from "../../doors/call-stream.ts";
 import { type CallTrace, runFor } from "../../service/trace.ts";
-import {
-  type CallsOfConnection,
-  carried,
-  malformed,
-  refusalOf,
-  type RowOf,
-  tooOld,
-} from "./call.ts";
+import { type CallsOfConnection, carried, refusalOf, type RowOf, tooOld } from "./call.ts";
 import { FastStreamContext } from "./call-context.ts";
 import type { Timed } from "./deadlines.ts";
-import { Incoming } from "./incoming.ts";
+import { FRAMING } from "./framing.ts";
+import { Incoming, type Wrong } from "./incoming.ts";
 import type { Call, Stream } from "../http2/stream.ts";
 
 const OK = 0;
@@ -111,7 +105,7 @@ export class BidiCall implements Call, Timed {
       return true;
     }
     let count = 0;
-    const wrong = this.#incoming.take(this.#row, bytes, from, to, (part, begin, end) => {
+    const wrong = this.#incoming.take(bytes, from, to, (part, begin, end) => {
       count++;
       return this.#request(part, begin, end);
     });
@@ -139,17 +133,15 @@ export class BidiCall implements Call, Timed {
   }
 
   #readOn(): void {
-    const wrong = this.#incoming.takeKept(this.#row, (bytes, from, to) =>
-      this.#request(bytes, from, to),
-    );
+    const wrong = this.#incoming.takeKept((bytes, from, to) => this.#request(bytes, from, to));
     this.#afterReading(wrong);
   }
 
-  #afterReading(wrong: Error | undefined): void {
+  #afterReading(wrong: Wrong | undefined): void {
     if (wrong !== undefined) this.#calls.stop(wrong);
     else if (!this.#isLast || this.#stream.isPaused) return;
     else if (this.#incoming.isEmpty) this.#calls.end();
-    else this.#calls.stop(malformed(this.#row, "half a message in a call"));
+    else this.#calls.stop(FRAMING.half);
   }
 
   #refuse(thrown: unknown): void {

@@ -12,6 +12,7 @@ import {
   tooOld,
 } from "./call.ts";
 import { PREFIX_BYTES } from "./deframer.ts";
+import { timeoutOf } from "./grpc.ts";
 import { OneMessage } from "./one-message.ts";
 import type { Call, Stream } from "../http2/stream.ts";
 
@@ -23,6 +24,9 @@ const MAX_IDLE = 16;
 export class UnaryCalls {
   readonly #its: CallsOfConnection;
   readonly #calls: UnaryCall[] = [];
+  /** Those with a time of their own that began in what is being read, before `#end`. Kept, since a new list costs memory. */
+  readonly #begun: UnaryCall[] = [];
+  #end = 0;
 
   constructor(its: CallsOfConnection) {
     this.#its = its;
@@ -32,7 +36,16 @@ export class UnaryCalls {
   begin(row: RowOf<UnaryHandler>, stream: Stream): Call {
     const call = this.#calls.pop() ?? new UnaryCall(this.#its, this.#idle);
     call.begin(row, stream);
+    if (stream.head.timeout !== "") this.#begun[this.#end++] = call;
     return call;
+  }
+
+  /** All that was read is taken. Nearly every call has ended with it; the time of the others runs. */
+  read(): void {
+    // One that was used again may be there twice.
+    for (let at = 0; at < this.#end; at++) this.#begun[at]?.waitForRest();
+    this.#end = 0;
+    if (this.#begun.length > MAX_IDLE) this.#begun.length = MAX_IDLE;
   }
 
   readonly #idle = (call: UnaryCall): void => {
@@ -43,7 +56,7 @@ export class UnaryCalls {
 /**
  * A call of one message, which is answered by one.
  *
- * - *reading*: its message is not whole, or its end has not come.
+ * - *reading*: its message is not whole, or its end has not come. Its time runs all the same, from its head on.
  * - *late*: its message is whole, and its handler gets it behind what came with it, unless it is cancelled there.
  * - *working*: the handler has it; `#context` is set, unless the answer came at once.
  * - *over*: it was answered, or its caller is gone.
@@ -60,6 +73,8 @@ class UnaryCall implements Call, LateCall {
   /** Of a call whose answer did not come at once. */
   #trace: CallTrace | undefined;
   #startedAt = 0;
+  /** When its head came, of a call whose request waited for more; 0: it did not. */
+  #headAt = 0;
   #tick = 0;
   #isOver = false;
 
@@ -72,7 +87,17 @@ class UnaryCall implements Call, LateCall {
     this.#row = row;
     this.#stream = stream;
     this.#startedAt = 0;
+    this.#headAt = 0;
     this.#isOver = false;
+  }
+
+  /** If its request is not whole: waits for the rest, as long as its caller waits for the answer. */
+  waitForRest(): void {
+    if (this.#isOver || this.#context !== undefined || this.#tick !== 0) return;
+    const { clock, deadlines } = this.#its.ports;
+    this.#startedAt ||= performance.now();
+    this.#headAt = clock.now();
+    this.#tick = deadlines.add(this, this.#headAt + (timeoutOf(this.#stream.head.timeout) ?? 0));
   }
 
   received(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {
@@ -117,10 +142,8 @@ class UnaryCall implements Call, LateCall {
 
   /** A message that comes in parts, or compressed, or not alone. */
   #gather(bytes: Buffer, from: number, to: number, isLast: boolean): boolean {
-    if (this.#one === undefined) {
-      this.#one = new OneMessage(this.#its, this.#row, this.#stream.head.encoding);
-      this.#startedAt = performance.now();
-    }
+    this.#one ??= new OneMessage(this.#its, this.#stream.head.encoding);
+    this.#startedAt ||= performance.now();
     const had = this.#one.message;
     const wrong = this.#one.take(bytes, from, to, isLast);
     const { message } = this.#one;
@@ -160,7 +183,9 @@ class UnaryCall implements Call, LateCall {
     const its = this.#its;
     if (row.times !== undefined) this.#startedAt = performance.now();
     its.ports.counters.calls++;
-    const context = new FastCallContext(its.peer, its.ports, this.#stream.head);
+    const { head } = this.#stream;
+    const beganAt = this.#headAt === 0 ? its.ports.clock.now() : this.#headAt;
+    const context = new FastCallContext(its.peer, its.ports, head, beganAt);
     try {
       const answer = row.handler.answer(bytes, from, to, context);
       if (answer instanceof Promise) void this.#answerLater(answer, context, trace);
@@ -181,7 +206,7 @@ class UnaryCall implements Call, LateCall {
     const { deadlines, inFlight } = this.#its.ports;
     this.#context = context;
     this.#trace = trace;
-    this.#tick = deadlines.add(this, context.deadline);
+    if (this.#tick === 0) this.#tick = deadlines.add(this, context.deadline);
     inFlight.begun();
     try {
       const message = await answer;
@@ -229,6 +254,7 @@ class UnaryCall implements Call, LateCall {
       this.#late = undefined;
     }
     if (this.#tick !== 0) this.#its.ports.deadlines.remove(this, this.#tick);
+    this.#tick = 0;
   }
 }
 

@@ -24,7 +24,7 @@ export class WatchCall implements Call, Timed {
     this.#row = row;
     this.#stream = stream;
     this.#its = its;
-    this.#one = new OneMessage(its, row, stream.head.encoding);
+    this.#one = new OneMessage(its, stream.head.encoding);
     const timeoutMs = timeoutOf(stream.head.timeout);
     if (timeoutMs === undefined) return;
     const { clock, deadlines } = its.ports;

@@ -25,6 +25,8 @@ export class Head {
   /** -1: not said. */
   contentLength = -1;
   fault = "";
+  #authority = "";
+  #host: string | undefined;
   #seen = 0;
 
   /** As before any field. */
@@ -39,6 +41,8 @@ export class Head {
     this.authorization = undefined;
     this.contentLength = -1;
     this.fault = "";
+    this.#authority = "";
+    this.#host = undefined;
     this.#seen = 0;
   }
 
@@ -55,13 +59,20 @@ export class Head {
         this.path = value;
         this.#pseudo(known);
         return;
-      case KNOWN.SCHEME:
       case KNOWN.AUTHORITY:
+        this.#authority = value;
+        this.#pseudo(known);
+        return;
+      case KNOWN.SCHEME:
         this.#pseudo(known);
         return;
       case KNOWN.OTHER_PSEUDO:
         this.fault ||= "a pseudo-header that requests do not have";
         return;
+      case KNOWN.HOST:
+        if (this.#host !== undefined) this.fault ||= "a host twice";
+        this.#host = value;
+        break;
       case KNOWN.CONTENT_TYPE:
         this.contentType = value;
         break;
@@ -104,6 +115,8 @@ export class Head {
     const wanted = (1 << KNOWN.METHOD) | (1 << KNOWN.SCHEME) | (1 << KNOWN.PATH);
     if ((this.#seen & wanted) !== wanted) this.fault ||= "a missing pseudo-header";
     else if (this.path === "") this.fault ||= "an empty path";
+    else if (!isSameHost(this.#authority, this.#host))
+      this.fault ||= "a host beside another authority";
   }
 
   #pseudo(known: number): void {
@@ -121,6 +134,12 @@ export class Head {
       this.contentLength = length;
     }
   }
+}
+
+/** Whether both name one server. Of two, nobody knows which one is meant, and a proxy may have looked at the other one. */
+function isSameHost(authority: string, host: string | undefined): boolean {
+  if (host === undefined || host === authority || authority === "") return true;
+  return host.toLowerCase() === authority.toLowerCase();
 }
 
 /** Of a body: 1 to 15 digits; -1: none of these. */

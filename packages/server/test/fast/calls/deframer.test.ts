@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { Deframer, MAX_MESSAGE_BYTES, type TakeMessage } from "../../../src/fast/calls/deframer.ts";
 import { ACCEPTED, decompress, isKnownEncoding } from "../../../src/fast/calls/encoding.ts";
+import { FRAMING } from "../../../src/fast/calls/framing.ts";
 
 interface Message {
   readonly text: string;
@@ -90,7 +91,7 @@ test("a flag that is none, and a message that is too large, are told before they
   expect(new Deframer().take(Buffer.from([2, 0, 0, 0, 0]), 0, 5, never)).toBe("flag");
   const head = Buffer.alloc(5);
   head.writeUInt32BE(MAX_MESSAGE_BYTES + 1, 1);
-  expect(new Deframer().take(head, 0, 5, never)).toBe("too large");
+  expect(new Deframer().take(head, 0, 5, never)).toBe("tooLarge");
   head.writeUInt32BE(MAX_MESSAGE_BYTES, 1);
   const deframer = new Deframer();
   expect(deframer.take(head, 0, 5, never)).toBeUndefined();
@@ -118,11 +119,13 @@ test("messages come in every encoding that callers are told of, and no larger th
     const largest = Buffer.alloc(MAX_MESSAGE_BYTES, 7);
     expect(decompress(compress(largest), name)).toEqual(largest);
     // A few KiB that would be 16 MiB.
-    expect(decompress(compress(Buffer.alloc(16 * 2 ** 20)), name)).toBeUndefined();
-    expect(decompress(compress(text).subarray(0, -1), name)).toBeUndefined();
-    expect(decompress(text, name)).toBeUndefined();
+    const one = Buffer.alloc(MAX_MESSAGE_BYTES + 1, 7);
+    expect(decompress(compress(one), name)).toBe(FRAMING.tooLargeInside);
+    expect(decompress(compress(Buffer.alloc(16 * 2 ** 20)), name)).toBe(FRAMING.tooLargeInside);
+    expect(decompress(compress(text).subarray(0, -1), name)).toBe(FRAMING.notCompressed);
+    expect(decompress(text, name)).toBe(FRAMING.notCompressed);
   }
-  expect(decompress(text, "identity")).toBeUndefined();
+  for (const none of ["", "identity"]) expect(decompress(text, none)).toBe(FRAMING.noEncoding);
   expect(
     ["", "identity", "br", "GZIP", "gzip,deflate"].map((each) => isKnownEncoding(each)),
   ).toEqual([true, true, false, false, false]);

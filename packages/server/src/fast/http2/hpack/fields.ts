@@ -18,6 +18,7 @@ export const KNOWN = {
   CONNECTION: 14,
   /** A name that no field may have (RFC 9113, 8.2.1). */
   BAD_NAME: 15,
+  HOST: 16,
 } as const;
 
 type Known = (typeof KNOWN)[keyof typeof KNOWN];
@@ -27,6 +28,7 @@ const NAMES: ReadonlyMap<string, Known> = new Map<string, Known>([
   [":scheme", KNOWN.SCHEME],
   [":path", KNOWN.PATH],
   [":authority", KNOWN.AUTHORITY],
+  ["host", KNOWN.HOST],
   ["content-type", KNOWN.CONTENT_TYPE],
   ["te", KNOWN.TE],
   ["grpc-timeout", KNOWN.TIMEOUT],
