@@ -112,4 +112,28 @@ export const httpMutants: readonly Mutant[] = [
     replace: "insecure || httpAddress.port > 0;",
     tests: ["packages/server/test/config/http.test.ts"],
   },
+  {
+    name: "http: what breaks in a body is not told",
+    file: `${http}/speaker.ts`,
+    find: "breakOff(its, why);",
+    replace: "its.destroy();",
+    tests: limitTests,
+    only: "too large|slow to send",
+  },
+  {
+    name: "http: what was answered before it was whole is answered again",
+    file: `${http}/speaker.ts`,
+    find: '!isBusy(its, "unanswered") && !isBusy(its, "unfinished")',
+    replace: '!isBusy(its, "unanswered")',
+    tests: limitTests,
+    only: "slow to send",
+  },
+  {
+    name: "http: the host of a target in the absolute form is not looked at",
+    file: `${http}/request.ts`,
+    find: "{ ...message.headers, host }",
+    replace: "message.headers",
+    tests: limitTests,
+    only: "absolute form",
+  },
 ];

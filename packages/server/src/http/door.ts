@@ -37,7 +37,7 @@ export interface HttpDoorPorts {
 
 /** A request, and all that belongs to it. */
 interface Taken {
-  readonly request: HttpRequest;
+  readonly request: NodeRequest;
   readonly message: IncomingMessage;
   readonly response: ServerResponse;
   readonly connection: HttpConnection;
@@ -134,16 +134,16 @@ export class HttpDoor {
         this.#take({ request, message, response, connection, isReserved });
       },
       isBusy: (socket, how) => (this.#known.get(socket)?.[how] ?? 0) > 0,
+      breakOff: (socket, why) => this.#known.get(socket)?.breakOff(why),
     });
   }
 
   #take(taken: Taken): void {
     const { request, response, connection, isReserved } = taken;
-    connection.working++;
-    connection.unanswered++;
+    connection.begun(request);
     this.#inFlight.begun();
     response.once("close", () => {
-      connection.unanswered--;
+      connection.answered(request);
       this.#inFlight.ended();
     });
     const isOld = this.#ports.clock.now() >= connection.endsAt;

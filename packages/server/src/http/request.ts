@@ -16,6 +16,8 @@ export class HttpConnection {
   working = 0;
   /** Requests whose answers are not sent. */
   unanswered = 0;
+  /** The request that came last, until it is answered and whole. */
+  #last: NodeRequest | undefined;
   readonly #socket: Socket;
   readonly #takesCommonNames: boolean;
   #shown: ShownNames | undefined;
@@ -24,6 +26,27 @@ export class HttpConnection {
     this.#socket = socket;
     this.endsAt = endsAt;
     this.#takesCommonNames = takesCommonNames;
+  }
+
+  begun(request: NodeRequest): void {
+    this.working++;
+    this.unanswered++;
+    this.#last = request;
+  }
+
+  answered(request: NodeRequest): void {
+    this.unanswered--;
+    if (this.#last === request && request.isWhole) this.#last = undefined;
+  }
+
+  /** Requests whose rest comes yet: the last one, or none. */
+  get unfinished(): number {
+    return this.#last?.isWhole === false ? 1 : 0;
+  }
+
+  /** What comes cannot be read any more. The request that is not whole is refused for it, unless it is answered already. */
+  breakOff(why: HttpRefusal): void {
+    this.#last?.breakOff(why);
   }
 
   /** Whether its certificate was verified. */
@@ -49,11 +72,14 @@ export class NodeRequest implements HttpRequest {
   readonly path: string;
   readonly query: string;
   readonly peer: string;
+  readonly headers: HttpRequest["headers"];
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #connection: HttpConnection;
   /** Whether its caller waits for a word before it sends the body. */
   readonly #isExpecting: boolean;
+  /** Rejects for what broke the body off. */
+  readonly #broken = Promise.withResolvers<never>();
 
   constructor(
     message: IncomingMessage,
@@ -61,23 +87,34 @@ export class NodeRequest implements HttpRequest {
     connection: HttpConnection,
     isExpecting: boolean,
   ) {
-    const { url = "", socket } = message;
-    const mark = url.indexOf("?");
-    this.path = mark < 0 ? url : url.slice(0, mark);
-    this.query = mark < 0 ? "" : url.slice(mark + 1);
+    const { socket } = message;
+    const { host, target } = targetOf(message);
+    const mark = target.indexOf("?");
+    this.path = mark < 0 ? target : target.slice(0, mark);
+    this.query = mark < 0 ? "" : target.slice(mark + 1);
+    this.headers = host === undefined ? message.headers : { ...message.headers, host };
     this.peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
     this.#message = message;
     this.#response = response;
     this.#connection = connection;
     this.#isExpecting = isExpecting;
+    // Most bodies are not broken off, and some are not read.
+    this.#broken.promise.catch(() => undefined);
   }
 
   get method(): string {
     return this.#message.method ?? "";
   }
 
-  get headers(): HttpRequest["headers"] {
-    return this.#message.headers;
+  /** Whether its body came to its end. */
+  get isWhole(): boolean {
+    return this.#message.complete;
+  }
+
+  /** No more of it comes. A route that reads the body refuses it for that; the answer is the last one of the connection. */
+  breakOff(why: HttpRefusal): void {
+    this.#response.shouldKeepAlive = false;
+    this.#broken.reject(why);
   }
 
   certificateNames(): readonly string[] {
@@ -95,8 +132,20 @@ export class NodeRequest implements HttpRequest {
       return Promise.reject(tooLarge());
     }
     if (this.#isExpecting) this.#response.writeContinue();
-    return bytesOf(this.#message);
+    return Promise.race([bytesOf(this.#message), this.#broken.promise]);
   }
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?]*)(.*)$/i;
+
+/**
+ * What a request asks for. Proxies are asked in the absolute form, and servers must take it too: the host in it counts then, and
+ * not the header (RFC 9112, 3.2.2).
+ */
+function targetOf({ url = "" }: IncomingMessage): { host: string | undefined; target: string } {
+  const [, host, target = ""] = ABSOLUTE.exec(url) ?? [];
+  if (host === undefined) return { host, target: url };
+  return { host, target: target.startsWith("/") ? target : `/${target}` };
 }
 
 /** Leaves what is too much in the socket: whoever iterates a message and stops destroys it, and the answer with it. */

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { SecureContextOptions } from "node:tls";
 import type { Certificates } from "../tls/files.ts";
-import { JSON_TYPE } from "./answers.ts";
+import { HttpRefusal, JSON_TYPE } from "./answers.ts";
 
 /** Requests are small, and nobody may be slow about them. */
 const LIMITS: ServerOptions = {
@@ -24,24 +24,31 @@ const HANDSHAKE_MS = 10_000;
 /** How long nothing may move on a connection whose answers are not taken. */
 const STUCK_MS = 60_000;
 /** What is told of requests that cannot be read, by the code of Node's error. */
-const UNREADABLE: Readonly<Record<string, readonly [status: string, message: string]>> = {
-  HPE_HEADER_OVERFLOW: [
-    "431 Request Header Fields Too Large",
-    "the headers are larger than 16 KiB together",
-  ],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["413 Payload Too Large", "the chunk extensions are too large"],
-  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not come whole in time"],
+const UNREADABLE: Readonly<Record<string, HttpRefusal>> = {
+  HPE_HEADER_OVERFLOW: unreadable(431, "the headers are larger than 16 KiB together"),
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: unreadable(413, "the chunk extensions are larger than 16 KiB"),
+  ERR_HTTP_REQUEST_TIMEOUT: unreadable(408, "the request did not come whole in time"),
 };
-const NO_PROXY = ["405 Method Not Allowed", "this server is no proxy"] as const;
-const BAD_REQUEST = ["400 Bad Request", "this is not a request of HTTP/1.1"] as const;
+const NO_PROXY = unreadable(405, "this server is no proxy");
+const BAD_REQUEST = unreadable(400, "this is not a request of HTTP/1.1");
+/** What HTTP calls these. */
+const PHRASES: Readonly<Record<number, string>> = {
+  400: "Bad Request",
+  405: "Method Not Allowed",
+  408: "Request Timeout",
+  413: "Payload Too Large",
+  431: "Request Header Fields Too Large",
+};
 
 export interface SpeakerParts {
   readonly isReserved: boolean;
   /** Undefined: in plain text. */
   readonly tls: { readonly first: Certificates; readonly asksClients: boolean } | undefined;
   readonly take: (message: IncomingMessage, response: ServerResponse, isExpecting: boolean) => void;
-  /** Whether a request of this connection is being worked on, or waits for its answer to be taken. */
-  readonly isBusy: (socket: Socket, how: "working" | "unanswered") => boolean;
+  /** Whether a request of this connection is being worked on, waits for its answer to be taken, or did not come whole. */
+  readonly isBusy: (socket: Socket, how: "working" | "unanswered" | "unfinished") => boolean;
+  /** Refuses the request of this connection whose body comes. */
+  readonly breakOff: (socket: Socket, why: HttpRefusal) => void;
 }
 
 /** Node's server of HTTP, which listens nowhere. */
@@ -74,33 +81,39 @@ export function createSpeaker(parts: SpeakerParts): Speaker {
   };
 }
 
-function serving<Its extends Server>(speaker: Its, { take, isBusy }: SpeakerParts): Its {
+function serving<Its extends Server>(speaker: Its, { take, isBusy, breakOff }: SpeakerParts): Its {
   speaker.timeout = STUCK_MS;
   speaker.on("request", (message, response) => take(message, response, false));
   speaker.on("checkContinue", (message, response) => take(message, response, true));
   // Nothing else can be expected, and whoever does can read the answer.
   speaker.on("checkExpectation", (message, response) => take(message, response, false));
-  speaker.on("connect", (_message, socket) => sayLast(socket, ...NO_PROXY));
+  speaker.on("connect", (_message, socket) => sayLast(socket, NO_PROXY));
   speaker.on("timeout", (socket: Socket) => {
     if (isBusy(socket, "working")) socket.setTimeout(STUCK_MS);
     else socket.destroy();
   });
   speaker.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // An answer may be on its way, or half sent: two would be taken for one.
-    if (!socket.writable || isBusy(socket as Socket, "unanswered") || error.code === "ECONNRESET") {
-      socket.destroy();
-      return;
-    }
-    sayLast(socket, ...(UNREADABLE[error.code ?? ""] ?? BAD_REQUEST));
+    const why = UNREADABLE[error.code ?? ""] ?? BAD_REQUEST;
+    const its = socket as Socket;
+    if (!its.writable || error.code === "ECONNRESET") its.destroy();
+    // An answer may be on its way, or was sent before its request was whole: two would be taken for one. So a request whose body
+    // comes is refused in its turn.
+    else if (!isBusy(its, "unanswered") && !isBusy(its, "unfinished")) sayLast(its, why);
+    else if (isBusy(its, "unanswered") && isBusy(its, "unfinished")) breakOff(its, why);
+    else its.destroy();
   });
   return speaker;
 }
 
+function unreadable(status: number, message: string): HttpRefusal {
+  return new HttpRefusal(status, "invalid_argument", message);
+}
+
 /** The last word on a connection. */
-function sayLast(socket: Duplex, status: string, message: string): void {
-  const body = `${JSON.stringify({ code: "invalid_argument", message })}\n`;
+function sayLast(socket: Duplex, { status, code, message }: HttpRefusal): void {
+  const body = `${JSON.stringify({ code, message })}\n`;
   const lines = [
-    `HTTP/1.1 ${status}`,
+    `HTTP/1.1 ${status} ${PHRASES[status]}`,
     `content-type: ${JSON_TYPE}`,
     `content-length: ${Buffer.byteLength(body)}`,
     "connection: close",

@@ -65,6 +65,7 @@ test("bodies and headers that are too large are refused with a reason", async ()
   const large = "x".repeat(65 * 1_024);
   const path = "POST /idmint.v1.IdService/GenerateId HTTP/1.1\r\nhost: localhost\r\n";
   const json = "content-type: application/json\r\n";
+  const chunked = `${path}${json}transfer-encoding: chunked\r\n\r\n`;
   const chunk = `${large.length.toString(16)}\r\n${large}\r\n`;
   for (const [request, status, isClosed] of [
     [call(large), 413, false],
@@ -72,6 +73,10 @@ test("bodies and headers that are too large are refused with a reason", async ()
     [`${path}${json}content-length: 99999999\r\n\r\nx`, 413, true],
     [`GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ${"x".repeat(17_000)}\r\n\r\n`, 431, true],
     ["BREW /coffee HTTP/1.1\r\n\r\n", 400, true],
+    // What is wrong in the middle of a body, too.
+    [`${chunked}1;${"x".repeat(17_000)}\r\n{\r\n0\r\n\r\n`, 413, true],
+    [`${chunked}zz\r\n`, 400, true],
+    [`${chunked}1\r\n{\r\n0\r\nlong: ${"x".repeat(17_000)}\r\n\r\n`, 431, true],
     [`${path}${json}content-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`, 400, true],
     [`${path}${json}content-length: 2\r\ncontent-length: 3\r\n\r\n{}x`, 400, true],
   ] as const) {
@@ -134,21 +139,60 @@ test("a stranger's name and a page of another origin reach nothing but health", 
   expect(it.server.counters.calls).toBe(1);
 });
 
-test("who is slow to send is not waited for", { timeout: 60_000 }, async () => {
-  const isLong = process.env["IDMINT_LONG"] === "1";
-  // On reserved connections the times are shorter.
-  const it = await startTest({ flags: { "limits-connections": isLong ? "10" : "1" } });
-  const first = isLong ? undefined : rawTo(it.server.httpAddress);
-  first?.socket.write(probe);
-  await first?.answers(1);
+test("a target in the absolute form is taken, and the host in it counts", async () => {
+  const it = await startTest();
+  await createTag(it, "a");
+  const body = '{"tag":"a"}';
+  const posted = (target: string, host: string): string =>
+    call(body).replace("POST /", `POST ${target}/`).replace("host: localhost", host);
+  for (const [request, status] of [
+    [posted("http://localhost", "host: localhost"), 200],
+    [posted("HTTPS://LOCALHOST:1", "host: evil.example"), 200],
+    [posted("http://localhost", "host: evil.example\r\norigin: http://localhost"), 200],
+    [posted("http://localhost", "x: y"), 200],
+    [posted("http://evil.example", "host: localhost"), 421],
+    [posted("http://evil.example@localhost", "host: localhost"), 421],
+    [posted("http://", "host: localhost"), 421],
+    [posted("http://localhost", "host: evil.example\r\norigin: http://evil.example"), 403],
+    ["GET http://evil.example/healthz?x HTTP/1.1\r\nhost: x\r\n\r\n", 200],
+    ["GET http://localhost HTTP/1.1\r\nhost: x\r\n\r\n", 404],
+    ["GET http://localhost?/healthz HTTP/1.1\r\nhost: x\r\n\r\n", 404],
+    ["GET ftp://localhost/healthz HTTP/1.1\r\nhost: localhost\r\n\r\n", 404],
+  ] as const) {
+    const raw = rawTo(it.server.httpAddress);
+    raw.socket.write(request);
+    // oxlint-disable-next-line no-await-in-loop
+    const [answer] = await raw.answers(1);
+    expect([request, answer?.status]).toEqual([request, status]);
+  }
+});
+
+test("who is slow to send is told so, once, and not waited for", { timeout: 60_000 }, async () => {
+  const it = await startTest();
+  await createTag(it, "a");
   const whole = call("{}");
-  const slow = ["", "GET /heal", whole.slice(0, -20), whole.slice(0, -1)].map((begun) => {
+  const body = "POST /healthz HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{";
+  const slow = (
+    [
+      ["", [408]],
+      ["GET /heal", [408]],
+      [whole.slice(0, -20), [408]],
+      [whole.slice(0, -1), [408]],
+      [`${call('{"tag":"a"}')}${whole.slice(0, -2)}`, [200, 408]],
+      [whole.replace("content-length: 2", "transfer-encoding: chunked").slice(0, -2), [408]],
+      [call("", "expect: 100-continue\r\n").replace("length: 0", "length: 9"), [408]],
+      // What was answered before its body came is not answered again.
+      [body, [405]],
+    ] as const
+  ).map(([begun, statuses]) => {
     const raw = rawTo(it.server.httpAddress);
     raw.socket.write(begun);
-    return raw;
+    return { raw, begun, statuses };
   });
-  await until(() => slow.every(({ isClosed }) => isClosed()), 40_000);
-  expect(slow[2]?.received()).toContain("408");
+  await until(() => slow.every(({ raw }) => raw.isClosed()), 40_000);
+  for (const { raw, begun, statuses } of slow) {
+    expect([begun, raw.answersFrom(0).map(({ status }) => status)]).toEqual([begun, statuses]);
+  }
 });
 
 test("a server that stops answers what it has begun, and closes", async () => {
