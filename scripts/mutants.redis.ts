@@ -7,6 +7,7 @@ const setBack = ["packages/server/test/redis-set-back.redis.test.ts"];
 const counters = "packages/server/test/service/redis-counters.redis.test.ts";
 const onServers = ["packages/server/test/redis.redis.test.ts"];
 const coordination = "packages/coordination";
+const setBackClock = [`${coordination}/test/set-back-clock.redis.test.ts`];
 const marks = "packages/core/src/server/redis/mark-state.ts";
 
 /** Faults around what is counted, locked, elected and queued in Redis. */
@@ -136,8 +137,8 @@ redis.call('PEXPIRE'`,
   {
     name: "a lock whose time was over before it was taken is held",
     file: `${coordination}/src/lock/acquire.ts`,
-    find: `if (elapsedMs(askedAt, runtime.now()) < attempt.ttlMs - driftMs(attempt.ttlMs)) {`,
-    replace: `if (elapsedMs(askedAt, runtime.now()) < Infinity - driftMs(attempt.ttlMs)) {`,
+    find: `if (elapsedMs(askedAt, runtime.now()) < ttlMs - driftMs(ttlMs)) {`,
+    replace: `if (elapsedMs(askedAt, runtime.now()) < Infinity - driftMs(ttlMs)) {`,
     tests: [`${coordination}/test/lock/acquire.test.ts`],
   },
   {
@@ -164,8 +165,8 @@ redis.call('PEXPIRE'`,
   {
     name: "a node confirms a token that a later one overtook",
     file: `${coordination}/src/lock/lock-node.ts`,
-    find: `(await run("confirming a lock", CONFIRM, lock, args, limits)) === "confirmed";`,
-    replace: `(await run("confirming a lock", CONFIRM, lock, args, limits)) !== "lost";`,
+    find: `(await run("confirming a lock", CONFIRM, claim, args, limits)) === "confirmed";`,
+    replace: `(await run("confirming a lock", CONFIRM, claim, args, limits)) !== "lost";`,
     tests: [`${coordination}/test/lock/redlock.redis.test.ts`],
   },
   {
@@ -203,6 +204,80 @@ redis.call('PEXPIRE'`,
 local wasAlive`,
     replace: `local wasAlive`,
     tests: [`${coordination}/test/queue/queue.redis.test.ts`],
+  },
+  {
+    name: "an election renews for whoever asks",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `if redis.call('GET', KEYS[1]) ~= ARGV[3] then return {here, 'lost'} end
+redis.call('PEXPIRE'`,
+    replace: `if not redis.call('GET', KEYS[1]) then return {here, 'lost'} end
+redis.call('PEXPIRE'`,
+    tests: [`${coordination}/test/election/election.redis.test.ts`],
+    only: "renews nothing",
+  },
+  {
+    name: "a Redis whose clock was set back keeps a dead holder's lock",
+    file: `${coordination}/src/lock/lock-node.ts`,
+    find: `if ttl then ttl, back = cut(KEYS[1], ttl) end`,
+    replace: ``,
+    tests: setBackClock,
+    only: "lock of a dead holder",
+  },
+  {
+    name: "a lock is cut to the ttl of who waits for it",
+    file: `${coordination}/src/lock/lock-node.ts`,
+    find: `if ttl then ttl, back = cut(KEYS[1], ttl) end`,
+    replace: `if ttl then ttl, back = cut(KEYS[1], tonumber(ARGV[2])) end`,
+    tests: setBackClock,
+    only: "lock of a dead holder",
+  },
+  {
+    name: "a Redis whose clock was set back keeps a dead leader",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `local left, back = cut(KEYS[1], ttl)`,
+    replace: `local left, back = redis.call('PTTL', KEYS[1]), '0'`,
+    tests: setBackClock,
+    only: "a dead leader",
+  },
+  {
+    name: "an election believes words that a clock set back has kept",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `if redis.call('PTTL', KEYS[3]) > ttl then seen_here = nil end`,
+    replace: ``,
+    tests: setBackClock,
+    only: "a dead leader",
+  },
+  {
+    name: "a clock that was set back keeps the ttl that candidates had",
+    file: `${coordination}/src/election/scripts.ts`,
+    find: `  cut(KEYS[3], tonumber(seen_ttl))`,
+    replace: ``,
+    tests: setBackClock,
+    only: "candidates with a new ttl",
+  },
+  {
+    name: "queues and signals take Redis' clock as it is",
+    file: `${coordination}/src/redis/clock.ts`,
+    find: `if seen[1] and now < tonumber(seen[1]) then`,
+    replace: `if seen[1] and now < 0 then`,
+    tests: setBackClock,
+    only: "silent consumer|did not come",
+  },
+  {
+    name: "each lock listens to its connection by itself",
+    file: `${coordination}/src/redis/node.ts`,
+    find: `    if (this.#watching.size === 0) this.redis.on("close", this.#tellAll);`,
+    replace: `    this.redis.on("close", () => this.#tellAll());`,
+    tests: [`${coordination}/test/lock/lock.redis.test.ts`],
+    only: "many locks",
+  },
+  {
+    name: "nodes that mint promise the order of tokens",
+    file: `${coordination}/src/lock/grant.ts`,
+    find: `nodes.length === 1 || settings.tokenSource !== undefined`,
+    replace: `nodes.length > 0`,
+    tests: [`${coordination}/test/lock/redlock.redis.test.ts`],
+    only: "unequal clocks",
   },
   {
     name: "a tag of an unconfigured Redis server ends the preloading",

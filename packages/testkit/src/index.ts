@@ -1,6 +1,6 @@
 export { selfSigned } from "./certificate.ts";
 export { doorEnv } from "./doors.ts";
-export { wallClockEnv } from "./faketime.ts";
+export { FakeWallClock, wallClockEnv } from "./faketime.ts";
 export { FakeTime } from "./fake-time.ts";
 export { MemoryDatabase, type MemorySnapshot } from "./memory/database.ts";
 export { MemoryStore, type StoreFaults, storeIsDown } from "./memory/store.ts";

@@ -9,9 +9,15 @@ import { CAMPAIGN, ENTER, RENEW, RESIGN } from "./scripts.ts";
 export type Verdict =
   | { readonly type: "elected"; readonly term: bigint }
   /** Somebody else leads, for so long unless it renews. */
-  | { readonly type: "led"; readonly leader: string; readonly leftMs: number }
+  | {
+      readonly type: "led";
+      readonly leader: string;
+      readonly leftMs: number;
+      /** By how much that was too long before: Redis' clock was set back by so much at least. */
+      readonly setBackMs: number;
+    }
   /** Redis does not know who led before; nobody is elected for so long. */
-  | { readonly type: "settling"; readonly leftMs: number };
+  | { readonly type: "settling"; readonly leftMs: number; readonly setBackMs: number };
 
 /** One candidate's way to Redis. */
 export interface Ballot {
@@ -70,9 +76,11 @@ export function redisBallot(
   return {
     async campaign(owner, { floor, isMinting }, limits) {
       const args = [owner, String(floor), isMinting ? "1" : "0"];
-      const [what, first = "", second = ""] = await run("standing", CAMPAIGN, args, limits);
-      if (what === "led") return { type: "led", leader: second, leftMs: Number(first) };
-      if (what === "settling") return { type: "settling", leftMs: Number(first) };
+      const answer = await run("standing", CAMPAIGN, args, limits);
+      const [what, first = "", back = "", leader = ""] = answer;
+      const left = { leftMs: Number(first), setBackMs: Number(back) };
+      if (what === "led") return { type: "led", leader, ...left };
+      if (what === "settling") return { type: "settling", ...left };
       if (what === "exhausted")
         fail("TOKEN_EXHAUSTED", "its terms, which end at 2^53, are used up");
       return { type: "elected", term: BigInt(first) };

@@ -162,6 +162,9 @@ export class Candidate {
   /** A bit after the leader's time or the settling is over, and each third of it: a leader may resign. */
   #retryMs(verdict: Exclude<Verdict, { type: "elected" }>): number {
     const { name, ttlMs, onEvent } = this.#settings;
+    if (verdict.setBackMs > 0) {
+      onEvent({ type: "clock-set-back", election: name, byMs: verdict.setBackMs });
+    }
     if (verdict.type === "settling") {
       onEvent({ type: "settling", election: name, leftMs: verdict.leftMs });
     } else if (verdict.leader !== this.#leader) {

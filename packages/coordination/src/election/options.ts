@@ -18,6 +18,11 @@ export type ElectionEvent =
   | { readonly type: "following"; readonly election: string; readonly leader: string }
   /** Redis restarted, lost its data or is another one: nobody is elected for so long. */
   | { readonly type: "settling"; readonly election: string; readonly leftMs: number }
+  /**
+   * Redis kept a leader, or everybody waiting, for longer than `ttlMs`, and has cut that: its clock was set back by so much
+   * at least, or it was promoted with a slower one.
+   */
+  | { readonly type: "clock-set-back"; readonly election: string; readonly byMs: number }
   /** A try failed; the next one follows. */
   | {
       readonly type: "campaign-failed";

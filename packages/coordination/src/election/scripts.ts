@@ -1,4 +1,5 @@
 // What candidates do at Redis, each in one step.
+import { CUT } from "../redis/clock.ts";
 import { MINT } from "../redis/mint.ts";
 import { defineScript, type Script } from "../redis/script.ts";
 
@@ -12,7 +13,11 @@ import { defineScript, type Script } from "../redis/script.ts";
 // by then the term of any leader that another Redis, or this one before, may have elected is over. It begins anew with each
 // candidate that comes from another Redis: words that waited in the buffers of a paused master count as words, and candidates
 // may return to it within a ttl. The leader whom this Redis does know may go on meanwhile, since nobody else can be elected.
-const ARRIVE = `
+//
+// A clock that is set back keeps all of this for longer than a ttl. What is left is cut, and `seen` counts as missing, since
+// it does not tell any more when the last word was.
+const ARRIVE = `${CUT}
+local ttl = tonumber(ARGV[1])
 local replication = redis.call('INFO', 'replication')
 if not string.find(replication, 'role:master', 1, true) then return {'', 'replica'} end
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
@@ -20,7 +25,11 @@ local here = run .. ' ' .. string.match(replication, 'master_replid:(%w+)')
 local seen = redis.call('GET', KEYS[3])
 local seen_here, seen_ttl
 if seen then seen_here, seen_ttl = string.match(seen, '^(%w+ %w+) (%d+)$') end
-if seen_ttl and seen_ttl ~= ARGV[1] then return {'', 'mismatch', seen_ttl} end
+if seen_ttl and seen_ttl ~= ARGV[1] then
+  cut(KEYS[3], tonumber(seen_ttl))
+  return {'', 'mismatch', seen_ttl}
+end
+if redis.call('PTTL', KEYS[3]) > ttl then seen_here = nil end
 redis.call('SET', KEYS[3], here .. ' ' .. ARGV[1], 'PX', ARGV[1])
 if seen_here ~= here or (ARGV[2] ~= '' and ARGV[2] ~= here) then
   redis.call('SET', KEYS[4], here, 'PX', ARGV[1])
@@ -30,9 +39,12 @@ end
 /** ARGV: …, floor of the term, whether to mint one. Answers 'elected' and the term, or why not and for how long. */
 export const CAMPAIGN: Script = defineScript(`${MINT}${ARRIVE}
 local leader = redis.call('GET', KEYS[1])
-if leader then return {here, 'led', tostring(redis.call('PTTL', KEYS[1])), leader} end
-local left = redis.call('PTTL', KEYS[4])
-if left >= 0 then return {here, 'settling', tostring(left)} end
+if leader then
+  local left, back = cut(KEYS[1], ttl)
+  return {here, 'led', tostring(left), back, leader}
+end
+local left, back = cut(KEYS[4], ttl)
+if left >= 0 then return {here, 'settling', tostring(left), back} end
 local term = '0'
 if ARGV[5] == '1' then term = mint(KEYS[2], ARGV[4]) end
 if not term then return {here, 'exhausted'} end

@@ -13,7 +13,6 @@ const FATAL: ReadonlySet<Reason> = new Set(["CALL_CANCELLED", "CLOSED", "TOKEN_E
 export interface Attempt {
   readonly nodes: readonly LockNode[];
   readonly claim: LockClaim;
-  readonly ttlMs: number;
   readonly limits: CallLimits;
   readonly tokenSource: TokenSource | undefined;
   readonly runtime: Runtime;
@@ -42,7 +41,9 @@ export interface Taken {
  *    own is above: its `take` raised the counter, or, with a token source, the node confirmed only what is above.
  *
  * With one node that mints, `take` alone does what 2 asks for. What this rests on is that a node's counter does not go
- * back: see `MINT` for a node that lost its data.
+ * back. One that lost its data counts on from its own clock (`MINT`). That is above what it counted before, but perhaps
+ * below what another node of a faster clock made it write down. So nodes that mint promise no order (`isOrdered` of a
+ * grant): nobody else need know the last token. A token source does, since it is asked for each one.
  *
  * Only what the nodes knew before the source was asked tells that the source went back (TOKEN_WENT_BACK): those tokens
  * came from it earlier, and the majority that took has a node in common with the majority that confirmed each earlier
@@ -54,10 +55,11 @@ export async function takeOnce(attempt: Attempt): Promise<Taken> {
   const askedAt = runtime.now();
   try {
     const token = await takeAndConfirm(attempt);
-    if (elapsedMs(askedAt, runtime.now()) < attempt.ttlMs - driftMs(attempt.ttlMs)) {
+    const { ttlMs } = claim;
+    if (elapsedMs(askedAt, runtime.now()) < ttlMs - driftMs(ttlMs)) {
       return { token, askedAt };
     }
-    const text = `taking lock "${claim.lock}" took longer than its ttl of ${attempt.ttlMs} ms`;
+    const text = `taking lock "${claim.lock}" took longer than its ttl of ${ttlMs} ms`;
     throw new CoordinationError("NO_MAJORITY", text, { metadata: { lock: claim.lock } });
   } catch (error) {
     // Nobody waits: commands of a connection stay in order, so this one comes before those of the next attempt. Where it
@@ -69,9 +71,9 @@ export async function takeOnce(attempt: Attempt): Promise<Taken> {
 }
 
 async function takeAndConfirm(attempt: Attempt): Promise<bigint> {
-  const { nodes, claim, ttlMs, limits, tokenSource } = attempt;
+  const { nodes, claim, limits, tokenSource } = attempt;
   const isMinting = tokenSource === undefined;
-  const taken = await ask(nodes, (node) => node.take(claim, { ttlMs, isMinting }, limits));
+  const taken = await ask(nodes, (node) => node.take(claim, { isMinting }, limits));
   requireMajority(taken, attempt, "taking");
   const largest = taken.yes.reduce((a, b) => (a > b ? a : b));
   if (isMinting && nodes.length === 1) return largest;
@@ -87,9 +89,10 @@ async function takeAndConfirm(attempt: Attempt): Promise<bigint> {
 /** Asks the source for a token above `last`, the largest that the nodes knew before. */
 async function tokenFrom(
   source: TokenSource,
-  { claim, limits, ttlMs }: Attempt,
+  { claim, limits }: Attempt,
   last: bigint,
 ): Promise<bigint> {
+  const { ttlMs } = claim;
   const late = AbortSignal.timeout(ttlMs);
   const signal = limits.signal === undefined ? late : AbortSignal.any([late, limits.signal]);
   const what = `the token source of lock "${claim.lock}"`;

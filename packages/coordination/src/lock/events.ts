@@ -9,6 +9,17 @@ export type LockEvent =
       /** How long `acquire` waited, in milliseconds. */
       readonly waitedMs: number;
     }
+  /**
+   * A node kept this lock, which somebody else holds, for longer than it was asked to, and has cut that: its clock was set
+   * back, or it was promoted with a slower one.
+   */
+  | {
+      readonly type: "clock-set-back";
+      readonly lock: string;
+      readonly node: string;
+      /** At least so far, in milliseconds. */
+      readonly byMs: number;
+    }
   | { readonly type: "lock-extended"; readonly lock: string; readonly token: bigint }
   | {
       readonly type: "lock-lost";

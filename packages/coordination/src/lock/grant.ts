@@ -11,10 +11,15 @@ export class LockGrant implements AsyncDisposable {
   /** The lock's name. */
   readonly lock: string;
   /**
-   * The fencing token: above that of every earlier grant of this lock. Send it along with each write, and let what is
+   * The fencing token: above that of every earlier grant of this lock, if `isOrdered`. Send it along with each write, and let what is
    * written refuse tokens below the highest it has seen: that, and not the lock, keeps a paused holder out.
    */
   readonly token: bigint;
+  /**
+   * Whether the order of tokens is promised. It is not with several nodes and no `tokenSource`: a node that lost its data
+   * counts on from its clock, and tokens may go back by as much as the nodes' clocks differ.
+   */
+  readonly isOrdered: boolean;
   readonly #nodes: readonly LockNode[];
   readonly #claim: LockClaim;
   readonly #settings: LockSettings;
@@ -30,6 +35,7 @@ export class LockGrant implements AsyncDisposable {
   ) {
     this.lock = claim.lock;
     this.token = token;
+    this.isOrdered = nodes.length === 1 || settings.tokenSource !== undefined;
     this.#nodes = nodes;
     this.#claim = claim;
     this.#settings = settings;
@@ -42,7 +48,7 @@ export class LockGrant implements AsyncDisposable {
       isRenewed: isExtended,
       graceMs: nodeTimeoutMs,
       renew: async () => {
-        const answer = await this.#poll("extending", (node) => node.extend(claim, ttlMs, limits));
+        const answer = await this.#poll("extending", (node) => node.extend(claim, limits));
         if (answer.type === "confirmed") onEvent({ type: "lock-extended", lock: this.lock, token });
         return answer;
       },

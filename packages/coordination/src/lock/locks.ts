@@ -23,11 +23,20 @@ export interface Locks extends AsyncDisposable {
   readonly close: () => Promise<void>;
 }
 
-/** Makes locks. Share it: it holds one connection to each node. */
+/**
+ * Makes locks. Share it: it holds one connection to each node.
+ *
+ * Of several nodes without a `tokenSource` the order of tokens is not promised: one that loses its data counts on from its
+ * own clock, and tokens may go back by as much as the nodes' clocks differ.
+ */
 export function createLocks(options: LocksOptions): Locks {
   const settings = resolveOptions(options);
   const connections = settings.sources.map((source) => new RedisNode(source, {}, settings));
-  const nodes = connections.map((node) => redisLockNode(node, settings.prefix));
+  const nodes = connections.map((node) =>
+    redisLockNode(node, settings.prefix, (lock, byMs) =>
+      settings.onEvent({ type: "clock-set-back", lock, node: node.name, byMs }),
+    ),
+  );
   const close = async (): Promise<void> => {
     await Promise.all(connections.map((node) => node.close()));
   };
@@ -89,11 +98,10 @@ export class Lock {
   async #try(signal: AbortSignal | undefined, waitedMs: () => number): Promise<LockGrant> {
     const settings = this.#settings;
     const { ttlMs, nodeTimeoutMs, tokenSource } = settings;
-    const claim = { lock: this.name, owner: randomUUID() };
+    const claim = { lock: this.name, owner: randomUUID(), ttlMs };
     const taken = await takeOnce({
       nodes: this.#nodes,
       claim,
-      ttlMs,
       limits: { timeoutMs: nodeTimeoutMs, signal },
       tokenSource,
       runtime: this.#runtime,

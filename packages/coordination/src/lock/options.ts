@@ -24,7 +24,7 @@ export interface LocksOptions {
   /** Between two tries: a random time between these, in milliseconds, 1 to 60,000. Default: 20 and 200. */
   readonly retryMinMs?: number;
   readonly retryMaxMs?: number;
-  /** Where fencing tokens come from. Default: the Redis nodes. */
+  /** Where fencing tokens come from. Default: the Redis nodes; of several, the order of tokens is then not promised. */
   readonly tokenSource?: TokenSource;
   /**
    * Whether to use a Redis that removes keys when its memory is full (`maxmemory-policy` other than noeviction): a removed lock has two holders.

@@ -137,6 +137,11 @@ export type QueueEvent =
   | { readonly type: "foreign-set-aside"; readonly queue: string; readonly element: string }
   /** Messages were found that Redis had given to this consumer in answers that never came. */
   | { readonly type: "messages-found"; readonly queue: string; readonly count: number }
+  /**
+   * Redis' clock was set back by so much at least, or a Redis with a slower one was promoted. Silent consumers are not
+   * waited for any longer for that.
+   */
+  | { readonly type: "clock-set-back"; readonly queue: string; readonly byMs: number }
   /** Redis could not be asked; it is tried again. */
   | {
       readonly type: "command-failed";

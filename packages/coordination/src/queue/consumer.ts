@@ -231,12 +231,13 @@ export class Consumer {
       `a heartbeat in queue ${name}`,
       HEARTBEAT,
       {
-        keys: [keys.consumers, keys.lingering, this.#pending],
+        keys: [keys.consumers, keys.lingering, keys.clock, this.#pending],
         args: [this.#id, consumerTtlMs],
       },
       { timeoutMs: commandTimeoutMs },
-    )) as readonly [string, string];
-    const [wasAlive, length] = answer;
+    )) as readonly [string, string, string];
+    const [wasAlive, length, back] = answer;
+    if (back !== "0") emit({ type: "clock-set-back", queue: name, byMs: Number(back) });
     const hasExpired = this.#heartbeat !== undefined && wasAlive === "0";
     if (hasExpired) emit({ type: "consumer-expired", queue: name, consumer: this.#id });
     // An answer with an element is on its way, or never came.

@@ -149,18 +149,19 @@ class RedisQueue implements Queue {
 
   async #recover(): Promise<number> {
     const { order, commandTimeoutMs, name } = this.#options;
-    const { ready, consumers, lingering, pendingPrefix } = this.#keys;
+    const { ready, consumers, lingering, clock, pendingPrefix } = this.#keys;
     let count = 0;
     for (let batch = 0; batch < MAX_RECOVER_BATCHES; batch++) {
-      const [moved, hasMore] = (await this.#node.script(
+      const [moved, hasMore, back] = (await this.#node.script(
         `recovering messages of queue ${name}`,
         RECOVER,
         {
-          keys: [ready, consumers, lingering],
+          keys: [ready, consumers, lingering, clock],
           args: [pendingPrefix, takingEnd(order), LINGER_MS, RECOVER_BATCH],
         },
         { timeoutMs: commandTimeoutMs },
-      )) as readonly [string, string];
+      )) as readonly [string, string, string];
+      if (back !== "0") this.#emit({ type: "clock-set-back", queue: name, byMs: Number(back) });
       count += Number(moved);
       if (hasMore === "0") break;
     }

@@ -1,5 +1,6 @@
 // The lists: messages are pushed at the left end. fifo takes from the right one, filo from the left. What a consumer holds
-// is in its pending list, the newest at the left. Time is Redis' own in all scripts.
+// is in its pending list, the newest at the left. Time is Redis' own in all scripts, and never goes back.
+import { CLOCK } from "../redis/clock.ts";
 import { defineScript, type Script } from "../redis/script.ts";
 import type { QueueOrder } from "./api.ts";
 
@@ -15,6 +16,8 @@ export interface QueueKeys {
   readonly foreign: string;
   /** Sorted set of consumers that were silent or left, by the time of the second look at what they hold. */
   readonly lingering: string;
+  /** The clock of the two sorted sets. */
+  readonly clock: string;
 }
 
 export function queueKeys(prefix: string, name: string): QueueKeys {
@@ -25,6 +28,7 @@ export function queueKeys(prefix: string, name: string): QueueKeys {
     consumers: `${base}:consumers`,
     foreign: `${base}:foreign`,
     lingering: `${base}:lingering`,
+    clock: `${base}:clock`,
   };
 }
 
@@ -32,11 +36,6 @@ export function queueKeys(prefix: string, name: string): QueueKeys {
 export function takingEnd(order: QueueOrder): "LEFT" | "RIGHT" {
   return order === "fifo" ? "RIGHT" : "LEFT";
 }
-
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-`;
 
 /** Lua: puts an element back where it is taken next, counted as delivered once more. */
 const PUT_BACK = `
@@ -75,21 +74,22 @@ if redis.call('LREM', KEYS[2], 1, ARGV[1]) == 1 then redis.call('LPUSH', KEYS[1]
 `);
 
 /**
- * KEYS: consumers, lingering, pending. ARGV: consumer, ttl. Answers whether the consumer was alive, and how many messages
- * its pending list has.
+ * KEYS: consumers, lingering, clock, pending. ARGV: consumer, ttl. Answers whether the consumer was alive, how many messages
+ * its pending list has, and by how much Redis' clock was set back.
  */
 export const HEARTBEAT: Script = defineScript(`
-${NOW}
+${CLOCK}
+local now, back = clock(KEYS[3])
 local until_ = redis.call('ZSCORE', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[1], now + tonumber(ARGV[2]), ARGV[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 local wasAlive = until_ and tonumber(until_) > now
-return {wasAlive and '1' or '0', tostring(redis.call('LLEN', KEYS[3]))}
+return {wasAlive and '1' or '0', tostring(redis.call('LLEN', KEYS[4])), back}
 `);
 
 /**
- * KEYS: ready, consumers, lingering. ARGV: prefix of pending lists, end, how long to linger, most messages. Answers how many
- * messages were put back, and whether there may be more.
+ * KEYS: ready, consumers, lingering, clock. ARGV: prefix of pending lists, end, how long to linger, most messages. Answers how
+ * many messages were put back, whether there may be more, and by how much Redis' clock was set back.
  *
  * A MESSAGE IS IN EXACTLY ONE LIST. It moves between the lists within one script or one BLMOVE; a second recoverer finds an
  * empty pending list, and a consumer that acknowledges late finds nothing to remove.
@@ -101,7 +101,8 @@ return {wasAlive and '1' or '0', tostring(redis.call('LLEN', KEYS[3]))}
  * The newest element is popped and pushed first, so the one that was taken first is taken first again.
  */
 export const RECOVER: Script = defineScript(`
-${NOW}
+${CLOCK}
+local now, back = clock(KEYS[4])
 ${PUT_BACK}
 local moved, most = 0, tonumber(ARGV[4])
 local function drain(consumer)
@@ -115,14 +116,14 @@ local function drain(consumer)
   return redis.call('EXISTS', pending) == 0
 end
 for _, consumer in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 100)) do
-  if not drain(consumer) then return {tostring(moved), '1'} end
+  if not drain(consumer) then return {tostring(moved), '1', back} end
   redis.call('ZREM', KEYS[3], consumer)
 end
 local silent = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 100)
 for _, consumer in ipairs(silent) do
-  if not drain(consumer) then return {tostring(moved), '1'} end
+  if not drain(consumer) then return {tostring(moved), '1', back} end
   redis.call('ZREM', KEYS[2], consumer)
   redis.call('ZADD', KEYS[3], now + tonumber(ARGV[3]), consumer)
 end
-return {tostring(moved), #silent == 100 and '1' or '0'}
+return {tostring(moved), #silent == 100 and '1' or '0', back}
 `);

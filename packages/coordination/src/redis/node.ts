@@ -45,6 +45,7 @@ export class RedisNode implements AsyncDisposable {
   readonly redis: Redis;
   readonly #isOwn: boolean;
   readonly #waiting = new Set<() => void>();
+  readonly #watching = new Set<() => void>();
   readonly #mayEvict: boolean;
   /** The policy by which the Redis of the present connection removes keys, once it was looked at. */
   #evictsBy: Promise<string | undefined> | undefined;
@@ -130,8 +131,13 @@ export class RedisNode implements AsyncDisposable {
 
   /** Calls `listener` whenever the connection breaks; the answer ends it. */
   onDisconnect(listener: () => void): () => void {
-    this.redis.on("close", listener);
-    return () => this.redis.off("close", listener);
+    // One listener of ioredis for all of them: many locks may be held over one connection.
+    if (this.#watching.size === 0) this.redis.on("close", this.#tellAll);
+    this.#watching.add(listener);
+    return () => {
+      this.#watching.delete(listener);
+      if (this.#watching.size === 0) this.redis.off("close", this.#tellAll);
+    };
   }
 
   /** Closes the connection, unless it is its maker's. Commands in flight fail. */
@@ -205,6 +211,10 @@ export class RedisNode implements AsyncDisposable {
   readonly #onClose = (): void => {
     this.#evictsBy = undefined;
     this.#wake();
+  };
+
+  readonly #tellAll = (): void => {
+    for (const tell of this.#watching) tell();
   };
 
   readonly #wake = (): void => {

@@ -148,6 +148,11 @@ export type SignalEvent =
   | { readonly type: "signals-missed"; readonly name: string }
   /** Something came that no signals had sent, or too long; it is ignored. */
   | { readonly type: "foreign-ignored"; readonly channel: string }
+  /**
+   * Redis' clock was set back by so much at least, or a Redis with a slower one was promoted. Signals for one of a name
+   * wait no longer for that.
+   */
+  | { readonly type: "clock-set-back"; readonly name: string; readonly byMs: number }
   /** Redis could not be asked; it is tried again. */
   | {
       readonly type: "command-failed";

@@ -1,3 +1,4 @@
+import { CLOCK } from "../redis/clock.ts";
 import { MINT } from "../redis/mint.ts";
 import { defineScript, type Script } from "../redis/script.ts";
 
@@ -16,8 +17,8 @@ return tostring(redis.call('PUBLISH', ARGV[1], '2:' .. previous .. ':' .. count 
 
 /** Where the waiters for one of a name are. All in one hash slot. */
 export interface OneKeys {
-  /** KEYS 1 to 4 of all scripts: waiters, chosen, given, kept. */
-  readonly shared: readonly [string, string, string, string];
+  /** KEYS 1 to 5 of all scripts: waiters, chosen, given, kept, clock. */
+  readonly shared: readonly [string, string, string, string, string];
   /** What the keys of taken signals begin with; the waiter's id follows. */
   readonly takenPrefix: string;
 }
@@ -25,12 +26,12 @@ export interface OneKeys {
 export function oneKeys(prefix: string, name: string): OneKeys {
   const base = `${prefix}:signal:one:{${name}}`;
   return {
-    shared: [`${base}:waiters`, `${base}:chosen`, `${base}:given`, `${base}:kept`],
+    shared: [`${base}:waiters`, `${base}:chosen`, `${base}:given`, `${base}:kept`, `${base}:clock`],
     takenPrefix: `${base}:taken:`,
   };
 }
 
-/** When a list of waiters that nobody renews goes, in milliseconds; above the longest lease. */
+/** When a list of waiters that nobody renews goes, and the clock, in milliseconds; above the longest lease. */
 const WAITERS_TTL_MS = 120_000;
 
 /**
@@ -42,13 +43,17 @@ const WAITERS_TTL_MS = 120_000;
  *
  * A waiter is chosen only when somebody hears the channel of its instance, so one whose process died is passed over.
  *
- * KEYS: waiters, chosen, given, kept. ARGV: lease, prefix of the instances' channels.
+ * The clock of the leases never goes back. When it is gone, nobody was here for longer than any lease, so all are over.
+ *
+ * KEYS: waiters, chosen, given, kept, clock. ARGV: lease, prefix of the instances' channels. Every answer begins with by how
+ * much Redis' clock was set back.
  */
-const ONE = `
+const ONE = `${CLOCK}
 local waiters, chosen, given, kept = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local lease = tonumber(ARGV[1])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now, back, isKnown = clock(KEYS[5])
+redis.call('PEXPIRE', KEYS[5], ${WAITERS_TTL_MS})
+local over = isKnown and now or '+inf'
 
 local function choose(message)
   while true do
@@ -77,8 +82,8 @@ local function takeGiven(id)
 end
 
 local function sweep()
-  redis.call('ZREMRANGEBYSCORE', waiters, '-inf', now)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', chosen, '-inf', now, 'LIMIT', 0, 100)) do
+  redis.call('ZREMRANGEBYSCORE', waiters, '-inf', over)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', chosen, '-inf', over, 'LIMIT', 0, 100)) do
     local message = takeGiven(id)
     if message then passOn(message) end
   end
@@ -89,22 +94,22 @@ end
 export const SIGNAL_ONE: Script = defineScript(`
 ${ONE}
 sweep()
-if choose(ARGV[4]) then return 'given' end
-if redis.call('LLEN', kept) >= tonumber(ARGV[3]) then return 'full' end
+if choose(ARGV[4]) then return {back, 'given'} end
+if redis.call('LLEN', kept) >= tonumber(ARGV[3]) then return {back, 'full'} end
 redis.call('RPUSH', kept, ARGV[4])
-return 'kept'
+return {back, 'kept'}
 `);
 
 /**
- * KEYS 5: taken. ARGV 3, 4: id, most waiters. Takes the signal that was given to this waiter, or one that is kept, else
+ * KEYS 6: taken. ARGV 3, 4: id, most waiters. Takes the signal that was given to this waiter, or one that is kept, else
  * registers it; called again within two leases it answers the same, so an answer that was lost loses nothing. Answers the
  * state, and the signal.
  */
 export const JOIN_ONE: Script = defineScript(`
 ${ONE}
 local id = ARGV[3]
-local taken = redis.call('GET', KEYS[5])
-if taken then return {'taken', taken} end
+local taken = redis.call('GET', KEYS[6])
+if taken then return {back, 'taken', taken} end
 local message = takeGiven(id)
 if not message then
   sweep()
@@ -112,18 +117,18 @@ if not message then
 end
 if message then
   redis.call('ZREM', waiters, id)
-  redis.call('SET', KEYS[5], message, 'PX', 2 * lease)
-  return {'taken', message}
+  redis.call('SET', KEYS[6], message, 'PX', 2 * lease)
+  return {back, 'taken', message}
 end
 local isNew = not redis.call('ZSCORE', waiters, id)
-if isNew and redis.call('ZCARD', waiters) >= tonumber(ARGV[4]) then return {'full'} end
+if isNew and redis.call('ZCARD', waiters) >= tonumber(ARGV[4]) then return {back, 'full'} end
 redis.call('ZADD', waiters, now + lease, id)
 redis.call('PEXPIRE', waiters, ${WAITERS_TTL_MS})
-return {'waiting'}
+return {back, 'waiting'}
 `);
 
 /**
- * KEYS 5: taken. ARGV 3, 4: id, take or pass. Ends a wait in the same step in which it looks for a signal of it: that is
+ * KEYS 6: taken. ARGV 3, 4: id, take or pass. Ends a wait in the same step in which it looks for a signal of it: that is
  * taken and answered (take), or goes to the next waiter (pass), also when it was taken before.
  */
 export const LEAVE_ONE: Script = defineScript(`
@@ -131,31 +136,31 @@ ${ONE}
 redis.call('ZREM', waiters, ARGV[3])
 local message = takeGiven(ARGV[3])
 if not message then
-  message = redis.call('GET', KEYS[5])
-  redis.call('DEL', KEYS[5])
+  message = redis.call('GET', KEYS[6])
+  redis.call('DEL', KEYS[6])
 end
-if not message then return nil end
+if not message then return {back} end
 if ARGV[4] == 'take' then
-  redis.call('SET', KEYS[5], message, 'PX', 2 * lease)
-  return message
+  redis.call('SET', KEYS[6], message, 'PX', 2 * lease)
+  return {back, message}
 end
-redis.call('ZREMRANGEBYSCORE', waiters, '-inf', now)
+redis.call('ZREMRANGEBYSCORE', waiters, '-inf', over)
 passOn(message)
-return nil
+return {back}
 `);
 
 /** ARGV 3 and on: ids. Renews leases, and answers the ids that do not wait any more: chosen ones, or forgotten ones. */
 export const RENEW_ONE: Script = defineScript(`
 ${ONE}
 sweep()
-local missing = {}
+local answer = {back}
 for at = 3, #ARGV do
   if redis.call('ZSCORE', waiters, ARGV[at]) then
     redis.call('ZADD', waiters, now + lease, ARGV[at])
   else
-    missing[#missing + 1] = ARGV[at]
+    answer[#answer + 1] = ARGV[at]
   end
 end
 redis.call('PEXPIRE', waiters, ${WAITERS_TTL_MS})
-return missing
+return answer
 `);

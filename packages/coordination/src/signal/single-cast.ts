@@ -62,7 +62,8 @@ export class SingleCast {
       args: this.#args(maxKept, message),
     };
     const what = `signalling one of ${name}`;
-    const outcome = await scriptOnce(this.#node, what, SIGNAL_ONE, values, commandTimeoutMs);
+    const answer = await scriptOnce(this.#node, what, SIGNAL_ONE, values, commandTimeoutMs);
+    const [outcome] = this.#heard(name, answer);
     if (outcome === "given" || outcome === "kept") return outcome;
     const text = `nobody waits for one of ${name}, and ${maxKept} signals are kept already; signal later, or raise maxKept`;
     throw new CoordinationError("OVERLOADED", text, { metadata: { signal: name } });
@@ -166,12 +167,14 @@ export class SingleCast {
     const { shared, takenPrefix } = oneKeys(prefix, name);
     const values = { keys: [...shared, takenPrefix + id], args: this.#args(id, maxWaiters) };
     try {
-      const [state, text] = (await this.#node.script(
+      const limits = { timeoutMs: commandTimeoutMs };
+      const answer = await this.#node.script(
         `waiting for one of ${name}`,
         JOIN_ONE,
         values,
-        { timeoutMs: commandTimeoutMs },
-      )) as readonly [string, string?];
+        limits,
+      );
+      const [state, text] = this.#heard(name, answer);
       if (text !== undefined) await this.#settle(waiter, text);
       // The wait ended meanwhile, and its leaving may have come to Redis before this did: a second one does no harm.
       else if (waiting.isOver && waiter.answeredId === undefined) await this.#passOn(id, name);
@@ -203,7 +206,7 @@ export class SingleCast {
     waiter.isLeaving = true;
     try {
       const text = await this.#leave(id, name, "take");
-      if (text === null) waiting.answer(undefined);
+      if (text === undefined) waiting.answer(undefined);
       else await this.#settle(waiter, text);
     } catch (thrown) {
       waiting.refuse(thrown as CoordinationError);
@@ -220,13 +223,22 @@ export class SingleCast {
     }
   }
 
-  async #leave(id: string, name: string, mode: "pass" | "take"): Promise<string | null> {
+  async #leave(id: string, name: string, mode: "pass" | "take"): Promise<string | undefined> {
     const { prefix, commandTimeoutMs } = this.#settings;
     const { shared, takenPrefix } = oneKeys(prefix, name);
     const values = { keys: [...shared, takenPrefix + id], args: this.#args(id, mode) };
     const limits = { timeoutMs: commandTimeoutMs };
     const what = `ending the wait for one of ${name}`;
-    return (await this.#node.script(what, LEAVE_ONE, values, limits)) as string | null;
+    return this.#heard(name, await this.#node.script(what, LEAVE_ONE, values, limits))[0];
+  }
+
+  /** What a script answered, without what it says of Redis' clock. */
+  #heard(name: string, answer: unknown): readonly string[] {
+    const [back, ...rest] = answer as readonly string[];
+    if (back !== "0") {
+      this.#settings.onEvent({ type: "clock-set-back", name, byMs: Number(back) });
+    }
+    return rest;
   }
 
   async #renewAll(): Promise<void> {
@@ -245,9 +257,9 @@ export class SingleCast {
     const limits = { timeoutMs: commandTimeoutMs };
     try {
       const what = `renewing the wait for one of ${name}`;
-      const missing = await this.#node.script(what, RENEW_ONE, values, limits);
+      const missing = this.#heard(name, await this.#node.script(what, RENEW_ONE, values, limits));
       if (!this.#isUp) return;
-      for (const id of missing as readonly string[]) {
+      for (const id of missing) {
         const waiter = this.#waiters.get(id);
         if (waiter !== undefined) void this.#join(waiter);
       }

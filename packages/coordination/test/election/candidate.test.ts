@@ -63,10 +63,10 @@ async function elected(runtime: FakeRuntime, campaign: Promise<Leadership>): Pro
 test("it waits while another leads, Redis settles or is away, and leads then", async () => {
   const { runtime, ballot, one, types } = candidate();
   ballot.verdicts.push(
-    { type: "led", leader: "other", leftMs: 900 },
-    { type: "led", leader: "other", leftMs: 500 },
+    { type: "led", leader: "other", leftMs: 900, setBackMs: 0 },
+    { type: "led", leader: "other", leftMs: 500, setBackMs: 0 },
     down,
-    { type: "settling", leftMs: 1_000 },
+    { type: "settling", leftMs: 1_000, setBackMs: 0 },
     { type: "elected", term: 5n },
   );
   const leader = await elected(runtime, one.campaign());

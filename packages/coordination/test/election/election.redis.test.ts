@@ -172,3 +172,26 @@ test("a candidate that comes from another Redis is a reason to elect nobody for 
   expect((await stand("another run"))[1]).toBe("settling");
   expect((await stand(here))[1]).toBe("settling");
 });
+
+test("who does not lead any more renews nothing, and does not keep another's time from running out", async () => {
+  await using node = new RedisNode(url);
+  const name = `test-${randomUUID()}`;
+  const ballot = redisBallot(node, { name, prefix: "idmint", ttlMs });
+  const limits = { timeoutMs: 1_000 };
+  const wish = { floor: 0n, isMinting: true };
+  const stand = async (): Promise<string> => (await ballot.campaign("one", wish, limits)).type;
+  await expect.poll(stand, { timeout: 10_000 }).toBe("elected");
+  const start = performance.now();
+  // Somebody asks for the leader's time all the while, as one that was overtaken would.
+  while (performance.now() - start < ttlMs / 2) {
+    expect(await ballot.renew("two", limits)).toBe(false);
+    await sleep(10);
+  }
+  expect(await ballot.renew("one", limits)).toBe(true);
+  await expect
+    .poll(async () => (await ballot.renew("two", limits)) || (await stand()) === "elected", {
+      timeout: 10_000,
+    })
+    .toBe(true);
+  expect(await ballot.renew("two", limits)).toBe(false);
+});

@@ -17,9 +17,9 @@ async function take(
   nodes: readonly FakeNode[],
   tokenSource?: TokenSource,
 ): Promise<bigint | CoordinationError> {
-  const claim = { lock: "l", owner: "me" };
+  const claim = { lock: "l", owner: "me", ttlMs: 10_000 };
   const limits = { timeoutMs: 1_000 };
-  const attempt = { nodes, claim, ttlMs: 10_000, limits, tokenSource, runtime: nodeRuntime };
+  const attempt = { nodes, claim, limits, tokenSource, runtime: nodeRuntime };
   try {
     return (await takeOnce(attempt)).token;
   } catch (error) {
@@ -130,9 +130,9 @@ test.each([1, 5])(
         runtime.time.advance(answerMs);
       };
       const nodes = Array.from({ length: count }, (_, i) => new FakeNode(`n${i}`, slow));
-      const claim = { lock: "l", owner: "me" };
+      const claim = { lock: "l", owner: "me", ttlMs };
       const limits = { timeoutMs: 500 };
-      const attempt = { nodes, claim, ttlMs, limits, tokenSource: undefined, runtime };
+      const attempt = { nodes, claim, limits, tokenSource: undefined, runtime };
       const answer = await takeOnce(attempt).catch((thrown: unknown) => thrown);
       await settle();
       const owners = new Set(nodes.map(({ owner }) => owner));

@@ -16,7 +16,7 @@ export async function loseToLateTake(
   tokens: { readonly early: bigint; readonly late: bigint },
 ): ReturnType<typeof failure> {
   const limits = { timeoutMs: 5_000 };
-  const attempt = { ttlMs: 60_000, limits, runtime: nodeRuntime };
+  const attempt = { limits, runtime: nodeRuntime };
   const asked = Promise.withResolvers<undefined>();
   const mayArrive = Promise.withResolvers<undefined>();
   const arrived = Promise.withResolvers<undefined>();
@@ -34,8 +34,8 @@ export async function loseToLateTake(
     await arrived.promise;
     return tokens.early;
   };
-  const early = { lock, owner: "early" };
-  const late = { lock, owner: "late" };
+  const early = { lock, owner: "early", ttlMs: 60_000 };
+  const late = { lock, owner: "late", ttlMs: 60_000 };
   const lost = failure(
     takeOnce({ ...attempt, nodes: [n0, n1, slow], claim: early, tokenSource: slowly }),
   );

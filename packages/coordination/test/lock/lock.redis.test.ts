@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { RedisServer, sharedRedisUrl } from "@idmint/testkit/redis";
-import { expect, test } from "vitest";
-import { CoordinationError, createLocks, type LockEvent } from "../../src/index.ts";
+import { Redis } from "ioredis";
+import { expect, onTestFinished, test } from "vitest";
+import { CoordinationError, createLocks, type LockEvent, type LockGrant } from "../../src/index.ts";
 import { redisLockNode } from "../../src/lock/lock-node.ts";
 import { RedisNode } from "../../src/redis/node.ts";
 import { failure, sleep, until } from "../support.ts";
@@ -54,21 +55,53 @@ test("a lock that is held is refused within the wait, and is not freed by others
   expect(next.token > grant.token).toBe(true);
 });
 
+test("many locks may be held on one connection, and leave nothing on it", async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): number => warnings.push(name);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  await using server = await RedisServer.start();
+  const options = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false };
+  const redis = new Redis(server.url, { ...options, maxRetriesPerRequest: 0 });
+  redis.on("error", () => undefined);
+  onTestFinished(() => redis.disconnect());
+  await until("there is a connection", () => redis.status === "ready");
+  await using locks = createLocks({ nodes: redis });
+  const name = freshName();
+  const before = redis.listenerCount("close");
+  const take = async (_: unknown, i: number): Promise<LockGrant> =>
+    locks.lock(`${name}-${i}`).acquire();
+  const grants = await Promise.all(Array.from({ length: 100 }, take));
+  expect(grants.every(({ isOrdered }) => isOrdered)).toBe(true);
+  await Promise.all(grants.splice(50).map((grant) => grant.release()));
+  // The others all hear of a connection that breaks.
+  await server.kill();
+  await until("all locks may be lost", () => grants.every(({ signal }) => signal.aborted));
+  expect(redis.listenerCount("close")).toBe(before);
+  // Node tells warnings a turn later.
+  await sleep(10);
+  expect(warnings).toEqual([]);
+});
+
 test("who lost a lock neither keeps it alive for the next holder nor frees it", async () => {
   await using connection = new RedisNode(url);
   const node = redisLockNode(connection, "idmint");
   const limits = { timeoutMs: 1_000 };
-  const [mine, theirs] = ["mine", "theirs"].map((owner) => ({ lock: freshName(), owner }));
+  const [mine, theirs] = [20, 5_000].map((ttlMs) => ({
+    lock: freshName(),
+    owner: `of ${ttlMs}`,
+    ttlMs,
+  }));
   const next = { ...theirs!, lock: mine!.lock };
-  await node.take(mine!, { ttlMs: 20, isMinting: true }, limits);
+  await node.take(mine!, { isMinting: true }, limits);
   await expect.poll(() => node.holds(mine!, limits)).toBe(false);
-  await node.take(next, { ttlMs: 5_000, isMinting: true }, limits);
-  expect(await node.extend(mine!, 3_600_000, limits)).toBe(false);
+  await node.take(next, { isMinting: true }, limits);
+  expect(await node.extend({ ...mine!, ttlMs: 3_600_000 }, limits)).toBe(false);
   const leftMs = Number(await connection.redis.call("PTTL", `idmint:lock:{${mine!.lock}}`));
   expect(leftMs).toBeLessThanOrEqual(5_000);
   expect(await node.release(mine!, limits)).toBe(false);
   expect(await node.holds(next, limits)).toBe(true);
-  expect(await node.extend(next, 10_000, limits)).toBe(true);
+  expect(await node.extend(next, limits)).toBe(true);
 });
 
 test("a lock is extended by itself; without that it is over in time and says so", async () => {
@@ -125,8 +158,8 @@ test("a node knows the last token before it asks for one, and confirms only a la
   await using connection = new RedisNode(url);
   const node = redisLockNode(connection, "idmint");
   const limits = { timeoutMs: 1_000 };
-  const claim = { lock: freshName(), owner: "me" };
-  const taking = { ttlMs: 60_000, isMinting: false };
+  const claim = { lock: freshName(), owner: "me", ttlMs: 60_000 };
+  const taking = { isMinting: false };
   expect(await node.take(claim, taking, limits)).toBe(0n);
   // Larger than what Lua counts exactly, and with one digit more than the one before.
   const tokens = [9n, 10n, 99_999_999_999_999_998n, 99_999_999_999_999_999n];

@@ -44,11 +44,10 @@ test.for([1, 3, 5])("tokens of %i nodes differ and rise", async (nodeCount) => {
         const contender = async (id: number): Promise<void> => {
           for (let attempt = 0; attempt < 3; attempt++) {
             const begun = ++step;
-            const claim = { lock: "l", owner: `${id}-${attempt}` };
+            const claim = { lock: "l", owner: `${id}-${attempt}`, ttlMs: 60_000 };
             const taken = await takeOnce({
               nodes,
               claim,
-              ttlMs: 60_000,
               limits: { timeoutMs: 1_000 },
               tokenSource: isExternal
                 ? async () => {

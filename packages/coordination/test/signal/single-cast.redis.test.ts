@@ -81,6 +81,7 @@ test("time-outs, aborts and limits", async () => {
 test("a waiter whose process is gone is passed over, and one that does not come loses the signal to another", async () => {
   const there = await TestSignals.shared();
   const keys = `${there.prefix}:signal:one:{a}`;
+  await there.redis.hset(`${keys}:clock`, "last", Date.now(), "ahead", 0);
   // Left by a process that is gone: nobody hears its channel.
   await there.redis.zadd(`${keys}:waiters`, Date.now() + 60_000, "gone/1");
   const signals = there.open({ leaseMs: 300 });

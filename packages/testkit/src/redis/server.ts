@@ -24,6 +24,8 @@ export interface RedisServerOptions {
   readonly port?: number | undefined;
   /** Whether it is a Sentinel, whose directives are settings such as `sentinel monitor`. */
   readonly isSentinel?: boolean;
+  /** Of its process, e.g. for a wall clock of its own. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A Redis server of a test's own. Close it. */
@@ -32,16 +34,21 @@ export class RedisServer implements AsyncDisposable {
   /** Where its snapshot (`dump.rdb`) and its append-only files (`appendonlydir`) are. */
   readonly folder: string;
   readonly #isSentinel: boolean;
+  readonly #env: Readonly<Record<string, string>>;
   #settings: RedisSettings;
   readonly #process: GuardedServer;
   #client: Redis | undefined;
 
-  private constructor(port: number, { settings = {}, isSentinel = false }: RedisServerOptions) {
+  private constructor(
+    port: number,
+    { settings = {}, isSentinel = false, env = {} }: RedisServerOptions,
+  ) {
     this.port = port;
     this.folder = mkdtempSync(path.join(tmpdir(), "idmint-redis-"));
     this.#process = new GuardedServer(this.folder);
     this.#settings = settings;
     this.#isSentinel = isSentinel;
+    this.#env = env;
   }
 
   /** A new, empty server that answers. */
@@ -91,7 +98,7 @@ export class RedisServer implements AsyncDisposable {
     const { command, env } = redisProgram();
     this.#configure();
     const words = [command, `${this.folder}.conf`, ...(this.#isSentinel ? ["--sentinel"] : [])];
-    await this.#process.start(words, env);
+    await this.#process.start(words, { ...env, ...this.#env });
     await this.#answering();
   }
 
