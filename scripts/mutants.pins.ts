@@ -25,8 +25,8 @@ export const pinMutants: readonly Mutant[] = [
   {
     name: "pin: what could not be kept is believed",
     file: `${pins}/memory.ts`,
-    find: `await this.#write(known);\n    this.#known = known;`,
-    replace: `this.#known = known;\n    await this.#write(known);`,
+    find: `if (this.#kept !== undefined) await writePinFile(this.#kept.file, known);\n    this.#known = known;`,
+    replace: `this.#known = known;\n    if (this.#kept !== undefined) await writePinFile(this.#kept.file, known);`,
     tests: unit,
     only: "nothing is believed that cannot be kept",
   },

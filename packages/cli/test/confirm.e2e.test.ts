@@ -65,6 +65,30 @@ test("store accept changes the store of the flag, not that of the environment, a
   expect(historyOf(second)).not.toEqual(before[1]);
 });
 
+test("store accept --new-store gives a copy an id of its own; another accept keeps it", async () => {
+  const { first } = await twoStores();
+  const idOf = (): unknown => (historyOf(first) as { readonly store_id: string }).store_id;
+  const before = idOf();
+  const args = ["store", "accept", "--gap", "5", "--yes", "--store-url", `sqlite:${first}`];
+  expect((await cli(args)).exitCode).toBe(0);
+  expect(idOf()).toBe(before);
+  expect((await cli([...args, "--new-store"])).exitCode).toBe(0);
+  expect(idOf()).not.toBe(before);
+});
+
+test("store adopt names the store of before, and wants to be told to", async () => {
+  const { folder, remove } = temporaryFolder();
+  onTestFinished(remove);
+  const flags = ["--snowflake-cache-file", path.join(folder, "cache")];
+  const refused = await cli(["store", "adopt", "b", ...flags]);
+  expect(refused.err).toContain("makes the server belong to store b from its next start on");
+  expect((await cli(["store", "adopt", "a", ...flags, "--yes"])).out).toBe("belongs to a\n");
+  const adopted = await cli(["store", "adopt", "b", ...flags, "--yes", "--json"]);
+  expect(JSON.parse(adopted.out)).toMatchObject({ storeId: "b", before: "a" });
+  const without = await cli(["store", "adopt", "b", "--yes"]);
+  expect([without.exitCode, without.err]).toEqual([2, expect.stringContaining("is required")]);
+});
+
 test("on a terminal store accept asks, and does nothing after anything but yes", async () => {
   const { first } = await twoStores();
   const before = historyOf(first);

@@ -52,6 +52,7 @@ test("every command of the design is there", () => {
     "status",
     "stop-issuing",
     "store accept",
+    "store adopt",
     "store spread add",
     "store spread move",
     "store spread status",

@@ -16,8 +16,17 @@ const OWN_VARIABLES = [
 /** Flags of the store: where it is and how to reach it. All others are about serving. */
 const STORE_FLAGS = /^(?:config|store-.*|allow-unsafe-store)$/;
 
+/** The flags of what a server keeps of its store. */
+const MEMORY_FLAGS = /^(?:config|snowflake-cache-file)$/;
+
 /** The same for ticket databases. */
 const TICKET_FLAGS = /^(?:config|ticket-.*|allow-unsafe-store)$/;
+
+const WANTED: Readonly<Record<"memory" | "store" | "ticket", RegExp>> = {
+  memory: MEMORY_FLAGS,
+  store: STORE_FLAGS,
+  ticket: TICKET_FLAGS,
+};
 
 /** The flags of the server's table that each command has. */
 const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
@@ -28,11 +37,10 @@ const ADDED = new WeakMap<Command, readonly ConfigFlag[]>();
  */
 export async function addConfigFlags(
   command: Command,
-  which: "all" | "store" | "ticket",
+  which: "all" | keyof typeof WANTED,
 ): Promise<void> {
   const { configFlags } = await import("@idmint/server");
-  const wanted = which === "store" ? STORE_FLAGS : TICKET_FLAGS;
-  const flags = configFlags().filter(({ name }) => which === "all" || wanted.test(name));
+  const flags = configFlags().filter(({ name }) => which === "all" || WANTED[which].test(name));
   for (const { flags: usage, description } of flags)
     command.addOption(new Option(usage, description));
   ADDED.set(command, flags);

@@ -261,7 +261,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   snowflakeCacheFile: optional(
     "snowflake.cache_file",
     text("path"),
-    "File on a local disk in which this server keeps its worker ids (Linux only). With this file, time is reserved a minute ahead. A server that restarts while the registry of worker ids is down can then continue within that minute. Each of several processes adds its number to the name.",
+    "File on a local disk in which this server keeps its worker ids (Linux only). With this file, time is reserved a minute ahead. A server that restarts while the registry of worker ids is down can then continue within that minute. Each of several processes adds its number to the name. A second file beside it keeps the id of the server's store, as `store.expect_id` would name it.",
   ),
   clockMaxOffsetMs: option(
     "clock.max_offset",

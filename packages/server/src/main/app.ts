@@ -101,7 +101,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const leaseFile = await openLeases(config, own?.number, emit);
     for (const part of [alarms, leaseFile]) if (part !== undefined) opened(part);
     const known = knownHistory(leaseFile, realSystem.clock.now());
-    const memory = own?.memory ?? (await memoryOf(config, emit));
+    const memory = opened(own?.memory ?? (await memoryOf(config, emit)));
     const pins = new StorePins(memory);
     const bare = parts.store ?? (await openStoreOrLater(config, known !== undefined, pins));
     const store = telemetry.observed(opened(bare), storePlace(config));

@@ -166,6 +166,7 @@ class Parent implements Serving {
   async undo(): Promise<void> {
     for (const front of this.#fronts) front.close();
     await this.#http?.close(0);
+    await this.#memory.close();
     await this.#flush();
   }
 

@@ -33,6 +33,8 @@ export class ParentMemory {
     throw storeUnavailable("the parent process could not keep which store it belongs to");
   }
 
+  async close(): Promise<void> {}
+
   async entered(incarnation: string): Promise<void> {
     if (incarnation === this.#entered) return;
     this.#entered = incarnation;

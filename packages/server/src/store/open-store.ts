@@ -146,7 +146,7 @@ const ACCEPT_TIMEOUT_MS = 60_000;
 export async function acceptStore(
   config: StoreConfig,
   gap: bigint,
-  { maxOfflineMs, oldPrimaryIsStopped = false, by }: AcceptOptions = {},
+  { maxOfflineMs, oldPrimaryIsStopped = false, newStore = false, by }: AcceptOptions = {},
 ): Promise<{ tags: number }> {
   assertGap(gap);
   const { check, databasesOf } = rowOf(config);
@@ -157,7 +157,7 @@ export async function acceptStore(
   }
   const store = await openStore(rowOf(config).withTimeout(config, ACCEPT_TIMEOUT_MS));
   try {
-    return await store.accept(gap, maxOfflineMs, by);
+    return await store.accept(gap, maxOfflineMs, by, newStore);
   } finally {
     await store.close();
   }

@@ -3,7 +3,15 @@ import { Option } from "commander";
 /** What is typed when a database is accepted. */
 export interface AcceptFlags {
   readonly gap: bigint;
+  readonly newStore?: boolean;
   readonly oldPrimaryIsStopped?: boolean;
+}
+
+export function newStoreOption(): Option {
+  return new Option(
+    "--new-store",
+    "the store is a copy that goes on by itself: it gets an id of its own, and servers of the original do not use it",
+  );
 }
 
 export function oldPrimaryOption(): Option {

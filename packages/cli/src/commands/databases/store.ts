@@ -10,7 +10,8 @@ import { addOutputOptions } from "../../flags/options.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { wholeNumber } from "../../flags/parse.ts";
 import { plain } from "../../text/table.ts";
-import { type AcceptFlags, oldPrimaryOption } from "./accept-flags.ts";
+import { type AcceptFlags, newStoreOption, oldPrimaryOption } from "./accept-flags.ts";
+import { addAdoptCommand } from "./adopt.ts";
 import { confirmMigration } from "./migration.ts";
 import { addSpreadCommands } from "./spread.ts";
 import { migrationJson, migrationText, storeIllness, storeStatusText } from "./store-text.ts";
@@ -30,14 +31,16 @@ export function addStoreCommands(program: Command, io: Io): void {
   });
   const group = program
     .command("store")
-    .description("inspect the store itself, and accept one that went back")
+    .description("inspect the store itself, accept one that went back, and adopt another one")
     .helpCommand(false);
   group.hook("preSubcommand", async (_group, command) => {
     // Flags of a group would hide the same flags of its commands.
-    if (command.commands.length === 0) await addConfigFlags(command, "store");
+    if (command.commands.length > 0) return;
+    await addConfigFlags(command, command.name() === "adopt" ? "memory" : "store");
   });
   addStatus(group, io);
   addAccept(group, io);
+  addAdoptCommand(group, io);
   addSpreadCommands(group, io);
   for (const command of [group, ...group.commands]) addOutputOptions(command);
 }
@@ -122,6 +125,7 @@ function addAccept(group: Command, io: Io): void {
         .argParser(wholeNumber("--gap", { min: 0n, max: MAX_ID }))
         .makeOptionMandatory(),
     )
+    .addOption(newStoreOption())
     .addOption(oldPrimaryOption())
     .addHelpText(
       "after",
@@ -131,14 +135,15 @@ the store does not know. Servers refuse until you accept the store with a gap th
 undone, so it needs --yes or your answer on a terminal. See docs/operations.md.
 ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/idmint/idmint.db --yes"])}`,
     );
-  command.action(async ({ gap, oldPrimaryIsStopped = false }: AcceptFlags) => {
+  command.action(async ({ gap, newStore = false, oldPrimaryIsStopped = false }: AcceptFlags) => {
     const { acceptStore, operatorNote, storeStatus } = await import("@idmint/server");
     const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
     await confirm(command, io, { place: `store: ${place}`, effect });
     const { fenced } = await storeStatus(config);
     const by = operatorNote("idmint store accept");
-    const { tags } = await acceptStore(config, gap, { maxOfflineMs, oldPrimaryIsStopped, by });
+    const options = { maxOfflineMs, oldPrimaryIsStopped, newStore, by };
+    const { tags } = await acceptStore(config, gap, options);
     await printAnswer(command, io, {
       json: () => ({ store: place, tags, gap: String(gap), fenced }),
       text: () => `accepted: the floors of ${tags} tags were raised by ${gap}\n`,

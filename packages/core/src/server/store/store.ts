@@ -17,9 +17,15 @@ export interface AcceptStore {
    * its epoch above any it may have had, begins the present period of sequences that restart, takes the next generation
    * of tags that count in Redis, records the present identity, and begins a new incarnation. One transaction. The rows of
    * servers may have been lost: a row that never moves stands for all of them (lostNodes), with the longest `maxOfflineMs`
-   * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none.
+   * that is known; by default DEFAULT_MAX_OFFLINE_MS, null for none. `newStore`: the store is a copy that goes on by itself,
+   * so it gets another id, and servers that belong to the original take it for away.
    */
-  accept(gap: bigint, maxOfflineMs?: number | null, by?: AuditNote): Promise<{ tags: number }>;
+  accept(
+    gap: bigint,
+    maxOfflineMs?: number | null,
+    by?: AuditNote,
+    newStore?: boolean,
+  ): Promise<{ tags: number }>;
 }
 
 /** Everything a server needs of its store. Adapters implement it; nothing of a driver shows. See STORE_CALLS too. */

@@ -43,6 +43,7 @@ export async function accept(
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
+  newStore = false,
 ): Promise<{ tags: number }> {
   return etcd.run(async (session) => {
     const incarnation = randomUUID();
@@ -58,7 +59,7 @@ export async function accept(
     const seconds = BigInt(Math.floor(nowMs / 1_000));
     const { clusterId, lead, term } = await sightOf(session);
     const generation = begun.generation < seconds ? seconds : begun.generation + 1n;
-    const { storeId } = begun;
+    const storeId = newStore ? randomUUID() : begun.storeId;
     const told = { old: begun.incarnation, incarnation, gap, tags: names };
     const lostNodes = await lostNodesRow(session, incarnation, maxOfflineMs);
     await writeRecord(

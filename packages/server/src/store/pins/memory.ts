@@ -1,4 +1,5 @@
 import { IdmintError, invalidField } from "@idmint/core";
+import { type Lock, takeLock } from "../kept/lock.ts";
 import type { PinPorts } from "./pin.ts";
 import {
   type KnownStores,
@@ -8,6 +9,8 @@ import {
   writePinFile,
 } from "./pin-file.ts";
 
+const FIELD = "snowflake.cache_file";
+
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;
 
@@ -16,6 +19,8 @@ export interface StoreMemory extends PinPorts {
   readonly known: KnownStores;
   /** The store's history is this one now. Never rejects: what cannot be written is known until the process ends. */
   entered(incarnation: string): Promise<void>;
+  /** Lets another process have the file, after what is being written. */
+  close(): Promise<void>;
 }
 
 export interface MemoryOptions {
@@ -27,17 +32,57 @@ export interface MemoryOptions {
   readonly onFailed: (error: IdmintError) => void;
 }
 
-/** For a server in one process, and for the parent of several. */
+/** For a server in one process, and for the parent of several. Close it. */
 export async function openStoreMemory(options: MemoryOptions): Promise<StoreMemory> {
   const { expectId, cacheFile, onFailed } = options;
-  const file = cacheFile === undefined ? undefined : pinFileOf(cacheFile);
-  const found = file === undefined ? NOTHING_KNOWN : await readPinFile(file);
+  const kept = cacheFile === undefined ? undefined : await openKept(cacheFile);
+  const found = kept?.found ?? NOTHING_KNOWN;
   const stores = new Map(found.stores);
   if (expectId !== undefined) stores.set("", expectId);
-  const write = async (known: KnownStores): Promise<void> => {
-    if (file !== undefined) await writePinFile(file, known);
-  };
-  return new OwnMemory({ ...found, stores }, write, onFailed);
+  return new OwnMemory({ ...found, stores }, kept, onFailed);
+}
+
+/**
+ * Has a server belong to another store from its next start on. What it knew of that store's histories, of its further
+ * databases and of ticket databases is forgotten: they are pinned anew. Answers the id of before.
+ */
+export async function adoptStore(cacheFile: string, storeId: string): Promise<string | undefined> {
+  const { file, found, lock } = await openKept(cacheFile);
+  try {
+    await writePinFile(file, { ...NOTHING_KNOWN, stores: new Map([["", storeId]]) });
+  } finally {
+    lock.close();
+  }
+  return found.stores.get("");
+}
+
+interface Kept {
+  readonly file: string;
+  readonly found: KnownStores;
+  readonly lock: Lock;
+}
+
+async function openKept(cacheFile: string): Promise<Kept> {
+  const file = pinFileOf(cacheFile);
+  const lock = locked(`${file}.lock`);
+  try {
+    return { file, found: await readPinFile(file), lock };
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function locked(file: string): Lock {
+  let lock: Lock | undefined;
+  try {
+    lock = takeLock(file);
+  } catch (error) {
+    const { code = "unknown" } = error as NodeJS.ErrnoException;
+    throw invalidField(FIELD, `must be in a folder where ${file} can be made (${code})`);
+  }
+  if (lock !== undefined) return lock;
+  throw invalidField(FIELD, `is in use by a server that runs (${file} is locked); stop it first`);
 }
 
 /**
@@ -46,18 +91,16 @@ export async function openStoreMemory(options: MemoryOptions): Promise<StoreMemo
  */
 class OwnMemory implements StoreMemory {
   #known: KnownStores;
-  readonly #write: (known: KnownStores) => Promise<void>;
+  readonly #kept: Kept | undefined;
   readonly #onFailed: MemoryOptions["onFailed"];
+  #lock: Lock | undefined;
   #turn: Promise<unknown> = Promise.resolve();
   #isFailing = false;
 
-  constructor(
-    known: KnownStores,
-    write: (known: KnownStores) => Promise<void>,
-    onFailed: MemoryOptions["onFailed"],
-  ) {
+  constructor(known: KnownStores, kept: Kept | undefined, onFailed: MemoryOptions["onFailed"]) {
     this.#known = known;
-    this.#write = write;
+    this.#kept = kept;
+    this.#lock = kept?.lock;
     this.#onFailed = onFailed;
   }
 
@@ -75,7 +118,7 @@ class OwnMemory implements StoreMemory {
       } catch (cause) {
         const { code = "unknown" } = cause as NodeJS.ErrnoException;
         const text = `must be where a file can be written that says which store this server belongs to (${code})`;
-        throw invalidField("snowflake.cache_file", text);
+        throw invalidField(FIELD, text);
       }
       return storeId;
     });
@@ -99,8 +142,14 @@ class OwnMemory implements StoreMemory {
     });
   }
 
+  async close(): Promise<void> {
+    await this.#turn;
+    this.#lock?.close();
+    this.#lock = undefined;
+  }
+
   async #save(known: KnownStores): Promise<void> {
-    await this.#write(known);
+    if (this.#kept !== undefined) await writePinFile(this.#kept.file, known);
     this.#known = known;
   }
 

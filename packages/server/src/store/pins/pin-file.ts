@@ -74,6 +74,6 @@ function unreadable(file: string, cause: unknown): Error {
   const why = (cause as NodeJS.ErrnoException).code ?? (cause as Error).message;
   return invalidField(
     FIELD,
-    `has a file beside it, ${file}, that says which store this server belongs to and cannot be read (${why}); look at idmint store status, then mend it with idmint store adopt`,
+    `has a file beside it, ${file}, that says which store this server belongs to and cannot be read (${why}); if you know the store, remove that file and name it by store.expect_id`,
   );
 }

@@ -51,7 +51,7 @@ const CLOSE_SNOWFLAKES = `UPDATE idmint.tag AS t SET
   FROM unnest($1::text[], $2::bigint[]) AS s (name, floor) WHERE s.name = t.name`;
 const OWN_WORKERS = "UPDATE idmint.worker SET written_by = pg_current_xact_id()::xid";
 const RECORD = `UPDATE idmint.store SET
-  identity = ${PRESENT_IDENTITY}, standbys = '', incarnation = $1, revision = revision + greatest(1, $2::bigint),
+  identity = ${PRESENT_IDENTITY}, store_id = coalesce($3, store_id), standbys = '', incarnation = $1, revision = revision + greatest(1, $2::bigint),
   written_by = pg_current_xact_id()::xid`;
 
 /**
@@ -74,6 +74,7 @@ export async function accept(
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
+  newStore = false,
 ): Promise<{ tags: number }> {
   return connections.run((session) =>
     session.transaction(async () => {
@@ -90,7 +91,10 @@ export async function accept(
       await session.query({ text: OWN_WORKERS });
       const incarnation = randomUUID();
       await addLostNodes(session, incarnation, maxOfflineMs);
-      await session.query({ text: RECORD, values: [incarnation, tags] });
+      await session.query({
+        text: RECORD,
+        values: [incarnation, tags, newStore ? randomUUID() : null],
+      });
       const accepted = { tags: Number(tags) };
       const told = { old: store.incarnation, incarnation, gap, ...accepted };
       if (by !== undefined) await addAudit(session, storeAccepted(by, nowMs, told));

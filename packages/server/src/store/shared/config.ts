@@ -81,6 +81,8 @@ export interface AcceptOptions {
   readonly maxOfflineMs?: number | null;
   /** Hosts of the URL that do not answer are stopped, and stay so. */
   readonly oldPrimaryIsStopped?: boolean;
+  /** It is a copy that goes on by itself, under an id of its own. */
+  readonly newStore?: boolean;
   /** Who accepts it, for the audit trail. */
   readonly by?: AuditNote;
 }

@@ -11,6 +11,7 @@ import {
 import {
   type AuditEvent,
   type AuditNote,
+  type CallArgs,
   type EndedPeriod,
   type GiveBackRequest,
   type Grant,
@@ -319,17 +320,13 @@ export class SpreadStore implements Store {
    * Accepts all databases, in doubt or not: what was put back with its identity nobody can recognise. All have to answer,
    * since the others know which tags such a database gave away. Where this is interrupted, it has to be done again.
    */
-  async accept(
-    gap: bigint,
-    maxOfflineMs?: number | null,
-    by?: AuditNote,
-  ): Promise<{ tags: number }> {
+  async accept(...args: CallArgs["accept"]): Promise<{ tags: number }> {
     const stores = new Map<string, PostgresStore>();
     for (const [name, member] of this.#members) stores.set(name, await member.store());
     let tags = 0;
     for (const [name, store] of stores) {
       await pointEverywhere(stores, [name]);
-      tags += (await store.accept(gap, maxOfflineMs, by)).tags;
+      tags += (await store.accept(...args)).tags;
     }
     return { tags };
   }

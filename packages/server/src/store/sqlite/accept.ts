@@ -37,7 +37,7 @@ const RAISE = `UPDATE tag SET
   WHERE place.name = tag.name`;
 const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
 const RECORD = `UPDATE store SET
-  identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
+  store_id = coalesce(?, store_id), identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
 
 /**
  * Accepts the store as it lies there, with every floor raised by `gap`.
@@ -58,6 +58,7 @@ export function accept(
   gap: bigint,
   maxOfflineMs: number | null = DEFAULT_MAX_OFFLINE_MS,
   by?: AuditNote,
+  newStore = false,
 ): { tags: number } {
   // What lies there now is accepted, not what a connection still sees of files that are gone.
   database.reopen();
@@ -67,7 +68,7 @@ export function accept(
       const incarnation = randomUUID();
       addLostNodes(transaction, incarnation, maxOfflineMs);
       const { incarnation: old = "" } = readStoreRow(transaction) ?? {};
-      const accepted = raise(database, transaction, gap, incarnation);
+      const accepted = raise(database, transaction, { gap, incarnation, newStore });
       const told = { old, incarnation, gap, ...accepted };
       if (by !== undefined) addAudit(transaction, storeAccepted(by, database.now(), told));
       return accepted;
@@ -79,8 +80,7 @@ export function accept(
 function raise(
   database: Database,
   transaction: Transaction,
-  gap: bigint,
-  incarnation: string,
+  { gap, incarnation, newStore }: { gap: bigint; incarnation: string; newStore: boolean },
 ): { tags: number } {
   const verdict = transaction.get("PRAGMA integrity_check(1)")?.["integrity_check"];
   if (verdict !== "ok") {
@@ -97,8 +97,9 @@ function raise(
   closeSnowflakes(transaction, now);
   const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
   const { present, next } = database.adoptWitness(store);
+  const newId = newStore ? randomUUID() : null;
   const told = [files.identity, present, next, incarnation, tags, seconds, progress] as const;
-  transaction.run(RECORD, ...told);
+  transaction.run(RECORD, newId, ...told);
   return { tags };
 }
 

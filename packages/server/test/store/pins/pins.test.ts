@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openStoreMemory, type StoreMemory } from "../../../src/store/pins/memory.ts";
+import { adoptStore, openStoreMemory, type StoreMemory } from "../../../src/store/pins/memory.ts";
 import { passingPins, StorePins } from "../../../src/store/pins/pin.ts";
 
 let folder = "";
@@ -13,16 +13,25 @@ beforeEach(async () => {
   cacheFile = path.join(folder, "cache");
 });
 
-afterEach(async () => rm(folder, { recursive: true }));
+afterEach(async () => {
+  await last?.close();
+  last = undefined;
+  await rm(folder, { recursive: true, force: true });
+});
 
 const failures: string[] = [];
 
-function opened(expectId?: string): Promise<StoreMemory> {
-  return openStoreMemory({
-    expectId,
-    cacheFile,
-    onFailed: ({ message }) => failures.push(message),
-  });
+let last: StoreMemory | undefined;
+
+function onFailed({ message }: { message: string }): void {
+  failures.push(message);
+}
+
+/** The life of a server after that of the one before. */
+async function opened(expectId?: string): Promise<StoreMemory> {
+  await last?.close();
+  last = await openStoreMemory({ expectId, cacheFile, onFailed });
+  return last;
 }
 
 const foreign = {
@@ -65,7 +74,7 @@ test("what was believed is known after a restart, in a file that only this serve
   await new StorePins(await opened()).of("").believe("a");
   const { mode } = await stat(`${cacheFile}.store`);
   expect(mode & 0o777).toBe(0o600);
-  expect(await readdir(folder)).toEqual(["cache.store"]);
+  expect(await readdir(folder)).not.toContain("cache.store.next");
   const later = new StorePins(await opened());
   await expect(later.of("").believe("b")).rejects.toMatchObject(foreign);
   await later.of("").believe("a");
@@ -130,4 +139,24 @@ test("a link in the place of the next file is not followed", async () => {
   await symlink(other, `${cacheFile}.store.next`);
   await new StorePins(await opened()).of("").believe("a");
   expect(await readFile(other, "utf8")).toBe("precious");
+});
+
+test("a server can be made to belong to another store, while it does not run", async () => {
+  const memory = await opened();
+  await new StorePins(memory).of("").believe("a");
+  await memory.settle("ticket/x", "c");
+  await memory.entered("1");
+  await memory.entered("2");
+  const inUse = { violations: [{ field: "snowflake.cache_file" }] };
+  await expect(adoptStore(cacheFile, "b")).rejects.toMatchObject(inUse);
+  await memory.close();
+  expect(await adoptStore(cacheFile, "b")).toBe("a");
+  const { known } = await opened();
+  expect(known).toEqual({ stores: new Map([["", "b"]]), present: undefined, left: [] });
+});
+
+test("a second server with the same file is refused", async () => {
+  await opened();
+  const other = openStoreMemory({ expectId: undefined, cacheFile, onFailed });
+  await expect(other).rejects.toThrow("is in use by a server that runs");
 });
