@@ -127,6 +127,20 @@ export const redisMutants: readonly Mutant[] = [
     tests: ["packages/server/test/store/redis/snowflakes.redis.test.ts"],
   },
   {
+    name: "a redis_snowflake goes a millisecond past its reservation",
+    file: "packages/server/src/store/redis/scripts.ts",
+    find: `if count > 0 and last > limit then`,
+    replace: `if count > 0 and last > limit + 1 then`,
+    tests: ["packages/server/test/store/redis/snowflakes.redis.test.ts"],
+  },
+  {
+    name: "a redis_snowflake leaves the last millisecond of its reservation",
+    file: "packages/server/src/store/redis/scripts.ts",
+    find: `if count > 0 and last > limit then`,
+    replace: `if count > 0 and last >= limit then`,
+    tests: ["packages/server/test/store/redis/snowflakes.redis.test.ts"],
+  },
+  {
     name: "a lock is extended for whoever asks",
     file: `${coordination}/src/lock/lock-node.ts`,
     find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end

@@ -189,6 +189,27 @@ export const sdkMutants: readonly Mutant[] = [
     tests: ["packages/client/test/client.test.ts"],
   },
   {
+    name: "core: ids of an older epoch are put back",
+    file: "packages/core/src/segment/buffer-state.ts",
+    find: ` || state.options.ordered || epoch !== state.epoch) return 0;`,
+    replace: ` || state.options.ordered || epoch > state.epoch) return 0;`,
+    tests: ["packages/core/test/buffer.test.ts"],
+  },
+  {
+    name: "core: ids of any epoch are put back as of the buffer's",
+    file: "packages/core/src/segment/buffer-state.ts",
+    find: ` || state.options.ordered || epoch !== state.epoch) return 0;`,
+    replace: ` || state.options.ordered) return 0;`,
+    tests: ["packages/core/test/buffer.test.ts"],
+  },
+  {
+    name: "core: a load more than the limit is put back",
+    file: "packages/core/src/segment/buffer-state.ts",
+    find: `if (state.loads.length >= MAX_PUT_BACK_LOADS) return 0;`,
+    replace: `if (state.loads.length > MAX_PUT_BACK_LOADS) return 0;`,
+    tests: ["packages/core/test/buffer.test.ts"],
+  },
+  {
     name: "core: ids that were put back break the order of an answer",
     file: `${segment}/cursor.ts`,
     find: `return isAscending(taken) ? taken : taken.toSorted((a, b) => (a.base < b.base ? -1 : 1));`,

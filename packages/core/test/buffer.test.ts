@@ -438,6 +438,32 @@ test("ids that were put back stand in their order among the segments of an answe
   expect(await buffer.take(60)).toEqual([segmentOf(41n, 10), segmentOf(51n, 50)]);
 });
 
+test("ids of another epoch than the buffer's are not put back, neither older ones nor newer ones", async () => {
+  const { buffer, asked } = setUp();
+  const first = buffer.take(50);
+  await asked[0]?.grant();
+  await first;
+  expect(buffer.putBack([segmentOf(46n, 5)], 2n)).toBe(0);
+  expect(buffer.putBack([segmentOf(46n, 5)], 1n)).toBe(5);
+  // What was put back goes with all else of its epoch.
+  buffer.observeEpoch(2n);
+  expect(buffer.ready).toBe(0);
+  expect(buffer.putBack([segmentOf(41n, 5)], 1n)).toBe(0);
+  expect(buffer.ready).toBe(0);
+});
+
+test("ids are put back until 64 loads are held", async () => {
+  const { buffer, asked } = setUp();
+  const first = buffer.take(100);
+  await asked[0]?.grant();
+  await first;
+  const before = buffer.ready;
+  expect(before).toBe(0);
+  for (let id = 100n; id > 36n; id--) expect(buffer.putBack([segmentOf(id, 1)], 1n)).toBe(1);
+  expect(buffer.putBack([segmentOf(36n, 1)], 1n)).toBe(0);
+  expect(buffer.ready).toBe(64);
+});
+
 test("for synchronous callers ids are renewed before they expire", async () => {
   const { buffer, asked, time } = setUp({}, 10_000);
   expect(buffer.tryNext()).toBeUndefined();

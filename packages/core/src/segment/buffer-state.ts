@@ -38,7 +38,7 @@ const BUSY_MS = 1;
 const MAX_STRIDE = 1_024;
 const NOTHING: readonly Effect[] = [];
 
-/** Loads of ids that were put back are kept up to this many; more are waste. */
+/** Ids are put back while fewer loads than this are held, those that were put back among them; more are waste. */
 const MAX_PUT_BACK_LOADS = 64;
 
 /** Invariant 6: every look at the clock comes here, before any id is issued. */
@@ -217,7 +217,8 @@ export function unfence<R>(state: BufferState<R>): void {
 
 /**
  * Ids of a `take` that were never issued and never will be: a suffix of what was taken. Answers how many were accepted.
- * Never with `ordered`, where they would come after higher ones.
+ * Never with `ordered`, where they would come after higher ones, and never of another epoch than the buffer's: what an older
+ * one granted may have been granted again, and a newer one has not been heard of here.
  */
 export function putBack<R>(
   state: BufferState<R>,
@@ -226,7 +227,7 @@ export function putBack<R>(
   now: number,
 ): number {
   if (state.fenced !== undefined || state.options.ordered || epoch !== state.epoch) return 0;
-  if (state.loads.length > MAX_PUT_BACK_LOADS) return 0;
+  if (state.loads.length >= MAX_PUT_BACK_LOADS) return 0;
   const count = countOf(segments);
   const held = { segments, count, epoch, grant: undefined, arrivedAt: now, expiresAt: Infinity };
   // Behind the current load and before the next one, so that the next one's end stays the floor's neighbour.

@@ -2,6 +2,7 @@
 import { COUNTERS_PER_MS, positionOf, runsOf } from "@idmint/core/kinds";
 import type { RedisSnowflakes } from "@idmint/core/server";
 import { expect, test } from "vitest";
+import { SNOWFLAKE_ISSUE } from "../../../src/store/redis/scripts.ts";
 import { hashOf, ownRedis, redisServerAt } from "./support.ts";
 
 const tag = "events";
@@ -81,6 +82,35 @@ test("never passes the reservation, and goes on when it is extended", async () =
     true,
   );
   expect(await snowflakes.issue(ask)).toMatchObject({ status: "issued" });
+});
+
+test("issues the last position of the reservation, and not the one after it", async () => {
+  const redis = await ownRedis();
+  const { snowflakes } = await redisServerAt(redis.url);
+  // So far ahead that Redis' clock plays no part; of the time ids may be ahead as well.
+  const nowMs = await seeded(snowflakes, { firstMs: FAR_AHEAD_MS, limitMs: FAR_AHEAD_MS + 1 });
+  const limitMs = nowMs + FAR_AHEAD_MS + 1;
+  const key = `idmint:{${tag}}`;
+  const issue = async (count: number): Promise<readonly string[]> => {
+    const args = ["1", count, "0", 2 * FAR_AHEAD_MS];
+    const answer = await redis.command("EVAL", SNOWFLAKE_ISSUE.lua, 1, key, ...args);
+    return answer as readonly string[];
+  };
+  const all = 2 * COUNTERS_PER_MS;
+  const refused = ["limit", "", String(limitMs)];
+  expect((await issue(all + 1)).slice(0, 3)).toEqual(refused);
+  const first = positionOf(limitMs - 1, 0);
+  expect((await issue(all - 1)).slice(0, 2)).toEqual(["issued", String(first)]);
+  expect((await issue(2)).slice(0, 3)).toEqual(refused);
+  const last = positionOf(limitMs, COUNTERS_PER_MS - 1);
+  expect((await issue(1)).slice(0, 2)).toEqual(["issued", String(last)]);
+  const used = await hashOf(redis, tag);
+  for (const count of [1, COUNTERS_PER_MS]) {
+    expect((await issue(count)).slice(0, 3)).toEqual(refused);
+  }
+  expect(await hashOf(redis, tag)).toEqual(used);
+  // Nothing is asked of the reservation by who asks for nothing.
+  expect((await issue(0))[0]).toBe("issued");
 });
 
 test("a clock that goes back is carried on logically, and beyond 50 ms refused", async () => {
