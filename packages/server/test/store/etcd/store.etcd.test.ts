@@ -2,13 +2,18 @@ import { setTimeout as pause } from "node:timers/promises";
 import { MAX_NODES, type Store } from "@idmint/core/server";
 import {
   grantedOf,
+  leaseOf,
   nodeOf,
   nodeRenewalOf,
   noonZone,
+  reasonOf,
+  renewalOf,
   sequenceOf,
+  snowflakeOf,
   storeSuite,
 } from "@idmint/testkit/store-suite";
 import { expect, test, vi } from "vitest";
+import { Session } from "../../../src/store/etcd/session/etcd.ts";
 import { type EtcdHarness, etcdHarness } from "./harness.ts";
 
 const DAY_MS = 86_400_000;
@@ -113,5 +118,45 @@ test(`there are at most ${MAX_NODES} rows of servers; whoever has one keeps it`,
   await harness.gateway.remove(keys[0] ?? "");
   expect(await isRenewed("one-too-many")).toBe(true);
   await store.close();
+  await harness.remove();
+});
+
+/** Does the work, and the rival's right before it is written. */
+async function overtaken<T>(work: () => Promise<T>, first: () => Promise<unknown>): Promise<T> {
+  vi.spyOn(Session.prototype, "write").mockImplementationOnce(async function (
+    this: Session,
+    ...args
+  ) {
+    await first();
+    return this.write(...args);
+  });
+  return work();
+}
+
+test("what a worker lease was decided on is what it is written over", async () => {
+  const harness = await etcdHarness();
+  const [store, rival] = await Promise.all([harness.open(), harness.open()]);
+  await store.createTag(snowflakeOf("t", { place: { registry: "STORE" } }));
+  try {
+    const a = await overtaken(
+      () => store.leaseWorker(leaseOf("a")),
+      () => rival.leaseWorker(leaseOf("b")),
+    );
+    expect(a.workerId).toBe(1);
+    // The instance started anew elsewhere: the old one's renewal comes too late.
+    const renewal = overtaken(
+      () => store.renewWorker(renewalOf(a)),
+      () => rival.leaseWorker(leaseOf("a")),
+    );
+    expect(await reasonOf(renewal)).toBe("WORKER_LEASE_LOST");
+    const paused = overtaken(
+      () => store.leaseWorker(leaseOf("c")),
+      () => rival.setTagState("t", "PAUSED", undefined),
+    );
+    expect(await reasonOf(paused)).toBe("TAG_PAUSED");
+  } finally {
+    vi.restoreAllMocks();
+  }
+  await Promise.all([store.close(), rival.close()]);
   await harness.remove();
 });
