@@ -7,6 +7,7 @@ const onClock = [`${tests}/clocks-state.test.ts`];
 const onStore = [`${tests}/store.etcd.test.ts`];
 const onFaults = [`${tests}/faults.etcd.test.ts`];
 const restored = [`${tests}/restore.etcd.test.ts`];
+const onStrangers = [`${tests}/strangers.etcd.test.ts`];
 const onAccess = [`${tests}/access.etcd.test.ts`];
 
 /** The store in etcd: its transactions, its guard, its clock and its watch. */
@@ -35,17 +36,118 @@ export const etcdMutants: readonly Mutant[] = [
   {
     name: "a give-back to etcd with a lost answer is made again",
     file: `${etcd}/session/etcd.ts`,
-    find: '[...ops, room], { effect: "once", ...options }',
-    replace: '[...ops, room], { ...options, effect: "any" }',
+    find: 'const how = { effect: "once", ...options } as const;\n    const done',
+    replace: 'const how = { ...options, effect: "any" } as const;\n    const done',
     tests: onFaults,
   },
   {
     name: "transactions of etcd do not look at the key store",
     file: `${etcd}/session/etcd.ts`,
-    find: '    const compare = [{ key: this.keys.one("store"), modRevision }];',
+    find: '    const compare = [{ key: this.keys.one("store"), value }];',
     replace:
-      '    const compare = modRevision === "" ? [{ key: this.keys.one("store"), modRevision }] : [];',
+      '    const compare = value.length === 0 ? [{ key: this.keys.one("store"), value }] : [];',
     tests: restored,
+  },
+  {
+    name: "transactions of etcd compare the revision of the key store, which another store may have too",
+    file: `${etcd}/session/etcd.ts`,
+    find: '    const compare = [{ key: this.keys.one("store"), value }];',
+    replace:
+      '    const compare = [{ key: this.keys.one("store"), ...(value.length === 0 ? { value } : { modRevision: standing.modRevision }) }];',
+    tests: onStrangers,
+    only: "on its way",
+  },
+  {
+    name: "one wrong member of an etcd stops all",
+    file: `${etcd}/cluster/members.ts`,
+    find: "        if (!isPassing(error) && !isHopeless(error)) throw error;",
+    replace: "        if (!isPassing(error)) throw error;",
+    tests: onStrangers,
+    only: "passed over",
+  },
+  {
+    name: "an etcd of another store is believed",
+    file: `${etcd}/session/proof.ts`,
+    find: "      if (error instanceof IdmintError && isForeign(error)) return false;",
+    replace: "      if (error instanceof IdmintError && isForeign(error)) return true;",
+    tests: [`${tests}/proof.test.ts`],
+  },
+  {
+    name: "a member of another store is asked over the same connection for ever",
+    file: `${etcd}/cluster/member.ts`,
+    find: "      this.#client.close();\n      this.#client = new Client(this.at, this.#creds, CHANNEL_OPTIONS);\n      for",
+    replace: "      for",
+    tests: onStrangers,
+    only: "leads to another store",
+  },
+  {
+    name: "two halves of a proof come over two connections",
+    file: `${etcd}/session/proof.ts`,
+    find: "if (member.connection !== connection) {",
+    replace: "if (member.connection < connection) {",
+    tests: [`${tests}/proof.test.ts`],
+  },
+  {
+    name: "a server starts on members of two clusters",
+    file: `${etcd}/session/sight.ts`,
+    find: "  if (clusters.size <= 1 && stores.size <= 1) return;",
+    replace: "  if (clusters.size <= 2 && stores.size <= 2) return;",
+    tests: onStrangers,
+    only: "two clusters",
+  },
+  {
+    name: "writes of others hide from a server that an etcd went back",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: "revision < sentAt.revision || written < sentAt.written;",
+    replace: "revision < sentAt.revision || written < 0n;",
+    tests: onGuard,
+  },
+  {
+    name: "a server keeps to itself that an etcd went back",
+    file: `${etcd}/changes.ts`,
+    find: "    await markWentBack(session, standing);\n",
+    replace: "",
+    tests: restored,
+    only: "hidden",
+  },
+  {
+    name: "a newcomer does not look at the mark of an etcd that went back",
+    file: `${etcd}/cluster/guard-state.ts`,
+    find: "if (record.wentBack !== undefined) return",
+    replace: 'if (record.wentBack === "") return',
+    tests: onGuard,
+  },
+  {
+    name: "a server that slept marks an etcd that was accepted meanwhile",
+    file: `${etcd}/went-back.ts`,
+    find: "    { key, value },\n",
+    replace: "",
+    tests: restored,
+    only: "slept",
+  },
+  {
+    name: "a mark is written over what the loss was not seen in",
+    file: `${etcd}/went-back.ts`,
+    find: '    { key: keys.one("room"), modRevision: written },\n',
+    replace: "",
+    tests: restored,
+    only: "slept",
+  },
+  {
+    name: "etcd worker leases without the row's compare",
+    file: `${etcd}/worker-leases.ts`,
+    find: "          { key: place, modRevision: over.modRevision },\n",
+    replace: "",
+    tests: onStore,
+    only: "decided on",
+  },
+  {
+    name: "etcd worker leases without the tag's compare",
+    file: `${etcd}/worker-leases.ts`,
+    find: "          { key, modRevision: kept.modRevision },\n",
+    replace: "",
+    tests: onStore,
+    only: "decided on",
   },
   {
     name: "a restored snapshot of etcd with the old token is taken for the cluster",
@@ -57,14 +159,14 @@ export const etcdMutants: readonly Mutant[] = [
   {
     name: "an etcd that went back is forgiven once it is ahead again",
     file: `${etcd}/cluster/guard-state.ts`,
-    find: "fenced: fenced || found,",
+    find: "fenced: seen.fenced || found,",
     replace: "fenced: found,",
     tests: onGuard,
   },
   {
     name: "an answer of etcd is judged by what was seen after it was asked for",
     file: `${etcd}/cluster/guard-state.ts`,
-    find: 'isOther ? OTHER_CLUSTER : revision < sentAt ? SEEN_LATER : ""',
+    find: 'isOther ? OTHER_CLUSTER : revision < sentAt.revision ? SEEN_LATER : ""',
     replace: 'isOther ? OTHER_CLUSTER : revision < this.#seen.revision ? SEEN_LATER : ""',
     tests: onGuard,
   },
@@ -112,7 +214,7 @@ export const etcdMutants: readonly Mutant[] = [
   },
   {
     name: "a watch of etcd stays at a member that has lost its leader",
-    file: `${etcd}/cluster/members.ts`,
+    file: `${etcd}/cluster/member.ts`,
     find: "makeBidiStreamRequest(path, write, read, metadataOf(token));\n    let isOver",
     replace: "makeBidiStreamRequest(path, write, read, new Metadata());\n    let isOver",
     tests: [`${tests}/watch.e2e.test.ts`],

@@ -8,7 +8,7 @@ import { type Check, fail, type Finding, ok, runChecks } from "../src/commands/d
 import { clockFindings } from "../src/commands/doctor/clocks.ts";
 import { fleetFindings } from "../src/commands/doctor/fleet.ts";
 import { healthFindings, storeFindings } from "../src/commands/doctor/server.ts";
-import { redisFindings, settingFindings } from "../src/commands/doctor/stores.ts";
+import { memberFindings, redisFindings, settingFindings } from "../src/commands/doctor/stores.ts";
 
 /** Time that passes only when told. */
 function fakeTimers(): { after: (ms: number, then: () => void) => () => void; pass: () => void } {
@@ -207,6 +207,16 @@ test("every unsafe setting has a fix of its own", () => {
     ...more.map(() => "fail"),
   ]);
   for (const { fix } of findings) expect(fix).not.toContain("docs/errors.md");
+});
+
+test("every member of a cluster that is not used is a line", () => {
+  expect(memberFindings(undefined)).toEqual([]);
+  expect(memberFindings([])).toEqual([{ status: "ok", found: "all of one cluster" }]);
+  const [dead, stranger] = memberFindings(["a:1 does not answer", "b:1 is passed over\u001B"]);
+  expect([dead?.status, stranger?.status]).toEqual(["warn", "warn"]);
+  expect(stranger?.found).toBe("b:1 is passed over\\u001b");
+  expect(stranger?.fix).toContain("store.url");
+  expect(stranger?.fix).not.toContain("accept");
 });
 
 test("of a Redis each fault is a line", () => {

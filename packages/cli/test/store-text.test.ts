@@ -70,6 +70,10 @@ test("the status of a store says whether it grants", () => {
   const pair: StoreStatus = { ...STATUS, backend: "postgres" };
   expect(storeStatusText(pair)).toContain("standbys           none that all answers wait for\n");
   expect(storeStatusText({ ...pair, standbys: "b" })).toContain("standbys           b\n");
+  expect(storeStatusText(STATUS)).not.toContain("member");
+  const members = ["a:1 does not answer", "b:1 is passed over"];
+  const cluster = storeStatusText({ ...STATUS, members });
+  for (const trouble of members) expect(cluster).toContain(`member             ${trouble}\n`);
   expect(storeIllness(STATUS)).toBe(undefined);
   const fenced = { ...STATUS, fenced: "it is a copy\u001B" };
   expect(storeStatusText(fenced)).toContain("grants             no: it is a copy\\u001b\n");

@@ -240,6 +240,7 @@ export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis/snowflake
 export {
   isForeign,
   isOfStore,
+  noMemberAnswers,
   storeIsAnother,
   storeIsForeign,
   storeUnavailable,

@@ -32,6 +32,15 @@ export function storeIsForeign(storeId: string, pinned: string): IdmintError {
   );
 }
 
+/** The same of a cluster, none of whose members that answer is of the store. */
+export function noMemberAnswers(strangers: string, pinned: string, cause: unknown): IdmintError {
+  return new IdmintError(
+    "STORE_UNAVAILABLE",
+    `no member of the store answers; ${strangers}; mend the address, or see idmint store adopt`,
+    { metadata: { pinned }, retryAfterMs: RETRY_AFTER_MS, cause },
+  );
+}
+
 /** Whether a store only counts as away since it is another one. */
 export function isForeign({ metadata }: IdmintError): boolean {
   return metadata["pinned"] !== undefined;

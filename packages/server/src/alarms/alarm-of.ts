@@ -88,7 +88,7 @@ const SIGNS: Signs = {
       // All servers on a store see the same.
       key: "STORE_WARNING",
       severity: "warning",
-      summary: "The store works, and will stop some day if nobody does something about it.",
+      summary: "The store works, and an operator has to look at it.",
       details: { detail },
     }),
   "tag-runs-out": ({ tag, days, limit, left, runsOutAtMs, idsPerSecond, watchedMs }) =>

@@ -205,7 +205,7 @@ function logStore(logger: Logger, event: OfStore): void {
       logger.info(plain(event), "the store answers again");
       break;
     case "store-warning":
-      logger.warn(plain(event), "the store will stop some day");
+      logger.warn(plain(event), "an operator has to look at the store");
       break;
     case "store-warning-over":
       logger.info("the store is all right again");

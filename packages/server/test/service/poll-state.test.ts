@@ -154,11 +154,13 @@ test("a store that is not the accepted one resumes nothing, whatever it says", (
   expect(stoppedSince(state.issuing)).toBe(5);
 });
 
-test("a warning is told once, and when it is over", () => {
+test("a warning is told once, again in other words, and when it is over", () => {
   const state = started();
   const warned = changes({ warning: "soon" });
   expect(pollAnswered(state, warned, 0)).toEqual([{ type: "store-warning", detail: "soon" }]);
-  expect(pollAnswered(state, changes({ warning: "sooner" }), 0)).toEqual([]);
+  expect(pollAnswered(state, warned, 0)).toEqual([]);
+  const other = changes({ warning: "sooner" });
+  expect(pollAnswered(state, other, 0)).toEqual([{ type: "store-warning", detail: "sooner" }]);
   expect(pollAnswered(state, changes(), 0)).toEqual([{ type: "store-warning-over" }]);
   expect(pollAnswered(state, changes(), 0)).toEqual([]);
 });

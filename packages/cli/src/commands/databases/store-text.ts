@@ -58,6 +58,7 @@ export function storeStatusText(status: StoreStatus): string {
     ...(status.backend === "postgres"
       ? [["standbys", plain(status.standbys) || "none that all answers wait for"]]
       : []),
+    ...(status.members ?? []).map((trouble) => ["member", plain(trouble)]),
     ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
     ...(stoppedTime === ""
       ? []

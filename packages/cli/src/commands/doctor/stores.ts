@@ -30,6 +30,7 @@ export async function storeChecks(
   return [
     { name: "store", late: REACH_FIX, look },
     followUp("schema", schemaFindings),
+    followUp("store members", ({ members }) => memberFindings(members)),
     followUp("store settings", (its) => settingFindings(its, config.allowUnsafeStore)),
     ...redisPlacesOf(config).map((place): Check => ({
       name: `redis ${place.name}`,
@@ -59,6 +60,16 @@ function schemaFindings(status: StoreStatus): readonly Finding[] {
           ),
     ],
     `schema ${schemaVersion}, ${status.tags} tags`,
+  );
+}
+
+/** Of a store without members there is nothing to say. */
+export function memberFindings(members: readonly string[] | undefined): readonly Finding[] {
+  if (members === undefined) return [];
+  const fix = "start the member, or name the members of one cluster in store.url (docs/etcd.md)";
+  return allWellOr(
+    members.map((trouble) => warn(plain(trouble), fix)),
+    "all of one cluster",
   );
 }
 

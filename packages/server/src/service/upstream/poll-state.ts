@@ -126,11 +126,12 @@ function withIssuing(
   return effect.type === "resume-issuing" ? [...effects, effect] : [effect, ...effects];
 }
 
-/** It is told once, also when its words change. */
+/** It is told once, and again when its words change. */
 function noteWarning(state: PollState, warning: string, effects: PollEffect[]): void {
   const before = state.warning;
   state.warning = warning;
-  if (before === "" && warning !== "") effects.push({ type: "store-warning", detail: warning });
+  if (warning !== "" && warning !== before)
+    effects.push({ type: "store-warning", detail: warning });
   if (before !== "" && warning === "") effects.push({ type: "store-warning-over" });
 }
 

@@ -3,11 +3,14 @@ import { type ChangeStore, MAX_NODES, type StoreChanges } from "@idmint/core/ser
 import { CallFailure } from "./cluster/failure.ts";
 import { isElected } from "./cluster/guard-state.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
-import type { Etcd, Session, Standing } from "./session/etcd.ts";
+import type { Etcd, Session } from "./session/etcd.ts";
+import type { Standing } from "./session/proof.ts";
 import { Keys } from "./session/keys.ts";
 import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
+import { lookAround } from "./session/sight.ts";
+import { markWentBack } from "./went-back.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
 
@@ -59,10 +62,12 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     { fenced: "allow" },
   );
   if (fenced === "") {
+    lookAround(etcd, record);
     observeClocks(etcd, nodes, query);
     await recordTerm(session, standing);
   } else {
     etcd.clock.forget();
+    await markWentBack(session, standing);
   }
   const { incarnation } = record;
   const revision = BigInt(counter[0]?.value.toString() ?? "0");
@@ -73,7 +78,7 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     more: page.length > limit,
     behind: await behind(session, query),
     fenced,
-    warning: fenced === "" ? await watchCompaction(session) : "",
+    warning: fenced === "" ? await warningOf(session) : "",
     nowMs: etcd.now(),
     parts: [
       {
@@ -87,6 +92,12 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
       },
     ],
   };
+}
+
+/** What an operator should do soon, in words. */
+async function warningOf(session: Session): Promise<string> {
+  const all = [await watchCompaction(session), ...session.etcd.troubles];
+  return all.filter((text) => text !== "").join("; ");
 }
 
 async function behind(session: Session, { watched }: Query): Promise<readonly string[]> {

@@ -4,7 +4,7 @@ import { CallFailure } from "./cluster/failure.ts";
 import type { Op } from "./cluster/protocol.ts";
 import type { Session } from "./session/etcd.ts";
 import { fieldsOf } from "./session/rows.ts";
-import { readUnproved } from "./session/sight.ts";
+import { readPlainly } from "./session/sight.ts";
 
 /** A revision that was the present one so long ago must be gone, in milliseconds. */
 const KEPT_TOO_LONG_MS = 25 * 3_600_000;
@@ -25,11 +25,11 @@ export function markHistory({ keys }: Session, revision: string, nowMs: number):
 export async function lookAtHistory(
   session: Session,
 ): Promise<"compacts" | "keeps all" | "unknown"> {
-  const [mark] = await readUnproved(session, [{ key: session.keys.one("history") }]);
+  const [mark] = await readPlainly(session, [{ key: session.keys.one("history") }]);
   const { revision = "0", at_ms: atMs = "0" } = mark === undefined ? {} : fieldsOf(mark.value);
   if (revision === "0") return "unknown";
   try {
-    await readUnproved(session, [{ key: session.keys.one("history"), revision }]);
+    await readPlainly(session, [{ key: session.keys.one("history"), revision }]);
   } catch (error) {
     if (error instanceof CallFailure && error.kind === "compacted") return "compacts";
     throw error;

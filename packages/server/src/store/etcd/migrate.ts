@@ -14,7 +14,7 @@ import { Etcd, type Session } from "./session/etcd.ts";
 import { markHistory } from "./history.ts";
 import { valueOfRecord } from "./session/rows.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { readUnproved, sightOf } from "./session/sight.ts";
+import { readPlainly, requireOneCluster, sightOf } from "./session/sight.ts";
 
 /** Makes the store's first keys, in one transaction that finds none of them. */
 export async function migrate(
@@ -24,7 +24,8 @@ export async function migrate(
   const etcd = new Etcd(config);
   try {
     return await etcd.run(async (session) => {
-      const [schema] = await readUnproved(session, [{ key: etcd.keys.one("schema") }]);
+      await requireOneCluster(etcd);
+      const [schema] = await readPlainly(session, [{ key: etcd.keys.one("schema") }]);
       const report = reportOf(migrations, appliedMigrations(schema));
       if (report.steps.length > 0 && !options.dryRun) await seed(session, options.by);
       return report;

@@ -52,11 +52,12 @@ async function leaseOf(
   const { lease } = etcd;
   if (lease?.ttlS === ttlS) {
     const { id } = lease;
-    const kept = await etcd.ask(deadlineMs, (ask) => ask("leaseKeepAlive", { id }));
+    const kept = await etcd.ask(deadlineMs, (ask) => ask("leaseKeepAlive", { id }), "refuse");
     if (Number(kept.ttl) >= ttlS) return id;
   }
   // One that was granted without an answer ends by itself.
-  const { id } = await etcd.ask(deadlineMs, (ask) => ask("leaseGrant", { ttl: String(ttlS) }));
+  const grant = { ttl: String(ttlS) };
+  const { id } = await etcd.ask(deadlineMs, (ask) => ask("leaseGrant", grant), "refuse");
   etcd.lease = { id, ttlS };
   return id;
 }

@@ -7,7 +7,8 @@ import { Etcd } from "./session/etcd.ts";
 import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
 import { issuingFrom } from "./nodes.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { readUnproved } from "./session/sight.ts";
+import { hexOf } from "./session/proof.ts";
+import { memberTroubles, readPlainly } from "./session/sight.ts";
 
 /** Looks at a store without changing it, also one that a server would refuse. */
 export async function status(config: EtcdConfig): Promise<StoreStatus> {
@@ -15,13 +16,15 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
   try {
     return await etcd.run(async (session) => {
       const { keys } = etcd;
+      const members = await memberTroubles(etcd);
       const found = [{ key: keys.one("schema") }, { key: keys.one("store") }];
-      const [schema, store] = await readUnproved(session, found);
+      const [schema, store] = await readPlainly(session, found);
       const applied = appliedMigrations(schema);
       const common = {
         backend: config.backend,
         ...schemaStanding(migrations, applied),
         standbys: "",
+        members,
       };
       if (applied.length === 0) return { ...NO_SCHEMA, ...common };
       if (store === undefined) throw storeWentBack("the store has lost its identity");
@@ -42,8 +45,8 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         revision: BigInt(counter?.kvs[0]?.value.toString() ?? "0"),
         tags: Number(tags?.count ?? "0"),
         stoppedTime: stoppedTimeOf(issuingFrom(issuing?.kvs[0])),
-        acceptedIdentity: `cluster ${hex(record.clusterId)}`,
-        presentIdentity: `cluster ${hex(member.header.clusterId)}`,
+        acceptedIdentity: `cluster ${hexOf(record.clusterId)}`,
+        presentIdentity: `cluster ${hexOf(member.header.clusterId)}`,
         fenced,
         unsafe: keepsAll ? [AUTO_COMPACTION] : [],
         timeMs: undefined,
@@ -52,9 +55,4 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
   } finally {
     await etcd.close();
   }
-}
-
-/** As etcdctl writes it. */
-function hex(id: string): string {
-  return BigInt(id).toString(16);
 }

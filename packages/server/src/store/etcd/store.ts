@@ -8,6 +8,7 @@ import {
 } from "@idmint/core/server";
 import type { EtcdConfig } from "../shared/config.ts";
 import { schemaMismatch } from "../shared/failures.ts";
+import { passingPins, type StorePins } from "../pins/pin.ts";
 import { workableVersion } from "../shared/migration.ts";
 import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
@@ -22,7 +23,7 @@ import * as nodes from "./nodes.ts";
 import * as periods from "./periods.ts";
 import * as raise from "./raise.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { readUnproved, sightOf } from "./session/sight.ts";
+import { readPlainly, requireOneCluster, sightOf } from "./session/sight.ts";
 import * as tags from "./tags.ts";
 import * as tokens from "./records/tokens.ts";
 import * as workerLeases from "./worker-leases.ts";
@@ -46,13 +47,14 @@ const CALLS: {
   ...workerLeases,
 };
 
-export async function open(config: EtcdConfig): Promise<Store> {
-  const etcd = new Etcd(config);
+export async function open(config: EtcdConfig, pins: StorePins = passingPins()): Promise<Store> {
+  const etcd = new Etcd(config, pins.of(""));
   try {
     const schemaVersion = await etcd.run(async (session) => {
+      await requireOneCluster(etcd);
       const { status } = await sightOf(session);
       refuseOld(status.version);
-      const [schema] = await readUnproved(session, [{ key: etcd.keys.one("schema") }]);
+      const [schema] = await readPlainly(session, [{ key: etcd.keys.one("schema") }]);
       const version = workableVersion(migrations, appliedMigrations(schema));
       await lookForCompaction(session);
       return version;

@@ -26,6 +26,8 @@ export interface StoreStatus {
    * Empty: none are known to have everything.
    */
   readonly standbys: string;
+  /** What is wrong with members of a cluster, in words. Absent: the store is no cluster. */
+  readonly members?: readonly string[];
   /** Settings that are unsafe, allowed or not. */
   readonly unsafe: readonly string[];
   /** The store's own clock when it answered, milliseconds since 1970; undefined: it has none, or no schema yet. */

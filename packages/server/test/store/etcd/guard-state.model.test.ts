@@ -13,6 +13,8 @@ interface World {
   /** Of Raft's log. */
   index: bigint;
   revision: bigint;
+  /** Of the last write of a server. */
+  written: bigint;
   term: bigint;
   record: StoreRecord;
   recordedTerm: bigint;
@@ -20,6 +22,7 @@ interface World {
 
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant("write" as const), count: fc.nat(30) }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("serve" as const) }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("entry" as const), count: fc.nat(5) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("elect" as const) }) },
   {
@@ -54,7 +57,8 @@ class Walk {
 
   constructor() {
     const record = this.#record({ clusterId: "c1", index: 8n, revision: 1n });
-    const world = { clusterId: "c1", index: 8n, revision: 1n, term: 2n, record, recordedTerm: 2n };
+    const place = { clusterId: "c1", index: 8n, revision: 1n, written: 0n };
+    const world = { ...place, term: 2n, record, recordedTerm: 2n };
     this.world = world;
     this.backup = world;
   }
@@ -65,6 +69,11 @@ class Walk {
       case "write":
         world.index += BigInt(next.count);
         world.revision += BigInt(next.count);
+        return;
+      case "serve":
+        world.index += 1n;
+        world.revision += 1n;
+        world.written = world.revision;
         return;
       case "entry":
         world.index += BigInt(next.count);
@@ -92,13 +101,14 @@ class Walk {
         if (!this.isBack) this.backup = { ...world };
         return;
       case "restore": {
-        const { record, recordedTerm, revision, clusterId } = this.backup;
+        const { record, recordedTerm, revision, written, clusterId } = this.backup;
         // A new log: the members, and an election.
         this.world = {
           clusterId: next.sameToken ? clusterId : `${clusterId}'`,
           index: 4n,
           term: 2n,
           revision: revision + next.bump,
+          written,
           record,
           recordedTerm,
         };
@@ -120,14 +130,14 @@ class Walk {
   #look(who: number, late: bigint): void {
     const { world } = this;
     const guard = this.guards[who] as GuardState;
-    const sentAt = guard.revision;
-    const { clusterId, revision, term, record, recordedTerm } = world;
+    const sentAt = guard.seen;
+    const { clusterId, revision, term, record, recordedTerm, written } = world;
     // The index is asked for later.
     world.index += late;
-    const sight: Sight = { clusterId, revision, term, lead: world.index - revision };
-    const found = guard.judge(record, recordedTerm, sight, sentAt);
+    const sight: Sight = { clusterId, revision, term, lead: world.index - revision, written };
+    const { fenced: found, lost } = guard.judge(record, recordedTerm, sight, sentAt);
     if (!this.isBack) {
-      expect(found).toBe("");
+      expect([found, lost]).toEqual(["", ""]);
       guard.elected(record, term);
       if (term > recordedTerm) world.recordedTerm = term;
       return;
@@ -157,38 +167,40 @@ const RECORD: StoreRecord = {
   clusterId: "c",
   lead: 7n,
 };
-const SIGHT: Sight = { clusterId: "c", revision: 100n, term: 5n, lead: 7n };
+const SIGHT: Sight = { clusterId: "c", revision: 100n, term: 5n, lead: 7n, written: 90n };
+const NEVER = { revision: 0n, written: 0n };
 
 test("each number that went back is told by itself", () => {
   const judged = (sight: Partial<Sight>, recordedTerm = 5n): string => {
     const guard = new GuardState();
-    expect(guard.judge(RECORD, 5n, SIGHT, guard.revision)).toBe("");
+    expect(guard.judge(RECORD, 5n, SIGHT, guard.seen).fenced).toBe("");
     guard.elected(RECORD, SIGHT.term);
-    return guard.judge(RECORD, recordedTerm, { ...SIGHT, ...sight }, guard.revision);
+    return guard.judge(RECORD, recordedTerm, { ...SIGHT, ...sight }, guard.seen).fenced;
   };
   expect(judged({})).toBe("");
   expect(judged({ lead: 8n, revision: 101n, term: 6n })).toBe("");
   expect(judged({ clusterId: "d" })).toContain("not the one that was accepted");
   expect(judged({ lead: 6n })).toContain("restored from a snapshot");
   expect(judged({ revision: 99n })).toContain("this server has seen later changes");
+  expect(judged({ revision: 900n, written: 89n })).toContain("this server has seen later changes");
   expect(judged({ term: 4n }, 4n)).toContain("this server has seen later changes");
   const fresh = new GuardState();
-  expect(fresh.judge(RECORD, 6n, SIGHT, 0n)).toContain("had a later term");
+  expect(fresh.judge(RECORD, 6n, SIGHT, NEVER).fenced).toContain("had a later term");
 });
 
 test("an answer that was overtaken is judged by what had been seen when it was asked for", () => {
   const guard = new GuardState();
-  expect(guard.judge(RECORD, 5n, SIGHT, 0n)).toBe("");
-  const sentAt = guard.revision;
+  expect(guard.judge(RECORD, 5n, SIGHT, NEVER).fenced).toBe("");
+  const sentAt = guard.seen;
   expect(guard.checkHeader(RECORD, "c", 200n, sentAt)).toBe("");
   expect(guard.checkHeader(RECORD, "c", 150n, sentAt)).toBe("");
-  expect(guard.checkHeader(RECORD, "c", 150n, guard.revision)).not.toBe("");
+  expect(guard.checkHeader(RECORD, "c", 150n, guard.seen)).not.toBe("");
   // It stays so, until somebody accepts.
-  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.revision)).not.toBe("");
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.seen).fenced).not.toBe("");
   const accepted = { ...RECORD, generation: 2n };
-  expect(guard.judge(accepted, 5n, { ...SIGHT, revision: 50n }, guard.revision)).toBe("");
+  expect(guard.judge(accepted, 5n, { ...SIGHT, revision: 50n }, guard.seen).fenced).toBe("");
   // And a record of before the accept is one that went back.
-  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.revision)).not.toBe("");
+  expect(guard.judge(RECORD, 5n, { ...SIGHT, revision: 900n }, guard.seen).fenced).not.toBe("");
 });
 
 test("only a member that knows a leader of its own term tells a term to remember", () => {
@@ -196,4 +208,38 @@ test("only a member that knows a leader of its own term tells a term to remember
   expect(isElected({ header, leader: "77", raftTerm: "5" })).toBe(true);
   expect(isElected({ header, leader: "0", raftTerm: "5" })).toBe(false);
   expect(isElected({ header, leader: "77", raftTerm: "6" })).toBe(false);
+});
+
+test("what one sight shows to be lost is told with that sight alone, and not of a copy", () => {
+  const guard = new GuardState();
+  guard.judge(RECORD, 5n, SIGHT, NEVER);
+  guard.wrote(RECORD, 101n);
+  const judged = (sight: Partial<Sight>, record = RECORD) =>
+    guard.judge(record, 5n, { ...SIGHT, revision: 110n, ...sight }, guard.seen);
+  expect(judged({}).lost).toContain("this server has seen later changes");
+  expect(judged({ clusterId: "d" })).toMatchObject({ lost: "" });
+  // It stays refused, though another look finds nothing.
+  const again = judged({ written: 101n });
+  expect(again.fenced).toContain("this server has seen later changes");
+  expect(again.lost).toBe("");
+});
+
+test("a mark of another server counts until somebody accepts", () => {
+  const guard = new GuardState();
+  const marked = { ...RECORD, wentBack: "it lost something" };
+  const { fenced } = guard.judge(marked, 5n, SIGHT, NEVER);
+  expect(fenced).toBe("a server saw that the store went back: it lost something");
+  const accepted = { ...RECORD, generation: 2n };
+  expect(guard.judge(accepted, 5n, SIGHT, guard.seen).fenced).toBe("");
+});
+
+test("a cluster without the record is the one that had it, or it is another one", () => {
+  const guard = new GuardState();
+  expect(guard.hasLost(SIGHT, guard.seen)).toBe(false);
+  guard.judge(RECORD, 5n, SIGHT, NEVER);
+  const later = { ...SIGHT, revision: 101n };
+  expect(guard.hasLost(later, guard.seen)).toBe(true);
+  expect(guard.hasLost({ ...later, clusterId: "d" }, guard.seen)).toBe(false);
+  expect(guard.hasLost({ ...later, revision: 3n }, guard.seen)).toBe(false);
+  expect(guard.hasLost({ ...later, lead: 6n }, guard.seen)).toBe(false);
 });

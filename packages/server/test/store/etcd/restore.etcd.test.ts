@@ -14,6 +14,8 @@ import {
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
+import { markWentBack } from "../../../src/store/etcd/went-back.ts";
 import { type EtcdHarness, etcdHarness } from "./harness.ts";
 
 interface Scene {
@@ -117,6 +119,63 @@ test("servers that are refused do nothing that would hide the restore from other
   });
 });
 
+/** What hides a restore from everybody who was not there: writes of others raise the revision, and leases Raft's index. */
+async function hide({ gateway }: Pick<EtcdHarness, "gateway">): Promise<void> {
+  for (let i = 0; i < 60; i++) await gateway.post("lease/grant", { TTL: "600" });
+  await writeElsewhere({ gateway });
+}
+
+/** Opens a store that sees nothing wrong by itself. */
+async function blindTo(harness: EtcdHarness): Promise<void> {
+  expect((await storeStatus(harness.config)).fenced).toBe("");
+}
+
+const POLL = { since: 0n, watched: [], limit: 10 };
+
+test("a restore that others have hidden is marked by a server that was there, and newcomers refuse too", async () => {
+  await withScene(snapshot, async (scene, kept) => {
+    const { cluster, harness, running } = scene;
+    await cluster.restore(kept, { sameToken: true });
+    await hide(harness);
+    await blindTo(harness);
+    expect((await running.changes(POLL)).fenced).toContain("this server has seen later changes");
+    const marked = "a server saw that the store went back: ";
+    expect((await storeStatus(harness.config)).fenced).toContain(marked);
+    await hide(harness);
+    await assertFencedUntilAccepted(scene);
+    const [row] = await harness.gateway.under(`${harness.config.prefix}store`);
+    expect(row?.value).not.toContain("wentBack");
+  });
+});
+
+test("a server that slept marks no store that is well", async () => {
+  await withScene(snapshot, async ({ cluster, harness, running }, kept) => {
+    await cluster.restore(kept, { sameToken: true });
+    await hide(harness);
+    // It sees the loss, and sleeps before it can mark the store.
+    const seen = new Etcd(harness.config);
+    const how = { effect: "any", fenced: "allow", prove: true } as const;
+    const look = async () => seen.run((session) => seen.transact(session.deadlineMs, [], how));
+    const { standing } = await look();
+    const asleep = { ...standing, lost: "it lost something" };
+    const mark = async () => seen.run((session) => markWentBack(session, asleep));
+    // Another one has written meanwhile: this is not what the loss was seen in.
+    const other = await harness.open();
+    await other.createTag(settingsOf("later"));
+    await mark();
+    await blindTo(harness);
+    await acceptStore(harness.config, 1_000n);
+    await mark();
+    await blindTo(harness);
+    // And one that slept through all of it.
+    expect((await running.changes(POLL)).fenced).toBe("");
+    for (const store of [running, other]) {
+      expect((await granted(store, "t")).base).toBeGreaterThan(1_000n);
+    }
+    await Promise.all([seen.close(), other.close()]);
+  });
+});
+
 test("so is one whose revision was bumped beyond all that was seen", async () => {
   await withScene(snapshot, async (scene, kept) => {
     await scene.cluster.restore(kept, { sameToken: true });
@@ -153,7 +212,7 @@ async function copyOf(cluster: EtcdCluster): Promise<() => Promise<void>> {
   };
 }
 
-async function writeElsewhere({ gateway }: EtcdHarness): Promise<void> {
+async function writeElsewhere({ gateway }: Pick<EtcdHarness, "gateway">): Promise<void> {
   for (let i = 0; i < 200; i++) await gateway.put("/elsewhere", String(i));
 }
 

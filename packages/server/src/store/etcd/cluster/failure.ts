@@ -1,6 +1,6 @@
 import { status } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
-import { storeUnavailable, storeIsAnother } from "@idmint/core/server";
+import { noMemberAnswers, storeUnavailable, storeIsAnother } from "@idmint/core/server";
 
 /**
  * What a failed call means.
@@ -12,6 +12,7 @@ import { storeUnavailable, storeIsAnother } from "@idmint/core/server";
  * - `full`: nothing was done, since the space that etcd may use is full.
  * - `compacted`: the revision that was asked for is gone.
  * - `corrupt`: etcd found that its members differ.
+ * - `stranger`: the member is of another store, and was asked for nothing else.
  */
 export type FailureKind =
   | "compacted"
@@ -19,6 +20,7 @@ export type FailureKind =
   | "full"
   | "not done"
   | "refused"
+  | "stranger"
   | "token"
   | "unknown";
 
@@ -62,6 +64,11 @@ export function isPassing(error: unknown): error is CallFailure {
   return error instanceof CallFailure && (error.kind === "not done" || error.kind === "unknown");
 }
 
+/** Whether asking this member again would change nothing. It did nothing, and another one may do it. */
+export function isHopeless(error: unknown): error is CallFailure {
+  return error instanceof CallFailure && ["corrupt", "refused", "stranger"].includes(error.kind);
+}
+
 const WAYS_OUT: readonly (readonly [RegExp, string])[] = [
   [
     /authentication is not enabled/u,
@@ -94,9 +101,14 @@ const WAYS_OUT: readonly (readonly [RegExp, string])[] = [
 
 /**
  * The error for callers. `isNew`: the cluster has done nothing for this process yet, so most likely it is configured
- * wrongly. Later the same words may be of a passing failure.
+ * wrongly. Later the same words may be of a passing failure. `strangers`: members of
+ * other stores than the pinned one.
  */
-export function errorOf(thrown: unknown, isNew: boolean): IdmintError {
+export function errorOf(
+  thrown: unknown,
+  isNew: boolean,
+  strangers?: { readonly told: readonly string[]; readonly pinned: string },
+): IdmintError {
   if (thrown instanceof IdmintError) return thrown;
   if (!(thrown instanceof CallFailure)) return storeUnavailable("the store failed", thrown);
   const { kind, message, said } = thrown;
@@ -106,6 +118,10 @@ export function errorOf(thrown: unknown, isNew: boolean): IdmintError {
       "etcd is full (NOSPACE) and takes no writes: compact and defragment it, then disarm the alarm, as docs/etcd.md has it",
       thrown,
     );
+  }
+  const isSilent = isPassing(thrown) || kind === "stranger";
+  if (isSilent && strangers !== undefined && strangers.told.length > 0) {
+    return noMemberAnswers(strangers.told.join("; "), strangers.pinned, thrown);
   }
   if (!isNew) return storeUnavailable("etcd failed or did not answer", thrown);
   const wayOut = WAYS_OUT.find(([words]) => words.test(said))?.[1];

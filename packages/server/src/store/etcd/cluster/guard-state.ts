@@ -10,6 +10,8 @@ export interface StoreRecord {
   readonly lead: bigint;
   /** Set while an accept is under way: nothing is granted until it is over. */
   readonly accepting?: string;
+  /** The mark: what a server saw that the store has lost. Nothing is granted until an accept clears it. */
+  readonly wentBack?: string;
 }
 
 /** What a member said of its cluster after a linearizable read. */
@@ -20,18 +22,43 @@ export interface Sight {
   readonly term: bigint;
   /** Raft's index less the revision of the read. The index was asked for later. */
   readonly lead: bigint;
+  /** Of the last write of any server to this store: of the key `room`. 0n: there was none. */
+  readonly written: bigint;
+}
+
+/** What was seen before a request was sent. */
+export interface Moment {
+  readonly revision: bigint;
+  readonly written: bigint;
+}
+
+/** Why nothing may be granted, in words; empty: nothing is known against it. */
+export interface Judgement {
+  readonly fenced: string;
+  /** What this very sight shows to be lost, and others may not see for long: to be marked in the store. */
+  readonly lost: string;
 }
 
 /** The highest that this process saw in one history. */
-interface Seen {
+interface Seen extends Moment {
   readonly generation: bigint;
-  readonly revision: bigint;
   readonly term: bigint;
+  /** Of the record. */
+  readonly clusterId: string;
+  readonly lead: bigint;
   /** Why this history is not granted from any more; empty: it is. */
   readonly fenced: string;
 }
 
-const NOTHING: Seen = { generation: -1n, revision: 0n, term: 0n, fenced: "" };
+const NOTHING: Seen = {
+  generation: -1n,
+  revision: 0n,
+  written: 0n,
+  term: 0n,
+  clusterId: "",
+  lead: 0n,
+  fenced: "",
+};
 
 /**
  * Tells whether the cluster is the one that was accepted, or went back.
@@ -43,6 +70,8 @@ const NOTHING: Seen = { generation: -1n, revision: 0n, term: 0n, fenced: "" };
  *    further. So a process that never saw the store before knows such a restore too.
  * 3. Raft's term against the highest recorded (the key `term`) and the highest that this process saw.
  * 4. The revision against the highest that this process saw.
+ * 5. The last write of a server to this store against the last one that this process saw. Others who write to the same etcd
+ *    never raise it, so they hide nothing by it.
  *
  * INVARIANTS
  * - No false alarm: every number is compared with one of an earlier moment, of a linearizable read. Terms that are
@@ -53,35 +82,51 @@ const NOTHING: Seen = { generation: -1n, revision: 0n, term: 0n, fenced: "" };
 export class GuardState {
   #seen: Seen = NOTHING;
 
-  /** The highest revision seen so far. To be asked when a request is sent. */
-  get revision(): bigint {
-    return this.#seen.revision;
+  /** What was seen so far. To be asked when a request is sent. */
+  get seen(): Moment {
+    return this.#seen;
   }
 
-  /** Takes note of what a member said. Answers why nothing may be granted, or an empty text. */
-  judge(
-    record: StoreRecord | undefined,
-    recordedTerm: bigint,
-    sight: Sight,
-    sentAtRevision: bigint,
-  ): string {
-    if (record === undefined) return "the store has lost its identity";
-    if (record.generation < this.#seen.generation) return SEEN_LATER;
+  /** Takes note of what a member said of the store that this process works with. */
+  judge(record: StoreRecord, recordedTerm: bigint, sight: Sight, sentAt: Moment): Judgement {
+    const isOther = sight.clusterId !== record.clusterId;
+    if (record.generation < this.#seen.generation) {
+      return { fenced: SEEN_LATER, lost: isOther ? "" : SEEN_LATER };
+    }
     const isNew = record.generation > this.#seen.generation;
-    if (isNew) this.#seen = { ...NOTHING, generation: record.generation };
-    const sentAt = isNew ? 0n : sentAtRevision;
-    this.#note(sight.revision, this.#verdict(record, recordedTerm, sight, sentAt));
-    if (this.#seen.fenced !== "" || record.accepting === undefined) return this.#seen.fenced;
-    return "an accept of the store was begun and is not over; run it again if it was interrupted";
+    const { generation, clusterId, lead } = record;
+    if (isNew) this.#seen = { ...NOTHING, generation, clusterId, lead };
+    const verdict = this.#verdict(record, recordedTerm, sight, isNew ? NOTHING : sentAt);
+    this.#note(sight, verdict);
+    const { fenced } = this.#seen;
+    const lost = isOther ? "" : verdict;
+    if (fenced !== "") return { fenced, lost };
+    if (record.wentBack !== undefined) return { fenced: `${MARKED}: ${record.wentBack}`, lost };
+    return { fenced: record.accepting === undefined ? "" : ACCEPTING, lost };
+  }
+
+  /**
+   * Whether a cluster without the key \`store\` is the one that had it, by what a member said: then somebody removed it. Any
+   * other is another store.
+   */
+  hasLost({ clusterId, lead, revision }: Sight, sentAt: Moment): boolean {
+    const seen = this.#seen;
+    return clusterId === seen.clusterId && lead >= seen.lead && revision >= sentAt.revision;
   }
 
   /** Takes note of the header of an answer, whose store was judged before. */
-  checkHeader(record: StoreRecord, clusterId: string, revision: bigint, sentAt: bigint): string {
+  checkHeader(record: StoreRecord, clusterId: string, revision: bigint, sentAt: Moment): string {
     // Meanwhile somebody accepted: the answer is judged by its own comparisons alone.
     if (record.generation !== this.#seen.generation) return "";
     const isOther = clusterId !== record.clusterId;
-    this.#note(revision, isOther ? OTHER_CLUSTER : revision < sentAt ? SEEN_LATER : "");
+    const found = isOther ? OTHER_CLUSTER : revision < sentAt.revision ? SEEN_LATER : "";
+    this.#note({ revision, written: 0n }, found);
     return this.#seen.fenced;
+  }
+
+  /** Takes note of a write of this process. */
+  wrote({ generation }: StoreRecord, written: bigint): void {
+    if (generation === this.#seen.generation) this.#note({ revision: written, written }, "");
   }
 
   /** Takes note of the term of a leader that was elected. */
@@ -91,22 +136,31 @@ export class GuardState {
     }
   }
 
-  #note(revision: bigint, found: string): void {
-    const { fenced, revision: highest } = this.#seen;
-    this.#seen = { ...this.#seen, fenced: fenced || found, revision: max(highest, revision) };
+  #note({ revision, written }: Moment, found: string): void {
+    const seen = this.#seen;
+    this.#seen = {
+      ...seen,
+      fenced: seen.fenced || found,
+      revision: max(seen.revision, revision),
+      written: max(seen.written, written),
+    };
   }
 
-  #verdict(record: StoreRecord, recordedTerm: bigint, sight: Sight, sentAt: bigint): string {
+  #verdict(record: StoreRecord, recordedTerm: bigint, sight: Sight, sentAt: Moment): string {
     if (sight.clusterId !== record.clusterId) return OTHER_CLUSTER;
     if (sight.lead < record.lead) return "the cluster was restored from a snapshot";
     if (sight.term < recordedTerm) return "the cluster is an older copy: it had a later term";
-    if (sight.revision < sentAt || sight.term < this.#seen.term) return SEEN_LATER;
-    return "";
+    const { revision, written, term } = sight;
+    const isEarlier = revision < sentAt.revision || written < sentAt.written;
+    return isEarlier || term < this.#seen.term ? SEEN_LATER : "";
   }
 }
 
 const OTHER_CLUSTER =
   "the cluster is not the one that was accepted: it was restored from a snapshot or copied";
+const MARKED = "a server saw that the store went back";
+const ACCEPTING =
+  "an accept of the store was begun and is not over; run it again if it was interrupted";
 const SEEN_LATER = "the cluster is an older copy: this server has seen later changes";
 
 /**

@@ -1,37 +1,15 @@
 import { readFileSync } from "node:fs";
-import {
-  Client,
-  connectivityState,
-  credentials,
-  type ChannelCredentials,
-  Metadata,
-  type ServiceError,
-  status,
-} from "@grpc/grpc-js";
+import { credentials, type ChannelCredentials } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
 import type { EtcdConfig } from "../../shared/config.ts";
-import { CallFailure, failureOf, isPassing } from "./failure.ts";
-import { type Method, type Methods, type WatchAnswer, wireOf } from "./protocol.ts";
+import { CallFailure, isHopeless, isPassing } from "./failure.ts";
+import { type Call, Member, type WatchListener } from "./member.ts";
+import type { Methods } from "./protocol.ts";
 
-/** What is one question and one answer. */
-type Call = Exclude<Method, "watch">;
-
-/** A page of tags is about one MiB; nothing that is asked for comes near it. */
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
-const CHANNEL_OPTIONS = {
-  "grpc.max_receive_message_length": MAX_ANSWER_BYTES,
-  "grpc.initial_reconnect_backoff_ms": 100,
-  "grpc.max_reconnect_backoff_ms": 1_000,
-  // A watch says nothing for hours, and so would a connection that is dead. etcd takes a ping every 5 s.
-  "grpc.keepalive_time_ms": 10_000,
-  "grpc.keepalive_timeout_ms": 5_000,
-  "grpc.enable_retries": 0,
-  "grpc.service_config_disable_resolution": 1,
-  "grpc.enable_http_proxy": 0,
-  "grpc.use_local_subchannel_pool": 1,
-} as const;
 /** Pause before all members are asked again, in milliseconds, times 1 to 2. */
 const ROUND_PAUSE_MS = 20;
+/** Least time that makes another attempt worth while, in milliseconds. */
+const LEAST_MS = 100;
 /** How long a log-in for a watch may take, in milliseconds. */
 const LOG_IN_MS = 5_000;
 
@@ -42,124 +20,6 @@ export type Effect =
   /** Again, whatever became of it. */
   | "any";
 
-/** A member of the cluster, and the connection to it. */
-export class Member {
-  /** host:port. */
-  readonly at: string;
-  /** Whether it was proved over this connection that the cluster is the accepted one. */
-  isProved = false;
-  readonly #client: Client;
-  #isWatched = false;
-
-  constructor(at: string, creds: ChannelCredentials) {
-    this.at = at;
-    this.#client = new Client(at, creds, CHANNEL_OPTIONS);
-  }
-
-  /** Makes one call; rejects with a CallFailure. */
-  async call<Name extends Call>(
-    name: Name,
-    request: Methods[Name]["request"],
-    token: string | undefined,
-    deadlineMs: number,
-  ): Promise<Methods[Name]["answer"]> {
-    const { path, write, read } = wireOf(name);
-    const metadata = metadataOf(token);
-    const options = { deadline: Date.now() + Math.max(1, deadlineMs - performance.now()) };
-    this.#watch();
-    try {
-      return await new Promise((resolve, reject) => {
-        const settle = (error: ServiceError | null, answer?: Methods[Name]["answer"]): void => {
-          if (error !== null) reject(failureOf(this.at, error.code, error.details));
-          else if (answer === undefined) reject(new CallFailure("unknown", this.at, "no answer"));
-          else resolve(answer);
-        };
-        if (name === "leaseKeepAlive") {
-          const stream = this.#client.makeBidiStreamRequest(path, write, read, metadata, options);
-          stream.on("data", (answer: Methods[Name]["answer"]) => settle(null, answer));
-          stream.on("error", (error: ServiceError) => settle(error));
-          stream.on("end", () => settle(null));
-          stream.write(request);
-          stream.end();
-        } else {
-          this.#client.makeUnaryRequest(path, write, read, request, metadata, options, settle);
-        }
-      });
-    } catch (error) {
-      if (isPassing(error)) this.isProved = false;
-      throw error;
-    }
-  }
-
-  /**
-   * Watches keys from now on. `told` hears what etcd says, and `ended` once why it says no more. Answers how to end it; then
-   * neither hears anything.
-   */
-  watch(
-    keys: readonly Buffer[],
-    token: string | undefined,
-    { told, ended }: WatchListener,
-  ): () => void {
-    const { path, write, read } = wireOf("watch");
-    const stream = this.#client.makeBidiStreamRequest(path, write, read, metadataOf(token));
-    let isOver = false;
-    const stop = (): void => {
-      isOver = true;
-      stream.cancel();
-    };
-    const end = (code: status, said: string): void => {
-      if (isOver) return;
-      stop();
-      ended(failureOf(this.at, code, said));
-    };
-    stream.on("data", (answer: WatchAnswer) => {
-      if (isOver) return;
-      if (answer.canceled) end(status.UNKNOWN, answer.reason);
-      else told(answer);
-    });
-    stream.on("error", (error: ServiceError) => end(error.code, error.details));
-    stream.on("end", () => end(status.UNAVAILABLE, "the member ended the watch"));
-    for (const key of keys) stream.write({ create: { key } });
-    return stop;
-  }
-
-  close(): void {
-    this.#client.close();
-  }
-
-  /**
-   * INVARIANT: a proof counts for the connection that it was made over. A cluster is only set back while its members do not
-   * run, which ends their connections.
-   */
-  #watch(): void {
-    if (this.#isWatched) return;
-    const channel = this.#client.getChannel();
-    const state = channel.getConnectivityState(false);
-    if (state !== connectivityState.READY) this.isProved = false;
-    if (state === connectivityState.SHUTDOWN) return;
-    this.#isWatched = true;
-    channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => {
-      this.#isWatched = false;
-      this.isProved = false;
-      this.#watch();
-    });
-  }
-}
-
-/** Who hears of a watch. */
-export interface WatchListener {
-  readonly told: (answer: WatchAnswer) => void;
-  readonly ended: (failure: CallFailure) => void;
-}
-
-/** Of every call. A member without a leader refuses it at once instead of keeping it, and ends a watch within seconds. */
-function metadataOf(token: string | undefined): Metadata {
-  const metadata = new Metadata();
-  metadata.set("hasleader", "true");
-  if (token !== undefined) metadata.set("token", token);
-  return metadata;
-}
-
 /** The members of one cluster, of which one at a time is asked. */
 export class Members {
   readonly #all: readonly Member[];
@@ -168,7 +28,7 @@ export class Members {
   /** Counts the watches that were begun. */
   #watched: number;
   #token: string | undefined;
-  #loggingIn: Promise<void> | undefined;
+  readonly #loggingIn = new Map<Member, Promise<void>>();
 
   constructor({ hosts, tls, user, password = "" }: EtcdConfig) {
     const creds = tls === undefined ? credentials.createInsecure() : tlsOf(tls);
@@ -183,9 +43,19 @@ export class Members {
     for (const member of this.#all) member.close();
   }
 
+  /** What keeps members from being used, in words, of each that is not. */
+  get troubles(): readonly string[] {
+    return this.#all.map(({ trouble }) => trouble).filter((trouble) => trouble !== "");
+  }
+
+  /** Names what keeps a member from being used; empty: nothing. */
+  name(at: string, trouble: string): void {
+    for (const member of this.#all) if (member.at === at) member.trouble = trouble;
+  }
+
   /**
    * Runs `work` with one member; with the next when it did nothing, or, where the effect allows it, when that is not known.
-   * `attemptMs`: how long one member has.
+   * A member of another store is passed over, and one that refuses hides no other. `attemptMs`: how long one member has.
    */
   async run<T>(
     effect: Effect,
@@ -193,28 +63,70 @@ export class Members {
     attemptMs: number,
     work: (member: Member, ask: Ask) => Promise<T>,
   ): Promise<T> {
+    /** What asking again would not change. */
+    const refusals = new Map<Member, CallFailure>();
+    // A shorter attempt would only hide why the others failed.
+    const leastMs = Math.min(LEAST_MS, attemptMs / 4);
     for (let attempt = 1; ; attempt++) {
-      const at = this.#current;
+      const at = this.#next();
       const member = this.#all[at] as Member;
       const untilMs = Math.min(deadlineMs, performance.now() + attemptMs);
       try {
         // oxlint-disable-next-line no-await-in-loop
         return await work(member, (name, request) => this.#ask(member, name, request, untilMs));
       } catch (error) {
-        if (!isPassing(error)) throw error;
+        if (!isPassing(error) && !isHopeless(error)) throw error;
         if (this.#current === at) this.#current = (at + 1) % this.#all.length;
-        const mayAgain = error.kind === "not done" || effect === "any";
+        if (isHopeless(error)) refusals.set(member, error);
+        else refusals.delete(member);
+        const [refusal = error] = [...refusals.values()].filter(({ kind }) => kind !== "stranger");
+        // What may have been done is never told as refused.
+        const told = error.kind === "unknown" && effect === "once" ? error : refusal;
+        const isOver = this.#all.every((each) => refusals.has(each) || each.isAside);
+        const mayAgain = !isOver && (error.kind !== "unknown" || effect === "any");
         const pauseMs = attempt % this.#all.length === 0 ? ROUND_PAUSE_MS * (1 + Math.random()) : 0;
-        if (!mayAgain || performance.now() + pauseMs >= deadlineMs) throw error;
+        if (!mayAgain || performance.now() + pauseMs + leastMs >= deadlineMs) throw told;
         // oxlint-disable-next-line no-await-in-loop
         if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     }
   }
 
+  /** Which member is asked: the present one, or the first after it that is not of another store. */
+  #next(): number {
+    const { length } = this.#all;
+    for (let step = 0; step < length; step++) {
+      const at = (this.#current + step) % length;
+      if (this.#all[at]?.isAside !== false) continue;
+      this.#current = at;
+      return at;
+    }
+    const [member] = this.#all as readonly [Member];
+    throw new CallFailure("stranger", member.at, member.trouble);
+  }
+
+  /** Asks all members at once. Answers by host:port what each said, or why it said nothing in time. */
+  async askAll<T>(
+    untilMs: number,
+    work: (ask: Ask) => Promise<T>,
+  ): Promise<ReadonlyMap<string, CallFailure | T>> {
+    const answers = this.#all.map(async (member): Promise<readonly [string, CallFailure | T]> => {
+      try {
+        const ask: Ask = (name, request) => this.#ask(member, name, request, untilMs);
+        return [member.at, await work(ask)];
+      } catch (error) {
+        if (error instanceof CallFailure) return [member.at, error];
+        throw error;
+      }
+    });
+    return new Map(await Promise.all(answers));
+  }
+
   /** Watches keys at a member, each time at another one. */
   watch(keys: readonly Buffer[], { told, ended }: WatchListener): () => void {
-    const member = this.#all[this.#watched++ % this.#all.length] as Member;
+    const usable = this.#all.filter(({ trouble }) => trouble === "");
+    const all = usable.length > 0 ? usable : this.#all;
+    const member = all[this.#watched++ % all.length] as Member;
     let isOver = false;
     let stop: (() => void) | undefined;
     const end = (failure: CallFailure): void => {
@@ -263,16 +175,24 @@ export class Members {
   }
 
   async #logIn(member: Member, untilMs: number): Promise<void> {
-    this.#loggingIn ??= (async () => {
-      try {
-        const user = this.#user ?? { name: "", password: "" };
-        const { token } = await member.call("authenticate", user, undefined, untilMs);
-        this.#token = token;
-      } finally {
-        this.#loggingIn = undefined;
-      }
-    })();
-    await this.#loggingIn;
+    let loggingIn = this.#loggingIn.get(member);
+    if (loggingIn === undefined) {
+      const begin = async (): Promise<void> => {
+        try {
+          const user = this.#user ?? { name: "", password: "" };
+          const { token } = await member.call("authenticate", user, undefined, untilMs);
+          this.#token = token;
+        } catch (error) {
+          if (isHopeless(error)) member.trouble = error.message;
+          throw error;
+        } finally {
+          this.#loggingIn.delete(member);
+        }
+      };
+      loggingIn = begin();
+      this.#loggingIn.set(member, loggingIn);
+    }
+    await loggingIn;
   }
 }
 

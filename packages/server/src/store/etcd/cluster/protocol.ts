@@ -39,11 +39,13 @@ interface RangeAnswer {
   readonly count: Int;
 }
 
-export interface Compare {
-  readonly key: Buffer;
-  /** 0 for a key that is not there. */
-  readonly modRevision: Int;
-}
+export type Compare =
+  | {
+      readonly key: Buffer;
+      /** 0 for a key that is not there. */
+      readonly modRevision: Int;
+    }
+  | { readonly key: Buffer; readonly value: Buffer };
 
 interface Put {
   readonly key: Buffer;
@@ -162,8 +164,13 @@ const MESSAGES: Readonly<Record<string, Fields>> = {
   },
   Put: { key: ["bytes", 1], value: ["bytes", 2], lease: ["int64", 3] },
   Removal: { key: ["bytes", 1], rangeEnd: ["bytes", 2] },
-  // Of the comparisons only “the revision of its last change is equal” is used: result 0, target 2.
-  Compare: { target: ["int32", 2], key: ["bytes", 3], modRevision: ["int64", 6] },
+  // Of the comparisons only “is equal” is used, which is result 0: of the last change's revision, target 2, or the value, 3.
+  Compare: {
+    target: ["int32", 2],
+    key: ["bytes", 3],
+    modRevision: ["int64", 6],
+    value: ["bytes", 7],
+  },
   Op: { range: ["Range", 1], put: ["Put", 2], remove: ["Removal", 3], txn: ["Txn", 4] },
   OpAnswer: { range: ["RangeAnswer", 1], txn: ["TxnAnswer", 4] },
   Txn: {
@@ -276,7 +283,7 @@ function rangeOnWire({ order, ...range }: Range): object {
 
 function txnOnWire({ compare, success, failure }: Txn): object {
   return {
-    compare: compare.map((each) => ({ target: 2, ...each })),
+    compare: compare.map((each) => ({ target: "value" in each ? 3 : 2, ...each })),
     success: success.map(opOnWire),
     failure: failure.map(opOnWire),
   };

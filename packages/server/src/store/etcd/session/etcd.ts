@@ -3,14 +3,16 @@ import { storeIsAnother, storeUnavailable, type Tag } from "@idmint/core/server"
 import { nodeTimers } from "../../../timers.ts";
 import { DEFAULT_TIMEOUT_MS, type EtcdConfig } from "../../shared/config.ts";
 import { storeClosed } from "../../shared/failures.ts";
-import { CallFailure, errorOf, isPassing } from "../cluster/failure.ts";
-import { GuardState, isElected, type StoreRecord } from "../cluster/guard-state.ts";
-import { type Ask, type Effect, type Member, Members } from "../cluster/members.ts";
-import type { KeyValue, Op, OpAnswer, Range, StatusAnswer } from "../cluster/protocol.ts";
+import { passingPins, type StorePin } from "../../pins/pin.ts";
+import { CallFailure, errorOf } from "../cluster/failure.ts";
+import { GuardState } from "../cluster/guard-state.ts";
+import type { Member } from "../cluster/member.ts";
+import { type Ask, type Effect, Members } from "../cluster/members.ts";
+import type { KeyValue, Op, OpAnswer, Range } from "../cluster/protocol.ts";
 import { Watch } from "../cluster/watch.ts";
 import { StoreClock } from "./clocks-state.ts";
 import { Keys } from "./keys.ts";
-import { recordFrom } from "./rows.ts";
+import { Proof, type Standing } from "./proof.ts";
 
 /** Most calls at once, running and waiting for each other. */
 const MAX_RUNNING = 1_000;
@@ -24,20 +26,6 @@ export const MAX_ROWS = 64;
 const MAX_CONFLICTS = 1_000;
 /** How long after its deadline a call may take to notice, in milliseconds. */
 const LATE_MS = 100;
-
-/** What is known of the store when something is asked of it. */
-export interface Standing {
-  readonly record: StoreRecord;
-  /** Revision of etcd at which the key `store` was written. */
-  readonly modRevision: string;
-  /** Why nothing may be granted, in words; empty when all is well. */
-  readonly fenced: string;
-  readonly recordedTerm: bigint;
-  readonly termModRevision: string;
-  readonly status: StatusAnswer;
-  /** As the guard has it, with the revision it was taken at. */
-  readonly lead: bigint;
-}
 
 /** What a transaction answered. */
 export interface Done {
@@ -70,11 +58,15 @@ export class Etcd {
   readonly kept: Map<string, Kept> = new Map();
   /** What was found of compaction, and when to look again, on the monotonic clock. */
   readonly compaction = { lookAt: 0, trouble: "" };
+  /** When members that are not asked are looked at next, on the monotonic clock. */
+  lookAroundAt = 0;
   /** This server's lease. */
   lease: { readonly id: string; readonly ttlS: number } | undefined;
   readonly config: EtcdConfig;
+  readonly pin: StorePin;
   readonly #members: Members;
   readonly #guard = new GuardState();
+  readonly #proof: Proof;
   readonly #timeoutMs: number;
   /** By tag: the end of the last piece of work that has the tag to itself. */
   readonly #lanes = new Map<string, Promise<void>>();
@@ -85,9 +77,12 @@ export class Etcd {
   #closing: Promise<void> | undefined;
   #watch: Watch | undefined;
 
-  constructor(config: EtcdConfig) {
+  /** `pin`: which store this process works with; by default the first one that is found. */
+  constructor(config: EtcdConfig, pin: StorePin = passingPins().of("")) {
     this.config = config;
+    this.pin = pin;
     this.keys = new Keys(config.prefix);
+    this.#proof = new Proof(this.#guard, pin, this.keys);
     this.#members = new Members(config);
     this.#timeoutMs = config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   }
@@ -129,7 +124,9 @@ export class Etcd {
         throw storeUnavailable("the store did not answer in time");
       });
     } catch (error) {
-      throw errorOf(error, !this.#hasWorked);
+      const { id } = this.pin;
+      const strangers = id === undefined ? undefined : { told: this.troubles, pinned: id };
+      throw errorOf(error, !this.#hasWorked, strangers);
     }
   }
 
@@ -146,13 +143,44 @@ export class Etcd {
     if (this.kept.size > MAX_KEPT && oldest !== undefined) this.kept.delete(oldest);
   }
 
-  /** One call of any member, about nothing that the guard looks at. */
-  async ask<T>(deadlineMs: number, work: (ask: Ask) => Promise<T>): Promise<T> {
-    const answer = await this.#members.run("any", deadlineMs, this.#attemptMs, (_, ask) =>
-      work(ask),
+  /** What keeps members from being used, in words, of each that is not. */
+  get troubles(): readonly string[] {
+    return this.#members.troubles;
+  }
+
+  /** Names what keeps a member from being used; empty: nothing. */
+  name(at: string, trouble: string): void {
+    this.#members.name(at, trouble);
+  }
+
+  /**
+   * Calls of one member, without a transaction of the store: before the store is known of any, and then of one that proved
+   * that it is of that store. `fenced`: whether a store that is not granted from is asked.
+   */
+  async ask<T>(
+    deadlineMs: number,
+    work: (ask: Ask) => Promise<T>,
+    fenced: "allow" | "refuse" = "allow",
+  ): Promise<T> {
+    const answer = await this.#members.run(
+      "any",
+      deadlineMs,
+      this.#attemptMs,
+      async (member, ask) => {
+        if (this.pin.id !== undefined && !member.isProved) {
+          const known = await this.#prove(member, ask);
+          if (known.fenced !== "" && fenced === "refuse") throw storeIsAnother(known.fenced);
+        }
+        return work(ask);
+      },
     );
     this.#hasWorked = true;
     return answer;
+  }
+
+  /** Asks all members at once, whichever store they are of; see Members.askAll. */
+  async askAll<T>(work: (ask: Ask) => Promise<T>): Promise<ReadonlyMap<string, CallFailure | T>> {
+    return this.#members.askAll(performance.now() + this.#timeoutMs / 4, work);
   }
 
   /** A member has half of the time, so that another one can be asked. */
@@ -164,8 +192,9 @@ export class Etcd {
    * Runs operations in one transaction, on the store that was accepted.
    *
    * INVARIANT: what is answered was done in the cluster and under the record that were judged. The transaction compares the
-   * revision of the key `store`, so no accept came between. Its header has the cluster's id and a revision that is not below
-   * any that was seen when it was sent. The connection is one over which the cluster proved itself.
+   * key `store`, whose random names no other store has, and which every accept changes: so it does nothing in another store
+   * to which the address leads meanwhile, and nothing is learned of that one. Its header has the cluster's id and a revision
+   * that is not below any that was seen when it was sent. The connection is one over which the cluster proved itself.
    */
   async transact(
     deadlineMs: number,
@@ -200,56 +229,31 @@ export class Etcd {
     ops: readonly Op[],
     standing: Standing,
   ): Promise<Done | undefined> {
-    const { record, modRevision } = standing;
-    const sentAt = this.#guard.revision;
-    const compare = [{ key: this.keys.one("store"), modRevision }];
+    const { record, value } = standing;
+    const sentAt = this.#guard.seen;
+    const compare = [{ key: this.keys.one("store"), value }];
     const { header, succeeded, answers } = await ask("txn", { compare, success: ops, failure: [] });
     if (header === null) throw new CallFailure("unknown", member.at, "an answer without a header");
+    if (!succeeded) {
+      member.isProved = false;
+      this.#standing = undefined;
+      return undefined;
+    }
     const { clusterId, revision } = header;
     const found = this.#guard.checkHeader(record, clusterId, BigInt(revision), sentAt);
     if (found !== "" && standing.fenced === "") throw storeIsAnother(found);
-    if (succeeded) return { answers, standing, revision };
-    member.isProved = false;
-    this.#standing = undefined;
-    return undefined;
+    return { answers, standing, revision };
   }
 
-  /** Looks whether this is the cluster that was accepted. Only reads, so a member that fails at it did nothing. */
   async #prove(member: Member, ask: Ask): Promise<Standing> {
-    const sentAt = this.#guard.revision;
-    const success = [
-      { range: { key: this.keys.one("store") } },
-      { range: { key: this.keys.one("term") } },
-    ];
-    try {
-      const { header, answers } = await ask("txn", { compare: [], success, failure: [] });
-      const status = await ask("status", {});
-      if (header === null) throw new CallFailure("not done", member.at, "no header");
-      if (header.memberId !== status.header.memberId) throw balanced(member);
-      const [store, term] = answers.map(({ range }) => range?.kvs[0]);
-      const record = store === undefined ? undefined : recordFrom(store.value);
-      const recordedTerm = BigInt(term?.value.toString() ?? "0");
-      const revision = BigInt(header.revision);
-      const lead = BigInt(status.raftIndex) - revision;
-      const sight = { clusterId: header.clusterId, revision, term: BigInt(status.raftTerm), lead };
-      const fenced = this.#guard.judge(record, recordedTerm, sight, sentAt);
-      if (store === undefined || record === undefined) throw storeIsAnother(fenced);
-      if (fenced === "" && isElected(status)) this.#guard.elected(record, sight.term);
-      const standing = {
-        record,
-        modRevision: store.modRevision,
-        fenced,
-        recordedTerm,
-        termModRevision: term?.modRevision ?? "0",
-        status,
-        lead,
-      };
-      member.isProved = fenced === "";
-      this.#standing = fenced === "" ? standing : undefined;
-      return standing;
-    } catch (error) {
-      throw isPassing(error) ? new CallFailure("not done", member.at, error.said) : error;
-    }
+    const standing = await this.#proof.prove(member, ask);
+    this.#standing = standing.fenced === "" ? standing : undefined;
+    return standing;
+  }
+
+  /** Takes note of a transaction of this process that wrote. */
+  wrote({ standing, revision }: Done): void {
+    this.#guard.wrote(standing.record, BigInt(revision));
   }
 
   /**
@@ -305,7 +309,10 @@ export class Session {
    */
   async write(ops: readonly Op[], options: Partial<TxnOptions> = {}): Promise<Done> {
     const room = { put: { key: this.keys.one("room"), value: Buffer.of() } };
-    return this.etcd.transact(this.deadlineMs, [...ops, room], { effect: "once", ...options });
+    const how = { effect: "once", ...options } as const;
+    const done = await this.etcd.transact(this.deadlineMs, [...ops, room], how);
+    this.etcd.wrote(done);
+    return done;
   }
 
   /** Keys, out of one transaction for each MAX_OPS ranges. */
@@ -363,11 +370,3 @@ const PAGE = 1_000;
 const MAX_PAUSE_MS = 32;
 /** How often in a row a transaction is tried at once. */
 const BURST = 4;
-
-function balanced(member: Member): CallFailure {
-  return new CallFailure(
-    "refused",
-    member.at,
-    "calls of one connection reach several members; name the members themselves in store.url, not what spreads calls over them",
-  );
-}

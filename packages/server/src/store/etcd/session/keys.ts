@@ -27,11 +27,11 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `audit/KIND/TIME/ID` | who changed what, and who was refused |
  */
 export class Keys {
-  readonly #prefix: string;
+  readonly prefix: string;
 
   /** `prefix` begins and ends with a slash. */
   constructor(prefix: string) {
-    this.#prefix = prefix;
+    this.prefix = prefix;
   }
 
   one(
@@ -137,7 +137,7 @@ export class Keys {
   }
 
   #key(rest: string): Buffer {
-    return Buffer.from(this.#prefix + rest);
+    return Buffer.from(this.prefix + rest);
   }
 }
 

@@ -110,7 +110,7 @@ export function valueOfRecord(record: StoreRecord): Buffer {
 
 export function recordFrom(value: Buffer): StoreRecord {
   const { storeId = "", incarnation = "", clusterId = "", ...rest } = fieldsOf(value);
-  const { generation = "0", lead = "0", accepting } = rest;
+  const { generation = "0", lead = "0", accepting, wentBack } = rest;
   return {
     storeId,
     incarnation,
@@ -118,5 +118,6 @@ export function recordFrom(value: Buffer): StoreRecord {
     generation: BigInt(generation),
     lead: BigInt(lead),
     ...(accepting === undefined ? {} : { accepting }),
+    ...(wentBack === undefined ? {} : { wentBack }),
   };
 }
