@@ -27,6 +27,7 @@ import { ledgerMutants } from "./mutants.ledger.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
+import { serversMutants } from "./mutants.servers.ts";
 import { redisMutants } from "./mutants.redis.ts";
 import { sentinelMutants } from "./mutants.sentinel.ts";
 import { snowflakeMutants } from "./mutants.snowflake.ts";
@@ -83,6 +84,7 @@ export const mutants: readonly Mutant[] = [
   ...fastMutants,
   ...rollingMutants,
   ...sdkMutants,
+  ...serversMutants,
   ...redisMutants,
   ...sentinelMutants,
   ...snowflakeMutants,

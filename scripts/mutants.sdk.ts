@@ -131,9 +131,9 @@ export const sdkMutants: readonly Mutant[] = [
   {
     name: "sdk: calls are refused in an outage as if no server had been reached",
     file: "packages/client/src/servers/endpoints.ts",
-    find: `      this.#unreachableSinceMs = undefined;
-      if (`,
-    replace: `      if (`,
+    find: `    this.#unreachableSinceMs = undefined;
+    gate.`,
+    replace: `    gate.`,
     tests: dead,
   },
   {

@@ -98,7 +98,7 @@ export const zoneMutants: readonly Mutant[] = [
   {
     name: "zones: further tries are not limited",
     file: `${servers}/endpoints.ts`,
-    find: `if (failures.length > 0 && !this.#mayRetry()) break;`,
+    find: `if (tries > 0 && !this.#mayRetry()) throw oneOf(failures);`,
     replace: `if (failures.length > 0) this.#mayRetry();`,
     tests: learned,
   },

@@ -130,6 +130,7 @@ export class BufferedIdClient implements IdClient {
         {
           transport: this.#transport,
           clock,
+          timers: quietTimers,
           random,
           emit,
           assertUsable: () => this.#assertUsable(),

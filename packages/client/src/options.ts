@@ -104,7 +104,8 @@ export interface IdClientOptions {
   readonly deadlineMs?: number;
   /**
    * How long one server may take to answer a request, in milliseconds; then the next server is asked. It is the gRPC
-   * deadline of every request. Default: 2,000. Range: 100 … 60,000.
+   * deadline of every request. A request for a segment is given twice that while its server answers others. Default: 2,000.
+   * Range: 100 … 60,000.
    */
   readonly rpcDeadlineMs?: number;
   /** Most calls that may wait for one tag; further calls are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */

@@ -43,8 +43,8 @@ const MAX_TURNS = 4;
  *
  * WHO RETRIES WHAT. Three layers, each for one thing, none of them twice:
  * - grpc-js retries nothing (`grpc.enable_retries` is 0), so one try is one request.
- * - One load (`Endpoints.allocate`) asks each of up to three endpoints once, and moves on only at UNAVAILABLE. It never
- *   waits between tries.
+ * - One load (`Endpoints.allocate`) asks each of up to three endpoints once, and moves on only at UNAVAILABLE. It waits for
+ *   its turn at an endpoint that has much to do (`servers/gate.ts`), and never between tries.
  * - The buffer starts the next load after a failed one, with back-off (50 ms … 2 s), as long as somebody waits for ids
  *   or asks again. It never looks at endpoints.
  * A release is tried once, by nobody again. Whatever a try may have allocated without our knowing (a deadline, a broken

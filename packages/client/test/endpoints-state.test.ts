@@ -45,9 +45,11 @@ function plan(
   state: EndpointsState,
   order: string,
   nowMs: number,
-  { near = "", patience = 0 } = {},
+  { near = "", patience = 0, asked = "" } = {},
 ): LoadPlan {
-  return planLoad(state, { addresses: lettersOf(order), near: new Set(near) }, { nowMs, patience });
+  const addresses = lettersOf(order);
+  const at = { nowMs, patience, asked: new Set(asked) };
+  return planLoad(state, { addresses, near: new Set(near) }, at);
 }
 
 test("a load asks well endpoints in the tag's order, at most three", () => {
@@ -75,9 +77,37 @@ test("an endpoint that the tag does not prefer to its present one is not probed"
   expect(plan(state, "ab", 1e9).probes).toEqual([]);
 });
 
-test("when no endpoint is well the load itself is the trial, soonest first", () => {
+test("when no endpoint is well the load itself is the trial, of the one that failed longest ago", () => {
   const state = after([fail("a", 300), fail("b", 100), fail("c", 200)], seeds(3));
   expect(plan(state, "abc", 400)).toEqual({ attempts: lettersOf("bca"), probes: [] });
+});
+
+test("… and the others are looked at, however long their cool-downs are", () => {
+  let state = seeds(3);
+  // c was well and failed again and again, so it cools for the longest time.
+  for (let round = 0; round < 12; round++) {
+    state = after([{ type: "probeBegan", endpoint: "c" }, probed("c", true, 0)], state);
+    state = after([fail("c", 0)], state);
+  }
+  state = after([fail("a", 10), fail("b", 20)], state);
+  expect(state.get("c")!.retryAtMs).toBeGreaterThan(COOL_DOWN_MAX_MS / 2);
+  expect(plan(state, "abc", 100)).toEqual({ attempts: lettersOf("cab"), probes: [] });
+  state = after([fail("c", 100)], state);
+  expect(plan(state, "abc", COOL_DOWN_MIN_MS + 100)).toEqual({
+    attempts: lettersOf("abc"),
+    probes: lettersOf("bc"),
+  });
+});
+
+test("a load goes on by what is known then, and asks nobody twice", () => {
+  let state = after([fail("a", 1)], seeds(5));
+  expect(plan(state, "abcde", 2, { asked: "a" }).attempts).toEqual(lettersOf("bc"));
+  // Another load found out meanwhile.
+  state = after([fail("b", 2)], state);
+  expect(plan(state, "abcde", 2, { asked: "a" }).attempts).toEqual(lettersOf("cd"));
+  expect(plan(state, "abcde", 2, { asked: "ac" }).attempts).toEqual(["d"]);
+  expect(plan(state, "abcde", 2, { asked: "acd" }).attempts).toEqual([]);
+  expect(plan(state, "abcde", 2, { asked: "a", near: "abcd" }).attempts).toEqual(lettersOf("ce"));
 });
 
 test("cool-downs double up to their longest, and a probe alone does not reset them", () => {

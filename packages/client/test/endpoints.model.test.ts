@@ -16,6 +16,7 @@ const lettersOf = (names: string): string[] => names.split("");
 /** a to e were given, f to h were learned. */
 const SEEDS = lettersOf("abcde");
 const LEARNED = lettersOf("fgh");
+const NONE: ReadonlySet<string> = new Set();
 const ALL = [...SEEDS, ...LEARNED];
 
 const endpoint = fc.constantFrom(...ALL);
@@ -61,7 +62,7 @@ test("whatever happened, a plan is short, names nobody twice, nobody unproved, a
           }
         }
         const order = { addresses, near: new Set(near) };
-        const { attempts, probes } = planLoad(state, order, { nowMs, patience });
+        const { attempts, probes } = planLoad(state, order, { nowMs, patience, asked: NONE });
         expect(attempts.length).toBe(Math.min(MAX_ATTEMPTS, proved.size));
         expect(new Set(attempts).size).toBe(attempts.length);
         for (const at of attempts) expect(proved.has(at)).toBe(true);
@@ -71,13 +72,18 @@ test("whatever happened, a plan is short, names nobody twice, nobody unproved, a
         const isFarWell = well.some((at) => !order.near.has(at));
         if (isFarWell && well.length >= MAX_ATTEMPTS)
           expect(attempts.some((at) => !order.near.has(at))).toBe(true);
+        expect(new Set(probes).size).toBe(probes.length);
         for (const probe of probes) {
-          const { mode, retryAtMs } = state.get(probe)!;
-          expect(retryAtMs).toBeLessThanOrEqual(nowMs);
-          if (mode === "unproved") continue;
-          // Only the way back to a better choice than the load's own is probed.
-          expect(mode).toBe("cooling");
-          expect(well.length).toBeGreaterThan(0);
+          const { mode, retryAtMs, failedAtMs } = state.get(probe)!;
+          const isDue = retryAtMs <= nowMs;
+          if (mode === "unproved") expect(isDue).toBe(true);
+          // The way back to a better choice than the load's own; with nobody well, all that could be back.
+          else
+            expect([mode, isDue || (well.length === 0 && failedAtMs < nowMs)]).toEqual([
+              "cooling",
+              true,
+            ]);
+          if (well.length === 0) expect(probe).not.toBe(attempts[0]);
         }
       },
     ),
@@ -100,7 +106,7 @@ test("no endpoint cools for longer than the limit, and none is forgotten", () =>
       const order = { addresses: SEEDS, near: new Set<string>() };
       let nowMs = latest + COOL_DOWN_MAX_MS;
       for (let load = 0; load < 4; load++) {
-        for (const at of planLoad(state, order, { nowMs, patience: 0 }).attempts) {
+        for (const at of planLoad(state, order, { nowMs, patience: 0, asked: NONE }).attempts) {
           asked.add(at);
           nowMs++;
           state = nextEndpoints(state, {

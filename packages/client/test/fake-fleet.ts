@@ -78,6 +78,8 @@ export class FakeServer {
   readonly allocated: AllocateSegmentRequest[] = [];
   /** The trace that came with each of them; undefined: none did. */
   readonly traceparents: (string | undefined)[] = [];
+  /** How long their callers waited, in milliseconds; Infinity: as long as it takes. */
+  readonly leftMs: number[] = [];
   readonly released: ReleaseSegmentRequest[] = [];
   healthChecks = 0;
   blockSize = 1_000;
@@ -160,6 +162,7 @@ export class FakeServer {
     done: sendUnaryData<AllocateSegmentResponse>,
   ): void {
     this.allocated.push(call.request);
+    this.leftMs.push(Number(call.getDeadline()) - Date.now());
     this.traceparents.push(call.metadata.get("traceparent")[0]?.toString());
     const verdict = this.verdict(call.request);
     const answer = (): void => {

@@ -70,6 +70,38 @@ test("one endpoint is asked once per load, at the buffer's pace, until the call'
   }
 });
 
+test("the one server of five that is back is found within 2 s, though it asked for a long pause before", async () => {
+  const addresses = ["a:1", "b:1", "c:1", "d:1", "e:1"];
+  for (const back of addresses) {
+    const world = fakeWorld({ addresses });
+    const tag = world.client.tag("t");
+    const busy = new IdmintError("STORE_UNAVAILABLE", "not now", { retryAfterMs: 30_000 });
+    const id = tag.next({ deadlineMs: 120_000 });
+    /** One more step of 10 ms; `isBack`: one server answers again. */
+    const step = async (isBack: boolean): Promise<void> => {
+      await settle();
+      for (const call of world.transport.pending.splice(0)) {
+        if (call.endpoint !== back) call.fail(away);
+        else if (isBack) call.answer(answerOf(1n, 100));
+        else call.fail(busy);
+      }
+      for (const look of world.transport.probes.splice(0))
+        look.answer(isBack && look.endpoint === back ? true : undefined);
+      await settle();
+      world.time.advance(10);
+    };
+    for (let ms = 0; ms < 20_000; ms += 10) await step(false);
+    const answered: number[] = [];
+    for (let ms = 0; ms < 4_000 && answered.length === 0; ms += 10) {
+      await step(true);
+      void id.then(() => answered.push(ms));
+    }
+    expect(answered[0]).toBeLessThan(2_000);
+    expect(await id).toBe(1n);
+    await world.client.close();
+  }
+});
+
 test("nobody retries when nobody asks", async () => {
   const world = fakeWorld({ address: "a:1" });
   const refused = reasonOf(world.client.tag("t").next({ deadlineMs: 100 }));

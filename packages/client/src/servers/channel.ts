@@ -2,12 +2,11 @@ import {
   type ChannelCredentials,
   type ChannelOptions,
   type ClientUnaryCall,
-  credentials,
   Metadata,
   type ServiceError,
   status,
 } from "@grpc/grpc-js";
-import { IdmintError, invalidField } from "@idmint/core";
+import { IdmintError } from "@idmint/core";
 import type {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -32,7 +31,9 @@ import {
 } from "@idmint/proto/grpc-js";
 import { type HealthCheckResponse, HealthCheckResponse_ServingStatus } from "@idmint/proto/health";
 import { isOnThisMachine } from "./addresses.ts";
-import { fromCallTo } from "./errors.ts";
+import { credentialsOf } from "./credentials.ts";
+import { failureOf, unanswered } from "./errors.ts";
+import { Patience } from "./patience.ts";
 import type { TlsOptions } from "../options.ts";
 import type { ListedServer, ServerList } from "./servers-state.ts";
 
@@ -132,6 +133,7 @@ export class GrpcTransport implements Transport {
   readonly #options: ChannelOptions;
   readonly #services = new Map<string, Services>();
   readonly #inFlight = new Set<ClientUnaryCall>();
+  readonly #patience = new Patience();
   readonly #token: (() => string) | undefined;
   readonly #isPlain: boolean;
   #proved = { text: "", metadata: NO_METADATA };
@@ -141,7 +143,7 @@ export class GrpcTransport implements Transport {
   constructor(tls: false | TlsOptions, token?: () => string) {
     this.#token = token;
     this.#isPlain = tls === false;
-    this.#credentials = tls === false ? credentials.createInsecure() : tlsCredentials(tls);
+    this.#credentials = credentialsOf(tls);
     const serverName = tls === false ? undefined : tls.serverName;
     this.#options =
       serverName === undefined
@@ -153,20 +155,40 @@ export class GrpcTransport implements Transport {
           };
   }
 
-  allocate(
+  async allocate(
     endpoint: string,
     request: AllocateSegmentRequest,
     timeoutMs: number,
     headers?: Headers,
   ): Promise<AllocateSegmentResponse> {
-    return this.#call(endpoint, timeoutMs, (options, done) =>
-      this.#of(endpoint).ids.allocateSegment(
-        request,
-        this.#metadata(endpoint, headers),
-        options,
-        done,
-      ),
-    );
+    // The server is told its time; how long its answer is of use is judged here.
+    const timed = { ...headers, "grpc-timeout": `${Math.ceil(timeoutMs)}m` };
+    let stop: (() => void) | undefined;
+    let isGivenUp = false;
+    try {
+      const answer = await this.#send<AllocateSegmentResponse>(timeoutMs, (_options, done) => {
+        const call = this.#of(endpoint).ids.allocateSegment(
+          request,
+          this.#metadata(endpoint, timed),
+          done,
+        );
+        stop = this.#patience.watch(endpoint, timeoutMs, () => {
+          isGivenUp = true;
+          call.cancel();
+        });
+        return call;
+      });
+      this.#patience.heard(endpoint);
+      return answer;
+    } catch (thrown) {
+      if (thrown instanceof IdmintError) throw thrown;
+      if (isGivenUp) throw unanswered(endpoint, timeoutMs, thrown);
+      const failure = failureOf(endpoint, timeoutMs, thrown as ServiceError);
+      if (failure.reason !== "SERVER_UNAVAILABLE") this.#patience.heard(endpoint);
+      throw failure;
+    } finally {
+      stop?.();
+    }
   }
 
   generate(
@@ -278,6 +300,7 @@ export class GrpcTransport implements Transport {
   forget(endpoint: string): void {
     this.#services.get(endpoint)?.ids.close();
     this.#services.delete(endpoint);
+    this.#patience.forget(endpoint);
   }
 
   close(): void {
@@ -361,14 +384,6 @@ export class GrpcTransport implements Transport {
   }
 }
 
-function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {
-  const failure = fromCallTo(address, error);
-  if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
-  // The deadline was this try's, not the caller's: what the caller asked for may still be had in time.
-  const text = `${address} did not answer within ${timeoutMs} ms`;
-  return new IdmintError("SERVER_UNAVAILABLE", text, { cause: error });
-}
-
 function isUnimplemented(thrown: unknown): boolean {
   return (thrown as Partial<ServiceError>).code === status.UNIMPLEMENTED;
 }
@@ -377,22 +392,4 @@ function listedServer(node: Node): ListedServer {
   const { nodeId, address, zone, weight, draining, alive, heardTime } = node;
   const heardAtMs = heardTime?.getTime() ?? 0;
   return { nodeId, address, zone, weight, isDraining: draining, isAlive: alive, heardAtMs };
-}
-
-function tlsCredentials({ ca, cert, key }: TlsOptions): ChannelCredentials {
-  try {
-    return credentials.createSsl(bytes(ca), bytes(key), bytes(cert));
-  } catch (thrown) {
-    // Of OpenSSL: it names what is wrong, and shows nothing of the key.
-    throw invalidField("tls", `has a certificate or key that cannot be used: ${messageOf(thrown)}`);
-  }
-}
-
-function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
-
-function bytes(pem: string | Uint8Array | undefined): Buffer | null {
-  if (pem === undefined) return null;
-  return typeof pem === "string" ? Buffer.from(pem, "utf8") : Buffer.from(pem);
 }

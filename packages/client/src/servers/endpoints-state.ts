@@ -30,12 +30,14 @@
  * so that the many loads that are under way when a server goes do not add up; and an endpoint that probes find away is looked
  * at every few seconds, so that a zone that heals is used again soon.
  *
- * Invariants: a plan names no endpoint twice and at most `MAX_ATTEMPTS` of them; none of them is unproved; every well endpoint
+ * Invariants: a load asks no endpoint twice and at most `MAX_ATTEMPTS` of them; none of them is unproved; every well endpoint
  * comes before every other one; at most one probe per endpoint is under way.
  */
 
 /** Most endpoints one load asks. The next load begins with those that failed longest ago. */
 export const MAX_ATTEMPTS = 3;
+/** Most endpoints that are looked at beside one load. */
+const MAX_PROBES = 8;
 /** Shortest and longest cool-down after a load that failed, before jitter, in milliseconds. */
 export const COOL_DOWN_MIN_MS = 500;
 export const COOL_DOWN_MAX_MS = 30_000;
@@ -57,6 +59,8 @@ interface EndpointHealth {
   readonly retryAtMs: number;
   /** Since when it is well; −∞: there was nothing to come back from. */
   readonly wellSinceMs: number;
+  /** When it was last found not to be well; −∞: never. */
+  readonly failedAtMs: number;
 }
 
 /** By address. */
@@ -90,7 +94,7 @@ export interface Order {
   readonly near: ReadonlySet<string>;
 }
 
-/** Where one load goes: the endpoints to ask, in this order, and those to probe beside it. */
+/** Where one load goes on: the endpoints to ask, in this order, and those to probe beside it. */
 export interface LoadPlan {
   readonly attempts: readonly string[];
   readonly probes: readonly string[];
@@ -102,6 +106,7 @@ const WELL: EndpointHealth = {
   misses: 0,
   retryAtMs: 0,
   wellSinceMs: -Infinity,
+  failedAtMs: -Infinity,
 };
 const UNPROVED: EndpointHealth = { ...WELL, mode: "unproved" };
 
@@ -158,7 +163,14 @@ function failed(
   const asked = Math.min(COOL_DOWN_MAX_MS, retryAfterMs);
   const retryAtMs = nowMs + Math.max(coolDownMs, asked);
   const latest = wasWell ? retryAtMs : Math.max(before.retryAtMs, retryAtMs);
-  return { ...before, mode: "cooling", failures, misses: 0, retryAtMs: latest };
+  return {
+    ...before,
+    mode: "cooling",
+    failures,
+    misses: 0,
+    retryAtMs: latest,
+    failedAtMs: nowMs,
+  };
 }
 
 function probed(
@@ -184,7 +196,8 @@ function missed(
   { nowMs, jitter }: Moment,
 ): EndpointHealth {
   const misses = before.misses + 1;
-  return { ...before, mode, misses, retryAtMs: nowMs + spread(misses, mostMs, jitter) };
+  const retryAtMs = nowMs + spread(misses, mostMs, jitter);
+  return { ...before, mode, misses, retryAtMs, failedAtMs: nowMs };
 }
 
 /** Half of it is certain, half is spread. */
@@ -194,27 +207,33 @@ function spread(doublings: number, mostMs: number, jitter: number): number {
 }
 
 /**
- * Where a load of a tag goes.
+ * Where a load of a tag goes that has asked the endpoints of `asked` in vain. It is planned anew for each try, since other loads
+ * may have found out meanwhile that an endpoint is away.
  *
  * Well endpoints come first. After them, so that a load is never refused for want of trying, those that are not well,
- * the one whose cool-down ends first before the others. One that is back after it failed counts as well for some tags at
+ * the one that failed longest ago before the others, so that loads that fail go round all of them. One that is back after it failed counts as well for some tags at
  * once and for others up to `SLOW_START_MS` later; `patience`, from 0 to 1, is the tag's place among them. The last try goes to
  * another zone where one is well: what takes one server of a zone away often takes all.
  *
  * Beside the load are probed: the tag's best endpoint whose cool-down is over, when the load itself goes elsewhere, which is how
- * the tag returns to its first choice without a load ever waiting for a server that may still be down; and endpoints that the
- * load would ask if they were proved.
+ * the tag returns to its first choice without a load ever waiting for a server that may still be down; with nobody well, all that
+ * failed half a second ago, since one that is back must be found before the load has gone round; and endpoints that the load
+ * would ask if they were proved.
  */
 export function planLoad(
   state: EndpointsState,
   order: Order,
-  { nowMs, patience }: { readonly nowMs: number; readonly patience: number },
+  {
+    nowMs,
+    patience,
+    asked,
+  }: { readonly nowMs: number; readonly patience: number; readonly asked: ReadonlySet<string> },
 ): LoadPlan {
   const ripe: string[] = [];
   const unripe: string[] = [];
   const others: string[] = [];
   const ideal: string[] = [];
-  const probes: string[] = [];
+  let returning: string | undefined;
   for (const endpoint of order.addresses) {
     const health = state.get(endpoint);
     if (health === undefined) continue;
@@ -222,7 +241,7 @@ export function planLoad(
     if (mode === "cooling" || mode === "probing") {
       others.push(endpoint);
       const isDue = mode === "cooling" && retryAtMs <= nowMs;
-      if (isDue && probes.length === 0 && ripe.length === 0) probes.push(endpoint);
+      if (isDue && returning === undefined && ripe.length === 0) returning = endpoint;
       continue;
     }
     ideal.push(endpoint);
@@ -231,22 +250,30 @@ export function planLoad(
     (isRipe ? ripe : unripe).push(endpoint);
   }
   const well = [...ripe, ...unripe];
-  const retryAt = (endpoint: string): number => state.get(endpoint)?.retryAtMs ?? 0;
-  others.sort((a, b) => retryAt(a) - retryAt(b));
-  // With nobody well, the load itself is the trial.
-  if (well.length === 0) probes.length = 0;
-  for (const endpoint of firstOf(ideal, order)) {
+  const failedAt = (endpoint: string): number => state.get(endpoint)?.failedAtMs ?? 0;
+  others.sort((a, b) => failedAt(a) - failedAt(b));
+  const probes = returning === undefined || well.length === 0 ? [] : [returning];
+  for (const endpoint of firstOf(ideal, order, MAX_ATTEMPTS)) {
     const health = state.get(endpoint);
     if (health?.mode === "unproved" && health.retryAtMs <= nowMs) probes.push(endpoint);
   }
-  const attempts = [...firstOf(well, order), ...others].slice(0, MAX_ATTEMPTS);
-  return { attempts, probes };
+  const isLeft = (endpoint: string): boolean => !asked.has(endpoint);
+  const left = Math.max(0, MAX_ATTEMPTS - asked.size);
+  const first = firstOf(well.filter(isLeft), order, left);
+  const attempts = [...first, ...others.filter(isLeft)].slice(0, left);
+  // With nobody well, the load is the trial of one endpoint, and does not wait for the cool-downs of the others.
+  if (well.length === 0) {
+    const isOld = (at: string): boolean => nowMs - failedAt(at) >= COOL_DOWN_MIN_MS;
+    const isIdle = (at: string): boolean => state.get(at)?.mode === "cooling";
+    probes.push(...others.filter((at) => at !== attempts[0] && isIdle(at) && isOld(at)));
+  }
+  return { attempts, probes: probes.slice(0, MAX_PROBES) };
 }
 
 /** The first few, the last of them of another zone where there is one. */
-function firstOf(candidates: readonly string[], { near }: Order): readonly string[] {
-  const first = candidates.slice(0, MAX_ATTEMPTS);
-  if (first.length < MAX_ATTEMPTS || !first.every((endpoint) => near.has(endpoint))) return first;
+function firstOf(candidates: readonly string[], { near }: Order, most: number): readonly string[] {
+  const first = candidates.slice(0, most);
+  if (first.length < most || !first.every((endpoint) => near.has(endpoint))) return first;
   const far = candidates.find((endpoint) => !near.has(endpoint));
   return far === undefined ? first : [...first.slice(0, -1), far];
 }

@@ -1,4 +1,4 @@
-import { IdmintError } from "@idmint/core";
+import { IdmintError, type Timers } from "@idmint/core";
 import {
   type AllocateSegmentRequest,
   type AllocateSegmentResponse,
@@ -13,16 +13,28 @@ import {
   WorkerServiceService,
 } from "@idmint/proto";
 import { announced } from "../channels.ts";
-import { Fleet, type FleetOptions, type FleetPorts, type Route } from "./fleet.ts";
+import { Fleet, type FleetOptions, type FleetPorts, LOOK_AFTER, type Route } from "./fleet.ts";
+import { Gate } from "./gate.ts";
 import { earn, fullBudget, type RetryBudget, spend } from "./retry-budget.ts";
 
 export interface EndpointsPorts extends FleetPorts {
+  readonly timers: Timers;
   /** Throws when no request may be sent any more: the client is closed, or in another process. */
   readonly assertUsable: () => void;
 }
 
 /** For how long servers that were never reached are tried before calls are refused, in milliseconds. */
 const FIRST_CONTACT_MS = 1_000;
+
+/** Why the next endpoint is to be asked. */
+class Failed {
+  readonly why: IdmintError;
+
+  constructor(why: IdmintError) {
+    this.why = why;
+  }
+}
+
 /** An answer, where it came from, and when its request was sent, on the clock. */
 export interface Answered<A> {
   readonly answer: A;
@@ -37,13 +49,14 @@ interface Told {
 }
 
 /**
- * Asks the endpoints of a plan one after the other until one answers. Only UNAVAILABLE moves on; every other error is the
+ * Asks the endpoints that `fleet.ts` plans one after the other until one answers. Only UNAVAILABLE moves on; every other error is the
  * answer, whichever server gives it. `fleet.ts` says which servers there are, and which of their answers may be used.
  */
 export class Endpoints {
   readonly #ports: EndpointsPorts;
   readonly #fleet: Fleet;
   readonly #rpcDeadlineMs: number;
+  readonly #gates = new Map<string, Gate>();
   #budget: RetryBudget;
   /** When the first try failed; undefined once any server has answered. */
   #unreachableSinceMs: number | undefined = Infinity;
@@ -114,7 +127,10 @@ export class Endpoints {
     return this.#ask(route, send, accept);
   }
 
-  /** Keeps a worker id; see `#ask`. No endpoint gets more than `timeoutMs`, since reservations end. */
+  /**
+   * Keeps a worker id; see `#ask`. No endpoint gets more than `timeoutMs`, and nothing is waited for before, since
+   * reservations end.
+   */
   renewLease<T>(
     route: Route,
     request: RenewWorkerLeaseRequest,
@@ -133,7 +149,7 @@ export class Endpoints {
             headers,
           ),
       );
-    return this.#ask(route, send, accept);
+    return this.#ask(route, send, accept, true);
   }
 
   /** Gives a worker id back: one try, also while the client closes. Rejects when it is not known to have arrived. */
@@ -146,47 +162,99 @@ export class Endpoints {
   }
 
   /**
-   * Sends one request: to each endpoint of one plan at most once, and to a second one only within the retry budget. `accept`
-   * turns an answer into the result; the retryable error it throws for an answer that cannot be used sends the request on,
-   * without a mark against the endpoint.
+   * Sends one request: to at most `MAX_ATTEMPTS` endpoints, each at most once, and to a second one only within the retry budget.
+   * Each is chosen when it is asked, by what is known then. `accept` turns an answer into the result; the retryable error it
+   * throws for an answer that cannot be used sends the request on, without a mark against the endpoint.
    */
   async #ask<A extends Told, T>(
     route: Route,
     send: (endpoint: string) => Promise<A>,
     accept: (answered: Answered<A>) => T,
+    isUrgent = false,
   ): Promise<T> {
-    const { clock, assertUsable } = this.#ports;
-    this.#budget = earn(this.#budget, this.#fleet.size, clock.now());
-    const plan = this.#fleet.plan(route);
+    this.#budget = earn(this.#budget, this.#fleet.size, this.#ports.clock.now());
+    const rpcDeadlineMs = this.#rpcDeadlineMs;
+    const { timers } = this.#ports;
     const failures: IdmintError[] = [];
-    for (const endpoint of plan.attempts) {
-      assertUsable();
-      if (failures.length > 0 && !this.#mayRetry()) break;
-      const sentAtMs = clock.now();
-      let answer: A;
-      try {
-        answer = await send(endpoint);
-      } catch (thrown) {
-        // A call that `close` cancelled says nothing about its endpoint.
-        assertUsable();
-        failures.push(await this.#judged(endpoint, IdmintError.from(thrown), sentAtMs));
+    const asked = new Set<string>();
+    let tries = 0;
+    for (;;) {
+      const [endpoint] = this.#fleet.plan(route, asked).attempts;
+      if (endpoint === undefined) throw oneOf(failures);
+      asked.add(endpoint);
+      const gate = this.#gateOf(endpoint);
+      const silence = isUrgent ? gate.enterAtOnce() : await gate.enter();
+      // It was not sent, so it costs no budget.
+      if (silence !== undefined) {
+        failures.push(silence);
         continue;
       }
-      this.#unreachableSinceMs = undefined;
-      if (!this.#fleet.isOfStore(endpoint, answer.nodeId)) {
-        failures.push(this.#fleet.foreign(endpoint));
-        continue;
-      }
-      this.#fleet.answered(endpoint, answer.nodesVersion);
       try {
-        return accept({ answer, endpoint, sentAtMs });
-      } catch (thrown) {
-        const failure = IdmintError.from(thrown);
-        if (!failure.retryable) throw failure;
-        failures.push(failure);
+        this.#ports.assertUsable();
+        if (tries > 0 && !this.#mayRetry()) throw oneOf(failures);
+        tries++;
+        const stopLook = timers.after(rpcDeadlineMs * LOOK_AFTER, () =>
+          this.#fleet.lookAhead(route, asked),
+        );
+        const tried = await this.#try(endpoint, gate, send, accept).finally(stopLook);
+        if (!(tried instanceof Failed)) return tried;
+        failures.push(tried.why);
+      } finally {
+        gate.leave();
+        if (gate.isIdle) this.#gates.delete(endpoint);
       }
     }
-    throw oneOf(failures);
+  }
+
+  /** One request to one endpoint. Throws what is the answer, whoever is asked. */
+  async #try<A extends Told, T>(
+    endpoint: string,
+    gate: Gate,
+    send: (endpoint: string) => Promise<A>,
+    accept: (answered: Answered<A>) => T,
+  ): Promise<T | Failed> {
+    const { clock, assertUsable } = this.#ports;
+    const sentAtMs = clock.now();
+    let answer: A;
+    try {
+      answer = await send(endpoint);
+    } catch (thrown) {
+      // A call that `close` cancelled says nothing about its endpoint.
+      assertUsable();
+      const failure = IdmintError.from(thrown);
+      this.#pace(gate, failure, sentAtMs);
+      return new Failed(await this.#judged(endpoint, failure, sentAtMs));
+    }
+    this.#unreachableSinceMs = undefined;
+    gate.heard(clock.now());
+    if (!this.#fleet.isOfStore(endpoint, answer.nodeId)) {
+      return new Failed(this.#fleet.foreign(endpoint));
+    }
+    this.#fleet.answered(endpoint, answer.nodesVersion);
+    try {
+      return accept({ answer, endpoint, sentAtMs });
+    } catch (thrown) {
+      const failure = IdmintError.from(thrown);
+      if (!failure.retryable) throw failure;
+      return new Failed(failure);
+    }
+  }
+
+  /** What a failure says of how much the endpoint can do. */
+  #pace(gate: Gate, failure: IdmintError, sentAtMs: number): void {
+    const nowMs = this.#ports.clock.now();
+    if (failure.reason === "SERVER_UNAVAILABLE") gate.unanswered(sentAtMs, nowMs, failure);
+    else if (failure.reason === "OVERLOADED") gate.overloaded(sentAtMs, nowMs);
+    else gate.heard(nowMs);
+  }
+
+  #gateOf(endpoint: string): Gate {
+    let gate = this.#gates.get(endpoint);
+    if (gate === undefined) {
+      gate = new Gate();
+      this.#gates.set(endpoint, gate);
+    }
+    return gate;
   }
 
   /** Why the next endpoint is to be asked. Throws what is the answer, whoever is asked. */

@@ -49,9 +49,17 @@ export function fromServiceError(error: ServiceError): IdmintError {
   return fromDetails(error) ?? fromStatus(error, "the server");
 }
 
-/** The same, of a call to a known address. */
-export function fromCallTo(address: string, error: ServiceError): IdmintError {
-  return fromDetails(error) ?? fromStatus(error, address);
+/** The same, of a try that had so long for its answer. */
+export function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {
+  const failure = fromDetails(error) ?? fromStatus(error, address);
+  if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
+  return unanswered(address, timeoutMs, error);
+}
+
+/** The deadline was this try's, not the caller's: what the caller asked for may still be had in time. */
+export function unanswered(address: string, timeoutMs: number, cause: unknown): IdmintError {
+  const text = `${address} did not answer within ${timeoutMs} ms`;
+  return new IdmintError("SERVER_UNAVAILABLE", text, { cause });
 }
 
 function fromStatus(error: ServiceError, server: string): IdmintError {

@@ -45,6 +45,13 @@ export interface FleetOptions {
 /** Longest that a look at a server may take: nobody waits for it, and the next one begins anew. */
 const PROBE_TIMEOUT_MS = 2_000;
 
+/** Most endpoints that are looked at ahead at once, and how soon one is looked at again. */
+const MAX_LOOKS = 8;
+const LOOK_AGAIN_MS = 1_000;
+/** Share of a request's time that such a look may take; it begins when `LOOK_AFTER` of that time is over. */
+const LOOK_SHARE = 0.5;
+export const LOOK_AFTER = 0.25;
+
 /** How the loads of one tag go through the servers. */
 export interface Route {
   /** Which servers it prefers is hashed of this. */
@@ -78,6 +85,7 @@ export class Fleet {
     Route,
     { readonly of: ServersState["listed"]; readonly order: Order }
   >();
+  readonly #lookedAtMs = new Map<string, number>();
   #state: EndpointsState = new Map();
   #servers: ServersState;
 
@@ -106,14 +114,32 @@ export class Fleet {
     return { key: tag, patience: unit("", `${this.#clientId}/${tag}`), isOrdered: false };
   }
 
-  /** Where a request goes now. What has to be looked at beside it is looked at. */
-  plan(route: Route): LoadPlan {
+  /** Where a request goes now that was sent to `asked` before. What has to be looked at beside it is looked at. */
+  plan(route: Route, asked: ReadonlySet<string>): LoadPlan {
     this.#fetchIfDue();
     const nowMs = this.#ports.clock.now();
     const order = this.#orderOf(route, nowMs);
-    const plan = planLoad(this.#state, order, { nowMs, patience: route.patience });
+    const plan = planLoad(this.#state, order, { nowMs, patience: route.patience, asked });
     for (const endpoint of plan.probes) void this.#probe(endpoint);
     return plan;
+  }
+
+  /**
+   * A request of this route has no answer for a while: looks at those that it would ask next, so that not each of them costs
+   * it a whole time-out if several are away.
+   */
+  lookAhead(route: Route, asked: ReadonlySet<string>): void {
+    const nowMs = this.#ports.clock.now();
+    const { addresses } = this.#orderOf(route, nowMs);
+    const isDue = (endpoint: string): boolean =>
+      !asked.has(endpoint) &&
+      nowMs - (this.#lookedAtMs.get(endpoint) ?? -Infinity) >= LOOK_AGAIN_MS;
+    for (const endpoint of addresses.filter(isDue).slice(0, MAX_LOOKS)) {
+      this.#lookedAtMs.set(endpoint, nowMs);
+      const mode = this.#state.get(endpoint)?.mode;
+      if (mode === "cooling") void this.#probe(endpoint);
+      else if (mode === "well") void this.#assertThere(endpoint);
+    }
   }
 
   /** Whether an address was learned from a list, and so may lead anywhere. */
@@ -213,6 +239,13 @@ export class Fleet {
     this.#note({ type: "probed", endpoint, well: well === true, nowMs, jitter: random() });
   }
 
+  async #assertThere(endpoint: string): Promise<void> {
+    const timeoutMs = this.#rpcDeadlineMs * LOOK_SHARE;
+    if ((await this.#ports.transport.isServing(endpoint, timeoutMs)) !== undefined) return;
+    const text = `${endpoint} does not say within ${timeoutMs} ms whether it serves`;
+    this.failed(endpoint, new IdmintError("SERVER_UNAVAILABLE", text));
+  }
+
   async #proves(endpoint: string): Promise<boolean | undefined> {
     const found = await this.identify(endpoint);
     return found === undefined ? undefined : found.isOfStore && found.isServing;
@@ -266,6 +299,7 @@ export class Fleet {
 
   #forget(endpoint: string): void {
     this.#note({ type: "forgotten", endpoint });
+    this.#lookedAtMs.delete(endpoint);
     this.#ports.transport.forget(endpoint);
   }
 
