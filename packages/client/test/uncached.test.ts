@@ -352,6 +352,20 @@ test("servers that cannot agree on the kind end a call, not an endless loop", as
   expect(await refused).toBe("WRONG_KIND");
 });
 
+test("a sequence whose kind is asked for anew during an outage is not spoken of as one with segments", async () => {
+  const world = await worldOf("sequence");
+  const tag = world.client.tag("t");
+  world.time.advance(60_000);
+  world.tick();
+  const refused = refusal(tag.next({ deadlineMs: 40 }));
+  await settle();
+  world.transport.pending.shift()!.fail(new IdmintError("SERVER_UNAVAILABLE", "it is away"));
+  const { message } = await refused;
+  expect(message).toBe(
+    'SEGMENT_NOT_READY: no id of tag "t" came in time; the last try failed: SERVER_UNAVAILABLE: it is away',
+  );
+});
+
 test("a kind that nobody used for a minute is asked for anew", async () => {
   const world = await worldOf("sequence");
   const tag = world.client.tag("t");

@@ -18,6 +18,7 @@ export type {
 export { createQueue } from "./queue/queue.ts";
 export { NOT_A_SENTINEL } from "./redis/master-connector.ts";
 export type { RedisSource } from "./redis/node.ts";
+export { plainError } from "./redis/plain-error.ts";
 export { namesSentinels, sentinelOptions, type SentinelSecrets } from "./redis/sentinel-url.ts";
 export type {
   Listener,

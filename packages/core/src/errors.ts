@@ -253,15 +253,11 @@ export function busyMs({ code, retryAfterMs }: IdmintError): number | undefined 
 /** Reasons of UNAVAILABLE that speak of one tag name that tag, and say when to come back. */
 export function segmentNotReady(tag: string, retryAfterMs: number, cause?: unknown): IdmintError {
   const why = cause instanceof IdmintError ? `; the last try failed: ${cause.message}` : "";
-  return new IdmintError(
-    "SEGMENT_NOT_READY",
-    `no segment of tag "${tag}" is in memory and none came in time${why}`,
-    {
-      metadata: { tag },
-      retryAfterMs,
-      ...(cause === undefined ? {} : { cause }),
-    },
-  );
+  return new IdmintError("SEGMENT_NOT_READY", `no id of tag "${tag}" came in time${why}`, {
+    metadata: { tag },
+    retryAfterMs,
+    ...(cause === undefined ? {} : { cause }),
+  });
 }
 
 /** For an id that no number holds; it is not issued. */

@@ -1,6 +1,6 @@
 import { bounded, IdmintError } from "@idmint/core";
 import { storeUnavailable } from "@idmint/core/server";
-import { NOT_A_SENTINEL } from "@idmint/coordination";
+import { NOT_A_SENTINEL, plainError } from "@idmint/coordination";
 import { Redis, type RedisOptions } from "ioredis";
 import { nodeTimers } from "../../timers.ts";
 import {
@@ -208,9 +208,8 @@ function withWayOut(message: string): string {
 }
 
 function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  if (error.message !== "") return error.message;
-  return codeOf(error) ?? error.name;
+  const { message } = plainError(error);
+  return message === "" && error instanceof Error ? error.name : message;
 }
 
 function codeOf(error: unknown): string | undefined {
