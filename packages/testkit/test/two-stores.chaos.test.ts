@@ -1,0 +1,51 @@
+// Two stores behind one address, by turns and at random, under load.
+import { onTestFinished, test } from "vitest";
+import { TestPostgres } from "../src/postgres.ts";
+import { TcpProxy } from "../src/tcp-proxy.ts";
+import { isLong, ownPostgres, seededRandom } from "./fleet-support.ts";
+import { fillStores, turnToAndFro, type TwoStores } from "./two-stores.ts";
+
+const ROUNDS = isLong ? 30 : 1;
+const TIMEOUT_MS = 120_000 * ROUNDS;
+
+/** Behind, at about the same ids, and further on. */
+function firstOfOther(): bigint {
+  const { below } = seededRandom();
+  return BigInt([1, 50 + below(400), 100_000][below(3)] ?? 1);
+}
+
+async function rounds(make: () => Promise<TwoStores>): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    // oxlint-disable-next-line no-await-in-loop
+    const stores = await make();
+    // oxlint-disable-next-line no-await-in-loop
+    await fillStores(stores, firstOfOther());
+    // oxlint-disable-next-line no-await-in-loop
+    await turnToAndFro(stores);
+  }
+}
+
+async function proxyTo(port: number): Promise<TcpProxy> {
+  const proxy = await TcpProxy.start({ host: "127.0.0.1", port });
+  onTestFinished(() => proxy.close());
+  return proxy;
+}
+
+test("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
+  const [ours, other] = [await ownPostgres(), await TestPostgres.start({ isForeign: true })];
+  onTestFinished(() => other.close());
+  let count = 0;
+  await rounds(async () => {
+    const name = `round${count++}`;
+    const [a, b] = [await ours.createDatabase(name), await other.createDatabase(name)];
+    const proxy = await proxyTo(ours.port);
+    const through = `postgres://postgres@127.0.0.1:${proxy.port}/${name}`;
+    return {
+      urls: { ours: a.url, other: b.url },
+      storeUrls: [through, through, a.url],
+      env: { IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" },
+      pointAt: (which) =>
+        proxy.pointAt({ host: "127.0.0.1", port: (which === "ours" ? ours : other).port }),
+    };
+  });
+});
