@@ -5,6 +5,10 @@ const rightsTests = ["packages/core/test/server/access/rights.model.test.ts"];
 const known = "packages/core/src/server/access/known-state.ts";
 const knownTests = ["packages/core/test/server/access/known-state.test.ts"];
 const keptTests = ["packages/server/test/kept-callers.e2e.test.ts"];
+const shell = "packages/server/src/service/access/access.ts";
+const shellTests = ["packages/server/test/service/access/access.test.ts"];
+const anonymousTests = ["packages/server/test/anonymous.e2e.test.ts"];
+const twoTokensTests = ["packages/server/test/two-tokens.e2e.test.ts"];
 const accessTests = ["packages/server/test/access.e2e.test.ts"];
 const tlsTests = ["packages/server/test/access-tls.e2e.test.ts"];
 const needsTests = ["packages/server/test/api/needs.test.ts"];
@@ -92,6 +96,98 @@ export const accessMutants: readonly Mutant[] = [
     tests: ["packages/server/test/store/lease-file.test.ts"],
   },
   {
+    name: "access: a token that was proved outlives its time",
+    file: shell,
+    find: "isBelieved && times.wallMs < proved.expiresAtMs",
+    replace: "isBelieved",
+    tests: shellTests,
+  },
+  {
+    name: "access: where nothing is known yet, a token is taken for nothing",
+    file: shell,
+    find: `if (this.principals === "none") return undefined;`,
+    replace: `if (this.principals !== "some") return undefined;`,
+    tests: shellTests,
+  },
+  {
+    name: "access: before the first look at the store everybody is let in",
+    file: shell,
+    find: `if (principals === "none" && anonymous === "at-first") return;`,
+    replace: `if (principals !== "some" && anonymous === "at-first") return;`,
+    tests: shellTests,
+  },
+  {
+    name: "access: of two roles for one name the last one counts",
+    file: rights,
+    find: "this.#names.set(tags, (this.#names.get(tags) ?? 0) | bits)",
+    replace: "this.#names.set(tags, bits)",
+    tests: rightsTests,
+  },
+  {
+    name: "access: strangers who may take ids may do everything",
+    file: "packages/server/src/access/callers.ts",
+    find: `accessAnonymous === "all" ?`,
+    replace: `accessAnonymous !== undefined ?`,
+    tests: anonymousTests,
+    only: "may take ids of the tags",
+  },
+  {
+    name: "access: a token of Tinyid's is one for all doors",
+    file: shell,
+    find: "    if (parts === undefined) throw BAD_TOKEN;",
+    replace:
+      "    const tinyid = this.ofTinyidToken(header.slice(7));\n    if (tinyid !== undefined) return tinyid;\n    if (parts === undefined) throw BAD_TOKEN;",
+    tests: anonymousTests,
+    only: "known by Tinyid's tokens",
+  },
+  {
+    name: "access: an unknown token of Tinyid's is taken for nothing",
+    file: shell,
+    find: "this.#options.anonymous instanceof Rights && this.#state.tinyid.size === 0 && !isOurs",
+    replace: "this.#options.anonymous instanceof Rights",
+    tests: anonymousTests,
+    only: "go on when the first token",
+  },
+  {
+    name: "access: tokens of Tinyid's leave a loopback server open",
+    file: known,
+    find: 'certificates.size > 0 || tinyid.size > 0) return "some";',
+    replace: 'certificates.size > 0) return "some";',
+    tests: anonymousTests,
+    only: "known by Tinyid's tokens",
+  },
+  {
+    name: "access: of two tokens over grpc-js the first one counts",
+    file: "packages/server/src/grpc/sessions.ts",
+    find: "  return count > 1;",
+    replace: "  return count > 2;",
+    tests: twoTokensTests,
+    only: "grpc-js",
+  },
+  {
+    name: "access: of two tokens at the fast door the last one counts",
+    file: "packages/server/src/fast/http2/head.ts",
+    find: `this.authorization = this.authorization === undefined ? value : "";`,
+    replace: "this.authorization = value;",
+    tests: twoTokensTests,
+    only: "fast",
+  },
+  {
+    name: "access: of two tokens over HTTP the first one counts",
+    file: "packages/server/src/http/speaker.ts",
+    find: "  joinDuplicateHeaders: true,\n",
+    replace: "",
+    tests: twoTokensTests,
+    only: "over HTTP",
+  },
+  {
+    name: "access: the first token may not do what runbooks say",
+    file: "docs/access.md",
+    find: "idmint token create ops --admin '*' --issue '*' --store",
+    replace: "idmint token create ops --admin '*' --store",
+    tests: ["packages/cli/test/runbooks.e2e.test.ts"],
+  },
+  {
     name: "access: a token outlives its time",
     file: known,
     find: "  return token.expiresAtMs <= wallMs ?",
@@ -129,9 +225,9 @@ export const accessMutants: readonly Mutant[] = [
   {
     name: "access: a certificate is read again by a file that is wrong",
     file: "packages/server/src/access/file.ts",
-    find: "      if (next !== text) onChange(parseAccess(next));",
+    find: "      if (next !== text) onRead(parse(next));",
     replace:
-      "      if (next !== text) onChange(parseAccess(next.startsWith('principals: [') ? 'principals: {}' : next));",
+      "      if (next !== text) onRead(parse(next.startsWith('principals: [') ? 'principals: {}' : next));",
     tests: tlsTests,
   },
   {

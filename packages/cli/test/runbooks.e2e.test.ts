@@ -42,11 +42,22 @@ function linesOf(page: string): readonly string[] {
   });
 }
 
+/** The first token, as docs/access.md makes it: all pages are typed by who has it. */
+let token = "";
+
+async function firstToken(): Promise<string> {
+  const text = readFileSync(path.join(root, "docs/access.md"), "utf8");
+  const [, line = ""] = /^ *(idmint token create .* --store) --store-url/m.exec(text) ?? [];
+  const ran = await idmint([...words(line).slice(1), "--config", YAML]);
+  expect([line, ran.exitCode, ran.err]).toEqual([line, 0, ran.err]);
+  return ran.out.trim();
+}
+
 /** Types a line of a page: a command of idmint in this process, which is faster, and anything else in a shell. */
 async function type(page: string, line: string): Promise<Ran> {
   expect(linesOf(page)).toContain(line);
   typed.add(`${page}: ${line}`);
-  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };
   const isAlone = line.startsWith("idmint ") && !/[|>$(]/.test(line);
   return isAlone ? idmint(words(here(line)).slice(1), { env }) : shell(here(line), { env });
 }
@@ -94,7 +105,7 @@ async function stop(): Promise<void> {
 const WAIT = { timeout: 20_000 };
 
 async function next(tag: string): Promise<bigint> {
-  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };
   const take = (): ReturnType<typeof idmint> => idmint(["id", "next", tag], { env });
   // A server that has just begun may not know yet how far Redis has counted, and says so.
   let ran = await take();
@@ -105,7 +116,7 @@ async function next(tag: string): Promise<bigint> {
 }
 
 async function create(...args: readonly string[]): Promise<void> {
-  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };
   const ran = await idmint(["tag", "create", ...args], { env });
   expect([ran.exitCode, ran.err]).toEqual([0, ""]);
 }
@@ -130,6 +141,7 @@ beforeAll(async () => {
   configure();
   const config = loadConfig({ env: doorEnv(), flags: { config: YAML } });
   await migrateStore(creating(storeConfigOf(config)), { dryRun: false });
+  token = await firstToken();
   await start();
   const other = { "store-url": `sqlite:${folder}/tls.db`, "grpc-address": `127.0.0.1:${tlsPort}` };
   const flags = { config: YAML, ...other, "http-address": "127.0.0.1:0", "redis-urls": "" };
@@ -245,7 +257,7 @@ test("overload: a server gets a smaller share for a while", async () => {
 test("refusals: a tag is paused, then everything is stopped", async () => {
   const page = "refusals.md";
   const [doctor = "", machine = "", who = "", resume = "", all = "", id = ""] = linesOf(page);
-  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };
   await idmint(["tag", "pause", "orders"], { env });
   await idmint(["stop-issuing", "--all", "--yes"], { env });
   expect((await type(page, machine)).out).toMatch(
@@ -261,7 +273,7 @@ test("refusals: a tag is paused, then everything is stopped", async () => {
 test("segments low: a tag may take longer segments", async () => {
   const page = "segments-low.md";
   const [doctor = "", get = "", update = ""] = linesOf(page);
-  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}` };
+  const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };
   await idmint(["tag", "update", "orders", "--max", "1000"], { env });
   await out(page, doctor);
   expect(await out(page, get)).not.toContain("100000000");

@@ -610,9 +610,9 @@ test("a server that others can reach does not start before it knows somebody, un
   const store = handle();
   await expect(startTest({ store: handle(), flags })).rejects.toMatchObject({
     reason: "INVALID_ARGUMENT",
-    message: expect.stringMatching(/no principal is configured.*--allow-anonymous/u) as string,
+    message: expect.stringMatching(/no principal is configured.*--access-anonymous/u) as string,
   });
-  const open = await startTest({ store, flags: { ...flags, "allow-anonymous": "true" } });
+  const open = await startTest({ store, flags: { ...flags, "access-anonymous": "all" } });
   await createTag(open, "orders");
   const ops = tokenOf("ops", [{ role: "admin", tags: "*" }]);
   await store.addToken(ops.token);

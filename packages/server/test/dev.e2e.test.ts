@@ -133,7 +133,7 @@ test("a port that an idmint server has is told with the store it serves", async 
     ["http", server.httpAddress.replace("127.0.0.1", "0.0.0.0")],
   ] as const;
   for (const [door, address] of taken) {
-    const open = { insecure: "true", "allow-anonymous": "true" };
+    const open = { insecure: "true", "access-anonymous": "all" };
     const others = { ...flags, "store-url": `sqlite:${other}`, ...open };
     const sources = { env: doorEnv(), flags: { ...others, [`${door}-address`]: address } };
     const starts = [() => startDev(sources), () => startServer(loadConfig(sources))];

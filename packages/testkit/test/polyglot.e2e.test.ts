@@ -123,7 +123,7 @@ test.runIf(isLong)(
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const storeUrl = `sqlite:${await sqliteFile()}`;
     const projects = LANGUAGES.map((language) => setUp(language));
-    const env = { IDMINT_ALLOW_ANONYMOUS: "true", IDMINT_NODE_MAX_OFFLINE: MAX_OFFLINE };
+    const env = { IDMINT_ACCESS_ANONYMOUS: "all", IDMINT_NODE_MAX_OFFLINE: MAX_OFFLINE };
     const fleet = await startFleet({ servers: 1, storeUrl, env });
     const tls = await TlsServer.start(storeUrl, folder);
     onTestFinished(() => tls.kill());

@@ -51,7 +51,7 @@ function addAdd(group: Command, io: Io): void {
 The first context that is added becomes the current one.
 ${examplesText([
   "idmint context add prod --address ids.internal:7600 --ca-file /etc/idmint/ca.pem --token-file ~/.idmint-token",
-  "idmint token create ops --admin '*' | idmint context add prod --address ids.internal:7600 --tls --token-file -",
+  "idmint token create ops --admin '*' --issue '*' | idmint context add prod --address ids.internal:7600 --tls --token-file -",
 ])}`,
     );
   command.action(async (name: string) => {

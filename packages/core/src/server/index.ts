@@ -17,6 +17,7 @@ export {
 export {
   bearerOf,
   isTokenId,
+  TOKEN_BEGINNING,
   TOKEN_ID_BYTES,
   TOKEN_SECRET_BYTES,
   tokenText,
@@ -31,12 +32,14 @@ export {
 export {
   assertRights,
   decide,
+  isTagPattern,
   MAX_RIGHTS,
   type Right,
   Rights,
   type Role,
   ROLES,
   rolesOf,
+  rolesText,
   type Subject,
 } from "./access/rights.ts";
 export { type Bucket, type Fill, fullBucket, refill } from "./admission/bucket.ts";

@@ -1,35 +1,39 @@
 import { readFile, stat } from "node:fs/promises";
 import { IdmintError, invalidField } from "@idmint/core";
-import type { AccessFile } from "@idmint/core/server";
-import { parseAccess } from "./parse.ts";
 
 /** How often the file is read again. */
 const EVERY_MS = 2_000;
 const MAX_BYTES = 4 * 1_024 * 1_024;
 
-export interface WatchedFile {
-  /** What it says now; later changes go to `onChange`. */
-  readonly contents: AccessFile;
+/** A file that says who callers are. */
+export interface FileKind<T> {
+  /** The option that names it. */
+  readonly field: string;
+  /** Throws INVALID_ARGUMENT that shows no secret. */
+  readonly parse: (text: string) => T;
+}
+
+interface WatchedFile {
   close(): void;
 }
 
 /**
- * Reads the file, and reads it again and again. Rejects with INVALID_ARGUMENT where it is wrong at first; a later one that is
- * wrong is told once to `onBad`, and what it said before stays.
+ * Reads the file, and reads it again and again; what it says goes to `onRead`. Rejects with INVALID_ARGUMENT where it is wrong
+ * at first; a later one that is wrong is told once to `onBad`, and what it said before stays.
  */
-export async function watchAccessFile(
+export async function watchFile<T>(
+  { field, parse }: FileKind<T>,
   path: string,
-  onChange: (contents: AccessFile) => void,
-  onBad: (error: IdmintError) => void,
+  { onRead, onBad }: { onRead: (contents: T) => void; onBad: (error: IdmintError) => void },
   everyMs: number = EVERY_MS,
 ): Promise<WatchedFile> {
-  let text = await readBounded(path);
-  const contents = parseAccess(text);
+  let text = await readBounded(field, path);
+  onRead(parse(text));
   let told = "";
   const look = async (): Promise<void> => {
     try {
-      const next = await readBounded(path);
-      if (next !== text) onChange(parseAccess(next));
+      const next = await readBounded(field, path);
+      if (next !== text) onRead(parse(next));
       text = next;
       told = "";
     } catch (thrown) {
@@ -42,7 +46,6 @@ export async function watchAccessFile(
   let isClosed = false;
   let timer = setTimeout(() => void look(), everyMs).unref();
   return {
-    contents,
     close: () => {
       isClosed = true;
       clearTimeout(timer);
@@ -50,14 +53,14 @@ export async function watchAccessFile(
   };
 }
 
-async function readBounded(path: string): Promise<string> {
+async function readBounded(field: string, path: string): Promise<string> {
   try {
     const { size } = await stat(path);
-    if (size > MAX_BYTES) throw invalidField("access.file", `must be at most 4 MiB: ${path}`);
+    if (size > MAX_BYTES) throw invalidField(field, `must be at most 4 MiB: ${path}`);
     return await readFile(path, "utf8");
   } catch (thrown) {
     if (thrown instanceof IdmintError) throw thrown;
     const { code = "" } = thrown as NodeJS.ErrnoException;
-    throw invalidField("access.file", `names a file that cannot be read (${code}): ${path}`);
+    throw invalidField(field, `names a file that cannot be read (${code}): ${path}`);
   }
 }

@@ -16,6 +16,7 @@ import {
   Role,
   type Token,
 } from "@idmint/proto";
+import type { Access } from "../service/access/access.ts";
 import type { TokenService } from "../service/access/tokens.ts";
 import { wholeMillisecondsOf } from "./duration.ts";
 import { type Handler, handlerOf, type HandlerPorts, type Method } from "./method.ts";
@@ -29,14 +30,12 @@ const ROLES: Readonly<Record<RoleName, Role>> = {
   admin: Role.ADMIN,
 };
 
-/** What everybody may where nobody has to be known. */
-const EVERYTHING: readonly DomainRight[] = [
-  { role: "issue", tags: "*" },
-  { role: "admin", tags: "*" },
-];
-
 /** Answered while the server drains too: a token that leaked cannot wait. */
-export function accessHandlers(tokens: TokenService, ports: HandlerPorts): readonly Handler[] {
+export function accessHandlers(
+  tokens: TokenService,
+  access: Pick<Access, "rightsOf">,
+  ports: HandlerPorts,
+): readonly Handler[] {
   const row = <Request, Response>(method: Method<Request, Response>): Handler =>
     handlerOf(SERVICE, { ...method, need: NEEDS.adminAll, whileDraining: true }, ports);
   return [
@@ -49,7 +48,7 @@ export function accessHandlers(tokens: TokenService, ports: HandlerPorts): reado
         need: NEEDS.known,
         call: (_, { principal }) => ({
           principal: principal?.name ?? "",
-          rights: (principal?.rights.list ?? EVERYTHING).map(rightOf),
+          rights: access.rightsOf(principal).map(rightOf),
         }),
         whileDraining: true,
       },

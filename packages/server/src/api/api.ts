@@ -18,6 +18,7 @@ import type { LookupIdService } from "../service/tags/lookup-id.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { TrafficService } from "../service/traffic.ts";
 import { capacityHandler } from "./capacity.ts";
+import type { Access } from "../service/access/access.ts";
 import type { TokenService } from "../service/access/tokens.ts";
 import { accessHandlers } from "./access-service.ts";
 import { auditHandler } from "./audit-service.ts";
@@ -53,6 +54,7 @@ interface ApiServices extends Gates {
   readonly fleet: FleetOfFigures;
   readonly traffic: TrafficService;
   readonly tokens: TokenService;
+  readonly access: Pick<Access, "rightsOf">;
   readonly wallClock: () => number;
   readonly auditList: AuditList;
 }
@@ -82,7 +84,7 @@ export function createApi(services: ApiServices): Api {
     ...nodeHandlers(node, issuing, ports),
     figuresHandler(services.own, services.fleet, ports),
     ...trafficHandlers(traffic, node, ports),
-    ...accessHandlers(tokens, ports),
+    ...accessHandlers(tokens, services.access, ports),
   ];
   const names = new Set(handlers.map(({ path }) => path.split("/")[1] ?? ""));
   const others = [...healthHandlers(services.health, [...names], ports), ...reflectionHandlers()];

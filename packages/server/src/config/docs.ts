@@ -43,7 +43,7 @@ function section(option: Option<unknown>): string {
     option.text,
     "",
     `- Value: ${accepts}`,
-    `- Default: ${option.default === undefined || option.default === "" ? "none" : `\`${option.default}\``}`,
+    `- Default: ${option.default === undefined || option.default === "" ? "not set" : `\`${option.default}\``}`,
     `- Environment: \`${envOf(option)}\`${option.isSecret === true ? `, or \`${envOf(option)}_FILE\`` : ""}`,
     `- Flag: ${flag === undefined ? "none, because other users of the machine can see flags" : `\`--${flag}${usage}\``}`,
     `- YAML: ${option.isNotInFile === true ? "none" : `\`${option.key}\``}`,

@@ -183,7 +183,10 @@ function addressContradictions(config: Config): readonly FieldViolation[] {
 
 /** Whoever switches callers over should hear at the start that nobody answers them. */
 function dropInContradictions(config: Config): readonly FieldViolation[] {
-  const { httpAddress, httpLeaf, httpTinyid } = config;
+  const { httpAddress, httpLeaf, httpTinyid, tinyidTokens } = config;
+  if (tinyidTokens !== undefined && !httpTinyid) {
+    return [{ field: "tinyid.tokens", description: "needs http.tinyid" }];
+  }
   const wanted = [...(httpLeaf ? ["http.leaf"] : []), ...(httpTinyid ? ["http.tinyid"] : [])];
   if (httpAddress === "none") {
     return wanted.map((field) => ({ field, description: "needs an http.address" }));

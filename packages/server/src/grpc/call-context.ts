@@ -66,10 +66,8 @@ export class GrpcCallContext implements CallContext, Shown {
   }
 
   authorization(): string | undefined {
-    const values = this.#call.metadata.get("authorization");
-    const [value] = values;
-    // Of two headers nobody knows which one is meant.
-    if (values.length > 1) return "";
+    // Of two there is an empty one (sessions.ts).
+    const [value] = this.#call.metadata.get("authorization");
     return value === undefined ? undefined : String(value);
   }
 

@@ -35,15 +35,16 @@ export function guardSessions(server: Server, guard: Guard): boolean {
     const takers = http2Server.listeners("stream") as TakeStream[];
     http2Server.removeAllListeners("stream");
     for (const take of takers) {
-      http2Server.on("stream", (stream, headers, ...more) => {
+      http2Server.on("stream", (stream, headers, flags, raw: readonly string[]) => {
         if (!isOneHost(headers)) {
           stream.on("error", () => undefined);
           stream.close(PROTOCOL_ERROR);
           return;
         }
         boundTimeout(headers);
+        if (hasTwoTokens(raw)) headers.authorization = "";
         guard.stream(stream, () => {
-          take.call(http2Server, stream, headers, ...more);
+          take.call(http2Server, stream, headers, flags, raw);
           dropUnread(stream);
         });
       });
@@ -51,6 +52,13 @@ export function guardSessions(server: Server, guard: Guard): boolean {
     return http2Server;
   };
   return Reflect.set(server, "createHttp2Server", guarded);
+}
+
+/** Of two fields `authorization` Node keeps the first, and nobody knows which one is meant. `raw`: names, each before its value. */
+function hasTwoTokens(raw: readonly string[]): boolean {
+  let count = 0;
+  for (let at = 0; at < raw.length; at += 2) if (raw[at] === "authorization") count++;
+  return count > 1;
 }
 
 /**

@@ -6,6 +6,7 @@ import {
   GenerateIdResponse,
 } from "@idmint/proto";
 import type { PlainHandlers } from "../api/drop-in/plain-ids.ts";
+import type { Access } from "../service/access/access.ts";
 import { HttpCallContext } from "./call-context.ts";
 import type { HttpCalls } from "./calls.ts";
 import { type Form, formOf } from "./form.ts";
@@ -27,6 +28,8 @@ const DECODE_PATH = "/idmint.v1.IdService/DecodeId";
 export interface DropInPorts {
   readonly calls: HttpCalls;
   readonly handlers: PlainHandlers;
+  /** Knows whose the tokens are that Tinyid made. */
+  readonly access: Pick<Access, "ofTinyidToken" | "saysNothing">;
   /** Milliseconds since 1970. */
   readonly wallClock: () => number;
 }

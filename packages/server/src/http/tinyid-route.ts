@@ -1,4 +1,5 @@
 import { IdmintError } from "@idmint/core";
+import type { Principal } from "@idmint/core/server";
 import {
   AllocateSegmentRequest,
   AllocateSegmentResponse,
@@ -37,17 +38,28 @@ export function tinyidRoute(ports: DropInPorts): Route {
   };
 }
 
-/** Shows the token of the URL, which goes nowhere else: neither logs nor traces have URLs. */
+/**
+ * Shows the token of the URL, which goes nowhere else: neither logs nor traces have URLs. It is one of Tinyid's own, or one of
+ * idmint's as the header that shows it elsewhere.
+ */
 class TinyidContext extends HttpCallContext {
   readonly #token: string;
+  readonly #access: DropInPorts["access"];
 
-  constructor(request: HttpRequest, ports: DropInPorts["calls"]["ports"], token: string) {
-    super(request, ports, TIMEOUT_MS);
+  constructor(request: HttpRequest, { calls, access }: DropInPorts, token: string) {
+    super(request, calls.ports, TIMEOUT_MS);
     this.#token = token;
+    this.#access = access;
+  }
+
+  override get principal(): Principal | undefined {
+    const isAlone = super.authorization() === undefined;
+    return (isAlone ? this.#access.ofTinyidToken(this.#token) : undefined) ?? super.principal;
   }
 
   override authorization(): string | undefined {
-    return authorizationOf(super.authorization(), this.#token);
+    const token = this.#access.saysNothing(this.#token) ? "" : this.#token;
+    return authorizationOf(super.authorization(), token);
   }
 }
 
@@ -72,7 +84,7 @@ async function answered(
 ): Promise<HttpAnswer> {
   const { handlers, calls } = ports;
   const { tag, token, count } = asked;
-  const context = new TinyidContext(request, calls.ports, token);
+  const context = new TinyidContext(request, ports, token);
   const call = async (
     handler: typeof handlers.one,
     bytes: () => Uint8Array,

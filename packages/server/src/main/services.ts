@@ -169,7 +169,7 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const administration = createAdministration({ ...around, announce, effects }, storeTimeoutMs);
   const { tags, capacity } = administration;
   const gates = { admission, audit, drain };
-  const rules = { ...callers, authorise: ports.authorise ?? callers.authorise };
+  const rules = { access, ...callers, authorise: ports.authorise ?? callers.authorise };
   const shared = { ...common, ...gates, ...rules, wallClock };
   const health = new Health();
   const figures = createFigures({ ...shared, directory, node, nodes, clocks }, ports.figures);

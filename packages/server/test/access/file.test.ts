@@ -1,10 +1,12 @@
+import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import type { IdmintError } from "@idmint/core";
 import type { AccessFile } from "@idmint/core/server";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { watchAccessFile } from "../../src/access/file.ts";
+import { parseTinyidTokens } from "../../src/access/tinyid-tokens.ts";
+import { watchFile } from "../../src/access/file.ts";
 import { parseAccess } from "../../src/access/parse.ts";
 
 const HASH = "ab".repeat(32);
@@ -60,29 +62,52 @@ test.each([
   expect(() => parseAccess(text)).toThrow(fault);
 });
 
+const KIND = { field: "access.file", parse: parseAccess };
+
 test("a file that changes counts, a bad one does not, and is told once", async () => {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = path.join(folder, "access.yaml");
   await expect(
-    watchAccessFile(
-      file,
-      () => undefined,
-      () => undefined,
-    ),
+    watchFile(KIND, file, { onRead: () => undefined, onBad: () => undefined }),
   ).rejects.toThrow("cannot be read (ENOENT)");
   writeFileSync(file, GOOD);
-  const onChange = vi.fn<(contents: AccessFile) => void>();
+  const onRead = vi.fn<(contents: AccessFile) => void>();
   const bad: IdmintError[] = [];
-  const watched = await watchAccessFile(file, onChange, (error) => bad.push(error), 5);
+  const onBad = (error: IdmintError): void => void bad.push(error);
+  const watched = await watchFile(KIND, file, { onRead, onBad }, 5);
+  expect(onRead).toHaveBeenCalledOnce();
   onTestFinished(() => watched.close());
   writeFileSync(file, "principals: {secret-canary");
   await vi.waitFor(() => expect(bad).toHaveLength(1), 10_000);
   expect(bad[0]?.message).not.toContain("canary");
-  expect(onChange).not.toHaveBeenCalled();
+  expect(onRead).toHaveBeenCalledOnce();
   // Several looks later it was still told once.
   writeFileSync(file, GOOD.replace("ops", "root"));
-  await vi.waitFor(() => expect(onChange).toHaveBeenCalledOnce(), 10_000);
-  expect(onChange.mock.calls[0]?.[0]).toMatchObject({ tokens: [{ principal: "root" }] });
+  await vi.waitFor(() => expect(onRead).toHaveBeenCalledTimes(2), 10_000);
+  expect(onRead.mock.calls[1]?.[0]).toMatchObject({ tokens: [{ principal: "root" }] });
   expect(bad).toHaveLength(1);
 });
+
+const hashOf = (token: string): string => createHash("sha256").update(token).digest("hex");
+
+test("a file of Tinyid's tokens gives each the right to take ids of its tags, and nothing else", () => {
+  const found = parseTinyidTokens("0f673adf,test\r\n0f673adf\ttest_odd\nx,shop.*\n\n");
+  expect([...found.keys()]).toEqual([hashOf("0f673adf"), hashOf("x")]);
+  const principal = found.get(hashOf("0f673adf"));
+  expect(principal).toMatchObject({ name: `tinyid-${hashOf("0f673adf").slice(0, 16)}` });
+  expect(principal?.rights.list).toEqual([
+    { role: "issue", tags: "test" },
+    { role: "issue", tags: "test_odd" },
+  ]);
+});
+
+test.each(["canary", "canary,", ",test", "canary,a b", "canary,-", "x,y\ncanary test", "a,b,c"])(
+  "a file of Tinyid's tokens with a line %j is refused by its line, without the token",
+  (text) => {
+    const line = text.split("\n").length;
+    expect(() => parseTinyidTokens(text)).toThrow(
+      new RegExp(`^INVALID_ARGUMENT: tinyid.tokens line ${line} must be (?!.*canary)`, "u"),
+    );
+  },
+);

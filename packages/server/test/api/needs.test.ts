@@ -26,6 +26,7 @@ const api = createApi({
   own: nothing,
   fleet: nothing,
   tokens: nothing,
+  access: nothing,
   wallClock: Date.now,
   authorise: allowAll,
   emit: () => undefined,

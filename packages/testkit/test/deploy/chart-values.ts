@@ -61,7 +61,8 @@ const SAMPLES: Readonly<Record<string, unknown>> = {
   epoch_gap: "1000",
   "node.peers": "10.0.0.1:7600",
   insecure: false,
-  allow_anonymous: true,
+  "access.anonymous": "all",
+  "access.anonymous_tags": "*",
   "access.common_names": true,
 };
 /** What the keys of the Secret `all` hold, where it matters. */
@@ -71,8 +72,8 @@ export const SECRETS: Readonly<Record<string, string>> = {
   "ticket.urls": "postgres://idmint@tickets/idmint",
   "alarm.webhook_url": "https://alarms.example/hook",
 };
-/** A file of options is none of the chart's. The other two contradict options that are set. */
-export const UNSET: readonly string[] = ["config", "ledger", "store.more_urls"];
+/** A file of options is none of the chart's. The others contradict options that are set. */
+export const UNSET: readonly string[] = ["config", "ledger", "store.more_urls", "tinyid.tokens"];
 
 /** Sets each option that the schema of the values knows, in a Secret where that is possible. */
 function everyOption(): object {

@@ -83,7 +83,7 @@ function addCreate(group: Command, io: Io): void {
       `
 Tags are named by a whole name, by the beginning of names and *, or by * for all.
 ${examplesText([
-  "idmint token create ops --admin '*' --store --store-url sqlite:/var/lib/idmint/idmint.db",
+  "idmint token create ops --admin '*' --issue '*' --store --store-url sqlite:/var/lib/idmint/idmint.db",
   "idmint token create orders --issue 'orders.*' --expires 30d > /run/secrets/idmint",
 ])}`,
     );

@@ -42,6 +42,8 @@ export interface KnownState {
   believedUntil: number;
   tokens: ReadonlyMap<string, KnownToken>;
   certificates: ReadonlyMap<string, Principal>;
+  /** Whom the tokens of Tinyid's clients prove, by the hash of each. */
+  tinyid: ReadonlyMap<string, Principal>;
 }
 
 const EMPTY_FILE: AccessFile = { tokens: [], certificates: [] };
@@ -54,6 +56,7 @@ export function createKnownState(): KnownState {
     believedUntil: -Infinity,
     tokens: new Map(),
     certificates: new Map(),
+    tinyid: new Map(),
   };
 }
 
@@ -131,19 +134,20 @@ function arrange(state: KnownState): void {
  * that there were none only as long as it is believed.
  */
 export function principalsKnown(
-  { tokens, certificates, version, believedUntil }: KnownState,
+  { tokens, certificates, tinyid, version, believedUntil }: KnownState,
   clock: Clock,
 ): "some" | "none" | "unknown" {
-  if (tokens.size > 0 || certificates.size > 0) return "some";
+  if (tokens.size > 0 || certificates.size > 0 || tinyid.size > 0) return "some";
   return version !== undefined || clock.now() <= believedUntil ? "none" : "unknown";
 }
 
 /** Whether somebody who shows something could be proved right: by the file, or by a list that is believed. */
 export function provesSomebody(
-  { certificates, file, believedUntil }: KnownState,
+  { certificates, file, tinyid, believedUntil }: KnownState,
   clock: Clock,
 ): boolean {
-  return certificates.size > 0 || file.tokens.length > 0 || clock.now() <= believedUntil;
+  if (certificates.size > 0 || file.tokens.length > 0 || tinyid.size > 0) return true;
+  return clock.now() <= believedUntil;
 }
 
 /** What a token that is well-formed is worth. Its secret is compared by whoever asks. */

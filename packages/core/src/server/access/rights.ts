@@ -13,6 +13,7 @@ export interface Right {
 
 /** Most rights of one principal. */
 export const MAX_RIGHTS = 32;
+/** Names of tags, or beginnings of names with a star behind them. */
 const PATTERN = /^(?:\*|[A-Za-z0-9][A-Za-z0-9._:-]{0,127}\*?)$/;
 
 /** Roles as bits, so that a decision compares numbers. */
@@ -23,6 +24,15 @@ const GIVEN: Readonly<Record<Role, number>> = { ...BITS, admin: BITS.admin | BIT
 /** Any of the roles, as one number. */
 export function rolesOf(...roles: readonly Role[]): number {
   return roles.reduce((bits, role) => bits | BITS[role], 0);
+}
+
+/** The roles of rolesOf, for people. */
+export function rolesText(roles: number): string {
+  return ROLES.filter((role) => (roles & BITS[role]) !== 0).join(" or ");
+}
+
+export function isTagPattern(text: string): boolean {
+  return PATTERN.test(text);
 }
 
 /** Rights, so arranged that the roles for a name are a look-up and a comparison for each pattern with `*`. */
@@ -89,7 +99,7 @@ export function assertRights(rights: readonly Right[], field: string): void {
       const description = `must be one of ${ROLES.join(", ")}`;
       found.push({ field: `${field}[${at}].role`, description, reason: "UNKNOWN_VALUE" });
     }
-    if (!PATTERN.test(tags)) {
+    if (!isTagPattern(tags)) {
       const description =
         "must be the name of a tag, the beginning of names followed by *, or * alone";
       found.push({ field: `${field}[${at}].tags`, description, reason: "INVALID_NAME" });

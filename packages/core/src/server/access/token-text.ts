@@ -7,12 +7,14 @@ export interface TokenParts {
 /** 64 random bits name a token, 256 prove it. */
 export const TOKEN_ID_BYTES = 8;
 export const TOKEN_SECRET_BYTES = 32;
+/** Every text of a token begins like this. */
+export const TOKEN_BEGINNING = "idm_";
 const TEXT = /^idm_([0-9a-f]{16})_([A-Za-z0-9_-]{43})$/;
 const ID = /^[0-9a-f]{16}$/;
 const BEARER = /^bearer +(.*)$/i;
 
 export function tokenText({ id, secret }: TokenParts): string {
-  return `idm_${id}_${secret}`;
+  return `${TOKEN_BEGINNING}${id}_${secret}`;
 }
 
 /** Undefined: it is no token of idmint. */

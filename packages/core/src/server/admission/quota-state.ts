@@ -115,8 +115,8 @@ export function giveBackIds(state: QuotaState, take: Take, now: number): void {
   for (const [quota, table] of state.tables) {
     if (!countsIds(quota)) continue;
     const found = bucketOf(state, quota, table, take, now);
-    if (found === undefined) continue;
-    found.bucket.tokens = Math.min(found.fill.burst, found.bucket.tokens + found.count);
+    // Whatever is above the burst is cut before it can be taken.
+    if (found !== undefined) found.bucket.tokens += found.count;
   }
 }
 

@@ -32,6 +32,14 @@ test("a role is held for a name if and only if one of the rights says so", () =>
   );
 });
 
+test("two roles for one exact name are both held, in whichever order they stand", () => {
+  const roles = ["issue", "observe"] as const;
+  for (const order of [roles, roles.toReversed()]) {
+    const held = new Rights(order.map((role) => ({ role, tags: "orders" }))).on("orders");
+    expect(held).toBe(rolesOf(...roles));
+  }
+});
+
 test("a right for all names that begin alike covers every one of them", () => {
   fc.assert(
     fc.property(rights, names, names, (list, beginning, rest) => {

@@ -212,3 +212,33 @@ test("forgetting a bucket gives nobody more, and newcomers beyond the limit shar
   expect(take("y".repeat(10_000), 6_000)).toBe(true);
   expect([...(table?.buckets.keys() ?? [])].every((name) => name.length <= 128)).toBe(true);
 });
+
+test("ids that are given back never make a bucket fuller than it was full", () => {
+  const state = createQuotaState(optionsOf({ caller_ids: rateOf(100) }));
+  const call = { caller: "a", tag: "t", ids: 50 };
+  expect(takeOfQuotas(state, call, 0)).toBeUndefined();
+  // Meanwhile the bucket is full again.
+  giveBackIds(state, call, 10_000);
+  const taken = [100, 1].map((ids) => takeOfQuotas(state, { ...call, ids }, 10_000)?.quota);
+  expect(taken).toEqual([undefined, "caller_ids"]);
+});
+
+test("each caller has a bucket of its own", () => {
+  const state = createQuotaState(optionsOf({ caller_calls: rateOf(1) }));
+  const quotaOf = (caller: string) => takeOfQuotas(state, { caller, tag: "t", ids: 1 }, 0)?.quota;
+  expect(["a", "b", "a", "b"].map(quotaOf)).toEqual([
+    undefined,
+    undefined,
+    "caller_calls",
+    "caller_calls",
+  ]);
+});
+
+test("a clock that goes back fills no bucket, then or when it comes back", () => {
+  const state = createQuotaState(optionsOf({ caller_calls: rateOf(1) }));
+  const quotaAt = (now: number) =>
+    takeOfQuotas(state, { caller: "a", tag: "t", ids: 1 }, now)?.quota;
+  expect([10_000, 5_000, 10_000].map(quotaAt)).toEqual([undefined, "caller_calls", "caller_calls"]);
+  expect(quotaAt(10_999)).toBe("caller_calls");
+  expect(quotaAt(11_000)).toBeUndefined();
+});

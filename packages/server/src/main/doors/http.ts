@@ -14,12 +14,14 @@ import { tinyidRoute } from "../../http/tinyid-route.ts";
 import { Hosts } from "../../http/hosts.ts";
 import { type Probes, probeRoutes } from "../../http/probes.ts";
 import type { Route } from "../../http/route.ts";
+import type { Access } from "../../service/access/access.ts";
 import type { Emit } from "../../service/events.ts";
 import { nodeTimers } from "../../timers.ts";
 import { listen } from "../neighbours.ts";
 import { tlsOf } from "./grpc.ts";
 
-type HttpPorts = Pick<CallsPorts, "access" | "counters" | "emit"> & {
+type HttpPorts = Pick<CallsPorts, "counters" | "emit"> & {
+  readonly access: Access;
   readonly api: Api;
   readonly plain: PlainHandlers;
   readonly clock: Clock;
@@ -77,7 +79,7 @@ function routesOf(config: Config, { probes, telemetry, ...its }: HttpPorts): rea
   const hasAdmin = config.adminAddress === undefined || config.httpAdmin === "on";
   const api = hasAdmin ? its.api : forCallers(its.api);
   const calls = new HttpCalls({ ...its, api, callTimes, tracing, timers: nodeTimers });
-  const dropIn = { calls, handlers: its.plain, wallClock: its.wallClock };
+  const dropIn = { calls, handlers: its.plain, access: its.access, wallClock: its.wallClock };
   return [
     ...probeRoutes(probes),
     ...(servesHttpApi(config) ? [connectRoute(calls)] : []),

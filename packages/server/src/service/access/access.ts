@@ -17,6 +17,10 @@ import {
   type Principal,
   principalsKnown,
   provesSomebody,
+  type Right,
+  Rights,
+  rolesText,
+  TOKEN_BEGINNING,
   type Subject,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
@@ -47,8 +51,13 @@ export interface AccessOptions {
   readonly intervalMs: number;
   /** For how long the store's list is believed without the store; undefined: for ever. */
   readonly maxOfflineMs: number | undefined;
-  /** `always`: callers who show nothing may do everything; `at-first`: as long as there are no principals. */
-  readonly anonymous: "always" | "at-first" | "never";
+  /** What callers who show nothing may do; `at-first`: everything, as long as there are no principals. */
+  readonly anonymous: Rights | "at-first" | "none";
+}
+
+/** What a call wants: any of these roles, for the tags that its request is about. */
+interface Wanted extends Subject {
+  readonly about: (request: unknown) => string;
 }
 
 /** What a call shows of its caller. */
@@ -113,6 +122,26 @@ export class Access {
     this.#changed();
   }
 
+  /** Takes whom Tinyid's tokens prove from now on, by their hashes. */
+  takeTinyidTokens(principals: ReadonlyMap<string, Principal>): void {
+    this.#state.tinyid = principals;
+  }
+
+  /**
+   * Whether a token that a client of Tinyid sends shows nothing of it. Such a client always sends one, which is none of ours, so
+   * where callers may show nothing and no such token is known, it is one of them.
+   */
+  saysNothing(tinyidToken: string): boolean {
+    const isOurs = tinyidToken.startsWith(TOKEN_BEGINNING);
+    return this.#options.anonymous instanceof Rights && this.#state.tinyid.size === 0 && !isOurs;
+  }
+
+  /** Whom a token proves that a client of Tinyid sends; undefined: it is none of Tinyid's. */
+  ofTinyidToken(token: string): Principal | undefined {
+    const { tinyid } = this.#state;
+    return tinyid.size === 0 ? undefined : tinyid.get(hashOfSecret(token).toString("hex"));
+  }
+
   /** Whether somebody is known who may be let in. */
   get principals(): "some" | "none" | "unknown" {
     return principalsKnown(this.#state, this.#ports.clock);
@@ -125,9 +154,16 @@ export class Access {
 
   /** Whether there is anybody who would not be told that callers cannot be known now. */
   get knowsCallers(): boolean {
-    if (this.#options.anonymous === "always") return true;
-    if (provesSomebody(this.#state, this.#ports.clock)) return true;
-    return this.#options.anonymous === "at-first" && this.principals === "none";
+    const { anonymous } = this.#options;
+    if (anonymous instanceof Rights || provesSomebody(this.#state, this.#ports.clock)) return true;
+    return anonymous === "at-first" && this.principals === "none";
+  }
+
+  /** What a caller may do who has been let in. */
+  rightsOf(principal: Principal | undefined): readonly Right[] {
+    const { anonymous } = this.#options;
+    const rights = principal?.rights ?? (anonymous instanceof Rights ? anonymous : EVERYTHING);
+    return rights.list;
   }
 
   /** Called after each look, whether it showed something or not. */
@@ -156,19 +192,24 @@ export class Access {
 
   /** Refuses whoever is anonymous, where that is not allowed. */
   assertKnown(principal: Principal | undefined): void {
-    if (principal !== undefined || this.#options.anonymous === "always") return;
+    const { anonymous } = this.#options;
+    if (principal !== undefined || anonymous instanceof Rights) return;
     const { principals } = this;
-    if (principals === "none" && this.#options.anonymous === "at-first") return;
+    if (principals === "none" && anonymous === "at-first") return;
     throw principals === "unknown" ? notKnownYet() : NOBODY;
   }
 
-  /** See decide. */
-  authorise(principal: Principal | undefined, subject: Subject, name: string): void {
-    if (principal === undefined) {
+  /** See decide. Nothing is read of a request about which nobody has to be known. */
+  authorise(principal: Principal | undefined, wanted: Wanted, request: unknown): void {
+    const { anonymous } = this.#options;
+    const holder = principal ?? (anonymous instanceof Rights ? { rights: anonymous } : undefined);
+    if (holder === undefined) {
       this.assertKnown(principal);
       return;
     }
-    if (decide(principal, subject, name) !== "allowed") throw notAllowed(principal, name);
+    const name = wanted.about(request);
+    if (decide(holder, wanted, name) === "allowed") return;
+    throw notAllowed(principal, wanted, name);
   }
 
   #ofHeader(header: string): Principal {
@@ -250,13 +291,27 @@ function notKnownYet(): IdmintError {
   return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: 1_000 });
 }
 
-function notAllowed({ name: principal }: Principal, name: string): IdmintError {
-  const what = name === "" ? "for all tags" : `for "${name.slice(0, 128)}"`;
-  return new IdmintError(
-    "PERMISSION_DENIED",
-    `principal "${principal}" has no right to do this ${what}`,
-    {
-      metadata: { principal },
-    },
-  );
+/** What everybody may where nobody has to be known. */
+const EVERYTHING = new Rights([
+  { role: "issue", tags: "*" },
+  { role: "admin", tags: "*" },
+]);
+
+/** Says which role is missing and who gives it. A stranger is asked to say who it is first. */
+function notAllowed(
+  principal: Principal | undefined,
+  { roles, isBeginning }: Subject,
+  name: string,
+): IdmintError {
+  const role = rolesText(roles);
+  const tags = isBeginning ? `${name.slice(0, 128)}*` : name.slice(0, 128);
+  const lacks = `the role ${role} for "${tags}"`;
+  if (principal === undefined) {
+    const text = `callers without a token do not have ${lacks} (access.anonymous): send a token that has it as the header \`authorization: Bearer …\``;
+    return new IdmintError("UNAUTHENTICATED", text, { metadata: { role } });
+  }
+  const text = `principal "${principal.name}" lacks ${lacks}; whoever has the role admin for "*" can give it, by a new token (idmint token create), or it stands in access.file`;
+  return new IdmintError("PERMISSION_DENIED", text, {
+    metadata: { principal: principal.name, role },
+  });
 }
