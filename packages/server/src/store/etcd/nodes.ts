@@ -52,12 +52,11 @@ async function leaseOf(
   const { lease } = etcd;
   if (lease?.ttlS === ttlS) {
     const { id } = lease;
-    const kept = await etcd.ask(deadlineMs, (ask) => ask("leaseKeepAlive", { id }), "refuse");
+    const kept = await etcd.ask(deadlineMs, (ask) => ask("leaseKeepAlive", { id }));
     if (Number(kept.ttl) >= ttlS) return id;
   }
   // One that was granted without an answer ends by itself.
-  const grant = { ttl: String(ttlS) };
-  const { id } = await etcd.ask(deadlineMs, (ask) => ask("leaseGrant", grant), "refuse");
+  const { id } = await etcd.ask(deadlineMs, (ask) => ask("leaseGrant", { ttl: String(ttlS) }));
   etcd.lease = { id, ttlS };
   return id;
 }

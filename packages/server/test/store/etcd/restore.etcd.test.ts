@@ -94,6 +94,9 @@ test("a snapshot restored as a new cluster is refused until it is accepted", asy
 test("so is one that was given the old token, and so the old cluster's id", async () => {
   await withScene(snapshot, async (scene, kept) => {
     await scene.cluster.restore(kept, { sameToken: true });
+    // Also before anybody who was there has looked.
+    const { fenced } = await storeStatus(scene.harness.config);
+    expect(fenced).toBe("the cluster was restored from a snapshot");
     await assertFencedUntilAccepted(scene);
   });
 });
@@ -148,31 +151,51 @@ test("a restore that others have hidden is marked by a server that was there, an
   });
 });
 
+/** Looks at the store, and marks it later for something that was lost. */
+async function looked({ config }: EtcdHarness) {
+  const etcd = new Etcd(config);
+  const how = { effect: "any", fenced: "allow", prove: true } as const;
+  const { standing } = await etcd.run((session) => etcd.transact(session.deadlineMs, [], how));
+  return {
+    etcd,
+    mark: async (lost: string) =>
+      etcd.run((session) => markWentBack(session, { ...standing, lost })),
+  };
+}
+
+test("a mark is written over no record but that in which the loss was seen", async () => {
+  await withScene(
+    async () => undefined,
+    async ({ harness }) => {
+      const { etcd, mark } = await looked(harness);
+      await mark("the first");
+      await mark("the second");
+      expect((await storeStatus(harness.config)).fenced).toContain("the first");
+      await etcd.close();
+    },
+  );
+});
+
 test("a server that slept marks no store that is well", async () => {
   await withScene(snapshot, async ({ cluster, harness, running }, kept) => {
     await cluster.restore(kept, { sameToken: true });
     await hide(harness);
     // It sees the loss, and sleeps before it can mark the store.
-    const seen = new Etcd(harness.config);
-    const how = { effect: "any", fenced: "allow", prove: true } as const;
-    const look = async () => seen.run((session) => seen.transact(session.deadlineMs, [], how));
-    const { standing } = await look();
-    const asleep = { ...standing, lost: "it lost something" };
-    const mark = async () => seen.run((session) => markWentBack(session, asleep));
+    const { etcd, mark } = await looked(harness);
     // Another one has written meanwhile: this is not what the loss was seen in.
     const other = await harness.open();
     await other.createTag(settingsOf("later"));
-    await mark();
+    await mark("something");
     await blindTo(harness);
     await acceptStore(harness.config, 1_000n);
-    await mark();
+    await mark("something");
     await blindTo(harness);
     // And one that slept through all of it.
     expect((await running.changes(POLL)).fenced).toBe("");
     for (const store of [running, other]) {
       expect((await granted(store, "t")).base).toBeGreaterThan(1_000n);
     }
-    await Promise.all([seen.close(), other.close()]);
+    await Promise.all([etcd.close(), other.close()]);
   });
 });
 

@@ -154,26 +154,15 @@ export class Etcd {
   }
 
   /**
-   * Calls of one member, without a transaction of the store: before the store is known of any, and then of one that proved
-   * that it is of that store. `fenced`: whether a store that is not granted from is asked.
+   * Calls of one member, about nothing that the guard looks at: before the store is known of any, and then of one that proved
+   * that it is of that store.
    */
-  async ask<T>(
-    deadlineMs: number,
-    work: (ask: Ask) => Promise<T>,
-    fenced: "allow" | "refuse" = "allow",
-  ): Promise<T> {
-    const answer = await this.#members.run(
-      "any",
-      deadlineMs,
-      this.#attemptMs,
-      async (member, ask) => {
-        if (this.pin.id !== undefined && !member.isProved) {
-          const known = await this.#prove(member, ask);
-          if (known.fenced !== "" && fenced === "refuse") throw storeIsAnother(known.fenced);
-        }
-        return work(ask);
-      },
-    );
+  async ask<T>(deadlineMs: number, work: (ask: Ask) => Promise<T>): Promise<T> {
+    const asked = async (member: Member, ask: Ask): Promise<T> => {
+      if (this.pin.id !== undefined && !member.isProved) await this.#prove(member, ask);
+      return work(ask);
+    };
+    const answer = await this.#members.run("any", deadlineMs, this.#attemptMs, asked);
     this.#hasWorked = true;
     return answer;
   }

@@ -74,7 +74,7 @@ export async function requireOneCluster(etcd: Etcd): Promise<void> {
   );
   throw new IdmintError(
     "STORE_REFUSED",
-    `the members in store.url are not of one cluster: ${all.join("; ")}; name the members of one cluster, or say which store is meant with store.expect_id`,
+    `the members in store.url are not of one cluster: ${all.join("; ")}; name the members of one cluster, or have servers know their store by store.expect_id`,
   );
 }
 
