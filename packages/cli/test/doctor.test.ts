@@ -8,7 +8,12 @@ import { type Check, fail, type Finding, ok, runChecks } from "../src/commands/d
 import { clockFindings } from "../src/commands/doctor/clocks.ts";
 import { fleetFindings } from "../src/commands/doctor/fleet.ts";
 import { healthFindings, storeFindings } from "../src/commands/doctor/server.ts";
-import { memberFindings, redisFindings, settingFindings } from "../src/commands/doctor/stores.ts";
+import {
+  idFindings,
+  memberFindings,
+  redisFindings,
+  settingFindings,
+} from "../src/commands/doctor/stores.ts";
 
 /** Time that passes only when told. */
 function fakeTimers(): { after: (ms: number, then: () => void) => () => void; pass: () => void } {
@@ -233,4 +238,17 @@ test("of a Redis each fault is a line", () => {
     ["warn", expect.stringContaining("appendonly yes")],
     ["fail", expect.stringContaining("disk")],
   ]);
+});
+
+test("a store with another id than the server's own is named, with what says so", () => {
+  const found = (storeId: string, expected?: string): string => {
+    const [finding] = idFindings({ storeId }, { storeId: expected, by: "store.expect_id" });
+    return `${finding?.status}: ${finding?.found}`;
+  };
+  expect(found("a")).toBe("ok: a");
+  expect(found("a", "a")).toBe("ok: a");
+  expect(found("default: a; b: c", "a")).toBe("ok: a");
+  expect(found("b", "a")).toBe(
+    "fail: another store answers: its id is b, and store.expect_id says a",
+  );
 });

@@ -36,7 +36,7 @@ export {
   type StoreStatus,
   storeStatus,
 } from "./store/open-store.ts";
-export { adoptStore } from "./store/pins/memory.ts";
+export { adoptStore, keptStoreId } from "./store/pins/memory.ts";
 export { type RedisStanding, redisStanding } from "./store/open-redis.ts";
 // To look after ticket databases.
 export {

@@ -5,11 +5,18 @@ import { TcpProxy } from "@idmint/testkit/tcp-proxy";
 import type { NodeRenewal, Store } from "@idmint/core/server";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import {
+  addToSpread,
   migrateStore,
   openStore,
   type PostgresConfig,
+  type SpreadConfig,
   storeStatus,
 } from "../../src/store/open-store.ts";
+import {
+  migrateTicketDatabase,
+  openTicketDatabases,
+  type TicketConfig,
+} from "../../src/store/open-tickets.ts";
 import { Connections } from "../../src/store/postgres/connections.ts";
 import { grant } from "../../src/store/postgres/grant.ts";
 import { proveId } from "../../src/store/postgres/identity.ts";
@@ -152,4 +159,97 @@ test("a session that was lent out again, and leads elsewhere, grants nothing", a
     reason: "STORE_UNSAFE",
     message: expect.stringContaining("pooler") as string,
   });
+});
+
+/** Fulfils once what a call ends with is that the place leads to a store that does not belong there. */
+async function untilForeign(call: () => Promise<unknown>): Promise<void> {
+  await expect
+    .poll(() => call().then(String, (error: unknown) => error), { timeout: 5_000 })
+    .toMatchObject({
+      reason: "STORE_UNAVAILABLE",
+      message: expect.stringContaining("another store answers") as string,
+    });
+}
+
+/** Proxies to both servers, and what turns them to each other's. */
+async function twoProxies(): Promise<{
+  readonly urlOf: (place: Place, database: string) => string;
+  readonly swap: (isSwapped: boolean) => void;
+}> {
+  const [one, two] = [await TcpProxy.start(targetOf(ours)), await TcpProxy.start(targetOf(other))];
+  onTestFinished(async () => {
+    await one.close();
+    await two.close();
+  });
+  return {
+    urlOf: (place, database) =>
+      `postgres://postgres@127.0.0.1:${(place === ours ? one : two).port}/${database}`,
+    swap: (isSwapped) => {
+      one.pointAt(targetOf(isSwapped ? other : ours));
+      two.pointAt(targetOf(isSwapped ? ours : other));
+    },
+  };
+}
+
+test("databases of one store that change places are away, and refused at a start", async () => {
+  for (const { server } of [ours, other]) await server.createDatabase("spread");
+  const { urlOf, swap } = await twoProxies();
+  const databaseOf = (place: Place): PostgresConfig => ({
+    ...ours.config,
+    url: urlOf(place, "spread"),
+  });
+  const config: SpreadConfig = {
+    backend: "spread",
+    databases: new Map([
+      ["default", databaseOf(ours)],
+      ["b", databaseOf(other)],
+    ]),
+  };
+  await migrateStore(config, { dryRun: false });
+  await addToSpread(config);
+  const store = await openStore(config);
+  onTestFinished(() => store.close());
+  const tags = Array.from({ length: 8 }, (_, at) => `t${at}`);
+  for (const tag of tags) await store.createTag(settingsOf(tag));
+  for (const tag of tags) await granted(store, tag);
+  const floors = async (): Promise<unknown> =>
+    Promise.all(
+      [ours, other].map(({ server }) =>
+        server.query("SELECT name, floor::int, version::int FROM idmint.tag ORDER BY 1", "spread"),
+      ),
+    );
+  const before = await floors();
+  swap(true);
+  for (const tag of tags) await untilForeign(() => store.grant([wish(tag)]));
+  expect(await floors()).toEqual(before);
+  await expect(openStore(config)).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
+  swap(false);
+  for (const tag of tags) {
+    await expect
+      .poll(() => store.grant([wish(tag)]).catch((error: unknown) => error), { timeout: 5_000 })
+      .toMatchObject([{ outcome: "granted" }]);
+  }
+});
+
+test("ticket databases of one name that change places are away", async () => {
+  const { urlOf, swap } = await twoProxies();
+  const configs = new Map<Place, TicketConfig>();
+  for (const place of [ours, other]) {
+    await place.server.createDatabase("ticket");
+    const its = { ...ours.config, name: "x", url: urlOf(place, "ticket") };
+    configs.set(place, its);
+    await migrateTicketDatabase(its, { dryRun: false });
+  }
+  const [database] = await openTicketDatabases([configs.get(ours) as TicketConfig]);
+  onTestFinished(() => database?.close());
+  const makeSlots = async (slotsId: string): Promise<void> =>
+    database?.make({ slotsId, slots: 4, own: [0, 1], above: 0n });
+  await makeSlots("a");
+  swap(true);
+  await untilForeign(() => makeSlots("b"));
+  expect(await other.server.query("SELECT * FROM idmint_ticket.slot", "ticket")).toEqual([]);
+  swap(false);
+  await expect
+    .poll(() => makeSlots("b").then(() => "made", String), { timeout: 5_000 })
+    .toBe("made");
 });

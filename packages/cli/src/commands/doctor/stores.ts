@@ -30,6 +30,12 @@ export async function storeChecks(
   return [
     { name: "store", late: REACH_FIX, look },
     followUp("schema", schemaFindings),
+    {
+      name: "store id",
+      needs: ["store"],
+      late: REACH_FIX,
+      look: async () => (status === undefined ? [] : idFindings(status, await expectedId(config))),
+    },
     followUp("store members", ({ members }) => memberFindings(members)),
     followUp("store settings", (its) => settingFindings(its, config.allowUnsafeStore)),
     ...redisPlacesOf(config).map((place): Check => ({
@@ -37,6 +43,35 @@ export async function storeChecks(
       late: "start it, or correct redis.urls and IDMINT_REDIS_PASSWORD; then look at firewalls on the way",
       look: async () => redisFindings(await redisStanding(place, boundMs / 2)),
     })),
+  ];
+}
+
+/** Which store a server of this configuration belongs to, and what says so. */
+interface ExpectedId {
+  readonly storeId: string | undefined;
+  readonly by: string;
+}
+
+async function expectedId({ storeExpectId, snowflakeCacheFile }: Config): Promise<ExpectedId> {
+  if (storeExpectId !== undefined) return { storeId: storeExpectId, by: "store.expect_id" };
+  if (snowflakeCacheFile === undefined) return { storeId: undefined, by: "" };
+  const { keptStoreId } = await import("@idmint/server");
+  const storeId = await keptStoreId(snowflakeCacheFile);
+  return { storeId, by: "the file beside snowflake.cache_file" };
+}
+
+/** Of several databases the first one is named. */
+export function idFindings(
+  { storeId }: Pick<StoreStatus, "storeId">,
+  { storeId: expected, by }: ExpectedId,
+): readonly Finding[] {
+  const id = /^default: ([^;]+)/.exec(storeId)?.[1] ?? storeId;
+  if (expected === undefined || expected === id) return [ok(plain(id))];
+  return [
+    fail(
+      `another store answers: its id is ${plain(id)}, and ${by} says ${plain(expected)}`,
+      "mend store.url; if the store was changed on purpose, see idmint store adopt",
+    ),
   ];
 }
 

@@ -56,6 +56,11 @@ export async function adoptStore(cacheFile: string, storeId: string): Promise<st
   return found.stores.get("");
 }
 
+/** The id of the store that a server with this cache file belongs to; undefined: it keeps none yet. */
+export async function keptStoreId(cacheFile: string): Promise<string | undefined> {
+  return (await readPinFile(pinFileOf(cacheFile))).stores.get("");
+}
+
 interface Kept {
   readonly file: string;
   readonly found: KnownStores;
