@@ -240,15 +240,16 @@ test("of a Redis each fault is a line", () => {
   ]);
 });
 
+function foundOf(storeId: string, expected?: string): string {
+  const [finding] = idFindings({ storeId }, { storeId: expected, by: "store.expect_id" });
+  return `${finding?.status}: ${finding?.found}`;
+}
+
 test("a store with another id than the server's own is named, with what says so", () => {
-  const found = (storeId: string, expected?: string): string => {
-    const [finding] = idFindings({ storeId }, { storeId: expected, by: "store.expect_id" });
-    return `${finding?.status}: ${finding?.found}`;
-  };
-  expect(found("a")).toBe("ok: a");
-  expect(found("a", "a")).toBe("ok: a");
-  expect(found("default: a; b: c", "a")).toBe("ok: a");
-  expect(found("b", "a")).toBe(
+  expect(foundOf("a")).toBe("ok: a");
+  expect(foundOf("a", "a")).toBe("ok: a");
+  expect(foundOf("default: a; b: c", "a")).toBe("ok: a");
+  expect(foundOf("b", "a")).toBe(
     "fail: another store answers: its id is b, and store.expect_id says a",
   );
 });
