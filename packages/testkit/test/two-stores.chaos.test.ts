@@ -1,9 +1,10 @@
 // Two stores behind one address, by turns and at random, under load.
 import { onTestFinished, test } from "vitest";
+import { EtcdCluster } from "../src/etcd/index.ts";
 import { TestPostgres } from "../src/postgres.ts";
 import { TcpProxy } from "../src/tcp-proxy.ts";
 import { isLong, ownPostgres, seededRandom } from "./fleet-support.ts";
-import { fillStores, turnToAndFro, type TwoStores } from "./two-stores.ts";
+import { fillStores, turnToAndFro, type TwoStores, type Which } from "./two-stores.ts";
 
 const ROUNDS = isLong ? 30 : 1;
 const TIMEOUT_MS = 120_000 * ROUNDS;
@@ -46,6 +47,29 @@ test("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
       env: { IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" },
       pointAt: (which) =>
         proxy.pointAt({ host: "127.0.0.1", port: (which === "ours" ? ours : other).port }),
+    };
+  });
+});
+
+test("etcd", { timeout: TIMEOUT_MS }, async () => {
+  const [ours, other] = [await EtcdCluster.start(), await EtcdCluster.start()];
+  onTestFinished(async () => {
+    await ours.close();
+    await other.close();
+  });
+  let count = 0;
+  await rounds(async () => {
+    const prefix = `/round${count++}/`;
+    const portOf = (which: Which): number =>
+      Number((which === "ours" ? ours : other).hosts.split(":").at(-1));
+    const proxy = await proxyTo(portOf("ours"));
+    const urls = { ours: `etcd://${ours.hosts}${prefix}`, other: `etcd://${other.hosts}${prefix}` };
+    const through = `etcd://127.0.0.1:${proxy.port}${prefix}`;
+    return {
+      urls,
+      storeUrls: [through, through, urls.ours],
+      env: { IDMINT_ALLOW_UNSAFE_STORE: "auto_compaction" },
+      pointAt: (which) => proxy.pointAt({ host: "127.0.0.1", port: portOf(which) }),
     };
   });
 });

@@ -11,7 +11,7 @@ import { Fleet, type FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
 import { isLong, seededRandom, startFleet } from "./fleet-support.ts";
 
-type Which = "ours" | "other";
+export type Which = "ours" | "other";
 
 /** Two stores, and an address that leads to one of them. */
 export interface TwoStores {
