@@ -1,6 +1,7 @@
 import type { Mutant } from "./mutant.ts";
 
 const sqlite = "packages/server/src/store/sqlite";
+const storeWait = "packages/server/src/service/upstream/store-wait.ts";
 const sqliteFiles = ["packages/server/test/store/sqlite-files.test.ts"];
 const refusals = ["packages/server/test/store/postgres-refusal.pg.test.ts"];
 const onRedis = ["packages/server/test/store/redis/sequences.redis.test.ts"];
@@ -9,6 +10,30 @@ const cold = ["packages/client/test/client.test.ts"];
 
 /** What people are told whose first steps go wrong. */
 export const startMutants: readonly Mutant[] = [
+  {
+    name: "a start waits for a store that refuses",
+    file: storeWait,
+    find: "!error.retryable || leftMs",
+    replace: "leftMs",
+    tests: ["packages/server/test/service/store-wait.test.ts"],
+    only: "at once",
+  },
+  {
+    name: "a start waits for its store for ever",
+    file: storeWait,
+    find: "|| leftMs <= 0",
+    replace: "|| leftMs < -1e9",
+    tests: ["packages/server/test/service/store-wait.test.ts"],
+    only: "time is over",
+  },
+  {
+    name: "a start that was told to end asks the store again",
+    file: storeWait,
+    find: "this.#signal?.aborted !== true",
+    replace: "this.#signal !== undefined",
+    tests: ["packages/server/test/service/store-wait.test.ts"],
+    only: "told to end",
+  },
   {
     name: "a witness of another user is found out while the store is opened",
     file: `${sqlite}/file/location.ts`,

@@ -1,5 +1,6 @@
 import { existsSync, linkSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { DatabaseSync } from "node:sqlite";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { IdmintError } from "@idmint/core";
@@ -9,6 +10,7 @@ import { loadConfig } from "../src/config/load.ts";
 import { startDev } from "../src/main/dev.ts";
 import { migrateStore } from "../src/store/open-store.ts";
 import { doorEnv, MemoryStore, selfSigned } from "@idmint/testkit";
+import { freePort } from "@idmint/testkit/redis";
 import { clientsOf, generateId, refusalOf, until } from "./support.ts";
 
 function folder(): string {
@@ -180,6 +182,7 @@ test("start-dev refuses a store whose file has a second name", async () => {
     "grpc-address": "127.0.0.1:0",
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
+    "store-start-timeout": "0s",
   };
   const first = await startDev({ env: doorEnv(), flags });
   const clients = clientsOf(first.server.grpcAddress);
@@ -230,8 +233,82 @@ test("a server whose store does not answer at the start says so and ends", async
     "grpc.address": "127.0.0.1:0",
     "http.address": "127.0.0.1:0",
     "log.level": "silent",
+    "store.start_timeout": "0s",
   };
   const error = await errorOf(startServer(loadConfig({ env: doorEnv(), defaults }), { store }));
   expect(error.reason).toBe("STORE_UNAVAILABLE");
   expect(store.isClosed).toBe(true);
+});
+
+/** A store whose file somebody else has locked, until `free` is called. */
+async function lockedStore(): Promise<{ readonly url: string; readonly free: () => void }> {
+  const file = path.join(folder(), "idmint.db");
+  await migrateStore(
+    { backend: "sqlite", path: file, create: true, allowUnsafe: [] },
+    { dryRun: false },
+  );
+  const other = new DatabaseSync(file);
+  onTestFinished(() => {
+    if (other.isOpen) other.close();
+  });
+  other.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE");
+  return { url: `sqlite:${file}`, free: () => other.close() };
+}
+
+/** A server that is started on a store that does not answer, and what it says meanwhile. */
+function awaiting(flags: Record<string, string>, how: "dev" | "serve" = "serve") {
+  const stop = new AbortController();
+  const lines: string[] = [];
+  const all = {
+    "grpc-address": "127.0.0.1:0",
+    "http-address": "127.0.0.1:0",
+    "store-timeout": "200ms",
+    ...flags,
+  };
+  const logSink = { write: (line: string) => void lines.push(line) };
+  const parts = { signal: stop.signal, logSink };
+  const sources = { env: doorEnv(), flags: all };
+  const server =
+    how === "dev"
+      ? startDev(sources, parts).then((dev) => dev.server)
+      : startServer(loadConfig(sources), parts);
+  server.catch(() => undefined);
+  onTestFinished(async () => (await server.catch(() => undefined))?.close());
+  const waits = (): number => lines.filter((line) => line.includes("not ready until")).length;
+  return { server, stop, waits };
+}
+
+test.each(["serve", "dev"] as const)(
+  "%s waits for a store that is slow to open, unready, and serves when it answers",
+  async (how) => {
+    const port = await freePort(20_000, 29_000);
+    const { url, free } = await lockedStore();
+    const flags = { "store-url": url, "http-address": `127.0.0.1:${port}` };
+    const { server, waits } = awaiting(flags, how);
+    await until(() => waits() >= 2, 20_000);
+    await expect(fetch(`http://127.0.0.1:${port}/readyz`)).rejects.toThrow("fetch failed");
+    free();
+    await server;
+    expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status).toBe(200);
+  },
+);
+
+test("a server gives up waiting for its store when the configured time is over", async () => {
+  const { url } = await lockedStore();
+  const { server } = awaiting({ "store-url": url, "store-start-timeout": "500ms" });
+  expect(await errorOf(server)).toMatchObject({ reason: "STORE_UNAVAILABLE" });
+});
+
+test("a server that waits for its store ends when it is told to", async () => {
+  const { url } = await lockedStore();
+  const { server, stop, waits } = awaiting({ "store-url": url });
+  await until(() => waits() > 0, 20_000);
+  stop.abort();
+  expect(await errorOf(server)).toMatchObject({ reason: "CALL_CANCELLED" });
+});
+
+test("a server whose store has no schema does not wait", async () => {
+  const { server, waits } = awaiting({ "store-url": `sqlite:${path.join(folder(), "none.db")}` });
+  expect(await errorOf(server)).toMatchObject({ reason: "SCHEMA_MISMATCH" });
+  expect(waits()).toBe(0);
 });

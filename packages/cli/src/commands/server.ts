@@ -35,7 +35,9 @@ function addStartDev(program: Command, io: Io): void {
     // This comes before anything that takes time: a script may end while its server starts.
     const script = watchScript();
     await confirmDevStore(command, io);
-    const { server, banner } = await startDev(configSources(command, io));
+    const { server, banner } = await startDev(configSources(command, io), {
+      signal: io.signal,
+    });
     if (!isJson(command)) io.err(bannerText(banner, server.grpcAddress, io));
     await runToTheEnd(command, io, server, script);
   });
@@ -61,7 +63,7 @@ ${examplesText([
   command.action(async () => {
     const { startServing, watchScript } = await import("@idmint/server");
     const script = watchScript();
-    const server = await startServing(await loadServerConfig(command, io));
+    const server = await startServing(await loadServerConfig(command, io), io.signal);
     await runToTheEnd(command, io, server, script);
   });
 }

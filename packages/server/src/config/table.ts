@@ -58,6 +58,7 @@ export interface Config
   readonly storeTlsKeyFile: string | undefined;
   readonly storeTimeoutMs: number;
   readonly storeConnectTimeoutMs: number;
+  readonly storeStartTimeoutMs: number;
   readonly storePoolSize: number;
   readonly allowUnsafeStore: readonly string[];
   readonly epochGap: bigint | undefined;
@@ -162,6 +163,12 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
     duration("100ms", "60s"),
     "1500ms",
     "Longest wait for a new connection to PostgreSQL.",
+  ),
+  storeStartTimeoutMs: option(
+    "store.start_timeout",
+    duration("0s", "24h"),
+    "1min",
+    "How long a server that starts waits for a store that does not answer. Meanwhile it asks again and again, says why in its log, and is not ready. Then it ends. A store that refuses, such as for a wrong password, or that has no schema, ends the start at once.",
   ),
   storePoolSize: option(
     "store.pool_size",

@@ -16,6 +16,7 @@ import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { FiguresParts } from "../service/figures/parts.ts";
 import { knowRecentTags } from "../service/issue/recent-tags.ts";
 import type { KnownHistory } from "../service/upstream/poll-state.ts";
+import { StoreWait } from "../service/upstream/store-wait.ts";
 import { knownHistory } from "../service/worker-ids/clocks.ts";
 import type { OpenLeaseFile } from "../store/kept/lease-file.ts";
 import { StorePins } from "../store/pins/pin.ts";
@@ -31,6 +32,7 @@ import { createLogger, type LineSink } from "../telemetry/logger.ts";
 import { EventLoopWatch } from "../telemetry/metrics/event-loop.ts";
 import { Telemetry } from "../telemetry/telemetry.ts";
 import { hostPort } from "./address.ts";
+import { makeDemoTag } from "./demo-tag.ts";
 import { type ConnectionSources, GrpcDoors } from "./doors/grpc.ts";
 import { openHttp } from "./doors/http.ts";
 import { instanceName } from "./instance.ts";
@@ -55,6 +57,10 @@ export interface ServerParts {
   readonly onEvent?: Emit;
   /** Takes the log's lines instead of stderr. */
   readonly logSink?: LineSink;
+  /** Makes the tag `demo`, if there is none. */
+  readonly makesDemoTag?: boolean;
+  /** Ends a start that waits for its store. A server that runs is ended by `close`. */
+  readonly signal?: AbortSignal;
   /** Set when this process is one of several. */
   readonly process?: ProcessParts;
 }
@@ -96,17 +102,17 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const instance = instanceName(config, own?.number, realSystem.randomToken);
     await telemetry.open({ ...realSystem, version: serverVersion(), instance, emit });
     undo.unshift(() => telemetry.stop());
-    const alarms = await openAlarms(config, listeners, emit);
     const opened = openedInto(stores, undo);
-    const leaseFile = await openLeases(config, own?.number, emit);
-    for (const part of [alarms, leaseFile]) if (part !== undefined) opened(part);
+    const alarms = opened(await openAlarms(config, listeners, emit));
+    const leaseFile = opened(await openLeases(config, own?.number, emit));
     const known = knownHistory(leaseFile, realSystem.clock.now());
     const memory = opened(own?.memory ?? (await memoryOf(config, emit)));
     const pins = new StorePins(memory);
-    const bare = parts.store ?? (await openStoreOrLater(config, known !== undefined, pins));
-    const store = telemetry.observed(opened(bare), storePlace(config));
+    const storeWait = storeWaitOf(config, parts, emit);
+    const bare = opened(parts.store ?? (await openStoreOrLater(config, known, storeWait, pins)));
+    const store = telemetry.observed(bare, storePlace(config));
     const places = await openPlaces(config, { emit, telemetry, opened, pins });
-    const signals = await openSignals(config, opened);
+    const signals = opened(await openSignals(config));
     const peers = opened(new Peers(config, emit));
     const services = createServices(
       { ...config, instance },
@@ -126,7 +132,7 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const grpc = await GrpcDoors.create(config, calls, own?.connections);
     undo.unshift(() => grpc.close(0));
     undo.unshift(() => stopFollowing(services));
-    await follow(services, known, { store, emit, config, grpc });
+    await follow(services, known, { ...parts, store, emit, config, grpc, storeWait });
     signals?.start(() => services.poll.hasten());
     undo.unshift(() => services.redis.stop());
     services.redis.start();
@@ -150,12 +156,20 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
 type Undo = () => void | Promise<void>;
 
 /** Notes what was opened, to be closed again. */
-function openedInto(stores: Closable[], undo: Undo[]): <Part extends Closable>(part: Part) => Part {
+function openedInto(
+  stores: Closable[],
+  undo: Undo[],
+): <Part extends Closable | undefined>(part: Part) => Part {
   return (part) => {
+    if (part === undefined) return part;
     stores.push(part);
     undo.unshift(() => part.close());
     return part;
   };
+}
+
+function storeWaitOf(config: Config, { signal }: ServerParts, emit: Emit): StoreWait {
+  return new StoreWait({ ...realSystem, emit }, config.storeStartTimeoutMs, signal);
 }
 
 /** What probes are told: of this server, or of all processes of which it is one. */
@@ -190,11 +204,24 @@ async function openPlaces(
 
 /** Learns where the store is, which tags are in use, and whether the clock can be used. Then keeps watching store, clock and tags. */
 async function follow(
-  { access, poll, directory, clocks, drain, capacity, told, ledger }: Services,
+  { access, poll, directory, clocks, drain, capacity, told, ledger, tags }: Services,
   known: KnownHistory | undefined,
-  { store, emit, config, grpc }: { store: Store; emit: Emit; config: Config; grpc: GrpcDoors },
+  {
+    makesDemoTag,
+    store,
+    emit,
+    config,
+    grpc,
+    storeWait,
+  }: Pick<ServerParts, "makesDemoTag"> & {
+    store: Store;
+    emit: Emit;
+    config: Config;
+    grpc: GrpcDoors;
+    storeWait: StoreWait;
+  },
 ): Promise<void> {
-  await poll.start(known);
+  await poll.start(known, storeWait);
   access.onLook(() => grpc.recheck());
   await followCallers(config, access, emit);
   if (!poll.reachable) directory.admit(clocks.keeper?.tags ?? []);
@@ -203,6 +230,7 @@ async function follow(
   }
   store.listen?.(() => poll.hasten());
   await clocks.watch.start();
+  if (makesDemoTag === true) await storeWait.of(() => makeDemoTag(tags));
   capacity.start();
   told.figures.start();
   ledger?.start();
@@ -286,12 +314,9 @@ function figuresParts(
   return { callTimes, alarms, peers, readLoop: () => loop.read(), siblings };
 }
 
-async function openSignals(
-  config: Config,
-  opened: (signals: TagSignals) => TagSignals,
-): Promise<TagSignals | undefined> {
+async function openSignals(config: Config): Promise<TagSignals | undefined> {
   const place = meetingPlaceOf(config);
-  return place === undefined ? undefined : opened(await openTagSignals(place));
+  return place === undefined ? undefined : openTagSignals(place);
 }
 
 /** Makes the alarms; undefined without a webhook, since there is nobody to tell. */

@@ -3,12 +3,17 @@ import { servesConsole, servesHttpApi } from "../config/http.ts";
 import { type ConfigSources, loadConfig } from "../config/load.ts";
 import type { Config } from "../config/table.ts";
 import { hasConsole } from "../http/console.ts";
+import { StoreWait } from "../service/upstream/store-wait.ts";
+import { emitter } from "../service/events.ts";
+import { logEvents } from "../telemetry/log-events.ts";
+import { createLogger } from "../telemetry/logger.ts";
 import { type ServerParts, startServer } from "./app.ts";
-import { DEMO_TAG, makeDemoTag } from "./demo-tag.ts";
+import { DEMO_TAG } from "./demo-tag.ts";
 import { assertFree } from "./neighbours.ts";
 import type { Serving } from "./running.ts";
 import { startProcesses } from "./serving.ts";
 import { makeStore } from "./stores.ts";
+import { realSystem } from "./system.ts";
 
 /** A server for trying things out, and what to tell whoever started it. */
 export interface DevServer {
@@ -28,24 +33,30 @@ export async function startDev(
   const defaults = { "log.format": "text", ...sources.defaults };
   const config = loadConfig({ ...sources, defaults });
   await assertFree(config);
-  await makeStore(config);
+  await prepare(config, parts);
   const server = await startServed(config, parts);
   return { server, banner: bannerOf(server, config) };
 }
 
-async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
-  if (config.processes > 1) {
-    if (Object.keys(parts).length === 0) return startProcesses(config, { makesDemoTag: true });
-    throw invalidField("processes", "must be 1 with parts, which other processes cannot have");
-  }
-  const server = await startServer(config, parts);
+/** Makes the store, before there is a server that could log why it has to wait for it. */
+async function prepare(config: Config, { signal, logSink }: ServerParts): Promise<void> {
+  const log = createLogger({ level: config.logLevel, format: config.logFormat }, logSink);
+  const emit = emitter([logEvents(log.logger, () => realSystem.clock.now())]);
   try {
-    await makeDemoTag(server.tags);
-    return server;
-  } catch (error) {
-    await server.close();
-    throw error;
+    const storeWait = new StoreWait({ ...realSystem, emit }, config.storeStartTimeoutMs, signal);
+    await storeWait.of(() => makeStore(config));
+  } finally {
+    await log.flush();
   }
+}
+
+async function startServed(config: Config, parts: ServerParts): Promise<Serving> {
+  if (config.processes === 1) return startServer(config, { ...parts, makesDemoTag: true });
+  const { signal, ...others } = parts;
+  if (Object.keys(others).length === 0) {
+    return startProcesses(config, { makesDemoTag: true, signal });
+  }
+  throw invalidField("processes", "must be 1 with parts, which other processes cannot have");
 }
 
 const GENERATE_ID = "/idmint.v1.IdService/GenerateId";

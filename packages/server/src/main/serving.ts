@@ -19,15 +19,19 @@ import { longestStopMs, type Serving } from "./running.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 
+/** On top of what a process waits for its store: for its code, and for all that it asks the store then. */
+const START_MARGIN_MS = 60_000;
 /** On top of what a process needs to stop: for the messages between processes on a busy machine. */
 const STOP_MARGIN_MS = 2_000;
 
 /**
  * Starts a server in as many processes as `processes` says; with one it is this process. Rejects as `startServer` does,
  * and nothing is left behind then.
+ * `signal` ends a start that waits for its store.
  */
-export function startServing(config: Config): Promise<Serving> {
-  return config.processes === 1 ? startServer(config) : startProcesses(config);
+export function startServing(config: Config, signal?: AbortSignal): Promise<Serving> {
+  if (config.processes > 1) return startProcesses(config, { signal });
+  return startServer(config, signal === undefined ? {} : { signal });
 }
 
 /**
@@ -36,7 +40,10 @@ export function startServing(config: Config): Promise<Serving> {
  */
 export async function startProcesses(
   config: Config,
-  { makesDemoTag = false }: { readonly makesDemoTag?: boolean } = {},
+  {
+    makesDemoTag = false,
+    signal,
+  }: { readonly makesDemoTag?: boolean; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Serving> {
   const { logLevel: level, logFormat: format } = config;
   const log = createLogger({ level, format });
@@ -45,12 +52,16 @@ export async function startProcesses(
   const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
   const memory = await openStoreMemory({ expectId, cacheFile, onFailed });
   const parent = new Parent(config, { makesDemoTag, memory, emit, flush: () => log.flush() });
+  const stop = (): void => parent.stopStart();
+  signal?.addEventListener("abort", stop);
   try {
     await parent.start();
     return parent;
   } catch (error) {
     await parent.undo();
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
   }
 }
 
@@ -90,6 +101,7 @@ class Parent implements Serving {
     const { clock, timers, random } = realSystem;
     const options = {
       count: config.processes,
+      startLimitMs: config.storeStartTimeoutMs + START_MARGIN_MS,
       stopLimitMs: longestStopMs(config) + STOP_MARGIN_MS,
     };
     this.#processes = new Processes(options, {
@@ -160,6 +172,11 @@ class Parent implements Serving {
     await this.#processes.start();
     const { grpcAddress: grpc, adminAddress: admin, httpAddress: http } = this;
     this.#emit({ type: "serving", grpcAddress: grpc, adminAddress: admin, httpAddress: http });
+  }
+
+  /** Ends a start that is under way; `start` rejects when no process is left. */
+  stopStart(): void {
+    this.#processes.close().catch(() => undefined);
   }
 
   /** Undoes a start that failed: no process is left then, only ports. */

@@ -2,6 +2,8 @@ import { IdmintError } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
 import type { Emit } from "../service/events.ts";
+import type { KnownHistory } from "../service/upstream/poll-state.ts";
+import type { StoreWait } from "../service/upstream/store-wait.ts";
 import type { RedisServerConfig } from "../store/open-redis.ts";
 import {
   creating,
@@ -72,17 +74,19 @@ function databaseAt(text: string, config: Config): PostgresConfig {
   };
 }
 
-/** The store. One that does not answer is opened later, if the server can begin without it. */
+/** The store, when it answers. One that does not is opened later by a server that can begin without it, since it knows where it was. */
 export async function openStoreOrLater(
   config: Config,
-  canWait: boolean,
+  known: KnownHistory | undefined,
+  storeWait: StoreWait,
   pins: StorePins,
 ): Promise<Store> {
   const store = storeConfigOf(config);
+  if (known === undefined) return storeWait.of(() => openStore(store, pins));
   try {
     return await openStore(store, pins);
   } catch (thrown) {
-    if (!canWait || !IdmintError.from(thrown).retryable) throw thrown;
+    if (!IdmintError.from(thrown).retryable) throw thrown;
     return openStoreLater(store, pins);
   }
 }

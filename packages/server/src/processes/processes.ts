@@ -15,9 +15,6 @@ import {
   type ProcessesState,
 } from "./processes-state.ts";
 
-/** Longest start of one process. Its store has its own time-outs, so this limit is for a process that hangs. */
-const START_LIMIT_MS = 60_000;
-
 export interface ProcessesPorts {
   /** Starts the process of a number, from 0. The listener is called later, never at once. */
   readonly spawn: (process: number, listener: ProcessListener) => ProcessPort;
@@ -39,6 +36,8 @@ export interface ProcessesPorts {
 
 export interface ProcessesOptions {
   readonly count: number;
+  /** Longest start of one process. It waits for its store by itself, so this limit is for a process that hangs. */
+  readonly startLimitMs: number;
   /** How long all of them may take to stop. Those that take longer are killed. */
   readonly stopLimitMs: number;
 }
@@ -210,7 +209,7 @@ export class Processes {
   }
 
   #spawn(process: number): void {
-    this.#after(process, START_LIMIT_MS, "late");
+    this.#after(process, this.#options.startLimitMs, "late");
     this.#processes[process] = this.#ports.spawn(process, {
       onServing: () => this.#served(process),
       onProbe: (of) => this.#probed(of),
@@ -272,7 +271,7 @@ export class Processes {
   #ended(): void {
     this.#cancelStopLimit?.();
     for (const cancel of this.#timers) cancel?.();
-    const stopped = new IdmintError("DRAINING", "it was told to stop while it started");
+    const stopped = new IdmintError("CALL_CANCELLED", "told to stop while it started");
     this.#started.reject(this.#startError ?? stopped);
     this.#over.resolve();
   }

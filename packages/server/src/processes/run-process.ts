@@ -1,7 +1,6 @@
 import type { Socket } from "node:net";
 import { omitStacks } from "@idmint/core/server";
 import { startServer } from "../main/app.ts";
-import { makeDemoTag } from "../main/demo-tag.ts";
 import type { RunningServer } from "../main/running.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { NodeHealth } from "../service/node.ts";
@@ -104,15 +103,17 @@ async function serve(
   toStop: Promise<void>,
   onServing: (server: RunningServer) => void,
 ): Promise<boolean> {
-  let server: RunningServer | undefined;
+  let server: RunningServer;
+  const ending = new AbortController();
+  void toStop.then(() => ending.abort());
   try {
     server = await startServer(config, {
+      makesDemoTag,
+      signal: ending.signal,
       process: { number, connections: inlets, probes, memory, siblings: askSiblings },
     });
-    if (makesDemoTag) await makeDemoTag(server.tags);
   } catch (thrown) {
     await tell({ type: "failed", fault: faultOf(thrown) });
-    await server?.close();
     return false;
   }
   onServing(server);

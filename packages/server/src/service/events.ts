@@ -53,6 +53,13 @@ export type ServerEvent =
     }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
+  /** A server that starts waits for its store; it gives up when `leftMs` are over. */
+  | {
+      readonly type: "store-awaited";
+      readonly error: IdmintError;
+      readonly retryInMs: number;
+      readonly leftMs: number;
+    }
   /** The store works, and will not for ever; see StoreChanges.warning. */
   | { readonly type: "store-warning"; readonly detail: string }
   | { readonly type: "store-warning-over" }

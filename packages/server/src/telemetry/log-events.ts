@@ -53,6 +53,7 @@ const WRITERS: {
   audit: (logger, { event }) => logger.info(event, "audit"),
   "internal-error": logProcess,
   "store-lost": logStore,
+  "store-awaited": logStore,
   "store-back": logStore,
   "store-warning": logStore,
   "store-warning-over": logStore,
@@ -200,6 +201,9 @@ function logStore(logger: Logger, event: OfStore): void {
   switch (event.type) {
     case "store-lost":
       logger.error(plain(event), "the store does not answer; serving ids from memory");
+      break;
+    case "store-awaited":
+      logger.warn(plain(event), "the store does not answer; not ready until it does");
       break;
     case "store-back":
       logger.info(plain(event), "the store answers again");

@@ -60,7 +60,7 @@ function made(count = 2) {
   const events: ServerEvent[] = [];
   let isStopping = false;
   const processes = new Processes(
-    { count, stopLimitMs: 5_000 },
+    { count, startLimitMs: 60_000, stopLimitMs: 5_000 },
     {
       spawn: (at, listener) => {
         const process = new FakeProcess(listener);
@@ -213,7 +213,7 @@ test("they can be stopped while they start", async () => {
   now(0).end();
   now(1).end();
   await closed;
-  expect(await start).toMatchObject({ reason: "DRAINING" });
+  expect(await start).toMatchObject({ reason: "CALL_CANCELLED" });
 });
 
 test("a process hears the figures of the others that tell them, and none that hangs is asked", async () => {

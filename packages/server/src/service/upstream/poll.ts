@@ -15,6 +15,7 @@ import type { Counters } from "../counters.ts";
 import type { Emit } from "../events.ts";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Obeyed, Presence } from "../presence.ts";
+import type { StoreWait } from "./store-wait.ts";
 import {
   createPollState,
   fenceOf,
@@ -35,8 +36,6 @@ const MAX_PAGES = 20;
 const MAX_UNSETTLED = 4;
 /** Time between polls while the store does not answer, so that its return is noticed soon. */
 const RETRY_MS = 250;
-/** How long a server that starts goes on asking a store that it opened. */
-const FIRST_MS = 10_000;
 /** Least time between the beginnings of two polls, however often other servers tell of changes. */
 const HASTE_MS = 50;
 
@@ -127,16 +126,17 @@ export class Poll {
   }
 
   /**
-   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered for a
-   * while, unless it is known where the store was.
+   * The first poll, which learns where the store is; then the others follow. Rejects when it is not answered and
+   * `storeWait` ends, unless it is known where the store was.
    */
-  async start(known?: KnownHistory): Promise<void> {
+  async start(known?: KnownHistory, storeWait?: StoreWait): Promise<void> {
     const { clock, intervalMs, emit } = this.#ports;
     const startedAt = clock.now();
     let asked: Asked;
     if (known !== undefined) this.#resume(known);
     try {
-      asked = await this.#askFirst(known === undefined ? FIRST_MS : 0);
+      const ask = (): Promise<Asked> => this.#ask();
+      asked = await (known === undefined && storeWait !== undefined ? storeWait.of(ask) : ask());
     } catch (thrown) {
       const error = IdmintError.from(thrown);
       if (known === undefined || !error.retryable) throw error;
@@ -157,22 +157,6 @@ export class Poll {
     resumeHistory(this.#state, known);
     const sinceMs = stoppedSince(known.issuing);
     if (sinceMs !== undefined) this.#ports.directory.stopIssuing(sinceMs);
-  }
-
-  /** The first answer. On a machine that is busy it may come late, and a server that gives up then has to be started again. */
-  async #askFirst(patienceMs: number): Promise<Asked> {
-    const { clock, timers } = this.#ports;
-    const until = clock.now() + patienceMs;
-    for (;;) {
-      try {
-        return await this.#ask();
-      } catch (thrown) {
-        if (clock.now() >= until || !IdmintError.from(thrown).retryable) throw thrown;
-      }
-      const pause = Promise.withResolvers<void>();
-      timers.after(RETRY_MS, () => pause.resolve());
-      await pause.promise;
-    }
   }
 
   /** Fulfils when a poll that began after this call has ended, or soon anyway. */
