@@ -222,4 +222,27 @@ export const cliMutants: readonly Mutant[] = [
     replace: "known !== undefined && storeWait !== undefined ?",
     tests: ["packages/server/test/service/poll.test.ts"],
   },
+  {
+    name: "plain: bidi controls of others reach the terminal",
+    file: "packages/cli/src/process/plain.ts",
+    find: "[\\p{Zl}\\p{Zp}\\p{Bidi_Control}]|(?!",
+    replace: "[\\p{Zl}\\p{Zp}]|(?!",
+    tests: ["packages/cli/test/plain.test.ts"],
+    only: "in JSON",
+  },
+  {
+    name: "plain: a refusal may have several lines",
+    file: "packages/cli/src/calls/failure.ts",
+    find: "plain(headline(failure))",
+    replace: "headline(failure)",
+    tests: ["packages/cli/test/plain.test.ts"],
+    only: "one line on a terminal",
+  },
+  {
+    name: "plain: a cell may have several lines",
+    file: "packages/cli/src/text/table.ts",
+    find: "row.map(plain)",
+    replace: "[...row]",
+    tests: ["packages/cli/test/plain.test.ts", "packages/cli/test/text.test.ts"],
+  },
 ];

@@ -5,6 +5,7 @@ import { EXIT } from "./process/exit-code.ts";
 import { failureFrom, failureJson, failureText } from "./calls/failure.ts";
 import type { Io } from "./process/io.ts";
 import { addRootOptions } from "./flags/options.ts";
+import { plainIo } from "./process/plain.ts";
 import { topicList } from "./text/topics.ts";
 
 /** Commands that are loaded together, and what adds them. */
@@ -216,7 +217,8 @@ function find(command: Command, names: readonly string[]): Command | undefined {
 }
 
 /** Runs one command line and returns the exit code. It never throws: every failure is reported on stderr. */
-export async function run(args: readonly string[], io: Io): Promise<number> {
+export async function run(args: readonly string[], streams: Io): Promise<number> {
+  const io = plainIo(streams);
   try {
     const program = await createProgram(io, args);
     await program.parseAsync(args, { from: "user" });

@@ -1,6 +1,7 @@
 import { SequenceKind, Tag } from "@idmint/proto";
 import { expect, test } from "vitest";
-import { columns, plain } from "../src/text/table.ts";
+import { plain } from "../src/process/plain.ts";
+import { columns } from "../src/text/table.ts";
 import { tagJson, tagTable, tagText } from "../src/text/tag-text.ts";
 import { sequenceTag, someTag } from "./support.ts";
 

@@ -1,6 +1,7 @@
 import { type FieldViolation, IdmintError } from "@idmint/core";
 import { CommanderError } from "commander";
 import { EXIT, exitCodeOf } from "../process/exit-code.ts";
+import { plain } from "../process/plain.ts";
 import { FLAG_OF_KIND_FIELD, FLAG_OF_SETTING } from "../flags/kind-flags.ts";
 
 /** What went wrong, as it is shown. `code` and `reason` are names and not types: a newer server may know more of them. */
@@ -135,11 +136,12 @@ const WAY_OUT: Readonly<Record<string, (metadata: Readonly<Record<string, string
 
 /** The failure in words for people: what went wrong, then the way out. */
 export function failureText(failure: Failure): string {
-  const lines = [`idmint: ${headline(failure)}`];
+  const lines = [`idmint: ${plain(headline(failure))}`];
   const wayOut = WAY_OUT[failure.reason]?.(failure.metadata);
-  if (wayOut !== undefined) lines.push(`  ${wayOut}`);
+  if (wayOut !== undefined) lines.push(`  ${plain(wayOut)}`);
   if (failure.retryAfterMs !== undefined) lines.push(`  try again in ${failure.retryAfterMs} ms`);
-  if (failure.stack !== undefined) lines.push(failure.stack);
+  // Indented, so that no line of it can be taken for another failure.
+  if (failure.stack !== undefined) lines.push(failure.stack.replaceAll(/^/gmu, "  "));
   return `${lines.join("\n")}\n`;
 }
 

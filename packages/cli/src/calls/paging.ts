@@ -1,3 +1,4 @@
+import { plain } from "../process/plain.ts";
 import { type Command, Option } from "commander";
 import type { Io } from "../process/io.ts";
 import { smallNumber } from "../flags/parse.ts";
@@ -57,6 +58,6 @@ export async function listPages<Item>(
 /** Tells people, but not pipes, that the list is longer. */
 export function tellOfMore(io: Io, items: string, nextPageToken: string): void {
   if (nextPageToken !== "") {
-    io.err(`idmint: there are more ${items}: --page-token ${nextPageToken}\n`);
+    io.err(`idmint: there are more ${items}: --page-token ${plain(nextPageToken)}\n`);
   }
 }

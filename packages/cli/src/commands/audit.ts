@@ -8,7 +8,8 @@ import type { Io } from "../process/io.ts";
 import { timeText } from "../text/kind-text.ts";
 import { examplesText, printAnswer } from "../text/output.ts";
 import { protoJson } from "../text/proto-json.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 
 const MAX_LISTED = 1_000_000;
 

@@ -5,7 +5,8 @@ import { addConfigFlags, configSources } from "../flags/config-flags.ts";
 import { addOutputOptions } from "../flags/options.ts";
 import type { Io } from "../process/io.ts";
 import { examplesText, printAnswer } from "../text/output.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 
 /** `idmint config check`: whether a server could read its configuration, and where each option comes from. */
 export function addConfigCommands(program: Command, io: Io): void {

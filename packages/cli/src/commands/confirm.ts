@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { CommandFailure, failureOf } from "../calls/failure.ts";
 import type { Io } from "../process/io.ts";
 import { connectionSettings, isConfirmed, isJson } from "../flags/options.ts";
-import { plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
 
 /** A step that nobody should take by mistake. */
 export interface Step {

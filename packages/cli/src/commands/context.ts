@@ -19,7 +19,8 @@ import {
 import { address } from "../flags/parse.ts";
 import type { Io } from "../process/io.ts";
 import { examplesText, printAnswer } from "../text/output.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 
 /** Longest text that is read from standard input. */
 const MAX_TOKEN = 8_192;

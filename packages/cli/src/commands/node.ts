@@ -10,7 +10,8 @@ import { examplesText, printAnswer } from "../text/output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../calls/paging.ts";
 import { protoDurationText } from "../text/proto-duration.ts";
 import { protoJson } from "../text/proto-json.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 
 const MAX_LISTED = 1_000;
 /** Most servers that one line names. */

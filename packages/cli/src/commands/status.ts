@@ -19,7 +19,8 @@ import type { Io } from "../process/io.ts";
 import { addConnectionOptions } from "../flags/options.ts";
 import { examplesText, printAnswer } from "../text/output.ts";
 import { protoJson } from "../text/proto-json.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 import { timeText } from "../text/kind-text.ts";
 
 /** `idmint health` and `idmint status`: whether a server takes calls, and what it says about itself. */

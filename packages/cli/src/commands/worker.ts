@@ -10,7 +10,8 @@ import { examplesText, printAnswer } from "../text/output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../calls/paging.ts";
 import { smallNumber } from "../flags/parse.ts";
 import { protoJson } from "../text/proto-json.ts";
-import { columns, plain } from "../text/table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "../text/table.ts";
 
 const MAX_LISTED = 100_000;
 const MAX_WORKER_ID = 2 ** MAX_WORKER_BITS - 1;

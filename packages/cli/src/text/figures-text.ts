@@ -9,7 +9,8 @@ import {
   silenceReasonToJSON,
 } from "@idmint/proto";
 import { timeText } from "./kind-text.ts";
-import { columns, plain } from "./table.ts";
+import { plain } from "../process/plain.ts";
+import { columns } from "./table.ts";
 
 /** What a server did a second, on average over the seconds that it counted; undefined: it counted none. */
 export interface NodeRates {

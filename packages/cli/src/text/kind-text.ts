@@ -3,7 +3,8 @@ import { durationText, type Field, KINDS, plainText, type Value, wordOf } from "
 import type { Tag } from "@idmint/proto";
 import { kindNameOf, type ProtoKind, valuesOfProto } from "@idmint/server/kind-values";
 import { snowflakeRows, snowflakeSummary } from "./snowflake-text.ts";
-import { plain, type Rows } from "./table.ts";
+import { plain } from "../process/plain.ts";
+import type { Rows } from "./table.ts";
 
 /** What settings are called that others of a tag would be taken for. */
 const LABELS: Readonly<Record<string, string>> = {

@@ -3,7 +3,8 @@ import { endOf } from "@idmint/core";
 import { lifeEndMs } from "@idmint/core/kinds";
 import { roomOf, type TagSettings } from "@idmint/core/server";
 import type { PlannedTag } from "@idmint/server";
-import { columns, plain, type Rows } from "./table.ts";
+import { plain } from "../process/plain.ts";
+import { columns, type Rows } from "./table.ts";
 import { settingsJson, settingsRows } from "./tag-text.ts";
 
 const DAY_MS = 86_400_000;

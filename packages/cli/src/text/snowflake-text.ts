@@ -4,7 +4,8 @@ import { durationText } from "@idmint/core/kinds";
 import { clockPolicyToJSON, type SnowflakeKind, WorkerRegistry } from "@idmint/proto";
 import { protoDurationText } from "./proto-duration.ts";
 import { domainLayout } from "../flags/snowflake-layout.ts";
-import { plain, type Rows } from "./table.ts";
+import { plain } from "../process/plain.ts";
+import type { Rows } from "./table.ts";
 
 /** Widths as they are typed after --layout. */
 function layoutWord(layout: SnowflakeLayout): string {

@@ -2,7 +2,8 @@ import { type Order, orderToJSON, Tag, type TagState, tagStateToJSON } from "@id
 import { kindWord } from "../flags/kind-words.ts";
 import { kindRows, kindSummary, timeText } from "./kind-text.ts";
 import { protoJson } from "./proto-json.ts";
-import { columns, plain, type Rows } from "./table.ts";
+import { plain } from "../process/plain.ts";
+import { columns, type Rows } from "./table.ts";
 
 /** A tag as rows of name and value. */
 export function tagText(tag: Tag, more: readonly (readonly [string, string])[] = []): string {

@@ -15,13 +15,13 @@ import {
 import { duration, oneOf, smallNumber, oneWord } from "../../flags/parse.ts";
 import { newTag } from "../../flags/tag-flags.ts";
 import { EXIT } from "../../process/exit-code.ts";
-import type { Io } from "../../process/io.ts";
+import { CLEAR_LINE, type Io } from "../../process/io.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { confirm, serverPlace } from "../confirm.ts";
 import { readTag } from "../tag/tag-parts.ts";
 import { callersOf, type Mode, MODES } from "./callers.ts";
 import type { Load } from "./pacer-state.ts";
-import { barText, CLEAR_LINE, reportJson, reportText, type Report } from "./report.ts";
+import { barText, reportJson, reportText, type Report } from "./report.ts";
 import { type Ran, runLoad } from "./run.ts";
 
 const MAX_CALLS = 10_000_000;
@@ -193,10 +193,10 @@ async function measure(
   let ran: Ran;
   try {
     ran = await runLoad(load, callers, limits, (progress) => {
-      if (isShown) io.err(barText(progress));
+      if (isShown) io.err(barText(progress), CLEAR_LINE);
     });
   } finally {
-    if (isShown) io.err(CLEAR_LINE);
+    if (isShown) io.err("", CLEAR_LINE);
     await Promise.all(callers.map(async (caller) => caller.close()));
   }
   const { tally, elapsedMs, end } = ran;

@@ -20,8 +20,6 @@ export interface Report {
 }
 
 const WIDTH = 30;
-/** Back to the beginning of the line, which is empty then. */
-export const CLEAR_LINE = "\r\u001B[K";
 
 /** The line of a run that goes on. */
 export function barText({ share, answered, perSecond, p99Ms }: Progress): string {
@@ -29,7 +27,7 @@ export function barText({ share, answered, perSecond, p99Ms }: Progress): string
   const bar = "#".repeat(done) + ".".repeat(WIDTH - done);
   const percent = String(Math.round(share * 100)).padStart(3);
   const rate = `${Math.round(perSecond)} a second`;
-  return `${CLEAR_LINE}[${bar}] ${percent} %  ${answered} calls  ${rate}  p99 ${p99Ms.toPrecision(3)} ms`;
+  return `[${bar}] ${percent} %  ${answered} calls  ${rate}  p99 ${p99Ms.toPrecision(3)} ms`;
 }
 
 export function reportJson(report: Report): unknown {

@@ -4,7 +4,7 @@ import { readContexts } from "../../flags/contexts.ts";
 import { addOutputOptions, type GlobalFlags, settingsOf } from "../../flags/options.ts";
 import type { Io } from "../../process/io.ts";
 import { examplesText } from "../../text/output.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { type Candidate, type NameSource, type Next, nextOf, pathTo } from "./candidates.ts";
 import { SCRIPTS, type Shell, SHELLS } from "./scripts.ts";
 

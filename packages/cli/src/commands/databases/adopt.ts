@@ -4,7 +4,7 @@ import { loadServerConfig } from "../../flags/config-flags.ts";
 import { confirm } from "../confirm.ts";
 import type { Io } from "../../process/io.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 
 /** `idmint store adopt`: has a server belong to another store. */
 export function addAdoptCommand(group: Command, io: Io): void {

@@ -1,5 +1,6 @@
 import type { DatabaseStanding } from "@idmint/server";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 
 /** What `idmint store spread status` shows. */
 export function spreadText(databases: readonly DatabaseStanding[]): string {

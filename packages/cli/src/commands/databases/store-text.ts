@@ -1,5 +1,6 @@
 import type { MigrationReport, StoreStatus } from "@idmint/server";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 
 /** What `idmint migrate` did, or would do. */
 export function migrationText(report: MigrationReport, isDryRun: boolean): string {

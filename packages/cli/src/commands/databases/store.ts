@@ -9,7 +9,7 @@ import type { Io } from "../../process/io.ts";
 import { addOutputOptions } from "../../flags/options.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { wholeNumber } from "../../flags/parse.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { type AcceptFlags, newStoreOption, oldPrimaryOption } from "./accept-flags.ts";
 import { addAdoptCommand } from "./adopt.ts";
 import { confirmMigration } from "./migration.ts";

@@ -1,7 +1,8 @@
 import { nameOfId, type TagPlan } from "@idmint/core/server";
 import type { MigrationReport } from "@idmint/server";
 import { migrationJson, migrationText } from "./store-text.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 import type { TicketStatus } from "./ticket-status.ts";
 
 /** What `idmint ticket migrate` did to each database, or would do. */

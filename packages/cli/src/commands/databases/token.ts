@@ -11,7 +11,8 @@ import type { Io } from "../../process/io.ts";
 import { timeText } from "../../text/kind-text.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { protoJson } from "../../text/proto-json.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 import { confirm, serverPlace } from "../confirm.ts";
 
 const MAX_LISTED = 10_000;
@@ -96,10 +97,10 @@ ${examplesText([
     const { tokenId, text, expireTime, effectiveTime } = made;
     await printAnswer(command, io, {
       json: () => ({ tokenId, principal, text, expireTime, effectiveTime }),
-      text: () => `${text}\n`,
+      text: () => `${plain(text)}\n`,
     });
     io.err(
-      `idmint: token ${tokenId} of ${plain(principal)} is valid until ${timeText(expireTime)}, and known to all servers within 2 s; it is not shown again\n`,
+      `idmint: token ${plain(tokenId)} of ${plain(principal)} is valid until ${timeText(expireTime)}, and known to all servers within 2 s; it is not shown again\n`,
     );
   });
 }

@@ -13,7 +13,8 @@ import {
 import { EXIT } from "../../process/exit-code.ts";
 import type { Io } from "../../process/io.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 import { type Check, type Report, runChecks } from "./checks.ts";
 import { clockFindings, type ClockSeen } from "./clocks.ts";
 import { fleetChecks } from "./fleet.ts";

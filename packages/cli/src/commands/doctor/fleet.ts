@@ -2,7 +2,7 @@ import type { Node } from "@idmint/proto";
 import { type Send, withServerAt } from "../../calls/connection.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";
 import type { Io } from "../../process/io.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { allWellOr, type Check, fail, type Finding, warn } from "./checks.ts";
 import { type ClockSeen, seen } from "./clocks.ts";
 

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { accessSync, constants, readFileSync, type Stats, statSync } from "node:fs";
 import path from "node:path";
 import type { Config, ConfigReading, ConfigSources } from "@idmint/server";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { expiryFinding } from "./certificate.ts";
 import { allWellOr, type Check, fail, type Finding, ok, warn } from "./checks.ts";
 

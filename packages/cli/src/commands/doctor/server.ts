@@ -5,7 +5,7 @@ import { HealthCheckResponse_ServingStatus as ServingStatus } from "@idmint/prot
 import { ServerReflectionRequest, type ServerReflectionResponse } from "@idmint/proto/reflection";
 import { channelOf, type Send } from "../../calls/connection.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { allWellOr, type Check, fail, type Finding, ok, warn } from "./checks.ts";
 
 /** One server: whether it takes calls, and what it says about its store. */

@@ -1,5 +1,5 @@
 import type { Config, RedisStanding, StoreStatus } from "@idmint/server";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { allWellOr, type Check, fail, type Finding, ok, warn } from "./checks.ts";
 import { type ClockSeen, seen } from "./clocks.ts";
 

@@ -6,7 +6,8 @@ import { withServer } from "../../calls/connection.ts";
 import type { Io } from "../../process/io.ts";
 import { printAnswer } from "../../text/output.ts";
 import { protoJson } from "../../text/proto-json.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 
 /** `idmint id decode`: what an id is made of. */
 export function addDecode(group: Command, io: Io): void {

@@ -1,3 +1,4 @@
+import { plain } from "../../process/plain.ts";
 import { encode, IdmintError, invalidField, MAX_ID, MAX_WORKER_BITS, tickAt } from "@idmint/core";
 import { type FormatSubject, parseTemplate, TextFormat, zoneOffsets } from "@idmint/core/server";
 import { PeriodUnit, type Tag } from "@idmint/proto";
@@ -78,7 +79,7 @@ Examples:
       const { id, text } = await encoded(tag, flags);
       await printAnswer(command, io, {
         json: () => ({ tag: name, id: String(id), text }),
-        text: () => `${text === "" ? id : text}\n`,
+        text: () => `${text === "" ? id : plain(text)}\n`,
       });
     });
   });

@@ -5,7 +5,7 @@ import type { Io } from "../../process/io.ts";
 import { timeText } from "../../text/kind-text.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { protoJson } from "../../text/proto-json.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { answersText, number, text } from "./id-decode.ts";
 
 /** `idmint id who`: which server and which client were given an id. */

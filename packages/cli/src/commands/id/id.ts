@@ -5,7 +5,7 @@ import { type Send, withServer } from "../../calls/connection.ts";
 import type { Io } from "../../process/io.ts";
 import { addConnectionOptions, isJson } from "../../flags/options.ts";
 import { oneOf, smallNumber } from "../../flags/parse.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { addDecode, answersText } from "./id-decode.ts";
 import { addEncode } from "./id-encode.ts";
 import { addRange } from "./id-range.ts";

@@ -9,7 +9,8 @@ import { timeText } from "../../text/kind-text.ts";
 import { printAnswer } from "../../text/output.ts";
 import { addPageOptions, listPages, type PageFlags, tellOfMore } from "../../calls/paging.ts";
 import { wholeNumber } from "../../flags/parse.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 import { type EtagFlag, leaf, named, printTag, withEtag } from "./tag-parts.ts";
 
 /** More days than the longest keep_for has. */

@@ -6,7 +6,7 @@ import type { Io } from "../../process/io.ts";
 import { timeText } from "../../text/kind-text.ts";
 import { examplesText, printAnswer } from "../../text/output.ts";
 import { protoJson } from "../../text/proto-json.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { tagJson, tagText } from "../../text/tag-text.ts";
 
 /** --etag, as typed. */

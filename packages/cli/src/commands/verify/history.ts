@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 import { invalidField, MAX_ID } from "@idmint/core";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import type { IdRange } from "./ranges.ts";
 
 /** One line of a history: ids of one tag, and who says that they have them. */

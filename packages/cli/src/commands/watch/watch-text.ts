@@ -13,7 +13,8 @@ import {
   silenceWord,
 } from "../../text/figures-text.ts";
 import { hasPeriods } from "../../text/kind-text.ts";
-import { columns, plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
+import { columns } from "../../text/table.ts";
 import { tagStateWord } from "../../text/tag-text.ts";
 import type { Rates } from "./watch-state.ts";
 

@@ -11,9 +11,9 @@ import {
 } from "../../flags/options.ts";
 import { smallNumber } from "../../flags/parse.ts";
 import { EXIT } from "../../process/exit-code.ts";
-import type { Io } from "../../process/io.ts";
+import { CLEAR_LINE, CLEAR_SCREEN, type Io } from "../../process/io.ts";
 import { examplesText } from "../../text/output.ts";
-import { plain } from "../../text/table.ts";
+import { plain } from "../../process/plain.ts";
 import { invalidField } from "@idmint/core";
 import { readTag } from "../tag/tag-parts.ts";
 import { Watched } from "./watch-state.ts";
@@ -27,7 +27,6 @@ const REFUSALS_MS = 60_000;
 /** The last seconds of all servers. */
 const FIGURES = { tag: "", seconds: 5, thisServer: false };
 /** The top of the screen, and nothing below. */
-const CLEAR_SCREEN = "\u001B[H\u001B[J";
 
 interface WatchFlags {
   readonly count?: number;
@@ -63,16 +62,16 @@ ${examplesText(["idmint watch", "idmint watch orders invoices", "idmint watch or
     const settings = connectionSettings(command, io.env);
     const isDrawn = io.isTerminal?.out === true && !isJson(command);
     const show = async (seen: Seen | CommandFailure): Promise<void> => {
-      await io.out(isDrawn ? drawn(seen, settings.address) : line(seen));
+      await (isDrawn ? draw(io, seen, settings.address) : io.out(line(seen)));
     };
     await watch(settings, io, { tags, count, show });
   });
 }
 
-function drawn(seen: Seen | CommandFailure, address: string): string {
-  if (!(seen instanceof CommandFailure)) return CLEAR_SCREEN + seenText(seen, address);
+async function draw(io: Io, seen: Seen | CommandFailure, address: string): Promise<void> {
+  if (!(seen instanceof CommandFailure)) return io.out(seenText(seen, address), CLEAR_SCREEN);
   const { message } = seen.failure;
-  return `\r\u001B[K${new Date().toISOString().slice(11, 19)} UTC  ${plain(message)}`;
+  return io.out(`${new Date().toISOString().slice(11, 19)} UTC  ${plain(message)}`, CLEAR_LINE);
 }
 
 function line(seen: Seen | CommandFailure): string {

@@ -1,6 +1,6 @@
 // What an import makes of counts: tags, and the floors that they get. Pure.
 import { type FieldViolation, IdmintError, MAX_ID, tagNameViolation } from "@idmint/core";
-import { plain } from "../../../text/table.ts";
+import { plain } from "../../../process/plain.ts";
 import type { Count } from "./sources.ts";
 
 /** A tag that takes over from one count, or from several of one name in several databases. */

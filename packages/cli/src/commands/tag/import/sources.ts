@@ -1,7 +1,7 @@
 // What other makers of ids have given out, as far as their tables say. Pure.
 import { invalidField } from "@idmint/core";
 import type { SequenceSeen } from "@idmint/server";
-import { plain } from "../../../text/table.ts";
+import { plain } from "../../../process/plain.ts";
 import { type Dump, type DumpedSequence, readDump, type Values } from "./sql-dump.ts";
 import type { Dialect } from "./sql-tokens.ts";
 
