@@ -3,6 +3,7 @@ import type { Mutant } from "./mutant.ts";
 const state = "packages/core/src/server/node/issuing-state.ts";
 const service = "packages/server/src/service";
 const onState = ["packages/core/test/server/node/issuing-state.test.ts"];
+const onManyTags = ["packages/server/test/service/give-back.test.ts"];
 const onServers = ["packages/server/test/issuing.e2e.test.ts"];
 
 /** What an operator stops for all servers. */
@@ -97,5 +98,36 @@ export const stopMutants: readonly Mutant[] = [
     find: '  "ISSUING_STOPPED",\n',
     replace: "",
     tests: ["packages/core/test/buffer.test.ts"],
+  },
+  {
+    name: "a server with many tags gives nothing back",
+    file: `${service}/issue/give-back.ts`,
+    find: `at += MAX_BATCH) {
+    const batch = widest.slice(at, at + MAX_BATCH);`,
+    replace: `at += widest.length) {
+    const batch = widest.slice(at, at + widest.length);`,
+    tests: onManyTags,
+  },
+  {
+    name: "a store that does not answer is asked for each thousand tags of a server that stops",
+    file: `${service}/issue/give-back.ts`,
+    find: `      break;
+`,
+    replace: ``,
+    tests: onManyTags,
+  },
+  {
+    name: "a server that stops gives back for as long as it takes",
+    file: `${service}/issue/give-back.ts`,
+    find: `at < widest.length && clock.now() < endAt;`,
+    replace: `at < widest.length;`,
+    tests: onManyTags,
+  },
+  {
+    name: "what little is unused goes back before what is much",
+    file: `${service}/issue/give-back.ts`,
+    find: `width(b) - width(a)`,
+    replace: `width(a) - width(b)`,
+    tests: onManyTags,
   },
 ];

@@ -6,6 +6,7 @@ import type { Config } from "../config/table.ts";
 import type { Counters } from "../service/counters.ts";
 import type { Emit, V8Flags } from "../service/events.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
+import { GIVE_BACK_MS } from "../service/issue/give-back.ts";
 import type { NodeService } from "../service/node.ts";
 import type { TagService } from "../service/tags/service.ts";
 import type { Metrics } from "../telemetry/metrics/metrics.ts";
@@ -47,10 +48,11 @@ export interface RunningServer extends Serving {
   figures(request: FiguresRequest): Uint8Array;
 }
 
-/** Longest that `close` takes: the calls in flight, one give-back, and the closing. */
+/** Longest that `close` takes: the calls in flight, giving back, and the closing. */
 export function longestStopMs(config: Pick<Config, "drainTimeMs" | "storeTimeoutMs">): number {
   return (
     config.drainTimeMs +
+    GIVE_BACK_MS +
     config.storeTimeoutMs +
     STORE_GRACE_MS +
     CLOSE_GRACE_MS +

@@ -35,7 +35,7 @@ function snowflake(): never {
 const PRESENT = { refusalOf: () => undefined, noteHoldFor: () => undefined };
 
 /** A directory on a store in memory, whose answers to lookups the test may hold back. */
-export function setUp(store = new MemoryStore()) {
+export function setUp(store = new MemoryStore(), maxTags = 10) {
   const time = new FakeTime();
   const guard = new VersionGuard();
   const counters = createCounters();
@@ -63,7 +63,7 @@ export function setUp(store = new MemoryStore()) {
   const ledger = undefined;
   const directory = new Directory(
     { ...shared, grants, ledger, lookup, random: () => 0.5, makeSource, texts, presence: PRESENT },
-    { prefetchShare: 0.1, maxWaiters: 10, maxTags: 10, storeTimeoutMs: 1_000 },
+    { prefetchShare: 0.1, maxWaiters: 10, maxTags, storeTimeoutMs: 1_000 },
   );
   const tokens = new ReleaseTokens(10, realSystem.randomToken);
   const limits = { countAsList: 100, countAsSegments: 1_000 };

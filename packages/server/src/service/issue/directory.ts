@@ -15,7 +15,7 @@ import {
   tagPaused,
   type VersionGuard,
 } from "@idmint/core/server";
-import { overloaded, type Patience, within } from "../call.ts";
+import { overloaded, type Patience } from "../call.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Presence } from "../presence.ts";
 import type { Grants } from "../upstream/grants.ts";
@@ -23,7 +23,7 @@ import type { Lookups } from "../upstream/lookups.ts";
 import { issuingStopped } from "../upstream/refusals.ts";
 import { type Entry, isBusy, issuerOf } from "./entries.ts";
 import { EntryMaker, type EntryMakerPorts, type EntryOptions } from "./entry-maker.ts";
-import { rangeToGiveBack, type Receipt } from "./give-back.ts";
+import { giveBackAll, rangeToGiveBack, type Receipt } from "./give-back.ts";
 
 /** Entries that one turn of the ticker samples, so that 100,000 tags do not hold up calls. */
 const SAMPLES_PER_TURN = 2_000;
@@ -264,7 +264,7 @@ export class Directory {
   }
 
   /**
-   * Stops issuing until `resume`, refuses whoever waits with `error`, and gives the unused ends back: one call, tried once. An
+   * Stops issuing until `resume`, refuses whoever waits with `error`, and gives the unused ends back, each tried once. An
    * unknown outcome leaves a gap. Answers how many ids were given back and how many were not.
    */
   async drain(error: IdmintError): Promise<{ givenBack: number; wasted: number }> {
@@ -370,17 +370,7 @@ export class Directory {
       this.#ports.guard.giveBack(entry.name, request.from);
       requests.push({ ...request, giver: this.#ports.ledger?.giver });
     }
-    let givenBack = 0;
-    if (requests.length > 0) {
-      const { store, timers, emit } = this.#ports;
-      try {
-        const boundMs = this.#options.storeTimeoutMs;
-        const counts = await within(() => store.giveBack(requests), boundMs, timers);
-        givenBack = counts.reduce((sum, count) => sum + count, 0);
-      } catch (thrown) {
-        emit({ type: "give-back-failed", error: IdmintError.from(thrown) });
-      }
-    }
+    const givenBack = await giveBackAll(requests, this.#ports, this.#options.storeTimeoutMs);
     for (const count of await Promise.all(drains)) held += count;
     const wasted = held - givenBack;
     this.#ports.counters.wastedIds += wasted;
