@@ -133,6 +133,29 @@ export const guardMutants: readonly Mutant[] = [
     only: "without its schema",
   },
   {
+    name: "uuid: what is no text is read as if it were",
+    file: "packages/core/src/uuid/decode.ts",
+    find: `  if (typeof text === "string") return;
+`,
+    replace: `  if (typeof text === "string" || text === null) return;
+`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "uuid: the time of versions 1 and 6 is rounded up",
+    file: "packages/core/src/uuid/decode.ts",
+    find: "Number(BigInt(`0x${hex}`) / 10_000n)",
+    replace: "Number((BigInt(`0x${hex}`) + 5_000n) / 10_000n)",
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
+    name: "object ids: a counter begins where few ids fit its second",
+    file: "packages/core/src/uuid/object-id-state.ts",
+    find: `const START_BELOW = 2 ** 23;`,
+    replace: `const START_BELOW = 2 ** 24;`,
+    tests: ["packages/core/test/uuid/states.test.ts"],
+  },
+  {
     name: "text: a UUID in capitals is not told",
     file: "packages/core/src/uuid/decode.ts",
     find: `  const uuid = text.toLowerCase();

@@ -1,3 +1,4 @@
+import { invalidField } from "../errors.ts";
 import { DCE_TICK_MS, GREGORIAN_OFFSET_MS } from "./dce-state.ts";
 
 /** Namespaces of RFC 9562 for names of versions 3 and 5. */
@@ -29,8 +30,12 @@ export interface DecodedUuid {
   readonly timeMs: number | undefined;
 }
 
-/** What a UUID says, in letters of either case; undefined when the text is no UUID of RFC 9562 with its dashes. */
+/**
+ * What a UUID says, in letters of either case; undefined when the text is no UUID of RFC 9562 with its dashes. Throws
+ * INVALID_ARGUMENT for what is no text.
+ */
 export function decodeUuid(text: string): DecodedUuid | undefined {
+  assertText(text, "a UUID");
   const uuid = text.toLowerCase();
   if (!UUID.test(uuid)) return undefined;
   const [low = "", middle = "", high = ""] = uuid.split("-");
@@ -51,9 +56,20 @@ function gregorianMs(hex: string): number {
   return Number(BigInt(`0x${hex}`) / 10_000n) - GREGORIAN_OFFSET_MS;
 }
 
-/** The second in which an ObjectId was made, milliseconds since 1970; undefined when the text is no ObjectId. */
+/**
+ * The second in which an ObjectId was made, milliseconds since 1970; undefined when the text is no ObjectId. Throws
+ * INVALID_ARGUMENT for what is no text.
+ */
 export function decodeObjectId(text: string): number | undefined {
+  assertText(text, "an ObjectId");
   return OBJECT_ID.test(text.toLowerCase())
     ? Number.parseInt(text.slice(0, 8), 16) * 1_000
     : undefined;
+}
+
+/** Callers without types may give anything, and a text that is no id is an answer, not an error. */
+function assertText(text: unknown, what: string): void {
+  if (typeof text === "string") return;
+  const got = text === null ? "null" : typeof text;
+  throw invalidField("text", `must be text: ${what} as it is written, got ${got}`);
 }

@@ -179,6 +179,39 @@ test.each(["", "G232AB00-9414-11EC-B3C8-9F6BDECED846", "c232ab00941411ecb3c89f6b
   },
 );
 
+test.each([null, undefined, 7, 7n, {}, ["c232ab00-9414-11ec-b3c8-9f6bdeced846"]])(
+  "what is no text is refused with the field: case %#",
+  (given) => {
+    for (const decode of [decodeUuid, decodeObjectId]) {
+      expect(() => void Reflect.apply(decode, undefined, [given])).toThrow(
+        /^INVALID_ARGUMENT: text must be text: an? \w+ as it is/,
+      );
+    }
+  },
+);
+
+test("a time within a millisecond is told as that millisecond, never as the next one", () => {
+  // 9,999 steps of 100 nanoseconds after the moment of the RFC.
+  for (const text of [
+    "c232d20f-9414-11ec-b3c8-9f6bdeced846",
+    "1ec9414c-232a-6b00-b3c8-9f6bdeced846".replace("232a-6b00", "232d-620f"),
+  ]) {
+    expect(decodeUuid(text)?.timeMs).toBe(1_645_557_742_000);
+  }
+});
+
+test("a second's counter begins where 2^23 ids fit that second, whatever the random bytes are", () => {
+  const state = createObjectIdState(new Uint8Array(5));
+  for (const nowMs of [5_000, 6_000, 7_000]) {
+    nextObjectId(state, nowMs, highest);
+    expect(state.counter).toBe(2 ** 23 - 1);
+    // So many more, and still none ahead of the clock.
+    state.counter += 2 ** 23 - 1;
+    nextObjectId(state, nowMs, highest);
+    expect([state.second * 1_000, state.counter]).toEqual([nowMs, 2 ** 24 - 1]);
+  }
+});
+
 test("an ObjectId says its second", () => {
   expect(decodeObjectId("507f1f77bcf86cd799439011")).toBe(1_350_508_407_000);
   expect(decodeObjectId("507F1F77BCF86CD799439011")).toBe(1_350_508_407_000);
