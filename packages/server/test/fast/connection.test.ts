@@ -29,6 +29,8 @@ const ANSWER = (id: number, length = BODY.length): string[] => [
 ];
 const call = (id: number, path = "/echo"): Buffer =>
   Buffer.concat([request(id, path), data(id, BODY, END_STREAM)]);
+const echo = (id: number, length: number): Buffer =>
+  Buffer.concat([request(id, "/echo"), data(id, Buffer.alloc(length), END_STREAM)]);
 const reset = (id: number): Buffer => frame(FRAME.RST_STREAM, 0, id, number(8));
 const window = (id: number, more: number): Buffer =>
   frame(FRAME.WINDOW_UPDATE, 0, id, number(more));
@@ -341,6 +343,12 @@ test.each<[string, readonly Buffer[], readonly string[]]>([
     [request(1, "/hold"), frame(FRAME.PRIORITY, 0, 1, Buffer.from([0, 0, 0, 1, 9]))],
     RST("PROTOCOL_ERROR"),
   ],
+  [
+    "the reserved bit of a stream's number",
+    [request(0x80000001, "/echo"), data(0x80000001, BODY, END_STREAM)],
+    ANSWER(1),
+  ],
+  ["the reserved bit of a window's size", [window(0, 0x80000001), call(1)], ANSWER(1)],
   ["WINDOW_UPDATE by nothing", [window(0, 0)], GOAWAY("PROTOCOL_ERROR")],
   [
     "WINDOW_UPDATE by nothing, on a stream",
@@ -504,6 +512,22 @@ test("answers share the connection's window in turns, in frames of the least siz
   expect(it.held.bytes).toBe(0);
 });
 
+test("what is sent at once is no more than the connection's window", () => {
+  const it = begun();
+  it.send(settings([4, 1_000_000]));
+  const many = [1, 3, 5, 7].map((id) => echo(id, 16_375));
+  expect(it.send(...many)).toEqual([1, 3, 5, 7].flatMap((id) => ANSWER(id, 16_375)));
+  // 65,535 − 4 · 16,375 are left: a message of 30 bytes and its prefix.
+  it.send(request(9, "/hold"));
+  const [{ stream } = { stream: undefined }] = it.calls;
+  if (stream === undefined) throw new Error("there is no call");
+  const { sender } = it.connection;
+  expect([30, 31].map((length) => sender.takes(stream, length))).toEqual([true, false]);
+  expect(it.send(echo(11, 36))).toEqual(["HEADERS 11", "DATA 11 35"]);
+  expect([0, 1].map((length) => sender.takes(stream, length))).toEqual([false, false]);
+  expect(it.send(window(0, 1))).toEqual(["DATA 11 1", "HEADERS 11 END"]);
+});
+
 test("an end that waited names the table as it is then", () => {
   const it = begun();
   it.send(settings([4, 0]));
@@ -524,7 +548,7 @@ test("an end that waited names the table as it is then", () => {
   expect(last?.payload.toString("latin1")).toContain("grpc-status");
 });
 
-test("discarded DATA gives the connection its window back, and too much of it ends it", () => {
+test("the connection's window is given back when half of it came, whatever became of that", () => {
   const it = begun();
   it.send(request(1, "/early"));
   const sent = it.send(...Array.from({ length: 32 }, () => full(16_384)));

@@ -125,6 +125,20 @@ test("the table may be as large as its limit, and be emptied and filled again in
   expect(() => decode(decoder, hex("be"))).toThrow(HpackError);
 });
 
+test("a table that is exactly full forgets nothing, and then the oldest field", () => {
+  const decoder = new HpackDecoder(8_192);
+  // 68 bytes, for two fields of 34.
+  expect(decode(decoder, hex("3f25 400161 0162 400163 0164"))).toEqual(["a: b", "c: d"]);
+  expect(decode(decoder, hex("be bf"))).toEqual(["c: d", "a: b"]);
+  expect(decode(decoder, hex("400165 0166 be bf"))).toEqual(["e: f", "e: f", "c: d"]);
+  expect(() => decode(decoder, hex("c0"))).toThrow(HpackError);
+  const small = new HpackDecoder(8_192);
+  expect(decode(small, hex("3f03 400161 0162 be"))).toEqual(["a: b", "a: b"]);
+  // One byte more does not fit, and empties it.
+  expect(decode(small, hex("400161 026262"))).toEqual(["a: bb"]);
+  expect(() => decode(small, hex("be"))).toThrow(HpackError);
+});
+
 test("a list that is too large is counted, not made, and the table stays right", () => {
   const decoder = new HpackDecoder(1_000);
   const value = Buffer.alloc(500, "v");

@@ -1,4 +1,4 @@
-import { CODE, ConnectionError, FIRST_WINDOW, FRAME } from "./frames.ts";
+import { FIRST_WINDOW, FRAME } from "./frames.ts";
 import type { Out } from "./out.ts";
 import type { Stream } from "./stream.ts";
 
@@ -10,7 +10,7 @@ const GIVE_BACK_SHARE = 0.5;
 /** What the peer may send: the window of a connection, and those of its streams (RFC 9113, 5.2 and 6.9). */
 export class ReceiveWindow {
   readonly #out: Out;
-  #left = CONNECTION_WINDOW;
+  /** Of the connection's window, what is not given back. */
   #taken = 0;
 
   constructor(out: Out) {
@@ -21,16 +21,14 @@ export class ReceiveWindow {
     this.#out.number(FRAME.WINDOW_UPDATE, 0, CONNECTION_WINDOW - FIRST_WINDOW);
   }
 
-  /** Bytes came on any stream, or on none that is open: all of them are given back. */
+  /**
+   * Bytes came on any stream, or on none that is open. All of them are given back, whatever becomes of them, so more than half of
+   * this window is always open and no peer can exceed it; what is kept for peers has bounds of its own (`Held`).
+   */
   take(bytes: number): void {
-    this.#left -= bytes;
-    if (this.#left < 0) {
-      throw new ConnectionError(CODE.FLOW_CONTROL_ERROR, "more than the connection's window");
-    }
     this.#taken += bytes;
     if (this.#taken < CONNECTION_WINDOW * GIVE_BACK_SHARE) return;
     this.#out.number(FRAME.WINDOW_UPDATE, 0, this.#taken);
-    this.#left += this.#taken;
     this.#taken = 0;
   }
 

@@ -69,13 +69,17 @@ test("after a long stop all that is due ends, in its order", () => {
   };
   const deadlines = new Deadlines({ clock: { now: () => now }, timers });
   const ended: number[] = [];
-  for (const deadline of [5_000, 100, 86_400_000, 3_000]) {
+  for (const deadline of [5_000, 100, 86_400_000, 3_000, 3_600_000, 3_600_001]) {
     deadlines.add({ expired: () => ended.push(deadline) }, deadline);
   }
   // The machine slept for an hour.
   now = 3_600_000;
   run?.();
-  expect(ended).toEqual([100, 3_000, 5_000]);
+  const due = [100, 3_000, 5_000, 3_600_000];
+  expect(ended).toEqual(due);
+  now += 16;
+  run?.();
+  expect(ended).toEqual([...due, 3_600_001]);
   now = 90_000_000;
   run?.();
   expect(ended.at(-1)).toBe(86_400_000);

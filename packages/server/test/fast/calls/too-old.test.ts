@@ -2,6 +2,7 @@
 // the test's; its socket and its client, grpc-js, are real.
 import { createServer } from "node:net";
 import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { IdmintError } from "@idmint/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type {
   Message,
@@ -37,6 +38,7 @@ const response: UnaryHandler["response"] = {
 /** What handlers wait for. */
 let gate: PromiseWithResolvers<Message>;
 let connection: FastConnection | undefined;
+let inFlight: InFlight;
 let client: Client;
 let awake: AwakeTime;
 const counters = createCounters();
@@ -84,6 +86,7 @@ beforeEach(async () => {
   gate = Promise.withResolvers();
   aborted.length = 0;
   awake = new AwakeTime(0, 250);
+  inFlight = new InFlight(nodeTimers);
   const rows = new Map<string, Row>(
     [unary, stream, watch].map((handler) => [handler.path, rowOf(handler, undefined)]),
   );
@@ -104,7 +107,7 @@ beforeEach(async () => {
         },
         emit: () => undefined,
         deadlines: new Deadlines({ clock, timers: nodeTimers }),
-        inFlight: new InFlight(nodeTimers),
+        inFlight,
         streams: new Set(),
       },
       { maxAgeMs: MAX_AGE_MS, awake, shared: { held: { bytes: 0 }, turn: { waiting: 0 } } },
@@ -157,6 +160,23 @@ test("a stream answers what waits, and then ends", async () => {
   const { code, details } = await end;
   expect([code, details]).toEqual([status.UNAVAILABLE, TOO_OLD]);
   expect(answers.length).toBe(3);
+});
+
+test("handlers that throw leave nothing in flight, and their streams' places are free", async () => {
+  const { promise: failed, resolve } = Promise.withResolvers<ServiceError | null>();
+  const seen = begun(2);
+  client.makeUnaryRequest("/test/Unary", asIs, asIs, Buffer.from([1]), resolve);
+  const call = client.makeBidiStreamRequest("/test/Stream", asIs, asIs);
+  call.on("error", () => undefined);
+  const end = new Promise<{ code: status }>((resolved) => call.on("status", resolved));
+  call.write(Buffer.from([1]));
+  await seen;
+  expect(connection?.inFlight).toBe(2);
+  let isIdle = false;
+  void inFlight.idle(60_000).then(() => (isIdle = true));
+  gate.reject(new IdmintError("TAG_NOT_FOUND", "it is not there"));
+  expect([(await failed)?.code, (await end).code]).toEqual([status.NOT_FOUND, status.NOT_FOUND]);
+  await until(() => isIdle && connection?.inFlight === 0);
 });
 
 test("a watch ends", async () => {
