@@ -7,6 +7,7 @@ const differences = ["packages/server/test/store/differences.test.ts"];
 const advances = ["packages/server/test/store/advance.test.ts"];
 const refusals = ["packages/server/test/store/postgres-refusal.pg.test.ts"];
 const moves = ["packages/server/test/service/ticket.model.test.ts"];
+const givenUp = ["packages/cli/test/ticket.pg.test.ts"];
 const onPostgres = ["packages/server/test/store/ticket.pg.test.ts"];
 
 /** Faults of guards: what is let through, and refusals that do not say what to do. */
@@ -246,5 +247,58 @@ export const guardMutants: readonly Mutant[] = [
     replace: ``,
     tests: onPostgres,
     only: "after a restart slots grant",
+  },
+  {
+    name: "ticket: slots are given up while a database is away",
+    file: `${ticket}/apply.ts`,
+    find: `for (const error of failed.values()) throw error;`,
+    replace: ``,
+    tests: ["packages/server/test/store/ticket-memory.test.ts"],
+  },
+  {
+    name: "ticket: slots of a database that is away are said to be lost",
+    file: `${ticket}/apply.ts`,
+    find: `const isAway = failed.size > 0;`,
+    replace: `const isAway = failed.size > databases.length;`,
+    tests: givenUp,
+    only: "a database that is away",
+  },
+  {
+    name: "ticket: slots on their way to a lost database keep a move from ending",
+    file: `${ticket}/apply.ts`,
+    find: `return pending.filter(({ to }) => ids.has(to));`,
+    replace: `return pending.filter(({ to }) => ids.has(to) || to !== "");`,
+    tests: givenUp,
+    only: "replaced by an empty one",
+  },
+  {
+    name: "ticket: an owner that comes back has what was given up",
+    file: `packages/server/src/store/ticket/slots.ts`,
+    find: `  greatest($4::bigint + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
+  \${lastIdUpTo("0::bigint", "l.slot"`,
+    replace: `  1,
+  \${lastIdUpTo("0::bigint", "l.slot"`,
+    tests: onPostgres,
+    only: "given up",
+  },
+  {
+    name: "ticket: slots that a database has are given up there",
+    file: `packages/server/src/store/ticket/slots.ts`,
+    find: `WHERE t.state <> 'active' AND t.epoch < excluded.epoch AND t.xmin = t.written_by\`;
+
+const CONFIRM`,
+    replace: `WHERE t.epoch < excluded.epoch AND t.xmin = t.written_by\`;
+
+const CONFIRM`,
+    tests: onPostgres,
+    only: "given up",
+  },
+  {
+    name: "ticket: one database is migrated under two names",
+    file: `packages/server/src/store/ticket/migrate.ts`,
+    find: `if (other !== undefined) throw`,
+    replace: `if (other === name) throw`,
+    tests: givenUp,
+    only: "two names",
   },
 ];

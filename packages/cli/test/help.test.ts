@@ -72,6 +72,7 @@ test("every command of the design is there", () => {
     "tag update",
     "ticket accept",
     "ticket apply",
+    "ticket forget",
     "ticket migrate",
     "ticket plan",
     "ticket status",

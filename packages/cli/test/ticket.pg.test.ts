@@ -1,7 +1,7 @@
 // The commands about ticket databases, on databases of a real PostgreSQL.
 import { initialSlots } from "@idmint/core/server";
 import { GetNodeStatusResponse, StoreState } from "@idmint/proto";
-import { openTicketDatabases } from "@idmint/server";
+import { openTicketDatabases, type PostgresTicketDatabase } from "@idmint/server";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, onTestFinished, test } from "vitest";
 import { idmint, playServer, type Ran } from "./support.ts";
@@ -44,6 +44,21 @@ async function sceneOf(): Promise<Scene> {
   return { urls, run };
 }
 
+/** Databases of a scene, opened; they close with the test. */
+async function openedOf(
+  urls: Readonly<Record<string, string>>,
+  names: readonly string[],
+): Promise<readonly PostgresTicketDatabase[]> {
+  const allowUnsafe = UNSAFE.split(",");
+  const databases = await openTicketDatabases(
+    names.map((name) => ({ backend: "postgres", name, url: urls[name] ?? "", allowUnsafe })),
+  );
+  onTestFinished(async () => {
+    for (const database of databases) await database.close();
+  });
+  return databases;
+}
+
 function json({ out }: Ran): Record<string, unknown> {
   return JSON.parse(out) as Record<string, unknown>;
 }
@@ -55,7 +70,7 @@ test("a third database gets its share, and gives it back", async () => {
   expect(again.out).toBe(all.map((name) => `${name}: schema 1 is up to date\n`).join(""));
   const before = await run(all, "status");
   expect([before.exitCode, before.err]).toEqual([0, ""]);
-  expect(before.out).toMatch(/^orders +3 +3 +0 +0 +0 +0$/m);
+  expect(before.out).toMatch(/^orders +3 +3 +0 +0 +0 +0 +0 +0$/m);
   const planned = await run(all, "plan", "--to", "a,b,c");
   expect(planned.out).toBe(
     "orders: 2 of 6 slots move\n  move  slot 4  a  →  c\n  move  slot 5  b  →  c\n",
@@ -69,6 +84,7 @@ test("a third database gets its share, and gives it back", async () => {
   expect(json(await run(all, "apply", "--to", "a,b", "--json"))).toEqual({
     moved: 2,
     waiting: 0,
+    lost: 0,
     away: [],
   });
   expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 /m);
@@ -91,6 +107,82 @@ test("slots of a database that is away wait, and nothing is given to it", async 
   expect((await run(["a", "b", "c"], "status")).out).toMatch(/^orders +3 +0 +3 /m);
 });
 
+test("slots of a database that was replaced by an empty one are lost, and given up for the move to end", async () => {
+  const { urls, run } = await sceneOf();
+  const all = ["a", "b", "c"];
+  // Slot 1 is on its way to the database that is lost, and ids were taken of another one.
+  const [a] = await openedOf(urls, ["a"]);
+  const { databaseId } = await (await openedOf(urls, ["b"]))[0]!.list("orders.1");
+  await a!.freeze({ slotsId: "orders.1", slot: 0, epoch: 1n, to: databaseId });
+  const wishes = [{ slot: 2, epoch: 1n, seenLastId: -4n, count: 5 }];
+  await a!.grant({ slotsId: "orders.1", ceiling: 1_000_000n, wishes });
+  const old = urls["b"];
+  const empty = await createTestDatabase();
+  onTestFinished(() => empty.close());
+  Object.assign(urls, { b: empty.url });
+  expect((await run(["b"], "migrate")).exitCode).toBe(0);
+  for (let round = 0; round < 2; round++) {
+    const ran = await run(all, "apply", "--to", "a,c", "--json");
+    expect(ran.exitCode).toBe(5);
+    expect(ran.err).toContain("4 slots are lost: no database has them, and all answered");
+    expect(JSON.parse(ran.out)).toMatchObject({ waiting: 0, lost: 4, away: [] });
+  }
+  const planned = await run(all, "plan", "--to", "a,c");
+  expect(planned.out).toContain(
+    "4 of 6 slots are lost, no database has them: a database was replaced",
+  );
+  expect(planned.out).toContain("idmint ticket forget orders");
+  expect((await run(all, "status")).out).toMatch(/^orders +1 +0 +1 +0 +0 +4 +0 +\d+$/m);
+  // While one is away, nobody knows what it has.
+  Object.assign(urls, { c: NOWHERE, was: urls["c"] });
+  expect((await run(all, "forget", "orders", "--yes")).exitCode).toBe(4);
+  expect((await run(all, "status")).out).toMatch(/^orders +1 +0 +0 +0 +5 +0 +0 +\d+$/m);
+  Object.assign(urls, { c: urls["was"] });
+  const unasked = await run(all, "forget", "orders");
+  expect([unasked.exitCode, unasked.err]).toEqual([
+    2,
+    expect.stringContaining("gives up 4 of 6 slots of orders for good"),
+  ]);
+  expect((await run(all, "forget", "nothing", "--yes")).err).toContain("TAG has no slots");
+  expect((await run(all, "forget", "orders", "--yes")).out).toBe(
+    "orders: 4 of 6 slots are given up\n",
+  );
+  expect((await run(all, "forget", "orders")).out).toBe("orders: 0 of 6 slots are given up\n");
+  const applied = await run(all, "apply", "--to", "a,b,c", "--json");
+  expect([applied.exitCode, applied.err]).toEqual([0, ""]);
+  expect((await run(all, "status")).out).toMatch(/^orders +1 +0 +1 +0 +0 +0 +4 +\d+$/m);
+  // The lost one comes back after all: what was given up stays so.
+  Object.assign(urls, { b: old });
+  expect((await run(all, "plan", "--to", "a,b")).err).toContain("ticket database b went back");
+  expect((await run(all, "accept", "b", "--gap", "10", "--yes")).exitCode).toBe(0);
+  expect((await run(all, "status")).out).toMatch(/^orders +1 +0 +1 +0 +0 +0 +4 +\d+$/m);
+});
+
+test("a tag that was made half-way only does not keep a move from ending", async () => {
+  const { urls, run } = await sceneOf();
+  const all = ["a", "b", "c"];
+  const [a] = await openedOf(urls, ["a"]);
+  await a!.make({ slotsId: "half.1", slots: 6, own: [0, 2, 4], above: 99n });
+  const applied = await run(all, "apply", "--to", "a,b,c");
+  expect(applied.exitCode).toBe(5);
+  expect(applied.out).toContain(
+    "3 of 6 slots are lost, no database has them: nothing was ever issued",
+  );
+  expect((await run(all, "forget", "half", "--yes")).exitCode).toBe(0);
+  expect((await run(all, "apply", "--to", "a,b,c")).exitCode).toBe(0);
+});
+
+test("one database under two names is not migrated", async () => {
+  const { urls, run } = await sceneOf();
+  const again = `${urls["a"]}${urls["a"]?.includes("?") === true ? "&" : "?"}application_name=other`;
+  Object.assign(urls, { d: again });
+  for (const args of [["migrate"], ["migrate", "--dry-run"]]) {
+    const ran = await run(["a", "b", "d"], ...args);
+    expect([ran.exitCode, ran.out]).toEqual([2, ""]);
+    expect(ran.err).toContain("must name each database once: a and d are the same one");
+  }
+});
+
 test("a database is accepted only by its name, with a gap, while all others answer", async () => {
   const { urls, run } = await sceneOf();
   const all = ["a", "b", "c"];
@@ -100,7 +192,7 @@ test("a database is accepted only by its name, with a gap, while all others answ
   );
   const accepted = await run(all, "accept", "a", "--gap", "500", "--yes");
   expect(accepted.out).toBe("accepted: 3 slots of a continue 500 ids above the highest known id\n");
-  expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 +0 +0 +500$/m);
+  expect((await run(all, "status")).out).toMatch(/^orders +3 +3 +0 +0 +0 +0 +0 +500$/m);
   Object.assign(urls, { c: NOWHERE });
   const refused = await run(all, "accept", "a", "--gap", "5", "--yes");
   expect([refused.exitCode, refused.out]).toEqual([4, ""]);

@@ -41,6 +41,7 @@ export { type RedisStanding, redisStanding } from "./store/open-redis.ts";
 // To look after ticket databases.
 export {
   acceptTicketDatabase,
+  assertTicketDatabasesApart,
   migrateTicketDatabase,
   openTicketDatabases,
   type PostgresTicketDatabase,

@@ -310,7 +310,7 @@ export {
   type TagState,
   type Unguessable,
 } from "./tag/tag.ts";
-export { applyPlan, planTag, type TagPlan } from "./ticket/apply.ts";
+export { applyPlan, forgetLost, missingSlots, planTag, type TagPlan } from "./ticket/apply.ts";
 export {
   answered,
   createFleet,
@@ -323,6 +323,7 @@ export {
 export { survey } from "./ticket/mover.ts";
 export {
   nameOfId,
+  NOBODY,
   type Slot,
   type SlotGrant,
   type SlotState,

@@ -29,6 +29,12 @@ export async function migrateTicketDatabase(
   return (await backend()).migrate(config, options);
 }
 
+/** Rejects with INVALID_ARGUMENT when two of the names lead to one database. All have to answer. */
+export async function assertTicketDatabasesApart(configs: readonly TicketConfig[]): Promise<void> {
+  for (const config of configs) checkPostgres(config);
+  await (await backend()).assertApart(configs);
+}
+
 /**
  * Accepts a ticket database that went back: its own slots go on `gap` ids (0 … 2^63 − 1) above everything that any of the
  * databases knows of. Rejects with STORE_UNAVAILABLE when one of the others does not answer. Answers how many slots of all

@@ -132,6 +132,7 @@ class World {
       grant: (request) => call("grant", () => database.grant(request)),
       freeze: (request) => call("freeze", () => database.freeze(request)),
       adopt: (request) => call("adopt", () => database.adopt(request)),
+      forget: (request) => call("forget", () => database.forget(request)),
       confirm: (request) => call("confirm", () => database.confirm(request)),
     };
   }

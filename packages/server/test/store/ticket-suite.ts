@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import type { SlotsView, TicketDatabase } from "@idmint/core/server";
+import { NOBODY, type SlotsView, type TicketDatabase } from "@idmint/core/server";
 import { expect, test } from "vitest";
 
 /** A ticket database of a test's own. */
@@ -148,6 +148,25 @@ export function ticketSuite(start: () => Promise<TicketHarness>): void {
       );
       const other = { ...adopt, owner: "b.0", epoch: 9n, above: 0n };
       expect(await reasonOf(database.adopt(other))).toBe("STORE_EPOCH_CHANGED");
+    });
+  });
+
+  test("slots that are given up are nobody's for good; those that are here stay", async () => {
+    await withDatabase(async (database) => {
+      await database.make({ slotsId: ID, slots: 3, own: [0, 1], above: 0n });
+      const freeze = { slotsId: ID, slot: 1, epoch: 1n };
+      await database.freeze({ ...freeze, to: "gone.0" });
+      await database.forget({ slotsId: ID, slots: 3, lost: [0, 1, 2], epoch: 4n });
+      const { slots, databaseId: owner } = await database.list(ID);
+      expect(slots.map(({ state }) => state)).toEqual(["active", "moved", "moved"]);
+      expect(slots.map((each) => each.owner)).toEqual([owner, NOBODY, NOBODY]);
+      for (const { epoch } of slots.slice(1)) expect(epoch).toBeGreaterThan(4n);
+      await grant(database, [{ slot: 0, count: 1 }]);
+      // An adoption that was on its way comes late.
+      const adopt = { slotsId: ID, slot: 2, slots: 3, owner, epoch: 2n, above: 0n };
+      expect((await database.adopt(adopt)).owner).toBe(NOBODY);
+      await database.forget({ slotsId: ID, slots: 3, lost: [1, 2], epoch: 4n });
+      expect((await database.list(ID)).slots[0]?.state).toBe("active");
     });
   });
 

@@ -1,6 +1,7 @@
 import { IdmintError } from "@idmint/core";
 import {
   lastIdUpTo,
+  NOBODY,
   type Slot,
   type SlotGrant,
   type SlotsView,
@@ -159,6 +160,17 @@ export class MemoryTicketDatabase implements TicketDatabase {
     };
     this.#set(slotsId, row);
     return slotOf(row);
+  }
+
+  async forget({ slotsId, slots, lost, epoch }: Request<"forget">): Promise<void> {
+    this.#prove();
+    for (const slot of lost) {
+      const old = this.#rows(slotsId).get(slot);
+      if (old?.state === "active") continue;
+      const lastId = old?.lastId ?? lastIdUpTo(0n, slot, slots);
+      const gone = { owner: NOBODY, epoch: epoch + 1n, lastId, state: "moved" } as const;
+      this.#set(slotsId, { slot, slots, ...gone, raisedUnder: this.#started });
+    }
   }
 
   async confirm({ slotsId, slot, epoch }: Request<"confirm">): Promise<void> {

@@ -1,5 +1,5 @@
 import { IdmintError } from "@idmint/core";
-import { survey, type TicketDatabase } from "@idmint/core/server";
+import { missingSlots, survey, type TicketDatabase } from "@idmint/core/server";
 
 const PAGE = 1_000;
 
@@ -23,8 +23,12 @@ interface TagStatus {
   readonly owned: ReadonlyMap<string, number>;
   /** Slots whose move has begun and not ended. */
   readonly moving: number;
-  /** Slots whose owner no answering database knows. */
+  /** Slots that no database that answers has, while some are away. */
   readonly unknown: number;
+  /** Slots that no database has, while all answer. */
+  readonly lost: number;
+  /** Slots that an operator gave up. */
+  readonly forgotten: number;
   readonly highest: bigint;
 }
 
@@ -105,10 +109,18 @@ export async function statusOf(databases: readonly TicketDatabase[]): Promise<Ti
       owned.set(name, (owned.get(name) ?? 0) + 1);
       slots.set(name, (slots.get(name) ?? 0) + 1);
     }
-    const total = Math.max(0, ...[...views.values()].map(({ slotCount }) => slotCount));
-    const moving = holdings.pending.length;
-    const unknown = total - holdings.owners.size - moving;
-    tags.push({ slotsId, owned, moving, unknown, highest: holdings.highest });
+    const { highest, forgotten } = holdings;
+    const missing = new Set(missingSlots(holdings, views));
+    const isAway = well.length < databases.length || failed.size > 0;
+    tags.push({
+      slotsId,
+      owned,
+      moving: holdings.pending.filter(({ slot }) => !missing.has(slot)).length,
+      unknown: isAway ? missing.size : 0,
+      lost: isAway ? 0 : missing.size,
+      forgotten: forgotten.size,
+      highest,
+    });
   }
   return {
     databases: databases.map(({ name }) => ({

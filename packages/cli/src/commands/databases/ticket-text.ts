@@ -35,32 +35,38 @@ export function statusText({ databases, tags }: TicketStatus): string {
     ]),
   ]);
   if (tags.length === 0) return `${health}\nno tag has slots here\n`;
-  const rows = tags.map(({ slotsId, owned, moving, unknown, highest }) => [
+  const rows = tags.map(({ slotsId, owned, moving, unknown, lost, forgotten, highest }) => [
     plain(nameOfId(slotsId)),
     ...names.map((name) => String(owned.get(name) ?? 0)),
     String(moving),
     String(unknown),
+    String(lost),
+    String(forgotten),
     String(highest),
   ]);
-  return `${health}\n${columns([["TAG", ...names, "MOVING", "UNKNOWN", "HIGHEST ID"], ...rows])}`;
+  const heads = ["TAG", ...names, "MOVING", "UNKNOWN", "LOST", "FORGOTTEN", "HIGHEST ID"];
+  return `${health}\n${columns([heads, ...rows])}`;
 }
 
 export function statusJson({ databases, tags }: TicketStatus): unknown {
   return {
     databases,
-    tags: tags.map(({ slotsId, owned, moving, unknown, highest }) => ({
+    tags: tags.map(({ slotsId, owned, moving, unknown, lost, forgotten, highest }) => ({
       tag: nameOfId(slotsId),
       slotsId,
       owned: Object.fromEntries(owned),
       moving,
       unknown,
+      lost,
+      forgotten,
       highest: String(highest),
     })),
   };
 }
 
 /** The moves of one tag, one a line, and how many slots wait. */
-export function planText({ slotsId, slots, pending, moves, waiting, away }: TagPlan): string {
+export function planText(plan: TagPlan): string {
+  const { slotsId, slots, pending, moves, waiting, away } = plan;
   const tag = plain(nameOfId(slotsId));
   const count = pending.length + moves.length;
   const lines = [
@@ -68,10 +74,31 @@ export function planText({ slotsId, slots, pending, moves, waiting, away }: TagP
     ...moves.map(({ slot, from, to }) => ["  move", `slot ${slot}`, from, "→", to]),
   ];
   const wait = waiting === 0 ? "" : `  ${waiting} slots wait for ${away.join(", ")}\n`;
-  return `${tag}: ${count === 0 ? "nothing to move" : `${count} of ${slots} slots move`}\n${columns(lines)}${wait}`;
+  return `${tag}: ${count === 0 ? "nothing to move" : `${count} of ${slots} slots move`}\n${columns(lines)}${wait}${lostText(plan)}`;
 }
 
-export function planJson({ slotsId, slots, pending, moves, waiting, away }: TagPlan): unknown {
+/** What is lost of a tag, and the way out; empty when nothing is. */
+export function lostText({ slotsId, slots, lost, isUnused }: TagPlan): string {
+  if (lost === 0) return "";
+  const name = nameOfId(slotsId);
+  const how = isUnused
+    ? "nothing was ever issued of the others, so CreateTag may have failed half-way"
+    : "a database was replaced by an empty one, or is left out of ticket.urls";
+  return `  ${lost} of ${slots} slots are lost, no database has them: ${how}. idmint ticket forget ${plain(name)} gives them up\n`;
+}
+
+/** What `idmint ticket forget` did. */
+export function forgetText(
+  tag: string,
+  given: readonly { forgotten: number; slots: number }[],
+): string {
+  return given
+    .map(({ forgotten, slots }) => `${plain(tag)}: ${forgotten} of ${slots} slots are given up\n`)
+    .join("");
+}
+
+export function planJson(plan: TagPlan): unknown {
+  const { slotsId, slots, pending, moves, waiting, lost, isUnused, away } = plan;
   return {
     tag: nameOfId(slotsId),
     slotsId,
@@ -79,6 +106,8 @@ export function planJson({ slotsId, slots, pending, moves, waiting, away }: TagP
     pending: pending.map(({ slot, from, to }) => ({ slot, from, to: nameOfId(to) })),
     moves,
     waiting,
+    lost,
+    isUnused,
     away,
   };
 }

@@ -1,5 +1,5 @@
 import { type FieldViolation, IdmintError, MAX_ID } from "@idmint/core";
-import { applyPlan, planTag, type TagPlan } from "@idmint/core/server";
+import { applyPlan, forgetLost, nameOfId, planTag, type TagPlan } from "@idmint/core/server";
 import type { MigrationReport, PostgresTicketDatabase, TicketConfig } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, loadServerConfig } from "../../flags/config-flags.ts";
@@ -20,6 +20,8 @@ import { examplesText, printAnswer } from "../../text/output.ts";
 import { wholeNumber } from "../../flags/parse.ts";
 import { addServersWord, slotsIdsOf, statusOf, type TicketStatus } from "./ticket-status.ts";
 import {
+  forgetText,
+  lostText,
   migrationsJson,
   migrationsText,
   planJson,
@@ -41,6 +43,7 @@ export function addTicketCommands(program: Command, io: Io): void {
   addStatus(group, io);
   addPlan(group, io);
   addApply(group, io);
+  addForget(group, io);
   addAccept(group, io);
   for (const command of [group, ...group.commands]) {
     if (command.name() !== "status") addOutputOptions(command);
@@ -89,8 +92,9 @@ A schema that exists already is changed only with --yes, or after you answer yes
 ${examplesText([`idmint ticket migrate --ticket-urls ${URLS}`])}`,
     );
   command.action(async ({ dryRun = false }: { dryRun?: boolean }) => {
-    const { migrateTicketDatabase } = await import("@idmint/server");
+    const { assertTicketDatabasesApart, migrateTicketDatabase } = await import("@idmint/server");
     const { configs, place } = await meantDatabases(command, io);
+    await assertTicketDatabasesApart(configs);
     if (!dryRun) {
       const plan = (config: TicketConfig): Promise<MigrationReport> =>
         migrateTicketDatabase(config, { dryRun: true });
@@ -206,21 +210,66 @@ ${examplesText(["idmint ticket apply --to a,b,c --config /etc/idmint.yaml"])}`,
     await withDatabases(command, io, async (databases) => {
       let moved = 0;
       let waiting = 0;
+      let lost = 0;
+      let lostOf = "";
       const away = new Set<string>();
       for (const slotsId of await slotsIdsOf(databases, to)) {
         if (io.signal.aborted) throw interrupted(moved);
         const plan = await planTag(databases, slotsId, to);
         await applyPlan(databases, plan, () => moved++);
         waiting += plan.waiting;
+        lost += plan.lost;
+        lostOf += lostText(plan);
         for (const name of plan.away) away.add(name);
       }
       await printAnswer(command, io, {
-        json: () => ({ moved, waiting, away: [...away] }),
-        text: () => `moved ${moved} slots\n`,
+        json: () => ({ moved, waiting, lost, away: [...away] }),
+        text: () => `moved ${moved} slots\n${lostOf}`,
       });
+      if (lost > 0) {
+        const text = `${lost} slots are lost: no database has them, and all answered; see idmint ticket plan`;
+        const more = { exitCode: EXIT.unhealthy };
+        throw new CommandFailure(failureOf("FAILED_PRECONDITION", "UNHEALTHY", text, more));
+      }
       if (waiting === 0) return;
       const text = `${waiting} slots wait for databases that did not answer: ${[...away].join(", ")}; run the command again when they are back`;
       throw new CommandFailure(failureOf("UNAVAILABLE", "STORE_UNAVAILABLE", text));
+    });
+  });
+}
+
+function addForget(group: Command, io: Io): void {
+  const command = group
+    .command("forget")
+    .description("give up the slots of a tag that no database has; their ids are never issued")
+    .argument("<tag>", "the tag's name, as in idmint ticket status")
+    .addHelpText(
+      "after",
+      `
+All databases of ticket.urls must answer. Put a database that you left out back in first: what it has of these slots is
+given up too. With 30 of 60 slots lost, every second id is burnt, for good. The tag goes on with the others.
+${examplesText(["idmint ticket forget orders --config /etc/idmint.yaml"])}`,
+    );
+  command.action(async (tag: string) => {
+    const { place } = await meantDatabases(command, io);
+    await withDatabases(command, io, async (databases) => {
+      const names = databases.map(({ name }) => name);
+      const ids = (await slotsIdsOf(databases, names)).filter((id) => nameOfId(id) === tag);
+      if (ids.length === 0) throw invalid("tag", `has no slots in these databases: ${tag}`);
+      const plans: TagPlan[] = [];
+      for (const id of ids) plans.push(await planTag(databases, id, names));
+      const lost = plans.reduce((sum, plan) => sum + plan.lost, 0);
+      if (lost > 0) {
+        const of = plans.map((plan) => `${plan.lost} of ${plan.slots}`).join(" and ");
+        const effect = `gives up ${of} slots of ${tag} for good: none of their ids is ever issued`;
+        await confirm(command, io, { place: `ticket databases: ${place}`, effect });
+      }
+      const given: { forgotten: number; slots: number }[] = [];
+      for (const id of ids) given.push(await forgetLost(databases, id));
+      await printAnswer(command, io, {
+        json: () => ({ tag, forgotten: given.reduce((sum, { forgotten }) => sum + forgotten, 0) }),
+        text: () => forgetText(tag, given),
+      });
     });
   });
 }

@@ -1,4 +1,4 @@
-import type { Slot, SlotsView } from "./ports.ts";
+import { NOBODY, type Slot, type SlotsView } from "./ports.ts";
 
 /** A slot that one database has given away, and that its new owner has not taken over yet. */
 export interface Pending {
@@ -17,6 +17,8 @@ export interface Holdings {
   readonly owners: ReadonlyMap<number, string>;
   /** Slots frozen for another database: a move was begun, or is under way. */
   readonly pending: readonly Pending[];
+  /** Slots that an operator gave up. */
+  readonly forgotten: ReadonlySet<number>;
   /** Databases that contradict the others, by name, with the proof in words. */
   readonly behind: ReadonlyMap<string, string>;
   /** Highest id that may have been issued; 0n when none was. */
@@ -36,6 +38,7 @@ interface SlotRow extends Slot {
  *    database that this very row names. So no two databases own a slot under one epoch, and whoever is active under an
  *    epoch below another database's has forgotten that it froze the slot: it went back.
  * 2. A row says `moved` only after its new owner had the slot. So an owner without it has forgotten it.
+ * 3. A slot of nobody is so for good: its epoch is above any that a database had it under, and nobody gives it away.
  *
  * The views are of different moments. A move between two of them may look like a database that went back. It is proof only
  * against one that was asked after all the others had answered: what they showed was true by then.
@@ -55,6 +58,7 @@ export function holdingsOf(views: ReadonlyMap<string, SlotsView>): Holdings {
   const found = {
     owners: new Map<number, string>(),
     pending: [] as Pending[],
+    forgotten: new Set<number>(),
     behind: new Map<string, string>(),
   };
   for (const rows of bySlot.values()) judge(rows, nameOf, found);
@@ -67,6 +71,7 @@ function judge(
   found: {
     readonly owners: Map<number, string>;
     readonly pending: Pending[];
+    readonly forgotten: Set<number>;
     readonly behind: Map<string, string>;
   },
 ): void {
@@ -78,6 +83,8 @@ function judge(
       else {
         found.behind.set(name, `it has slot ${slot} under epoch ${epoch}, after epoch ${newest}`);
       }
+    } else if (owner === NOBODY) {
+      if (epoch === newest) found.forgotten.add(slot);
     } else if (epoch === newest && !hasTaken(rows, owner, epoch)) {
       const newOwner = nameOf.get(owner);
       if (state === "frozen") {

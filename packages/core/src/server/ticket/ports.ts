@@ -17,6 +17,9 @@ export interface Slot {
   readonly state: SlotState;
 }
 
+/** The owner of slots that an operator gave up, since no database has them any more. No database has this id. */
+export const NOBODY = "nobody";
+
 /** What one database knows of one tag's slots, at one moment. */
 export interface SlotsView {
   /** The database's id: its name in the configuration, and something that no other database ever had. */
@@ -132,6 +135,17 @@ export interface TicketDatabase {
     readonly epoch: bigint;
     readonly above: bigint;
   }): Promise<Slot>;
+
+  /**
+   * Takes note that slots are nobody's, under an epoch above `epoch` and above any that their owner can have had, so that it
+   * is behind should it come back. Those that are active here stay.
+   */
+  forget(request: {
+    readonly slotsId: string;
+    readonly slots: number;
+    readonly lost: readonly number[];
+    readonly epoch: bigint;
+  }): Promise<void>;
 
   /** Takes note that the new owner has a slot that was frozen under this epoch. */
   confirm(request: {

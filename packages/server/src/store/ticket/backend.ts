@@ -6,7 +6,7 @@ import { PostgresTicketDatabase } from "./database.ts";
 export { accept } from "./accept.ts";
 export type { TicketConfig } from "./config.ts";
 export type { PostgresTicketDatabase } from "./database.ts";
-export { migrate } from "./migrate.ts";
+export { assertApart, migrate } from "./migrate.ts";
 
 export function openTicketDatabases(
   configs: readonly TicketConfig[],

@@ -17,6 +17,13 @@ export function checkTicketName(name: string): void {
   );
 }
 
+export function oneDatabaseTwice(name: string, other: string): IdmintError {
+  return invalidField(
+    "ticket.urls",
+    `must name each database once: ${name} and ${other} are the same one, or a replica of it`,
+  );
+}
+
 /** The database is not the one that was accepted, or behind what was seen of it; an operator has to look. */
 export function ticketWentBack(name: string, detail: string): IdmintError {
   return new IdmintError(

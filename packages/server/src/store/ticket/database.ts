@@ -82,6 +82,11 @@ export class PostgresTicketDatabase implements TicketDatabase {
     return this.#slots.adopt(...args);
   }
 
+  async forget(...args: Parameters<TicketDatabase["forget"]>): Promise<void> {
+    await this.#know();
+    return this.#slots.forget(...args);
+  }
+
   async confirm(...args: Parameters<TicketDatabase["confirm"]>): Promise<void> {
     await this.#know();
     return this.#slots.confirm(...args);

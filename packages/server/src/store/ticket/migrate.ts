@@ -1,8 +1,9 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { PRESENT_IDENTITY } from "../postgres/identity.ts";
+import { Connections } from "../postgres/connections.ts";
 import { migrateSchema } from "../postgres/migrate.ts";
 import type { MigrationReport } from "../shared/migration.ts";
-import { checkTicketName, type TicketConfig } from "./config.ts";
+import { checkTicketName, oneDatabaseTwice, type TicketConfig } from "./config.ts";
 import { migrations } from "./migrations/index.ts";
 
 /** The schema that ticket databases have, beside a store's or alone. */
@@ -26,4 +27,26 @@ export async function migrate(
     },
     options,
   );
+}
+
+/**
+ * Refuses two names of one database: both would be given slots, and it has one name. Its replicas have its identity too.
+ */
+export async function assertApart(configs: readonly TicketConfig[]): Promise<void> {
+  const nameOf = new Map<string, string>();
+  for (const { name, ...config } of configs) {
+    const connections = new Connections(config);
+    try {
+      const text = `SELECT ${PRESENT_IDENTITY} AS identity`;
+      const [row] = await connections.run((session) =>
+        session.query<{ identity: string }>({ text }),
+      );
+      const identity = row?.identity ?? "";
+      const other = nameOf.get(identity);
+      if (other !== undefined) throw oneDatabaseTwice(other, name);
+      nameOf.set(identity, name);
+    } finally {
+      await connections.close();
+    }
+  }
 }

@@ -1,4 +1,10 @@
-import type { Slot, SlotState, SlotsView, TicketDatabase } from "@idmint/core/server";
+import {
+  NOBODY,
+  type Slot,
+  type SlotState,
+  type SlotsView,
+  type TicketDatabase,
+} from "@idmint/core/server";
 import type { Connections, Session } from "../postgres/connections.ts";
 import { proof } from "../postgres/identity.ts";
 import { refuseUnsafeSettings } from "../postgres/grant.ts";
@@ -66,6 +72,17 @@ ON CONFLICT (slots_id, slot) DO UPDATE SET
   last_id = greatest(t.last_id, excluded.last_id),
   raised_under = excluded.raised_under, written_by = excluded.written_by
 WHERE t.epoch < excluded.epoch AND t.state <> 'active' AND t.xmin = t.written_by`;
+
+/** The epoch is above any that a lost history had, as in accept.ts. */
+const FORGET = `INSERT INTO idmint_ticket.slot AS t
+  (slots_id, slot, slots, owner, epoch, last_id, state, raised_under, written_by)
+SELECT $1, l.slot, $2::int, '${NOBODY}',
+  greatest($4::bigint + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
+  ${lastIdUpTo("0::bigint", "l.slot", "$2::int")}, 'moved', ${NOW_RUNNING}, ${US}
+FROM unnest($3::int[]) AS l (slot) ORDER BY l.slot
+ON CONFLICT (slots_id, slot) DO UPDATE SET
+  owner = excluded.owner, epoch = excluded.epoch, state = 'moved', written_by = excluded.written_by
+WHERE t.state <> 'active' AND t.epoch < excluded.epoch AND t.xmin = t.written_by`;
 
 const CONFIRM = `UPDATE idmint_ticket.slot AS t SET state = 'moved', written_by = ${US}
 WHERE t.slots_id = $1 AND t.slot = $2 AND t.epoch = $3 AND t.state = 'frozen'
@@ -145,6 +162,11 @@ export class Slots {
       if (taken !== undefined && taken.epoch >= epoch) return taken;
       throw ticketWentBack(this.#name, `it would not take slot ${slot} at epoch ${epoch}`);
     });
+  }
+
+  async forget({ slotsId, slots, lost, epoch }: Request<"forget">): Promise<void> {
+    const values = [slotsId, slots, lost, String(epoch)];
+    await this.#change((session) => session.query({ text: FORGET, values }));
   }
 
   async confirm({ slotsId, slot, epoch }: Request<"confirm">): Promise<void> {
