@@ -215,10 +215,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "store: replaced files under a running SQLite server are not noticed",
-    file: `${sqlite}/file/database.ts`,
-    find: `      now.wal === files.wal &&
-      now.shm === files.shm`,
-    replace: `      true`,
+    file: `${sqlite}/file/files.ts`,
+    find: `one.wal === other.wal && one.shm === other.shm`,
+    replace: `true`,
     tests: [sqliteRestored],
   },
   {

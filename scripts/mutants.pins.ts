@@ -2,6 +2,8 @@ import type { Mutant } from "./mutant.ts";
 
 const pins = "packages/server/src/store/pins";
 const postgres = "packages/server/src/store/postgres";
+const sqlite = "packages/server/src/store/sqlite";
+const onSqlite = ["packages/server/test/store/sqlite-pin.test.ts"];
 const unit = ["packages/server/test/store/pins/pins.test.ts"];
 const real = ["packages/server/test/store/postgres-pin.pg.test.ts"];
 
@@ -76,5 +78,82 @@ export const pinMutants: readonly Mutant[] = [
     replace: `THEN NULL`,
     tests: real,
     only: "lent out again",
+  },
+  {
+    name: "pin: the row of another SQLite store is believed",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (row !== undefined) this.#assertOurs(row.storeId);`,
+    replace: ``,
+    tests: onSqlite,
+    only: "whose id is in its",
+  },
+  {
+    name: "pin: another SQLite store is opened before it is known",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (peeked !== undefined) this.#assertOurs(peeked);`,
+    replace: `void peeked;`,
+    tests: onSqlite,
+    only: "is expected by its id",
+  },
+  {
+    name: "pin: another SQLite store under a running server is one that went back",
+    file: `${sqlite}/file/database.ts`,
+    find: `    if (storeId === undefined) throw storeUnavailable("another file lies where the store's was");
+    this.#assertOurs(storeId);
+`,
+    replace: `    void storeId;
+`,
+    tests: onSqlite,
+    only: "nothing is believed",
+  },
+  {
+    name: "pin: a SQLite store that is gone is one that was replaced",
+    file: `${sqlite}/file/database.ts`,
+    find: `    if (now === undefined) throw storeUnavailable(GONE);
+    this.#assertStill(now);`,
+    replace: `    if (now === undefined) return;
+    this.#assertStill(now);`,
+    tests: onSqlite,
+    only: "gone for a while",
+  },
+  {
+    name: "pin: a look that a moved folder tore is a verdict",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (now === undefined || !areSame(now, seen)) throw storeUnavailable(MOVED);`,
+    replace: `void areSame(now ?? seen, seen);`,
+    tests: onSqlite,
+    only: "however fast",
+  },
+  {
+    name: "pin: what a witness of another store says is a verdict",
+    file: `${sqlite}/file/database.ts`,
+    find: `if (witness?.mark !== undefined) this.#assertOurs(witness.mark.storeId);`,
+    replace: `void witness;`,
+    tests: onSqlite,
+    only: "however fast",
+  },
+  {
+    name: "pin: one store's file is used with another's -wal",
+    file: `${sqlite}/file/connection.ts`,
+    find: `if (files === undefined || !holdsOpen(files)) {`,
+    replace: `if (files === undefined) {`,
+    tests: onSqlite,
+    only: "change places",
+  },
+  {
+    name: "pin: a SQLite store is used that nobody pinned",
+    file: `${sqlite}/store.ts`,
+    find: `if (id !== "") await pin.believe(id);`,
+    replace: `void id;`,
+    tests: onSqlite,
+    only: "pinned first stays",
+  },
+  {
+    name: "pin: a thread that takes over belongs to whatever it finds",
+    file: `${sqlite}/store.ts`,
+    find: `new Channel({ ...data, storeId }, thread);`,
+    replace: `new Channel({ ...data, storeId: undefined && storeId }, thread);`,
+    tests: onSqlite,
+    only: "takes over",
   },
 ];

@@ -99,3 +99,35 @@ export function sqlInAnotherProcess(file: string, sql: string): string {
     db.close();`;
   return run(process.execPath, "--no-warnings", "-e", code, file, sql);
 }
+
+/** A process that puts two folders at one place by turns, as fast as it can; the first one lies there at its end. */
+export class SwapChild {
+  readonly #process: ChildProcess;
+  readonly #ended: Promise<void>;
+
+  constructor(here: string, first: string, second: string) {
+    const code = `
+      const { renameSync } = require("node:fs");
+      const [here, first, second] = process.argv.slice(1);
+      const nap = new Int32Array(new SharedArrayBuffer(4));
+      let isTold = false;
+      process.on("SIGTERM", () => { isTold = true; });
+      (function turn() {
+        if (isTold) process.exit();
+        renameSync(here, first); renameSync(second, here);
+        Atomics.wait(nap, 0, 0, Math.random() * 3);
+        renameSync(here, second); renameSync(first, here);
+        Atomics.wait(nap, 0, 0, Math.random() * 6);
+        setImmediate(turn);
+      })();`;
+    this.#process = spawn(process.execPath, ["-e", code, here, first, second], {
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    this.#ended = new Promise((resolve) => this.#process.once("exit", () => resolve()));
+  }
+
+  async stop(): Promise<void> {
+    this.#process.kill("SIGTERM");
+    await this.#ended;
+  }
+}

@@ -2,24 +2,25 @@ import path from "node:path";
 import { DEFAULT_TIMEOUT_MS, refuseUnsafe, type SqliteConfig } from "../shared/config.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { monotonicMs } from "./file/connection.ts";
-import { Database } from "./file/database.ts";
+import { Database, type DatabaseOptions } from "./file/database.ts";
 import { networkFileSystem } from "./file/files.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
-/** Opens a file that was located and has a schema this release can work with; never makes one. */
+/** Opens a file of the expected store, if one is expected, that was located and has a schema this release can work with; never makes one. */
 export function openDatabase(
   config: SqliteConfig,
-  now?: () => number,
-): { database: Database; schemaVersion: number } {
+  options: DatabaseOptions = {},
+): { database: Database; schemaVersion: number; storeId: string } {
   refuseNetworkFileSystem(config);
-  const database = new Database(config.path, now);
+  const database = new Database(config.path, options);
   try {
     const deadlineMs = monotonicMs() + deadlineOf(config);
-    const schemaVersion = database.raw(deadlineMs, (transaction) =>
-      workableVersion(migrations, appliedMigrations(transaction)),
-    );
-    return { database, schemaVersion };
+    const found = database.raw(deadlineMs, (transaction) => ({
+      schemaVersion: workableVersion(migrations, appliedMigrations(transaction)),
+      storeId: database.belong(transaction),
+    }));
+    return { database, ...found };
   } catch (error) {
     database.close();
     throw error;

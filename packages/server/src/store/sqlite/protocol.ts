@@ -12,15 +12,23 @@ export type Request =
     }
   | { readonly close: true };
 
+/** What the thread found; see Database.belong. */
+export interface Opened {
+  readonly schemaVersion: number;
+  readonly storeId: string;
+}
+
 /** The answers of the store's thread. The first message says whether the file could be opened. */
 export type Answer =
-  | { readonly opened: { readonly schemaVersion: number } }
+  | { readonly opened: Opened }
   | { readonly refused: WireError }
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: WireError };
 
 export interface ThreadData {
   readonly config: SqliteConfig;
+  /** The store that it belongs to; undefined: the one that it finds, if the main thread believes that. */
+  readonly storeId: string | undefined;
   /** For tests: one 64-bit integer, milliseconds by which the wall clock differs from the host's. */
   readonly clockOffset: SharedArrayBuffer | undefined;
 }

@@ -9,12 +9,12 @@ import {
   storeUnavailable,
 } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
-import type { StorePins } from "../pins/pin.ts";
+import { passingPins, type StorePins } from "../pins/pin.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { monotonicMs } from "./file/connection.ts";
-import { locate } from "./file/location.ts";
+import { isThere, locate } from "./file/location.ts";
 import { deadlineOf } from "./open.ts";
-import { type Answer, fromWire, type Request, type ThreadData } from "./protocol.ts";
+import { type Answer, fromWire, type Opened, type Request, type ThreadData } from "./protocol.ts";
 
 /** Most requests that wait for the thread. */
 const MAX_PENDING = 10_000;
@@ -33,14 +33,20 @@ interface Pending {
  */
 export async function open(
   config: SqliteConfig,
-  _pins?: StorePins,
+  pins: StorePins = passingPins(),
   clockOffset?: SharedArrayBuffer,
 ): Promise<Store> {
+  const pin = pins.of("");
+  // A store that is known to be somewhere is only away.
+  if (pin.id !== undefined && !isThere(config.path)) throw storeUnavailable("its file is gone");
   // Once: a thread that takes over later opens the same file, wherever links lead by then.
-  const data: ThreadData = { config: locate(config), clockOffset };
+  const data: ThreadData = { config: locate(config), storeId: pin.id, clockOffset };
   const thread = startThread(data);
-  const schemaVersion = await opened(thread, deadlineOf(config));
-  const channel = new Channel(data, thread);
+  const { schemaVersion, storeId } = await opened(thread, deadlineOf(config), async (id) => {
+    // A file that has lost its id grants nothing, and says so by itself.
+    if (id !== "") await pin.believe(id);
+  });
+  const channel = new Channel({ ...data, storeId }, thread);
   return {
     ...storeCalls((name, args) => channel.ask(name, args)),
     backend: config.backend,
@@ -166,15 +172,19 @@ function startThread(data: ThreadData): Thread {
   });
 }
 
-async function opened(thread: Thread, timeoutMs: number): Promise<number> {
+async function opened(
+  thread: Thread,
+  timeoutMs: number,
+  believe: (storeId: string) => Promise<void>,
+): Promise<Opened> {
   try {
-    return await new Promise<number>((resolve, reject) => {
+    const found = await new Promise<Opened>((resolve, reject) => {
       const timer = setTimeout(() => {
         reject(storeUnavailable(`the store could not be opened within ${timeoutMs} ms`));
       }, timeoutMs + 2_000);
       thread.once("message", (answer: Answer) => {
         clearTimeout(timer);
-        if ("opened" in answer) resolve(answer.opened.schemaVersion);
+        if ("opened" in answer) resolve(answer.opened);
         else if ("refused" in answer) reject(fromWire(answer.refused));
       });
       thread.once("error", (error) => {
@@ -182,6 +192,8 @@ async function opened(thread: Thread, timeoutMs: number): Promise<number> {
         reject(storeUnavailable("the store's thread could not start", error));
       });
     });
+    await believe(found.storeId);
+    return found;
   } catch (error) {
     await thread.terminate();
     throw error;

@@ -87,9 +87,10 @@ function clockOf({ clockOffset }: ThreadData): () => number {
 
 try {
   const data = workerData as ThreadData;
-  const { database, schemaVersion } = openDatabase(data.config, clockOf(data));
+  const { storeId } = data;
+  const { database, ...opened } = openDatabase(data.config, { now: clockOf(data), storeId });
   serve(database);
-  answer({ opened: { schemaVersion } });
+  answer({ opened });
 } catch (error) {
   answer({ refused: toWire(error) });
 }

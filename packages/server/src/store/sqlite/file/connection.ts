@@ -1,6 +1,8 @@
 // One connection to a SQLite file: how it is set up, and how it waits for another process.
-import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { type Files, lookAtFiles } from "./files.ts";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { storeUnavailable } from "@idmint/core/server";
+import { type Files, holdsOpen, lookAtFiles } from "./files.ts";
 
 /** Statements of one transaction. 64-bit integers come as bigint. */
 export interface Transaction {
@@ -26,7 +28,51 @@ export function cutBackWal(sqlite: DatabaseSync): void {
   }
 }
 
-export function prepareConnection(sqlite: DatabaseSync, path: string, deadlineMs: number): Files {
+/**
+ * Opens a file that is there; never makes one.
+ *
+ * INVARIANT: a connection is used only when SQLite holds the database file, the -wal and the -shm that lie under their
+ * names. Its opens come one after the other, and a folder may be moved in between: one store's file over another's -wal.
+ */
+export function connect(path: string, deadlineMs: number): { sqlite: DatabaseSync; files: Files } {
+  const sqlite = new DatabaseSync(urlOf(path, "mode", "rw"));
+  try {
+    prepare(sqlite, deadlineMs);
+    const files = lookAtFiles(path);
+    if (files === undefined || !holdsOpen(files)) {
+      throw storeUnavailable("the files of the store were moved while they were opened");
+    }
+    return { sqlite, files };
+  } catch (error) {
+    if (sqlite.isOpen) sqlite.close();
+    throw error;
+  }
+}
+
+/**
+ * The id in a database file, without what lies beside it, locks, or anything that is written; undefined for a file that
+ * cannot be read like that. A store has its id from its first commit on, which is in the file itself.
+ */
+export function peekStoreId(path: string): string | undefined {
+  let sqlite: DatabaseSync | undefined;
+  try {
+    sqlite = new DatabaseSync(urlOf(path, "immutable", "1"), { readOnly: true });
+    const id = sqlite.prepare("SELECT store_id FROM store").get()?.["store_id"];
+    return typeof id === "string" ? id : undefined;
+  } catch {
+    return undefined;
+  } finally {
+    if (sqlite?.isOpen === true) sqlite.close();
+  }
+}
+
+function urlOf(path: string, name: string, value: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set(name, value);
+  return url;
+}
+
+function prepare(sqlite: DatabaseSync, deadlineMs: number): void {
   sqlite.exec("PRAGMA busy_timeout = 0");
   untilNotBusy(deadlineMs, () => {
     const mode = sqlite.prepare("PRAGMA journal_mode = WAL").get()?.["journal_mode"];
@@ -39,9 +85,6 @@ export function prepareConnection(sqlite: DatabaseSync, path: string, deadlineMs
   sqlite.exec("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA temp_store = MEMORY");
   // The -wal and -shm exist from the first read on, and as long as any connection is open.
   untilNotBusy(deadlineMs, () => sqlite.exec("SELECT 1 FROM sqlite_schema"));
-  const files = lookAtFiles(path);
-  if (files === undefined) throw new Error("the file of the store is gone");
-  return files;
 }
 
 /** Repeats what fails for another process's lock, with growing and jittered pauses, until the deadline. */

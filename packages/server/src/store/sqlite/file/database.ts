@@ -1,16 +1,17 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { IdmintError } from "@idmint/core";
-import { storeUnavailable, storeWentBack } from "@idmint/core/server";
+import { storeIsForeign, storeUnavailable, storeWentBack } from "@idmint/core/server";
 import {
   codeOf,
+  connect,
   cutBackWal,
   isBusy,
-  prepareConnection,
+  peekStoreId,
   SQLITE_NOTADB,
   type Transaction,
   untilNotBusy,
 } from "./connection.ts";
-import { emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
+import { areSame, emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
 import { Fence, readStoreRow, type StoreRow } from "./identity.ts";
 import { assertOneName, missingStore, notADatabase } from "./location.ts";
 import { type Mark, type Sight, Witness } from "./witness.ts";
@@ -23,15 +24,32 @@ const WAL_LIMIT_BYTES = 32n * 1024n * 1024n;
 /** Most snapshots that one reading takes, each beside another witness than the one looked at before it. */
 const MAX_SNAPSHOTS = 5;
 
+const GONE = "the file of the store is gone";
+const MOVED = "the files of the store were moved a moment ago";
+
 interface Handle {
   readonly sqlite: DatabaseSync;
   readonly files: Files;
   readonly statements: Map<string, StatementSync>;
 }
 
+export interface DatabaseOptions {
+  /** The wall clock of the host, milliseconds since 1970. */
+  readonly now?: (() => number) | undefined;
+  /** The store that it belongs to; undefined: whatever lies there, as operators want it. */
+  readonly storeId?: string | undefined;
+}
+
 /**
  * One connection to the store's file, for one thread. It is closed or open; it opens at the next use after anything went
  * wrong with it, and when it finds that its files were replaced.
+ *
+ * Under the name, while it is open | what is done
+ * its own files                    | used
+ * nothing                          | away: kept open, used again when they are back
+ * the file of another store        | away, likewise
+ * another file of the same store,  | refused until an operator accepts: who else uses the files of before is not known
+ * or another -wal or -shm          |
  */
 export class Database {
   readonly path: string;
@@ -42,10 +60,15 @@ export class Database {
   readonly #keeper: WitnessKeeper;
   #handle: Handle | undefined;
 
+  #storeId: string | undefined;
+  /** Another file that lies under the name, and the id in it. */
+  #peeked: { readonly file: string; readonly storeId: string } | undefined;
+
   /** `path` is the real one; see `locate`. */
-  constructor(path: string, now: () => number = Date.now) {
+  constructor(path: string, { now = Date.now, storeId }: DatabaseOptions = {}) {
     this.path = path;
     this.now = now;
+    this.#storeId = storeId;
     this.#witness = new Witness(path);
     this.#keeper = new WitnessKeeper(this.#witness);
     this.fence = new Fence();
@@ -73,10 +96,11 @@ export class Database {
       // Under the lock nobody commits, and nobody else puts another witness in place.
       const witness = this.#sight();
       files = this.#sameFiles(handle);
-      const row = readStoreRow(transaction);
+      const row = this.#row(transaction);
       const reason = this.fence.check(transaction, row, files, witness);
       if (options.fenced === "refuse") {
-        if (reason !== "") throw storeWentBack(reason);
+        this.#assertOursIn(witness);
+        if (reason !== "") throw this.#refusal(reason, witness);
         if (row !== undefined) this.#keeper.keep(transaction, row, witness);
       }
       result = work(transaction);
@@ -109,7 +133,8 @@ export class Database {
       try {
         const transaction = this.#transaction(handle);
         const files = this.#sameFiles(handle);
-        const row = readStoreRow(transaction);
+        const row = this.#row(transaction);
+        this.#assertOursIn(witness);
         const fenced = this.fence.check(transaction, row, files, witness);
         if (fenced !== "" && this.#hasTurnedSince(witness)) {
           this.#rollBack(handle);
@@ -145,6 +170,13 @@ export class Database {
     }
   }
 
+  /** From now on it belongs to the store that lies there. Answers its id; empty where a file has lost it. */
+  belong(transaction: Transaction): string {
+    this.#storeId ??= readStoreRow(transaction)?.storeId ?? "";
+    this.#row(transaction);
+    return this.#storeId;
+  }
+
   /** Opens the files by their names at the next use. */
   reopen(): void {
     this.#abandon();
@@ -166,12 +198,44 @@ export class Database {
     this.#witness.close();
   }
 
+  /** INVARIANT: of another store nothing is believed, and nothing is written to it. */
+  #row(transaction: Transaction): StoreRow | undefined {
+    const row = readStoreRow(transaction);
+    if (row !== undefined) this.#assertOurs(row.storeId);
+    return row;
+  }
+
+  #assertOurs(storeId: string): void {
+    const ours = this.#storeId;
+    if (ours !== undefined && storeId !== ours) throw storeIsForeign(storeId, ours);
+  }
+
+  /** The id in the file that was seen, without opening it as a store; undefined where it cannot be read like that. */
+  #peek(seen: Files): string | undefined {
+    const file = `${seen.identity} ${seen.contents}`;
+    if (this.#peeked?.file === file) return this.#peeked.storeId;
+    const storeId = peekStoreId(this.path);
+    this.#assertStill(seen);
+    if (storeId !== undefined) this.#peeked = { file, storeId };
+    return storeId;
+  }
+
   #sight(): Sight | undefined {
     try {
       return this.#witness.look();
     } catch (error) {
       throw storeUnavailable(`cannot read ${this.#witness.path}`, error);
     }
+  }
+
+  /** A witness of another store says nothing of ours: its folder lies here, or did a moment ago. */
+  #assertOursIn(witness: Sight | undefined): void {
+    if (witness?.mark !== undefined) this.#assertOurs(witness.mark.storeId);
+  }
+
+  /** Under the lock no witness takes its turn: another one than before was in a folder that lay here for a moment. */
+  #refusal(reason: string, witness: Sight | undefined): IdmintError {
+    return this.#hasTurnedSince(witness) ? storeUnavailable(MOVED) : storeWentBack(reason);
   }
 
   /** Whether a snapshot may be of before or after the sight: then they need not fit together. */
@@ -197,40 +261,50 @@ export class Database {
    */
   #sameFiles(handle: Handle): Files {
     const now = lookAtFiles(this.path);
-    const { files } = handle;
-    if (
-      now !== undefined &&
-      now.identity === files.identity &&
-      now.wal === files.wal &&
-      now.shm === files.shm
-    ) {
+    if (now !== undefined && areSame(now, handle.files)) {
       if (now.links > 1n) this.fence.distrustContents();
       assertOneName(now.links);
       return now;
     }
-    this.fence.filesReplaced();
     this.#rollBack(handle);
+    this.#assertReplaced(now, handle);
+    this.fence.filesReplaced();
     this.#abandon();
     throw storeWentBack("the files of the store were replaced under the running server");
+  }
+
+  /** Throws when they are only away: gone, moved just now, or another store's. */
+  #assertReplaced(now: Files | undefined, { files }: Handle): void {
+    if (now === undefined) throw storeUnavailable(GONE);
+    this.#assertStill(now);
+    if (now.identity === files.identity || this.#storeId === undefined) return;
+    const storeId = this.#peek(now);
+    if (storeId === undefined) throw storeUnavailable("another file lies where the store's was");
+    this.#assertOurs(storeId);
+  }
+
+  /** A look goes from file to file, and what is read by name comes after it: a folder may be moved in between. */
+  #assertStill(seen: Files): void {
+    const now = lookAtFiles(this.path);
+    if (now === undefined || !areSame(now, seen)) throw storeUnavailable(MOVED);
   }
 
   #opened(deadlineMs: number): Handle {
     if (this.#handle !== undefined) return this.#handle;
     const there = lookAtFiles(this.path);
     if (there === undefined) {
-      if (this.fence.hasSeenStore) throw storeWentBack("the file of the store is gone");
-      throw missingStore(this.path);
+      const isKnown = this.fence.hasSeenStore || this.#storeId !== undefined;
+      throw isKnown ? storeUnavailable(GONE) : missingStore(this.path);
     }
     this.fence.distrustContents();
     assertOneName(there.links);
-    let sqlite: DatabaseSync | undefined;
+    const peeked = this.#storeId === undefined ? undefined : this.#peek(there);
+    // What cannot be read like that is looked at when it is open.
+    if (peeked !== undefined) this.#assertOurs(peeked);
     try {
-      sqlite = new DatabaseSync(this.path);
-      const files = prepareConnection(sqlite, this.path, deadlineMs);
-      this.#handle = { sqlite, files, statements: new Map() };
+      this.#handle = { ...connect(this.path, deadlineMs), statements: new Map() };
       return this.#handle;
     } catch (error) {
-      if (sqlite?.isOpen === true) sqlite.close();
       throw this.#failure(error);
     }
   }

@@ -12,6 +12,9 @@ import {
 } from "node:fs";
 import path from "node:path";
 
+/** Folders in which a process finds its own descriptors. */
+const DESCRIPTORS = ["/proc/self/fd", "/dev/fd"];
+
 /** The files of a store as they were seen at one moment. */
 export interface Files {
   /** Names the database file itself, not its contents: another one after a copy, a restore by rename, a move. */
@@ -43,13 +46,17 @@ export function lookAtFiles(databasePath: string): Files | undefined {
   const wal = statSync(`${databasePath}-wal`, options);
   const shm = statSync(`${databasePath}-shm`, options);
   return {
-    identity: `${database.ino}/${database.birthtimeNs}`,
+    identity: identityOf(database),
     links: database.nlink,
     wal: nameOf(wal),
     shm: nameOf(shm),
     contents: `${database.mtimeNs}/${database.size}`,
     walSize: wal?.size ?? 0n,
   };
+}
+
+function identityOf({ ino, birthtimeNs }: BigIntStats): string {
+  return `${ino}/${birthtimeNs}`;
 }
 
 function nameOf(file: BigIntStats | undefined): string {
@@ -62,7 +69,7 @@ function nameOf(file: BigIntStats | undefined): string {
  * into a file that was restored since. No name leads to that -wal; who else has it open stands where this process does.
  */
 export function emptyDeletedWal(wal: string): void {
-  const folder = ["/proc/self/fd", "/dev/fd"].find((name) => existsSync(name));
+  const folder = DESCRIPTORS.find((name) => existsSync(name));
   if (folder === undefined || wal === "") return;
   for (const name of readdirSync(folder)) {
     try {
@@ -72,6 +79,32 @@ export function emptyDeletedWal(wal: string): void {
       // The descriptor that read this very list is closed by now.
     }
   }
+}
+
+/** Whether two looks saw the same files, whatever lies in them. */
+export function areSame(one: Files, other: Files): boolean {
+  return one.identity === other.identity && one.wal === other.wal && one.shm === other.shm;
+}
+
+/**
+ * Whether this process has these very files open. Their names may lead to other files before SQLite has opened them all,
+ * and later back again; where descriptors cannot be looked at, names are all there is.
+ */
+export function holdsOpen({ identity, wal, shm }: Files): boolean {
+  const folder = DESCRIPTORS.find((name) => existsSync(name));
+  if (folder === undefined) return true;
+  const missing = new Set([`database ${identity}`, `beside ${wal}`, `beside ${shm}`]);
+  for (const name of readdirSync(folder)) {
+    try {
+      const file = fstatSync(Number(name), { bigint: true });
+      missing.delete(`database ${identityOf(file)}`);
+      missing.delete(`beside ${nameOf(file)}`);
+    } catch {
+      // The descriptor that read this very list is closed by now.
+    }
+    if (missing.size === 0) return true;
+  }
+  return false;
 }
 
 /** Makes an empty database file that only its owner may read; fails when there is a file already. */
@@ -106,7 +139,8 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 
 /** What network file system a folder lies on, or undefined. Known on Linux only. */
 export function networkFileSystem(folder: string): string | undefined {
-  if (process.platform !== "linux") return undefined;
+  // Whoever opens a file that is gone says so.
+  if (process.platform !== "linux" || !existsSync(folder)) return undefined;
   return nameOfNetworkFileSystem(statfsSync(folder).type);
 }
 
