@@ -1,9 +1,11 @@
 // Two stores behind one address, by turns and at random, under load.
+import { mkdirSync, renameSync } from "node:fs";
+import path from "node:path";
 import { onTestFinished, test } from "vitest";
 import { EtcdCluster } from "../src/etcd/index.ts";
 import { TestPostgres } from "../src/postgres.ts";
 import { TcpProxy } from "../src/tcp-proxy.ts";
-import { isLong, ownPostgres, seededRandom } from "./fleet-support.ts";
+import { isLong, ownPostgres, seededRandom, sqliteFile } from "./fleet-support.ts";
 import { fillStores, turnToAndFro, type TwoStores, type Which } from "./two-stores.ts";
 
 const ROUNDS = isLong ? 30 : 1;
@@ -72,4 +74,27 @@ test("etcd", { timeout: TIMEOUT_MS }, async () => {
       pointAt: (which) => proxy.pointAt({ host: "127.0.0.1", port: portOf(which) }),
     };
   });
+});
+
+/** Two folders of which one at a time lies where all servers look; it is moved as a whole, and for a moment none is there. */
+async function foldersByTurns(): Promise<TwoStores> {
+  const folder = path.dirname(await sqliteFile());
+  const fileIn = (name: string): string => `sqlite:${path.join(folder, name, "idmint.db")}`;
+  const here = path.join(folder, "here");
+  for (const name of ["ours", "other"]) mkdirSync(path.join(folder, name));
+  let present: string | undefined;
+  return {
+    urls: { ours: fileIn("ours"), other: fileIn("other") },
+    storeUrls: [fileIn("here"), fileIn("here"), fileIn("here")],
+    pointAt: (which) => {
+      if (which === present) return;
+      if (present !== undefined) renameSync(here, path.join(folder, present));
+      renameSync(path.join(folder, which), here);
+      present = which;
+    },
+  };
+}
+
+test("SQLite", { timeout: TIMEOUT_MS }, async () => {
+  await rounds(foldersByTurns);
 });
