@@ -245,4 +245,12 @@ export const cliMutants: readonly Mutant[] = [
     replace: "[...row]",
     tests: ["packages/cli/test/plain.test.ts", "packages/cli/test/text.test.ts"],
   },
+  {
+    name: "parts of a template are shown as flags",
+    file: "packages/cli/src/calls/failure.ts",
+    find: "/\\{[^{}]*\\}|",
+    replace: "/",
+    tests: ["packages/cli/test/failure.test.ts"],
+    only: "parts of a template",
+  },
 ];

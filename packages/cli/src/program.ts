@@ -20,7 +20,8 @@ interface Part {
 
 const SERVERS = "Servers and their store:";
 const IDS = "Ids and tags:";
-const ABOUT = "About:";
+const LOOKING = "What servers do and did:";
+const ABOUT = "This command line:";
 
 /** In the order of the help. */
 const PARTS: readonly Part[] = [
@@ -55,6 +56,16 @@ const PARTS: readonly Part[] = [
     load: async () => (await import("./commands/databases/ticket.ts")).addTicketCommands,
   },
   {
+    group: SERVERS,
+    names: ["node"],
+    load: async () => (await import("./commands/node.ts")).addNodeCommands,
+  },
+  {
+    group: SERVERS,
+    names: ["stop-issuing", "resume-issuing"],
+    load: async () => (await import("./commands/issuing.ts")).addIssuingCommands,
+  },
+  {
     group: IDS,
     names: ["id"],
     load: async () => (await import("./commands/id/id.ts")).addIdCommands,
@@ -70,49 +81,39 @@ const PARTS: readonly Part[] = [
     load: async () => (await import("./commands/worker.ts")).addWorkerCommands,
   },
   {
-    group: IDS,
-    names: ["node"],
-    load: async () => (await import("./commands/node.ts")).addNodeCommands,
-  },
-  {
-    group: IDS,
+    group: LOOKING,
     names: ["audit"],
     load: async () => (await import("./commands/audit.ts")).addAuditCommands,
   },
   {
-    group: IDS,
-    names: ["context"],
-    load: async () => (await import("./commands/context.ts")).addContextCommands,
-  },
-  {
-    group: IDS,
-    names: ["stop-issuing", "resume-issuing"],
-    load: async () => (await import("./commands/issuing.ts")).addIssuingCommands,
-  },
-  {
-    group: IDS,
+    group: LOOKING,
     names: ["verify"],
     load: async () => (await import("./commands/verify/verify.ts")).addVerifyCommand,
   },
   {
-    group: IDS,
+    group: LOOKING,
     names: ["bench"],
     load: async () => (await import("./commands/bench/bench.ts")).addBenchCommand,
   },
   {
-    group: IDS,
+    group: LOOKING,
     names: ["watch"],
     load: async () => (await import("./commands/watch/watch.ts")).addWatchCommand,
   },
   {
-    group: IDS,
+    group: LOOKING,
     names: ["figures"],
     load: async () => (await import("./commands/figures.ts")).addFiguresCommand,
   },
   {
-    group: IDS,
+    group: LOOKING,
     names: ["health", "status"],
     load: async () => (await import("./commands/status.ts")).addStatusCommands,
+  },
+  {
+    group: ABOUT,
+    names: ["context"],
+    load: async () => (await import("./commands/context.ts")).addContextCommands,
   },
   {
     group: ABOUT,

@@ -3,6 +3,7 @@ import { CommanderError } from "commander";
 import { expect, test } from "vitest";
 import { failureFrom, failureJson, failureText } from "../src/calls/failure.ts";
 import { exitCodeOf } from "../src/process/exit-code.ts";
+import { idmint } from "./support.ts";
 
 test("every reason has the exit code of its kind", () => {
   const reasons = Object.keys(CODE_OF_REASON) as Reason[];
@@ -66,8 +67,30 @@ test("a word of the API in a description is shown as its flag; JSON keeps the AP
   expect(failureJson(failure!)).toContain("set allow_large_raise");
 });
 
+test("the parts of a template are no flags, and the settings around them are", () => {
+  const failure = failureFrom(
+    invalidField(
+      "tag.format",
+      "{data_center} is missing, or {data_center:2}; see data_center_bits and allow_large_raise",
+    ),
+  );
+  expect(failureText(failure!)).toContain(
+    "--format {data_center} is missing, or {data_center:2}; see data_center_bits and --allow-large-raise\n",
+  );
+});
+
+test("who is not known is told how to prove who calls", () => {
+  const failure = failureFrom(new IdmintError("UNAUTHENTICATED", "no token"));
+  expect(failureText(failure!)).toContain("\n  prove who calls with --token-file");
+});
+
 test("help that was asked for is no failure", () => {
   expect(failureFrom(new CommanderError(0, "commander.helpDisplayed", "(outputHelp)"))).toBe(
     undefined,
   );
+});
+
+test("a UUID tag without a version is told which there are", async () => {
+  const { err } = await idmint(["tag", "create", "u", "--kind", "uuid", "--dry-run"]);
+  expect(err).toBe("idmint: FIELD_REQUIRED: --version is required: 1 to 7\n");
 });

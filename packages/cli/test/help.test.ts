@@ -115,3 +115,15 @@ test("a command that is missing prints the help on stderr", async () => {
   expect([exitCode, out]).toEqual([2, ""]);
   expect(err).toContain("Usage: idmint tag");
 });
+
+test.each([
+  ["Servers and their store:", "node"],
+  ["Ids and tags:", "worker"],
+  ["What servers do and did:", "audit"],
+  ["What servers do and did:", "bench"],
+  ["This command line:", "context"],
+])("in the help %s has %s", async (group, command) => {
+  const { out } = await idmint(["--help"]);
+  const its = out.slice(out.indexOf(group)).split("\n\n")[0];
+  expect(its).toMatch(new RegExp(`^  ${command}\\b`, "m"));
+});

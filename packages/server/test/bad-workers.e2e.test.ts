@@ -216,3 +216,17 @@ test("every bad request is answered with the fields that are wrong, or its reaso
   }
   expect(failures).toEqual([]);
 });
+
+test("who leases a worker of a tag that is not there is told to make a snowflake", async () => {
+  const clients = clientsOf(address);
+  const listed = ListWorkersRequest.fromPartial({ tag: "nobodys" });
+  for (const asked of [
+    lease({ tag: "nobodys", instance: "a" })(clients),
+    call(clients.workers, WorkerServiceService.listWorkers, listed),
+  ]) {
+    // oxlint-disable-next-line no-await-in-loop
+    const { reason, message } = await refusalOf(asked);
+    expect(reason).toBe("TAG_NOT_FOUND");
+    expect(message).toContain("idmint tag create nobodys --kind snowflake");
+  }
+});

@@ -131,6 +131,8 @@ const FLAG_OF_WORD: Readonly<Record<string, string>> = {
 const WAY_OUT: Readonly<Record<string, (metadata: Readonly<Record<string, string>>) => string>> = {
   SERVER_UNAVAILABLE: () =>
     "start a server with `idmint start-dev`, or name another one with --address",
+  UNAUTHENTICATED: () =>
+    "prove who calls with --token-file, the variable IDMINT_TOKEN_FILE, or a context: idmint help context",
   TAG_EXISTS: ({ tag }) => `see its settings with \`idmint tag get ${tag ?? "NAME"}\``,
 };
 
@@ -149,8 +151,9 @@ function headline({ reason, message, fields }: Failure): string {
   // Fields of the API are shown as the flags that were typed. A flag, or a sentence of commander, stays as it is.
   if (fields.length === 0 || !fields.some(({ field }) => field in FLAG_OF_FIELD)) return message;
   const texts = fields.map(({ field, description }) => {
+    // A part of a template, such as {data_center}, has the name of a setting and is none.
     const told = description.replaceAll(
-      /\b[a-z]+(?:_[a-z]+)+\b/g,
+      /\{[^{}]*\}|\b[a-z]+(?:_[a-z]+)+\b/g,
       (word) => FLAG_OF_WORD[word] ?? word,
     );
     return `${FLAG_OF_FIELD[field] ?? field} ${told}`;

@@ -66,7 +66,7 @@ function settle(draft: UuidDraft, context: KindContext): UuidKind {
   of.check(
     version !== undefined,
     "version",
-    `is required: 1 to 7, got ${draft.version ?? 0}`,
+    draft.version === undefined ? "is required: 1 to 7" : `must be 1 to 7, got ${draft.version}`,
     draft.version === undefined ? "FIELD_REQUIRED" : "UNKNOWN_VALUE",
   );
   const namespace = namespaceFrom(draft, of);

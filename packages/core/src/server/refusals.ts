@@ -1,4 +1,6 @@
 import { IdmintError } from "../errors.ts";
+import type { KindName } from "../kinds/table.ts";
+import { wordOf } from "../kinds/typed.ts";
 
 /** When a caller may try again after the store could not be asked, in milliseconds. */
 const RETRY_AFTER_MS = 200;
@@ -55,10 +57,11 @@ function wentBack(what: string, metadata: Readonly<Record<string, string>>): Idm
 }
 
 /** There is no such tag, and how to make it. */
-export function tagNotFound(tag: string): IdmintError {
+/** `kind`: of which kind it has to be for what was asked of it. */
+export function tagNotFound(tag: string, kind: KindName = "segment"): IdmintError {
   return new IdmintError(
     "TAG_NOT_FOUND",
-    `tag "${tag}" does not exist; create it with: idmint tag create ${tag} --kind segment`,
+    `tag "${tag}" does not exist; create it with: idmint tag create ${tag} --kind ${wordOf(kind)}`,
     { metadata: { tag } },
   );
 }

@@ -21,6 +21,7 @@ import {
   tinyidFailure,
   tinyidIds,
   type TinyidPath,
+  isTinyidPath,
   tinyidPathOf,
   tinyidSegment,
   tinyidSegmentAnswer,
@@ -32,7 +33,7 @@ const TIMEOUT_MS = 4_500;
 /** Tinyid's paths, for its clients as they are. */
 export function tinyidRoute(ports: DropInPorts): Route {
   return {
-    matches: (path) => tinyidPathOf(path) !== undefined,
+    matches: isTinyidPath,
     methods: "any",
     answer: (request) => answer(ports, request),
   };

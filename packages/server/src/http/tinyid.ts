@@ -32,6 +32,10 @@ export function tinyidPathOf(path: string): TinyidPath | undefined {
   return Object.hasOwn(ASKS, name) ? ASKS[name as keyof typeof ASKS] : undefined;
 }
 
+export function isTinyidPath(path: string): boolean {
+  return tinyidPathOf(path) !== undefined;
+}
+
 /** What a form asks for. */
 export interface TinyidAsked {
   readonly tag: string;

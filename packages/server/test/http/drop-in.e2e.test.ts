@@ -34,9 +34,12 @@ const codeOf = (body: string): string | undefined => /id=(-\d)/.exec(body)?.[1];
 test("neither is there unless an option says so", async () => {
   const { server } = await startTest();
   const ask = asking(server.httpAddress);
+  expect((await ask("/other")).body).not.toContain("option");
   for (const path of [`${SEGMENT}a`, `${SNOWFLAKE}a`, "/decodeSnowflakeId", `${TINYID}nextId`]) {
     // oxlint-disable-next-line no-await-in-loop
-    expect((await ask(path)).status, path).toBe(404);
+    const { status, body } = await ask(path);
+    expect(status, path).toBe(404);
+    expect(body).toContain(path.startsWith(TINYID) ? "http.tinyid" : "http.leaf");
   }
 });
 

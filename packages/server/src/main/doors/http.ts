@@ -10,7 +10,10 @@ import { consoleRoute } from "../../http/console.ts";
 import type { HttpSource } from "../../http/connections.ts";
 import { HttpDoor } from "../../http/door.ts";
 import { leafRoute } from "../../http/leaf-route.ts";
+import { isLeafPath } from "../../http/leaf.ts";
 import { tinyidRoute } from "../../http/tinyid-route.ts";
+import { isTinyidPath } from "../../http/tinyid.ts";
+import { unservedRoute } from "../../http/unserved-route.ts";
 import { Hosts } from "../../http/hosts.ts";
 import { type Probes, probeRoutes } from "../../http/probes.ts";
 import type { Route } from "../../http/route.ts";
@@ -83,8 +86,8 @@ function routesOf(config: Config, { probes, telemetry, ...its }: HttpPorts): rea
   return [
     ...probeRoutes(probes),
     ...(servesHttpApi(config) ? [connectRoute(calls)] : []),
-    ...(config.httpLeaf ? [leafRoute(dropIn)] : []),
-    ...(config.httpTinyid ? [tinyidRoute(dropIn)] : []),
+    config.httpLeaf ? leafRoute(dropIn) : unservedRoute(isLeafPath, OPTIONS.httpLeaf),
+    config.httpTinyid ? tinyidRoute(dropIn) : unservedRoute(isTinyidPath, OPTIONS.httpTinyid),
     ...(servesConsole(config) ? [consoleRoute()] : []),
   ];
 }

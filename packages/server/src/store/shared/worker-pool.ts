@@ -47,7 +47,7 @@ export interface WorkerPool {
 
 /** The pool of a tag's row. Throws what the row refuses: TAG_NOT_FOUND, WRONG_KIND, TAG_PAUSED. */
 export function poolOf(name: string, tag: Tag | undefined): WorkerPool {
-  if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name);
+  if (tag === undefined || tag.state === "DELETED") throw tagNotFound(name, "snowflake");
   const { kind, state, epoch, floor } = tag;
   if (kind.kind !== "snowflake" || kind.registry !== "STORE") throw withoutWorkers(name, kind.kind);
   if (state === "PAUSED") throw tagPaused(name);
