@@ -183,7 +183,9 @@ export class Endpoints {
       if (endpoint === undefined) throw oneOf(failures);
       asked.add(endpoint);
       const gate = this.#gateOf(endpoint);
-      const silence = isUrgent ? gate.enterAtOnce() : await gate.enter();
+      const turn = isUrgent ? gate.enterAtOnce() : gate.enter();
+      // Sent in the turn, and the context, of its caller where nothing has to be waited for.
+      const silence = turn === undefined ? undefined : await turn;
       // It was not sent, so it costs no budget.
       if (silence !== undefined) {
         failures.push(silence);

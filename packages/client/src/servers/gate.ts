@@ -32,7 +32,7 @@ export class Gate {
   }
 
   /** The same for a request that cannot wait. */
-  enterAtOnce(): void {
+  enterAtOnce(): undefined {
     this.#pace = sent(this.#pace);
   }
 
