@@ -27,6 +27,7 @@ import { hardeningMutants } from "./mutants.hardening.ts";
 import { ledgerMutants } from "./mutants.ledger.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
+import { pastMutants } from "./mutants.past.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { serversMutants } from "./mutants.servers.ts";
 import { redisMutants } from "./mutants.redis.ts";
@@ -84,6 +85,7 @@ export const mutants: readonly Mutant[] = [
   ...etcdMutants,
   ...fastMutants,
   ...rollingMutants,
+  ...pastMutants,
   ...sdkMutants,
   ...serversMutants,
   ...redisMutants,

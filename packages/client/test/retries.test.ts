@@ -102,6 +102,20 @@ test("the one server of five that is back is found within 2 s, though it asked f
   }
 });
 
+test("max_age counts from the sending of the request, not from its answer", async () => {
+  const world = fakeWorld({ address: "a:1", maxAgeMs: 1_000 });
+  const tag = world.client.tag("t");
+  const id = tag.next();
+  await settle();
+  world.time.advance(700);
+  world.transport.pending.shift()!.answer(answerOf(1n, 100));
+  expect(await id).toBe(1n);
+  world.time.advance(299);
+  expect(tag.nextSync()).toBe(2n);
+  world.time.advance(1);
+  expect(thrown(() => tag.nextSync()).reason).toBe("SEGMENT_NOT_READY");
+});
+
 test("nobody retries when nobody asks", async () => {
   const world = fakeWorld({ address: "a:1" });
   const refused = reasonOf(world.client.tag("t").next({ deadlineMs: 100 }));

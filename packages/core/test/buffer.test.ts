@@ -250,6 +250,19 @@ test("a fenced buffer holds nothing, refuses with its reason, and starts afresh"
   expect(call.value).toBe(101n);
 });
 
+test("the failure of a load that a fence gave up says nothing of the load after it", async () => {
+  const { buffer, asked } = setUp();
+  const first = track(buffer.next());
+  buffer.fence(new IdmintError("TAG_PAUSED", "paused"));
+  buffer.unfence();
+  const call = track(buffer.next());
+  expect(asked.length).toBe(2);
+  await asked[0]?.fail(new IdmintError("TAG_NOT_FOUND", "of the tag of before"));
+  expect([first.error?.reason, call.error]).toEqual(["TAG_PAUSED", undefined]);
+  await asked[1]?.grant();
+  expect(call.value).toBe(1n);
+});
+
 test.each([
   ["ISSUING_STOPPED", 0],
   ["TAG_PAUSED", 0],

@@ -155,6 +155,19 @@ test("a Redis that has the words of another one elects nobody for a whole ttl", 
   expect(performance.now() - start).toBeGreaterThanOrEqual(ttlMs);
 });
 
+test("a term is above the floor that the candidate brings, also where Redis' own count and clock are below it", async () => {
+  await using node = new RedisNode(url);
+  const limits = { timeoutMs: 1_000 };
+  const ballot = redisBallot(node, { name: `test-${randomUUID()}`, prefix: "idmint", ttlMs });
+  // The clock of Redis counts microseconds, and gets there in the year 2223.
+  const floor = 8_000_000_000_000_000n;
+  const stand = async (): Promise<unknown> =>
+    ballot.campaign("one", { floor, isMinting: true }, limits);
+  await expect
+    .poll(stand, { timeout: 10_000 })
+    .toMatchObject({ type: "elected", term: floor + 1n });
+});
+
 test("a candidate that comes from another Redis is a reason to elect nobody for a whole ttl", async () => {
   await using node = new RedisNode(url);
   const name = `test-${randomUUID()}`;

@@ -58,6 +58,18 @@ test("a name that is deleted and made again as another kind is served by what th
   expect(directory.get("orders")?.buffer).toBeDefined();
 });
 
+test("records that a poll brought of a history that is over change nothing in the present one", async () => {
+  const { store, directory, call } = setUp();
+  const tag = await store.createTag(SETTINGS);
+  directory.admit([tag]);
+  const revision = tag.revision + 5n;
+  const late = directory.apply([{ ...tag, state: "PAUSED", revision }], directory.history);
+  directory.startHistory();
+  directory.admit([tag]);
+  await late;
+  expect(await directory.get("orders")?.buffer?.next(call)).toBe(1n);
+});
+
 test("a fenced store fences sequences too, and they issue again when the fence is lifted", async () => {
   const { store, directory, call } = setUp();
   await store.createTag(SEQUENCE);

@@ -182,13 +182,17 @@ test("an extension is the same or the next, within the layout; the next begins a
     extension: 0,
     reservedUntilMs: NOW - 60_000,
   });
-  for (const [from, to] of [
-    [0, 2],
-    [1, 2],
-    [1, 0],
+  // One that was skipped would be begun by whoever counts on from the row.
+  for (const [extensionBits, from, to] of [
+    [1, 0, 2],
+    [1, 1, 2],
+    [1, 1, 0],
+    [2, 0, 2],
+    [2, 1, 3],
   ] as const) {
     const held = rowOf({ extension: from });
-    const run = () => renewedWorker(held, renewalOf({ extension: to }), wide, NOW);
+    const rules = { layout: { ...layout, extensionBits }, closedUntilMs: 0 };
+    const run = () => renewedWorker(held, renewalOf({ extension: to }), rules, NOW);
     expect(run).toThrow(/INVALID_ARGUMENT: extension must be/);
   }
 });
