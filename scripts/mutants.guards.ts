@@ -128,8 +128,8 @@ export const guardMutants: readonly Mutant[] = [
   {
     name: "guards: a ticket database without a schema is sent to the wrong command",
     file: "packages/server/src/store/ticket/database.ts",
-    find: `"idmint ticket migrate",`,
-    replace: `"idmint migrate",`,
+    find: `"idmint ticket migrate");`,
+    replace: `"idmint migrate");`,
     tests: refusals,
     only: "without its schema",
   },

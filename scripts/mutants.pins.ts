@@ -59,9 +59,17 @@ export const pinMutants: readonly Mutant[] = [
   {
     name: "pin: a new connection is not proved",
     file: `${postgres}/connections.ts`,
-    find: `await believe(client, this.#belonging);`,
+    find: `await this.#belonging?.prove(client);`,
     replace: ``,
     tests: real,
+  },
+  {
+    name: "pin: what answers first is pinned, whether it is what is configured or not",
+    file: `${postgres}/hosts/belonging.ts`,
+    find: `this.#found ??= row.id;`,
+    replace: `this.#found ??= row.id;\n      await this.#pin.believe(row.id);`,
+    tests: real,
+    only: "the wrong name is never pinned",
   },
   {
     name: "pin: a session that leads elsewhere grants",

@@ -1,8 +1,10 @@
 // Two stores behind one address, by turns and at random, under load.
 import { mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
+import { Tag, TicketKind } from "@idmint/proto";
 import { onTestFinished, test } from "vitest";
 import { EtcdCluster } from "../src/etcd/index.ts";
+import { runCli } from "../src/fleet/child.ts";
 import { TestPostgres } from "../src/postgres.ts";
 import { TcpProxy } from "../src/tcp-proxy.ts";
 import { isLong, ownPostgres, seededRandom, sqliteFile } from "./fleet-support.ts";
@@ -17,13 +19,10 @@ function firstOfOther(): bigint {
   return BigInt([1, 50 + below(400), 100_000][below(3)] ?? 1);
 }
 
-async function rounds(make: () => Promise<TwoStores>): Promise<void> {
+async function rounds(make: (round: number) => Promise<TwoStores>): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
-    // oxlint-disable-next-line no-await-in-loop
-    const stores = await make();
-    // oxlint-disable-next-line no-await-in-loop
+    const stores = await make(round);
     await fillStores(stores, firstOfOther());
-    // oxlint-disable-next-line no-await-in-loop
     await turnToAndFro(stores);
   }
 }
@@ -34,21 +33,114 @@ async function proxyTo(port: number): Promise<TcpProxy> {
   return proxy;
 }
 
+const UNSAFE = { IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" };
+
+/** Two clusters of PostgreSQL, and ways to them that turn: `one` leads to the first, `two` to the second. */
+async function twoClusters(): Promise<{
+  readonly clusters: readonly [TestPostgres, TestPostgres];
+  readonly ways: readonly [TcpProxy, TcpProxy];
+  readonly urlOf: (at: 0 | 1, database: string) => string;
+  readonly swap: (isSwapped: boolean) => void;
+}> {
+  const clusters = [await ownPostgres(), await TestPostgres.start({ isForeign: true })] as const;
+  onTestFinished(() => clusters[1].close());
+  const ways = [await proxyTo(clusters[0].port), await proxyTo(clusters[1].port)] as const;
+  const pointTo = (way: TcpProxy, at: 0 | 1): void =>
+    way.pointAt({ host: "127.0.0.1", port: clusters[at].port });
+  return {
+    clusters,
+    ways,
+    urlOf: (at, database) => `postgres://postgres@127.0.0.1:${ways[at].port}/${database}`,
+    swap: (isSwapped) => {
+      pointTo(ways[0], isSwapped ? 1 : 0);
+      pointTo(ways[1], isSwapped ? 0 : 1);
+    },
+  };
+}
+
 test("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
-  const [ours, other] = [await ownPostgres(), await TestPostgres.start({ isForeign: true })];
-  onTestFinished(() => other.close());
-  let count = 0;
-  await rounds(async () => {
-    const name = `round${count++}`;
-    const [a, b] = [await ours.createDatabase(name), await other.createDatabase(name)];
-    const proxy = await proxyTo(ours.port);
-    const through = `postgres://postgres@127.0.0.1:${proxy.port}/${name}`;
+  const { clusters, urlOf, swap } = await twoClusters();
+  await rounds(async (round) => {
+    const name = `round${round}`;
+    const [ours, other] = await Promise.all(clusters.map((its) => its.createDatabase(name)));
+    const direct = {
+      ours: { ...UNSAFE, IDMINT_STORE_URL: ours?.url ?? "" },
+      other: { ...UNSAFE, IDMINT_STORE_URL: other?.url ?? "" },
+    };
+    // Several processes of one server belong to one store.
+    const through = { ...UNSAFE, IDMINT_STORE_URL: urlOf(0, name), IDMINT_PROCESSES: "2" };
+    const told = [{ ...through, IDMINT_PROCESSES: "1" }, through, direct.ours] as const;
+    return { direct, told, pointAt: (which) => swap(which === "other") };
+  });
+});
+
+test("a store in several databases", { timeout: TIMEOUT_MS }, async () => {
+  const { clusters, urlOf, swap } = await twoClusters();
+  const tags = ["a", "b", "c", "d"];
+  await rounds(async (round) => {
+    const envOf = (at: 0 | 1): Readonly<Record<string, string>> => {
+      const [first, second] = [`one${round}`, `two${round}`].map((name) => clusters[at].url(name));
+      return { ...UNSAFE, IDMINT_STORE_URL: first ?? "", IDMINT_STORE_MORE_URLS: `b=${second}` };
+    };
+    for (const cluster of clusters) {
+      for (const name of [`one${round}`, `two${round}`]) await cluster.createDatabase(name);
+    }
+    const direct = { ours: envOf(0), other: envOf(1) };
+    const through = {
+      ...UNSAFE,
+      IDMINT_STORE_URL: urlOf(0, `one${round}`),
+      IDMINT_STORE_MORE_URLS: `b=${urlOf(0, `two${round}`)}`,
+    };
     return {
-      urls: { ours: a.url, other: b.url },
-      storeUrls: [through, through, a.url],
-      env: { IDMINT_ALLOW_UNSAFE_STORE: "fsync,full_page_writes" },
-      pointAt: (which) =>
-        proxy.pointAt({ host: "127.0.0.1", port: (which === "ours" ? ours : other).port }),
+      direct,
+      told: [through, through, direct.ours],
+      tags,
+      make: async (api, start) => {
+        for (const name of tags) await api.createTag({ name, start, min: 20, max: 40 });
+      },
+      prepare: async (env) => {
+        for (const words of [["migrate"], ["store", "spread", "add", "--yes"]]) {
+          const { code, stderr } = await runCli(words, env);
+          if (code !== 0) throw new Error(stderr);
+        }
+      },
+      pointAt: (which) => swap(which === "other"),
+    };
+  });
+});
+
+test("ticket databases that change places", { timeout: TIMEOUT_MS }, async () => {
+  const { clusters, urlOf, swap } = await twoClusters();
+  await rounds(async (round) => {
+    const name = `ticket${round}`;
+    for (const cluster of clusters) await cluster.createDatabase(name);
+    const file = await sqliteFile();
+    const envOf = (urls: readonly string[]): Readonly<Record<string, string>> => ({
+      ...UNSAFE,
+      IDMINT_STORE_URL: `sqlite:${file}`,
+      IDMINT_TICKET_URLS: `x=${urls[0]},y=${urls[1]}`,
+    });
+    const ours = envOf(clusters.map((cluster) => cluster.url(name)));
+    const through = envOf([urlOf(0, name), urlOf(1, name)]);
+    let isMade = false;
+    return {
+      direct: { ours, other: ours },
+      told: [through, through, ours],
+      tags: ["tickets"],
+      make: async (api) => {
+        if (isMade) return;
+        isMade = true;
+        const kind = { $case: "ticket", value: { ...TicketKind.create(), slots: 8 } } as const;
+        const tag = { ...Tag.create(), name: "tickets", kind };
+        await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
+      },
+      prepare: async (env) => {
+        const { code, stderr } = await runCli(["ticket", "migrate", "--yes"], env);
+        if (code !== 0) throw new Error(stderr);
+      },
+      // Each leads to the other one, so both are in use, and there is none that nobody may touch.
+      stateOfOther: async () => undefined,
+      pointAt: (which) => swap(which === "other"),
     };
   });
 });
@@ -59,19 +151,20 @@ test("etcd", { timeout: TIMEOUT_MS }, async () => {
     await ours.close();
     await other.close();
   });
-  let count = 0;
-  await rounds(async () => {
-    const prefix = `/round${count++}/`;
-    const portOf = (which: Which): number =>
-      Number((which === "ours" ? ours : other).hosts.split(":").at(-1));
-    const proxy = await proxyTo(portOf("ours"));
-    const urls = { ours: `etcd://${ours.hosts}${prefix}`, other: `etcd://${other.hosts}${prefix}` };
-    const through = `etcd://127.0.0.1:${proxy.port}${prefix}`;
+  const portOf = (which: Which): number =>
+    Number((which === "ours" ? ours : other).hosts.split(":").at(-1));
+  const way = await proxyTo(portOf("ours"));
+  await rounds(async (round) => {
+    const envOf = (hosts: string): Readonly<Record<string, string>> => ({
+      IDMINT_ALLOW_UNSAFE_STORE: "auto_compaction",
+      IDMINT_STORE_URL: `etcd://${hosts}/round${round}/`,
+    });
+    const direct = { ours: envOf(ours.hosts), other: envOf(other.hosts) };
+    const through = envOf(`127.0.0.1:${way.port}`);
     return {
-      urls,
-      storeUrls: [through, through, urls.ours],
-      env: { IDMINT_ALLOW_UNSAFE_STORE: "auto_compaction" },
-      pointAt: (which) => proxy.pointAt({ host: "127.0.0.1", port: portOf(which) }),
+      direct,
+      told: [through, through, direct.ours],
+      pointAt: (which) => way.pointAt({ host: "127.0.0.1", port: portOf(which) }),
     };
   });
 });
@@ -79,13 +172,15 @@ test("etcd", { timeout: TIMEOUT_MS }, async () => {
 /** Two folders of which one at a time lies where all servers look; it is moved as a whole, and for a moment none is there. */
 async function foldersByTurns(): Promise<TwoStores> {
   const folder = path.dirname(await sqliteFile());
-  const fileIn = (name: string): string => `sqlite:${path.join(folder, name, "idmint.db")}`;
+  const fileIn = (name: string): Readonly<Record<string, string>> => ({
+    IDMINT_STORE_URL: `sqlite:${path.join(folder, name, "idmint.db")}`,
+  });
   const here = path.join(folder, "here");
   for (const name of ["ours", "other"]) mkdirSync(path.join(folder, name));
   let present: string | undefined;
   return {
-    urls: { ours: fileIn("ours"), other: fileIn("other") },
-    storeUrls: [fileIn("here"), fileIn("here"), fileIn("here")],
+    direct: { ours: fileIn("ours"), other: fileIn("other") },
+    told: [fileIn("here"), fileIn("here"), fileIn("here")],
     pointAt: (which) => {
       if (which === present) return;
       if (present !== undefined) renameSync(here, path.join(folder, present));

@@ -6,6 +6,7 @@ import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { IdmintError } from "@idmint/client";
 import { expect, onTestFinished } from "vitest";
+import type { Api } from "../src/fleet/api.ts";
 import { runCli } from "../src/fleet/child.ts";
 import { Fleet, type FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
@@ -13,19 +14,26 @@ import { isLong, seededRandom, startFleet } from "./fleet-support.ts";
 
 export type Which = "ours" | "other";
 
+type Env = Readonly<Record<string, string>>;
+
 /** Two stores, and an address that leads to one of them. */
 export interface TwoStores {
-  /** Where each store is when nothing turns. */
-  readonly urls: Readonly<Record<Which, string>>;
-  /** What the servers are told, by their place. Those that lead to `urls.ours` directly never meet the other store. */
-  readonly storeUrls: readonly [string, string, string];
+  /** How servers reach each store when nothing turns. */
+  readonly direct: Readonly<Record<Which, Env>>;
+  /** What the servers of the fleet are told. The last one leads to its own store directly. */
+  readonly told: readonly [Env, Env, Env];
   /** Leads the turning address to one of them. */
-  pointAt(which: Which): Promise<void> | void;
-  /** For everything else in its configuration. */
-  readonly env?: Readonly<Record<string, string>>;
+  readonly pointAt: (which: Which) => Promise<void> | void;
+  readonly tags?: readonly string[];
+  /** Makes the tags, whose ids begin at `start`. Default: a segment tag and a strict one. */
+  readonly make?: (api: Api, start: bigint) => Promise<void>;
+  /** What a store that is no stranger has to have before a server starts. */
+  readonly prepare?: (env: Env) => Promise<void>;
+  /** What the other store would show of anybody who had used it. Default: its tags. */
+  readonly stateOfOther?: () => Promise<unknown>;
 }
 
-const TAGS = ["segments", "strict"] as const;
+const TAGS: readonly string[] = ["segments", "strict"];
 const SERVERS = 3;
 /** Small, so that servers ask their store all the time. */
 const SEGMENT = { min: 20, max: 40 };
@@ -35,40 +43,44 @@ const BACK_MS = 15_000;
 
 /** Makes both stores with the same tags; the other one's ids begin where `first` says. */
 export async function fillStores(stores: TwoStores, first: bigint): Promise<void> {
+  const { direct, make = makeTags, prepare = async () => undefined } = stores;
   for (const which of ["ours", "other"] as const) {
     // oxlint-disable-next-line no-await-in-loop
-    await fillStore(stores.urls[which], stores.env, which === "ours" ? 1n : first);
+    await prepare(direct[which]);
+    // oxlint-disable-next-line no-await-in-loop
+    await withServer(direct[which], (api) => make(api, which === "ours" ? 1n : first));
   }
 }
 
-async function fillStore(
-  storeUrl: string,
-  env: Readonly<Record<string, string>> = {},
-  start: bigint,
-): Promise<void> {
-  const fleet = await Fleet.start({ servers: 1, storeUrl, env });
+async function makeTags(api: Api, start: bigint): Promise<void> {
+  await api.createTag({ name: "segments", start, ...SEGMENT });
+  await api.createSequence("strict", { start });
+}
+
+async function withServer<T>(env: Env, work: (api: Api) => Promise<T>): Promise<T> {
+  const fleet = await Fleet.start({ servers: 1, storeUrl: env["IDMINT_STORE_URL"] ?? "", env });
   try {
-    await fleet.first.api.createTag({ name: "segments", start, ...SEGMENT });
-    await fleet.first.api.createSequence("strict", { start });
+    return await work(fleet.first.api);
   } finally {
     await fleet.close();
   }
 }
 
-/** The id of a store, as an operator learns it. */
-async function storeIdOf(url: string): Promise<string> {
-  const { stdout } = await runCli(["store", "status", "--json"], { IDMINT_STORE_URL: url });
-  return (JSON.parse(stdout) as { readonly storeId: string }).storeId;
+/** The id of a store, as an operator learns it; of several databases that of the first. */
+async function storeIdOf(env: Env): Promise<string> {
+  const { stdout } = await runCli(["store", "status", "--json"], env);
+  const { storeId } = JSON.parse(stdout) as { readonly storeId: string };
+  return /^default: ([^;]+)/.exec(storeId)?.[1] ?? storeId;
 }
 
 /** Whatever anybody was given, and a fault at the first id that is given twice. */
 class Given {
-  readonly #ids = new Map(TAGS.map((tag) => [tag as string, new Set<bigint>()]));
+  readonly #ids = new Map<string, Set<bigint>>();
 
   add(tag: string, id: bigint): void {
-    const ids = this.#ids.get(tag);
-    if (ids?.has(id) === true) throw new Error(`id ${id} of ${tag} was given twice`);
-    ids?.add(id);
+    const ids = this.#ids.get(tag) ?? new Set();
+    if (ids.has(id)) throw new Error(`id ${id} of ${tag} was given twice`);
+    this.#ids.set(tag, ids.add(id));
   }
 
   get count(): number {
@@ -77,7 +89,12 @@ class Given {
 }
 
 /** Callers of one server, until `signal` says so; answers what nobody should be told. */
-async function call(server: FleetServer, given: Given, signal: AbortSignal): Promise<string[]> {
+async function call(
+  server: FleetServer,
+  tags: readonly string[],
+  given: Given,
+  signal: AbortSignal,
+): Promise<string[]> {
   const unexpected: string[] = [];
   const draw = async (tag: string): Promise<void> => {
     while (!signal.aborted) {
@@ -94,7 +111,7 @@ async function call(server: FleetServer, given: Given, signal: AbortSignal): Pro
       }
     }
   };
-  await Promise.all(TAGS.flatMap((tag) => [draw(tag), draw(tag)]));
+  await Promise.all(tags.flatMap((tag) => [draw(tag), draw(tag)]));
   return unexpected;
 }
 
@@ -109,25 +126,25 @@ export async function turnToAndFro(
   { turns = isLong ? 12 : 5 }: { readonly turns?: number } = {},
 ): Promise<void> {
   const { seed, below } = seededRandom();
-  const ourId = await storeIdOf(stores.urls.ours);
-  const otherBefore = await stateOf(stores);
+  const { direct, told, tags = TAGS, stateOfOther = () => tagsOf(direct.other, tags) } = stores;
+  const ourId = await storeIdOf(direct.ours);
+  const otherBefore = await stateOfOther();
   const folder = await temporaryFolder();
   await stores.pointAt("ours");
   const fleet = await startFleet({
     servers: SERVERS,
-    storeUrl: stores.storeUrls[2],
-    env: stores.env ?? {},
-    envOf: stores.storeUrls.map((url, at) => ({
-      IDMINT_STORE_URL: url,
+    storeUrl: told[2]["IDMINT_STORE_URL"] ?? "",
+    envOf: told.map((env, at) => ({
+      ...env,
       ...(at === 0
         ? { IDMINT_STORE_EXPECT_ID: ourId }
-        : { IDMINT_SNOWFLAKE_CACHE_FILE: `${folder}/cache-${at}` }),
+        : { IDMINT_SNOWFLAKE_CACHE_FILE: path.join(folder, `cache-${at}`) }),
     })),
   });
   const given = new Given();
   const stop = new AbortController();
   const calling = Promise.all(
-    fleet.servers.map((server) => call(server, given, stop.signal)),
+    fleet.servers.map((server) => call(server, tags, given, stop.signal)),
   ).finally(() => stop.abort());
   // An id that was given twice ends the test at the next look.
   calling.catch(() => undefined);
@@ -154,7 +171,7 @@ export async function turnToAndFro(
       `${server.name} goes on by itself`,
       async () => {
         if (!server.runs) server.spawn();
-        for (const tag of TAGS) given.add(tag, await server.api.id(tag, CALL_MS));
+        for (const tag of tags) given.add(tag, await server.api.id(tag, CALL_MS));
         return true;
       },
       { withinMs: BACK_MS },
@@ -169,22 +186,18 @@ export async function turnToAndFro(
   const unexpected = (await calling).flat();
   console.log(`seed ${seed}: ${said.join(", ")}; ${given.count} ids; back after ${afterMs} ms`);
   expect(unexpected).toEqual([]);
-  expect(await stateOf(stores)).toEqual(otherBefore);
+  expect(await stateOfOther()).toEqual(otherBefore);
 }
 
 function startAll(fleet: Fleet): void {
   for (const server of fleet.servers) if (!server.runs) server.spawn();
 }
 
-/** What the other store would show of anybody who had used it. */
-async function stateOf({ urls, env = {} }: TwoStores): Promise<unknown> {
-  const fleet = await Fleet.start({ servers: 1, storeUrl: urls.other, env });
-  try {
-    const tags = await Promise.all(TAGS.map((tag) => fleet.first.api.getTag(tag)));
+function tagsOf(env: Env, names: readonly string[]): Promise<unknown> {
+  return withServer(env, async (api) => {
+    const tags = await Promise.all(names.map((tag) => api.getTag(tag)));
     return tags.map(({ name, floor, version, epoch }) => ({ name, floor, version, epoch }));
-  } finally {
-    await fleet.close();
-  }
+  });
 }
 
 async function temporaryFolder(): Promise<string> {

@@ -19,7 +19,7 @@ import {
 } from "../../src/store/open-tickets.ts";
 import { Connections } from "../../src/store/postgres/connections.ts";
 import { grant } from "../../src/store/postgres/grant.ts";
-import { proveId } from "../../src/store/postgres/identity.ts";
+import { Belonging } from "../../src/store/postgres/hosts/belonging.ts";
 import { passingPins, StorePins } from "../../src/store/pins/pin.ts";
 
 const UNSAFE = ["fsync", "full_page_writes"];
@@ -142,8 +142,7 @@ test("a store that is expected by its id is waited for", async () => {
 });
 
 test("a session that was lent out again, and leads elsewhere, grants nothing", async () => {
-  const pin = passingPins().of("");
-  const belonging = { text: proveId("idmint.store"), pin };
+  const belonging = new Belonging("idmint.store", passingPins().of(""));
   const lent = new Connections({ ...ours.config, poolSize: 1 }, belonging);
   onTestFinished(() => lent.close());
   const [first] = await grant(lent, [wish("t")]);
@@ -231,12 +230,13 @@ test("databases of one store that change places are away, and refused at a start
   }
 });
 
-test("ticket databases of one name that change places are away", async () => {
+test("ticket databases that change places are away; the wrong name is never pinned", async () => {
   const { urlOf, swap } = await twoProxies();
   const configs = new Map<Place, TicketConfig>();
   for (const place of [ours, other]) {
     await place.server.createDatabase("ticket");
-    const its = { ...ours.config, name: "x", url: urlOf(place, "ticket") };
+    const name = place === ours ? "x" : "y";
+    const its = { ...ours.config, name, url: urlOf(place, "ticket") };
     configs.set(place, its);
     await migrateTicketDatabase(its, { dryRun: false });
   }
@@ -244,7 +244,12 @@ test("ticket databases of one name that change places are away", async () => {
   onTestFinished(() => database?.close());
   const makeSlots = async (slotsId: string): Promise<void> =>
     database?.make({ slotsId, slots: 4, own: [0, 1], above: 0n });
-  await makeSlots("a");
+  swap(true);
+  await expect(makeSlots("a")).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
+  swap(false);
+  await expect
+    .poll(() => makeSlots("a").then(() => "made", String), { timeout: 5_000 })
+    .toBe("made");
   swap(true);
   await untilForeign(() => makeSlots("b"));
   expect(await other.server.query("SELECT * FROM idmint_ticket.slot", "ticket")).toEqual([]);

@@ -10,7 +10,7 @@ import { nodeTimers } from "../../timers.ts";
 import { storeClosed } from "../shared/failures.ts";
 import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
-import { believe, type Belonging } from "./hosts/belonging.ts";
+import type { Belonging } from "./hosts/belonging.ts";
 import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
@@ -323,7 +323,7 @@ export class Connections {
     const timer = setTimeout(() => client.destroy(), timeoutMs);
     try {
       await prepareSession(client, this.#config, this.#timeoutMs);
-      await believe(client, this.#belonging);
+      await this.#belonging?.prove(client);
       return undefined;
     } catch (error) {
       return this.#failure(error);

@@ -26,7 +26,7 @@ const FENCED = `CASE
 
 const STORE = "idmint.store";
 
-type IdentityTable = "idmint.store" | "idmint_ticket.database";
+export type IdentityTable = "idmint.store" | "idmint_ticket.database";
 
 /** The column that names a store, or a ticket database, wherever it is and whatever becomes of it. */
 const ID_COLUMNS: Readonly<Record<IdentityTable, string>> = {

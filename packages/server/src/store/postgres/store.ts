@@ -15,7 +15,7 @@ import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
-import { proveId } from "./identity.ts";
+import { Belonging } from "./hosts/belonging.ts";
 import { followStandbys } from "./hosts/follow.ts";
 import * as giveBack from "./give-back.ts";
 import * as grant from "./grant.ts";
@@ -88,7 +88,8 @@ export async function open(
   const { member = "" } = config.place ?? {};
   // The place stays the same when further databases join it.
   const pin = pins.of(member === FIRST_DATABASE ? "" : member);
-  const connections = new Connections(config, { text: proveId("idmint.store"), pin });
+  const belonging = new Belonging("idmint.store", pin);
+  const connections = new Connections(config, belonging);
   try {
     const schemaVersion = await connections.run(async (session) =>
       workableVersion(migrations, await appliedMigrations(session)),
@@ -97,6 +98,7 @@ export async function open(
     // Without a record nothing is granted or changed, and it shows that there is none.
     const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };
     assertMembership(membership, place);
+    await belonging.settle();
     // Who gives up a standby that is away has to open the store without it.
     connections.startConfirming();
     return {

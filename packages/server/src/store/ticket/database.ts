@@ -8,7 +8,7 @@ import {
 } from "@idmint/core/server";
 import { Connections } from "../postgres/connections.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
-import { proveId } from "../postgres/identity.ts";
+import { Belonging } from "../postgres/hosts/belonging.ts";
 import { passingPins, type StorePin } from "../pins/pin.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { checkTicketName, type TicketConfig } from "./config.ts";
@@ -17,14 +17,13 @@ import { SCHEMA } from "./migrate.ts";
 import { migrations } from "./migrations/index.ts";
 import { Slots } from "./slots.ts";
 
-const DATABASE_ID = `SELECT database_id FROM ${SCHEMA}.database`;
-
 /**
  * A ticket database. It may be away when this is made, and come back later: its schema and its name are looked at before
  * the first statement, and each statement proves that the database is the one that was accepted.
  */
 export class PostgresTicketDatabase implements TicketDatabase {
   readonly name: string;
+  readonly #belonging: Belonging;
   readonly #connections: Connections;
   readonly #allowUnsafe: readonly string[];
   readonly #slots: Slots;
@@ -35,10 +34,11 @@ export class PostgresTicketDatabase implements TicketDatabase {
     checkTicketName(config.name);
     this.name = config.name;
     this.#allowUnsafe = config.allowUnsafe;
-    this.#connections = new Connections(
-      { applicationName: "idmint-ticket", ...config },
-      { text: proveId("idmint_ticket.database"), pin },
+    this.#belonging = new Belonging("idmint_ticket.database", pin, (id) =>
+      assertName(config.name, id),
     );
+    const named = { applicationName: "idmint-ticket", ...config };
+    this.#connections = new Connections(named, this.#belonging);
     this.#slots = new Slots(this.#connections, this.name, this.#allowUnsafe);
   }
 
@@ -99,15 +99,10 @@ export class PostgresTicketDatabase implements TicketDatabase {
   async #know(): Promise<void> {
     if (this.#isKnown) return;
     await this.#connections.run(async (session) => {
-      workableVersion(
-        migrations,
-        await appliedMigrations(session, SCHEMA),
-        "idmint ticket migrate",
-      );
-      const [row] = await session.query<{ database_id: string }>({ text: DATABASE_ID });
-      const own = nameOfId(row?.database_id ?? "");
-      if (own !== "" && own !== this.name) throw wrongName(this.name, own);
+      const applied = await appliedMigrations(session, SCHEMA);
+      workableVersion(migrations, applied, "idmint ticket migrate");
     });
+    await this.#belonging.settle();
     this.#isKnown = true;
   }
 }
@@ -125,8 +120,11 @@ function assertWishes({ wishes, ceiling }: TicketRequest): void {
   if (!isGood) throw new RangeError(`${wishes.length} wishes below ${ceiling}`);
 }
 
-function wrongName(name: string, own: string): IdmintError {
-  return new IdmintError(
+/** Its id begins with the name that it was made with. */
+function assertName(name: string, id: string): void {
+  const own = nameOfId(id);
+  if (own === "" || own === name) return;
+  throw new IdmintError(
     "SCHEMA_MISMATCH",
     `the database that ticket.urls calls ${name} was made as ${own}; give it that name, or mend its URL`,
     { metadata: { database: name } },
