@@ -23,6 +23,13 @@ const refusalOf = (id: string, atMs: number, more: Partial<AuditEvent> = {}): Au
   ...more,
 });
 
+/** Refusals of a principal, one after the other. */
+function refusalsOf(principal: string, count: number): AuditEvent[] {
+  return Array.from({ length: count }, (_, at) =>
+    refusalOf(`${principal}${String(at).padStart(3, "0")}`, 1_000 + at, { principal }),
+  );
+}
+
 /** All events of a kind in pages of `limit`, newest first. */
 export async function auditOf(
   store: Store,
@@ -275,4 +282,38 @@ function trimCases(suite: Suite): void {
       expect((await auditOf(store)).map(({ id }) => id)).toEqual(["kept"]);
     },
   );
+
+  suite("the events of one push out nobody else's, and all together are bounded", async (store) => {
+    // Whoever floods is the newest too.
+    const flood = refusalsOf("flood", 90).map((event) => ({ ...event, atMs: event.atMs + 5_000 }));
+    for (const events of [refusalsOf("b", 5), refusalsOf("", 20), flood])
+      await store.recordAudit(events);
+    const counts = async (): Promise<Record<string, number>> => {
+      const found: Record<string, number> = {};
+      for (const { principal } of await auditOf(store, "refusal")) {
+        found[principal] = (found[principal] ?? 0) + 1;
+      }
+      return found;
+    };
+    const trim = { kind: "refusal", beforeMs: 0, keep: 45, limit: 1_000 } as const;
+    expect(await store.trimAudit({ ...trim, limit: 30 })).toBe(30);
+    expect(await counts()).toEqual({ "": 20, b: 5, flood: 60 });
+    expect(await store.trimAudit(trim)).toBe(40);
+    expect(await store.trimAudit(trim)).toBe(0);
+    expect(await counts()).toEqual({ "": 20, b: 5, flood: 20 });
+    // The newest of each are left.
+    const left = (await auditOf(store, "refusal")).map(({ id }) => id);
+    expect(left.slice(0, 20)).toEqual(
+      flood
+        .map(({ id }) => id)
+        .toReversed()
+        .slice(0, 20),
+    );
+    // More principals than rows may be kept: the oldest go.
+    await store.recordAudit(
+      ["w", "x", "y", "z"].map((one) => refusalOf(one, 9_000, { principal: one })),
+    );
+    await store.trimAudit({ ...trim, keep: 3 });
+    expect((await auditOf(store, "refusal")).map(({ id }) => id)).toEqual(["z", "y", "x"]);
+  });
 }

@@ -94,6 +94,7 @@ export {
 export { type Horizon, horizonsOf, type LimitName, type Use } from "./capacity/horizons.ts";
 export { MAX_STEPS, rateOf, sawUsed, type Usage, type UseRate } from "./capacity/usage-state.ts";
 export { createWarningState, type WarningState, warningOf } from "./capacity/warning-state.ts";
+export { auditShare } from "./audit/share.ts";
 export {
   type AuditEvent,
   type AuditKind,

@@ -1,5 +1,11 @@
 // The audit trail of a MemoryStore.
-import type { AuditEvent, AuditNote, CallArgs, Tag } from "@idmint/core/server";
+import {
+  type AuditEvent,
+  type AuditNote,
+  auditShare,
+  type CallArgs,
+  type Tag,
+} from "@idmint/core/server";
 import type { MemoryDatabase } from "./database.ts";
 
 /** Writes who made a change, and what differed. */
@@ -58,11 +64,25 @@ export function recordAudit(database: MemoryDatabase, events: readonly AuditEven
   }
 }
 
+function countsOf(events: readonly AuditEvent[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { principal } of events) counts.set(principal, (counts.get(principal) ?? 0) + 1);
+  return counts;
+}
+
 export function trimAudit(
   database: MemoryDatabase,
   ...[{ kind, beforeMs, keep, limit }]: CallArgs["trimAudit"]
 ): number {
-  const over = newest(database, kind).filter(({ atMs }, at) => at >= keep || atMs < beforeMs);
+  const all = newest(database, kind);
+  const fresh = all.filter(({ atMs }) => atMs >= beforeMs);
+  const share = auditShare([...countsOf(fresh).values()], keep);
+  const seen = new Map<string, number>();
+  const over = all.filter(({ principal, atMs }, at) => {
+    const place = seen.get(principal) ?? 0;
+    seen.set(principal, place + 1);
+    return atMs < beforeMs || (share === undefined ? at >= keep : place >= share);
+  });
   const removed = new Set(over.toReversed().slice(0, limit));
   database.audit = database.audit.filter((event) => !removed.has(event));
   return removed.size;

@@ -58,7 +58,10 @@ export interface AuditStore {
   }): Promise<readonly AuditEvent[]>;
   /** Adds events that belong to no other call. One that is there already stays as it is. At most MAX_AUDIT_BATCH. */
   recordAudit(events: readonly AuditEvent[]): Promise<void>;
-  /** Removes events from before `beforeMs`, and the oldest of more than `keep`; `limit` of them at most. Answers how many. */
+  /**
+   * Removes events from before `beforeMs`, and where there are more than `keep`, the oldest of those who have more than their
+   * share (auditShare); `limit` of them at most. Answers how many.
+   */
   trimAudit(query: {
     readonly kind: AuditKind;
     readonly beforeMs: number;

@@ -40,9 +40,10 @@ const FLUSH_MS = 1_000;
 /** How often old rows are removed, by each server, and how soon after its start at the latest. */
 const TRIM_MS = 600_000;
 const FIRST_TRIM_MS = 60_000;
-/** Rows that one call removes, and most calls in a row. */
+/** Rows that one call removes, and most calls in a row; where that was not enough, it goes on so much later. */
 const TRIM_ROWS = 1_000;
 const MAX_TRIMS = 100;
+const MORE_TRIMS_MS = 1_000;
 /** Most changes that wait to be told to the log; the store has their rows all the same. */
 const MAX_UNTOLD = 1_000;
 /** Rows that are read to find those of the changes. */
@@ -79,14 +80,14 @@ export class AuditTrail {
 
   start(): void {
     const { timers, random } = this.#ports;
-    const every = (ms: number, work: () => Promise<void>, firstMs = ms): void => {
+    const every = (ms: number, work: () => Promise<number | void>, firstMs = ms): void => {
       const at = this.#stopTimers.length;
       const later = (afterMs: number): void => {
         this.#stopTimers[at] = timers.after(afterMs, () => void once());
       };
       const once = async (): Promise<void> => {
-        await work();
-        if (!this.#isStopped) later(ms);
+        const nextMs = (await work()) ?? ms;
+        if (!this.#isStopped) later(nextMs);
       };
       later(firstMs);
     };
@@ -193,24 +194,26 @@ export class AuditTrail {
     for (const { by } of asked) this.#untold.delete(by.id);
   }
 
-  async #trim(): Promise<void> {
-    for (const kind of ["change", "refusal"] as const) {
-      // oxlint-disable-next-line no-await-in-loop
-      await this.#trimKind(kind);
-    }
+  /** Answers when to go on, so that what comes faster than it goes in one round does not pile up. */
+  async #trim(): Promise<number> {
+    const changes = await this.#trimKind("change");
+    const refusals = await this.#trimKind("refusal");
+    return changes === "done" && refusals === "done" ? TRIM_MS : MORE_TRIMS_MS;
   }
 
-  async #trimKind(kind: AuditKind): Promise<void> {
+  async #trimKind(kind: AuditKind): Promise<"done" | "more"> {
     const { store, wallClock } = this.#ports;
     const { keepMs, maxRows: keep } = this.#limits;
     const query = { kind, beforeMs: Math.floor(wallClock() - keepMs), keep, limit: TRIM_ROWS };
     try {
       for (let calls = 0; calls < MAX_TRIMS; calls++) {
         // oxlint-disable-next-line no-await-in-loop
-        if ((await store.trimAudit(query)) < TRIM_ROWS) return;
+        if ((await store.trimAudit(query)) < TRIM_ROWS) return "done";
       }
+      return "more";
     } catch {
       // The next time goes on with it, and so does every other server.
+      return "done";
     }
   }
 }

@@ -1,27 +1,36 @@
-import { type AuditEvent, type AuditStore, storeUnavailable } from "@idmint/core/server";
+import {
+  type AuditEvent,
+  auditShare,
+  type AuditStore,
+  storeUnavailable,
+} from "@idmint/core/server";
 import {
   AUDIT_COLUMNS,
   auditFromRow,
   type AuditRow,
   valuesOfAudit,
 } from "../../shared/records/audit.ts";
-import type { Op } from "../cluster/protocol.ts";
-import type { Etcd } from "../session/etcd.ts";
-import type { Keys } from "../session/keys.ts";
+import type { Op, Range } from "../cluster/protocol.ts";
+import { type Etcd, MAX_OPS, type Session } from "../session/etcd.ts";
+import { type Keys, next, whoOf } from "../session/keys.ts";
 import { fieldsOf } from "../session/rows.ts";
+
+/** Keys that are read at once, and how often, to find those that are too many. */
+const PAGE = 10_000;
+const MAX_PAGES = 100;
 
 /** Writes an event in the transaction of what it tells of. */
 export function putAudit(keys: Keys, event: AuditEvent): Op {
   const values = valuesOfAudit(event);
   const entries = AUDIT_COLUMNS.map((column, at) => [column, String(values[at])] as const);
   const value = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
-  return { put: { key: keys.audit(event.kind, event), value } };
+  return { put: { key: keys.auditOf(event), value } };
 }
 
 /** One transaction, and so one revision of etcd. */
 export async function recordAudit(etcd: Etcd, events: readonly AuditEvent[]): Promise<void> {
   const ops = events.map((event): Op => {
-    const compare = [{ key: etcd.keys.audit(event.kind, event), modRevision: "0" }];
+    const compare = [{ key: etcd.keys.auditOf(event), modRevision: "0" }];
     return { txn: { compare, success: [putAudit(etcd.keys, event)], failure: [] } };
   });
   await etcd.run((session) => session.write(ops));
@@ -42,7 +51,7 @@ export async function listAudit(
   });
 }
 
-/** Removes the oldest keys as one range, in one revision of etcd. */
+/** Old keys go as one range, in one revision of etcd. */
 export async function trimAudit(
   etcd: Etcd,
   { kind, beforeMs, keep, limit }: Parameters<AuditStore["trimAudit"]>[0],
@@ -56,14 +65,49 @@ export async function trimAudit(
     const { answers } = await etcd.transact(session.deadlineMs, ops, { effect: "any" });
     const [count, oldest] = answers.map(({ range }) => range);
     if (oldest === undefined || oldest === null) throw storeUnavailable("etcd answered no keys");
-    const tooMany = Number(count?.count ?? 0) - keep;
-    const isOver = (key: Buffer, at: number): boolean =>
-      at < tooMany || key.compare(etcd.keys.audit(kind, { atMs: beforeMs, id: "" })) < 0;
-    const over = oldest.kvs.filter(({ key }, at) => isOver(key, at)).length;
-    const [first, last] = [oldest.kvs[0], oldest.kvs[over - 1]];
-    if (first === undefined || last === undefined) return 0;
-    const rangeEnd = Buffer.concat([last.key, Buffer.of(0)]);
-    await session.write([{ remove: { key: first.key, rangeEnd } }]);
-    return over;
+    const end = etcd.keys.audit(kind, { atMs: beforeMs, id: "" });
+    const old = oldest.kvs.filter(({ key }) => key.compare(end) < 0).map(({ key }) => key);
+    const [first, last] = [old[0], old.at(-1)];
+    if (first !== undefined && last !== undefined) {
+      await session.write([{ remove: { key: first, rangeEnd: next(last) } }]);
+    }
+    if (Number(count?.count ?? 0) - old.length <= keep) return old.length;
+    const tooMany = tooManyOf(await keysOf(session, all), keep);
+    const removed = tooMany.slice(0, limit - old.length);
+    for (let at = 0; at < removed.length; at += MAX_OPS) {
+      const some = removed.slice(at, at + MAX_OPS);
+      // One transaction after the other, so that etcd has other work in between.
+      // oxlint-disable-next-line no-await-in-loop
+      await session.write(some.map((key): Op => ({ remove: { key } })));
+    }
+    return old.length + removed.length;
+  });
+}
+
+/** All keys of a range, oldest first; of more than can be read in pages, those that are oldest. */
+async function keysOf(session: Session, { key, rangeEnd }: Range): Promise<readonly Buffer[]> {
+  const keys: Buffer[] = [];
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const last = keys.at(-1);
+    const from = last === undefined ? key : next(last);
+    const range = { key: from, ...(rangeEnd === undefined ? {} : { rangeEnd }) };
+    // oxlint-disable-next-line no-await-in-loop
+    const [kvs = []] = await session.read([{ ...range, keysOnly: true, limit: PAGE }]);
+    keys.push(...kvs.map((each) => each.key));
+    if (kvs.length < PAGE) break;
+  }
+  return keys;
+}
+
+/** The keys that are more than their principal's share, oldest first. */
+function tooManyOf(keys: readonly Buffer[], keep: number): readonly Buffer[] {
+  const counts = new Map<string, number>();
+  for (const key of keys) counts.set(whoOf(key), (counts.get(whoOf(key)) ?? 0) + 1);
+  const share = auditShare([...counts.values()], keep);
+  if (share === undefined) return keys.slice(0, keys.length - keep);
+  return keys.filter((key) => {
+    const left = counts.get(whoOf(key)) ?? 0;
+    counts.set(whoOf(key), left - 1);
+    return left > share;
   });
 }

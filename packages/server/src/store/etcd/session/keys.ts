@@ -1,4 +1,5 @@
-import type { AuditKind, AuditPlace } from "@idmint/core/server";
+import { createHash } from "node:crypto";
+import type { AuditEvent, AuditKind, AuditPlace } from "@idmint/core/server";
 import type { KeyValue, Range } from "../cluster/protocol.ts";
 
 /**
@@ -24,7 +25,7 @@ import type { KeyValue, Range } from "../cluster/protocol.ts";
  * | `mark/TAG` | marks of Redis by generation |
  * | `token/ID` | a token of a caller; of the secret only the hash |
  * | `access` | a random text that changes with every token that comes or goes |
- * | `audit/KIND/TIME/ID` | who changed what, and who was refused |
+ * | `audit/KIND/TIME/ID!WHO` | who changed what, and who was refused; WHO is a digest of the principal |
  */
 export class Keys {
   readonly prefix: string;
@@ -89,6 +90,16 @@ export class Keys {
     return this.#key(`audit/${kind}/${digits(atMs)}/${encodeURIComponent(id)}`);
   }
 
+  /** An event of the audit trail. Whose it is can be told by the key alone; no identifier has a lower character than `!`. */
+  auditOf({
+    kind,
+    principal,
+    ...place
+  }: AuditPlace & Pick<AuditEvent, "kind" | "principal">): Buffer {
+    const who = createHash("sha256").update(principal).digest("hex").slice(0, WHO_DIGITS);
+    return Buffer.concat([this.audit(kind, place), Buffer.from(`!${who}`)]);
+  }
+
   /** All tags whose names come after `after` and begin with `prefix`. */
   tags(after: string, prefix: string): Range {
     const from = after < prefix ? this.tag(prefix) : next(this.tag(after));
@@ -141,15 +152,22 @@ export class Keys {
   }
 }
 
+/** Enough to tell principals apart. */
+const WHO_DIGITS = 16;
 /** As many as the largest 64-bit integer has. */
 const DIGITS = 19;
+
+/** Of whom the event is that has this key. */
+export function whoOf(key: Buffer): string {
+  return key.toString("latin1", key.length - WHO_DIGITS);
+}
 
 function digits(value: bigint | number): string {
   return String(value).padStart(DIGITS, "0");
 }
 
 /** The key right after one. */
-function next(key: Buffer): Buffer {
+export function next(key: Buffer): Buffer {
   return Buffer.concat([key, Buffer.of(0)]);
 }
 

@@ -22,5 +22,6 @@ CREATE TABLE idmint.audit (
   omitted bigint NOT NULL CHECK (omitted >= 0),
   PRIMARY KEY (kind, at_ms, id)
 );
+CREATE INDEX audit_principal ON idmint.audit (kind, principal, at_ms, id);
 `,
 };

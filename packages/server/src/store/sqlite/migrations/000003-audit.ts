@@ -22,5 +22,6 @@ CREATE TABLE audit (
   omitted INTEGER NOT NULL CHECK (omitted >= 0),
   PRIMARY KEY (kind, at_ms, id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX audit_principal ON audit (kind, principal, at_ms, id);
 `,
 };

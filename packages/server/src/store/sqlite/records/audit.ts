@@ -1,4 +1,4 @@
-import type { AuditEvent, AuditStore } from "@idmint/core/server";
+import { type AuditEvent, auditShare, type AuditStore } from "@idmint/core/server";
 import {
   AUDIT_COLUMNS,
   auditFromRow,
@@ -14,11 +14,16 @@ const ADD = `INSERT INTO audit (${COLUMNS}) VALUES (${AUDIT_COLUMNS.map(() => "?
 const LIST = `SELECT ${COLUMNS} FROM audit
   WHERE kind = ? AND at_ms >= ? AND (at_ms, id) < (?, ?) ORDER BY at_ms DESC, id DESC LIMIT ?`;
 const OLDEST = "SELECT at_ms FROM audit WHERE kind = ? ORDER BY at_ms, id LIMIT 1";
-/** The newest one that is too many. */
+/** The newest one that is too many, whoever's they are. */
 const TOO_MANY = `SELECT at_ms, id FROM audit WHERE kind = ?
   ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET ?`;
 const TRIM = `DELETE FROM audit WHERE kind = ?1 AND (at_ms, id) IN (SELECT at_ms, id FROM audit
   WHERE kind = ?1 AND (at_ms < ?2 OR (at_ms, id) <= (?3, ?4)) ORDER BY at_ms, id LIMIT ?5)`;
+const COUNTS = "SELECT principal, count(*) AS events FROM audit WHERE kind = ? GROUP BY principal";
+const TRIM_OF = `DELETE FROM audit WHERE kind = ?1 AND (at_ms, id) IN (SELECT at_ms, id FROM audit
+  WHERE kind = ?1 AND principal = ?2 AND (at_ms, id) <= (SELECT at_ms, id FROM audit
+    WHERE kind = ?1 AND principal = ?2 ORDER BY at_ms DESC, id DESC LIMIT 1 OFFSET ?3)
+  ORDER BY at_ms, id LIMIT ?4)`;
 const END = 2n ** 63n - 1n;
 
 /** Writes an event in the transaction of what it tells of. */
@@ -55,20 +60,31 @@ export function trimAudit(
   { kind, beforeMs, keep, limit }: Parameters<AuditStore["trimAudit"]>[0],
 ): number {
   // Most of the time there is nothing to remove, and nobody has to wait for a lock.
-  const found = database.read(deadlineMs, (transaction) => {
+  const isNeeded = database.read(deadlineMs, (transaction) => {
     const oldest = transaction.get(OLDEST, kind)?.["at_ms"] as bigint | undefined;
-    const last = transaction.get(TOO_MANY, kind, keep);
-    return (oldest !== undefined && oldest < BigInt(beforeMs)) || last !== undefined
-      ? { last }
-      : undefined;
+    const isOld = oldest !== undefined && oldest < BigInt(beforeMs);
+    return isOld || transaction.get(TOO_MANY, kind, keep) !== undefined;
   });
-  if (found === undefined) return 0;
-  const { last } = found;
-  const place = [
-    (last?.["at_ms"] as bigint | undefined) ?? -1n,
-    (last?.["id"] as string | undefined) ?? "",
-  ];
-  return database.write(deadlineMs, (transaction) =>
-    transaction.run(TRIM, kind, BigInt(beforeMs), ...place, limit),
-  );
+  if (!isNeeded) return 0;
+  return database.write(deadlineMs, (transaction) => {
+    const old = transaction.run(TRIM, kind, BigInt(beforeMs), -1n, "", limit);
+    return old + trimTooMany(transaction, kind, keep, limit - old);
+  });
+}
+
+function trimTooMany(transaction: Transaction, kind: string, keep: number, limit: number): number {
+  const last = transaction.get(TOO_MANY, kind, keep);
+  if (last === undefined) return 0;
+  const counts = transaction.all(COUNTS, kind);
+  const eventsOf = (row: (typeof counts)[number]): number => Number(row["events"]);
+  const share = auditShare(counts.map(eventsOf), keep);
+  if (share === undefined) {
+    const place = [last["at_ms"] as bigint, last["id"] as string] as const;
+    return transaction.run(TRIM, kind, 0n, ...place, limit);
+  }
+  let left = limit;
+  for (const row of counts.filter((each) => eventsOf(each) > share)) {
+    left -= transaction.run(TRIM_OF, kind, row["principal"] as string, share, left);
+  }
+  return limit - left;
 }
