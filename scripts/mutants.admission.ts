@@ -7,6 +7,7 @@ const overload = ["packages/core/test/server/admission/overload.model.test.ts"];
 const held = ["packages/core/test/server/admission/held.model.test.ts"];
 const waiting = ["packages/core/test/server/admission/waiting.test.ts"];
 const shell = ["packages/server/test/service/admission/admission.test.ts"];
+const adminQuotas = ["packages/server/test/admin-quotas.e2e.test.ts"];
 const calls = ["packages/server/test/admission.e2e.test.ts"];
 
 /** Faults of admission: quotas, overload, and refusals that wait. */
@@ -89,6 +90,37 @@ export const admissionMutants: readonly Mutant[] = [
     find: `Math.max(0, now - bucket.at)`,
     replace: `now - bucket.at`,
     tests: quotas,
+  },
+  {
+    name: "admission: who administers some tags may make as many as they like",
+    file: "packages/server/src/api/tag-service.ts",
+    find: `tagsMade: ({ validateOnly }) => (validateOnly ? 0 : 1),`,
+    replace: `tagsMade: () => 0,`,
+    tests: adminQuotas,
+  },
+  {
+    name: "admission: calls of administrators are not counted",
+    file: admission,
+    find: `const isOfAll = (principal.rights.under("") & ADMIN) !== 0;`,
+    replace: `const isOfAll = true;`,
+    tests: adminQuotas,
+    only: "some tags",
+  },
+  {
+    name: "admission: a quota keeps an operator from stopping something",
+    file: admission,
+    find: `if (isOfAll && isBrake) return undefined;`,
+    replace: ``,
+    tests: adminQuotas,
+    only: "never refused",
+  },
+  {
+    name: "admission: the quota of tenants is one of operators",
+    file: admission,
+    find: `isByNameOnly: isOfAll };`,
+    replace: `isByNameOnly: false };`,
+    tests: adminQuotas,
+    only: "some tags",
   },
   {
     name: "admission: in an overload whoever comes first gets all",

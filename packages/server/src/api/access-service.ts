@@ -83,6 +83,7 @@ export function accessHandlers(
       request: RevokeTokenRequest,
       response: RevokeTokenResponse,
       need: NEEDS.adminAll,
+      isBrake: true,
       call: async ({ tokenId, validateOnly }, _, by) => {
         const effectiveAtMs = await tokens.revoke(tokenId, { validateOnly, by });
         return { effectiveTime: new Date(effectiveAtMs) };

@@ -29,9 +29,13 @@ export interface Method<Request, Response> {
   ) => Response | Promise<Response>;
   /** Whether it is answered while the server drains. Default: false. */
   readonly whileDraining?: boolean;
+  /** Of rows for administrators: it stops something, so whoever administers all tags is never refused it for a quota. */
+  readonly isBrake?: boolean;
+  /** How many tags a call makes, which have a quota. Default: none. */
+  readonly tagsMade?: (request: Request) => number;
   /**
    * What a call takes of quotas. Undefined: the row is for operators, or keeps what callers have, and is never refused for
-   * overload or a quota.
+   * overload; of quotas only those of administrators count.
    */
   readonly cost?: (request: Request) => Cost;
 }
@@ -161,7 +165,7 @@ export function handlerOf<Request, Response>(
   const rule = ruleOf(method.need, method.about as Rule["about"]);
   const call =
     cost === undefined
-      ? noted(method.call, { path, rule }, ports)
+      ? noted(method, { path, rule }, ports)
       : counted(method.call, cost, admission);
   // Apart, since whatever has a closure costs memory each time.
   const later = async (
@@ -238,12 +242,13 @@ const NOBODY: AuditNote = {
 
 /** A call for administrators goes on with a note of who makes it. */
 function noted<Request, Response>(
-  call: Method<Request, Response>["call"],
+  { call, isBrake = false, tagsMade }: Method<Request, Response>,
   { path, rule }: { readonly path: string; readonly rule: Rule },
-  { audit }: HandlerPorts,
+  { admission, audit }: HandlerPorts,
 ): Call<Request, Response> {
   if (!isForAdmins(rule)) return (request, context) => call(request, context, NOBODY);
   return async (request, context) => {
+    await admission.administers({ tagsMade: tagsMade?.(request) ?? 0, isBrake }, context);
     const by = audit.noteOf(context, path);
     try {
       return await call(request, context, by);

@@ -55,6 +55,7 @@ function settingsHandlers(tags: TagService, row: AsHandler): readonly Handler[] 
       response: CreateTagResponse,
       need: NEEDS.admin,
       about: ({ tag }) => tag?.name ?? "",
+      tagsMade: ({ validateOnly }) => (validateOnly ? 0 : 1),
       call: async (request, _, by) => {
         const tag = required(request.tag);
         const { validateOnly } = request;
@@ -120,21 +121,11 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
       },
     }),
     row({
-      name: "ReturnToPeriod",
-      request: ReturnToPeriodRequest,
-      response: ReturnToPeriodResponse,
-      need: NEEDS.admin,
-      about: ({ name }) => name,
-      call: async (request, _, by) => {
-        const answer = await tags.returnToPeriod({ ...request, by });
-        return { ...changed(answer), returned: answer.returned };
-      },
-    }),
-    row({
       name: "PauseTag",
       request: PauseTagRequest,
       response: PauseTagResponse,
       need: NEEDS.admin,
+      isBrake: true,
       about: ({ name }) => name,
       call: async (request, _, by) => changed(await tags.pause({ ...request, by })),
     }),
@@ -171,6 +162,17 @@ function stateHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
 
 function periodHandlers(tags: TagService, row: AsHandler): readonly Handler[] {
   return [
+    row({
+      name: "ReturnToPeriod",
+      request: ReturnToPeriodRequest,
+      response: ReturnToPeriodResponse,
+      need: NEEDS.admin,
+      about: ({ name }) => name,
+      call: async (request, _, by) => {
+        const answer = await tags.returnToPeriod({ ...request, by });
+        return { ...changed(answer), returned: answer.returned };
+      },
+    }),
     row({
       name: "ListPeriods",
       request: ListPeriodsRequest,

@@ -15,6 +15,8 @@ export interface LimitConfig {
   readonly quotaCallerIds: Rates;
   readonly quotaTagCalls: Rates;
   readonly quotaTagIds: Rates;
+  readonly quotaAdminCalls: Rates;
+  readonly quotaAdminTags: Rates;
   readonly quotaBurstMs: number;
 }
 
@@ -85,6 +87,18 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     rates,
     "none",
     "Ids a second that may be issued of each tag, in the same form.",
+  ),
+  quotaAdminCalls: option(
+    "quota.admin_calls",
+    rates,
+    "50",
+    "Calls a second for which a principal needs the role admin, in the same form. Without a name it is for principals who administer some tags; those with the role admin for `*` have a quota only by their name. Pausing, stopping and revoking is never refused to them.",
+  ),
+  quotaAdminTags: option(
+    "quota.admin_tags",
+    rates,
+    "20",
+    "Tags a second that each such principal may make, in the same form.",
   ),
   quotaBurstMs: option(
     "quota.burst",

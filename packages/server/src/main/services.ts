@@ -354,8 +354,10 @@ function createAdmission(config: Config, ports: AdmissionPorts): Admission {
     tag_ids: config.quotaTagIds,
   };
   const maxBuckets = Math.max(config.limitConnections, config.limitTags);
+  const adminRates = { admin_calls: config.quotaAdminCalls, admin_tags: config.quotaAdminTags };
   const quotas = { rates, burstMs: config.quotaBurstMs, maxBuckets };
-  return new Admission(ports, { quotas, maxWaiting: config.limitCalls });
+  const adminQuotas = { ...quotas, rates: adminRates };
+  return new Admission(ports, { quotas, adminQuotas, maxWaiting: config.limitCalls });
 }
 
 function createIds(

@@ -8,9 +8,14 @@ import {
   waitMs,
 } from "./bucket.ts";
 
-/** What a quota counts: calls or ids, of a caller or of a tag. */
-const QUOTA_NAMES = ["caller_calls", "caller_ids", "tag_calls", "tag_ids"] as const;
-export type QuotaName = (typeof QUOTA_NAMES)[number];
+/** What a quota counts: calls or ids, of a caller or of a tag; of administrators calls, and tags that they make. */
+export type QuotaName =
+  | "admin_calls"
+  | "admin_tags"
+  | "caller_calls"
+  | "caller_ids"
+  | "tag_calls"
+  | "tag_ids";
 
 /** Rates a second over all servers; undefined: without a limit. */
 export interface Rates {
@@ -19,7 +24,8 @@ export interface Rates {
 }
 
 export interface QuotaOptions {
-  readonly rates: Readonly<Record<QuotaName, Rates>>;
+  /** Those that are left out are none. */
+  readonly rates: Readonly<Partial<Record<QuotaName, Rates>>>;
   /** For how long a full bucket lasts at the rate of its quota. */
   readonly burstMs: number;
   /** Buckets that each quota keeps. */
@@ -30,7 +36,10 @@ export interface QuotaOptions {
 export interface Take {
   readonly caller: string;
   readonly tag: string;
+  /** Of administrators: the tags that it makes. */
   readonly ids: number;
+  /** Only a quota that names the caller or the tag counts. */
+  readonly isByNameOnly?: boolean;
 }
 
 /** Why a call may not be made now. */
@@ -75,9 +84,10 @@ const OTHERS = " others";
 const MAX_NAME_LENGTH = 128;
 
 export function createQuotaState(options: QuotaOptions): QuotaState {
-  const tables = QUOTA_NAMES.filter((name) => isLimited(options.rates[name])).map((name) => {
+  const limited = Object.entries(options.rates).filter(([, rates]) => isLimited(rates));
+  const tables = limited.map(([name, rates]) => {
     const buckets = new Map<string, Bucket>();
-    return [name, { rates: options.rates[name], buckets, cursor: buckets.entries() }] as const;
+    return [name as QuotaName, { rates, buckets, cursor: buckets.entries() }] as const;
   });
   return { options, tables, servers: 1 };
 }
@@ -158,7 +168,8 @@ function bucketOf(
 ): Found | undefined {
   const count = countsIds(quota) ? take.ids : 1;
   if (count === 0) return undefined;
-  const subject = quota.startsWith("tag") ? take.tag : take.caller;
+  const subject = quota.startsWith("tag_") ? take.tag : take.caller;
+  if (take.isByNameOnly === true && !rates.named.has(subject)) return undefined;
   const rate = rateOf(rates, subject);
   if (rate === undefined) return undefined;
   const fill = fillOf(state, rate);
@@ -192,7 +203,7 @@ function refusalOf(
   { caller, tag }: Take,
   { bucket, fill, rate, count }: Found,
 ): OverQuota | undefined {
-  const subject = quota.startsWith("tag") ? tag : caller;
+  const subject = quota.startsWith("tag_") ? tag : caller;
   const most = mostAtOnce(fill);
   if (count > Math.max(1, most)) {
     return { quota, subject, rate, waitMs: most / fill.perMs, most };
@@ -216,5 +227,5 @@ function isLimited({ byDefault, named }: Rates): boolean {
 }
 
 function countsIds(quota: QuotaName): boolean {
-  return quota.endsWith("ids");
+  return quota.endsWith("_ids") || quota === "admin_tags";
 }

@@ -114,6 +114,7 @@ function issuingHandlers(issuing: IssuingService, ports: HandlerPorts): readonly
         request: StopIssuingRequest,
         response: StopIssuingResponse,
         need: NEEDS.adminAll,
+        isBrake: true,
         call: async ({ validateOnly }, _, by) => {
           const { stoppedAtMs, effect } = await issuing.stop({ validateOnly, by });
           return { stoppedTime: timeOf(stoppedAtMs), ...effectOf(effect) };

@@ -12,8 +12,10 @@ import {
   lookAtCallers,
   mayWait,
   type OverloadState,
+  type OverQuota,
   type QuotaOptions,
   type QuotaState,
+  rolesOf,
   setServers,
   sweepQuotas,
   takeOfQuotas,
@@ -36,6 +38,8 @@ const HEALTH_AFTER_MS = 10_000;
 
 export interface AdmissionOptions {
   readonly quotas: QuotaOptions;
+  /** Of administrators. */
+  readonly adminQuotas: QuotaOptions;
   /** Calls that may wait at once. */
   readonly maxWaiting: number;
 }
@@ -61,6 +65,15 @@ export interface Cost {
   readonly ids: number;
 }
 
+/** What a call of an administrator takes of quotas. */
+export interface AdminCost {
+  readonly tagsMade: number;
+  /** Whether it stops something that may be going wrong. */
+  readonly isBrake: boolean;
+}
+
+const ADMIN = rolesOf("admin");
+
 /**
  * Which calls are taken, whatever door they came through: the shell around core's admission/.
  *
@@ -71,6 +84,7 @@ export class Admission {
   readonly #overload: OverloadState = createOverloadState(OVERLOAD);
   readonly #waiting: WaitingState;
   readonly #quotas: QuotaState;
+  readonly #adminQuotas: QuotaState;
   readonly #quotaErrors = new QuotaErrors();
   readonly #held: HeldRefusals;
   readonly #tooManyWait: ReturnType<typeof waitingError>;
@@ -85,9 +99,10 @@ export class Admission {
   #refused = 0;
   #overloadedAt = 0;
 
-  constructor(ports: AdmissionPorts, { quotas, maxWaiting }: AdmissionOptions) {
+  constructor(ports: AdmissionPorts, { quotas, adminQuotas, maxWaiting }: AdmissionOptions) {
     this.#ports = ports;
     this.#quotas = createQuotaState(quotas);
+    this.#adminQuotas = createQuotaState(adminQuotas);
     this.#waiting = createWaitingState(maxWaiting);
     this.#held = new HeldRefusals(ports, () => this.#overload.costMs);
     this.#tooManyWait = waitingError(maxWaiting);
@@ -109,14 +124,10 @@ export class Admission {
 
   /** Makes a call that counts, if the quotas allow it. Ids that it does not get do not count. */
   charged<T>(call: ChargedCall, { tag, ids }: Cost, work: () => T | Promise<T>): T | Promise<T> {
-    const { clock, counters } = this.#ports;
+    const { clock } = this.#ports;
     const take = { caller: call.principal?.name ?? call.caller, tag, ids };
     const over = takeOfQuotas(this.#quotas, take, clock.now());
-    if (over !== undefined) {
-      counters.overQuotaCalls++;
-      countOne(counters.quotaRefusals, over.quota);
-      return this.#held.refuse(call, this.#quotaErrors.of(over, clock.now()));
-    }
+    if (over !== undefined) return this.#overQuota(call, over);
     const giveBack = (): void => giveBackIds(this.#quotas, take, clock.now());
     try {
       const answer = work();
@@ -125,6 +136,28 @@ export class Admission {
       giveBack();
       throw thrown;
     }
+  }
+
+  /**
+   * A call of an administrator came, which was found allowed. Undefined: go on; else a promise that rejects with why it is
+   * refused. Whoever is an administrator of all tags has a quota only by name, and may always stop something. Strangers have
+   * none, where they may do everything.
+   */
+  administers({ tagsMade, isBrake }: AdminCost, call: ChargedCall): Promise<never> | undefined {
+    const { principal } = call;
+    if (principal === undefined || !hasQuotas(this.#adminQuotas)) return undefined;
+    const isOfAll = (principal.rights.under("") & ADMIN) !== 0;
+    if (isOfAll && isBrake) return undefined;
+    const take = { caller: principal.name, tag: "", ids: tagsMade, isByNameOnly: isOfAll };
+    const over = takeOfQuotas(this.#adminQuotas, take, this.#ports.clock.now());
+    return over === undefined ? undefined : this.#overQuota(call, over);
+  }
+
+  #overQuota(call: Call, over: OverQuota): Promise<never> {
+    const { clock, counters } = this.#ports;
+    counters.overQuotaCalls++;
+    countOne(counters.quotaRefusals, over.quota);
+    return this.#held.refuse(call, this.#quotaErrors.of(over, clock.now()));
   }
 
   /** A call that waits for its answer. */
@@ -146,8 +179,10 @@ export class Admission {
   /** To be called about once a second. `servers`: those that are alive; undefined: not known at the moment. */
   check(servers: number | undefined): void {
     const now = this.#ports.clock.now();
-    if (servers !== undefined) setServers(this.#quotas, servers);
-    sweepQuotas(this.#quotas, now);
+    for (const quotas of [this.#quotas, this.#adminQuotas]) {
+      if (servers !== undefined) setServers(quotas, servers);
+      sweepQuotas(quotas, now);
+    }
     this.#quotaErrors.forget();
     this.#changed(lookAtCallers(this.#overload, this.#held.shed), now);
   }

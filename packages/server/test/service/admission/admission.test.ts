@@ -30,6 +30,7 @@ function setUp(maxWaiting = 1_000, rates: Partial<Record<QuotaName, Rates>> = {}
     },
     {
       quotas: { rates: { ...NO_QUOTAS, ...rates }, burstMs: 1_000, maxBuckets: 100 },
+      adminQuotas: { rates: {}, burstMs: 1_000, maxBuckets: 100 },
       maxWaiting,
     },
   );
