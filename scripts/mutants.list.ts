@@ -408,12 +408,12 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "redis: Redis is raised before the store",
     file: `${service}/redis/raise.ts`,
-    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
 `,
     replace: `  const place = await ports.readPlace(tag);
-  const ahead = { tag, generation: place.generation, max: place.floor + by };
+  const ahead = { tag, generation: place.generation, max: place.floor + wish.by };
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise(ahead);
-  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
 `,
     tests: counters,
   },

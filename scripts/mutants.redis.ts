@@ -141,6 +141,30 @@ export const redisMutants: readonly Mutant[] = [
     tests: ["packages/server/test/store/redis/snowflakes.redis.test.ts"],
   },
   {
+    name: "max_skip: the loop reserves as much as the rate asks for",
+    file: "packages/core/src/server/redis/forecast-state.ts",
+    find: `return by < room ? by : room;`,
+    replace: `return by;`,
+    tests: ["packages/core/test/server/redis/forecast.model.test.ts"],
+    only: "a bound on what may be left",
+  },
+  {
+    name: "max_skip: raises of several servers add up",
+    file: `${service}/kinds/sequence/redis-counter.ts`,
+    find: `: { by: 0n, atLeast: last + BigInt(mostLeft(maxSkip, count)) };`,
+    replace: `: { by: BigInt(mostLeft(maxSkip, count)), atLeast: 0n };`,
+    tests: [counters],
+    only: "with max_skip",
+  },
+  {
+    name: "max_skip: a call for more is never served",
+    file: `${service}/kinds/sequence/redis-counter.ts`,
+    find: `Math.max(maxSkip, count);`,
+    replace: `maxSkip;`,
+    tests: [counters],
+    only: "with max_skip",
+  },
+  {
     name: "a lock is extended for whoever asks",
     file: `${coordination}/src/lock/lock-node.ts`,
     find: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 'lost' end

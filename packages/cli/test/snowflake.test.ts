@@ -344,6 +344,7 @@ test.each([
     keepFor: undefined,
     backend: SequenceBackend.STORE,
     step: 0,
+    maxSkip: 0,
     redisServer: "",
   };
   const tag: Tag = {

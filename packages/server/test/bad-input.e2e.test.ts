@@ -496,6 +496,11 @@ function sequenceCases(): readonly Case[] {
       ),
     ),
     bad("CreateTag, unknown backend", createSequence({ backend: 9 }), "tag.sequence.backend"),
+    bad(
+      "CreateTag, max_skip without Redis",
+      createSequence({ maxSkip: 5 }),
+      "tag.sequence.max_skip",
+    ),
     bad("CreateTag, step without Redis", createSequence({ step: 5 }), "tag.sequence.step"),
     bad(
       "CreateTag, Redis server named",

@@ -178,6 +178,7 @@ test("sequences with periods show them in the format", async () => {
       keepFor: undefined,
       backend: 0,
       step: 0,
+      maxSkip: 0,
       redisServer: "",
       period: 1,
       timeZone: "UTC",

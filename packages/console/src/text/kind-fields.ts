@@ -12,6 +12,10 @@ export const kindFieldsZh: Readonly<Record<string, readonly [label: string, help
   "sequence.start": ["第一个 ID", "从哪个 ID 开始"],
   "sequence.backend": ["计数位置", "标签在哪里计数"],
   "sequence.step": ["步长", "Redis 中的最大值每次至少提高多少个 ID"],
+  "sequence.max_skip": [
+    "最多跳过",
+    "Redis 重新开始时最多跳过多少个 ID（0：redis.raise_by 预留的数量）",
+  ],
   "sequence.period": ["周期", "多久重新从 1 开始（不填则从不）"],
   "sequence.time_zone": ["时区", "周期在哪个时区开始，例如 Asia/Shanghai 或 UTC"],
   "sequence.keep_for": ["保留时间", "已结束周期的最后一个 ID 保留多久"],

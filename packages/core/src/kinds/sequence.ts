@@ -22,6 +22,8 @@ interface RedisPlace {
   readonly server: string;
   /** Fewest ids by which the maximum is raised; 1 … 1,000,000,000. */
   readonly step: number;
+  /** Most ids below the maximum that are not issued yet; `step` … 1,000,000,000. Undefined: any number. */
+  readonly maxSkip?: number;
 }
 
 /** Settings of a tag of kind sequence, defaults filled in. */
@@ -43,12 +45,15 @@ export interface SequenceDraft {
   readonly keep_for?: number | undefined;
   readonly backend?: "STORE" | "REDIS" | "UNKNOWN" | undefined;
   readonly step?: number | undefined;
+  readonly max_skip?: number | undefined;
   readonly redis_server?: string | undefined;
 }
 
 const UNITS: readonly PeriodUnit[] = ["DAY", "WEEK", "MONTH", "YEAR"];
 const BACKENDS: EnumType = { name: "SEQUENCE_BACKEND", values: ["STORE", "REDIS"] };
 const DAY_MS = 24 * 3_600_000;
+const MAX_STEP = 1_000_000_000;
+const DEFAULT_STEP = 10_000;
 /** The IANA database has none longer than half of this. */
 const MAX_ZONE_LENGTH = 64;
 
@@ -63,10 +68,17 @@ const FIELDS: FieldsOf<SequenceDraft> = {
   },
   step: {
     type: "int32",
-    default: 10_000,
-    range: [1, 1_000_000_000],
+    default: DEFAULT_STEP,
+    range: [1, MAX_STEP],
     change: "any-time",
     help: "fewest ids by which the maximum in Redis is raised",
+  },
+  max_skip: {
+    type: "int32",
+    default: 0,
+    range: [0, MAX_STEP],
+    change: "any-time",
+    help: "most ids that a new start of Redis skips (0: what redis.raise_by reserves)",
   },
   period: {
     type: "enum",
@@ -143,14 +155,23 @@ function redisOf(
     const why = "in the store there is no maximum to raise";
     const wayOut = `must be empty without SEQUENCE_BACKEND_REDIS: ${why}`;
     of.check(draft.step === undefined, "step", wayOut);
+    of.check(draft.max_skip === undefined, "max_skip", wayOut);
     return undefined;
   }
-  const step = of.value("step");
+  const maxSkip = of.value("max_skip");
+  const isShort = draft.step === undefined && maxSkip > 0 && maxSkip < DEFAULT_STEP;
+  const step = isShort ? maxSkip : of.value("step");
+  const tooFew = `must be at least step, ${step}: no raise is smaller; got ${maxSkip}`;
+  of.check(maxSkip === 0 || maxSkip >= step, "max_skip", tooFew);
   const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls";
   of.check(redisServer !== undefined, "backend", notHere, "NOT_CONFIGURED");
-  return { server: redisServer ?? "", step };
+  return { server: redisServer ?? "", step, ...skipping(maxSkip) };
+}
+
+function skipping(maxSkip: number): Pick<RedisPlace, "maxSkip"> {
+  return maxSkip === 0 ? {} : { maxSkip };
 }
 
 /**
@@ -181,7 +202,10 @@ function write({ start, periods, redis }: SequenceKind): string {
       periods === undefined
         ? null
         : { unit: periods.unit, timeZone: periods.timeZone, keepForMs: periods.keepForMs },
-    redis: redis === undefined ? null : { shard: redis.server, step: redis.step },
+    redis:
+      redis === undefined
+        ? null
+        : { shard: redis.server, step: redis.step, maxSkip: redis.maxSkip },
   });
 }
 
@@ -202,7 +226,11 @@ function read(json: Json): SequenceKind {
     redis:
       redis === null
         ? undefined
-        : { server: textFrom(redis["shard"]), step: integerFrom(redis["step"], 1) },
+        : {
+            server: textFrom(redis["shard"]),
+            step: integerFrom(redis["step"], 1),
+            ...(redis["maxSkip"] === undefined ? {} : skipping(integerFrom(redis["maxSkip"], 1))),
+          },
   };
 }
 
@@ -225,6 +253,7 @@ export const SEQUENCE: KindSpec<"sequence", SequenceDraft, SequenceKind> = {
     keep_for: periods?.keepForMs,
     backend: redis === undefined ? "STORE" : "REDIS",
     step: redis?.step,
+    max_skip: redis === undefined ? undefined : (redis.maxSkip ?? 0),
     redis_server: redis?.server,
   }),
   row: { write, read },

@@ -194,6 +194,7 @@ export {
   type ForecastReading,
   type ForecastState,
   observeReading,
+  type RaiseBounds,
   raiseWanted,
   startForecast,
 } from "./redis/forecast-state.ts";

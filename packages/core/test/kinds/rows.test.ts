@@ -52,6 +52,15 @@ test.each<[TagKind, string]>([
     '{"start":"7","periods":null,"redis":{"shard":"a","step":10000}}',
   ],
   [
+    {
+      kind: "sequence",
+      start: 7n,
+      periods: undefined,
+      redis: { server: "a", step: 100, maxSkip: 1_000 },
+    },
+    '{"start":"7","periods":null,"redis":{"shard":"a","step":100,"maxSkip":1000}}',
+  ],
+  [
     { kind: "redis_snowflake", shard: 60, timeOriginMs: 1_767_225_600_000, redisServer: "b" },
     '{"shard":60,"timeOriginMs":1767225600000,"redisShard":"b"}',
   ],
@@ -122,7 +131,10 @@ const settings: fc.Arbitrary<TagKind> = fc.oneof(
       }),
       { nil: undefined },
     ),
-    redis: fc.option(fc.record({ server: place, step: few }), { nil: undefined }),
+    redis: fc.option(
+      fc.record({ server: place, step: few, maxSkip: few }, { requiredKeys: ["server", "step"] }),
+      { nil: undefined },
+    ),
   }),
   fc.record({
     kind: fc.constant("redis_snowflake" as const),

@@ -137,6 +137,57 @@ test("servers that give Redis a new start at once never give the same one, and a
   expect(store.count("raise")).toBeLessThanOrEqual(5 * 4 * 2);
 });
 
+test("with max_skip no more is left below the maximum, and no new start skips more", async () => {
+  const redis = await ownRedis();
+  const store = new MemoryStore();
+  const maxSkip = 100;
+  const short = sequenceSettings(TAG, { step: 10, maxSkip, ceiling: CEILING });
+  await store.createTag(short);
+  const places = await Promise.all([1, 2, 3].map(() => serverOn(store, { a: redis })));
+  const servers = places.map((server) => server.sequence(short));
+  const leftNow = async (): Promise<number> => {
+    const [cur, max] = (await redis.command("HMGET", `idmint:{${TAG}}`, "cur", "max")) as string[];
+    return Number(max) - Number(cur);
+  };
+  const [{ raises, redisServers }] = places as [(typeof places)[number]];
+  const { clock, timers } = realSystem;
+  // The loop sees an hour's worth wanted at any rate, and raises beside the servers.
+  const watch = new RedisWatch(
+    {
+      redisServer: redisServers.get("a")!,
+      isLeader: () => true,
+      raises,
+      getTags: (names) => store.getTags(names),
+      clock,
+      timers,
+      emit: () => undefined,
+    },
+    { raiseBelowMs: 3_600_000, raiseByMs: 7_200_000 },
+  );
+  for (let round = 0; round < 4; round++) {
+    let last = 0n;
+    for (let call = 0; call < 12; call++) {
+      const answers = await Promise.all([
+        ...servers.map((server) => commitSoon(server, 3)),
+        watch.turn().then(() => 0n),
+      ]);
+      for (const base of answers) if (base + 2n > last) last = base + 2n;
+      expect(await leftNow()).toBeLessThanOrEqual(maxSkip);
+    }
+    const left = await leftNow();
+    expect(left).toBeGreaterThan(0);
+    await redis.kill();
+    await redis.start();
+    // One server gives it a new start, so that none is given twice.
+    const next = await commitSoon(servers[0]!, 1);
+    expect(Number(next - last)).toBe(left + 1);
+  }
+  // A call that asks for more is served, and with no more than it asks for.
+  const big = await commitSoon(servers[1]!, 5_000);
+  expect(await leftNow()).toBeLessThanOrEqual(5_000);
+  expect(await commitSoon(servers[1]!, 1)).toBe(big + 5_000n);
+}, 30_000);
+
 test("an older snapshot is left behind: the next id is above every one that was issued", async () => {
   const redis = await ownRedis();
   const store = new MemoryStore();

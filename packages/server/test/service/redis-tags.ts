@@ -3,14 +3,18 @@ import type { Tag, TagSettings } from "@idmint/core/server";
 /** A sequence that counts in the Redis server `a`. */
 export function sequenceSettings(
   name: string,
-  { step, ceiling, server = "a" }: { step: number; ceiling: bigint; server?: string },
+  {
+    ceiling,
+    server = "a",
+    ...bounds
+  }: { step: number; maxSkip?: number; ceiling: bigint; server?: string },
 ): TagSettings {
   return {
     name,
     description: "",
     order: "STRICT",
     ceiling,
-    kind: { kind: "sequence", start: 1n, periods: undefined, redis: { server, step } },
+    kind: { kind: "sequence", start: 1n, periods: undefined, redis: { server, ...bounds } },
   };
 }
 

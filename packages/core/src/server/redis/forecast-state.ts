@@ -87,18 +87,33 @@ function longTermRate(
   return (measured * 1_000 + inheritedRate * unseenMs) / (seenMs + unseenMs);
 }
 
+/** What a tag says of its raises. */
+export interface RaiseBounds {
+  /** Fewest ids of one. */
+  readonly step: number;
+  /** Most ids that are left below the maximum after one. Undefined: any number. */
+  readonly maxSkip?: number;
+}
+
 /**
  * How far the maximum is to be raised now; 0n when it need not be. What is expected of every second to come is the last
  * one's rate or the long-term rate, whichever is higher. Half a step is always in hand, so that an idle sequence can be
- * asked for ids too.
+ * asked for ids too. With a bound on what may be left, it is raised to that at most, once half of it is used.
  */
-export function raiseWanted(state: ForecastState, step: number, options: ForecastOptions): bigint {
+export function raiseWanted(
+  state: ForecastState,
+  { step, maxSkip }: RaiseBounds,
+  options: ForecastOptions,
+): bigint {
   const { last, rates } = state;
   const left = last.max > last.cur ? last.max - last.cur : 0n;
   const perSecond = Math.max(rates.recently, rates.longTerm);
   const needed = Math.max(idsFor(perSecond, options.raiseBelowMs), Math.ceil(step / 2));
-  if (left >= BigInt(needed)) return 0n;
-  return BigInt(Math.max(idsFor(perSecond, options.raiseByMs), step));
+  const most = maxSkip ?? Number.MAX_SAFE_INTEGER;
+  if (left >= BigInt(Math.min(needed, Math.ceil(most / 2)))) return 0n;
+  const by = BigInt(Math.max(idsFor(perSecond, options.raiseByMs), step));
+  const room = BigInt(most) - left;
+  return by < room ? by : room;
 }
 
 function idsFor(perSecond: number, durationMs: number): number {

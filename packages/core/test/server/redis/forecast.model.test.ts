@@ -59,14 +59,28 @@ test("with 15 minutes left nothing is raised; with less, by 30 minutes' worth", 
   const state = afterRates(Array.from({ length: 10 }, () => 1_000));
   const withLeft = (left: number): ForecastState =>
     observeReading(state, { ...reading(11, 11_000), max: BigInt(11_000 + left) });
-  expect(raiseWanted(withLeft(900_000), STEP, options)).toBe(0n);
-  expect(raiseWanted(withLeft(899_999), STEP, options)).toBe(1_800_000n);
-  expect(raiseWanted(withLeft(899_999), 5_000_000, options)).toBe(5_000_000n);
+  expect(raiseWanted(withLeft(900_000), { step: STEP }, options)).toBe(0n);
+  expect(raiseWanted(withLeft(899_999), { step: STEP }, options)).toBe(1_800_000n);
+  expect(raiseWanted(withLeft(899_999), { step: 5_000_000 }, options)).toBe(5_000_000n);
 });
 
 test("an idle sequence keeps half a step in hand, and is raised by a step", () => {
-  expect(raiseWanted(idle(5_000), STEP, options)).toBe(0n);
-  expect(raiseWanted(idle(4_999), STEP, options)).toBe(10_000n);
+  expect(raiseWanted(idle(5_000), { step: STEP }, options)).toBe(0n);
+  expect(raiseWanted(idle(4_999), { step: STEP }, options)).toBe(10_000n);
+});
+
+test("a bound on what may be left is kept, whatever rate and step ask for, and half of it is enough", () => {
+  const state = afterRates(Array.from({ length: 10 }, () => 1_000));
+  const withLeft = (left: number): ForecastState =>
+    observeReading(state, { ...reading(11, 11_000), max: BigInt(11_000 + left) });
+  const bounds = { step: 100, maxSkip: 1_000 };
+  expect(raiseWanted(withLeft(0), bounds, options)).toBe(1_000n);
+  expect(raiseWanted(withLeft(499), bounds, options)).toBe(501n);
+  expect(raiseWanted(withLeft(500), bounds, options)).toBe(0n);
+  // A bound that was lowered: what is there already stays.
+  expect(raiseWanted(withLeft(1_800_000), bounds, options)).toBe(0n);
+  // An idle one is raised by its step, and not up to the bound.
+  expect(raiseWanted(idle(49), { step: 100, maxSkip: 1_000_000 }, options)).toBe(100n);
 });
 
 test("a new start of Redis is not taken for ids that were issued", () => {
@@ -104,7 +118,7 @@ test("rates are never negative, and what is raised is at least a step and lasts 
           expect(state.rates.longTerm).toBeGreaterThanOrEqual(0);
           expect(state.samples.length).toBeLessThanOrEqual(31);
         }
-        const by = raiseWanted(state, step, options);
+        const by = raiseWanted(state, { step }, options);
         const rate = Math.max(state.rates.recently, state.rates.longTerm);
         const has = Number(state.last.max - state.last.cur);
         if (by === 0n) expect(has).toBeGreaterThanOrEqual(Math.floor(rate * 900));

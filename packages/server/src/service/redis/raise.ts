@@ -1,5 +1,5 @@
 import { backoffMs, type Clock, IdmintError, type Random } from "@idmint/core";
-import type { CountingRedis } from "@idmint/core/server";
+import type { CountingRedis, RaiseRequest } from "@idmint/core/server";
 import type { Raises } from "../upstream/raises.ts";
 import { redisServerNamed } from "./servers.ts";
 
@@ -33,10 +33,10 @@ export class RedisRaise {
     this.#ports = ports;
   }
 
-  /** Raises a sequence by so many ids, at most to the tag's ceiling. */
-  sequence(redisServer: string, by: bigint): Promise<void> {
+  /** Raises a sequence, at most to the tag's ceiling. */
+  sequence(redisServer: string, wish: MaxWish): Promise<void> {
     return this.#once(async () => {
-      await raiseSequence(this.#ports, this.#tag, redisServer, by);
+      await raiseSequence(this.#ports, this.#tag, redisServer, wish);
     });
   }
 
@@ -81,14 +81,17 @@ export class RedisRaise {
   }
 }
 
+/** How far a maximum shall rise: by so many ids, or to a place, however many others wish for the same. */
+export type MaxWish = Pick<RaiseRequest, "atLeast" | "by">;
+
 /** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
 export async function raiseSequence(
   ports: Pick<RedisRaisePorts, "redisServer" | "raises" | "readPlace">,
   tag: string,
   redisServer: string,
-  by: bigint,
+  wish: MaxWish,
 ): Promise<bigint> {
-  const { generation, floor } = await raisedOrEnd(ports, tag, by);
+  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise({
     tag,
     generation,
@@ -101,10 +104,10 @@ export async function raiseSequence(
 async function raisedOrEnd(
   { raises, readPlace }: Pick<RedisRaisePorts, "raises" | "readPlace">,
   tag: string,
-  by: bigint,
+  wish: MaxWish,
 ): Promise<{ readonly generation: bigint; readonly floor: bigint }> {
   try {
-    return await raises.raise({ tag, by, atLeast: 0n, newGeneration: false });
+    return await raises.raise({ tag, ...wish, newGeneration: false });
   } catch (thrown) {
     if (IdmintError.from(thrown).reason !== "TAG_EXHAUSTED") throw thrown;
     return readPlace(tag);

@@ -5,6 +5,7 @@ import {
   type ForecastReading,
   type ForecastState,
   observeReading,
+  type RaiseBounds,
   raiseWanted,
   type SequenceReading,
   startForecast,
@@ -40,8 +41,8 @@ export interface RedisWatchPorts {
 interface Watched {
   readonly forecast: ForecastState;
   /** Undefined: not known yet. */
-  readonly step: number | undefined;
-  readonly stepReadAt: number;
+  readonly bounds: RaiseBounds | undefined;
+  readonly boundsReadAt: number;
 }
 
 /**
@@ -117,7 +118,7 @@ export class RedisWatch {
       }
     }
     await sequences.writeRates(present.flatMap((tag) => this.#ratesToWrite(tag)));
-    await this.#readSteps(present);
+    await this.#readBounds(present);
     await this.#raiseLow(present);
   }
 
@@ -126,7 +127,7 @@ export class RedisWatch {
     const old = this.#watched.get(tag);
     if (old === undefined) {
       const forecast = startForecast(reading, read.longTermRate);
-      this.#watched.set(tag, { forecast, step: undefined, stepReadAt: -Infinity });
+      this.#watched.set(tag, { forecast, bounds: undefined, boundsReadAt: -Infinity });
     } else {
       this.#watched.set(tag, { ...old, forecast: observeReading(old.forecast, reading) });
     }
@@ -139,23 +140,23 @@ export class RedisWatch {
     return [{ tag, generation: forecast.last.generation, recently, longTerm }];
   }
 
-  /** Learns the steps of tags, and lets go of those that count here no more. */
-  async #readSteps(tags: readonly string[]): Promise<void> {
+  /** Learns what tags say of their raises, and lets go of those that count here no more. */
+  async #readBounds(tags: readonly string[]): Promise<void> {
     const { clock, getTags, redisServer } = this.#ports;
     const now = clock.now();
     const due = tags
-      .filter((tag) => now - (this.#watched.get(tag)?.stepReadAt ?? now) >= SETTINGS_MS)
+      .filter((tag) => now - (this.#watched.get(tag)?.boundsReadAt ?? now) >= SETTINGS_MS)
       .slice(0, MAX_NAMES);
     if (due.length === 0) return;
     const rows = new Map((await getTags(due)).map((row) => [row.name, row]));
     for (const tag of due) {
-      const step = stepOf(rows.get(tag), redisServer.name);
+      const bounds = boundsOf(rows.get(tag), redisServer.name);
       const watched = this.#watched.get(tag);
-      if (step === undefined || watched === undefined) {
+      if (bounds === undefined || watched === undefined) {
         this.#watched.delete(tag);
         await redisServer.sequences.unlist(tag);
       } else {
-        this.#watched.set(tag, { ...watched, step, stepReadAt: now });
+        this.#watched.set(tag, { ...watched, bounds, boundsReadAt: now });
       }
     }
   }
@@ -168,8 +169,9 @@ export class RedisWatch {
     };
     for (const tag of tags) {
       const watched = this.#watched.get(tag);
-      if (watched?.step === undefined) continue;
-      const by = raiseWanted(watched.forecast, watched.step, this.#options);
+      if (watched?.bounds === undefined) continue;
+      const { bounds, forecast } = watched;
+      const by = raiseWanted(forecast, bounds, this.#options);
       if (by === 0n) continue;
       if (!this.#leads()) return;
       // One after the other: a store that does not answer ends the turn.
@@ -178,9 +180,12 @@ export class RedisWatch {
           { raises, readPlace, redisServer: () => redisServer },
           tag,
           redisServer.name,
-          by,
+          // To a place where there is a bound: a raise of somebody else at the same time must not come on top.
+          bounds.maxSkip === undefined
+            ? { by, atLeast: 0n }
+            : { by: 0n, atLeast: forecast.last.max + by },
         );
-        const { recently, longTerm } = watched.forecast.rates;
+        const { recently, longTerm } = forecast.rates;
         const rate = Math.max(recently, longTerm);
         emit({ type: "redis-raised", tag, redisServer: redisServer.name, max, rate });
       } catch (thrown) {
@@ -191,10 +196,10 @@ export class RedisWatch {
   }
 }
 
-/** The step of a tag that counts in this Redis server; undefined for all others. */
-function stepOf(tag: Tag | undefined, redisServer: string): number | undefined {
+/** What a tag that counts in this Redis server says of its raises; undefined for all others. */
+function boundsOf(tag: Tag | undefined, redisServer: string): RaiseBounds | undefined {
   if (tag === undefined || tag.state === "DELETED" || tag.kind.kind !== "sequence")
     return undefined;
   const { redis } = tag.kind;
-  return redis?.server === redisServer ? redis.step : undefined;
+  return redis?.server === redisServer ? redis : undefined;
 }

@@ -599,6 +599,11 @@ export interface SequenceKind {
   step: number;
   /** With SEQUENCE_BACKEND_REDIS: name of the Redis server that counts. MoveTag changes it. */
   redisServer: string;
+  /**
+   * With SEQUENCE_BACKEND_REDIS: the most ids that are reserved in Redis at a time, and so the most that a new start of
+   * Redis skips. Default (0): as many as redis.raise_by asks for. Range: step … 1,000,000,000. Empty otherwise.
+   */
+  maxSkip: number;
 }
 
 /**
@@ -1255,7 +1260,7 @@ export const Tag: MessageFns<Tag> = {
 };
 
 function createBaseSequenceKind(): SequenceKind {
-  return { start: 0n, period: 0, timeZone: "", keepFor: undefined, backend: 0, step: 0, redisServer: "" };
+  return { start: 0n, period: 0, timeZone: "", keepFor: undefined, backend: 0, step: 0, redisServer: "", maxSkip: 0 };
 }
 
 export const SequenceKind: MessageFns<SequenceKind> = {
@@ -1283,6 +1288,9 @@ export const SequenceKind: MessageFns<SequenceKind> = {
     }
     if (message.redisServer !== "") {
       writer.uint32(58).string(message.redisServer);
+    }
+    if (message.maxSkip !== 0) {
+      writer.uint32(64).int32(message.maxSkip);
     }
     return writer;
   },
@@ -1356,6 +1364,14 @@ export const SequenceKind: MessageFns<SequenceKind> = {
             message.redisServer = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.maxSkip = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1389,6 +1405,11 @@ export const SequenceKind: MessageFns<SequenceKind> = {
         : isSet(object.redis_server)
         ? globalThis.String(object.redis_server)
         : "",
+      maxSkip: isSet(object.maxSkip)
+        ? globalThis.Number(object.maxSkip)
+        : isSet(object.max_skip)
+        ? globalThis.Number(object.max_skip)
+        : 0,
     };
   },
 
@@ -1415,6 +1436,9 @@ export const SequenceKind: MessageFns<SequenceKind> = {
     if (message.redisServer !== undefined) {
       obj.redisServer = message.redisServer;
     }
+    if (message.maxSkip !== undefined) {
+      obj.maxSkip = Math.round(message.maxSkip);
+    }
     return obj;
   },
 
@@ -1432,6 +1456,7 @@ export const SequenceKind: MessageFns<SequenceKind> = {
     message.backend = object.backend ?? 0;
     message.step = object.step ?? 0;
     message.redisServer = object.redisServer ?? "";
+    message.maxSkip = object.maxSkip ?? 0;
     return message;
   },
 };

@@ -1,9 +1,9 @@
 import { bounded, type Committed, IdmintError } from "@idmint/core";
-import type { SequenceIssued, Tag } from "@idmint/core/server";
+import type { RaiseBounds, SequenceIssued, Tag } from "@idmint/core/server";
 import { RedisAgreement } from "../../redis/agreement.ts";
 import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
 import { placeOf } from "../../redis/place.ts";
-import { RedisRaise } from "../../redis/raise.ts";
+import { type MaxWish, RedisRaise } from "../../redis/raise.ts";
 import { tagExhausted } from "../../upstream/refusals.ts";
 import type { Counter } from "../grouped-source.ts";
 
@@ -15,13 +15,13 @@ const TELL_EVERY_MS = 10_000;
 
 /** What is used of the tag's record. */
 interface Settings {
-  /** Fewest ids by which the maximum is raised. */
-  readonly step: number;
+  readonly bounds: RaiseBounds;
   readonly ceiling: bigint;
   readonly epoch: bigint;
 }
 
 type Issued = Extract<SequenceIssued, { readonly status: "issued" }>;
+type Exhausted = Extract<SequenceIssued, { readonly status: "exhausted" }>;
 type Answer = Extract<SequenceIssued, { readonly status: "issued" | "exhausted" }>;
 
 /**
@@ -32,7 +32,10 @@ type Answer = Extract<SequenceIssued, { readonly status: "issued" | "exhausted" 
  *    upwards in one atomic step, and a later generation begins at the floor, which is never below what an earlier one
  *    was allowed to issue. (With two masters of one Redis at a time only uniqueness is left: each counts within
  *    generations of its own.)
- * 2. The epoch of an answer is the one that was known when Redis was asked.
+ * 2. With a `maxSkip` no more ids than that, or than one call takes, are left below the maximum: raises go to a place that
+ *    far above what Redis was seen to count, so that those of several servers do not add up. A new start begins above the
+ *    old maximum, so this is the most that it skips.
+ * 3. The epoch of an answer is the one that was known when Redis was asked.
  */
 export class RedisSequenceCounter implements Counter {
   readonly #name: string;
@@ -65,7 +68,9 @@ export class RedisSequenceCounter implements Counter {
         return answer;
       },
       raise: (count, generationFrom) => {
-        const by = BigInt(Math.max(this.#settings.step, 2 * count));
+        const { step, maxSkip } = this.#settings.bounds;
+        const wanted = Math.max(step, 2 * count);
+        const by = BigInt(Math.min(wanted, mostLeft(maxSkip, count)));
         return ports.raises.raise({
           tag: name,
           by,
@@ -98,25 +103,27 @@ export class RedisSequenceCounter implements Counter {
 
   /** One round trip: exactly `count` ids, all or none. */
   async commit(count: number): Promise<Committed> {
-    const { epoch, step, ceiling } = this.#settings;
+    const { epoch, bounds, ceiling } = this.#settings;
     this.#isDoubtful = true;
     const first = await this.#agreement.ask(count);
     this.#isDoubtful = false;
-    const answer = first.status === "issued" ? first : await this.#afterRaise(first.max, count);
+    const answer = first.status === "issued" ? first : await this.#afterRaise(first, count);
     const { before, last, max } = answer;
     if (last > this.#seen) this.#seen = last;
     this.#left = Number(max - last);
     // Whoever issues does not leave it to the loop alone to notice that the end is near.
-    const isLow = max - last < BigInt(Math.max(Math.ceil(step / 4), 2 * count));
-    if (isLow && max < ceiling) void this.#raiseMax(count).catch(ignore);
+    const low = Math.max(Math.ceil(bounds.step / 4), 2 * count);
+    const isLow =
+      max - last < BigInt(Math.min(low, Math.ceil(mostLeft(bounds.maxSkip, count) / 2)));
+    if (isLow && max < ceiling) void this.#raiseMax(last, count).catch(ignore);
     return { base: before + 1n, count, epoch, period: undefined };
   }
 
   /** Nothing is left: waits for the maximum to be raised, but not long, and fails fast. */
-  async #afterRaise(max: bigint, count: number): Promise<Issued> {
+  async #afterRaise({ cur, max }: Exhausted, count: number): Promise<Issued> {
     if (max >= this.#settings.ceiling) throw this.#refusal(max, count, undefined);
     let cause: unknown;
-    const raised = this.#raiseMax(count).catch((thrown: unknown) => {
+    const raised = this.#raiseMax(cur, count).catch((thrown: unknown) => {
       cause = thrown;
     });
     await bounded(raised, RAISE_PATIENCE_MS, this.#ports.timers, () => undefined);
@@ -126,9 +133,13 @@ export class RedisSequenceCounter implements Counter {
     throw this.#refusal(answer.max, count, cause);
   }
 
-  #raiseMax(count: number): Promise<void> {
-    const by = BigInt(Math.max(this.#settings.step, 4 * count));
-    return this.#raise.sequence(this.#agreement.place.redisServer, by);
+  #raiseMax(last: bigint, count: number): Promise<void> {
+    const { step, maxSkip } = this.#settings.bounds;
+    const wish: MaxWish =
+      maxSkip === undefined
+        ? { by: BigInt(Math.max(step, 4 * count)), atLeast: 0n }
+        : { by: 0n, atLeast: last + BigInt(mostLeft(maxSkip, count)) };
+    return this.#raise.sequence(this.#agreement.place.redisServer, wish);
   }
 
   #refusal(max: bigint, count: number, cause: unknown): IdmintError {
@@ -156,9 +167,14 @@ export class RedisSequenceCounter implements Counter {
 /** The loop tries again, and so does the next call. */
 function ignore(): void {}
 
+/** Most ids that may be left below the maximum; a call is served all the same, whatever it asks for. */
+function mostLeft(maxSkip: number | undefined, count: number): number {
+  return maxSkip === undefined ? Number.MAX_SAFE_INTEGER : Math.max(maxSkip, count);
+}
+
 function settingsOf({ name, kind, ceiling, epoch }: Tag): Settings {
   if (kind.kind === "sequence" && kind.redis !== undefined) {
-    return { step: kind.redis.step, ceiling, epoch };
+    return { bounds: kind.redis, ceiling, epoch };
   }
   throw new Error(`tag ${name} is no sequence in Redis`);
 }
