@@ -40,6 +40,13 @@ export const postgresMutants: readonly Mutant[] = [
     only: "wherever in a transaction",
   },
   {
+    name: "postgres: a COMMIT that answers ROLLBACK is taken for done",
+    file: `${postgres}/connections.ts`,
+    find: `if (command !== "COMMIT") throw`,
+    replace: `if (command === "") throw`,
+    tests: ["packages/server/test/store/postgres-commit.pg.test.ts"],
+  },
+  {
     name: "postgres: a locked row of a known tag is taken for a missing one",
     file: `${postgres}/grant.ts`,
     find: `WHEN l.name IS NULL AND v.name IS NOT NULL THEN 'LOCKED'`,
