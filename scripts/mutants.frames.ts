@@ -7,6 +7,7 @@ const rules = [`${unit}/connection.test.ts`];
 const hpack = [`${unit}/hpack.test.ts`];
 const deadlines = [`${unit}/calls/deadlines.test.ts`];
 const tooOld = [`${unit}/calls/too-old.test.ts`];
+const inFlight = ["packages/server/test/doors/in-flight.e2e.test.ts"];
 const doors = ["packages/server/test/doors/malformed.e2e.test.ts"];
 
 /** Faults at the edges of frames, windows and tables, and where the doors of gRPC must answer the same. */
@@ -138,5 +139,19 @@ export const frameMutants: readonly Mutant[] = [
     replace: "delayMs",
     tests: ["packages/server/test/doors/deadlines.e2e.test.ts"],
     only: "of a month",
+  },
+  {
+    name: "frames: in flight: a handler that throws is never over, over grpc-js",
+    file: "packages/server/src/grpc/door.ts",
+    find: "    await answer.catch(() => undefined);\n",
+    replace: "    if (await answer.then(() => false, () => true)) return;\n",
+    tests: inFlight,
+  },
+  {
+    name: "frames: in flight: a refusal over HTTP is never over",
+    file: "packages/server/src/http/door.ts",
+    find: "      this.#inFlight.ended();\n",
+    replace: "      if (response.statusCode < 300) this.#inFlight.ended();\n",
+    tests: inFlight,
   },
 ];
