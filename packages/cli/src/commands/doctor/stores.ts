@@ -101,7 +101,8 @@ function schemaFindings(status: StoreStatus): readonly Finding[] {
 /** Of a store without members there is nothing to say. */
 export function memberFindings(members: readonly string[] | undefined): readonly Finding[] {
   if (members === undefined) return [];
-  const fix = "start the member, or name the members of one cluster in store.url (docs/etcd.md)";
+  const fix =
+    "start the member, or correct store.url: a server that does not know its store yet starts on members of one cluster only (docs/etcd.md)";
   return allWellOr(
     members.map((trouble) => warn(plain(trouble), fix)),
     "all of one cluster",
