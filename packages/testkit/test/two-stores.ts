@@ -105,7 +105,7 @@ async function call(
         const error = IdmintError.from(thrown);
         if (error.reason === "INTERNAL") throw thrown;
         // A store that is away is no store that went back: nobody has to accept anything.
-        if (error.code === "FAILED_PRECONDITION") unexpected.push(error.message);
+        if (error.reason === "STORE_EPOCH_CHANGED") unexpected.push(error.message);
         // oxlint-disable-next-line no-await-in-loop
         await pause(20);
       }
