@@ -91,8 +91,8 @@ export const accessMutants: readonly Mutant[] = [
   {
     name: "access: hashes of tokens can be read by others",
     file: "packages/server/src/store/kept/lease-file.ts",
-    find: "    await file.chmod(0o600);\n",
-    replace: "",
+    find: 'open(next, "wx", 0o600)',
+    replace: 'open(next, "wx", 0o644)',
     tests: ["packages/server/test/store/lease-file.test.ts"],
   },
   {

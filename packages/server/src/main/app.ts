@@ -39,7 +39,13 @@ import { instanceName } from "./instance.ts";
 import { Peers } from "./peers.ts";
 import { Running, type RunningServer } from "./running.ts";
 import { createServices, type Services } from "./services.ts";
-import { meetingPlaceOf, openStoreOrLater, redisConfigsOf, ticketConfigsOf } from "./stores.ts";
+import {
+  groupFoldersOf,
+  meetingPlaceOf,
+  openStoreOrLater,
+  redisConfigsOf,
+  ticketConfigsOf,
+} from "./stores.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 import { openKeys } from "./text-ids.ts";
@@ -229,6 +235,7 @@ async function follow(
     await knowRecentTags({ ...realSystem, store, directory, emit }, config.limitTags);
   }
   store.listen?.(() => poll.hasten());
+  for (const folder of groupFoldersOf(config)) emit({ type: "folder-shared", folder });
   await clocks.watch.start();
   if (makesDemoTag === true) await storeWait.of(() => makeDemoTag(tags));
   capacity.start();

@@ -1,3 +1,5 @@
+import { existsSync, realpathSync } from "node:fs";
+import path from "node:path";
 import { IdmintError } from "@idmint/core";
 import type { Store } from "@idmint/core/server";
 import type { Config } from "../config/table.ts";
@@ -17,6 +19,7 @@ import type { TicketConfig } from "../store/open-tickets.ts";
 import { type BackendName, backendOf, filePathOf } from "../store/shared/backends.ts";
 import type { StorePins } from "../store/pins/pin.ts";
 import { etcdPlace } from "../store/shared/etcd-url.ts";
+import { writersIn } from "../store/sqlite/file/folders.ts";
 import { withPassword } from "../store/shared/host-urls.ts";
 import { operatorNote } from "./instance.ts";
 import { redisEvents } from "./redis-events.ts";
@@ -97,6 +100,15 @@ export async function makeStore(config: Config): Promise<void> {
     dryRun: false,
     by: operatorNote("idmint start-dev"),
   });
+}
+
+/** Folders with files of this server in which a group may write: whoever is in it can put other files in their place. */
+export function groupFoldersOf({ storeUrl, snowflakeCacheFile }: Config): readonly string[] {
+  const files = backendOf(storeUrl) === "sqlite" ? [filePathOf(storeUrl)] : [];
+  if (snowflakeCacheFile !== undefined) files.push(snowflakeCacheFile);
+  const real = files.filter((file) => existsSync(file)).map((file) => realpathSync(file));
+  const folders = new Set(real.map((file) => path.dirname(file)));
+  return [...folders].filter((folder) => writersIn(folder) === "group");
 }
 
 /** The ticket databases of a configuration, in the order of their names. */

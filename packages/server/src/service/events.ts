@@ -84,6 +84,8 @@ export type ServerEvent =
       readonly watchedMs: number;
     }
   | { readonly type: "store-back"; readonly afterMs: number }
+  /** A group may write in a folder with files of this server. */
+  | { readonly type: "folder-shared"; readonly folder: string }
   | {
       readonly type: "ticket-database-lost";
       readonly database: string;

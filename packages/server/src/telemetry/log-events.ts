@@ -56,6 +56,11 @@ const WRITERS: {
   "store-awaited": logStore,
   "store-back": logStore,
   "store-warning": logStore,
+  "folder-shared": (logger, event) =>
+    logger.warn(
+      plain(event),
+      "a group may write in a folder of this server, and replace its files",
+    ),
   "store-warning-over": logStore,
   "ledger-behind": (logger, event) => logger.warn(plain(event), "the ledger is behind"),
   "tag-runs-out": (logger, event) => logger.warn(plain(event), "a tag runs out of ids"),

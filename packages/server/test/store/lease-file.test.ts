@@ -1,6 +1,8 @@
 import {
+  chmodSync,
   copyFileSync,
   linkSync,
+  lstatSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -8,6 +10,7 @@ import {
   rmdirSync,
   rmSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -250,8 +253,56 @@ test("the file can be read by its owner alone, whatever was left there before", 
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
+test("a folder of its own is made, where the one around it may be written by others", async () => {
+  const around = folder();
+  chmodSync(around, 0o777);
+  const file = path.join(around, "kept", "leases");
+  await (await opened(file)).write(contents);
+  expect(statSync(path.dirname(file)).mode & 0o777).toBe(0o700);
+});
+
+test("a folder in which everybody may write is refused", async () => {
+  const its = folder();
+  chmodSync(its, 0o777);
+  await expect(openLeaseFile(path.join(its, "leases"), clock)).rejects.toThrow(
+    /^INVALID_ARGUMENT: snowflake.cache_file cannot be used: everybody .*chmod o-w/,
+  );
+});
+
+test.each(["leases", "leases.lock"])("a link in the place of %s is not followed", async (name) => {
+  const its = folder();
+  const target = path.join(its, "target");
+  writeFileSync(target, "precious");
+  symlinkSync(target, path.join(its, name));
+  await expect(openLeaseFile(path.join(its, "leases"), clock)).rejects.toThrow("symbolic link");
+  expect(readFileSync(target, "utf8")).toBe("precious");
+});
+
+test("a link in the place of the next file is replaced, and its target stays as it is", async () => {
+  const its = folder();
+  const target = path.join(its, "target");
+  writeFileSync(target, "precious");
+  symlinkSync(target, path.join(its, "leases.next"));
+  await (await opened(path.join(its, "leases"))).write(contents);
+  expect(readFileSync(target, "utf8")).toBe("precious");
+});
+
+test("a link that takes the place of the file while it is open empties nothing", async () => {
+  const its = folder();
+  const file = path.join(its, "leases");
+  const target = path.join(its, "target");
+  const it = await opened(file);
+  await it.write(contents);
+  writeFileSync(target, "precious");
+  rmSync(file);
+  symlinkSync(target, file);
+  await it.write(contents);
+  expect(readFileSync(target, "utf8")).toBe("precious");
+  expect(lstatSync(file).isSymbolicLink()).toBe(false);
+});
+
 test("a folder that is not there is refused by the name of the option", async () => {
-  const file = path.join(folder(), "missing", "leases");
+  const file = path.join(folder(), "missing", "too", "leases");
   await expect(openLeaseFile(file, clock)).rejects.toThrow(
     /^INVALID_ARGUMENT: snowflake.cache_file /,
   );

@@ -120,6 +120,7 @@ const SETTING_FIXES: Readonly<Record<string, string>> = {
     "name the standbys in synchronous_standby_names again (docs/fail-over.md)",
   standbys: "name the standbys in synchronous_standby_names again (docs/fail-over.md)",
   network_filesystem: "move the SQLite file to a disk of this machine",
+  shared_folder: "let nobody but the server's user write in the folder of the SQLite file",
   auto_compaction: "start etcd with --auto-compaction-retention (docs/etcd.md)",
 };
 

@@ -1,14 +1,16 @@
-import { readFileSync } from "node:fs";
-import { type FileHandle, open, rename } from "node:fs/promises";
+import { constants, existsSync, lstatSync, mkdirSync, readFileSync } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import { uptime } from "node:os";
 import path from "node:path";
 import { type Clock, IdmintError, invalidField } from "@idmint/core";
 import type { KeptContents, LeaseFile } from "@idmint/core/server";
 import { networkFileSystem } from "../sqlite/file/files.ts";
+import { folderFault } from "../sqlite/file/folders.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
 import { type Lock, takeLock } from "./lock.ts";
 
 const FIELD = "snowflake.cache_file";
+const { O_NOFOLLOW, O_RDWR } = constants;
 /** The kernel's name for this run of the machine; another one after every boot. */
 const BOOT_ID = "/proc/sys/kernel/random/boot_id";
 
@@ -21,7 +23,7 @@ export interface OpenLeaseFile extends LeaseFile {
 }
 
 /**
- * Opens the file that a server keeps its leases in; it need not be there. INVALID_ARGUMENT when it cannot be kept safely
+ * Opens the file that a server keeps its leases in; neither it nor its folder need be there. INVALID_ARGUMENT when it cannot be kept safely
  * here, or another process has it open.
  *
  * INVARIANTS
@@ -33,7 +35,9 @@ export interface OpenLeaseFile extends LeaseFile {
  * 3. The file is replaced by a whole one; `write` fulfils when that and its name are on the disk.
  * 4. There is at most one file that may be believed: the one that is replaced is emptied before another takes its place, so
  *    that a hard link to it holds nothing either. Whoever is killed in between leaves none, which only costs the time in it.
- * 5. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
+ * 5. Nothing is followed, and nothing written to, that somebody else put where the files are to be; nobody else may write in
+ *    their folder.
+ * 6. Nothing is written once the lock is given up: it would be in the place of what the next one wrote.
  */
 export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLeaseFile> {
   const name = path.resolve(file);
@@ -81,7 +85,12 @@ function bootId(): string {
 function locked(name: string): Lock {
   let lock: Lock | undefined;
   try {
-    const remote = networkFileSystem(path.dirname(name));
+    const folder = path.dirname(name);
+    if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
+    const fault = folderFault(folder);
+    if (fault !== undefined) throw invalidField(FIELD, `cannot be used: ${fault}`);
+    for (const each of [name, `${name}.lock`]) refuseLink(each);
+    const remote = networkFileSystem(folder);
     if (remote !== undefined) {
       throw invalidField(
         FIELD,
@@ -101,6 +110,12 @@ function locked(name: string): Lock {
   );
 }
 
+/** Through a link somebody else would choose what is read, locked and emptied. */
+function refuseLink(name: string): void {
+  if (lstatSync(name, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw invalidField(FIELD, `cannot be used: ${name} is a symbolic link; remove it`);
+}
+
 type Read = ({ readonly found: KeptContents | undefined } | { readonly ignored: string }) & {
   /** The file itself, where it may be believed. */
   readonly file: FileHandle | undefined;
@@ -113,7 +128,7 @@ async function readContents(
 ): Promise<Read> {
   let file: FileHandle | undefined;
   try {
-    file = await open(name, "r+");
+    file = await open(name, O_RDWR | O_NOFOLLOW);
     // Of the opened file, so that what is read is what is named.
     const its = { ...origin, file: await identityOf(file) };
     const read = contentsFrom(await file.readFile("utf8"), its, offsetMs);
@@ -142,10 +157,10 @@ interface Held {
 /** Invariants 3 and 4. */
 async function replace(name: string, held: Held, textFor: (file: string) => string): Promise<void> {
   const next = `${name}.next`;
-  const file = await open(next, "w", 0o600);
+  // One that a process left behind when it was killed. Whatever lies there is not followed and not written to.
+  await rm(next, { force: true });
+  const file = await open(next, "wx", 0o600);
   try {
-    // An older one that was left there keeps its mode.
-    await file.chmod(0o600);
     await file.writeFile(textFor(await identityOf(file)));
     await file.datasync();
     // Not synced: whoever could believe it reads what the kernel has, since no file outlives the run of the machine.

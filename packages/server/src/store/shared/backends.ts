@@ -10,6 +10,7 @@ import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
  * - `synchronous_commit`: the server's synchronous_commit is kept although it is weaker than `on`.
  * - `synchronous_standby_names`: the store names standbys, and nobody waits for them. Nothing is accepted by itself then.
  * - `network_filesystem`: the SQLite file lies on a file system whose locks cannot be relied on.
+ * - `shared_folder`: others may write in the folder of the SQLite file, and put another one in its place.
  * - `auto_compaction`: etcd keeps all revisions. No id repeats for that, but etcd is full some day.
  */
 export const UNSAFE_SETTINGS = [
@@ -18,6 +19,7 @@ export const UNSAFE_SETTINGS = [
   "synchronous_commit",
   "synchronous_standby_names",
   "network_filesystem",
+  "shared_folder",
   "auto_compaction",
 ] as const;
 

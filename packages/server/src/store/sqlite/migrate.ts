@@ -14,7 +14,7 @@ import { Database } from "./file/database.ts";
 import { createFile, lookAtFiles } from "./file/files.ts";
 import { isThere, locate, locateNew, missingStore } from "./file/location.ts";
 import { migrations } from "./migrations/index.ts";
-import { deadlineOf, refuseNetworkFileSystem } from "./open.ts";
+import { deadlineOf, refuseUnsafePlace } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
 import { Witness } from "./file/witness.ts";
 
@@ -31,7 +31,7 @@ export function migrate(given: SqliteConfig, options: MigrateOptions): Migration
     return { from: 0, to: migrations.length, steps: migrations, created };
   }
   const config = created ? locateNew(given) : locate(given);
-  refuseNetworkFileSystem(config);
+  refuseUnsafePlace(config);
   if (created) {
     refuseToReplace(config.path);
     createFile(config.path);

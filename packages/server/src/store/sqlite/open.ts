@@ -1,5 +1,6 @@
 import path from "node:path";
 import { DEFAULT_TIMEOUT_MS, refuseUnsafe, type SqliteConfig } from "../shared/config.ts";
+import { folderFault } from "./file/folders.ts";
 import { workableVersion } from "../shared/migration.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { Database, type DatabaseOptions } from "./file/database.ts";
@@ -12,7 +13,7 @@ export function openDatabase(
   config: SqliteConfig,
   options: DatabaseOptions = {},
 ): { database: Database; schemaVersion: number; storeId: string } {
-  refuseNetworkFileSystem(config);
+  refuseUnsafePlace(config);
   const database = new Database(config.path, options);
   try {
     const deadlineMs = monotonicMs() + deadlineOf(config);
@@ -31,10 +32,24 @@ export function deadlineOf(config: SqliteConfig): number {
   return config.timeoutMs ?? DEFAULT_TIMEOUT_MS;
 }
 
-/** On a network file system locks may not be seen by others, or be lost: two processes would grant the same ids. */
-export function refuseNetworkFileSystem(config: SqliteConfig): void {
-  const name = networkFileSystem(path.dirname(config.path));
-  if (name === undefined) return;
-  const text = `the store's file lies on ${name}, whose locks cannot be relied on`;
-  refuseUnsafe(new Map([["network_filesystem", text]]), config.allowUnsafe);
+/**
+ * What is wrong with the place of a file, by the name under which it may be allowed. On a network file system locks may not
+ * be seen by others, or be lost: two processes would grant the same ids. In a folder where others may write they can put
+ * another store, and a witness that suits it, in the place of this one.
+ */
+export function unsafePlace(file: string): ReadonlyMap<string, string> {
+  const folder = path.dirname(file);
+  const found = new Map<string, string>();
+  const remote = networkFileSystem(folder);
+  if (remote !== undefined) {
+    const text = `the store's file lies on ${remote}, whose locks cannot be relied on`;
+    found.set("network_filesystem", text);
+  }
+  const fault = folderFault(folder);
+  if (fault !== undefined) found.set("shared_folder", fault);
+  return found;
+}
+
+export function refuseUnsafePlace(config: SqliteConfig): void {
+  refuseUnsafe(unsafePlace(config.path), config.allowUnsafe);
 }

@@ -1,4 +1,3 @@
-import path from "node:path";
 import { NEVER_STOPPED } from "@idmint/core/server";
 import type { SqliteConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
@@ -6,11 +5,11 @@ import { stoppedTimeOf } from "../shared/issuing.ts";
 import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
 import { monotonicMs } from "./file/connection.ts";
 import { Database } from "./file/database.ts";
-import { lookAtFiles, networkFileSystem } from "./file/files.ts";
+import { lookAtFiles } from "./file/files.ts";
 import { readStoreRow } from "./file/identity.ts";
 import { locate } from "./file/location.ts";
 import { migrations } from "./migrations/index.ts";
-import { deadlineOf } from "./open.ts";
+import { deadlineOf, unsafePlace } from "./open.ts";
 import { appliedMigrations } from "./schema.ts";
 
 /**
@@ -21,12 +20,11 @@ export function status(given: SqliteConfig): StoreStatus {
   const config = locate(given);
   const database = new Database(config.path);
   const deadlineMs = monotonicMs() + deadlineOf(config);
-  const isRemote = networkFileSystem(path.dirname(config.path)) !== undefined;
   const common = {
     backend: config.backend,
     presentIdentity: lookAtFiles(config.path)?.identity ?? "",
     standbys: "",
-    unsafe: isRemote ? ["network_filesystem"] : [],
+    unsafe: [...unsafePlace(config.path).keys()],
     // The machine's, like that of whoever asks.
     timeMs: undefined,
   };
