@@ -96,6 +96,16 @@ export const pinMutants: readonly Mutant[] = [
     only: "whose id is in its",
   },
   {
+    name: "pin: another SQLite store stays open when ours is back",
+    file: `${sqlite}/file/database.ts`,
+    find: `      // Kept, it would make our own files look like ones that took its place.
+      this.#abandon();
+`,
+    replace: ``,
+    tests: onSqlite,
+    only: "is left when ours is back",
+  },
+  {
     name: "pin: another SQLite store is opened before it is known",
     file: `${sqlite}/file/database.ts`,
     find: `if (peeked !== undefined) this.#assertOurs(peeked);`,

@@ -227,6 +227,25 @@ test("another store whose id is in its -wal alone is told when it is open", asyn
   });
 });
 
+test("another store that was opened before it was known is left when ours is back", async () => {
+  const place = await Place.make();
+  const { database } = openDatabase(place.config, { storeId: place.ids.ours });
+  place.pointAt(undefined);
+  database.reopen();
+  const here = path.dirname(place.config.path);
+  mkdirSync(here);
+  const holder = new DatabaseSync(place.config.path);
+  holder.exec("PRAGMA journal_mode = WAL; SELECT 1 FROM sqlite_schema");
+  await migrateStore(place.config, { dryRun: false });
+  const read = (): string => database.read(monotonicMs() + 5_000, (_, fenced) => fenced);
+  expect(read).toThrow(/another store answers/);
+  holder.close();
+  renameSync(here, path.join(here, "..", "newer"));
+  place.pointAt("ours");
+  expect(read()).toBe("");
+  database.close();
+});
+
 test("what is pinned first stays, whoever else finds another store meanwhile", async () => {
   const place = await Place.make();
   const settled = new StorePins({

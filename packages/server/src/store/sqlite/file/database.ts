@@ -201,7 +201,13 @@ export class Database {
   /** INVARIANT: of another store nothing is believed, and nothing is written to it. */
   #row(transaction: Transaction): StoreRow | undefined {
     const row = readStoreRow(transaction);
-    if (row !== undefined) this.#assertOurs(row.storeId);
+    try {
+      if (row !== undefined) this.#assertOurs(row.storeId);
+    } catch (error) {
+      // Kept, it would make our own files look like ones that took its place.
+      this.#abandon();
+      throw error;
+    }
     return row;
   }
 
