@@ -59,6 +59,13 @@ export const serversMutants: readonly Mutant[] = [
     tests: gate,
   },
   {
+    name: "servers: the renewal of a lease waits behind cold tags",
+    file: `${servers}/endpoints.ts`,
+    find: `this.#ask(route, send, accept, true)`,
+    replace: `this.#ask(route, send, accept)`,
+    tests: gate,
+  },
+  {
     name: "servers: a request that was never sent costs a further try",
     file: `${servers}/endpoints.ts`,
     find: `        failures.push(silence);

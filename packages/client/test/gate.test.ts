@@ -19,6 +19,7 @@ import {
 } from "../src/servers/pace-state.ts";
 import { startFleet } from "./fake-fleet.ts";
 import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
+import { leasedWorld } from "./snowflake-support.ts";
 import { pause, UNTOLD } from "./support.ts";
 
 const FIRST = 64;
@@ -179,6 +180,20 @@ test("when a server goes silent, what waits for it goes to another one without h
     await settle();
   }
   expect(asked.answered()).toBe(400 - (FIRST - 1));
+});
+
+test("what keeps a lease does not wait behind cold tags, since reservations end", async () => {
+  const { client, transport, time } = await leasedWorld();
+  for (let at = 0; at < 400; at++)
+    client
+      .tag(`cold${at}`)
+      .next()
+      .catch(() => undefined);
+  await settle();
+  expect(transport.pending.length).toBe(FIRST);
+  time.advance(1_000);
+  await settle();
+  expect(transport.renewing.length).toBe(1);
 });
 
 /** After how long requests to a server are given up that was heard at those times; all in milliseconds. */
