@@ -45,8 +45,7 @@ export interface PeriodId {
  *   such a tag with WRONG_KIND.
  * Use `nextString` for text ids; the other methods refuse them with WRONG_KIND.
  *
- * Errors are IdmintError. Try again later after a `retryable` one (SEGMENT_NOT_READY, SERVER_UNAVAILABLE,
- * CLOCK_MOVED_BACKWARDS). After any other (TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND, WORKER_IDS_EXHAUSTED,
+ * Errors are IdmintError. Try again later after a `retryable` one, whose code is UNAVAILABLE. After any other (TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND, WORKER_IDS_EXHAUSTED,
  * SEGMENT_INVALID, CLIENT_CLOSED) something must change first; the message says what.
  */
 export interface IdTag extends AsyncIterable<bigint> {
