@@ -170,4 +170,18 @@ export const nodeMutants: readonly Mutant[] = [
     replace: "    if (now < lookAt) return;",
     tests: ["packages/core/test/elapsed.test.ts"],
   },
+  {
+    name: "presence: of a tag's databases only the first has to be heard",
+    file: `${service}/presence.ts`,
+    find: `for (const part of partsOf(tag)) {`,
+    replace: `for (const part of partsOf(tag).slice(0, 1)) {`,
+    tests: ["packages/server/test/service/presence.test.ts"],
+  },
+  {
+    name: "presence: a poll tells of the first database alone",
+    file: "packages/server/src/store/spread/merged-changes.ts",
+    find: `parts: answers.flatMap(`,
+    replace: `parts: answers.slice(0, 1).flatMap(`,
+    tests: ["packages/server/test/service/presence.test.ts"],
+  },
 ];
