@@ -14,7 +14,7 @@ export const kindFieldsZh: Readonly<Record<string, readonly [label: string, help
   "sequence.step": ["步长", "Redis 中的最大值每次至少提高多少个 ID"],
   "sequence.max_skip": [
     "最多跳过",
-    "Redis 重新开始时最多跳过多少个 ID（0：redis.raise_by 预留的数量）",
+    "Redis 重新开始时最多跳过多少个 ID（不填则为 redis.raise_by 预留的数量）",
   ],
   "sequence.period": ["周期", "多久重新从 1 开始（不填则从不）"],
   "sequence.time_zone": ["时区", "周期在哪个时区开始，例如 Asia/Shanghai 或 UTC"],

@@ -75,10 +75,9 @@ const FIELDS: FieldsOf<SequenceDraft> = {
   },
   max_skip: {
     type: "int32",
-    default: 0,
-    range: [0, MAX_STEP],
+    range: [1, MAX_STEP],
     change: "any-time",
-    help: "most ids that a new start of Redis skips (0: what redis.raise_by reserves)",
+    help: "most ids that a new start of Redis skips (what redis.raise_by reserves unless set)",
   },
   period: {
     type: "enum",
@@ -158,20 +157,16 @@ function redisOf(
     of.check(draft.max_skip === undefined, "max_skip", wayOut);
     return undefined;
   }
-  const maxSkip = of.value("max_skip");
-  const isShort = draft.step === undefined && maxSkip > 0 && maxSkip < DEFAULT_STEP;
+  const maxSkip = of.given("max_skip");
+  const isShort = draft.step === undefined && maxSkip !== undefined && maxSkip < DEFAULT_STEP;
   const step = isShort ? maxSkip : of.value("step");
   const tooFew = `must be at least step, ${step}: no raise is smaller; got ${maxSkip}`;
-  of.check(maxSkip === 0 || maxSkip >= step, "max_skip", tooFew);
+  of.check(maxSkip === undefined || maxSkip >= step, "max_skip", tooFew);
   const redisServer = draft.redis_server ?? placement?.redisServerFor(name);
   const notHere =
     "must not be SEQUENCE_BACKEND_REDIS here: this server is not configured with redis.urls";
   of.check(redisServer !== undefined, "backend", notHere, "NOT_CONFIGURED");
-  return { server: redisServer ?? "", step, ...skipping(maxSkip) };
-}
-
-function skipping(maxSkip: number): Pick<RedisPlace, "maxSkip"> {
-  return maxSkip === 0 ? {} : { maxSkip };
+  return { server: redisServer ?? "", step, ...(maxSkip === undefined ? {} : { maxSkip }) };
 }
 
 /**
@@ -229,7 +224,9 @@ function read(json: Json): SequenceKind {
         : {
             server: textFrom(redis["shard"]),
             step: integerFrom(redis["step"], 1),
-            ...(redis["maxSkip"] === undefined ? {} : skipping(integerFrom(redis["maxSkip"], 1))),
+            ...(redis["maxSkip"] === undefined
+              ? {}
+              : { maxSkip: integerFrom(redis["maxSkip"], 1) }),
           },
   };
 }
@@ -253,7 +250,7 @@ export const SEQUENCE: KindSpec<"sequence", SequenceDraft, SequenceKind> = {
     keep_for: periods?.keepForMs,
     backend: redis === undefined ? "STORE" : "REDIS",
     step: redis?.step,
-    max_skip: redis === undefined ? undefined : (redis.maxSkip ?? 0),
+    max_skip: redis?.maxSkip,
     redis_server: redis?.server,
   }),
   row: { write, read },
