@@ -278,7 +278,7 @@ test.skipIf(inMountNamespace("mount -t tmpfs none /mnt").status !== 0)(
   async () => {
     const harness = await sqliteHarness();
     const { stdout, stderr } = inMountNamespace(
-      'mount -t tmpfs -o size=16m none "$2" && exec "$1" -C idmint-source "$3" "$2"',
+      'mount -t tmpfs -o size=16m,mode=700 none "$2" && exec "$1" -C idmint-source "$3" "$2"',
       process.execPath,
       harness.folder,
       path.join(import.meta.dirname, "full-disk-child.ts"),
