@@ -3,6 +3,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "@idmint/core";
 import type { Api } from "../api/api.ts";
 import { draining } from "../api/method.ts";
+import { losersOf } from "../doors/greed.ts";
 import { type ConnectionSource, Listener } from "../doors/listener.ts";
 import { StreamLimits } from "../doors/stream-limits.ts";
 import { InFlight } from "../in-flight.ts";
@@ -16,12 +17,19 @@ import { SecureSockets } from "../tls/secure-sockets.ts";
 import { type CallsPorts, type OpenStream, type Row, rowOf } from "./calls/call.ts";
 import { Deadlines } from "./calls/deadlines.ts";
 import { AwakeTime } from "./http2/lifetime.ts";
-import { CONNECTION_LIMITS } from "./http2/limits.ts";
+import {
+  BEGUN_OF_ALL,
+  CONNECTION_LIMITS,
+  SMALL_TABLE_BYTES,
+  WHOLE_TABLES,
+} from "./http2/limits.ts";
 
 const PREFACE_TIMEOUT_MS = 10_000;
 const HANDSHAKE_MS = 10_000;
 /** How often connections are looked at: what is due, and who is silent. */
 const LOOK_MS = 250;
+/** Share of what may be begun that is left after room was made, so that it need not be made again at once. */
+const ROOM_SHARE = 0.875;
 /** Share of its age by which a connection may be given up earlier or later, so that those of one moment do not go together. */
 const AGE_JITTER = 0.1;
 
@@ -62,7 +70,11 @@ export class FastDoor {
   readonly #maxAgeMs: number;
   readonly #streamLimits: StreamLimits;
   readonly #awake = new AwakeTime(performance.now(), 2 * LOOK_MS);
-  readonly #shared: Shared = { held: { bytes: 0 }, turn: { waiting: 0 } };
+  readonly #shared: Shared = {
+    held: { bytes: 0, begun: 0, makeRoom: () => this.#makeRoomSoon() },
+    turn: { waiting: 0 },
+  };
+  #isMakingRoom = false;
   readonly #looking: NodeJS.Timeout;
   #secure: SecureSockets | undefined;
 
@@ -150,6 +162,7 @@ export class FastDoor {
       maxAgeMs: this.#maxAgeMs * (1 - AGE_JITTER + 2 * AGE_JITTER * Math.random()),
       awake: this.#awake,
       shared: this.#shared,
+      tableBytes: this.#connections.size < WHOLE_TABLES ? undefined : SMALL_TABLE_BYTES,
     });
     const forget = this.#streamLimits.add(connection);
     this.#connections.add(connection);
@@ -162,6 +175,16 @@ export class FastDoor {
   #look(): void {
     this.#awake.tick(performance.now());
     for (const connection of this.#connections) connection.look();
+  }
+
+  #makeRoomSoon(): void {
+    if (this.#isMakingRoom) return;
+    this.#isMakingRoom = true;
+    setImmediate(() => {
+      this.#isMakingRoom = false;
+      const losers = losersOf(this.#connections, BEGUN_OF_ALL * ROOM_SHARE);
+      for (const connection of losers) connection.makeRoom();
+    });
   }
 
   /** Reading a certificate takes longer than a call, so it is done once for a connection. */

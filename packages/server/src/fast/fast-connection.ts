@@ -7,7 +7,7 @@ import { Calls } from "./calls/calls.ts";
 import { CODE } from "./http2/frames.ts";
 import { Connection } from "./http2/connection.ts";
 import { type AwakeTime, Lifetime } from "./http2/lifetime.ts";
-import { CONNECTION_LIMITS, Held } from "./http2/limits.ts";
+import { CONNECTION_LIMITS, Held, type HeldOfAll } from "./http2/limits.ts";
 import { Out } from "./http2/out.ts";
 
 /**
@@ -26,8 +26,8 @@ const MAX_STALLS = 4;
 
 /** What the connections of a door share. */
 export interface Shared {
-  /** Bytes that are kept for the peers of all connections. */
-  readonly held: { bytes: number };
+  /** What is kept for the peers of all connections. */
+  readonly held: HeldOfAll;
   /** Connections of which something was read, and which let others be first. */
   readonly turn: { waiting: number };
 }
@@ -36,6 +36,8 @@ export interface FastConnectionOptions {
   readonly maxAgeMs: number;
   readonly awake: AwakeTime;
   readonly shared: Shared;
+  /** What its peer is told that its table of headers may have. */
+  readonly tableBytes?: number | undefined;
 }
 
 /** One socket: what comes goes into its connection, and what the connection collected goes out. */
@@ -67,7 +69,7 @@ export class FastConnection {
     shown: ShownNames,
     rows: ReadonlyMap<string, Row>,
     ports: CallsPorts,
-    { maxAgeMs, awake, shared }: FastConnectionOptions,
+    { maxAgeMs, awake, shared, tableBytes }: FastConnectionOptions,
   ) {
     const { remoteAddress = "?", remotePort = 0 } = socket;
     this.#socket = socket;
@@ -90,7 +92,7 @@ export class FastConnection {
       CONNECTION_LIMITS,
     );
     this.#calls = new Calls(rows, this.#itsCalls());
-    this.#connection.begin(this.#calls.open);
+    this.#connection.begin(this.#calls.open, tableBytes);
     socket.setNoDelay(true);
     socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     socket.once("close", () => this.#closed());
@@ -105,6 +107,11 @@ export class FastConnection {
   /** Calls that are open, or whose handlers still work. */
   get inFlight(): number {
     return this.#connection.slots;
+  }
+
+  /** Bytes of what its peer began and did not end, and of its table of headers. */
+  get begun(): number {
+    return this.#held.begun;
   }
 
   get isClosed(): boolean {
@@ -141,12 +148,23 @@ export class FastConnection {
       (!isStalled && (this.#rest === undefined || this.#connection.waitMs === 0))
     )
       return;
-    const why = isStalled ? "it takes no answers" : "it does too much for nothing";
+    this.#giveUp(isStalled ? "it takes no answers" : "it does too much for nothing");
+    if (isStalled) this.#socket.destroy();
+  }
+
+  /** Ends the connection, since what all peers began is too much, and nobody's is more. */
+  makeRoom(): void {
+    if (this.isClosed) return;
+    this.#giveUp("it keeps the most of what was begun");
+    // Its peer may read why, but the socket is not kept until it has.
+    this.#socket.destroySoon();
+  }
+
+  #giveUp(why: string): void {
     const { address: peer } = this.#peer;
     this.#ports.emit({ type: "connection-refused", peer, why: `memory is short, and ${why}` });
     this.#connection.fail(CODE.ENHANCE_YOUR_CALM, "memory is short");
     this.#out.flush();
-    if (isStalled) this.#socket.destroy();
   }
 
   #closed(): void {

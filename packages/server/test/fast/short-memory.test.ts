@@ -140,7 +140,10 @@ function connection(
 } {
   const wire = new Wire();
   const refused: unknown[] = [];
-  const shared = { held: { bytes: heldOfAll }, turn: { waiting } };
+  const shared = {
+    held: { bytes: heldOfAll, begun: 0, makeRoom: () => undefined },
+    turn: { waiting },
+  };
   // None of its requests is one of gRPC, so nothing else is asked of it.
   const ports = { emit: (event) => refused.push(event) } as Pick<CallsPorts, "emit"> as CallsPorts;
   const its = new FastConnection(wire as unknown as Socket, NOTHING_SHOWN, new Map(), ports, {

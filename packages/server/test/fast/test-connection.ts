@@ -3,7 +3,12 @@ import { Connection } from "../../src/fast/http2/connection.ts";
 import { CODE, FLAG, FRAME, PREFACE } from "../../src/fast/http2/frames.ts";
 import { type Field, kept, plain } from "../../src/fast/http2/hpack/encode.ts";
 import { Lifetime } from "../../src/fast/http2/lifetime.ts";
-import { CONNECTION_LIMITS, type ConnectionLimits, Held } from "../../src/fast/http2/limits.ts";
+import {
+  CONNECTION_LIMITS,
+  type ConnectionLimits,
+  Held,
+  type HeldOfAll,
+} from "../../src/fast/http2/limits.ts";
 import { Out } from "../../src/fast/http2/out.ts";
 import { type Call, END, type Stream } from "../../src/fast/http2/stream.ts";
 
@@ -173,7 +178,9 @@ class TestCall implements Call {
 
 export class TestConnection {
   readonly connection: Connection;
-  readonly held: { bytes: number } = { bytes: 0 };
+  /** How often there was too much of what was begun. */
+  rooms = 0;
+  readonly held: HeldOfAll = { bytes: 0, begun: 0, makeRoom: () => this.rooms++ };
   readonly calls = new Set<TestCall>();
   readonly failures: unknown[] = [];
   readonly #out: Out;
@@ -189,7 +196,7 @@ export class TestConnection {
   isEnded = false;
   isDestroyed = false;
 
-  constructor(limits: Partial<ConnectionLimits> = {}, maxAgeMs = Infinity) {
+  constructor(limits: Partial<ConnectionLimits> = {}, maxAgeMs = Infinity, tableBytes?: number) {
     const held = new Held(this.held, { ...CONNECTION_LIMITS, ...limits });
     this.#its = held;
     this.#out = new Out((bytes, done) => {
@@ -223,7 +230,7 @@ export class TestConnection {
       const call = new TestCall(this, stream);
       this.calls.add(call);
       stream.user = call;
-    });
+    }, tableBytes);
   }
 
   release(call: TestCall): void {

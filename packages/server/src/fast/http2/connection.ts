@@ -10,7 +10,7 @@ import {
 } from "./frames.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { Guard } from "./guard.ts";
-import { HpackError } from "./hpack/decoder.ts";
+import { HpackError, TABLE_BYTES } from "./hpack/decoder.ts";
 import type { Lifetime } from "./lifetime.ts";
 import type { ConnectionLimits, Held } from "./limits.ts";
 import type { Out } from "./out.ts";
@@ -73,8 +73,9 @@ export class Connection {
     this.#wire = wire;
     this.#out = out;
     this.#limits = limits;
-    this.#reader = new FrameReader((type, flags, id, bytes, from, to) =>
-      this.#frame(type, flags, id, bytes, from, to),
+    this.#reader = new FrameReader(
+      (type, flags, id, bytes, from, to) => this.#frame(type, flags, id, bytes, from, to),
+      held,
     );
     this.#window = new ReceiveWindow(out);
     this.#guard = new Guard(
@@ -96,10 +97,11 @@ export class Connection {
     });
   }
 
-  /** To be called once, before anything is received. */
-  begin(open: Open): void {
+  /** To be called once, before anything is received. `tableBytes`: what the peer is told its table of headers may have. */
+  begin(open: Open, tableBytes: number = TABLE_BYTES): void {
     this.requests.begin(open);
     this.#out.settings([
+      ...(tableBytes === TABLE_BYTES ? [] : [[SETTING.HEADER_TABLE_SIZE, tableBytes] as const]),
       [SETTING.MAX_CONCURRENT_STREAMS, this.#limits.streams],
       [SETTING.MAX_HEADER_LIST_SIZE, this.#limits.headerListBytes],
     ]);

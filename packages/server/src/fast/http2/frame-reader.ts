@@ -6,6 +6,7 @@ import {
   MAX_WINDOW,
   PREFACE,
 } from "./frames.ts";
+import type { Held } from "./limits.ts";
 
 const EMPTY: Buffer = Buffer.alloc(0);
 /** What a part of a frame takes at first; it grows with what comes, not with what is promised. */
@@ -25,17 +26,21 @@ export type TakeFrame = (
  * Cuts what comes into the preface and frames (RFC 9113, 3.4 and 4.1), wherever its chunks end.
  *
  * Frames are taken where they lie. Only one that is cut by the end of a chunk is copied, and no more of it than is needed.
+ *
+ * INVARIANT: the room of such a part is counted in `held` as long as it is kept.
  */
 export class FrameReader {
   readonly #take: TakeFrame;
+  readonly #held: Pick<Held, "begin">;
   #matched = 0;
   /** The part of a frame that came, and how long it is. */
   #part: Buffer = EMPTY;
   #length = 0;
   #isOver = false;
 
-  constructor(take: TakeFrame) {
+  constructor(take: TakeFrame, held: Pick<Held, "begin">) {
     this.#take = take;
+    this.#held = held;
   }
 
   /** Whether the peer showed that it speaks HTTP/2. */
@@ -54,8 +59,7 @@ export class FrameReader {
   /** Takes nothing any more. */
   stop(): void {
     this.#isOver = true;
-    this.#part = EMPTY;
-    this.#length = 0;
+    this.#forgetPart();
   }
 
   #preface(chunk: Buffer): number {
@@ -94,8 +98,7 @@ export class FrameReader {
     this.#keep(chunk, at, end, total);
     if (this.#length < total) return end;
     const part = this.#part;
-    this.#part = EMPTY;
-    this.#length = 0;
+    this.#forgetPart();
     this.#frame(part, 0, total);
     return this.#isOver ? chunk.length : end;
   }
@@ -104,12 +107,20 @@ export class FrameReader {
     const length = this.#length + to - from;
     if (length > this.#part.length) {
       const room = Math.max(length, Math.min(most, Math.max(FIRST_ROOM, 2 * length)));
-      const part = Buffer.allocUnsafe(room);
+      // Of its own memory: a part would keep all of Node's pool, which is not counted.
+      const part = Buffer.allocUnsafeSlow(room);
       part.set(this.#part.subarray(0, this.#length));
+      this.#held.begin(room - this.#part.length);
       this.#part = part;
     }
     chunk.copy(this.#part, this.#length, from, to);
     this.#length = length;
+  }
+
+  #forgetPart(): void {
+    this.#held.begin(-this.#part.length);
+    this.#part = EMPTY;
+    this.#length = 0;
   }
 
   #frame(bytes: Buffer, at: number, to: number): void {

@@ -44,13 +44,36 @@ export const LITTLE: number = 16 * 1_024;
 /** What a stream takes that waits, besides its head and its bytes; and so does each answer that waits. */
 export const STREAM_BYTES = 1_024;
 
+/**
+ * Bytes of all peers of a door that their connections keep between two calls: parts of frames, header blocks that did not end,
+ * HPACK's tables. Above it those end that keep the most of it.
+ */
+export const BEGUN_OF_ALL: number = 16 * 1_024 * 1_024;
+/** What each connection may keep of it uncounted: a small table. `limits.connections` bounds that. */
+export const USUALLY_BEGUN: number = 3 * 1_024;
+/**
+ * So many connections of a door may have whole tables, which some libraries fill with fields that differ in each call; those
+ * above are told to have small ones. Both fit, so only what keeps more than it was told ever makes others end.
+ */
+export const WHOLE_TABLES = 1_024;
+export const SMALL_TABLE_BYTES = 1_024;
+
+/** What all connections of a door keep. */
+export interface HeldOfAll {
+  bytes: number;
+  begun: number;
+  /** There is more of what was begun than may be. To be done soon, and not at once: a connection is just being read. */
+  readonly makeRoom: () => void;
+}
+
 /** What one connection keeps, and with it all of a door. */
 export class Held {
-  readonly #all: { bytes: number };
+  readonly #all: HeldOfAll;
   readonly #most: number;
   #bytes = 0;
+  #begun = 0;
 
-  constructor(all: { bytes: number }, { heldBytes }: Pick<ConnectionLimits, "heldBytes">) {
+  constructor(all: HeldOfAll, { heldBytes }: Pick<ConnectionLimits, "heldBytes">) {
     this.#all = all;
     this.#most = heldBytes;
   }
@@ -65,8 +88,21 @@ export class Held {
     this.#all.bytes += bytes;
   }
 
+  /** The peer began what it did not end, or ended some of it. It takes nothing from what the connection may keep otherwise. */
+  begin(bytes: number): void {
+    const before = this.begun;
+    this.#begun += bytes;
+    this.#all.begun += this.begun - before;
+    if (bytes > 0 && this.#all.begun > BEGUN_OF_ALL) this.#all.makeRoom();
+  }
+
   get bytes(): number {
     return this.#bytes;
+  }
+
+  /** What counts of what was begun. */
+  get begun(): number {
+    return Math.max(0, this.#begun - USUALLY_BEGUN);
   }
 
   /** Whether all connections together keep as much as they may. */

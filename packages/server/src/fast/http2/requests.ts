@@ -59,7 +59,7 @@ export class Requests {
 
   constructor(its: RequestsPorts) {
     this.#its = its;
-    this.#hpack = new HpackDecoder(its.limits.headerListBytes);
+    this.#hpack = new HpackDecoder(its.limits.headerListBytes, (bytes) => its.held.begin(bytes));
   }
 
   /** To be called once, before anything comes. */
@@ -111,7 +111,7 @@ export class Requests {
       this.#wholeBlock(known, id, bytes, begin, end);
       return;
     }
-    this.#block = new HeaderBlock(id, known, this.#its.limits);
+    this.#block = new HeaderBlock(id, known, this.#its.limits, this.#its.held);
     this.#block.add(bytes, begin, end);
   }
 
@@ -234,7 +234,9 @@ export class Requests {
 
   /** The connection is over, and with it all streams. */
   end(): void {
+    this.#block?.forget();
     this.#block = undefined;
+    this.#hpack.forget();
     for (const stream of this.#its.streams.clear()) {
       stream.isLocalDone = true;
       this.#wholeRequest(stream);

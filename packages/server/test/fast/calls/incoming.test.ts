@@ -10,7 +10,9 @@ const MOST = 1_024 * 1_024;
 
 /** Nothing but the count is asked of it. */
 function connection(): CallsOfConnection {
-  return { held: new Held({ bytes: 0 }, { heldBytes: MOST }) } as CallsOfConnection;
+  return {
+    held: new Held({ bytes: 0, begun: 0, makeRoom: () => undefined }, { heldBytes: MOST }),
+  } as CallsOfConnection;
 }
 
 test("what calls keep is counted for their connection, and forgotten with them", () => {

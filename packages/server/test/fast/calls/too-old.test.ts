@@ -110,7 +110,11 @@ beforeEach(async () => {
         inFlight,
         streams: new Set(),
       },
-      { maxAgeMs: MAX_AGE_MS, awake, shared: { held: { bytes: 0 }, turn: { waiting: 0 } } },
+      {
+        maxAgeMs: MAX_AGE_MS,
+        awake,
+        shared: { held: { bytes: 0, begun: 0, makeRoom: () => undefined }, turn: { waiting: 0 } },
+      },
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -6,6 +6,8 @@ import { STATIC_TABLE } from "./static-table.ts";
 /** The table's size that HTTP/2 begins with, and the largest that peers may use (SETTINGS_HEADER_TABLE_SIZE). */
 export const TABLE_BYTES = 4_096;
 const MIN_FIELD_BYTES = 32;
+/** What a field in the table takes beyond its size: an object and two strings are more than RFC 7541, 4.1 counts for them. */
+export const FIELD_BYTES = 88;
 /** A power of two, more than the fields that fit into the table. */
 const CELLS = 256;
 /** A string of more bytes than this fits neither a list nor the table. */
@@ -23,10 +25,12 @@ export type Take = (field: Field) => void;
  * INVARIANT: the dynamic table is what the peer's encoder has, whatever becomes of the block's stream. So each block is decoded
  * to its end, and a list that is too large is cut but never left.
  *
- * Memory: the table has at most `TABLE_BYTES` as counted, and no string is made of a field beyond `maxListBytes`.
+ * Memory: the table has at most `TABLE_BYTES` as counted, and no string is made of a field beyond `maxListBytes`. Whoever keeps
+ * the decoder is told how much its table takes more, or less.
  */
 export class HpackDecoder {
   readonly #maxListBytes: number;
+  readonly #tell: (bytes: number) => void;
   /** The newest field is at `#newest`; older ones lie before it, around the end. Grows with them: most connections are idle. */
   readonly #cells: (Field | undefined)[] = [];
   #newest = CELLS - 1;
@@ -38,8 +42,15 @@ export class HpackDecoder {
   #end = 0;
   #block: Buffer = EMPTY;
 
-  constructor(maxListBytes: number) {
+  constructor(maxListBytes: number, tell: (bytes: number) => void = () => undefined) {
     this.#maxListBytes = maxListBytes;
+    this.#tell = tell;
+  }
+
+  /** Keeps nothing any more. Nothing is to be decoded after that. */
+  forget(): void {
+    this.#limit = 0;
+    this.#evictFor(0);
   }
 
   /** Decodes one block. Answers the size of its list; above `maxListBytes` not all fields were taken. */
@@ -139,15 +150,18 @@ export class HpackDecoder {
     this.#cells[this.#newest] = field;
     this.#count++;
     this.#bytes += field.size;
+    this.#tell(field.size + FIELD_BYTES);
   }
 
   /** Makes room for `size` bytes, if there is any in an empty table. */
   #evictFor(size: number): void {
     while (this.#count > 0 && this.#bytes + size > this.#limit) {
       const oldest = (this.#newest - this.#count + 1) & (CELLS - 1);
-      this.#bytes -= this.#cells[oldest]?.size ?? 0;
+      const size = this.#cells[oldest]?.size ?? 0;
+      this.#bytes -= size;
       this.#cells[oldest] = undefined;
       this.#count--;
+      this.#tell(-size - FIELD_BYTES);
     }
   }
 
