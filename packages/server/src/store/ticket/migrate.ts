@@ -8,6 +8,8 @@ import { migrations } from "./migrations/index.ts";
 
 /** The schema that ticket databases have, beside a store's or alone. */
 export const SCHEMA = "idmint_ticket";
+/** A migration waits longer than servers do, and so does what is asked before it. */
+const TIMEOUT_MS = 60_000;
 const SEED = `INSERT INTO ${SCHEMA}.database (database_id, incarnation, identity, written_by)
   VALUES ($1, $2, ${PRESENT_IDENTITY}, pg_current_xact_id()::xid)`;
 
@@ -35,7 +37,7 @@ export async function migrate(
 export async function assertApart(configs: readonly TicketConfig[]): Promise<void> {
   const nameOf = new Map<string, string>();
   for (const { name, ...config } of configs) {
-    const connections = new Connections(config);
+    const connections = new Connections({ ...config, timeoutMs: TIMEOUT_MS });
     try {
       const text = `SELECT ${PRESENT_IDENTITY} AS identity`;
       const [row] = await connections.run((session) =>
