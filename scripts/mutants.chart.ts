@@ -44,7 +44,7 @@ export const chartMutants: readonly Mutant[] = [
   {
     name: "a pod is killed while its server drains",
     file: `${chart}/deployment.yaml`,
-    find: "$.Values.drainSeconds 70",
+    find: "$.Values.drainSeconds 80",
     replace: "$.Values.drainSeconds 30",
     tests: rendered,
     only: "more time to end",

@@ -51,6 +51,7 @@ function printed(): Readonly<Record<string, object>> {
 
 /** Values of options that have no default, or one that says nothing. */
 const SAMPLES: Readonly<Record<string, unknown>> = {
+  "store.expect_id": "6d1f0a52-6f0c-4a7e-9d5e-0c3b8a1f2e47",
   "store.user": "idmint",
   "redis.sentinel_user": "idmint",
   allow_unsafe_store: "fsync",
