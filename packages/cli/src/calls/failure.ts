@@ -14,6 +14,8 @@ export interface Failure {
   readonly metadata: Readonly<Record<string, string>>;
   readonly retryAfterMs: number | undefined;
   /** The stack of an unforeseen fault; undefined for all others. */
+  /** What people are shown below the message, a line each. */
+  readonly lines?: readonly string[] | undefined;
   readonly stack: string | undefined;
 }
 
@@ -141,6 +143,7 @@ export function failureText(failure: Failure): string {
   const lines = [`idmint: ${plain(headline(failure))}`];
   const wayOut = WAY_OUT[failure.reason]?.(failure.metadata);
   if (wayOut !== undefined) lines.push(`  ${plain(wayOut)}`);
+  for (const line of failure.lines ?? []) lines.push(`  ${plain(line)}`);
   if (failure.retryAfterMs !== undefined) lines.push(`  try again in ${failure.retryAfterMs} ms`);
   // Indented, so that no line of it can be taken for another failure.
   if (failure.stack !== undefined) lines.push(failure.stack.replaceAll(/^/gmu, "  "));

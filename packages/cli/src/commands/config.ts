@@ -1,4 +1,4 @@
-import { IdmintError } from "@idmint/core";
+import { CommandFailure, failureOf } from "../calls/failure.ts";
 import type { ConfigReading } from "@idmint/server";
 import { type Command, Option } from "commander";
 import { addConfigFlags, configSources } from "../flags/config-flags.ts";
@@ -51,14 +51,10 @@ ${examplesText([
   });
 }
 
-function allErrors({ violations }: ConfigReading): IdmintError {
-  const lines = violations.map(({ field, description }) => `  ${field} ${description}`);
+function allErrors({ violations }: ConfigReading): CommandFailure {
   const count = violations.length === 1 ? "1 error" : `${violations.length} errors`;
-  return new IdmintError(
-    "INVALID_ARGUMENT",
-    `the configuration has ${count}\n${lines.join("\n")}`,
-    {
-      violations,
-    },
-  );
+  const lines = violations.map(({ field, description }) => `${field} ${description}`);
+  const more = { fields: violations, lines };
+  const text = `the configuration has ${count}`;
+  return new CommandFailure(failureOf("INVALID_ARGUMENT", "INVALID_ARGUMENT", text, more));
 }

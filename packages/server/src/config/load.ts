@@ -51,7 +51,7 @@ export function loadConfig(sources: ConfigSources): Config {
   const { config, violations } = readConfig(sources);
   if (config !== undefined) return config;
   const lines = violations.map(({ field, description }) => `${field} ${description}`);
-  throw new IdmintError("INVALID_ARGUMENT", lines.join("\n"), { violations });
+  throw new IdmintError("INVALID_ARGUMENT", lines.join("; "), { violations });
 }
 
 /** Reads the configuration, and says of each option where it comes from. Nothing that is wrong hides anything else. */
