@@ -138,6 +138,7 @@ test("a healthy fleet is all ok, within 3 s", async () => {
     "open files",
     "store",
     "schema",
+    "store id",
     "store settings",
     "redis default",
     "clocks",
