@@ -141,7 +141,7 @@ test("a stranger's name and a page of another origin reach nothing but health", 
 
 test("a target in the absolute form is taken, and the host in it counts", async () => {
   // Without the console, to whose pages "/" leads where it is built.
-  const it = await startTest({ flags: { "http.console": "off" } });
+  const it = await startTest({ flags: { "http-console": "off" } });
   await createTag(it, "a");
   const body = '{"tag":"a"}';
   const posted = (target: string, host: string): string =>
