@@ -126,8 +126,10 @@ test("a server with a secret in every option tells none, whatever goes wrong", a
 test("stores that cannot be reached are told without their passwords", async () => {
   const password = secret("store");
   const user = `postgres://someone@${silent}/ids`;
+  // Long enough to be told that it tries again.
+  const soon = { IDMINT_STORE_START_TIMEOUT: "2s", IDMINT_LOG_LEVEL: "trace" };
   const asOption = { IDMINT_STORE_URL: user, IDMINT_STORE_PASSWORD: password };
-  await run({ ...asOption, IDMINT_LOG_LEVEL: "trace" }, "serve");
+  await run({ ...asOption, ...soon }, "serve");
   const inUrl = encodeURIComponent(password);
   const urls = {
     IDMINT_STORE_URL: `postgres://someone:${inUrl}@${silent}/ids?password=${inUrl}`,
@@ -135,7 +137,7 @@ test("stores that cannot be reached are told without their passwords", async () 
     IDMINT_TICKET_URLS: `a=postgres://someone:${inUrl}@${silent}/ids`,
     IDMINT_ALARM_WEBHOOK_URL: `http://someone:${inUrl}@${silent}/`,
   };
-  await run(urls, "serve");
+  await run({ ...urls, ...soon }, "serve");
   expectNone();
 });
 
