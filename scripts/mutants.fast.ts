@@ -12,6 +12,7 @@ const node = [`${tests}/node-http2.test.ts`];
 const slices = [`${tests}/slices.e2e.test.ts`];
 const lifetime = [`${tests}/lifetime.test.ts`];
 const memory = [`${tests}/short-memory.test.ts`];
+const places = ["packages/server/test/doors/places-state.model.test.ts"];
 const begun = [`${tests}/begun.test.ts`];
 const connection = "packages/server/src/fast/fast-connection.ts";
 
@@ -358,5 +359,26 @@ export const fastMutants: readonly Mutant[] = [
     find: `if (caller.sum > greediest.sum) greediest = caller;`,
     replace: `if ((caller.own.at(-1)?.begun ?? 0) > (greediest.own.at(-1)?.begun ?? 0)) greediest = caller;`,
     tests: begun,
+  },
+  {
+    name: "doors: places: nobody gives way when all are taken",
+    file: "packages/server/src/doors/places-state.ts",
+    find: `if (this.of(address) + 2 > this.#greatest) return`,
+    replace: `if (this.#taken >= this.#most) return`,
+    tests: places,
+  },
+  {
+    name: "doors: places: a place that is free again stays counted",
+    file: "packages/server/src/doors/places-state.ts",
+    find: `this.#count(place.address, held, -1);`,
+    replace: `held.count -= 1;`,
+    tests: places,
+  },
+  {
+    name: "doors: places: who gave way stays connected",
+    file: "packages/server/src/doors/listener.ts",
+    find: `loser.destroy();`,
+    replace: `loser.resume();`,
+    tests: ["packages/server/test/doors/places.e2e.test.ts"],
   },
 ];

@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { bounded } from "@idmint/core";
 import { listen } from "../tcp.ts";
 import { nodeTimers } from "../timers.ts";
+import { Places } from "./places-state.ts";
 
 /** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
 const PREFACE_BYTES = 24;
@@ -18,7 +19,7 @@ export interface ListenerOptions {
   readonly port: number;
   /** Connections come from here; host and port are not listened on. */
   readonly source?: ConnectionSource | undefined;
-  /** Connections that are open at once; further ones are closed. */
+  /** Connections that are open at once; above it, the address with the most of them gives way (see Places). */
   readonly maxConnections: number;
   /** How long a new connection may take to send its preface. */
   readonly prefaceTimeoutMs: number;
@@ -31,11 +32,13 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #places: Places<Socket>;
   #onEmpty: (() => void) | undefined;
 
   constructor(door: (socket: Socket) => void, options: ListenerOptions) {
     this.#door = door;
     this.#options = options;
+    this.#places = new Places(options.maxConnections);
     this.#server = createServer({ noDelay: true }, (socket) => this.#take(socket));
   }
 
@@ -78,11 +81,13 @@ export class Listener {
   #take(socket: Socket): void {
     const peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
     socket.on("error", () => socket.destroy());
-    if (this.#sockets.size >= this.#options.maxConnections) {
+    const taken = this.#places.take(socket.remoteAddress ?? "?", socket);
+    if (taken === "no place is free") {
       this.#options.onRefused(peer, `${this.#options.maxConnections} connections are open already`);
       socket.destroy();
       return;
     }
+    if (taken.loser !== undefined) this.#giveWay(taken.loser);
     this.#sockets.add(socket);
     const timer = setTimeout(() => {
       if (socket.bytesRead >= PREFACE_BYTES) return;
@@ -92,9 +97,20 @@ export class Listener {
     timer.unref();
     socket.once("close", () => {
       clearTimeout(timer);
+      this.#places.free(taken.place);
       this.#sockets.delete(socket);
       if (this.#sockets.size === 0) this.#onEmpty?.();
     });
     this.#door(socket);
+  }
+
+  #giveWay(loser: Socket): void {
+    const peer = `${loser.remoteAddress ?? "?"}:${loser.remotePort ?? "?"}`;
+    const { maxConnections, onRefused } = this.#options;
+    onRefused(
+      peer,
+      `${maxConnections} connections are open already, the most of them from its address`,
+    );
+    loser.destroy();
   }
 }
