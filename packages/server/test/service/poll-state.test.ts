@@ -166,7 +166,7 @@ test("a warning is told once, again in other words, and when it is over", () => 
 });
 
 test("a history that an earlier life of the server left is none to begin in", () => {
-  const state = createPollState(2n ** 63n - 1n, ["zero"]);
+  const state = createPollState(2n ** 63n - 1n, { present: undefined, left: ["zero"] });
   const [fence] = pollAnswered(state, changes({ incarnation: "zero" }), 0);
   expect(fence).toMatchObject({
     type: "fence-all",
@@ -175,5 +175,18 @@ test("a history that an earlier life of the server left is none to begin in", ()
   expect(pollAnswered(state, changes({ incarnation: "zero", revision: 99n }), 0)).toEqual([]);
   expect(fenceOf(state)).not.toBe("");
   pollAnswered(state, changes(), 0);
+  expect(fenceOf(state)).toBe("");
+});
+
+test("the history in which an earlier life ended was left if another one is there now", () => {
+  const state = createPollState(2n ** 63n - 1n, { present: "zero", left: [] });
+  expect(pollAnswered(state, changes(), 0)).toEqual([]);
+  const [fence] = pollAnswered(state, changes({ incarnation: "zero" }), 0);
+  expect(fence).toMatchObject({ type: "fence-all" });
+});
+
+test("a server goes on in the history in which its earlier life ended", () => {
+  const state = createPollState(2n ** 63n - 1n, { present: "one", left: ["zero"] });
+  expect(pollAnswered(state, changes(), 0)).toEqual([]);
   expect(fenceOf(state)).toBe("");
 });

@@ -50,7 +50,7 @@ for (const [name, value] of [
     await withLostSession(`${name} = ${value}`, async (lost, { database }) => {
       const refusal = {
         reason: "STORE_UNSAFE",
-        metadata: { settings: `${name},proved_id` },
+        metadata: { settings: name },
         message: expect.stringContaining("pooler") as string,
       };
       await expect(grant(lost, [wish("t")])).rejects.toMatchObject(refusal);

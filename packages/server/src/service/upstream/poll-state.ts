@@ -20,6 +20,8 @@ import {
  */
 export interface PollState {
   present: string | undefined;
+  /** The history that an earlier life of this server worked in last. */
+  readonly earlier: string | undefined;
   readonly left: Set<string>;
   since: bigint;
   /** Why nothing is issued until a new history begins; empty when there is no reason. */
@@ -50,11 +52,17 @@ export type PollEffect =
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;
 
-/** `left`: histories that earlier lives of this server left. */
-export function createPollState(since: bigint, left: readonly string[] = []): PollState {
+/** What earlier lives of this server knew of the store's histories. */
+export interface EarlierHistories {
+  readonly present: string | undefined;
+  readonly left: readonly string[];
+}
+
+export function createPollState(since: bigint, earlier?: EarlierHistories): PollState {
   return {
     present: undefined,
-    left: new Set(left),
+    earlier: earlier?.present,
+    left: new Set(earlier?.left),
     since,
     wentBack: "",
     fenced: "",
@@ -92,6 +100,9 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
   let before = fenceOf(state);
   const isFirst = state.present === undefined && state.wentBack === "";
   if (isFirst && !state.left.has(changes.incarnation)) {
+    const { earlier } = state;
+    // The store was accepted while this server did not run.
+    if (earlier !== undefined && earlier !== changes.incarnation) state.left.add(earlier);
     state.present = changes.incarnation;
     state.since = changes.revision;
   } else if (changes.incarnation !== state.present) {

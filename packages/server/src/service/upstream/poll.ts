@@ -18,6 +18,7 @@ import type { Obeyed, Presence } from "../presence.ts";
 import type { StoreWait } from "./store-wait.ts";
 import {
   createPollState,
+  type EarlierHistories,
   fenceOf,
   type KnownHistory,
   pollAnswered,
@@ -55,7 +56,7 @@ interface Told {
 
 /** What is known of the store from earlier lives of this server, and what later ones shall know. */
 export interface PollMemory {
-  readonly known: { readonly left: readonly string[] };
+  readonly known: EarlierHistories;
   /** The store's history is this one now; never rejects. */
   entered(incarnation: string): Promise<void>;
 }
@@ -122,7 +123,7 @@ export class Poll {
 
   constructor(ports: PollPorts) {
     this.#ports = ports;
-    this.#state = createPollState(MAX_ID, ports.memory?.known.left);
+    this.#state = createPollState(MAX_ID, ports.memory?.known);
   }
 
   /**

@@ -11,6 +11,7 @@ import { storeClosed } from "../shared/failures.ts";
 import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
 import type { Belonging } from "./hosts/belonging.ts";
+import { onlyStore } from "./identity.ts";
 import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
@@ -61,8 +62,7 @@ const MAX_RUNNING = 1_000;
 export class Connections {
   /** What the configuration says of the database; see there. */
   readonly place: NonNullable<PostgresConfig["place"]>;
-  /** Names of what is unsafe and goes on all the same; `standbys` where answers wait for them (identity.ts). */
-  allowUnsafe: readonly string[];
+  #allowed: readonly string[];
   readonly #config: PostgresConfig;
   readonly #belonging: Belonging | undefined;
   readonly #secret: string;
@@ -88,7 +88,7 @@ export class Connections {
   constructor(config: PostgresConfig, belonging?: Belonging) {
     this.#belonging = belonging;
     this.place = config.place ?? ALONE;
-    this.allowUnsafe = config.allowUnsafe;
+    this.#allowed = config.allowUnsafe;
     this.#config = config;
     const urls = hostUrls(config.url) ?? [config.url];
     this.#secret = decodeURIComponent(new URL(urls[0]).password);
@@ -113,7 +113,15 @@ export class Connections {
     );
     if (!isPair || isUnsafe) return;
     this.#confirmation = new Confirmation();
-    this.allowUnsafe = [...allowUnsafe, "standbys"];
+    this.#allowed = [...allowUnsafe, "standbys"];
+  }
+
+  /**
+   * Names of what is unsafe and goes on all the same; `standbys` where answers wait for them, and which store alone may answer
+   * (identity.ts).
+   */
+  get allowUnsafe(): readonly string[] {
+    return [...this.#allowed, onlyStore(this.#belonging?.id)];
   }
 
   /** Undefined where answers wait for no standbys. */

@@ -34,12 +34,14 @@ const ID_COLUMNS: Readonly<Record<IdentityTable, string>> = {
   "idmint_ticket.database": "database_id",
 };
 
-/** What a session remembers of the database that it was proved to lead to. */
-const PROVED = "idmint.proved_id";
-
-/** Reads the id for a pin (connections.ts), and has the session remember it. */
+/** Reads the id for a pin (hosts/belonging.ts). */
 export function proveId(table: IdentityTable): string {
-  return `SELECT set_config('${PROVED}', ${ID_COLUMNS[table]}, false) AS id FROM ${table}`;
+  return `SELECT ${ID_COLUMNS[table]} AS id FROM ${table}`;
+}
+
+/** Among the settings that are allowed by name, in what each statement is told: the id of the one store that may answer. */
+export function onlyStore(id: string | undefined): string {
+  return `store=${id ?? "*"}`;
 }
 
 /** What is wrong with a tag's row (as `t`): the same proof, for dumps of some tables only. */
@@ -50,8 +52,8 @@ export const TAG_IS_OURS = "t.xmin = t.written_by";
  * the server may be changed while it runs, and those of the session vanish behind a connection pooler that lends sessions
  * for one transaction. So every statement looks for itself.
  *
- * proved_id: the session was not proved to lead anywhere, so it is not one of ours. store_id: it leads to another database
- * than it was proved to, or that one has another id now.
+ * store_id: another store answers than the one that the connection was proved to lead to, as behind a pooler that lends
+ * sessions, or the store has another id now.
  *
  * client_min_messages: above `warning` nobody hears that a commit did not reach its standby, which makes its outcome
  * unknown (connections.ts). No operator is asked whether that may be: nobody needs it.
@@ -65,9 +67,8 @@ function unsafe(allowed: string, table: IdentityTable): string {
     AND 'synchronous_commit' <> ALL (${allowed}) THEN 'synchronous_commit' END,
   CASE WHEN current_setting('client_min_messages') IN ('error', 'fatal', 'panic')
     THEN 'client_min_messages' END,
-  CASE WHEN coalesce(current_setting('${PROVED}', true), '') = ''
-    THEN CASE WHEN 'proved_id' <> ALL (${allowed}) THEN 'proved_id' END
-    WHEN current_setting('${PROVED}', true) <> s.${ID_COLUMNS[table]} THEN 'store_id' END${table === STORE ? `, ${unsafeStandbys(allowed)}` : ""})`;
+  CASE WHEN '${onlyStore(undefined)}' <> ALL (${allowed}) AND 'store=' || s.${ID_COLUMNS[table]} <> ALL (${allowed})
+    THEN 'store_id' END${table === STORE ? `, ${unsafeStandbys(allowed)}` : ""})`;
 }
 
 /**

@@ -5,11 +5,11 @@ import { issuingFromRow, type IssuingRow, stoppedTimeOf } from "../shared/issuin
 import { schemaStanding } from "../shared/migration.ts";
 import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
 import { Connections } from "./connections.ts";
-import { PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
+import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
 
-const STATUS = `WITH ${proof("'{proved_id}'::text[]")}
+const STATUS = `WITH ${proof(`'{${onlyStore(undefined)}}'::text[]`)}
 SELECT ${STORE_ROW}, ${PRESENT_IDENTITY} AS present, p.unsafe,
   s.standbys, (SELECT count(*) FROM idmint.tag) AS tags
 FROM idmint.store AS s CROSS JOIN proof AS p`;

@@ -25,7 +25,6 @@ export class PostgresTicketDatabase implements TicketDatabase {
   readonly name: string;
   readonly #belonging: Belonging;
   readonly #connections: Connections;
-  readonly #allowUnsafe: readonly string[];
   readonly #slots: Slots;
   #isKnown = false;
 
@@ -33,13 +32,12 @@ export class PostgresTicketDatabase implements TicketDatabase {
   constructor(config: TicketConfig, pin: StorePin = passingPins().of("")) {
     checkTicketName(config.name);
     this.name = config.name;
-    this.#allowUnsafe = config.allowUnsafe;
     this.#belonging = new Belonging("idmint_ticket.database", pin, (id) =>
       assertName(config.name, id),
     );
     const named = { applicationName: "idmint-ticket", ...config };
     this.#connections = new Connections(named, this.#belonging);
-    this.#slots = new Slots(this.#connections, this.name, this.#allowUnsafe);
+    this.#slots = new Slots(this.#connections, this.name);
   }
 
   async list(...args: Parameters<TicketDatabase["list"]>): ReturnType<TicketDatabase["list"]> {
@@ -67,7 +65,7 @@ export class PostgresTicketDatabase implements TicketDatabase {
   async grant(request: Parameters<TicketDatabase["grant"]>[0]): Promise<readonly SlotGrant[]> {
     assertWishes(request);
     await this.#know();
-    return grant(this.#connections, this.name, request, this.#allowUnsafe);
+    return grant(this.#connections, this.name, request);
   }
 
   async freeze(

@@ -70,7 +70,6 @@ export async function grant(
   connections: Connections,
   name: string,
   { slotsId, ceiling, wishes }: TicketRequest,
-  allowUnsafe: readonly string[],
 ): Promise<readonly SlotGrant[]> {
   const values = [
     slotsId,
@@ -79,7 +78,7 @@ export async function grant(
     wishes.map(({ seenLastId }) => String(seenLastId)),
     wishes.map(({ count }) => String(count)),
     String(ceiling),
-    allowUnsafe,
+    connections.allowUnsafe,
   ];
   const rows = await connections.run((session) =>
     session.query<SlotGrantRow>({ ...GRANT, values }),

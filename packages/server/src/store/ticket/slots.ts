@@ -110,12 +110,10 @@ interface SlotRow {
 export class Slots {
   readonly #connections: Connections;
   readonly #name: string;
-  readonly #allowUnsafe: readonly string[];
 
-  constructor(connections: Connections, name: string, allowUnsafe: readonly string[]) {
+  constructor(connections: Connections, name: string) {
     this.#connections = connections;
     this.#name = name;
-    this.#allowUnsafe = allowUnsafe;
   }
 
   async list(slotsId: string): Promise<SlotsView> {
@@ -193,7 +191,7 @@ export class Slots {
 
   /** The database's id, when it is the one that was accepted. */
   async #prove(session: Session, text: string): Promise<string> {
-    const [row] = await session.query<Proof>({ text, values: [this.#allowUnsafe] });
+    const [row] = await session.query<Proof>({ text, values: [this.#connections.allowUnsafe] });
     if (row === undefined) throw ticketWentBack(this.#name, "it has lost its identity");
     if (row.unsafe !== "") refuseUnsafeSettings(row.unsafe);
     if (row.fenced !== "") throw ticketWentBack(this.#name, row.fenced);

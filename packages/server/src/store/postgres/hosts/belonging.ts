@@ -9,7 +9,8 @@ const NO_SUCH_TABLE = "42P01";
  * Which database some connections lead to.
  *
  * INVARIANT: a connection leads to one database for as long as it lasts, so what was proved when it was made holds for all
- * work on it. A pooler that lends sessions is found by `proof`, since they do not remember the id (identity.ts).
+ * work on it. A pooler may lend another session for each statement, so those that grant, lease and poll compare the id too
+ * (`proof` in identity.ts).
  *
  * A database is pinned once whoever opens it has found that it is the one that is configured: one of another schema, name
  * or fleet must not be pinned by a mistyped address. Until then all connections lead to the same.
@@ -43,6 +44,11 @@ export class Belonging {
       const isBare = (error as { code?: string }).code === NO_SUCH_TABLE;
       if (!isBare || this.#pin.id !== undefined) throw error;
     }
+  }
+
+  /** Undefined before a connection was proved. */
+  get id(): string | undefined {
+    return this.#pin.id ?? this.#found;
   }
 
   /** The database is the one that is configured. */
