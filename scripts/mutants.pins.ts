@@ -64,10 +64,10 @@ export const pinMutants: readonly Mutant[] = [
     tests: real,
   },
   {
-    name: "pin: what answers first is pinned, whether it is what is configured or not",
+    name: "pin: a ticket database of another name is pinned",
     file: `${postgres}/hosts/belonging.ts`,
-    find: `this.#found ??= row.id;`,
-    replace: `this.#found ??= row.id;\n      await this.#pin.believe(row.id);`,
+    find: `this.#refuse(row.id);`,
+    replace: ``,
     tests: real,
     only: "the wrong name is never pinned",
   },
