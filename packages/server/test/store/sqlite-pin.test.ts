@@ -1,5 +1,5 @@
 // Another store, or none, under the name of the store that a server belongs to.
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { Worker } from "node:worker_threads";
@@ -335,4 +335,18 @@ test("however fast two stores change places, their own is never taken for one th
   const whole = await openStore(place.config);
   expect((await granted(whole, "t")).base).toBe(50_011n);
   await whole.close();
+});
+
+test("a witness of another store says nothing of ours: the store is away until its own is back", async () => {
+  const place = await Place.make();
+  const store = await openStore(place.config);
+  onTestFinished(() => store.close());
+  await granted(store, "t");
+  const witness = `${place.config.path}.witness`;
+  const foreign = path.join(place.folderOf("other"), "store.sqlite.witness");
+  renameSync(witness, `${witness}.kept`);
+  copyFileSync(foreign, witness);
+  expect(await reasonOf(store.grant([wish("t")]))).toBe("STORE_UNAVAILABLE");
+  renameSync(`${witness}.kept`, witness);
+  expect(await store.grant([wish("t")])).toMatchObject([{ outcome: "granted" }]);
 });
