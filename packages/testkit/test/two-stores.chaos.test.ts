@@ -2,16 +2,19 @@
 import { mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
 import { Tag, TicketKind } from "@idmint/proto";
-import { onTestFinished, test } from "vitest";
+import { onTestFinished } from "vitest";
 import { EtcdCluster } from "../src/etcd/index.ts";
 import { runCli } from "../src/fleet/child.ts";
 import { TestPostgres } from "../src/postgres.ts";
 import { TcpProxy } from "../src/tcp-proxy.ts";
-import { isLong, ownPostgres, seededRandom, sqliteFile } from "./fleet-support.ts";
+import { isLong, ownPostgres, seededRandom, someTests, sqliteFile } from "./fleet-support.ts";
 import { fillStores, turnToAndFro, type TwoStores, type Which } from "./two-stores.ts";
 
 const ROUNDS = isLong ? 30 : 1;
 const TIMEOUT_MS = 120_000 * ROUNDS;
+
+/** Two of them, chosen anew by each run. */
+const storm = someTests(2, 5);
 
 /** Behind, at about the same ids, and further on. */
 function firstOfOther(): bigint {
@@ -58,7 +61,7 @@ async function twoClusters(): Promise<{
   };
 }
 
-test("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
+storm("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
   const { clusters, urlOf, swap } = await twoClusters();
   await rounds(async (round) => {
     const name = `round${round}`;
@@ -74,7 +77,7 @@ test("PostgreSQL", { timeout: TIMEOUT_MS }, async () => {
   });
 });
 
-test("a store in several databases", { timeout: TIMEOUT_MS }, async () => {
+storm("a store in several databases", { timeout: TIMEOUT_MS }, async () => {
   const { clusters, urlOf, swap } = await twoClusters();
   const tags = ["a", "b", "c", "d"];
   await rounds(async (round) => {
@@ -109,7 +112,7 @@ test("a store in several databases", { timeout: TIMEOUT_MS }, async () => {
   });
 });
 
-test("ticket databases that change places", { timeout: TIMEOUT_MS }, async () => {
+storm("ticket databases that change places", { timeout: TIMEOUT_MS }, async () => {
   const { clusters, urlOf, swap } = await twoClusters();
   await rounds(async (round) => {
     const name = `ticket${round}`;
@@ -145,7 +148,7 @@ test("ticket databases that change places", { timeout: TIMEOUT_MS }, async () =>
   });
 });
 
-test("etcd", { timeout: TIMEOUT_MS }, async () => {
+storm("etcd", { timeout: TIMEOUT_MS }, async () => {
   const [ours, other] = [await EtcdCluster.start(), await EtcdCluster.start()];
   onTestFinished(async () => {
     await ours.close();
@@ -190,6 +193,6 @@ async function foldersByTurns(): Promise<TwoStores> {
   };
 }
 
-test("SQLite", { timeout: TIMEOUT_MS }, async () => {
+storm("SQLite", { timeout: TIMEOUT_MS }, async () => {
   await rounds(foldersByTurns);
 });
