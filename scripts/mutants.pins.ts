@@ -3,6 +3,8 @@ import type { Mutant } from "./mutant.ts";
 const pins = "packages/server/src/store/pins";
 const postgres = "packages/server/src/store/postgres";
 const sqlite = "packages/server/src/store/sqlite";
+const redis = "packages/server/src/store/redis";
+const onRedis = ["packages/server/test/store/redis/two-stores.redis.test.ts"];
 const onSqlite = ["packages/server/test/store/sqlite-pin.test.ts"];
 const unit = ["packages/server/test/store/pins/pins.test.ts"];
 const real = ["packages/server/test/store/postgres-pin.pg.test.ts"];
@@ -173,5 +175,111 @@ export const pinMutants: readonly Mutant[] = [
     replace: `new Channel({ ...data, storeId: undefined && storeId }, thread);`,
     tests: onSqlite,
     only: "takes over",
+  },
+  {
+    name: "owner: what another store counts in Redis is counted on",
+    file: `${redis}/scripts.ts`,
+    find: `local refusal = foreign(owner)`,
+    replace: `local refusal = nil`,
+    tests: onRedis,
+    only: "refused, and stays",
+  },
+  {
+    name: "owner: what counts for no store in Redis is counted on",
+    file: `${redis}/scripts.ts`,
+    find: `if not owner then return {'restarted', has[1]} end`,
+    replace: ``,
+    tests: onRedis,
+    only: "without a store",
+  },
+  {
+    name: "owner: a seed takes the place of another store's count",
+    file: `${redis}/scripts.ts`,
+    find: `local refusal = foreign(has[5])`,
+    replace: `local refusal = nil`,
+    tests: onRedis,
+    only: "refused|same emptiness",
+  },
+  {
+    name: "owner: a bound of another store is raised in Redis",
+    file: `${redis}/scripts.ts`,
+    find: `local refusal = foreign(has[3])`,
+    replace: `local refusal = nil`,
+    tests: onRedis,
+    only: "refused, and stays",
+  },
+  {
+    name: "owner: a bound that is no store's is raised in Redis",
+    file: `${redis}/scripts.ts`,
+    find: `if not has[3] or has[1] ~= ARGV[1]`,
+    replace: `if has[1] ~= ARGV[1]`,
+    tests: onRedis,
+    only: "without a store",
+  },
+  {
+    name: "owner: rates are written beside another store's count",
+    file: `${redis}/scripts.ts`,
+    find: `or has[2] ~= store then return '0'`,
+    replace: `then return '0'`,
+    tests: onRedis,
+    only: "readings, rates",
+  },
+  {
+    name: "owner: another store's tag is told to move",
+    file: `${redis}/scripts.ts`,
+    find: `if refusal then return refusal end
+local time`,
+    replace: `local time`,
+    tests: onRedis,
+    only: "refused, and stays",
+  },
+  {
+    name: "owner: another store's tag that moves is forgotten",
+    file: `${redis}/scripts.ts`,
+    find: `if refusal then return refusal end
+if redis.call('HEXISTS'`,
+    replace: `if redis.call('HEXISTS'`,
+    tests: onRedis,
+    only: "moved away",
+  },
+  {
+    name: "owner: a tag that moved away is anybody's",
+    file: `${redis}/scripts.ts`,
+    find: `'HSET', KEYS[1], 'store', store, 'moved_at_ms'`,
+    replace: `'HSET', KEYS[1], 'moved_at_ms'`,
+    tests: onRedis,
+    only: "moved away",
+  },
+  {
+    name: "owner: another store's sequences and workers are read in Redis",
+    file: `${redis}/owned-connection.ts`,
+    find: `owner === own ? values : undefined`,
+    replace: `owner === own ? values : values`,
+    tests: onRedis,
+    only: "readings, rates",
+  },
+  {
+    name: "owner: Redis counts before the store was heard",
+    file: `${redis}/owned-connection.ts`,
+    find: `if (own !== undefined) return own;`,
+    replace: `return own ?? "";`,
+    tests: onRedis,
+    only: "before the store",
+  },
+  {
+    name: "owner: Redis is not told which store counts in it",
+    file: "packages/server/src/main/app.ts",
+    find: `parts.store === undefined ? pins.of("").id : GIVEN_STORE;`,
+    replace: `parts.store === undefined ? (pins.of("").id && GIVEN_STORE) : GIVEN_STORE;`,
+    tests: ["packages/server/test/redis-two-stores.redis.test.ts"],
+    only: "by turns",
+  },
+  {
+    name: "owner: another store's counter is waited for when a tag moves",
+    file: "packages/server/src/service/redis/move.ts",
+    find: `if (IdmintError.from(cause).reason === "STORE_REFUSED") throw cause;`,
+    replace: ``,
+    tests: ["packages/server/test/redis-two-stores.redis.test.ts"],
+    only: "by force",
   },
 ];

@@ -246,6 +246,7 @@ export {
   isForeign,
   isOfStore,
   noMemberAnswers,
+  redisIsForeign,
   storeIsAnother,
   storeIsForeign,
   storeUnavailable,

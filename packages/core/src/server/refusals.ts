@@ -34,6 +34,19 @@ export function storeIsForeign(storeId: string, pinned: string): IdmintError {
   );
 }
 
+/** A tag's counter in Redis that another store keeps. */
+export function redisIsForeign(
+  { redisServer, key }: { readonly redisServer: string; readonly key: string },
+  owner: string,
+  own: string,
+): IdmintError {
+  return new IdmintError(
+    "STORE_REFUSED",
+    `the key ${key} in Redis "${redisServer}" belongs to another store: its id is ${owner}, and this server belongs to ${own}; let redis.urls lead to another Redis or another database number, or delete the key when that store is gone`,
+    { metadata: { redis_server: redisServer, key, owner, store_id: own } },
+  );
+}
+
 /** The same of a cluster, none of whose members that answer is of the store. */
 export function noMemberAnswers(strangers: string, pinned: string, cause: unknown): IdmintError {
   return new IdmintError(

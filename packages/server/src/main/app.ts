@@ -51,6 +51,8 @@ import { realSystem } from "./system.ts";
 import { openKeys } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
+/** The id of a store that is given from outside: it has no pin. */
+const GIVEN_STORE = "given";
 const ALL_ADDRESSES: readonly string[] = ["0.0.0.0", "::", ""];
 
 /** What tests and embedders may replace. */
@@ -117,7 +119,9 @@ export async function startServer(config: Config, parts: ServerParts = {}): Prom
     const storeWait = storeWaitOf(config, parts, emit);
     const bare = opened(parts.store ?? (await openStoreOrLater(config, known, storeWait, pins)));
     const store = telemetry.observed(bare, storePlace(config));
-    const places = await openPlaces(config, { emit, telemetry, opened, pins });
+    const storeId = (): string | undefined =>
+      parts.store === undefined ? pins.of("").id : GIVEN_STORE;
+    const places = await openPlaces(config, { emit, telemetry, opened, pins, storeId });
     const signals = opened(await openSignals(config));
     const peers = opened(new Peers(config, emit));
     const services = createServices(
@@ -196,14 +200,22 @@ async function openPlaces(
     telemetry,
     opened,
     pins,
-  }: { emit: Emit; telemetry: Telemetry; opened: (part: Closable) => void; pins: StorePins },
+    storeId,
+  }: {
+    emit: Emit;
+    telemetry: Telemetry;
+    opened: (part: Closable) => void;
+    pins: StorePins;
+    storeId: () => string | undefined;
+  },
 ): Promise<{
   readonly ticketDatabases: Awaited<ReturnType<typeof openTicketDatabases>>;
   readonly redisServers: Awaited<ReturnType<typeof openRedisServers>>;
 }> {
   const ticketDatabases = await openTicketDatabases(ticketConfigsOf(config), pins);
   for (const database of ticketDatabases) opened(database);
-  const redisServers = await openRedisServers(redisConfigsOf(config, emit, telemetry.aroundRedis));
+  const redisConfigs = redisConfigsOf(config, emit, telemetry.aroundRedis);
+  const redisServers = await openRedisServers(redisConfigs, storeId);
   for (const redisServer of redisServers) opened(redisServer);
   return { ticketDatabases, redisServers };
 }

@@ -12,11 +12,15 @@ export type { TagSignals } from "./redis/tag-signals.ts";
 /** Loaded where Redis is configured: the driver takes some of the memory of an idle server. */
 const backend = (): Promise<typeof Backend> => import("./redis/backend.ts");
 
-/** Connects to all Redis servers of a configuration. One that is down keeps nobody from using the others. Close them. */
+/**
+ * Connects to all Redis servers of a configuration. One that is down keeps nobody from using the others. `storeId`: the id
+ * of the store whose tags count there; undefined before it was heard. Close them.
+ */
 export async function openRedisServers(
   configs: readonly ConnectionConfig[],
+  storeId: () => string | undefined,
 ): Promise<readonly ElectedRedisClient[]> {
-  return configs.length === 0 ? [] : (await backend()).openRedisServers(configs);
+  return configs.length === 0 ? [] : (await backend()).openRedisServers(configs, storeId);
 }
 
 /** Looks at a Redis without changing it, for `boundMs` at most. */

@@ -113,6 +113,8 @@ async function retire(old: CountingRedis | undefined, from: string, tag: string)
   try {
     await redisServer.retire(tag);
   } catch (cause) {
+    // Another store's counter: the refusal names the way out.
+    if (IdmintError.from(cause).reason === "STORE_REFUSED") throw cause;
     throw new IdmintError(
       "STORE_UNAVAILABLE",
       `Redis "${from}" cannot be told to stop counting for tag "${tag}": ${wayOut}`,

@@ -13,8 +13,8 @@ const CONNECT_MS = 1_000;
 export class ElectedRedisClient extends CountingRedisClient {
   readonly #candidate: Candidate;
 
-  constructor(config: ConnectionConfig) {
-    super(config);
+  constructor(config: ConnectionConfig, storeId: () => string | undefined) {
+    super(config, storeId);
     this.#candidate = new Candidate(sourceOf(config), "watch");
   }
 
@@ -30,8 +30,9 @@ export class ElectedRedisClient extends CountingRedisClient {
 
 export async function openRedisServers(
   configs: readonly ConnectionConfig[],
+  storeId: () => string | undefined,
 ): Promise<readonly ElectedRedisClient[]> {
-  const redisServers = configs.map((config) => new ElectedRedisClient(config));
+  const redisServers = configs.map((config) => new ElectedRedisClient(config, storeId));
   await Promise.all(redisServers.map((redisServer) => redisServer.connected(CONNECT_MS)));
   for (const redisServer of redisServers) {
     // One that is not connected yet refuses by itself, as soon as it is.

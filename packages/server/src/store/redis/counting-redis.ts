@@ -4,8 +4,9 @@ import type {
   RedisSnowflakes,
   RedisWorkers,
 } from "@idmint/core/server";
-import { Connection, type ConnectionConfig } from "./connection.ts";
+import type { ConnectionConfig } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
+import { OwnedConnection } from "./owned-connection.ts";
 import { FORGET, RAISE, RETIRE } from "./scripts.ts";
 import { SequenceScripts } from "./sequences.ts";
 import { SnowflakeScripts } from "./snowflakes.ts";
@@ -17,11 +18,11 @@ export class CountingRedisClient implements CountingRedis {
   readonly sequences: RedisSequences;
   readonly snowflakes: RedisSnowflakes;
   readonly workers: RedisWorkers;
-  readonly #connection: Connection;
+  readonly #connection: OwnedConnection;
 
-  constructor(config: ConnectionConfig) {
+  constructor(config: ConnectionConfig, storeId: () => string | undefined) {
     this.name = config.name;
-    this.#connection = new Connection(config);
+    this.#connection = new OwnedConnection(config, storeId);
     this.sequences = new SequenceScripts(this.#connection);
     this.snowflakes = new SnowflakeScripts(this.#connection);
     this.workers = new WorkerScripts(this.#connection);

@@ -18,13 +18,25 @@ export interface Script {
  *    meanwhile, and took over an older state, is known too.
  * 3. Numbers are doubles in Lua, exact up to 2^53; ids of sequences in Redis end below, and so do positions of
  *    snowflakes. Numbers are answered as texts.
+ * 4. A hash is its store's alone: its field `store` is the id of that store. Nothing of another store's hash is counted on
+ *    or changed, whatever its generation: two stores give out equal ones. One without the field counts for nobody, and a
+ *    seed of a higher generation takes it over.
  *
- * KEYS[1] is the tag's hash. Every script that needs to know the Redis it runs in begins with PRESENT.
+ * KEYS[1] is the tag's hash, and the last of ARGV the id of the caller's store. Every script that needs to know the Redis
+ * it runs in begins with PRESENT.
  */
 /** How long an emptiness that nobody ends is remembered. */
 const FORGET_VACANCY_S = 60;
 
-const PRESENT = `
+/** `foreign` is the answer to whoever asks for a hash of another store. */
+const OWNED = `
+local store = ARGV[#ARGV]
+local function foreign(owner)
+  if owner and owner ~= store then return {'foreign', owner} end
+end
+`;
+
+const PRESENT = `${OWNED}
 local function text(number) return string.format('%.0f', number) end
 local function present()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
@@ -53,17 +65,21 @@ export function checked(fields: readonly string[]): string {
   const names = fields.map((field) => `, '${field}'`).join("");
   return `${PRESENT}
 local now = clock()
-local function check(has)
+local function check(has, owner)
+  local refusal = foreign(owner)
+  if refusal then return refusal end
   if has[4] then return {'moved', has[1] or '0', text(now - tonumber(has[4]))} end
   if not has[1] or not has[5] or not has[6] then return missing() end
+  if not owner then return {'restarted', has[1]} end
   local run, history, why = present()
   if not run or not history then return redis.error_reply(why) end
   if has[2] ~= run or has[3] ~= history then return {'restarted', has[1]} end
   if has[1] ~= ARGV[1] then return {'other-generation', has[1]} end
   return nil
 end
-local has = redis.call('HMGET', KEYS[1], 'generation', 'run_id', 'replid', 'moved_at_ms'${names})
-local doubt = check(has)
+local has = redis.call('HMGET', KEYS[1], 'generation', 'run_id', 'replid', 'moved_at_ms'${names}, 'store')
+local owner = table.remove(has)
+local doubt = check(has, owner)
 `;
 }
 
@@ -118,7 +134,9 @@ const FORGET_MOVED_S = 3_600;
  * that comes late, after Redis was emptied again, would begin below what a higher generation issued meanwhile.
  */
 const SEED = `${PRESENT}
-local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_term', 'vacant')
+local has = redis.call('HMGET', KEYS[1], 'generation', 'moved_at_ms', 'seq_long_term', 'vacant', 'store')
+local refusal = foreign(has[5])
+if refusal then return refusal end
 if has[2] and clock() - tonumber(has[2]) < ${MOVE_FAILED_AFTER_MS} then
   return {'moved', has[1] or '0', text(clock() - tonumber(has[2]))}
 end
@@ -127,7 +145,8 @@ if not has[1] and not has[2] and has[4] ~= ARGV[2] then return missing() end
 local run, history, why = present()
 if not run or not history then return redis.error_reply(why) end
 redis.call('DEL', KEYS[1])
-redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, unpack(ARGV, 4))
+redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'run_id', run, 'replid', history, 'store', store,
+  unpack(ARGV, 4, #ARGV - 1))
 `;
 
 /** KEYS[2]: the set of sequences of this Redis server. */
@@ -150,9 +169,11 @@ return {'seeded'}
 /** ARGV: generation, field, value. Raises a bound of this generation, never lowers it. */
 export const RAISE: Script = script(
   "raise",
-  `
-local has = redis.call('HMGET', KEYS[1], 'generation', ARGV[2])
-if has[1] ~= ARGV[1] or not has[2] or tonumber(ARGV[3]) <= tonumber(has[2]) then return '0' end
+  `${OWNED}
+local has = redis.call('HMGET', KEYS[1], 'generation', ARGV[2], 'store')
+local refusal = foreign(has[3])
+if refusal then return refusal end
+if not has[3] or has[1] ~= ARGV[1] or not has[2] or tonumber(ARGV[3]) <= tonumber(has[2]) then return '0' end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])
 return '1'
 `,
@@ -161,8 +182,9 @@ return '1'
 /** ARGV: generation, seq_recently, seq_long_term. */
 export const WRITE_RATES: Script = script(
   "write_rates",
-  `
-if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return '0' end
+  `${OWNED}
+local has = redis.call('HMGET', KEYS[1], 'generation', 'store')
+if has[1] ~= ARGV[1] or has[2] ~= store then return '0' end
 redis.call('HSET', KEYS[1], 'seq_recently', ARGV[2], 'seq_long_term', ARGV[3])
 return '1'
 `,
@@ -171,9 +193,12 @@ return '1'
 /** KEYS[2]: the set of sequences; ARGV: the tag. */
 export const RETIRE: Script = script(
   "retire",
-  `
+  `${OWNED}
+local refusal = foreign(redis.call('HGET', KEYS[1], 'store'))
+if refusal then return refusal end
 local time = redis.call('TIME')
-redis.call('HSET', KEYS[1], 'moved_at_ms', time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000)))
+redis.call('HSET', KEYS[1], 'store', store, 'moved_at_ms',
+  time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000)))
 redis.call('EXPIRE', KEYS[1], ${FORGET_MOVED_S})
 redis.call('SREM', KEYS[2], ARGV[1])
 return '1'
@@ -183,7 +208,9 @@ return '1'
 /** Forgets a tag that was told to move: asked for again, it is given a new start. */
 export const FORGET: Script = script(
   "forget",
-  `
+  `${OWNED}
+local refusal = foreign(redis.call('HGET', KEYS[1], 'store'))
+if refusal then return refusal end
 if redis.call('HEXISTS', KEYS[1], 'moved_at_ms') == 0 then return '0' end
 redis.call('DEL', KEYS[1])
 return '1'

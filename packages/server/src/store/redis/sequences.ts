@@ -8,15 +8,15 @@ import type {
   SequenceSeedRequest,
 } from "@idmint/core/server";
 import { bigintOf, doubtOf, nonsense, textsOf, vacancyOf } from "./answers.ts";
-import type { Connection } from "./connection.ts";
 import { keyOf, SEQUENCES_KEY } from "./keys.ts";
+import type { OwnedConnection } from "./owned-connection.ts";
 import { RAISE, SEQUENCE_ISSUE, SEQUENCE_SEED, WRITE_RATES } from "./scripts.ts";
 
-/** Sequences of one Redis: the hash of a tag is {cur, max, seq_recently, seq_long_term, generation, run_id, replid}. */
+/** Sequences of one Redis: the hash of a tag is {cur, max, seq_recently, seq_long_term, generation, run_id, replid, store}. */
 export class SequenceScripts implements RedisSequences {
-  readonly #connection: Connection;
+  readonly #connection: OwnedConnection;
 
-  constructor(connection: Connection) {
+  constructor(connection: OwnedConnection) {
     this.#connection = connection;
   }
 
@@ -57,11 +57,9 @@ export class SequenceScripts implements RedisSequences {
   }
 
   async read(tags: readonly string[]): Promise<readonly (SequenceReading | undefined)[]> {
-    return this.#connection.run(async (redis) => {
-      const fields = ["cur", "max", "generation", "seq_long_term"];
-      const answers = await Promise.all(tags.map((tag) => redis.hmget(keyOf(tag), ...fields)));
-      return answers.map(readingOf);
-    });
+    const fields = ["cur", "max", "generation", "seq_long_term"];
+    const answers = await this.#connection.read(tags.map(keyOf), fields);
+    return answers.map((values) => (values === undefined ? undefined : readingOf(values)));
   }
 
   async writeRates(rates: readonly SequenceRates[]): Promise<void> {

@@ -7,15 +7,15 @@ import type {
   SnowflakeSeedRequest,
 } from "@idmint/core/server";
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
-import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";
+import type { OwnedConnection } from "./owned-connection.ts";
 import { SNOWFLAKE_ISSUE, SNOWFLAKE_SEED } from "./scripts.ts";
 
-/** Tags of kind redis_snowflake of one Redis: the hash of a tag is {last_ms, seq, limit_ms, generation, run_id, replid}. */
+/** Tags of kind redis_snowflake of one Redis: the hash of a tag is {last_ms, seq, limit_ms, generation, run_id, replid, store}. */
 export class SnowflakeScripts implements RedisSnowflakes {
-  readonly #connection: Connection;
+  readonly #connection: OwnedConnection;
 
-  constructor(connection: Connection) {
+  constructor(connection: OwnedConnection) {
     this.#connection = connection;
   }
 

@@ -11,8 +11,8 @@ import type {
   Worker,
 } from "@idmint/core/server";
 import { doubtOf, nonsense, numberOf, textsOf, vacancyOf } from "./answers.ts";
-import type { Connection } from "./connection.ts";
 import { keyOf } from "./keys.ts";
+import type { OwnedConnection } from "./owned-connection.ts";
 import { type Script, SNOWFLAKE_SEED } from "./scripts.ts";
 import { WORKER_LEASE, WORKER_RELEASE, WORKER_RENEW } from "./worker-scripts.ts";
 
@@ -21,9 +21,9 @@ const DATA_CENTER = /^u:(\d{1,5})$/;
 
 /** Worker ids of one Redis: fields of a tag's hash, as worker-scripts.ts says. */
 export class WorkerScripts implements RedisWorkers {
-  readonly #connection: Connection;
+  readonly #connection: OwnedConnection;
 
-  constructor(connection: Connection) {
+  constructor(connection: OwnedConnection) {
     this.#connection = connection;
   }
 
@@ -48,22 +48,20 @@ export class WorkerScripts implements RedisWorkers {
     after,
     limit,
   }: Parameters<RedisWorkers["list"]>[0]): Promise<readonly Worker[]> {
-    return this.#connection.run(async (redis) => {
-      const key = keyOf(tag);
-      const found: Worker[] = [];
-      for (const [dataCenter, used] of await this.#dataCenters(tag)) {
-        const isPast = after !== undefined && dataCenter < after.dataCenter;
-        const from = dataCenter === after?.dataCenter ? after.workerId + 1 : 0;
-        const count = Math.min(used - from, limit - found.length);
-        if (isPast || count <= 0) continue;
-        const ids = Array.from({ length: count }, (_, at) => from + at);
-        const rows = await redis.hmget(key, ...ids.map((id) => `w:${dataCenter}:${id}`));
-        rows.forEach((row, at) => {
-          if (row !== null) found.push(workerOf(dataCenter, from + at, row));
-        });
-      }
-      return found;
-    });
+    const found: Worker[] = [];
+    for (const [dataCenter, used] of await this.#dataCenters(tag)) {
+      const isPast = after !== undefined && dataCenter < after.dataCenter;
+      const from = dataCenter === after?.dataCenter ? after.workerId + 1 : 0;
+      const count = Math.min(used - from, limit - found.length);
+      if (isPast || count <= 0) continue;
+      const ids = Array.from({ length: count }, (_, at) => from + at);
+      const fields = ids.map((id) => `w:${dataCenter}:${id}`);
+      const [rows = []] = await this.#connection.read([keyOf(tag)], fields);
+      rows.forEach((row, at) => {
+        if (row !== null) found.push(workerOf(dataCenter, from + at, row));
+      });
+    }
+    return found;
   }
 
   /** The data centres that have workers, ascending, and how many worker ids were leased in each. */

@@ -2,7 +2,7 @@ import { DEFAULT_RESERVE_AHEAD_MS } from "@idmint/core";
 import { checked, type Script, script } from "./scripts.ts";
 
 /*
- * The workers of a tag are fields of its hash, beside {generation, run_id, replid, start_ms, limit_ms, changes}:
+ * The workers of a tag are fields of its hash, beside {store, generation, run_id, replid, start_ms, limit_ms, changes}:
  *   w:<data centre>:<worker id>  instance, token, reserved_until_ms and expires_at_ms, with spaces between them
  *   i:<data centre>:<instance>   the worker id it had last; only a hint, the worker's own field decides
  *   u:<data centre>              how many worker ids have a field; they are 0 … u − 1

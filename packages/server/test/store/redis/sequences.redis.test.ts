@@ -284,12 +284,9 @@ test("a tag that moves away is neither counted nor seeded, and starts anew when 
 
 test("errors hold neither the password nor what was sent", async () => {
   const redis = await ownRedis({ settings: { requirepass: "very-secret" } });
-  const redisServer = new CountingRedisClient({
-    name: "a",
-    url: `${redis.url.replace("//", "//:wrong-secret@")}/0`,
-    password: undefined,
-    timeoutMs: 300,
-  });
+  const config = { name: "a", password: undefined, timeoutMs: 300 };
+  const url = `${redis.url.replace("//", "//:wrong-secret@")}/0`;
+  const redisServer = new CountingRedisClient({ ...config, url }, () => "store-a");
   await redisServer.connected(500);
   const asked = redisServer.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n });
   const [outcome] = await Promise.allSettled([asked]);
@@ -301,12 +298,7 @@ test("errors hold neither the password nor what was sent", async () => {
     },
   });
   expect(inspect(outcome, { depth: 9, showHidden: true })).not.toContain("secret");
-  const none = new CountingRedisClient({
-    name: "a",
-    url: `${redis.url}/0`,
-    password: undefined,
-    timeoutMs: 300,
-  });
+  const none = new CountingRedisClient({ ...config, url: `${redis.url}/0` }, () => "store-a");
   await none.connected(500);
   await expect(
     none.sequences.issue({ tag, generation: 1n, count: 1, seen: 0n }),

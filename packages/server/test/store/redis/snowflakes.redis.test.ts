@@ -92,7 +92,7 @@ test("issues the last position of the reservation, and not the one after it", as
   const limitMs = nowMs + FAR_AHEAD_MS + 1;
   const key = `idmint:{${tag}}`;
   const issue = async (count: number): Promise<readonly string[]> => {
-    const args = ["1", count, "0", 2 * FAR_AHEAD_MS];
+    const args = ["1", count, "0", 2 * FAR_AHEAD_MS, "store-a"];
     const answer = await redis.command("EVAL", SNOWFLAKE_ISSUE.lua, 1, key, ...args);
     return answer as readonly string[];
   };

@@ -21,8 +21,13 @@ export async function redisServerAt(
   url: string,
   timeoutMs = 500,
   name = "default",
+  storeId: string | (() => string | undefined) = "store-a",
 ): Promise<CountingRedisClient> {
-  const redisServer = new CountingRedisClient({ name, url, password: undefined, timeoutMs });
+  const config = { name, url, password: undefined, timeoutMs };
+  const redisServer = new CountingRedisClient(
+    config,
+    typeof storeId === "string" ? () => storeId : storeId,
+  );
   cleanups.push(() => redisServer.close());
   if (!(await redisServer.connected(10_000))) throw new Error("no connection to Redis");
   return redisServer;
