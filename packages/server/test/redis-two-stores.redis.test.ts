@@ -1,5 +1,5 @@
 // Two stores on files, whose servers use one Redis for tags of the same names.
-import { mkdtemp, rm } from "node:fs/promises";
+import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import {
@@ -17,8 +17,11 @@ import { doorEnv } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
 import { hashOf, ownRedis } from "./store/redis/support.ts";
 import { loadConfig } from "../src/config/load.ts";
+import type { Config } from "../src/config/table.ts";
+
+import { acceptStore } from "../src/store/open-store.ts";
 import { startServer } from "../src/main/app.ts";
-import { makeStore } from "../src/main/stores.ts";
+import { makeStore, storeConfigOf } from "../src/main/stores.ts";
 import { call, clientsOf, generateId, Refusal, refusalOf } from "./support.ts";
 
 type Kind = NonNullable<DeepPartial<Tag>["kind"]>;
@@ -26,26 +29,38 @@ type Kind = NonNullable<DeepPartial<Tag>["kind"]>;
 const sequence: Kind = { $case: "sequence", value: { backend: SequenceBackend.REDIS } };
 const events: Kind = { $case: "redisSnowflake", value: {} };
 
-/** A server with a store of its own. */
-async function storeOn(redisUrl: string) {
+async function folderOfTest(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), "idmint-two-stores-"));
   onTestFinished(() => rm(folder, { recursive: true }));
+  return folder;
+}
+
+function configOf(redisUrl: string, file: string): Config {
   const flags = {
     "redis-urls": redisUrl,
-    "store-url": `sqlite:${path.join(folder, "idmint.db")}`,
+    "store-url": `sqlite:${file}`,
     "grpc-address": "127.0.0.1:0",
     "http-address": "127.0.0.1:0",
     "log-level": "silent",
     "drain-time": "500ms",
   };
-  const config = loadConfig({ env: doorEnv(), flags });
-  await makeStore(config);
+  return loadConfig({ env: doorEnv(), flags });
+}
+
+async function serverOf(config: Config) {
   const server = await startServer(config);
   onTestFinished(() => server.close());
   return { server, ...clientsOf(server.grpcAddress) };
 }
 
-type Server = Awaited<ReturnType<typeof storeOn>>;
+/** A server with a store of its own. */
+async function storeOn(redisUrl: string): Promise<Server> {
+  const config = configOf(redisUrl, path.join(await folderOfTest(), "idmint.db"));
+  await makeStore(config);
+  return serverOf(config);
+}
+
+type Server = Awaited<ReturnType<typeof serverOf>>;
 
 async function create({ tags }: Server, name: string, kind: Kind): Promise<void> {
   const request = CreateTagRequest.fromPartial({ tag: { name, kind } });
@@ -104,6 +119,28 @@ test("at once: of two stores one gets the tag, and the ids of each are its own",
     expect(winners[0]?.toSorted(), tag).toEqual([1n, 2n, 3n]);
     const losers = answers.filter((its) => its !== winners[0]);
     expect(new Set(losers.flat()), tag).toEqual(new Set(["STORE_REFUSED"]));
+  }
+});
+
+test("a copy that was accepted as a store of its own does not count on where its original does", async () => {
+  const redis = await ownRedis();
+  const files = [await folderOfTest(), await folderOfTest()].map((at) =>
+    path.join(at, "idmint.db"),
+  );
+  const [config, copied] = files.map((file) => configOf(redis.url, file)) as [Config, Config];
+  await makeStore(config);
+  const first = await serverOf(config);
+  await create(first, "orders", sequence);
+  expect((await generateId(first, "orders")).id).toBe(1n);
+  await first.server.close();
+  await cp(path.dirname(files[0]!), path.dirname(files[1]!), { recursive: true });
+  await acceptStore(storeConfigOf(copied), 0n, { newStore: true });
+  const copy = await serverOf(copied);
+  expect(await idOrReason(copy, "orders")).toBe("STORE_REFUSED");
+  const original = await serverOf(config);
+  for (let id = 2n; id < 12n; id++) {
+    expect((await generateId(original, "orders")).id).toBe(id);
+    expect(await idOrReason(copy, "orders")).toBe("STORE_REFUSED");
   }
 });
 
