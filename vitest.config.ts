@@ -134,6 +134,8 @@ function project(
       pool: "forks",
       execArgv: ["-C", "idmint-source"],
       setupFiles: ["packages/testkit/src/doors-setup.ts"],
+      // The default of a second is less than a busy machine may take.
+      expect: { poll: { timeout: 10_000 } },
       ...test,
     },
   };

@@ -363,8 +363,15 @@ export const fastMutants: readonly Mutant[] = [
   {
     name: "doors: places: nobody gives way when all are taken",
     file: "packages/server/src/doors/places-state.ts",
-    find: `if (this.of(address) + 2 > this.#greatest) return`,
+    find: `if (!isGreedy || this.of(address) + 2 > this.#greatest) return`,
     replace: `if (this.#taken >= this.#most) return`,
+    tests: places,
+  },
+  {
+    name: "doors: places: who holds half of the places or less gives way",
+    file: "packages/server/src/doors/places-state.ts",
+    find: `const isGreedy = this.#greatest * 2 > this.#most;`,
+    replace: `const isGreedy = true;`,
     tests: places,
   },
   {

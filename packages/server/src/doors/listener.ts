@@ -2,6 +2,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { bounded } from "@idmint/core";
 import { listen } from "../tcp.ts";
 import { nodeTimers } from "../timers.ts";
+import { callerOf } from "../api/caller.ts";
 import { Places } from "./places-state.ts";
 
 /** Bytes of the HTTP/2 client preface; a caller that has not sent that much is not one. */
@@ -81,7 +82,7 @@ export class Listener {
   #take(socket: Socket): void {
     const peer = `${socket.remoteAddress ?? "?"}:${socket.remotePort ?? "?"}`;
     socket.on("error", () => socket.destroy());
-    const taken = this.#places.take(socket.remoteAddress ?? "?", socket);
+    const taken = this.#places.take(callerOf(peer), socket);
     if (taken === "no place is free") {
       this.#options.onRefused(peer, `${this.#options.maxConnections} connections are open already`);
       socket.destroy();

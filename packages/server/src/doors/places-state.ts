@@ -21,8 +21,9 @@ export type Taken<Its> =
  * Who has the places for connections. Pure; each step is O(1) on average.
  *
  * INVARIANT: one address that takes all places keeps nobody of another address out. While places are free, all get one. When
- * none is, the newest of the address that holds the most gives way to a newcomer whose address holds at least two fewer: so
- * it never holds fewer than the newcomer's then, and two addresses do not take turns.
+ * none is, and one address holds more than half of them, its newest gives way to a newcomer whose address holds at least two
+ * fewer: so it never holds fewer than the newcomer's then, and two addresses do not take turns. Who holds half or less loses
+ * nothing: a proxy in front of many callers is one address.
  */
 export class Places<Its> {
   readonly #most: number;
@@ -48,7 +49,8 @@ export class Places<Its> {
   take(address: string, its: Its): Taken<Its> {
     let loser: Its | undefined;
     if (this.#taken >= this.#most) {
-      if (this.of(address) + 2 > this.#greatest) return "no place is free";
+      const isGreedy = this.#greatest * 2 > this.#most;
+      if (!isGreedy || this.of(address) + 2 > this.#greatest) return "no place is free";
       const newest = this.#newestOfGreediest();
       if (newest === undefined) return "no place is free";
       this.free(newest);

@@ -10,6 +10,14 @@ test("one address that takes all places keeps nobody else out", () => {
   expect([places.of("stranger"), places.of("honest"), places.taken]).toEqual([9, 1, 10]);
 });
 
+test("who holds half of the places or less loses none, however many strangers come", () => {
+  const places = new Places<string>(10);
+  for (let i = 0; i < 5; i += 1) places.take("proxy", "proxy");
+  for (let i = 0; i < 5; i += 1) places.take(`stranger ${i}`, "stranger");
+  expect(places.take("newcomer", "newcomer")).toBe("no place is free");
+  expect(places.of("proxy")).toBe(5);
+});
+
 test("counts are those of the open connections, and the newest of the greediest gives way", () => {
   const step = fc.record({
     address: fc.constantFrom("a", "b", "c", "d"),
@@ -34,7 +42,8 @@ test("counts are those of the open connections, and the newest of the greediest 
             const greatest = Math.max(0, ...open.map((place) => of(place.address)));
             const isFull = open.length >= most;
             const taken = places.take(address, i);
-            expect(taken === "no place is free").toBe(isFull && of(address) + 2 > greatest);
+            const mayStay = greatest * 2 <= most || of(address) + 2 > greatest;
+            expect(taken === "no place is free").toBe(isFull && mayStay);
             if (taken === "no place is free") continue;
             expect(taken.loser !== undefined).toBe(isFull);
             const loser = open.find((place) => place.its === taken.loser);
