@@ -61,7 +61,7 @@ export const serversMutants: readonly Mutant[] = [
   {
     name: "servers: the renewal of a lease waits behind cold tags",
     file: `${servers}/endpoints.ts`,
-    find: `this.#ask(route, send, accept, true)`,
+    find: `this.#ask(route, send, accept, "at once")`,
     replace: `this.#ask(route, send, accept)`,
     tests: gate,
   },
@@ -153,5 +153,13 @@ export const serversMutants: readonly Mutant[] = [
     replace: ``,
     tests: gaps,
     only: "freeze",
+  },
+  {
+    name: "servers: an id that nobody holds waits behind cold tags",
+    file: "packages/client/src/servers/gate.ts",
+    find: `(goesFirst ? this.#first : this.#waiting).add(resolve);`,
+    replace: `this.#waiting.add(resolve);`,
+    tests: ["packages/client/test/uncached.test.ts"],
+    only: "before cold tags that wait",
   },
 ];

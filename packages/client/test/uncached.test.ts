@@ -380,3 +380,25 @@ test("a kind that nobody used for a minute is asked for anew", async () => {
   await settle();
   expect(tag.nextSync()).toBe(501n);
 });
+
+test("an id that nobody holds in memory is asked for before cold tags that wait", async () => {
+  const world = await worldOf("sequence");
+  const { transport, time, client } = world;
+  for (let at = 0; at < 2_000; at++) {
+    client
+      .tag(`cold${at}`)
+      .next()
+      .catch(() => undefined);
+  }
+  await settle();
+  client
+    .tag("t")
+    .next()
+    .catch(() => undefined);
+  await settle();
+  expect(transport.generating).toHaveLength(0);
+  time.advance(250);
+  transport.pending.shift()?.fail(new IdmintError("TAG_NOT_FOUND", "no such tag"));
+  await settle();
+  expect(transport.generating).toHaveLength(1);
+});

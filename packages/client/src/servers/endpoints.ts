@@ -109,7 +109,7 @@ export class Endpoints {
         { method: methodOf(IdServiceService.generateIds), tag: request.tag, endpoint },
         (headers) => transport.generate(endpoint, request, this.#rpcDeadlineMs, headers),
       );
-    return this.#ask(route, send, accept);
+    return this.#ask(route, send, accept, "first");
   }
 
   /** Asks for a worker id; see `#ask`. */
@@ -149,7 +149,7 @@ export class Endpoints {
             headers,
           ),
       );
-    return this.#ask(route, send, accept, true);
+    return this.#ask(route, send, accept, "at once");
   }
 
   /** Gives a worker id back: one try, also while the client closes. Rejects when it is not known to have arrived. */
@@ -170,7 +170,7 @@ export class Endpoints {
     route: Route,
     send: (endpoint: string) => Promise<A>,
     accept: (answered: Answered<A>) => T,
-    isUrgent = false,
+    turn: "at once" | "first" | "in turn" = "in turn",
   ): Promise<T> {
     this.#budget = earn(this.#budget, this.#fleet.size, this.#ports.clock.now());
     const rpcDeadlineMs = this.#rpcDeadlineMs;
@@ -183,9 +183,9 @@ export class Endpoints {
       if (endpoint === undefined) throw oneOf(failures);
       asked.add(endpoint);
       const gate = this.#gateOf(endpoint);
-      const turn = isUrgent ? gate.enterAtOnce() : gate.enter();
+      const entering = turn === "at once" ? gate.enterAtOnce() : gate.enter(turn === "first");
       // Sent in the turn, and the context, of its caller where nothing has to be waited for.
-      const silence = turn === undefined ? undefined : await turn;
+      const silence = entering === undefined ? undefined : await entering;
       // It was not sent, so it costs no budget.
       if (silence !== undefined) {
         failures.push(silence);

@@ -5,7 +5,7 @@ type Enter = (silence: IdmintError | undefined) => void;
 
 /**
  * Where the requests of a client to one server wait until it may be asked: the shell around `pace-state.ts`. They are asked
- * in the order in which they came.
+ * in the order in which they came; those for which somebody waits with every id go before loads of what will be cached.
  *
  * INVARIANT: whoever waits goes on in bounded time. Each request in flight ends by its deadline, and lets the next one go;
  * and when one ends without a word from a server that was not heard since it was sent, all that wait go on at once, to
@@ -13,21 +13,23 @@ type Enter = (silence: IdmintError | undefined) => void;
  */
 export class Gate {
   #pace: Pace = FRESH;
+  readonly #first = new Set<Enter>();
   readonly #waiting = new Set<Enter>();
 
   /** Whether nothing is in flight, and nothing waits. */
   get isIdle(): boolean {
-    return this.#pace.inFlight === 0 && this.#waiting.size === 0;
+    return this.#pace.inFlight === 0 && this.#first.size + this.#waiting.size === 0;
   }
 
   /** To be awaited before a request; `leave` follows. Answers why it is not to be sent: the server is silent. */
-  enter(): Promise<IdmintError | undefined> | undefined {
-    if (this.#waiting.size === 0 && maySend(this.#pace)) {
+  enter(goesFirst = false): Promise<IdmintError | undefined> | undefined {
+    const before = goesFirst ? this.#first.size : this.#first.size + this.#waiting.size;
+    if (before === 0 && maySend(this.#pace)) {
       this.#pace = sent(this.#pace);
       return undefined;
     }
     return new Promise((resolve) => {
-      this.#waiting.add(resolve);
+      (goesFirst ? this.#first : this.#waiting).add(resolve);
     });
   }
 
@@ -39,11 +41,13 @@ export class Gate {
   /** The request is over. */
   leave(): void {
     this.#pace = ended(this.#pace);
-    for (const enter of this.#waiting) {
-      if (!maySend(this.#pace)) break;
-      this.#waiting.delete(enter);
-      this.#pace = sent(this.#pace);
-      enter(undefined);
+    for (const waiting of [this.#first, this.#waiting]) {
+      for (const enter of waiting) {
+        if (!maySend(this.#pace)) return;
+        waiting.delete(enter);
+        this.#pace = sent(this.#pace);
+        enter(undefined);
+      }
     }
   }
 
@@ -61,7 +65,8 @@ export class Gate {
   unanswered(sentAtMs: number, nowMs: number, failure: IdmintError): void {
     this.#pace = tooMany(this.#pace, sentAtMs, nowMs);
     if (!isSilent(this.#pace, sentAtMs)) return;
-    const waiting = [...this.#waiting];
+    const waiting = [...this.#first, ...this.#waiting];
+    this.#first.clear();
     this.#waiting.clear();
     for (const enter of waiting) enter(failure);
   }
