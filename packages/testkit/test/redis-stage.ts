@@ -1,81 +1,40 @@
 // A Redis behind one address, whichever server has it, and what can happen to it.
 import { readdirSync, statSync, truncateSync } from "node:fs";
-import { connect, createServer, type Server, type Socket } from "node:net";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { onTestFinished } from "vitest";
-import { freePort } from "../src/fleet/ports.ts";
 import { RedisServer } from "../src/redis/index.ts";
+import { TcpProxy } from "../src/tcp-proxy.ts";
 
 /** A reload sets a server back as a virtual machine's snapshot would. */
 const RELOADABLE = { "enable-debug-command": "yes" };
 
-/** Forwards connections to a port that may change; then all of them break. */
-class Switch {
-  readonly port: number;
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
-  #target: number;
-
-  private constructor(port: number, target: number) {
-    this.port = port;
-    this.#target = target;
-    this.#server = createServer((near) => {
-      const far = connect(this.#target, "127.0.0.1");
-      for (const [socket, other] of [
-        [near, far],
-        [far, near],
-      ] as const) {
-        this.#sockets.add(socket);
-        socket.on("error", () => other.destroy());
-        socket.on("close", () => {
-          this.#sockets.delete(socket);
-          other.destroy();
-        });
-      }
-      near.pipe(far).pipe(near);
-    });
-  }
-
-  static async start(target: number): Promise<Switch> {
-    const made = new Switch(await freePort(), target);
-    await new Promise<void>((resolve) => made.#server.listen(made.port, "127.0.0.1", resolve));
-    return made;
-  }
-
-  to(target: number): void {
-    this.#target = target;
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  async close(): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise<void>((resolve) => this.#server.close(() => resolve()));
-  }
+function targetOf({ port }: RedisServer): { readonly host: string; readonly port: number } {
+  return { host: "127.0.0.1", port };
 }
 
 /** The Redis that servers reach at `url`. */
 export class RedisStage {
   #current: RedisServer;
-  readonly #switch: Switch;
+  readonly #way: TcpProxy;
 
-  private constructor(current: RedisServer, door: Switch) {
+  private constructor(current: RedisServer, way: TcpProxy) {
     this.#current = current;
-    this.#switch = door;
+    this.#way = way;
   }
 
   static async start(): Promise<RedisStage> {
     const redis = await RedisServer.start({ settings: RELOADABLE });
-    const stage = new RedisStage(redis, await Switch.start(redis.port));
+    const stage = new RedisStage(redis, await TcpProxy.start(targetOf(redis)));
     onTestFinished(async () => {
-      await stage.#switch.close();
+      await stage.#way.close();
       await stage.#current.close();
     });
     return stage;
   }
 
   get url(): string {
-    return `redis://127.0.0.1:${this.#switch.port}`;
+    return `redis://127.0.0.1:${this.#way.port}`;
   }
 
   get current(): RedisServer {
@@ -126,7 +85,7 @@ export class RedisStage {
     await pause(lagMs);
     await old.kill();
     this.#current = replica;
-    this.#switch.to(replica.port);
+    this.#way.pointAt(targetOf(replica));
     await old.close();
   }
 

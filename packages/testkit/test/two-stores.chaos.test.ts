@@ -1,11 +1,14 @@
 // Two stores behind one address, by turns and at random, under load.
 import { mkdirSync, renameSync } from "node:fs";
 import path from "node:path";
-import { Tag, TicketKind } from "@idmint/proto";
+import { RedisSnowflakeKind, SequenceBackend, Tag, TicketKind } from "@idmint/proto";
 import { onTestFinished } from "vitest";
 import { EtcdCluster } from "../src/etcd/index.ts";
+import type { Api } from "../src/fleet/api.ts";
 import { runCli } from "../src/fleet/child.ts";
+import { until } from "../src/fleet/until.ts";
 import { TestPostgres } from "../src/postgres.ts";
+import { RedisServer } from "../src/redis/index.ts";
 import { TcpProxy } from "../src/tcp-proxy.ts";
 import { isLong, ownPostgres, seededRandom, someTests, sqliteFile } from "./fleet-support.ts";
 import { fillStores, turnToAndFro, type TwoStores, type Which } from "./two-stores.ts";
@@ -14,7 +17,7 @@ const ROUNDS = isLong ? 30 : 1;
 const TIMEOUT_MS = 120_000 * ROUNDS;
 
 /** Two of them, chosen anew by each run. */
-const storm = someTests(2, 5);
+const storm = someTests(2, 6);
 
 /** Behind, at about the same ids, and further on. */
 function firstOfOther(): bigint {
@@ -195,4 +198,102 @@ async function foldersByTurns(): Promise<TwoStores> {
 
 storm("SQLite", { timeout: TIMEOUT_MS }, async () => {
   await rounds(foldersByTurns);
+});
+
+const COUNTED: readonly string[] = ["bills", "events"];
+
+/** A sequence and snowflakes that Redis counts, of which ids were given out already. */
+async function makeCounted(api: Api, start: bigint): Promise<void> {
+  const value = { ...RedisSnowflakeKind.create() };
+  const tag = {
+    ...Tag.create(),
+    name: "events",
+    kind: { $case: "redisSnowflake", value } as const,
+  };
+  await api.createSequence("bills", { start, backend: SequenceBackend.REDIS, step: 200 });
+  await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
+  for (const name of COUNTED) {
+    await until(`${name} counts`, () => api.id(name), { withinMs: 30_000 });
+  }
+}
+
+function hashesOf(redis: RedisServer): Promise<unknown> {
+  return Promise.all(COUNTED.map((name) => redis.command("HGETALL", `idmint:{${name}}`)));
+}
+
+/** Sets a Redis to what another has now: later to an older state of it. */
+async function copyOver(from: RedisServer, to: RedisServer): Promise<void> {
+  await from.command("SAVE");
+  await to.kill();
+  to.restore(from.copyData());
+  await to.start();
+}
+
+/** What a Redis at our address can be, if it is no other store's. */
+const otherTimes: readonly ((ours: RedisServer, other: RedisServer) => Promise<unknown>)[] = [
+  // As it was left: older than ours, or with a start of its own.
+  async () => undefined,
+  copyOver,
+  (_ours, other) => other.command("FLUSHALL"),
+  async (ours, other) => {
+    await copyOver(ours, other);
+    await other.command("HINCRBY", "idmint:{bills}", "generation", 3);
+    for (const field of ["cur", "max"]) {
+      await other.command("HINCRBY", "idmint:{bills}", field, 1_000_000);
+    }
+    for (const field of ["last_ms", "limit_ms"]) {
+      await other.command("HINCRBY", "idmint:{events}", field, 60_000);
+    }
+  },
+];
+
+storm("Redis", { timeout: TIMEOUT_MS }, async () => {
+  const postgres = await ownPostgres();
+  const [ours, other] = [await RedisServer.start(), await RedisServer.start()];
+  onTestFinished(async () => {
+    await ours.close();
+    await other.close();
+  });
+  const way = await proxyTo(ours.port);
+  const { below } = seededRandom();
+  await rounds(async (round) => {
+    for (const redis of [ours, other]) await redis.command("FLUSHALL");
+    const { url } = await postgres.createDatabase(`round${round}`);
+    const envOf = (redisPort: number, storeUrl = url): Readonly<Record<string, string>> => ({
+      IDMINT_STORE_URL: storeUrl,
+      IDMINT_REDIS_URLS: `redis://127.0.0.1:${redisPort}`,
+    });
+    const direct = envOf(ours.port);
+    const told = [envOf(way.port), envOf(way.port), direct] as const;
+    const turn = (which: Which): void =>
+      way.pointAt({ host: "127.0.0.1", port: (which === "ours" ? ours : other).port });
+    if (below(2) === 0) {
+      // It counts the same tags for another store.
+      const stranger = await postgres.createDatabase(`other${round}`);
+      return {
+        direct: { ours: direct, other: envOf(other.port, stranger.url) },
+        told,
+        tags: COUNTED,
+        make: makeCounted,
+        stateOfOther: () => hashesOf(other),
+        pointAt: turn,
+      };
+    }
+    let isMade = false;
+    return {
+      direct: { ours: direct, other: direct },
+      told,
+      tags: COUNTED,
+      make: async (api, start) => {
+        if (!isMade) await makeCounted(api, start);
+        isMade = true;
+      },
+      // It is our store's too, which may count there.
+      stateOfOther: async () => undefined,
+      pointAt: async (which) => {
+        if (which === "other") await otherTimes[below(otherTimes.length)]?.(ours, other);
+        turn(which);
+      },
+    };
+  });
 });
