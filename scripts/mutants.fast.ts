@@ -12,8 +12,6 @@ const node = [`${tests}/node-http2.test.ts`];
 const slices = [`${tests}/slices.e2e.test.ts`];
 const lifetime = [`${tests}/lifetime.test.ts`];
 const memory = [`${tests}/short-memory.test.ts`];
-const places = ["packages/server/test/doors/places-state.model.test.ts"];
-const begun = [`${tests}/begun.test.ts`];
 const connection = "packages/server/src/fast/fast-connection.ts";
 
 /** Faults of the fast door: frames, header blocks, windows, limits, the time of a connection. */
@@ -317,75 +315,5 @@ export const fastMutants: readonly Mutant[] = [
     find: `if (((at - cellOf(next.id)) & mask) < ((at - gap) & mask)) continue;`,
     replace: ``,
     tests: table,
-  },
-  {
-    name: "fast: begun: a part of a frame is not counted",
-    file: `${http2}/frame-reader.ts`,
-    find: `this.#held.begin(room - this.#part.length);`,
-    replace: ``,
-    tests: begun,
-  },
-  {
-    name: "fast: begun: a header block that does not end is not counted",
-    file: `${http2}/header-block.ts`,
-    find: `this.#held.begin(part.length + PART_BYTES);`,
-    replace: ``,
-    tests: begun,
-  },
-  {
-    name: "fast: begun: a header block stays counted behind its connection",
-    file: `${http2}/requests.ts`,
-    find: `this.#block?.forget();`,
-    replace: ``,
-    tests: begun,
-  },
-  {
-    name: "fast: begun: HPACK's table is not counted",
-    file: `${http2}/hpack/decoder.ts`,
-    find: `this.#tell(field.size + FIELD_BYTES);`,
-    replace: ``,
-    tests: begun,
-  },
-  {
-    name: "fast: begun: room is never made",
-    file: `${http2}/limits.ts`,
-    find: `this.#all.begun > BEGUN_OF_ALL) this.#all.makeRoom();`,
-    replace: `this.#all.begun > 1e9) this.#all.makeRoom();`,
-    tests: begun,
-  },
-  {
-    name: "fast: begun: who keeps the most goes, whatever others of its address keep",
-    file: "packages/server/src/doors/greed.ts",
-    find: `if (caller.sum > greediest.sum) greediest = caller;`,
-    replace: `if ((caller.own.at(-1)?.begun ?? 0) > (greediest.own.at(-1)?.begun ?? 0)) greediest = caller;`,
-    tests: begun,
-  },
-  {
-    name: "doors: places: nobody gives way when all are taken",
-    file: "packages/server/src/doors/places-state.ts",
-    find: `if (!isGreedy || this.of(address) + 2 > this.#greatest) return`,
-    replace: `if (this.#taken >= this.#most) return`,
-    tests: places,
-  },
-  {
-    name: "doors: places: who holds half of the places or less gives way",
-    file: "packages/server/src/doors/places-state.ts",
-    find: `const isGreedy = this.#greatest * 2 > this.#most;`,
-    replace: `const isGreedy = true;`,
-    tests: places,
-  },
-  {
-    name: "doors: places: a place that is free again stays counted",
-    file: "packages/server/src/doors/places-state.ts",
-    find: `this.#count(place.address, held, -1);`,
-    replace: `held.count -= 1;`,
-    tests: places,
-  },
-  {
-    name: "doors: places: who gave way stays connected",
-    file: "packages/server/src/doors/listener.ts",
-    find: `loser.destroy();`,
-    replace: `loser.resume();`,
-    tests: ["packages/server/test/doors/places.e2e.test.ts"],
   },
 ];

@@ -20,6 +20,7 @@ import { figuresMutants } from "./mutants.figures.ts";
 import { fileMutants } from "./mutants.files.ts";
 import { formMutants } from "./mutants.forms.ts";
 import { fastCallMutants } from "./mutants.fast-calls.ts";
+import { strangersMutants } from "./mutants.strangers.ts";
 import { frameMutants } from "./mutants.frames.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
@@ -730,6 +731,7 @@ redis.call('DEL', KEYS[1])`,
   ...pinMutants,
   ...guardMutants,
   ...fastCallMutants,
+  ...strangersMutants,
   ...frameMutants,
   ...hardeningMutants,
   ...textMutants,

@@ -20,6 +20,7 @@ import { AwakeTime } from "./http2/lifetime.ts";
 import {
   BEGUN_OF_ALL,
   CONNECTION_LIMITS,
+  KEPT_OF_ALL,
   SMALL_TABLE_BYTES,
   WHOLE_TABLES,
 } from "./http2/limits.ts";
@@ -28,7 +29,7 @@ const PREFACE_TIMEOUT_MS = 10_000;
 const HANDSHAKE_MS = 10_000;
 /** How often connections are looked at: what is due, and who is silent. */
 const LOOK_MS = 250;
-/** Share of what may be begun that is left after room was made, so that it need not be made again at once. */
+/** Share of what may be begun, or kept, that is left after room was made, so that it need not be made again at once. */
 const ROOM_SHARE = 0.875;
 /** Share of its age by which a connection may be given up earlier or later, so that those of one moment do not go together. */
 const AGE_JITTER = 0.1;
@@ -71,7 +72,7 @@ export class FastDoor {
   readonly #streamLimits: StreamLimits;
   readonly #awake = new AwakeTime(performance.now(), 2 * LOOK_MS);
   readonly #shared: Shared = {
-    held: { bytes: 0, begun: 0, makeRoom: () => this.#makeRoomSoon() },
+    held: { bytes: 0, kept: 0, begun: 0, makeRoom: () => this.#makeRoomSoon() },
     turn: { waiting: 0 },
   };
   #isMakingRoom = false;
@@ -182,9 +183,14 @@ export class FastDoor {
     this.#isMakingRoom = true;
     setImmediate(() => {
       this.#isMakingRoom = false;
-      const losers = losersOf(this.#connections, BEGUN_OF_ALL * ROOM_SHARE);
-      for (const connection of losers) connection.makeRoom();
+      const { begun, kept } = this.#shared.held;
+      if (begun > BEGUN_OF_ALL) this.#makeRoom(BEGUN_OF_ALL * ROOM_SHARE, (its) => its.begun);
+      if (kept > KEPT_OF_ALL) this.#makeRoom(KEPT_OF_ALL * ROOM_SHARE, (its) => its.kept);
     });
+  }
+
+  #makeRoom(most: number, amount: (its: FastConnection) => number): void {
+    for (const connection of losersOf(this.#connections, most, amount)) connection.makeRoom();
   }
 
   /** Reading a certificate takes longer than a call, so it is done once for a connection. */

@@ -133,7 +133,7 @@ export class FastConnection {
   look(): void {
     this.#connection.look();
     this.#out.flush();
-    this.#stalls = this.#isFull ? this.#stalls + 1 : 0;
+    this.#stalls = this.#out.queued > 0 ? this.#stalls + 1 : 0;
     if (this.#held.isShort) this.#endIfIdle();
   }
 
@@ -152,10 +152,15 @@ export class FastConnection {
     if (isStalled) this.#socket.destroy();
   }
 
-  /** Ends the connection, since what all peers began is too much, and nobody's is more. */
+  /** Bytes of answers that its peer does not take, and of requests that are not whole. */
+  get kept(): number {
+    return this.#held.bytes;
+  }
+
+  /** Ends the connection, since what all peers began or keep is too much, and nobody's is more. */
   makeRoom(): void {
     if (this.isClosed) return;
-    this.#giveUp("it keeps the most of what was begun");
+    this.#giveUp("it keeps the most of it");
     // Its peer may read why, but the socket is not kept until it has.
     this.#socket.destroySoon();
   }

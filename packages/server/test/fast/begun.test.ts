@@ -199,9 +199,9 @@ test.each<[string, readonly [string, number][], number, readonly number[]]>([
     [],
   ],
 ])("who has to go: %s", (_name, keepers, most, expected) => {
-  const all = keepers.map(([caller, bytes]) => ({ caller, begun: bytes }));
-  const losers = losersOf(all, most);
-  expect(losers.map((its) => its.begun)).toEqual(expected);
+  const all = keepers.map(([caller, bytes]) => ({ caller, bytes }));
+  const losers = losersOf(all, most, (its) => its.bytes);
+  expect(losers.map((its) => its.bytes)).toEqual(expected);
   if (_name.startsWith("of callers"))
     expect(new Set(losers.map(({ caller }) => caller)).size).toBe(2);
 });

@@ -6,7 +6,8 @@ import type { CallsPorts } from "../../src/fast/calls/call.ts";
 import { FastConnection, type Shared } from "../../src/fast/fast-connection.ts";
 import { FLAG, FRAME } from "../../src/fast/http2/frames.ts";
 import { AwakeTime } from "../../src/fast/http2/lifetime.ts";
-import { HELD_OF_ALL, LITTLE, STREAM_BYTES } from "../../src/fast/http2/limits.ts";
+import { HELD_OF_ALL, KEPT_OF_ALL, LITTLE, STREAM_BYTES } from "../../src/fast/http2/limits.ts";
+import { SLAB_BYTES } from "../../src/fast/http2/out.ts";
 import { NOTHING_SHOWN } from "../../src/tls/names.ts";
 import {
   begun,
@@ -75,6 +76,32 @@ test("an answer that waits counts as a stream, besides its bytes", () => {
   expect(it.held.bytes).toBe(0);
 });
 
+test("whoever does not read keeps the memory of two answers, however short they are", () => {
+  const it = begun();
+  it.takes = false;
+  it.send(PING);
+  expect(it.held.bytes).toBe(SLAB_BYTES);
+  it.send(PING);
+  it.send(PING);
+  expect([it.held.bytes, it.queued]).toEqual([2 * SLAB_BYTES, 3 * PING.length]);
+  // It takes nothing from what the connection itself may keep.
+  expect(it.isTooMuch).toBe(false);
+  it.take();
+  expect(it.held.bytes).toBe(SLAB_BYTES);
+  it.take();
+  expect(it.held.bytes).toBe(0);
+});
+
+test("room is made when more is kept than may be, and not for what is on its way", () => {
+  const it = begun();
+  it.held.kept = KEPT_OF_ALL - 100 - STREAM_BYTES;
+  it.held.bytes = KEPT_OF_ALL;
+  it.send(PING);
+  expect(it.rooms).toBe(0);
+  it.send(request(1, "/hold"));
+  expect(it.rooms).toBeGreaterThan(0);
+});
+
 test("a stream that waits for its next use keeps nothing of its last request", () => {
   const it = begun();
   it.send(request(1, "/hold", 0, [["authorization", "x".repeat(5_000)]]));
@@ -141,7 +168,7 @@ function connection(
   const wire = new Wire();
   const refused: unknown[] = [];
   const shared = {
-    held: { bytes: heldOfAll, begun: 0, makeRoom: () => undefined },
+    held: { bytes: heldOfAll, kept: 0, begun: 0, makeRoom: () => undefined },
     turn: { waiting },
   };
   // None of its requests is one of gRPC, so nothing else is asked of it.
@@ -184,6 +211,18 @@ test.each([
   wire.destroy();
   await turns();
   expect(shared.held.bytes).toBe(heldOfAll);
+});
+
+test("who takes no answers is ended when memory is short, however short they are", async () => {
+  const { its, wire } = connection(HELD_OF_ALL);
+  wire.push(Buffer.concat([HELLO, PING]));
+  for (let look = 1; look <= 3; look++) its.look();
+  await turns();
+  expect(its.isClosed).toBe(false);
+  its.look();
+  its.look();
+  await turns();
+  expect(wire.destroyed).toBe(true);
 });
 
 test("who takes answers slowly goes on, though memory is short", async () => {

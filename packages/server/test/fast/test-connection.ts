@@ -180,7 +180,7 @@ export class TestConnection {
   readonly connection: Connection;
   /** How often there was too much of what was begun. */
   rooms = 0;
-  readonly held: HeldOfAll = { bytes: 0, begun: 0, makeRoom: () => this.rooms++ };
+  readonly held: HeldOfAll = { bytes: 0, kept: 0, begun: 0, makeRoom: () => this.rooms++ };
   readonly calls = new Set<TestCall>();
   readonly failures: unknown[] = [];
   readonly #out: Out;

@@ -1,5 +1,5 @@
-import { IdmintError } from "@idmint/core";
-import type { CallsOfConnection } from "./call.ts";
+import type { IdmintError } from "@idmint/core";
+import { type CallsOfConnection, tooMuchWaits } from "./call.ts";
 import { Deframer } from "./deframer.ts";
 import { decompress } from "./encoding.ts";
 import { FRAMING, FramingRefusal } from "./framing.ts";
@@ -73,8 +73,6 @@ export class Incoming {
 
   #tooMuch(): Wrong | undefined {
     if (this.#deframer.room === 0 || !this.#its.held.isTooMuch) return undefined;
-    return new IdmintError("OVERLOADED", "too many messages of this connection wait", {
-      retryAfterMs: 100,
-    });
+    return tooMuchWaits();
   }
 }

@@ -148,7 +148,11 @@ class UnaryCall implements Call, LateCall {
     const wrong = this.#one.take(bytes, from, to, isLast);
     const { message } = this.#one;
     if (wrong !== undefined) this.#refuse(wrong);
-    else if (isLast && message !== undefined) this.#start(message, 0, message.length);
+    else if (isLast && message !== undefined) {
+      // The handler has it now, and keeps what it needs of it.
+      this.#one.forget();
+      this.#start(message, 0, message.length);
+    }
     return message !== had;
   }
 

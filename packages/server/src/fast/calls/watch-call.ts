@@ -37,7 +37,11 @@ export class WatchCall implements Call, Timed {
     const wrong = this.#one.take(bytes, from, to, isLast);
     const { message } = this.#one;
     if (wrong !== undefined) this.#refuse(wrong);
-    else if (isLast && message !== undefined) this.#open(message);
+    else if (isLast && message !== undefined) {
+      // It may be open for days, and its handler keeps what it needs.
+      this.#one.forget();
+      this.#open(message);
+    }
     return message !== had;
   }
 

@@ -41,6 +41,8 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
 /** Bytes that are kept for all peers of a door. Above it each peer has only a little. */
 export const HELD_OF_ALL: number = 12 * 1_024 * 1_024;
 export const LITTLE: number = 16 * 1_024;
+/** Above so many bytes that are kept for peers, those end that keep the most: each may keep a little, and there may be many. */
+export const KEPT_OF_ALL: number = 2 * HELD_OF_ALL;
 /** What a stream takes that waits, besides its head and its bytes; and so does each answer that waits. */
 export const STREAM_BYTES = 1_024;
 
@@ -60,9 +62,12 @@ export const SMALL_TABLE_BYTES = 1_024;
 
 /** What all connections of a door keep. */
 export interface HeldOfAll {
+  /** Of what is kept for peers, and of what was read and is on its way through. */
   bytes: number;
+  /** What of it is kept for peers. */
+  kept: number;
   begun: number;
-  /** There is more of what was begun than may be. To be done soon, and not at once: a connection is just being read. */
+  /** There is more of what was begun, or kept, than may be. To be done soon, and not at once: a connection is being read. */
   readonly makeRoom: () => void;
 }
 
@@ -81,9 +86,14 @@ export class Held {
   add(bytes: number): void {
     this.#bytes += bytes;
     this.#all.bytes += bytes;
+    this.#all.kept += bytes;
+    if (bytes > 0 && this.#all.kept > KEPT_OF_ALL) this.#all.makeRoom();
   }
 
-  /** Counts for all, and takes nothing from the connection: what of its bytes was read and waits for its turn. */
+  /**
+   * Counts for all, and takes nothing from the connection: what of its bytes was read and waits for its turn, and what the
+   * memory of its answers is larger than they are.
+   */
   lend(bytes: number): void {
     this.#all.bytes += bytes;
   }

@@ -2,7 +2,7 @@ import { FLAG, FRAME, FRAME_HEADER_BYTES } from "./frames.ts";
 import type { Held } from "./limits.ts";
 
 /** What is collected before it goes to the socket; larger than what one chunk of calls is answered with. */
-const SLAB_BYTES = 32 * 1_024;
+export const SLAB_BYTES: number = 32 * 1_024;
 /** Slabs that wait for their next use, of all connections. */
 const MAX_FREE = 64;
 
@@ -16,6 +16,9 @@ export type Write = (bytes: Buffer, done: () => void) => void;
  *
  * A slab belongs to its connection from the first frame until the socket is done with it, so nothing is copied, and a warm
  * connection allocates no memory outside the heap.
+ *
+ * Each counts whole in `held`, from its first frame until the socket is done with it: whoever does not read keeps two of them,
+ * however little is in them.
  *
  * INVARIANT: all slabs that the socket has are full, except one. Otherwise a peer that does not read would hold a slab with
  * each of its answers. So nothing is handed over while the socket still has something, unless it fills a slab.
@@ -105,9 +108,11 @@ export class Out {
     this.#end = 0;
     this.#queued += length;
     this.#held.add(length);
+    this.#held.lend(-length);
     this.#write(slab.subarray(0, length), () => {
       this.#queued -= length;
       this.#held.add(-length);
+      this.#held.lend(length - SLAB_BYTES);
       if (free.length < MAX_FREE) free.push(slab);
       this.flush();
     });
@@ -115,7 +120,10 @@ export class Out {
 
   #room(bytes: number): Buffer {
     if (this.#end + bytes > SLAB_BYTES) this.handOver();
-    this.#slab ??= free.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES);
+    if (this.#slab === undefined) {
+      this.#slab = free.pop() ?? Buffer.allocUnsafeSlow(SLAB_BYTES);
+      this.#held.lend(SLAB_BYTES);
+    }
     return this.#slab;
   }
 }

@@ -11,7 +11,7 @@ const MOST = 1_024 * 1_024;
 /** Nothing but the count is asked of it. */
 function connection(): CallsOfConnection {
   return {
-    held: new Held({ bytes: 0, begun: 0, makeRoom: () => undefined }, { heldBytes: MOST }),
+    held: new Held({ bytes: 0, kept: 0, begun: 0, makeRoom: () => undefined }, { heldBytes: MOST }),
   } as CallsOfConnection;
 }
 

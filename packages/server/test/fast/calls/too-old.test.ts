@@ -113,7 +113,10 @@ beforeEach(async () => {
       {
         maxAgeMs: MAX_AGE_MS,
         awake,
-        shared: { held: { bytes: 0, begun: 0, makeRoom: () => undefined }, turn: { waiting: 0 } },
+        shared: {
+          held: { bytes: 0, kept: 0, begun: 0, makeRoom: () => undefined },
+          turn: { waiting: 0 },
+        },
       },
     );
   });

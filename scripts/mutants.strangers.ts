@@ -1,0 +1,134 @@
+import type { Mutant } from "./mutant.ts";
+
+const doors = "packages/server/src/doors";
+const fast = "packages/server/src/fast";
+const http2 = `${fast}/http2`;
+const tests = "packages/server/test/fast";
+const memory = [`${tests}/short-memory.test.ts`];
+const begun = [`${tests}/begun.test.ts`];
+const message = [`${tests}/calls/one-message.test.ts`];
+const places = ["packages/server/test/doors/places-state.model.test.ts"];
+
+/** Faults of what strangers may take of the doors of gRPC: memory and places. */
+export const strangersMutants: readonly Mutant[] = [
+  {
+    name: "doors: memory: a message whose request does not end is not counted",
+    file: `${fast}/calls/one-message.ts`,
+    find: `    this.#its.held.add(message.length);`,
+    replace: ``,
+    tests: message,
+  },
+  {
+    name: "doors: memory: a message that was taken stays counted",
+    file: `${fast}/calls/one-message.ts`,
+    find: `    this.#its.held.add(-(this.#message?.length ?? 0));`,
+    replace: ``,
+    tests: message,
+  },
+  {
+    name: "doors: memory: requests wait for their end, whatever they keep",
+    file: `${fast}/calls/one-message.ts`,
+    find: `return count > 0 && this.#its.held.isTooMuch`,
+    replace: `return count > 1 && this.#its.held.isTooMuch`,
+    tests: message,
+  },
+  {
+    name: "doors: memory: answers that nobody reads count as their bytes",
+    file: `${http2}/out.ts`,
+    find: `      this.#held.lend(SLAB_BYTES);`,
+    replace: `      this.#held.lend(0);`,
+    tests: memory,
+  },
+  {
+    name: "doors: memory: answers that were read stay counted",
+    file: `${http2}/out.ts`,
+    find: `      this.#held.lend(length - SLAB_BYTES);`,
+    replace: `      this.#held.lend(-length);`,
+    tests: memory,
+  },
+  {
+    name: "doors: memory: who takes no answers is kept, if they are short",
+    file: `${fast}/fast-connection.ts`,
+    find: `this.#stalls = this.#out.queued > 0 ?`,
+    replace: `this.#stalls = this.#isFull ?`,
+    tests: memory,
+  },
+  {
+    name: "doors: memory: all may keep as much as they like together",
+    file: `${http2}/limits.ts`,
+    find: `this.#all.kept > KEPT_OF_ALL) this.#all.makeRoom();`,
+    replace: `this.#all.kept > 1e9) this.#all.makeRoom();`,
+    tests: memory,
+  },
+  {
+    name: "fast: begun: a part of a frame is not counted",
+    file: `${http2}/frame-reader.ts`,
+    find: `this.#held.begin(room - this.#part.length);`,
+    replace: ``,
+    tests: begun,
+  },
+  {
+    name: "fast: begun: a header block that does not end is not counted",
+    file: `${http2}/header-block.ts`,
+    find: `this.#held.begin(part.length + PART_BYTES);`,
+    replace: ``,
+    tests: begun,
+  },
+  {
+    name: "fast: begun: a header block stays counted behind its connection",
+    file: `${http2}/requests.ts`,
+    find: `this.#block?.forget();`,
+    replace: ``,
+    tests: begun,
+  },
+  {
+    name: "fast: begun: HPACK's table is not counted",
+    file: `${http2}/hpack/decoder.ts`,
+    find: `this.#tell(field.size + FIELD_BYTES);`,
+    replace: ``,
+    tests: begun,
+  },
+  {
+    name: "fast: begun: room is never made",
+    file: `${http2}/limits.ts`,
+    find: `this.#all.begun > BEGUN_OF_ALL) this.#all.makeRoom();`,
+    replace: `this.#all.begun > 1e9) this.#all.makeRoom();`,
+    tests: begun,
+  },
+  {
+    name: "fast: begun: who keeps the most goes, whatever others of its address keep",
+    file: `${doors}/greed.ts`,
+    find: `if (caller.sum > greediest.sum) greediest = caller;`,
+    replace: `const most = ({ own }: { own: Its[] }) => Math.max(0, ...own.map(amount));
+      if (most(caller) > most(greediest)) greediest = caller;`,
+    tests: begun,
+  },
+  {
+    name: "doors: places: nobody gives way when all are taken",
+    file: `${doors}/places-state.ts`,
+    find: `if (!isGreedy || this.of(address) + 2 > this.#greatest) return`,
+    replace: `if (this.#taken >= this.#most) return`,
+    tests: places,
+  },
+  {
+    name: "doors: places: who holds half of the places or less gives way",
+    file: `${doors}/places-state.ts`,
+    find: `const isGreedy = this.#greatest * 2 > this.#most;`,
+    replace: `const isGreedy = true;`,
+    tests: places,
+  },
+  {
+    name: "doors: places: a place that is free again stays counted",
+    file: `${doors}/places-state.ts`,
+    find: `this.#count(place.address, held, -1);`,
+    replace: `held.count -= 1;`,
+    tests: places,
+  },
+  {
+    name: "doors: places: who gave way stays connected",
+    file: `${doors}/listener.ts`,
+    find: `loser.destroy();`,
+    replace: `loser.resume();`,
+    tests: ["packages/server/test/doors/places.e2e.test.ts"],
+  },
+];
