@@ -87,6 +87,8 @@ interface WatchMethod<Request, Response> {
 
 /** The one who called a `WatchMethod`. */
 interface Watcher<Response> {
+  /** Address of its connection, with its port. */
+  readonly peer: string;
   readonly send: (response: Response) => void;
   /** The call ends well; nothing follows. */
   readonly end: () => void;
@@ -333,8 +335,9 @@ export function watchHandlerOf<Request, Response>(
     kind: "watch",
     rule: ruleOf(method.need, undefined),
     path,
-    open: (bytes, { send, end }) =>
+    open: (bytes, { peer, send, end }) =>
       method.open(decode(method.request, bytes, path), {
+        peer,
         send: (response) => send(method.response.encode(response).finish()),
         end,
       }),

@@ -265,6 +265,7 @@ export class GrpcDoor {
     };
     try {
       stop = handler.open(call.request, {
+        peer: call.getPeer(),
         send: (bytes) => call.write(bufferOf(bytes)),
         end: () => {
           over(OK);

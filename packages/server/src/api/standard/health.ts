@@ -7,6 +7,7 @@ import {
   HealthListResponse,
 } from "@idmint/proto/health";
 import type { Health } from "../../service/health.ts";
+import { callerOf } from "../caller.ts";
 import { type Handler, handlerOf, type HandlerPorts, watchHandlerOf } from "../method.ts";
 import { NEEDS } from "../need.ts";
 
@@ -68,11 +69,11 @@ export function healthHandlers(
       request: HealthCheckRequest,
       response: HealthCheckResponse,
       need: NEEDS.nothing,
-      open: ({ service }, { send, end }) => {
+      open: ({ service }, { peer, send, end }) => {
         const isKnown = known.has(service);
         const changes = isKnown && service !== LIVENESS;
         const changed = changes ? () => send(statusOf(service)) : () => undefined;
-        const stop = health.watch({ changed, end });
+        const stop = health.watch({ peer, caller: callerOf(peer), changed, end });
         // An unknown service may be known after an update, so the protocol keeps the stream open.
         send(isKnown ? statusOf(service) : { status: ServingStatus.SERVICE_UNKNOWN });
         return stop;

@@ -66,11 +66,12 @@ export class WatchCall implements Call, Timed {
   }
 
   #open(bytes: Buffer): void {
-    const { answers, flush, ports } = this.#its;
+    const { answers, flush, peer, ports } = this.#its;
     ports.counters.calls++;
     try {
       answers.begin(this.#stream);
       this.#stop = this.#row.handler.open(bytes, {
+        peer: peer.address,
         send: (message) => {
           if (this.#isOver) return;
           answers.bytes(this.#stream, message);
