@@ -1,4 +1,6 @@
 import { createServer, type Server, type Socket } from "node:net";
+import { callerOf } from "../api/caller.ts";
+import { Places } from "../doors/places-state.ts";
 import { listen } from "../tcp.ts";
 import type { Speaker } from "./speaker.ts";
 
@@ -17,7 +19,10 @@ export interface ConnectionsOptions {
   readonly port: number;
   /** Connections come from here; host and port are not listened on. */
   readonly source?: HttpSource | undefined;
-  /** Connections that are open at once; those above it are reserved for probes. */
+  /**
+   * Connections that are open at once. Above it the address with the most of them gives way (see Places), and where none has to,
+   * what comes is reserved for probes.
+   */
   readonly maxConnections: number;
   readonly onRefused: (peer: string, why: string) => void;
 }
@@ -39,12 +44,14 @@ export class Connections {
   readonly #speakers: Speakers;
   readonly #listener: Server;
   readonly #usual = new Set<Socket>();
+  readonly #places: Places<Socket>;
   /** In the order of their arrival. */
   readonly #reserved = new Set<Socket>();
 
   constructor(speakers: Speakers, options: ConnectionsOptions) {
     this.#speakers = speakers;
     this.#options = options;
+    this.#places = new Places(options.maxConnections);
     this.#listener = createServer({ noDelay: true }, (socket) => this.take(socket));
     // A server of HTTP that does not listen itself begins to look at its times with this.
     for (const { server } of [speakers.usual, speakers.reserved]) server.emit("listening");
@@ -68,9 +75,15 @@ export class Connections {
   }
 
   take(socket: Socket): void {
-    const { maxConnections } = this.#options;
-    if (this.#usual.size >= maxConnections) this.reserve(socket);
-    else this.#hand(socket, this.#usual, this.#speakers.usual);
+    const taken = this.#places.take(callerOf(peerOf(socket)), socket);
+    if (taken === "no place is free") {
+      this.reserve(socket);
+      return;
+    }
+    const { place, loser } = taken;
+    if (loser !== undefined) this.#giveWay(loser);
+    socket.once("close", () => this.#places.free(place));
+    this.#hand(socket, this.#usual, this.#speakers.usual);
   }
 
   /** Takes a connection for probes only. */
@@ -99,6 +112,12 @@ export class Connections {
     }
     // This ends their looks at the times.
     for (const { server } of [this.#speakers.usual, this.#speakers.reserved]) server.close();
+  }
+
+  #giveWay(loser: Socket): void {
+    const why = `${this.#options.maxConnections} connections are open already, the most of them from its address`;
+    this.#options.onRefused(peerOf(loser), why);
+    loser.destroy();
   }
 
   #hand(socket: Socket, sockets: Set<Socket>, { server }: Speaker): void {

@@ -1,7 +1,7 @@
 // What connections of HTTP may take, and that probes are answered whatever the others do.
 import { expect, test } from "vitest";
 import { createTag, holdBack, startTest, until } from "../support.ts";
-import { rawTo } from "./raw.ts";
+import { type Raw, rawTo } from "./raw.ts";
 
 const call = (body: string, more = ""): string =>
   `POST /idmint.v1.IdService/GenerateId HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n${more}\r\n${body}`;
@@ -41,6 +41,30 @@ test("above the limit of connections only probes are answered, and the oldest gi
     next.socket.write(call('{"tag":"a"}'));
     return (await next.answers(1))[0]?.status === 200;
   });
+});
+
+test("a newcomer of another address takes the place of the newest of who holds most", async () => {
+  const it = await startTest({ flags: { "limits-connections": "3" } });
+  await createTag(it, "a");
+  const { httpAddress } = it.server;
+  const greedy: Raw[] = [];
+  for (let place = 0; place < 3; place++) {
+    const each = rawTo(httpAddress);
+    greedy.push(each);
+    each.socket.write(probe);
+    // oxlint-disable-next-line no-await-in-loop
+    await each.answers(1);
+  }
+  const newcomer = rawTo(httpAddress, "127.0.0.2");
+  newcomer.socket.write(call('{"tag":"a"}'));
+  expect(await newcomer.answers(1)).toMatchObject([{ status: 200 }]);
+  expect(newcomer.isClosed()).toBe(false);
+  await until(() => greedy[2]?.isClosed() === true);
+  expect(greedy.map(({ isClosed }) => isClosed())).toEqual([false, false, true]);
+  const told = it.events.filter(({ type }) => type === "connection-refused");
+  expect(told).toMatchObject([
+    { why: "3 connections are open already, the most of them from its address" },
+  ]);
 });
 
 test("of one connection only some requests wait for their answers", async () => {

@@ -20,17 +20,21 @@ interface RawAnswer {
   readonly body: string;
 }
 
-/** A connection that ends with the test. */
-export function rawTo(address: string): Raw {
-  const raw = rawConnection(address);
+/** A connection that ends with the test. `from`: the address that it comes from. */
+export function rawTo(address: string, from?: string): Raw {
+  const raw = rawConnection(address, from);
   onTestFinished(() => void raw.socket.destroy());
   return raw;
 }
 
 /** A connection that whoever makes it destroys; nothing of it is kept. */
-export function rawConnection(address: string): Raw {
+export function rawConnection(address: string, from?: string): Raw {
   const colon = address.lastIndexOf(":");
-  const socket = connect(Number(address.slice(colon + 1)), address.slice(0, colon));
+  const socket = connect({
+    host: address.slice(0, colon),
+    port: Number(address.slice(colon + 1)),
+    ...(from === undefined ? {} : { localAddress: from }),
+  });
   let received = "";
   let closed = false;
   socket.on("data", (bytes: Buffer) => (received += bytes.toString("latin1")));
