@@ -175,6 +175,22 @@ export const sdkMutants: readonly Mutant[] = [
     tests: ["packages/client/test/options.test.ts"],
   },
   {
+    name: "sdk: calls and tokens go through a proxy that the environment names",
+    file: "packages/client/src/servers/channel.ts",
+    find: `  "grpc.enable_http_proxy": 0,
+`,
+    replace: ``,
+    tests: ["packages/client/test/channel.test.ts"],
+  },
+  {
+    name: "sdk: a server shows tokens to a proxy that the environment names",
+    file: "packages/server/src/grpc/peers/figures.ts",
+    find: `      "grpc.enable_http_proxy": 0,
+`,
+    replace: ``,
+    tests: ["packages/server/test/figures/peer-figures.test.ts"],
+  },
+  {
     name: "sdk: a path is taken for a certificate",
     file: "packages/client/src/options.ts",
     find: `return typeof value === "string" && value.includes("-----BEGIN ");`,

@@ -49,7 +49,7 @@ export interface WorkerOptions {
 export interface IdClientOptions {
   /**
    * The server: `host:port`, or a target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). It is no URL: leave
-   * out `http://`, and set `tls` for TLS.
+   * out `http://`, and set `tls` for TLS. The client connects there itself, whatever proxy the environment names.
    */
   readonly address?: string;
   /**
@@ -72,7 +72,8 @@ export interface IdClientOptions {
   /**
    * The token that proves who this program is, or a function that returns the current one. The function is called for each
    * request, so that tokens can be changed while the program runs; it must be quick. Tokens are sent over TLS, and without it
-   * only to this machine. Default: none.
+   * only to this machine. Proxies that the environment names (`grpc_proxy`, `http_proxy`) are not used. Default: none. Range:
+   * 1 … 4,096 printable ASCII characters without spaces.
    */
   readonly token?: string | (() => string);
 

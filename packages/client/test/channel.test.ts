@@ -1,6 +1,7 @@
 // Connections of the transport: one for each endpoint, until it is forgotten.
 import { connect, createServer, type AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createIdClient } from "../src/index.ts";
 import { GrpcTransport } from "../src/servers/channel.ts";
 import { type FakeServer, startFleet } from "./fake-fleet.ts";
 import { until } from "./support.ts";
@@ -68,3 +69,33 @@ test("looks at a server that is away, or is none of idmint, answer that nothing 
   servers[0]!.kill();
   expect(await transport.isServing(address, 1_000)).toBeUndefined();
 });
+
+/** A proxy that is asked and never answers: how often, and what it was told. */
+async function startProxy(): Promise<{ readonly url: string; readonly told: readonly string[] }> {
+  const told: string[] = [];
+  const proxy = createServer((caller) => {
+    caller.on("error", () => undefined);
+    caller.on("data", (bytes) => told.push(bytes.toString("latin1")));
+    onTestFinished(() => void caller.destroy());
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void proxy.close());
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, told };
+}
+
+test.each(["grpc_proxy", "https_proxy", "http_proxy"])(
+  "a proxy that %s names hears nothing of a client, and no token",
+  async (variable) => {
+    const { store, servers } = await startFleet(1, onTestFinished);
+    store.add("orders");
+    const proxy = await startProxy();
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const name of ["no_grpc_proxy", "no_proxy"]) vi.stubEnv(name, undefined);
+    vi.stubEnv(variable, proxy.url);
+    const address = servers[0]!.address.replace("127.0.0.1", "localhost");
+    const client = createIdClient({ address, token: "secret-of-a-test", rpcDeadlineMs: 500 });
+    onTestFinished(() => client.close());
+    expect(await client.tag("orders").next()).toBe(1n);
+    expect(proxy.told).toEqual([]);
+  },
+);

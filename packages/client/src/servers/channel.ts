@@ -105,6 +105,8 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.use_local_subchannel_pool": 1,
   "grpc.service_config_disable_resolution": 1,
   "grpc.enable_channelz": 0,
+  // A proxy that the environment names would read every token that goes to this machine in plain text.
+  "grpc.enable_http_proxy": 0,
   // A server that no tag prefers any more keeps no connection.
   "grpc.client_idle_timeout_ms": 300_000,
 };

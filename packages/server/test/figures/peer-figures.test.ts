@@ -1,4 +1,5 @@
 // Asking one server for its figures, over connections as they come and go.
+import { type AddressInfo, createServer } from "node:net";
 import {
   type sendUnaryData,
   Server,
@@ -8,7 +9,7 @@ import {
 } from "@grpc/grpc-js";
 import { type ListFiguresRequest, ListFiguresResponse, NodeServiceService } from "@idmint/proto";
 import { FakeTime } from "@idmint/testkit";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { GrpcPeerFigures } from "../../src/grpc/peers/figures.ts";
 import { hostOf } from "../../src/main/address.ts";
 import type { Asking } from "../../src/service/figures/fleet.ts";
@@ -75,6 +76,25 @@ test("a server is asked for itself, with the caller's token and nothing else of 
   const shown = calls.map(({ metadata }) => Object.entries(metadata.getMap()));
   const ofCallers = shown.map((all) => all.filter(([name]) => name !== "user-agent"));
   expect(ofCallers).toEqual([[["authorization", "Bearer mine"]], []]);
+});
+
+test("a proxy that the environment names is not told the caller's token", async () => {
+  const address = await played((_, done) => done(null, answerWith({})));
+  const told: string[] = [];
+  const proxy = createServer((caller) => {
+    onTestFinished(() => void caller.destroy());
+    caller.on("error", () => undefined);
+    caller.on("data", (bytes) => told.push(bytes.toString("latin1")));
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void proxy.close());
+  onTestFinished(() => void vi.unstubAllEnvs());
+  for (const name of ["no_grpc_proxy", "no_proxy"]) vi.stubEnv(name, undefined);
+  vi.stubEnv("grpc_proxy", `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+  const local = address.replace("127.0.0.1", "localhost");
+  const answer = await made().ask(local, REQUEST, asking({ timeoutMs: 2_000 }));
+  expect(answer.type).toBe("told");
+  expect(told).toEqual([]);
 });
 
 test.each([

@@ -99,6 +99,8 @@ export class GrpcPeerFigures implements PeerFigures<NodeFigures> {
     const client = new NodeServiceClient(address, channel, {
       "grpc.use_local_subchannel_pool": 1,
       "grpc.enable_retries": 0,
+      // A proxy that the environment names would read the tokens that go to this machine.
+      "grpc.enable_http_proxy": 0,
       "grpc.client_idle_timeout_ms": IDLE_MS,
       "grpc.max_receive_message_length": MAX_ANSWER_BYTES,
     });
