@@ -44,6 +44,22 @@ export const serversMutants: readonly Mutant[] = [
     tests: gate,
   },
   {
+    name: "servers: what waits for a server that was found away is sent there all the same",
+    file: `${servers}/endpoints.ts`,
+    find: `        if (isLeft && this.#hasBetter(route, asked)) continue;
+`,
+    replace: `        void isLeft;
+`,
+    tests: gate,
+  },
+  {
+    name: "servers: what waits leaves a server though nobody is better",
+    file: `${servers}/endpoints.ts`,
+    find: `if (isLeft && this.#hasBetter(route, asked)) continue;`,
+    replace: `if (isLeft) continue;`,
+    tests: gate,
+  },
+  {
     name: "servers: a slow server loses all that wait for it",
     file: `${servers}/gate.ts`,
     find: `    if (!isSilent(this.#pace, sentAtMs)) return;`,

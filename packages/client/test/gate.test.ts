@@ -18,7 +18,7 @@ import {
   tooMany,
 } from "../src/servers/pace-state.ts";
 import { startFleet } from "./fake-fleet.ts";
-import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
+import { type FakeWorld, fakeWorld, type PendingAllocate, settle } from "./fake-transport.ts";
 import { leasedWorld } from "./snowflake-support.ts";
 import { pause, UNTOLD } from "./support.ts";
 
@@ -180,6 +180,57 @@ test("when a server goes silent, what waits for it goes to another one without h
     await settle();
   }
   expect(asked.answered()).toBe(400 - (FIRST - 1));
+});
+
+/** Takes what is under way to a server out of the transport's hands. */
+function takenFrom(world: FakeWorld, address: string): PendingAllocate[] {
+  const { pending } = world.transport;
+  const taken = pending.filter(({ endpoint }) => endpoint === address);
+  for (const call of taken) pending.splice(pending.indexOf(call), 1);
+  return taken;
+}
+
+test("what waits for a server that was heard and then froze is sent to one that is well, and not there one by one", async () => {
+  const world = fakeWorld({ addresses: ["a:1", "b:1"] });
+  const asked = await askCold(world, 400);
+  world.time.advance(10);
+  const [heard, ...frozen] = takenFrom(world, "a:1");
+  heard!.answer(answerOf(1n));
+  await settle();
+  // Its answer let in others.
+  frozen.push(...takenFrom(world, "a:1"));
+  for (const call of frozen) {
+    call.fail(away);
+    // oxlint-disable-next-line no-await-in-loop
+    await settle();
+    expect(takenFrom(world, "a:1")).toEqual([]);
+  }
+  for (let round = takenFrom(world, "b:1"); round.length > 0; round = takenFrom(world, "b:1")) {
+    for (const call of round) call.answer(answerOf(1n));
+    // oxlint-disable-next-line no-await-in-loop
+    await settle();
+  }
+  // Beyond its budget of further tries a request that failed ends; those that were never sent need none of it.
+  expect(asked.answered()).toBeGreaterThanOrEqual(400 - frozen.length);
+});
+
+test("with nobody well, what waits is sent where it waited", async () => {
+  const world = fakeWorld({ address: "a:1" });
+  const asked = await askCold(world, FIRST + 40);
+  world.time.advance(10);
+  const [heard, ...frozen] = takenFrom(world, "a:1");
+  heard!.answer(answerOf(1n));
+  for (const call of frozen) call.fail(away);
+  await settle();
+  const rest = takenFrom(world, "a:1");
+  expect(rest.length).toBeGreaterThanOrEqual(LEAST);
+  while (rest.length > 0) {
+    for (const call of rest.splice(0)) call.answer(answerOf(1n));
+    // oxlint-disable-next-line no-await-in-loop
+    await settle();
+    rest.push(...takenFrom(world, "a:1"));
+  }
+  expect(asked.answered()).toBe(1 + 40);
 });
 
 test("what keeps a lease does not wait behind cold tags, since reservations end", async () => {

@@ -193,6 +193,9 @@ export class Endpoints {
       }
       try {
         this.#ports.assertUsable();
+        // What others found out while this one waited; each endpoint is left once, so this ends.
+        const isLeft = entering !== undefined && !this.#fleet.isWell(endpoint);
+        if (isLeft && this.#hasBetter(route, asked)) continue;
         if (tries > 0 && !this.#mayRetry()) throw oneOf(failures);
         tries++;
         const stopLook = timers.after(rpcDeadlineMs * LOOK_AFTER, () =>
@@ -206,6 +209,12 @@ export class Endpoints {
         if (gate.isIdle) this.#gates.delete(endpoint);
       }
     }
+  }
+
+  /** Whether somebody is well among those that were not asked. */
+  #hasBetter(route: Route, asked: ReadonlySet<string>): boolean {
+    const [next] = this.#fleet.plan(route, asked).attempts;
+    return next !== undefined && this.#fleet.isWell(next);
   }
 
   /** One request to one endpoint. Throws what is the answer, whoever is asked. */

@@ -142,6 +142,11 @@ export class Fleet {
     }
   }
 
+  /** Whether nothing is known against asking it. */
+  isWell(endpoint: string): boolean {
+    return this.#state.get(endpoint)?.mode === "well";
+  }
+
   /** Whether an address was learned from a list, and so may lead anywhere. */
   isLearned(endpoint: string): boolean {
     return isLearned(this.#servers, endpoint);
@@ -253,7 +258,7 @@ export class Fleet {
 
   /** Somebody answers whom the list does not name: it may be old. */
   #wantList(): void {
-    const isWell = (endpoint: string): boolean => this.#state.get(endpoint)?.mode === "well";
+    const isWell = (endpoint: string): boolean => this.isWell(endpoint);
     const from = this.#servers.seeds.find(isWell) ?? [...this.#state.keys()].find(isWell);
     if (from === undefined) return;
     const { clock, random } = this.#ports;
@@ -286,8 +291,7 @@ export class Fleet {
   #takeUp(): void {
     for (const address of this.#servers.left) {
       // Whoever left, and is not known to be well, is not worth another try. A connection to the others is not kept.
-      const isWell = this.#state.get(address)?.mode === "well";
-      if (isWell) this.#ports.transport.forget(address);
+      if (this.isWell(address)) this.#ports.transport.forget(address);
       else this.#servers = serverLeft(this.#servers, address);
     }
     const learned = new Set(learnedOf(this.#servers));
