@@ -9,6 +9,7 @@ const lateLookup = "packages/server/test/service/late-lookup.test.ts";
 const directory = "packages/server/test/service/directory.test.ts";
 const leaseFile = "packages/server/test/store/lease-file.test.ts";
 const grants = "packages/server/test/service/grants.test.ts";
+const lateClaims = "packages/server/test/service/late-claims.test.ts";
 const buffer = "packages/core/test/buffer.test.ts";
 
 /** Faults in what a server believes of its store, and in how it keeps the files of one. */
@@ -75,9 +76,43 @@ export const fileMutants: readonly Mutant[] = [
   {
     name: "grants: ids are used that were granted here before",
     file: `${service}/upstream/grants.ts`,
-    find: `(request.kind !== "segment" || guard.admitIds(tag, grant))`,
-    replace: `(request.kind !== "segment" || guard.admitIds(tag, grant) || isAbove)`,
+    find: `const verdict = isAbove ? guard.admitIds(tag, ids) : "again";`,
+    replace: `const verdict = isAbove ? "new" : "again";`,
     tests: [grants],
+  },
+  {
+    name: "grants: ids that an accept forgot are used",
+    file: `${service}/upstream/grants.ts`,
+    find: `    if (verdict === "below") {
+      this.#ports.onBelow(tag, ids);`,
+    replace: `    if (verdict === "below") {
+      pending.resolve(grant);
+      this.#ports.onBelow(tag, ids);`,
+    tests: [grants],
+  },
+  {
+    name: "claims: a floor of the same epoch is taken for one that an accept left too low",
+    file: `${service}/upstream/late-claims.ts`,
+    find: `epoch <= highest.epoch || floor >= highest.last`,
+    replace: `floor >= highest.last`,
+    tests: [lateClaims],
+  },
+  {
+    name: "claims: a floor is compared with ids of another period",
+    file: `${service}/upstream/late-claims.ts`,
+    find: `guard.highest(name, periodStart)`,
+    replace: `guard.highest(name, "")`,
+    tests: [lateClaims],
+  },
+  {
+    name: "claims: a second floor that is too low is forgotten",
+    file: `${service}/upstream/late-claims.ts`,
+    find: `      await this.#raise(tag, claim);
+`,
+    replace: `      await this.#raise(tag, claim);
+      this.#waiting.delete(tag);
+`,
+    tests: [lateClaims],
   },
   {
     name: "directory: ids that were given back are taken for ids of a store that went back",

@@ -89,28 +89,49 @@ test("the version guard holds a row of a history that was heard of only later to
   expect(guard.seen("t")).toBe(5n);
 });
 
-const ids = (base: bigint, count: number, epoch = 1n) => ({ base, count, epoch });
+const ids = (first: bigint, count: number, epoch = 1n, period = "") => {
+  return { first, last: first + BigInt(count) - 1n, epoch, period };
+};
 
 test("the version guard refuses ids granted here before, though the version has risen again", () => {
   const guard = new VersionGuard();
-  expect(guard.admitIds("t", ids(6n, 20))).toBe(true);
-  expect(guard.admitIds("t", ids(25n, 5))).toBe(false);
-  expect(guard.admitIds("t", ids(26n, 5))).toBe(true);
+  expect(guard.admitIds("t", ids(6n, 20))).toBe("new");
+  expect(guard.admitIds("t", ids(25n, 5))).toBe("again");
+  expect(guard.admitIds("t", ids(26n, 5))).toBe("new");
   guard.startHistory();
-  expect(guard.admitIds("t", ids(30n, 5))).toBe(false);
-  // Buffers drop ids of an older epoch, and a newer one may begin anywhere.
-  expect(guard.admitIds("t", ids(1n, 5, 2n))).toBe(true);
-  expect(guard.admitIds("t", ids(1n, 5))).toBe(true);
-  expect(guard.admitIds("t", ids(5n, 5, 2n))).toBe(false);
+  expect(guard.admitIds("t", ids(30n, 5))).toBe("again");
+});
+
+test("the version guard refuses ids granted here before an accept, whatever their epoch", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(1n, 100, 5n))).toBe("new");
+  guard.startHistory();
+  expect(guard.admitIds("t", ids(100n, 5, 9n))).toBe("below");
+  expect(guard.admitIds("t", ids(11n, 5, 4n))).toBe("below");
+  expect(guard.highest("t", "")).toEqual({ period: "", epoch: 5n, last: 100n });
+  expect(guard.admitIds("t", ids(101n, 5, 10n))).toBe("new");
+});
+
+test("the version guard compares ids within their period, also when one comes again", () => {
+  const guard = new VersionGuard();
+  expect(guard.admitIds("t", ids(1n, 100, 1n, "2026-01-01"))).toBe("new");
+  expect(guard.admitIds("t", ids(1n, 5, 1n, "2026-01-02"))).toBe("new");
+  expect(guard.admitIds("t", ids(5n, 5, 1n, "2026-01-02"))).toBe("again");
+  expect(guard.admitIds("t", ids(100n, 5, 2n, "2026-01-01"))).toBe("below");
+  expect(guard.admitIds("t", ids(101n, 5, 2n, "2026-01-01"))).toBe("new");
+  expect(guard.admitIds("t", ids(5n, 1, 2n, "2026-01-02"))).toBe("below");
+  expect(guard.highest("t", "2026-01-01")?.last).toBe(105n);
+  expect(guard.highest("t", "2026-01-02")?.last).toBe(5n);
+  expect(guard.highest("t", "2026-01-03")).toBeUndefined();
 });
 
 test("the version guard lets ids that were given back be granted again, and no others", () => {
   const guard = new VersionGuard();
-  expect(guard.admitIds("t", { base: 1n, count: 10, epoch: 1n })).toBe(true);
+  expect(guard.admitIds("t", ids(1n, 10))).toBe("new");
   guard.giveBack("t", 4n);
   guard.giveBack("t", 8n);
-  expect(guard.admitIds("t", { base: 3n, count: 5, epoch: 1n })).toBe(false);
-  expect(guard.admitIds("t", { base: 4n, count: 5, epoch: 1n })).toBe(true);
+  expect(guard.admitIds("t", ids(3n, 5))).toBe("again");
+  expect(guard.admitIds("t", ids(4n, 5))).toBe("new");
 });
 
 test("the version guard's watch goes round all tags", () => {

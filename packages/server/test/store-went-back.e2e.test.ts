@@ -109,6 +109,19 @@ test("a store restored to before it was accepted is refused until it is accepted
   await until(async () => !(await isFenced(it, "orders")));
 });
 
+test("a server never gives what it gave before an accept whose gap was too small", async () => {
+  const { it, backup, issued } = await withBackup();
+  it.store.database.restore(backup);
+  await it.store.accept(1n);
+  await until(() => it.events.some((event) => event.type === "late-claim"));
+  const seen = new Set(issued);
+  for (let calls = 0; calls < 300; calls++) {
+    const { id } = await generateId(it, "orders");
+    expect(seen).not.toContain(id);
+    seen.add(id);
+  }
+});
+
 test("with epoch_gap the server accepts by itself, once, and says so loudly", async () => {
   const { it, backup, issued } = await withBackup({ flags: { "epoch-gap": "5000" } });
   const accepts = (): number => it.store.count("accept");

@@ -293,7 +293,7 @@ export type {
 } from "./store/redis-bounds.ts";
 export type { AcceptStore, Store } from "./store/store.ts";
 export type { ChangeOptions, EndedPeriod, PeriodStore, TagChange, TagStore } from "./store/tags.ts";
-export { VersionGuard } from "./store/version-guard.ts";
+export { type GrantedIds, type HighestGranted, VersionGuard } from "./store/version-guard.ts";
 export type { Worker, WorkerRegistry } from "./store/worker-registry.ts";
 export { earlierMemory, memoryMsOf } from "./tag/memory.ts";
 export { periodName } from "./tag/period-name.ts";

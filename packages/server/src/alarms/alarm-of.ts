@@ -64,6 +64,15 @@ const SIGNS: Signs = {
       summary: "A server accepted a store that went back, because epoch_gap is set.",
       details: { gap: String(gap), tags: String(tags) },
     }),
+  "late-claim": ({ tag, missing }) =>
+    alarm({
+      alarm: "ACCEPTED_TOO_LOW",
+      key: `ACCEPTED_TOO_LOW:${tag}`,
+      severity: "critical",
+      summary:
+        "The store was accepted with too small a gap. This server raised the tag above the ids that it was granted before; ids that other servers were granted may have been given twice.",
+      details: { tag, missing: String(missing) },
+    }),
   "promotion-accepted": () =>
     alarm({
       alarm: "STORE_FAILED_OVER",

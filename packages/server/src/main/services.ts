@@ -40,10 +40,12 @@ import { LookupIdService } from "../service/tags/lookup-id.ts";
 import { IssuingService } from "../service/tags/issuing.ts";
 import { TagEffects } from "../service/tags/effects.ts";
 import { TagService } from "../service/tags/service.ts";
-import { Grants } from "../service/upstream/grants.ts";
+import { Grants, type GrantsPorts } from "../service/upstream/grants.ts";
+import { LateClaims, type LateClaimsPorts } from "../service/upstream/late-claims.ts";
 import { GroupedLookups } from "../service/upstream/lookups.ts";
 import { Poll, type PollMemory, type PollPorts } from "../service/upstream/poll.ts";
-import { Raises } from "../service/upstream/raises.ts";
+import { Raises, type RaisesPorts } from "../service/upstream/raises.ts";
+import type { OnBelow } from "../service/upstream/refusals.ts";
 import {
   type ClockParts,
   type Clocks,
@@ -126,8 +128,9 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     poll.noteWentBack();
     directory.fenceTag(tag, detail);
   };
-  const grants = new Grants({ ...common, onWentBack, storeConnections: config.storePoolSize });
-  const raises = new Raises({ ...common, onWentBack, history: () => directory.history });
+  const audit = createAudit(config, { store, emit, system });
+  const upstream = { ...common, audit, onWentBack, history: () => directory.history };
+  const { claims, grants, raises } = createUpstream(config, upstream);
   const lookup = new GroupedLookups(
     { ...common, onTags: (tags) => directory.admit(tags) },
     (tag) => store.groupOf?.(tag) ?? "",
@@ -156,8 +159,8 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
     { prefetchShare, maxWaiters, maxTags, storeTimeoutMs },
   );
   const saved = async (): Promise<void> => clocks.keeper?.saved();
-  const audit = createAudit(config, { store, emit, system });
-  const poll = createPoll(config, { ...common, audit, directory, presence, nodes, saved, memory });
+  const polled = { ...common, audit, claims, directory, presence, nodes };
+  const poll = createPoll(config, { ...polled, saved, memory });
   const admission = createAdmission(config, { ...common, idleMs: system.idleMs });
   const { redis, ticketDatabases } = elsewhere;
   const { access, ...callers } = createAccess(config, { ...common, wallClock, leaseFile, saved });
@@ -178,6 +181,20 @@ export function createServices(config: Config, ports: ServicesPorts): Services {
   const looking = { capacity, clocks, health, ledger, node, nodes, told: figures.own };
   const running = { access, poll, presence, redis, ...gates, ...looking };
   return { ...running, api, plain, counters, directory, ids, tags };
+}
+
+/** What asks the store for ids, under the version guard. */
+function createUpstream(
+  { storePoolSize: storeConnections }: Config,
+  ports: Omit<GrantsPorts & LateClaimsPorts & RaisesPorts, "note" | "onBelow"> & {
+    readonly audit: AuditTrail;
+  },
+): { readonly claims: LateClaims; readonly grants: Grants; readonly raises: Raises } {
+  const { audit } = ports;
+  const claims = new LateClaims({ ...ports, note: () => audit.ownNote("late claim") });
+  const onBelow: OnBelow = (tag, ids) => claims.below(tag, ids);
+  const grants = new Grants({ ...ports, onBelow, storeConnections });
+  return { claims, grants, raises: new Raises({ ...ports, onBelow }) };
 }
 
 /** Undefined: none is written. */

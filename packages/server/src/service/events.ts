@@ -102,6 +102,9 @@ export type ServerEvent =
   /** A promoted standby that is proved to have everything. */
   | { readonly type: "promotion-accepted" }
   | { readonly type: "store-accepted"; readonly gap: bigint; readonly tags: number }
+  /** An accept left a floor below ids that this server was granted, by so many; it raised the floor above them. */
+  | { readonly type: "late-claim"; readonly tag: string; readonly missing: bigint }
+  | { readonly type: "late-claim-failed"; readonly tag: string; readonly error: IdmintError }
   | {
       readonly type: "cut-off";
       /** Databases of the store that were not heard of; one without a name where the store is one. */

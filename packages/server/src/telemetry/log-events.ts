@@ -70,6 +70,8 @@ const WRITERS: {
   "issuing-stopped": logStore,
   "issuing-resumed": logStore,
   "store-accepted": logStore,
+  "late-claim": logStore,
+  "late-claim-failed": logStore,
   "promotion-accepted": logStore,
   "incarnation-changed": logStore,
   "cut-off": logPresence,
@@ -197,53 +199,47 @@ type OfStore = Extract<
       | "incarnation-changed"
       | "promotion-accepted"
       | "unfenced"
+      | `late-claim${string}`
       | `issuing-${string}`
       | `store-${string}`;
   }
 >;
 
+/** Level and text of each; what is told of it besides stands in the record. */
+const STORE_TEXTS: Readonly<
+  Record<OfStore["type"], readonly [level: "error" | "fatal" | "info" | "warn", text: string]>
+> = {
+  "store-lost": ["error", "the store does not answer; serving ids from memory"],
+  "store-awaited": ["warn", "the store does not answer; not ready until it does"],
+  "store-back": ["info", "the store answers again"],
+  "store-warning": ["warn", "an operator has to look at the store"],
+  "store-warning-over": ["info", "the store is all right again"],
+  fenced: ["fatal", "the store went back: nothing is issued until it is accepted"],
+  unfenced: ["warn", "the store is accepted: issuing ids again"],
+  "issuing-stopped": [
+    "fatal",
+    "an operator stopped issuing on all servers; it is resumed with: idmint resume-issuing --all",
+  ],
+  "issuing-resumed": ["warn", "an operator resumed issuing on all servers"],
+  "store-accepted": ["fatal", "accepted a store that went back by itself, as epoch_gap says"],
+  "late-claim": [
+    "fatal",
+    "the store was accepted with too small a gap: raised a tag above ids granted before",
+  ],
+  "late-claim-failed": [
+    "error",
+    "could not raise a tag above ids granted before; it is tried again",
+  ],
+  "promotion-accepted": [
+    "warn",
+    "accepted a promoted standby, which has everything that was answered",
+  ],
+  "incarnation-changed": ["warn", "the store has a new history"],
+};
+
 function logStore(logger: Logger, event: OfStore): void {
-  switch (event.type) {
-    case "store-lost":
-      logger.error(plain(event), "the store does not answer; serving ids from memory");
-      break;
-    case "store-awaited":
-      logger.warn(plain(event), "the store does not answer; not ready until it does");
-      break;
-    case "store-back":
-      logger.info(plain(event), "the store answers again");
-      break;
-    case "store-warning":
-      logger.warn(plain(event), "an operator has to look at the store");
-      break;
-    case "store-warning-over":
-      logger.info("the store is all right again");
-      break;
-    case "fenced":
-      logger.fatal(plain(event), "the store went back: nothing is issued until it is accepted");
-      break;
-    case "unfenced":
-      logger.warn("the store is accepted: issuing ids again");
-      break;
-    case "issuing-stopped":
-      logger.fatal(
-        plain(event),
-        "an operator stopped issuing on all servers; it is resumed with: idmint resume-issuing --all",
-      );
-      break;
-    case "issuing-resumed":
-      logger.warn("an operator resumed issuing on all servers");
-      break;
-    case "store-accepted":
-      logger.fatal(plain(event), "accepted a store that went back by itself, as epoch_gap says");
-      break;
-    case "promotion-accepted":
-      logger.warn("accepted a promoted standby, which has everything that was answered");
-      break;
-    case "incarnation-changed":
-      logger.warn(plain(event), "the store has a new history");
-      break;
-  }
+  const [level, text] = STORE_TEXTS[event.type];
+  logger[level](plain(event), text);
 }
 
 type OfElsewhere = Extract<

@@ -46,7 +46,7 @@ export function setUp(store = new MemoryStore(), maxTags = 10) {
     afterTurn: queueMicrotask,
     emit: () => undefined,
   };
-  const grants = new Grants({ ...shared, onWentBack: () => undefined });
+  const grants = new Grants({ ...shared, onWentBack: () => undefined, onBelow: () => undefined });
   const lookup = new Lookup({ ...shared, onTags: (tags) => directory.admit(tags) });
   const makers = createTextMakers(realSystem);
   const system = { ...realSystem, clock: time, timers: time, random: () => 0.5 };

@@ -10,6 +10,7 @@ function setUp() {
   const calls: { requests: readonly GrantRequest[]; answer: (grants: Grant[]) => void }[] = [];
   const guard = new VersionGuard();
   const wentBack: string[] = [];
+  const below: string[] = [];
   const counters = createCounters();
   const time = new FakeTime();
   const grants = new Grants({
@@ -28,8 +29,9 @@ function setUp() {
     emit: () => undefined,
     afterTurn: (run) => queueMicrotask(run),
     onWentBack: (tag) => wentBack.push(tag ?? ""),
+    onBelow: (tag) => below.push(tag),
   });
-  return { grants, guard, calls, wentBack, counters, time };
+  return { grants, guard, calls, wentBack, below, counters, time };
 }
 
 const settled = async (): Promise<void> => {
@@ -155,4 +157,34 @@ test("ids granted here before are not used, though a grant nobody waited for has
   calls[2]?.answer([{ ...granted("orders", 3n), base: 16n } as Grant]);
   expect(await next).toBe("STORE_EPOCH_CHANGED");
   expect(wentBack).toEqual(["orders"]);
+});
+
+test("ids that were granted before an accept are not used, and the store did not go back", async () => {
+  const { grants, calls, wentBack, below, counters } = setUp();
+  const first = grants.request(wish("t"));
+  await settled();
+  calls[0]?.answer([granted("t", 7n)]);
+  expect(await reasonOf(first)).toBe("answered");
+  grants.startHistory();
+  const again = grants.request(wish("t"));
+  await settled();
+  calls[1]?.answer([{ ...granted("t", 8n), epoch: 2n } as Grant]);
+  expect(await reasonOf(again)).toBe("SEGMENT_NOT_READY");
+  expect(below).toEqual(["t"]);
+  expect(wentBack).toEqual([]);
+  expect(counters.wastedIds).toBe(10);
+});
+
+test("a sequence's floor that was set back under its version shows that the store went back", async () => {
+  const { grants, calls, wentBack } = setUp();
+  const sequence = { ...wish("s"), kind: "sequence" } as const;
+  const first = grants.request(sequence);
+  await settled();
+  calls[0]?.answer([granted("s", 7n)]);
+  await first;
+  const again = grants.request(sequence);
+  await settled();
+  calls[1]?.answer([granted("s", 8n)]);
+  expect(await reasonOf(again)).toBe("STORE_EPOCH_CHANGED");
+  expect(wentBack).toEqual(["s"]);
 });

@@ -92,6 +92,7 @@ async function started(before: (starting: Starting) => Promise<void> = async () 
     store: { changes },
     accept: undefined,
     epochGap: undefined,
+    claims: { startHistory: () => undefined },
     directory: { retryAll: () => undefined, apply, history: 0 } as unknown as Directory,
     guard: new VersionGuard(),
     presence,

@@ -44,6 +44,7 @@ async function serverOn(store: MemoryStore, redis: Readonly<Record<string, Redis
     storeTimeoutMs: 2_000,
     history: () => 0,
     onWentBack: (_, detail) => expect.fail(detail),
+    onBelow: (tag) => expect.fail(tag),
   });
   const emit = (event: ServerEvent): void => void heard.push(event);
   const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });

@@ -147,6 +147,7 @@ class World {
       storeTimeoutMs: 10_000,
       history: () => 0,
       onWentBack: (_, detail) => expect.fail(detail),
+      onBelow: (tag) => expect.fail(tag),
     });
     const redisServer = fakeRedisServer(
       "a",

@@ -40,6 +40,7 @@ function serverOn(store: Store, storeConnections = 4) {
     emit: () => undefined,
     afterTurn,
     onWentBack: (tag, detail) => wentBack.push(`${tag}: ${detail}`),
+    onBelow: (tag) => wentBack.push(tag),
   });
   const ask = async (tag: string, kind: "segment" | "sequence" = "segment"): Promise<Granted> => {
     const { seenVersion: _, ...request } = wish(tag, {

@@ -4,11 +4,28 @@ export interface Versioned {
   readonly epoch: bigint;
 }
 
-/** The ids of a grant. */
+/** The ids of a grant, or of a raise. */
 export interface GrantedIds {
   readonly epoch: bigint;
-  readonly base: bigint;
-  readonly count: number;
+  readonly first: bigint;
+  readonly last: bigint;
+  /** First day of the period that they belong to; empty for tags without periods. */
+  readonly period: string;
+}
+
+/**
+ * What ids of a grant are to this server. `new`: they are above all that it was granted before. `again`: some of them may have
+ * been granted to it in the same epoch, so the store went back. `below`: the same across epochs, so the store was accepted
+ * with too small a gap.
+ */
+export type IdsVerdict = "new" | "again" | "below";
+
+/** The highest id of a tag and a period that was granted here and not given back. */
+export interface HighestGranted {
+  readonly period: string;
+  /** That of the last grant; an accept takes a higher one. */
+  readonly epoch: bigint;
+  readonly last: bigint;
 }
 
 /** What is remembered of one tag. */
@@ -17,9 +34,14 @@ interface Known {
   seen: Versioned | undefined;
   /** The highest one seen before the present history was heard of. */
   earlier: Versioned | undefined;
-  /** The highest id that was granted here and not given back, under its epoch: whichever history that is of. */
-  granted: { readonly epoch: bigint; last: bigint } | undefined;
+  /** Of the period that was granted from last, whichever history that was in. */
+  granted: HighestGranted | undefined;
+  /** Of other periods, at most MAX_PERIODS. Undefined: there is none. */
+  others: readonly HighestGranted[] | undefined;
 }
+
+/** A sequence moves to its next period, and goes back to an earlier one when an operator wants that. */
+const MAX_PERIODS = 8;
 
 /**
  * Remembers the highest version of each tag's row that this server has seen. The version rises with every change of the
@@ -34,8 +56,9 @@ interface Known {
  *    so what was seen still counts for answers of the same epoch. (They are times in seconds. A store that is accepted,
  *    restored and accepted again within one second has the same epoch twice, and is refused until one more accept.)
  * 3. Versions alone hide a store that went back as soon as others have raised them again: another server, or a grant that
- *    this server had stopped waiting for. Within an epoch a floor goes down only by a give-back, over ids of whoever gives
- *    them back. So a grant that is not above the highest id granted here, and not given back, shows it as well.
+ *    this server had stopped waiting for. Within a period a floor goes down only by a give-back, over ids of whoever gives
+ *    them back. So ids that are not above the highest id granted here, and not given back, were granted before. That holds
+ *    across epochs too: an accept raises floors, and does not know by itself what was granted above them.
  */
 export class VersionGuard {
   readonly #tags = new Map<string, Known>();
@@ -66,24 +89,42 @@ export class VersionGuard {
   }
 
   /**
-   * Takes note of the ids of a grant that will be used, from a tag whose ids only rise. False when the store went back:
-   * some of them may have been granted to this server before. Grants of one tag must come in the order of their versions.
+   * Takes note of the ids of a grant, which may be used if they are `new`. Grants of one tag must come in the order of their
+   * versions.
    */
-  admitIds(tag: string, { epoch, base, count }: GrantedIds): boolean {
+  admitIds(tag: string, { epoch, first, last, period }: GrantedIds): IdsVerdict {
     const known = this.#of(tag);
     const { granted } = known;
-    if (granted !== undefined && epoch <= granted.epoch) {
-      if (epoch < granted.epoch) return true;
-      if (base <= granted.last) return false;
+    const before = granted?.period === period ? granted : otherOf(known, period);
+    if (before !== undefined && first <= before.last) {
+      return epoch === before.epoch ? "again" : "below";
     }
-    known.granted = { epoch, last: base + BigInt(count) - 1n };
-    return true;
+    if (granted !== undefined && granted.period !== period) {
+      const others = (known.others ?? []).filter((other) => other.period !== period);
+      known.others = [granted, ...others].slice(0, MAX_PERIODS);
+    }
+    known.granted = { period, epoch, last };
+    return "new";
+  }
+
+  /** The highest id of a tag and a period that was granted here and not given back. */
+  highest(tag: string, period: string): HighestGranted | undefined {
+    const known = this.#tags.get(tag);
+    if (known === undefined) return undefined;
+    return known.granted?.period === period ? known.granted : otherOf(known, period);
+  }
+
+  /** The tags of which ids were granted here. */
+  grantedTags(): readonly string[] {
+    return [...this.#tags].flatMap(([tag, { granted }]) => (granted === undefined ? [] : [tag]));
   }
 
   /** The ids from `from` on may be granted again. To be called before the store hears of it. */
   giveBack(tag: string, from: bigint): void {
-    const granted = this.#tags.get(tag)?.granted;
-    if (granted !== undefined && from <= granted.last) granted.last = from - 1n;
+    const known = this.#tags.get(tag);
+    const granted = known?.granted;
+    if (known === undefined || granted === undefined || from > granted.last) return;
+    known.granted = { ...granted, last: from - 1n };
   }
 
   /** An operator accepted the store as it is. */
@@ -97,7 +138,7 @@ export class VersionGuard {
   #of(tag: string): Known {
     let known = this.#tags.get(tag);
     if (known === undefined) {
-      known = { seen: undefined, earlier: undefined, granted: undefined };
+      known = { seen: undefined, earlier: undefined, granted: undefined, others: undefined };
       this.#tags.set(tag, known);
     }
     return known;
@@ -125,4 +166,8 @@ export class VersionGuard {
 /** What was seen of a tag before the present history was heard of, if the epoch is still the same. */
 function earlierOf({ earlier }: Known, epoch: bigint): Versioned | undefined {
   return earlier?.epoch === epoch ? earlier : undefined;
+}
+
+function otherOf({ others }: Known, period: string): HighestGranted | undefined {
+  return others?.find((other) => other.period === period);
 }

@@ -2,6 +2,7 @@ import { IdmintError, segmentNotReady, type Timers } from "@idmint/core";
 import {
   type Grant,
   type Granted,
+  type GrantedIds,
   type GrantRequest,
   type GrantStore,
   storeUnavailable,
@@ -23,7 +24,7 @@ import {
 } from "./grants-state.ts";
 import { type CallTrace, presentTrace, runFor } from "../trace.ts";
 import { PeriodWatch } from "./period-watch.ts";
-import { type OnWentBack, refusalOf } from "./refusals.ts";
+import { type OnBelow, type OnWentBack, refusalOf } from "./refusals.ts";
 
 /** Calls of `store.grant` in flight at once to each part of the store: enough to keep a store busy, few enough to batch under load. */
 const MAX_CALLS = 4;
@@ -45,6 +46,8 @@ export interface GrantsPorts {
   readonly afterTurn: (run: () => void) => void;
   /** The store went back for this tag. */
   readonly onWentBack: OnWentBack;
+  /** The tag's floor is below what was granted here before it was accepted. */
+  readonly onBelow: OnBelow;
 }
 
 interface Pending {
@@ -57,8 +60,8 @@ interface Pending {
  * Gathers the loads of one turn into one statement, and checks every answer against the version guard.
  *
  * INVARIANT: what is answered here is used by nobody else and was not granted before: the call was answered in time, the
- * store's history is the one it was sent under, the version is above all that were seen when it was sent, and the ids of
- * a segment are above those granted here before.
+ * store's history is the one it was sent under, the version is above all that were seen when it was sent, and the ids are
+ * above those of the same period that were granted here before, in whichever history.
  */
 export class Grants {
   readonly #state;
@@ -179,14 +182,20 @@ export class Grants {
     const { tag } = request;
     const { guard } = this.#ports;
     const isAbove = guard.admitGrant(tag, request.seenVersion, grant);
-    // Ids of a sequence begin anew with its periods.
-    if (isAbove && (request.kind !== "segment" || guard.admitIds(tag, grant))) {
+    const ids = idsOf(grant);
+    const verdict = isAbove ? guard.admitIds(tag, ids) : "again";
+    if (verdict === "new") {
       this.#ports.counters.grants++;
       if (grant.period !== undefined) this.#periods.observe(tag, grant.period);
       pending.resolve(grant);
       return;
     }
     this.#ports.counters.wastedIds += count;
+    if (verdict === "below") {
+      this.#ports.onBelow(tag, ids);
+      pending.reject(segmentNotReady(tag, 100));
+      return;
+    }
     const detail = isAbove
       ? `a grant begins at ${grant.base}, which is not above all ids granted to this server before`
       : wentBackText(version, request.seenVersion);
@@ -236,6 +245,10 @@ export class Grants {
     this.#pending.delete(id);
     return pending;
   }
+}
+
+function idsOf({ base, count, epoch, period }: Granted): GrantedIds {
+  return { epoch, first: base, last: base + BigInt(count) - 1n, period: period?.start ?? "" };
 }
 
 function wentBackText(version: bigint, seen: bigint): string {

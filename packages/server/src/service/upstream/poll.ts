@@ -16,6 +16,7 @@ import type { Emit } from "../events.ts";
 import type { NodeWatch } from "../node-watch.ts";
 import type { Obeyed, Presence } from "../presence.ts";
 import type { StoreWait } from "./store-wait.ts";
+import type { LateClaims } from "./late-claims.ts";
 import {
   createPollState,
   type EarlierHistories,
@@ -67,6 +68,7 @@ export interface PollPorts {
   readonly accept: AcceptStore | undefined;
   readonly epochGap: bigint | undefined;
   readonly directory: Told;
+  readonly claims: Pick<LateClaims, "startHistory">;
   readonly guard: VersionGuard;
   readonly clock: Clock;
   readonly timers: Timers;
@@ -313,7 +315,7 @@ export class Poll {
   }
 
   async #run(effects: readonly PollEffect[]): Promise<void> {
-    const { directory, emit } = this.#ports;
+    const { claims, directory, emit } = this.#ports;
     for (const effect of effects) {
       switch (effect.type) {
         case "changed":
@@ -322,6 +324,7 @@ export class Poll {
           break;
         case "new-history":
           directory.startHistory();
+          claims.startHistory();
           emit({ type: "incarnation-changed", incarnation: effect.incarnation });
           break;
         case "stop-issuing":

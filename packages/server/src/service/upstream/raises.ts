@@ -1,4 +1,4 @@
-import type { Timers } from "@idmint/core";
+import { segmentNotReady, type Timers } from "@idmint/core";
 import {
   type Raised,
   type RaiseRequest,
@@ -8,7 +8,7 @@ import {
   type VersionGuard,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
-import { type OnWentBack, refusalOf } from "./refusals.ts";
+import { type OnBelow, type OnWentBack, refusalOf } from "./refusals.ts";
 
 export interface RaisesPorts {
   readonly store: RaiseStore;
@@ -19,13 +19,16 @@ export interface RaisesPorts {
   readonly history: () => number;
   /** The store went back for this tag. */
   readonly onWentBack: OnWentBack;
+  /** The tag's floor is below what was granted here before it was accepted. */
+  readonly onBelow: OnBelow;
 }
 
 /**
  * Raises the durable bounds of tags that count in Redis, and checks every answer against the version guard.
  *
  * INVARIANT: as with grants, what is answered here was given to nobody else: the answer came in time, in the history of
- * the store in which it was asked for, and its version is above all that had been seen then.
+ * the store in which it was asked for, its version is above all that had been seen then, and its ids are above those of
+ * earlier raises.
  */
 export class Raises {
   readonly #ports: RaisesPorts;
@@ -36,7 +39,8 @@ export class Raises {
 
   /** One attempt. Rejects with the refusals of the tag, or STORE_UNAVAILABLE when the outcome is unknown. */
   async raise(request: Omit<RaiseRequest, "seenVersion">): Promise<Raised> {
-    const { store, guard, timers, storeTimeoutMs, history: historyNow, onWentBack } = this.#ports;
+    const { store, guard, timers, storeTimeoutMs, onWentBack, onBelow } = this.#ports;
+    const { history: historyNow } = this.#ports;
     const { tag } = request;
     const history = historyNow();
     const seenVersion = guard.seen(tag);
@@ -47,8 +51,18 @@ export class Raises {
     );
     if (history !== historyNow()) throw storeUnavailable("the store was accepted anew meanwhile");
     if (answer.outcome === "refused") throw refusalOf(answer, onWentBack);
-    if (guard.admitGrant(tag, seenVersion, answer)) return answer;
-    const detail = `a raise has version ${answer.version}, and ${seenVersion} was seen before`;
+    const { before, floor: last, epoch, version } = answer;
+    const isAbove = guard.admitGrant(tag, seenVersion, answer);
+    const ids = { epoch, first: before + 1n, last, period: "" };
+    const verdict = isAbove ? guard.admitIds(tag, ids) : "again";
+    if (verdict === "new") return answer;
+    if (verdict === "below") {
+      onBelow(tag, ids);
+      throw segmentNotReady(tag, 100);
+    }
+    const detail = isAbove
+      ? `a raise begins at ${before}, which is below an earlier one of this server`
+      : `a raise has version ${version}, and ${seenVersion} was seen before`;
     onWentBack(tag, detail);
     throw storeWentBack(detail, tag);
   }

@@ -1,8 +1,17 @@
 import { IdmintError, invalidField } from "@idmint/core";
-import { type Refused, storeWentBack, tagNotFound, tagPaused } from "@idmint/core/server";
+import {
+  type GrantedIds,
+  type Refused,
+  storeWentBack,
+  tagNotFound,
+  tagPaused,
+} from "@idmint/core/server";
 
 /** Is told that the store went back, for a tag or, without one, as a whole. */
 export type OnWentBack = (tag: string | undefined, detail: string) => void;
+
+/** Is told of ids that are not used, since some of them were granted to this server before the store was accepted. */
+export type OnBelow = (tag: string, ids: GrantedIds) => void;
 
 /** What a refusal of the store is to callers. */
 export function refusalOf(

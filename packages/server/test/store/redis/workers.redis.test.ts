@@ -45,6 +45,7 @@ function openOn(store: MemoryStore, redisServer: CountingRedis, isDeaf = false):
     storeTimeoutMs: 2_000,
     history: () => 0,
     onWentBack: (_, detail) => expect.fail(detail),
+    onBelow: (tag) => expect.fail(tag),
   });
   const marks = new RedisMarks({ store, storeTimeoutMs: 2_000, clock, timers, afterTurn, emit });
   const ports = {
