@@ -4,6 +4,11 @@ import type { Mutant } from "./mutant.ts";
 const http = "packages/server/src/http";
 const connectTests = ["packages/server/test/http/connect.e2e.test.ts"];
 const hostTests = ["packages/server/test/http/hosts.test.ts"];
+const memoryTests = ["packages/server/test/http/memory.e2e.test.ts"];
+const requestTests = [
+  "packages/server/test/http/requests/body.test.ts",
+  "packages/server/test/http/requests/held.test.ts",
+];
 const limitTests = ["packages/server/test/http/limits.e2e.test.ts"];
 
 export const httpMutants: readonly Mutant[] = [
@@ -109,10 +114,79 @@ export const httpMutants: readonly Mutant[] = [
   },
   {
     name: "http: a body of any size is read",
-    file: `${http}/request.ts`,
-    find: "if (length <= MAX_BODY_BYTES) return;",
-    replace: "if (length <= 1_000 * MAX_BODY_BYTES) return;",
+    file: `${http}/requests/body.ts`,
+    find: "    if (length > MAX_BODY_BYTES) {",
+    replace: "    if (length > 1_000 * MAX_BODY_BYTES) {",
     tests: limitTests,
+  },
+  {
+    name: "http: held: bodies are not counted",
+    file: `${http}/requests/request.ts`,
+    find: "onKept: (bytes) => this.#held.keep(bytes),",
+    replace: "onKept: () => this.#held.keep(0),",
+    tests: memoryTests,
+    only: "of bodies",
+  },
+  {
+    name: "http: held: headers are not counted",
+    file: `${http}/door.ts`,
+    find: "if (this.#known.size <= NOT_ASKED) return;",
+    replace: "if (this.#known.size <= 100 * NOT_ASKED) return;",
+    tests: memoryTests,
+    only: "of headers",
+  },
+  {
+    name: "http: held: a request that is answered counts on",
+    file: `${http}/requests/request.ts`,
+    find: "    this.#held.forgetBefore(request.beganIn);\n",
+    replace: "",
+    tests: memoryTests,
+    only: "whole requests",
+  },
+  {
+    name: "http: held: a body that was answered counts on",
+    file: `${http}/requests/request.ts`,
+    find: "    request.forget();\n",
+    replace: "",
+    tests: memoryTests,
+    only: "whole requests",
+  },
+  {
+    name: "http: held: who is refused keeps its memory",
+    file: `${http}/requests/body.ts`,
+    find: "    this.#whole.reject(why);\n    this.forget();",
+    replace: "    this.#whole.reject(why);",
+    tests: requestTests,
+  },
+  {
+    name: "http: held: nothing is made of what is too much",
+    file: `${http}/requests/held.ts`,
+    find: "if (more > 0 && this.#all.bytes > HELD_OF_ALL)",
+    replace: "if (more > HELD_OF_ALL)",
+    tests: requestTests,
+  },
+  {
+    name: "http: held: the chunk in which the next request begins is forgotten",
+    file: `${http}/requests/held.ts`,
+    find: "    this.#chunk = this.#came;\n    this.#came += bytes;",
+    replace: "    this.#came += bytes;\n    this.#chunk = this.#came;",
+    tests: requestTests,
+  },
+  {
+    name: "http: headers above a hundred are dropped without a word",
+    file: `${http}/door.ts`,
+    find: "      assertHeaders(message);\n",
+    replace: "",
+    tests: memoryTests,
+    only: "more than 100 headers",
+  },
+  {
+    name: "http: a body that nobody wants is kept",
+    file: `${http}/door.ts`,
+    find: "      if (route.takesBody !== true) message.resume();\n",
+    replace: "",
+    tests: ["packages/server/test/http/door.test.ts"],
+    only: "nobody wants",
   },
   {
     name: "http: who is slow to send is waited for",
@@ -144,23 +218,23 @@ export const httpMutants: readonly Mutant[] = [
   },
   {
     name: "http: what breaks in a body is not told",
-    file: `${http}/speaker.ts`,
-    find: "breakOff(its, why);",
-    replace: "its.destroy();",
+    file: `${http}/requests/request.ts`,
+    find: "      this.#last?.breakOff(why);",
+    replace: "      this.#socket.destroy();",
     tests: limitTests,
     only: "too large|slow to send",
   },
   {
     name: "http: what was answered before it was whole is answered again",
-    file: `${http}/speaker.ts`,
-    find: '!isBusy(its, "unanswered") && !isBusy(its, "unfinished")',
-    replace: '!isBusy(its, "unanswered")',
+    file: `${http}/requests/request.ts`,
+    find: "if (isUnanswered || isUnfinished) this.#socket.destroy();",
+    replace: "if (isUnanswered) this.#socket.destroy();",
     tests: limitTests,
     only: "slow to send",
   },
   {
     name: "http: the host of a target in the absolute form is not looked at",
-    file: `${http}/request.ts`,
+    file: `${http}/requests/request.ts`,
     find: "{ ...message.headers, host }",
     replace: "message.headers",
     tests: limitTests,

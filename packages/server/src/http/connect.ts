@@ -41,18 +41,19 @@ export function connectRoute(calls: HttpCalls): Route {
   return {
     matches: (path) => METHOD_PATH.test(path),
     methods: ["POST"],
+    takesBody: true,
     answer: (request) => answer(calls, request),
   };
 }
 
 async function answer(calls: HttpCalls, request: HttpRequest): Promise<HttpAnswer> {
   const { path } = request;
-  const json = await (loading ??= import("./json.ts"));
   try {
     const handler = handlerOf(calls, path);
     const isJson = isJsonType(request.headers["content-type"]);
     const context = new HttpCallContext(request, calls.ports, timeoutOf(request));
     const body = await request.body();
+    const json = await loadJson();
     const outcome = await calls.call(handler, request, context, () =>
       isJson ? json.requestOf(path, body) : body,
     );
@@ -62,8 +63,13 @@ async function answer(calls: HttpCalls, request: HttpRequest): Promise<HttpAnswe
       : answered(PROTO_TYPE, outcome.answer);
   } catch (thrown) {
     if (thrown instanceof HttpRefusal) throw thrown;
-    return statusAnswer(rpcStatusOf(thrown, path, calls.ports), json);
+    return statusAnswer(rpcStatusOf(thrown, path, calls.ports), await loadJson());
   }
+}
+
+function loadJson(): Promise<typeof Json> {
+  loading ??= import("./json.ts");
+  return loading;
 }
 
 function answered(type: string, body: string | Uint8Array): HttpAnswer {

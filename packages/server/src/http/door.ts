@@ -8,10 +8,12 @@ import {
   followCertificates,
   type TlsFiles,
 } from "../tls/files.ts";
-import { HttpRefusal, refusalAnswer } from "./answers.ts";
+import { losersOf } from "../doors/greed.ts";
+import { HttpRefusal, refusalAnswer, sayLast } from "./answers.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
 import { assertSameOrigin, type Hosts } from "./hosts.ts";
-import { HttpConnection, NodeRequest } from "./request.ts";
+import { HELD_OF_ALL, type HeldOfAll, MAX_HEADERS, NOT_ASKED } from "./requests/held.ts";
+import { HttpConnection, type NodeRequest } from "./requests/request.ts";
 import type { HttpAnswer, HttpRequest, Route } from "./route.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 
@@ -19,6 +21,13 @@ import { createSpeaker, type Speaker } from "./speaker.ts";
 const MAX_UNANSWERED = 32;
 /** Of a body that nobody wants. */
 const MAX_DROPPED_BYTES = 1_024 * 1_024;
+/** Share of what may be held that is left after room was made, so that it need not be made again at once. */
+const ROOM_SHARE = 0.875;
+const NO_ROOM = new HttpRefusal(
+  503,
+  "unavailable",
+  "requests that are not whole take all the memory that there is for them, and this connection has the most of it; send each request at once",
+);
 
 export interface HttpDoorOptions extends ConnectionsOptions {
   readonly hosts: Hosts;
@@ -52,7 +61,9 @@ export class HttpDoor {
   readonly #certificates: FollowedCertificates | undefined;
   readonly #speakers: { readonly usual: Speaker; readonly reserved: Speaker };
   readonly #connections: Connections;
-  readonly #known = new WeakMap<Socket, HttpConnection>();
+  readonly #known = new Map<Socket, HttpConnection>();
+  readonly #held: HeldOfAll = { bytes: 0, makeRoom: () => this.#makeRoomSoon() };
+  #isMakingRoom = false;
   readonly #inFlight: InFlight;
   #isDraining = false;
 
@@ -128,19 +139,27 @@ export class HttpDoor {
     return createSpeaker({
       isReserved,
       tls: first === undefined ? undefined : { first, asksClients },
+      begin: (socket) => this.#begin(socket),
       take: (message, response, isExpecting) => {
-        const connection = this.#connectionOf(message.socket);
-        const request = new NodeRequest(message, response, connection, isExpecting);
+        const connection = this.#known.get(message.socket);
+        if (connection === undefined) {
+          message.destroy();
+          return;
+        }
+        const request = connection.request(message, response, isExpecting);
         this.#take({ request, message, response, connection, isReserved });
       },
-      isBusy: (socket, how) => (this.#known.get(socket)?.[how] ?? 0) > 0,
-      breakOff: (socket, why) => this.#known.get(socket)?.breakOff(why),
+      isWorking: (socket) => (this.#known.get(socket)?.working ?? 0) > 0,
+      fail: (socket, why) => {
+        const connection = this.#known.get(socket);
+        if (connection === undefined) sayLast(socket, why);
+        else connection.fail(why);
+      },
     });
   }
 
   #take(taken: Taken): void {
-    const { request, response, connection, isReserved } = taken;
-    connection.begun(request);
+    const { request, message, response, connection, isReserved } = taken;
     this.#inFlight.begun();
     response.once("close", () => {
       connection.answered(request);
@@ -150,7 +169,11 @@ export class HttpDoor {
     if (isReserved || this.#isDraining || isOld) response.shouldKeepAlive = false;
     try {
       if (connection.unanswered > MAX_UNANSWERED) throw tooManyUnanswered(response);
-      const answer = this.#routeOf(request, connection, isReserved).answer(request);
+      assertHeaders(message);
+      const route = this.#routeOf(request, connection, isReserved);
+      const answer = route.answer(request);
+      // Node would keep it, and of a body in small chunks 300 bytes for each.
+      if (route.takesBody !== true) message.resume();
       if (answer instanceof Promise) void this.#later(taken, answer);
       else send(taken, answer);
     } catch (thrown) {
@@ -191,16 +214,45 @@ export class HttpDoor {
     return route;
   }
 
-  #connectionOf(socket: Socket): HttpConnection {
-    let connection = this.#known.get(socket);
-    if (connection === undefined) {
-      const { maxConnectionAgeMs, takesCommonNames } = this.#options;
-      const endsAt = this.#ports.clock.now() + maxConnectionAgeMs;
-      connection = new HttpConnection(socket, endsAt, takesCommonNames);
-      this.#known.set(socket, connection);
-    }
-    return connection;
+  #begin(socket: Socket): void {
+    const { clock } = this.#ports;
+    const { maxConnectionAgeMs, takesCommonNames } = this.#options;
+    const endsAt = clock.now() + maxConnectionAgeMs;
+    const held = this.#held;
+    const connection = new HttpConnection(socket, { endsAt, takesCommonNames, held });
+    this.#known.set(socket, connection);
+    socket.once("close", () => this.#known.delete(socket));
+    if (this.#known.size <= NOT_ASKED) return;
+    socket.prependListener("data", (chunk: Buffer) => connection.came(chunk.length, clock.now()));
   }
+
+  /** INVARIANT: what all connections keep is bounded. Above it those are refused that keep the most, of the address that does. */
+  #makeRoomSoon(): void {
+    if (this.#isMakingRoom) return;
+    this.#isMakingRoom = true;
+    setImmediate(() => {
+      this.#isMakingRoom = false;
+      const now = this.#ports.clock.now();
+      const kept = (its: HttpConnection): number => its.keptAt(now);
+      for (const connection of losersOf(this.#known.values(), HELD_OF_ALL * ROOM_SHARE, kept)) {
+        this.#options.onRefused(
+          connection.peer,
+          "memory is short, and it keeps the most of requests that are not whole",
+        );
+        connection.fail(NO_ROOM);
+      }
+    });
+  }
+}
+
+/** Node has dropped those above. */
+function assertHeaders({ rawHeaders }: IncomingMessage): void {
+  if (rawHeaders.length <= 2 * MAX_HEADERS) return;
+  throw new HttpRefusal(
+    431,
+    "invalid_argument",
+    `the request has more than ${MAX_HEADERS} headers`,
+  );
 }
 
 function assertMethod({ methods }: Route, method: string): void {

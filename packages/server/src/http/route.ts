@@ -37,6 +37,8 @@ export interface Route {
    * link of another page. `anybody`: under any host, since nothing that is told here is worth hiding.
    */
   readonly audience?: "anybody" | "people";
+  /** It reads bodies, in the turn in which it is asked. What comes for others is dropped. */
+  readonly takesBody?: true;
   /** Answered on connections above the limit too, and without a client certificate. */
   readonly isProbe?: true;
   /** May throw or reject with HttpRefusal; anything else becomes a fixed text. */

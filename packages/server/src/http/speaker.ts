@@ -1,15 +1,15 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { Duplex } from "node:stream";
 import type { SecureContextOptions } from "node:tls";
 import type { Certificates } from "../tls/files.ts";
-import { HttpRefusal, JSON_TYPE } from "./answers.ts";
+import { HttpRefusal, sayLast } from "./answers.ts";
+import { HEADERS_MS, MAX_HEADERS } from "./requests/held.ts";
 
 /** Requests are small, and nobody may be slow about them. */
 const LIMITS: ServerOptions = {
   // Browsers send all cookies of this host, whichever program they are of.
   maxHeaderSize: 16 * 1_024,
-  headersTimeout: 10_000,
+  headersTimeout: HEADERS_MS,
   requestTimeout: 15_000,
   keepAliveTimeout: 75_000,
   connectionsCheckingInterval: 1_000,
@@ -31,24 +31,17 @@ const UNREADABLE: Readonly<Record<string, HttpRefusal>> = {
 };
 const NO_PROXY = unreadable(405, "this server is no proxy");
 const BAD_REQUEST = unreadable(400, "this is not a request of HTTP/1.1");
-/** What HTTP calls these. */
-const PHRASES: Readonly<Record<number, string>> = {
-  400: "Bad Request",
-  405: "Method Not Allowed",
-  408: "Request Timeout",
-  413: "Payload Too Large",
-  431: "Request Header Fields Too Large",
-};
-
 export interface SpeakerParts {
   readonly isReserved: boolean;
   /** Undefined: in plain text. */
   readonly tls: { readonly first: Certificates; readonly asksClients: boolean } | undefined;
+  /** A connection begins, over TLS when its handshake is done. */
+  readonly begin: (socket: Socket) => void;
   readonly take: (message: IncomingMessage, response: ServerResponse, isExpecting: boolean) => void;
-  /** Whether a request of this connection is being worked on, waits for its answer to be taken, or did not come whole. */
-  readonly isBusy: (socket: Socket, how: "working" | "unanswered" | "unfinished") => boolean;
-  /** Refuses the request of this connection whose body comes. */
-  readonly breakOff: (socket: Socket, why: HttpRefusal) => void;
+  /** Whether a request of this connection is being worked on. */
+  readonly isWorking: (socket: Socket) => boolean;
+  /** What comes on a connection cannot be read any more. */
+  readonly fail: (socket: Socket, why: HttpRefusal) => void;
 }
 
 /** Node's server of HTTP, which listens nowhere. */
@@ -81,44 +74,34 @@ export function createSpeaker(parts: SpeakerParts): Speaker {
   };
 }
 
-function serving<Its extends Server>(speaker: Its, { take, isBusy, breakOff }: SpeakerParts): Its {
+function serving<Its extends Server>(
+  speaker: Its,
+  { tls, begin, take, isWorking, fail }: SpeakerParts,
+): Its {
   speaker.timeout = STUCK_MS;
+  speaker.maxHeadersCount = MAX_HEADERS;
+  // Behind what Node does itself.
+  speaker.on(tls === undefined ? "connection" : "secureConnection", begin);
   speaker.on("request", (message, response) => take(message, response, false));
   speaker.on("checkContinue", (message, response) => take(message, response, true));
   // Nothing else can be expected, and whoever does can read the answer.
   speaker.on("checkExpectation", (message, response) => take(message, response, false));
   speaker.on("connect", (_message, socket) => sayLast(socket, NO_PROXY));
   speaker.on("timeout", (socket: Socket) => {
-    if (isBusy(socket, "working")) socket.setTimeout(STUCK_MS);
+    if (isWorking(socket)) socket.setTimeout(STUCK_MS);
     else socket.destroy();
   });
   speaker.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     const why = UNREADABLE[error.code ?? ""] ?? BAD_REQUEST;
     const its = socket as Socket;
     if (!its.writable || error.code === "ECONNRESET") its.destroy();
-    // An answer may be on its way, or was sent before its request was whole: two would be taken for one. So a request whose body
-    // comes is refused in its turn.
-    else if (!isBusy(its, "unanswered") && !isBusy(its, "unfinished")) sayLast(its, why);
-    else if (isBusy(its, "unanswered") && isBusy(its, "unfinished")) breakOff(its, why);
-    else its.destroy();
+    else fail(its, why);
   });
   return speaker;
 }
 
 function unreadable(status: number, message: string): HttpRefusal {
   return new HttpRefusal(status, "invalid_argument", message);
-}
-
-/** The last word on a connection. */
-function sayLast(socket: Duplex, { status, code, message }: HttpRefusal): void {
-  const body = `${JSON.stringify({ code, message })}\n`;
-  const lines = [
-    `HTTP/1.1 ${status} ${PHRASES[status]}`,
-    `content-type: ${JSON_TYPE}`,
-    `content-length: ${Buffer.byteLength(body)}`,
-    "connection: close",
-  ];
-  socket.end(`${lines.join("\r\n")}\r\n\r\n${body}`, () => socket.destroy());
 }
 
 /** What TLS needs of the files. TLS 1.3 only, as for gRPC. */

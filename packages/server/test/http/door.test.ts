@@ -1,6 +1,7 @@
 import { connect } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { probeRoutes } from "../../src/http/probes.ts";
+import type { HttpAnswer } from "../../src/http/route.ts";
 import { doorOf, openDoor } from "./doors.ts";
 
 const grpcAddressOf = (): string => "127.0.0.1:7600";
@@ -54,6 +55,24 @@ test("headers of more than 16 KiB are refused", async () => {
     socket.once("data", (bytes: Buffer) => resolve(bytes.toString()));
   });
   expect(answer).toContain("431");
+});
+
+test("a body that nobody wants is dropped as it comes", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const answer = async (): Promise<HttpAnswer> => {
+    await promise;
+    return { status: 200, headers: {}, body: "" };
+  };
+  const port = await openDoor([{ matches: () => true, methods: "any", answer }]);
+  const socket = connect(port, "127.0.0.1").resume();
+  onTestFinished(() => {
+    socket.destroy();
+  });
+  // More than sockets take that nobody reads.
+  const size = 32 * 1_024 * 1_024;
+  socket.write(`GET / HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${size}\r\n\r\n`);
+  await new Promise((written) => socket.write(Buffer.alloc(size), written));
+  resolve();
 });
 
 test("an address that is taken cannot be had", async () => {
