@@ -74,7 +74,7 @@ async function storeIdOf(env: Env): Promise<string> {
 }
 
 /** Whatever anybody was given, and a fault at the first id that is given twice. */
-class Given {
+export class Given {
   readonly #ids = new Map<string, Set<bigint>>();
 
   add(tag: string, id: bigint): void {
@@ -206,14 +206,14 @@ function startAll(fleet: Fleet): void {
   for (const server of fleet.servers) if (!server.runs) server.spawn();
 }
 
-function tagsOf(env: Env, names: readonly string[]): Promise<unknown> {
+export function tagsOf(env: Env, names: readonly string[]): Promise<unknown> {
   return withServer(env, async (api) => {
     const tags = await Promise.all(names.map((tag) => api.getTag(tag)));
     return tags.map(({ name, floor, version, epoch }) => ({ name, floor, version, epoch }));
   });
 }
 
-async function temporaryFolder(): Promise<string> {
+export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), "idmint-two-stores-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   return folder;

@@ -55,9 +55,11 @@ export class Api implements Disposable {
   readonly tags: TagServiceClient;
   readonly nodes: NodeServiceClient;
   readonly health: HealthClient;
+  readonly #token: string;
 
-  /** `ca`: of a server that shows a certificate for `localhost`. Undefined: in plain text. */
-  constructor(address: string, ca?: string) {
+  /** `ca`: of a server that shows a certificate for `localhost`. Undefined: in plain text. `token`: default: none. */
+  constructor(address: string, ca?: string, token = "") {
+    this.#token = token;
     const through =
       ca === undefined ? credentials.createInsecure() : credentials.createSsl(Buffer.from(ca));
     const named = ca === undefined ? {} : { "grpc.ssl_target_name_override": "localhost" };
@@ -77,7 +79,9 @@ export class Api implements Disposable {
   ): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const options = { deadline: Date.now() + deadlineMs };
-      const call = method(request, new Metadata(), options, (error, answer) => {
+      const metadata = new Metadata();
+      if (this.#token !== "") metadata.set("authorization", `Bearer ${this.#token}`);
+      const call = method(request, metadata, options, (error, answer) => {
         if (error === null) resolve(answer);
         else reject(signal?.aborted === true ? cancelled() : fromServiceError(error));
       });
