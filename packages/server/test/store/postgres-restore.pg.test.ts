@@ -139,8 +139,8 @@ test("a dump of the tags alone is refused, tag by tag, until it is accepted", as
     for (const store of [running, fresh]) {
       await assertRefused(store);
       const watched = [{ tag: "quiet", version: 1n }];
-      const { behind } = await store.changes({ since: 0n, watched, limit: 10 });
-      expect(behind).toEqual(["quiet"]);
+      const { behind, changedByHand } = await store.changes({ since: 0n, watched, limit: 10 });
+      expect([behind, changedByHand]).toEqual([["quiet"], ["quiet"]]);
     }
     await acceptStore(harness.config, 1_000n);
     expect((await granted(fresh, "quiet")).base).toBe(1_011n);

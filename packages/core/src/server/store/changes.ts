@@ -20,6 +20,8 @@ export interface StoreChanges {
   readonly next?: bigint | undefined;
   /** Those of the watched tags whose row is missing or has a lower version than was seen: the store went back. */
   readonly behind: readonly string[];
+  /** Those of `behind` whose row is there and was written by another hand than idmint's. Absent: the store cannot tell. */
+  readonly changedByHand?: readonly string[];
   /** Why nothing may be granted (its identity is not the accepted one), in words; empty when all is well. */
   readonly fenced: string;
   /** What an operator should do soon, lest the store stops granting, in words; absent or empty when all is well. */

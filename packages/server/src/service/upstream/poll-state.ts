@@ -42,13 +42,15 @@ export type PollEffect =
   | { readonly type: "new-history"; readonly incarnation: string }
   | { readonly type: "fence-all"; readonly detail: string }
   | { readonly type: "unfence-all" }
-  | { readonly type: "fence-tags"; readonly tags: readonly string[] }
+  | { readonly type: "fence-tags"; readonly tags: readonly string[]; readonly detail: string }
   | { readonly type: "store-back"; readonly afterMs: number }
   | { readonly type: "store-lost" }
   | { readonly type: "poll-again" }
   | { readonly type: "store-warning"; readonly detail: string }
   | { readonly type: "store-warning-over" };
 
+const LOST = "its row is missing or has a lower version than was seen";
+const CHANGED = "its row was loaded from a dump or changed by hand, or something rewrote its table";
 /** Histories that are remembered as left; an operator makes one with every accept. */
 const MAX_LEFT = 1_000;
 
@@ -176,7 +178,7 @@ function enterHistory(state: PollState, changes: StoreChanges, effects: PollEffe
 }
 
 function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffect[]): void {
-  const { changed, more, behind, revision } = changes;
+  const { changed, more, behind, changedByHand = [], revision } = changes;
   if (changed.length > 0) effects.push({ type: "changed", tags: changed });
   const last = changed.at(-1);
   if (more && last !== undefined) {
@@ -185,5 +187,9 @@ function takeChanges(state: PollState, changes: StoreChanges, effects: PollEffec
   } else {
     state.since = revision;
   }
-  if (behind.length > 0) effects.push({ type: "fence-tags", tags: behind });
+  const lost = behind.filter((tag) => !changedByHand.includes(tag));
+  if (lost.length > 0) effects.push({ type: "fence-tags", tags: lost, detail: LOST });
+  if (changedByHand.length > 0) {
+    effects.push({ type: "fence-tags", tags: changedByHand, detail: CHANGED });
+  }
 }

@@ -348,7 +348,7 @@ export class Poll {
         case "fence-tags":
           this.#detected = true;
           for (const tag of effect.tags) {
-            directory.fenceTag(tag, "its row is missing or has a lower version than was seen");
+            directory.fenceTag(tag, effect.detail);
           }
           break;
         case "store-back":

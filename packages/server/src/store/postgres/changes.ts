@@ -20,7 +20,7 @@ const CHANGES = {
   ORDER BY revision LIMIT $4
 )
 SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_names') AS standby_names, ARRAY (
-    SELECT w.name FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
+    SELECT w.name || CASE WHEN NOT ${TAG_IS_OURS} THEN '~' ELSE '' END FROM unnest($2::text[], $3::bigint[]) AS w (name, version)
     LEFT JOIN idmint.tag AS t ON t.name = w.name
     WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version
   ) AS behind,
@@ -114,7 +114,7 @@ export async function changes(
     revision,
     changed: tags.slice(0, limit),
     more: tags.length > limit,
-    behind: store.behind,
+    ...behindOf(store.behind),
     fenced: store.fenced,
     nowMs: Number(store.now_ms),
     parts: [part],
@@ -124,6 +124,14 @@ export async function changes(
       const [tag = "", to = ""] = text.split("~");
       return { tag, to: to === "" ? undefined : to };
     }),
+  };
+}
+
+/** A name with a `~` behind it is of a row that another hand wrote. */
+function behindOf(marked: readonly string[]): Pick<StoreChanges, "behind" | "changedByHand"> {
+  return {
+    behind: marked.map((text) => text.replace("~", "")),
+    changedByHand: marked.filter((text) => text.endsWith("~")).map((text) => text.slice(0, -1)),
   };
 }
 

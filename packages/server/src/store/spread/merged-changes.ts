@@ -97,6 +97,7 @@ export class MergedChanges {
       revision: next,
       next,
       behind: answers.flatMap(({ answer }) => answer.behind),
+      changedByHand: answers.flatMap(({ answer }) => answer.changedByHand ?? []),
       fenced: fences.join("; "),
       nowMs: first.answer.nowMs,
       isAccepted,
