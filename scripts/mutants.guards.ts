@@ -111,9 +111,9 @@ export const guardMutants: readonly Mutant[] = [
   },
   {
     name: "guards: a database that let a server in once is taken to be configured wrongly",
-    file: `${postgres}/connections.ts`,
-    find: `if (!this.#hasWorked) return refusal(`,
-    replace: `if (this.#timeoutMs > 0) return refusal(`,
+    file: `${postgres}/refusal.ts`,
+    find: `if (deeds === "none" || (isRefusal`,
+    replace: `if (deeds !== "served" || (isRefusal`,
     tests: refusals,
     only: "let in once",
   },

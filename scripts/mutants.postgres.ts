@@ -6,10 +6,35 @@ const queue = ["packages/server/test/service/grants-state.test.ts"];
 const sequences = ["packages/server/test/store/postgres-sequences.pg.test.ts"];
 const goBack = ["packages/server/test/store/return-to-period.test.ts"];
 const shared = "packages/server/src/store/shared";
+const rights = ["packages/server/test/store/postgres-rights.pg.test.ts"];
 const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
 export const postgresMutants: readonly Mutant[] = [
+  {
+    name: "postgres: a role without rights is waited for by a server that starts",
+    file: `${postgres}/refusal.ts`,
+    find: `isRefusal && deeds === "answered"`,
+    replace: `isRefusal && deeds === "none"`,
+    tests: rights,
+    only: "ends a start",
+  },
+  {
+    name: "postgres: a server that served gives up a database that takes no writes for a while",
+    file: `${postgres}/changes.ts`,
+    find: `if (store?.is_renewed === true) connections.hasServed();`,
+    replace: ``,
+    tests: rights,
+    only: "goes on when",
+  },
+  {
+    name: "postgres: one text that cannot be stored keeps a batch out of the ledger",
+    file: `${postgres}/records/ledger.ts`,
+    find: `column.map((text) => session.storable(text))`,
+    replace: `[...column]`,
+    tests: rights,
+    only: "caller's fault",
+  },
   {
     name: "postgres: a session's synchronous_commit is not looked at",
     file: `${postgres}/identity.ts`,
@@ -70,7 +95,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "postgres: a lock that was not had costs all connections",
     file: `${postgres}/connections.ts`,
-    find: `isInDoubt = !isLockTimeout(error) || warnings.length > 0;`,
+    find: `isInDoubt = !isHarmless(error) || warnings.length > 0;`,
     replace: `isInDoubt = true;`,
     tests: locks,
   },

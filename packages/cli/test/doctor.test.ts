@@ -10,6 +10,7 @@ import { fleetFindings } from "../src/commands/doctor/fleet.ts";
 import { healthFindings, storeFindings } from "../src/commands/doctor/server.ts";
 import {
   idFindings,
+  databaseFindings,
   memberFindings,
   redisFindings,
   settingFindings,
@@ -212,6 +213,19 @@ test("every unsafe setting has a fix of its own", () => {
     ...more.map(() => "fail"),
   ]);
   for (const { fix } of findings) expect(fix).not.toContain("docs/errors.md");
+});
+
+test("every fault of a database is a line, and fails where servers do not serve with it", () => {
+  expect(databaseFindings(undefined)).toEqual([]);
+  expect(databaseFindings([])).toMatchObject([{ status: "ok" }]);
+  const lines = databaseFindings([
+    { name: "rights", isFatal: true, found: "the role a\u001B lacks", fix: "grant it" },
+    { name: "encoding", isFatal: false, found: "it is LATIN1", fix: "make it anew" },
+  ]);
+  expect(lines).toEqual([
+    { status: "fail", found: "the role a\\u001b lacks", fix: "grant it" },
+    { status: "warn", found: "it is LATIN1", fix: "make it anew" },
+  ]);
 });
 
 test("every member of a cluster that is not used is a line", () => {

@@ -83,6 +83,25 @@ test("the status of a store says whether it grants", () => {
   expect(storeStatusText(empty)).toContain("grants             no: run: idmint migrate\n");
 });
 
+test("a status says what is wrong with a database, and whether it stops servers", () => {
+  const found = {
+    name: "encoding",
+    isFatal: false,
+    found: "it is LATIN1\u001B",
+    fix: "make it anew",
+  } as const;
+  const odd = { ...STATUS, findings: [found] };
+  expect(storeStatusText(odd)).toContain("database           it is LATIN1\\u001b; make it anew\n");
+  expect(storeStatusText(odd)).toContain("grants             yes\n");
+  expect(storeIllness(odd)).toBeUndefined();
+  const bad = {
+    ...STATUS,
+    findings: [found, { ...found, name: "rights", isFatal: true, found: "it lacks" } as const],
+  };
+  expect(storeStatusText(bad)).toContain("grants             no: it lacks\n");
+  expect(storeIllness(bad)).toBe("it lacks; make it anew");
+});
+
 const BANNER = "Mint an id:\n  grpcurl X\n  idmint id next demo";
 
 test("the banner's commands can be typed where the banner is read", () => {

@@ -245,10 +245,12 @@ export { firstAbove, floorToReserve, isEnding, limitOf } from "./redis/snowflake
 export {
   isForeign,
   isOfStore,
+  isRefusal,
   noMemberAnswers,
   redisIsForeign,
   storeIsAnother,
   storeIsForeign,
+  storeRefusesNow,
   storeUnavailable,
   storeWentBack,
   tagNotFound,

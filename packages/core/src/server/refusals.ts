@@ -10,6 +10,21 @@ export function storeUnavailable(text: string, cause?: unknown): IdmintError {
   return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: RETRY_AFTER_MS, cause });
 }
 
+/** The store answers, and refuses what it let this server do before. Callers try again; operators read what it said. */
+export function storeRefusesNow(text: string, cause: unknown): IdmintError {
+  const metadata = { refusal: "true" };
+  return new IdmintError("STORE_UNAVAILABLE", text, {
+    metadata,
+    retryAfterMs: RETRY_AFTER_MS,
+    cause,
+  });
+}
+
+/** Whether a store only counts as away since it refuses. */
+export function isRefusal({ metadata }: IdmintError): boolean {
+  return metadata["refusal"] !== undefined;
+}
+
 /** The store went back: ids granted since may be granted again, so nothing is issued until an operator has looked. */
 export function storeWentBack(detail: string, tag?: string): IdmintError {
   const what = tag === undefined ? "" : ` for tag "${tag}"`;

@@ -242,11 +242,13 @@ const NOBODY: AuditNote = {
   server: "",
 };
 
+const OF_STORE: ReadonlySet<string> = new Set(["STORE_REFUSED", "STORE_UNAVAILABLE"]);
+
 /** A call for administrators goes on with a note of who makes it. */
 function noted<Request, Response>(
   { call, isBrake = false, tagsMade }: Method<Request, Response>,
   { path, rule }: { readonly path: string; readonly rule: Rule },
-  { admission, audit }: HandlerPorts,
+  { admission, audit, emit }: HandlerPorts,
 ): Call<Request, Response> {
   if (!isForAdmins(rule)) return (request, context) => call(request, context, NOBODY);
   return async (request, context) => {
@@ -254,6 +256,12 @@ function noted<Request, Response>(
     const by = audit.noteOf(context, path);
     try {
       return await call(request, context, by);
+    } catch (thrown) {
+      // Callers are told no more than that the store failed.
+      const { reason } = IdmintError.from(thrown);
+      if (OF_STORE.has(reason))
+        emit({ type: "change-failed", method: path, error: IdmintError.from(thrown) });
+      throw thrown;
     } finally {
       audit.ended(by);
     }

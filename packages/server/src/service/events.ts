@@ -53,6 +53,8 @@ export type ServerEvent =
     }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
+  /** What an administrator asked for was not done, or nobody knows, for want of the store. */
+  | { readonly type: "change-failed"; readonly method: string; readonly error: IdmintError }
   /** A server that starts waits for its store; it gives up when `leftMs` are over. */
   | {
       readonly type: "store-awaited";

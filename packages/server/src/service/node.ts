@@ -2,6 +2,7 @@ import { assertNoViolations, type Clock, IdmintError, invalidField } from "@idmi
 import {
   type ChangeOptions,
   isForeign,
+  isRefusal,
   type IssuingState,
   stoppedSince,
 } from "@idmint/core/server";
@@ -233,7 +234,8 @@ export class NodeService {
 /** A store that is not used although something answers says why. */
 function whyLost(error: IdmintError | undefined): string {
   const isSilent =
-    error === undefined || (error.reason === "STORE_UNAVAILABLE" && !isForeign(error));
+    error === undefined ||
+    (error.reason === "STORE_UNAVAILABLE" && !isForeign(error) && !isRefusal(error));
   return isSilent ? "the store does not answer" : error.message;
 }
 

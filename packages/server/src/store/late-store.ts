@@ -4,6 +4,7 @@ import {
   MAX_BATCH,
   type Store,
   storeCalls,
+  storeRefusesNow,
   storeUnavailable,
 } from "@idmint/core/server";
 import { storeClosed } from "./shared/failures.ts";
@@ -15,7 +16,10 @@ import { storeClosed } from "./shared/failures.ts";
 export function lateStore(backend: string, open: () => Promise<Store>): Store {
   const opener = new Opener(open);
   return {
-    ...storeCalls(async (name, args) => checkedCall(name, args, await opener.store())),
+    ...storeCalls(async (name, args) => {
+      const store = await opener.store();
+      return checkedCall(name, args, store).catch(passingRefusal);
+    }),
     backend,
     maxBatch: MAX_BATCH,
     groupOf: (tag) => opener.opened?.groupOf?.(tag) ?? "",
@@ -79,6 +83,12 @@ class Opener {
       this.#opening = undefined;
     }
   }
+}
+
+/** A store refuses for good only before it has served. This server serves already, so its callers may try again. */
+function passingRefusal(error: unknown): never {
+  const isRefused = error instanceof IdmintError && error.reason === "STORE_REFUSED";
+  throw isRefused ? storeRefusesNow(error.message, error) : error;
 }
 
 /** The server serves already: its callers hear that the store is away, and its log why, with addresses and names. */

@@ -42,7 +42,7 @@ const WRITERS: {
   "tags-known": logProcess,
   "process-serving": logProcess,
   "process-ended": logProcess,
-  "processes-stopped": logProcess,
+  "processes-stopped": (logger) => logger.info("stopped all processes"),
   draining: logProcess,
   overloaded: (logger) => logger.warn("overloaded: refusing calls of those who make most of them"),
   "overload-over": (logger, event) => logger.info(plain(event), "not overloaded any more"),
@@ -52,6 +52,7 @@ const WRITERS: {
   "export-back": (logger, event) => logger.info(plain(event), "the export works again"),
   audit: (logger, { event }) => logger.info(event, "audit"),
   "internal-error": logProcess,
+  "change-failed": (logger, event) => logger.warn(plain(event), "the store failed a call"),
   "store-lost": logStore,
   "store-awaited": logStore,
   "store-back": logStore,
@@ -142,7 +143,6 @@ type ProcessEvent = Of<
   | "tags-known"
   | "process-serving"
   | "process-ended"
-  | "processes-stopped"
   | "draining"
   | "operator-drain"
   | "internal-error"
@@ -172,9 +172,6 @@ function logProcess(logger: Logger, event: ProcessEvent): void {
       if (event.restartInMs === undefined || event.code === 0)
         logger.info(plain(event), "a process ended");
       else logger.error(plain(event), "a process ended by itself and will be replaced");
-      break;
-    case "processes-stopped":
-      logger.info("stopped all processes");
       break;
     case "draining":
       logger.info("stopping: finishing the calls in flight");

@@ -1,13 +1,14 @@
 import { IdmintError } from "@idmint/core";
+import { type Store, wrapStore } from "@idmint/core/server";
 import { MemoryStore } from "@idmint/testkit";
 import { expect, test } from "vitest";
 import { lateStore } from "../../src/store/late-store.ts";
 
 /** A late store whose opening the test ends. */
 function late() {
-  const attempts: PromiseWithResolvers<MemoryStore>[] = [];
+  const attempts: PromiseWithResolvers<Store>[] = [];
   const store = lateStore("sqlite", () => {
-    const attempt = Promise.withResolvers<MemoryStore>();
+    const attempt = Promise.withResolvers<Store>();
     attempts.push(attempt);
     return attempt.promise;
   });
@@ -38,6 +39,18 @@ test("while it cannot be opened calls hear that it is away, and each later one t
   attempts.at(-1)?.reject(new IdmintError("SCHEMA_MISMATCH", "of a test"));
   await expect(call).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
   expect(attempts).toHaveLength(3);
+});
+
+test("a store that lets the server in and refuses what it asks may be asked again", async () => {
+  const { store, attempts } = late();
+  const call = store.getTags(["t"]);
+  const refusing = wrapStore(new MemoryStore(), async () => {
+    throw new IdmintError("STORE_REFUSED", "PostgreSQL says no");
+  });
+  attempts[0]?.resolve(refusing);
+  const refusal = { reason: "STORE_UNAVAILABLE", retryable: true };
+  await expect(call).rejects.toMatchObject(refusal);
+  await expect(store.getTags(["t"])).rejects.toThrow("PostgreSQL says no");
 });
 
 test("one that is closed while it opens is closed when it is open, and opens no more", async () => {

@@ -42,8 +42,9 @@ export function migrationJson(
 
 /** What `idmint store status` shows. */
 export function storeStatusText(status: StoreStatus): string {
-  const { fenced, schemaIllness, unsafe, stoppedTime } = status;
-  const grantsNothing = `no: ${plain(fenced || schemaIllness)}`;
+  const { fenced, schemaIllness, findings = [], unsafe, stoppedTime } = status;
+  const fatal = findings.find(({ isFatal }) => isFatal)?.found ?? "";
+  const grantsNothing = `no: ${plain(fenced || schemaIllness || fatal)}`;
   return columns([
     ["store", status.backend],
     [
@@ -60,6 +61,7 @@ export function storeStatusText(status: StoreStatus): string {
       ? [["standbys", plain(status.standbys) || "none that all answers wait for"]]
       : []),
     ...(status.members ?? []).map((trouble) => ["member", plain(trouble)]),
+    ...findings.map(({ found, fix }) => ["database", `${plain(found)}; ${fix}`]),
     ["unsafe settings", unsafe.length === 0 ? "none" : unsafe.join(", ")],
     ...(stoppedTime === ""
       ? []
@@ -70,8 +72,9 @@ export function storeStatusText(status: StoreStatus): string {
 
 /** Why a server cannot use a store, in words; undefined when it can. */
 export function storeIllness(status: StoreStatus): string | undefined {
-  const { schemaIllness, fenced } = status;
+  const { schemaIllness, fenced, findings = [] } = status;
   if (schemaIllness !== "") return plain(schemaIllness);
-  if (fenced === "") return undefined;
-  return `it grants nothing: ${plain(fenced)}; see idmint store accept`;
+  if (fenced !== "") return `it grants nothing: ${plain(fenced)}; see idmint store accept`;
+  const fatal = findings.find(({ isFatal }) => isFatal);
+  return fatal === undefined ? undefined : `${plain(fatal.found)}; ${fatal.fix}`;
 }

@@ -36,6 +36,7 @@ export async function storeChecks(
       late: REACH_FIX,
       look: async () => (status === undefined ? [] : idFindings(status, await expectedId(config))),
     },
+    followUp("store database", ({ findings }) => databaseFindings(findings)),
     followUp("store members", ({ members }) => memberFindings(members)),
     followUp("store settings", (its) => settingFindings(its, config.allowUnsafeStore)),
     ...redisPlacesOf(config).map((place): Check => ({
@@ -95,6 +96,15 @@ function schemaFindings(status: StoreStatus): readonly Finding[] {
           ),
     ],
     `schema ${schemaVersion}, ${status.tags} tags`,
+  );
+}
+
+/** Of a backend that looks for nothing there is nothing to say. */
+export function databaseFindings(findings: StoreStatus["findings"]): readonly Finding[] {
+  if (findings === undefined) return [];
+  return allWellOr(
+    findings.map(({ isFatal, found, fix }) => (isFatal ? fail : warn)(plain(found), fix)),
+    "takes what servers write",
   );
 }
 

@@ -43,6 +43,14 @@ export function settingsOf(
   if (badName !== undefined) violations.push(badName);
   const tooLong = `must be at most ${MAX_DESCRIPTION_LENGTH} characters`;
   check({ violations }, isShort, "tag.description", tooLong, "VALUE_OUT_OF_RANGE");
+  const isText = !description.includes("\0");
+  check(
+    { violations },
+    isText,
+    "tag.description",
+    "must hold no NUL character",
+    "INVALID_ARGUMENT",
+  );
   const order = orderOf(draft, violations);
   const ceiling = ceilingOf(draft, violations);
   const kinds = KIND_NAMES.join(", ");

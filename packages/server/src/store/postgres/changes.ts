@@ -91,6 +91,7 @@ export async function changes(
     CONFIRM_MS,
   );
   const [store] = rows;
+  if (store?.is_renewed === true) connections.hasServed();
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);
   const tags = rows

@@ -16,8 +16,9 @@ import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
 import { Primary } from "./hosts/primary.ts";
-import { refusal } from "./refusal.ts";
-import { beginTransaction, prepareSession, sessionShared } from "./session.ts";
+import { type Deeds, failureOf, isHarmless } from "./refusal.ts";
+import { storableIn } from "./records/storable.ts";
+import { beginTransaction, prepareSession } from "./session.ts";
 
 /** A statement; with a name PostgreSQL keeps its plan. */
 interface Statement {
@@ -29,6 +30,8 @@ interface Statement {
 /** One connection for the time of one unit of work. */
 export interface Session {
   query<Row>(statement: Statement): Promise<readonly Row[]>;
+  /** A text as the database can store it, whatever a caller put into it. */
+  storable(text: string): string;
   /** BEGIN … COMMIT around the work; ROLLBACK when it throws. */
   transaction<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -36,11 +39,8 @@ export interface Session {
 const DEFAULT_POOL_SIZE = 4;
 /** How long after its deadline work may take to notice, in milliseconds. */
 const LATE_MS = 100;
-/** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
-const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
 /** How long before its deadline work gives up waiting for standbys, so that the connection stays. */
 const CONFIRM_MARGIN_MS = 100;
-const LOCK_NOT_AVAILABLE = "55P03";
 /** An answer, and those of the standbys that the store names which lack what it rests on. */
 interface Confirmed<T> {
   readonly answer: T;
@@ -69,8 +69,9 @@ export class Connections {
   /** Host and port of each host. */
   readonly #address: string;
   readonly #primary: Primary;
-  /** Whether the database has done anything for this process. */
-  #hasWorked = false;
+  /** What the database has done for this process. */
+  #deeds: Deeds = "none";
+  #encoding = "UTF8";
   readonly #timeoutMs: number;
   readonly #begin: string;
   /** The host that the pool is of. */
@@ -122,6 +123,11 @@ export class Connections {
    */
   get allowUnsafe(): readonly string[] {
     return [...this.#allowed, onlyStore(this.#belonging?.id)];
+  }
+
+  /** The role was found to be allowed what a server does: from now on a refusal passes. */
+  hasServed(): void {
+    this.#deeds = "served";
   }
 
   /** Undefined where answers wait for no standbys. */
@@ -250,7 +256,7 @@ export class Connections {
     const timer = setTimeout(() => client.abandon(), leftMs);
     let isInDoubt = true;
     try {
-      const answer = await work(sessionOn(client, this.#begin));
+      const answer = await work(sessionOn(client, this.#begin, this.#encoding));
       const untilMs = Math.min(performance.now() + patienceMs, deadlineMs - CONFIRM_MARGIN_MS);
       const missing = (await this.#confirmation?.missing(client, untilMs)) ?? [];
       if (warnings.length > 0) {
@@ -259,7 +265,7 @@ export class Connections {
         );
       }
       isInDoubt = false;
-      this.#hasWorked = true;
+      if (this.#deeds === "none") this.#deeds = "answered";
       return { answer, missing };
     } catch (error) {
       // Refusals of ours were rolled back in order; the connection is as good as before.
@@ -267,8 +273,7 @@ export class Connections {
         isInDoubt = error.code === "UNAVAILABLE";
         throw error;
       }
-      // So is it when only a lock was not had in time: nothing was done, and the server answers.
-      isInDoubt = !isLockTimeout(error) || warnings.length > 0;
+      isInDoubt = !isHarmless(error) || warnings.length > 0;
       throw this.#failure(error);
     } finally {
       clearTimeout(timer);
@@ -330,7 +335,7 @@ export class Connections {
   async #setUp(client: Connection, timeoutMs: number): Promise<Error | undefined> {
     const timer = setTimeout(() => client.destroy(), timeoutMs);
     try {
-      await prepareSession(client, this.#config, this.#timeoutMs);
+      this.#encoding = await prepareSession(client, this.#config, this.#timeoutMs);
       await this.#belonging?.prove(client);
       return undefined;
     } catch (error) {
@@ -340,29 +345,9 @@ export class Connections {
     }
   }
 
-  /** Whatever went wrong below, without the password that drivers may put into their errors. */
   #failure(error: unknown, address: string = this.#address): IdmintError {
-    if (error instanceof IdmintError) return error;
-    const code = codeOf(error);
-    if (code !== undefined && LOST_STATEMENT.has(code)) return sessionShared();
-    if (isLockTimeout(error)) {
-      return storeUnavailable("another session of the database holds a lock for too long");
-    }
-    const { message = "" } = error as { message?: string };
-    const said = this.#secret === "" ? message : message.replaceAll(this.#secret, "…");
-    if (!this.#hasWorked) return refusal(address, said || (code ?? ""), code);
-    const text = [code, said].filter((part) => part !== undefined && part !== "").join(" ");
-    return storeUnavailable("PostgreSQL failed or did not answer", new Error(text));
+    return failureOf(error, { address, secret: this.#secret, deeds: this.#deeds });
   }
-}
-
-/** Whether a statement failed only since a lock was not had in time. */
-export function isLockTimeout(error: unknown): boolean {
-  return codeOf(error) === LOCK_NOT_AVAILABLE;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return (error as { code?: string }).code;
 }
 
 /** The socket is destroyed at the deadline, which ends the work; only the making of a connection may take longer. */
@@ -372,7 +357,7 @@ function inTime<T>(working: Promise<T>, deadlineMs: number): Promise<T> {
   });
 }
 
-function sessionOn(client: pg.ClientBase, begin: string): Session {
+function sessionOn(client: pg.ClientBase, begin: string, encoding: string): Session {
   const query = async <Row>({ name, text, values }: Statement): Promise<readonly Row[]> => {
     const config = { text, values: [...(values ?? [])], ...(name === undefined ? {} : { name }) };
     const result = await client.query<Row & pg.QueryResultRow>(config);
@@ -392,5 +377,5 @@ function sessionOn(client: pg.ClientBase, begin: string): Session {
     if (command !== "COMMIT") throw storeUnavailable("the transaction was rolled back");
     return result;
   };
-  return { query, transaction };
+  return { query, transaction, storable: storableIn(encoding) };
 }

@@ -9,8 +9,9 @@ import {
 } from "@idmint/core/server";
 import { refuseUnsafe } from "../shared/config.ts";
 import { CLOCK_BOUND_MS, CLOCK_MARGIN_MS } from "../shared/period.ts";
-import { type Connections, isLockTimeout, type Session } from "./connections.ts";
+import type { Connections, Session } from "./connections.ts";
 import { proof, TAG_IS_OURS } from "./identity.ts";
+import { isLockTimeout } from "./refusal.ts";
 import { endPeriods, lastIdOf, otherPeriods, periodAt, periodEnd } from "./periods.ts";
 
 /**

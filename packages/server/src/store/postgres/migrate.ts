@@ -11,9 +11,10 @@ import {
   reportOf,
 } from "../shared/migration.ts";
 import { addAudit } from "./records/audit.ts";
-import { Connections, isLockTimeout, type Session } from "./connections.ts";
+import { Connections, type Session } from "./connections.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
+import { isLockTimeout } from "./refusal.ts";
 import { appliedMigrations } from "./schema.ts";
 
 /** Keeps two migrations apart; any number that nobody else uses. */

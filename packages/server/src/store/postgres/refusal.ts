@@ -1,4 +1,20 @@
 import { IdmintError } from "@idmint/core";
+import { storeRefusesNow, storeUnavailable } from "@idmint/core/server";
+import { sessionShared } from "./session.ts";
+
+/**
+ * What a database has done for this process: nothing, answered something, or all that a server asks of it. What it refuses
+ * before is taken for a fault of the configuration, and later for one that passes.
+ */
+export type Deeds = "none" | "answered" | "served";
+
+const READ_ONLY = "25006";
+const NOT_ALLOWED = "42501";
+const LOCK_NOT_AVAILABLE = "55P03";
+/** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
+const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
+/** A text with characters that no database, or not this one, can store. */
+const BAD_TEXT: ReadonlySet<string> = new Set(["22021", "22P05"]);
 
 const PASSWORDS =
   "the password in IDMINT_STORE_PASSWORD (of a ticket database: IDMINT_TICKET_PASSWORD)";
@@ -8,7 +24,9 @@ const REFUSED: Readonly<Record<string, string>> = {
   "28000": "check the user in its URL, and pg_hba.conf of the server",
   "28P01": `check the user in its URL, and ${PASSWORDS}`,
   "3D000": "check the name of the database in its URL, or create the database",
-  "42501": "grant the role what docs/operations.md lists, or check the user in its URL",
+  [NOT_ALLOWED]: "grant the role what docs/operations.md lists, or check the user in its URL",
+  [READ_ONLY]:
+    "switch default_transaction_read_only off, which may be set for the role, the database or the server",
   CERT_HAS_EXPIRED: "renew the certificate of the server",
   DEPTH_ZERO_SELF_SIGNED_CERT: "name its certificate authority with sslrootcert in its URL",
   ERR_TLS_CERT_ALTNAME_INVALID: "check the host in its URL: the certificate is for another one",
@@ -24,6 +42,53 @@ const AWAY: Readonly<Record<string, string>> = {
   "53300": "raise max_connections, or lower store.pool_size",
   "57P03": "wait until it has started",
 };
+
+/** Whatever went wrong below, without the password that drivers may put into their errors. */
+export function failureOf(
+  error: unknown,
+  {
+    address,
+    secret,
+    deeds,
+  }: { readonly address: string; readonly secret: string; readonly deeds: Deeds },
+): IdmintError {
+  if (error instanceof IdmintError) return error;
+  const code = codeOf(error) ?? "";
+  if (LOST_STATEMENT.has(code)) return sessionShared();
+  if (isLockTimeout(error)) {
+    return storeUnavailable("another session of the database holds a lock for too long");
+  }
+  const { message = "" } = error as { message?: string };
+  const said = secret === "" ? message : message.replaceAll(secret, "…");
+  const cause = new Error([code, said].filter((part) => part !== "").join(" "));
+  if (BAD_TEXT.has(code)) return badText(said, cause);
+  const isRefusal = code === NOT_ALLOWED || code === READ_ONLY;
+  if (deeds === "none" || (isRefusal && deeds === "answered")) {
+    return refusal(address, said || code, code);
+  }
+  if (isRefusal) return storeRefusesNow(`PostgreSQL refuses (${said}); ${REFUSED[code]}`, cause);
+  return storeUnavailable("PostgreSQL failed or did not answer", cause);
+}
+
+/** Nothing was done, and the connection is as good as before. After READ_ONLY another host may be the one to ask. */
+export function isHarmless(error: unknown): boolean {
+  const code = codeOf(error) ?? "";
+  return code === LOCK_NOT_AVAILABLE || code === NOT_ALLOWED || BAD_TEXT.has(code);
+}
+
+/** Whether a statement failed only since a lock was not had in time. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === LOCK_NOT_AVAILABLE;
+}
+
+function codeOf(error: unknown): string | undefined {
+  return (error as { code?: string }).code;
+}
+
+function badText(said: string, cause: Error): IdmintError {
+  const text = `a text of the request holds what the database cannot store (${said}); leave such characters out, or make the database with the encoding UTF8`;
+  return new IdmintError("INVALID_ARGUMENT", text, { cause });
+}
 
 /**
  * An error of a database that has done nothing for this process yet: most likely it is configured wrongly. `said` is what

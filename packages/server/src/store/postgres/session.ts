@@ -15,6 +15,7 @@ import { schemaMismatch } from "../shared/failures.ts";
  */
 const PREPARE = `SELECT
   current_setting('server_version_num')::int AS version,
+  current_setting('server_encoding') AS encoding,
   pg_is_in_recovery() AS in_recovery,
   current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS full_page_writes,
@@ -33,6 +34,7 @@ const PREPARE = `SELECT
 
 interface SettingsRow {
   readonly version: number;
+  readonly encoding: string;
   readonly in_recovery: boolean;
   readonly fsync: string;
   readonly full_page_writes: string;
@@ -64,12 +66,12 @@ export function sessionShared(): IdmintError {
 
 const OLDEST_VERSION = 140_000;
 
-/** Sets a new connection up; rejects when its server is not fit to keep floors. */
+/** Sets a new connection up, and answers its encoding; rejects when its server is not fit to keep floors. */
 export async function prepareSession(
   client: ClientBase,
   config: PostgresConfig,
   timeoutMs: number,
-): Promise<void> {
+): Promise<string> {
   const keepsCommit = config.allowUnsafe.includes("synchronous_commit");
   // The server gives up before this side destroys the socket, so that locks do not stay with a lost connection; and a wait
   // for a lock before that, which leaves the connection as good as before.
@@ -86,6 +88,7 @@ export async function prepareSession(
   }
   if (row.in_recovery) throw storeUnavailable("PostgreSQL is a standby, or still recovering");
   refuseUnsafe(unsafeSettings(row), config.allowUnsafe);
+  return row.encoding;
 }
 
 function unsafeSettings(row: SettingsRow): ReadonlyMap<string, string> {

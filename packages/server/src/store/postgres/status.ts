@@ -3,8 +3,9 @@ import type { PostgresConfig } from "../shared/config.ts";
 import { UNSAFE_SETTINGS } from "../shared/backends.ts";
 import { issuingFromRow, type IssuingRow, stoppedTimeOf } from "../shared/issuing.ts";
 import { schemaStanding } from "../shared/migration.ts";
-import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
-import { Connections } from "./connections.ts";
+import { NO_SCHEMA, type StoreFinding, type StoreStatus } from "../shared/status.ts";
+import { Connections, type Session } from "./connections.ts";
+import { findFaults } from "./faults/faults.ts";
 import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
@@ -33,10 +34,12 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
   try {
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);
-      const common = { backend: config.backend, ...schemaStanding(migrations, applied) };
+      const findings = await findFaults(session);
+      const standing = schemaStanding(migrations, applied);
+      const common = { backend: config.backend, ...standing, findings };
       if (applied.length === 0) return { ...NO_SCHEMA, ...common };
-      const [row] = await session.query<StatusRow>({ text: STATUS });
-      if (row === undefined) throw storeWentBack("the store has lost its identity");
+      const row = await readRow(session, findings);
+      if (row === undefined) return { ...NO_SCHEMA, ...common };
       return {
         ...common,
         storeId: row.store_id,
@@ -55,4 +58,21 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
   } finally {
     await connections.close();
   }
+}
+
+/** Undefined for a role that may not read it, which the findings say. */
+async function readRow(
+  session: Session,
+  findings: readonly StoreFinding[],
+): Promise<StatusRow | undefined> {
+  let rows: readonly StatusRow[];
+  try {
+    rows = await session.query<StatusRow>({ text: STATUS });
+  } catch (error) {
+    if (findings.some(({ name }) => name === "rights")) return undefined;
+    throw error;
+  }
+  const [row] = rows;
+  if (row === undefined) throw storeWentBack("the store has lost its identity");
+  return row;
 }

@@ -1,3 +1,14 @@
+/** Something about a database that keeps servers from their work, or may some day. */
+export interface StoreFinding {
+  /** One word for scripts. */
+  readonly name: "encoding" | "read_only" | "rights";
+  /** Servers do not serve as long as it is so. */
+  readonly isFatal: boolean;
+  readonly found: string;
+  /** What to do about it. */
+  readonly fix: string;
+}
+
 /** What `idmint store status` shows. */
 export interface StoreStatus {
   readonly backend: string;
@@ -28,6 +39,8 @@ export interface StoreStatus {
   readonly standbys: string;
   /** What is wrong with members of a cluster, in words. Absent: the store is no cluster. */
   readonly members?: readonly string[];
+  /** What else is wrong with a database. Absent: the backend looks for nothing else. */
+  readonly findings?: readonly StoreFinding[];
   /** Settings that are unsafe, allowed or not. */
   readonly unsafe: readonly string[];
   /** The store's own clock when it answered, milliseconds since 1970; undefined: it has none, or no schema yet. */

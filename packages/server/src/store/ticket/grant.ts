@@ -90,6 +90,7 @@ export async function grant(
     // What the other slots granted is burnt: nothing of a database that went back is used.
     if (behind !== "") throw ticketWentBack(name, `slot ${slot} of ${slotsId}: ${behind}`);
   }
+  connections.hasServed();
   return rows.map((row) => grantOf(row, slotsId));
 }
 

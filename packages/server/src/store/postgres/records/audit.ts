@@ -31,7 +31,8 @@ const END = String(2n ** 63n - 1n);
 
 /** Writes an event in the transaction of what it tells of. */
 export async function addAudit(session: Session, event: AuditEvent): Promise<void> {
-  await session.query({ text: ADD, values: valuesOfAudit(event).map(String) });
+  const values = valuesOfAudit(event).map((value) => session.storable(String(value)));
+  await session.query({ text: ADD, values });
 }
 
 const NOW = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms";

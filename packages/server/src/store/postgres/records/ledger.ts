@@ -77,7 +77,8 @@ export async function recordLedger(
   // In a transaction, which has what a commit rests on whatever became of the session's settings.
   await connections.run((session) =>
     session.transaction(async () => {
-      await session.query({ ...WRITE, values: columns });
+      const values = columns.map((column) => column.map((text) => session.storable(text)));
+      await session.query({ ...WRITE, values });
       await session.query({ ...FORGET, values: [String(maxRows), String(Math.floor(keepForMs))] });
     }),
   );
