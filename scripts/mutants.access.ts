@@ -81,6 +81,14 @@ export const accessMutants: readonly Mutant[] = [
     only: "first token",
   },
   {
+    name: "access: a server that never read who its callers are is ready",
+    file: "packages/server/src/service/access/access.ts",
+    find: `if (this.kept === undefined) return false;`,
+    replace: ``,
+    tests: ["packages/server/test/service/access/access.test.ts"],
+    only: "everybody may something",
+  },
+  {
     name: "access: a server that can let in nobody is ready",
     file: "packages/server/src/service/node.ts",
     find: "admission.isLasting || !access.knowsCallers) return",

@@ -1,11 +1,33 @@
 import type { Mutant } from "./mutant.ts";
 
 const metrics = "packages/server/src/telemetry/metrics";
+const outages = ["packages/server/test/telemetry/outage-state.test.ts"];
 const busiest = ["packages/server/test/telemetry/busiest-state.model.test.ts"];
 const tables = ["packages/server/test/telemetry/metrics.test.ts"];
 
 /** Faults in what a server tells of itself. */
 export const telemetryMutants: readonly Mutant[] = [
+  {
+    name: "outage: each failure is a line",
+    file: "packages/server/src/telemetry/outage-state.ts",
+    find: `if (now - state.toldAt < EVERY_MS) return undefined;`,
+    replace: ``,
+    tests: outages,
+  },
+  {
+    name: "outage: it is over when one of many things works again",
+    file: "packages/server/src/telemetry/outage-state.ts",
+    find: `if (!state.failing.delete(subject) || state.failing.size > 0) return false;`,
+    replace: `if (!state.failing.delete(subject)) return false;`,
+    tests: outages,
+  },
+  {
+    name: "outage: what failed is remembered without a limit",
+    file: "packages/server/src/telemetry/outage-state.ts",
+    find: `state.failing.size < MAX_FAILING`,
+    replace: `MAX_FAILING > 0`,
+    tests: outages,
+  },
   {
     name: "metrics: a tag takes what it issued before it had a place along",
     file: `${metrics}/busiest-state.ts`,

@@ -87,6 +87,47 @@ test("a cause is logged with its stack, for whoever looks for it", () => {
   expect(line).toContain("telemetry.test.ts");
 });
 
+/** Everything that fails in 20 s while 50 busy tags are without their store. */
+function outage(emit: (event: ServerEvent) => void, clock: { now: number }): void {
+  emit({ type: "load-failed", tag: "t0", error: ERROR, retryInMs: 50 });
+  emit({ type: "store-lost", error: ERROR });
+  for (let at = 0; at < 80; at++) {
+    clock.now += 250;
+    emit({ type: "poll-failed", error: ERROR });
+    emit({ type: "callers-unread", error: ERROR });
+    emit({ type: "change-failed", method: "m", error: ERROR });
+    for (let tag = 0; tag < 50; tag++) {
+      emit({ type: "load-failed", tag: `t${tag}`, error: ERROR, retryInMs: 50 });
+    }
+  }
+  emit({ type: "store-back", afterMs: 20_000 });
+  emit({ type: "load-failed", tag: "t1", error: ERROR, retryInMs: 50 });
+  for (let tag = 0; tag < 50; tag++) {
+    emit({ type: "loaded", tag: `t${tag}`, count: 1, durationMs: 1 });
+  }
+}
+
+function toldOfOutage(level: LogLevel): string[] {
+  const clock = { now: 0 };
+  return logged((emit) => outage(emit, clock), { level, now: () => clock.now });
+}
+
+test("an outage is few lines without stacks, and at debug each failure is one with its stack", () => {
+  const lines = toldOfOutage("info");
+  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+    "could not load a segment",
+    "the store does not answer; serving ids from memory",
+    "the store answers again",
+  ]);
+  expect(lines.at(-1)).toContain(
+    '"failures":{"loads":4001,"polls":81,"looks at callers":80,"changes":80}',
+  );
+  expect(lines.join()).not.toContain("stack");
+  expect(lines[0]).toContain("socket hang up");
+  const all = toldOfOutage("debug").filter((line) => line.includes("stack"));
+  expect(all.length).toBeGreaterThan(4_000);
+});
+
 test("a level hides what is below it", () => {
   const lines = logged(
     (emit) => {

@@ -53,6 +53,8 @@ export type ServerEvent =
     }
   | { readonly type: "stopped"; readonly givenBack: number; readonly wasted: number }
   | { readonly type: "store-lost"; readonly error: IdmintError }
+  /** Another poll failed after the one that lost the store. */
+  | { readonly type: "poll-failed"; readonly error: IdmintError }
   /** What an administrator asked for was not done, or nobody knows, for want of the store. */
   | { readonly type: "change-failed"; readonly method: string; readonly error: IdmintError }
   /** A server that starts waits for its store; it gives up when `leftMs` are over. */
@@ -96,6 +98,9 @@ export type ServerEvent =
   | { readonly type: "ticket-database-back"; readonly database: string }
   | { readonly type: "fenced"; readonly tag: string | undefined; readonly detail: string }
   | { readonly type: "unfenced" }
+  /** The store's list of callers could not be read; told at each look. */
+  | { readonly type: "callers-unread"; readonly error: IdmintError }
+  | { readonly type: "callers-read"; readonly afterMs: number }
   /** The file of principals was changed and is wrong: what it said before stays. */
   | { readonly type: "access-file-refused"; readonly path: string; readonly error: IdmintError }
   /** An operator stopped all servers. By the store's clock, milliseconds since 1970. */

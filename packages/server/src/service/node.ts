@@ -72,7 +72,7 @@ export interface NodePorts {
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
   readonly admission: { readonly isLasting: boolean };
   /** Whether there is anybody whom this server could let in. */
-  readonly access: { readonly knowsCallers: boolean };
+  readonly access: { readonly knowsCallers: boolean; readonly unread: IdmintError | undefined };
   readonly clock: Clock;
   readonly counters: Counters;
   readonly ticketDatabases: () => readonly TicketHealth[];
@@ -221,7 +221,10 @@ export class NodeService {
   #illness(): string {
     const { poll, clocks, presence, admission, access } = this.#ports;
     if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
-    if (!access.knowsCallers) return "its store did not tell it who its callers are";
+    if (!access.knowsCallers) {
+      const why = access.unread === undefined ? "" : `: ${access.unread.message}`;
+      return `its store did not tell it who its callers are${why}`;
+    }
     if (!poll.reachable) return whyLost(poll.lost);
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";

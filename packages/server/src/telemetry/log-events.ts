@@ -1,6 +1,7 @@
 import type { SnowflakeEvent } from "@idmint/core";
 import type { Emit, ServerEvent } from "../service/events.ts";
 import type { Logger } from "./logger.ts";
+import { isOfOutage, type OutageEvent, Outages } from "./outages.ts";
 import { plain } from "./plain.ts";
 
 /** Refused connections are logged at most this often, so that a flood of them does not flood the log. */
@@ -8,9 +9,14 @@ const REFUSED_EVERY_MS = 10_000;
 
 /** Turns events into lines of the log. No other place knows both. */
 export function logEvents(logger: Logger, now: () => number): Emit {
+  const outages = new Outages(logger, now);
   let refusedLoggedAt = -Infinity;
   let refusedSince = 0;
   return (event) => {
+    if (isOfOutage(event)) {
+      outages.hear(event);
+      return;
+    }
     if (event.type !== "connection-refused") {
       logOne(logger, event);
       return;
@@ -24,7 +30,7 @@ export function logEvents(logger: Logger, now: () => number): Emit {
   };
 }
 
-type Loggable = Exclude<ServerEvent, { readonly type: "connection-refused" }>;
+type Loggable = Exclude<ServerEvent, OutageEvent | { readonly type: "connection-refused" }>;
 /** The events of these types. */
 type Of<Type extends Loggable["type"]> = Extract<Loggable, { readonly type: Type }>;
 
@@ -33,8 +39,6 @@ const WRITERS: {
   readonly [Type in Loggable["type"]]: (logger: Logger, event: Of<Type>) => void;
 } = {
   "load-started": logIds,
-  loaded: logIds,
-  "load-failed": logIds,
   wasted: logIds,
   "late-grant": logIds,
   "give-back-failed": logIds,
@@ -52,10 +56,6 @@ const WRITERS: {
   "export-back": (logger, event) => logger.info(plain(event), "the export works again"),
   audit: (logger, { event }) => logger.info(event, "audit"),
   "internal-error": logProcess,
-  "change-failed": (logger, event) => logger.warn(plain(event), "the store failed a call"),
-  "store-lost": logStore,
-  "store-awaited": logStore,
-  "store-back": logStore,
   "store-warning": logStore,
   "folder-shared": (logger, event) =>
     logger.warn(
@@ -113,20 +113,12 @@ function logOne(logger: Logger, event: Loggable): void {
   (WRITERS[event.type] as (logger: Logger, event: Loggable) => void)(logger, event);
 }
 
-type IdEvent = Of<
-  "load-started" | "loaded" | "load-failed" | "wasted" | "late-grant" | "give-back-failed"
->;
+type IdEvent = Of<"load-started" | "wasted" | "late-grant" | "give-back-failed">;
 
 function logIds(logger: Logger, event: IdEvent): void {
   switch (event.type) {
     case "load-started":
-    case "loaded":
       logger.debug(plain(event), event.type);
-      break;
-    case "load-failed":
-      // A tag's refusals go to its callers. A store that fails is the operator's business.
-      if (event.error.retryable) logger.warn(plain(event), "could not load a segment");
-      else logger.debug(plain(event), event.type);
       break;
     case "wasted":
     case "late-grant":
@@ -206,9 +198,6 @@ type OfStore = Extract<
 const STORE_TEXTS: Readonly<
   Record<OfStore["type"], readonly [level: "error" | "fatal" | "info" | "warn", text: string]>
 > = {
-  "store-lost": ["error", "the store does not answer; serving ids from memory"],
-  "store-awaited": ["warn", "the store does not answer; not ready until it does"],
-  "store-back": ["info", "the store answers again"],
   "store-warning": ["warn", "an operator has to look at the store"],
   "store-warning-over": ["info", "the store is all right again"],
   fenced: ["fatal", "the store went back: nothing is issued until it is accepted"],

@@ -52,7 +52,9 @@ beforeEach(async () => {
   });
 });
 
-async function start(): Promise<{ server: RunningServer; events: ServerEvent[]; log: string[] }> {
+async function start(
+  more: Record<string, string> = {},
+): Promise<{ server: RunningServer; events: ServerEvent[]; log: string[] }> {
   const events: ServerEvent[] = [];
   const log: string[] = [];
   const flags = {
@@ -62,6 +64,7 @@ async function start(): Promise<{ server: RunningServer; events: ServerEvent[]; 
     "http-address": "127.0.0.1:0",
     "store-start-timeout": "2s",
     "log-format": "json",
+    ...more,
   };
   const server = await startServer(loadConfig({ env: doorEnv(), flags, defaults: {} }), {
     onEvent: (event) => events.push(event),
@@ -129,6 +132,24 @@ test("a server that runs goes on when its database takes no writes for a while, 
     .poll(() => events.filter(({ type }) => type === "store-back"), { timeout: 5_000 })
     .toHaveLength(1);
 });
+
+test.each(["access", "token"])(
+  "a server that may not read the table %s is not ready, says why once, and counts",
+  async (table) => {
+    await database.query(`REVOKE SELECT ON idmint.${table} FROM "${role}"`);
+    const { server, events, log } = await start({ "access-anonymous": "issue" });
+    const words = new RegExp(`permission denied for table ${table}`);
+    expect(server.node.health).toMatchObject({ ready: false, state: "DEGRADED" });
+    expect(server.node.status().stateReason).toMatch(words);
+    const looks = (): number => events.filter(({ type }) => type === "callers-unread").length;
+    await expect.poll(looks, { timeout: 5_000 }).toBeGreaterThan(2);
+    expect(log.filter((line) => words.test(line))).toHaveLength(1);
+    await database.query(`GRANT SELECT ON idmint.${table} TO "${role}"`);
+    await expect.poll(() => server.node.health, { timeout: 5_000 }).toMatchObject({ ready: true });
+    expect(server.node.status().state).toBe("SERVING");
+    expect(log.at(-1)).toContain("the store fails no more");
+  },
+);
 
 test("a refusal of one statement leaves the connections as they are", async () => {
   const store = await openStore({ ...config, poolSize: 1 });

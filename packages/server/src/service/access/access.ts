@@ -22,6 +22,7 @@ import {
   rolesText,
   TOKEN_BEGINNING,
   type Subject,
+  type TokenList,
 } from "@idmint/core/server";
 import { within } from "../call.ts";
 import type { Emit } from "../events.ts";
@@ -90,6 +91,8 @@ export class Access {
   #wallAheadMs: number;
   #isLooking = false;
   #unsettled = 0;
+  #unread: IdmintError | undefined;
+  #unreadSince: number | undefined;
   #isStopped = false;
   #stopTimer: (() => void) | undefined;
 
@@ -152,8 +155,15 @@ export class Access {
     return keptOf(this.#state);
   }
 
-  /** Whether there is anybody who would not be told that callers cannot be known now. */
+  /** Why the store's list could not be read at the last look; undefined: it was read. */
+  get unread(): IdmintError | undefined {
+    return this.#unread;
+  }
+
+  /** Whether a list is known, and anybody who would not be told that callers cannot be known now. */
   get knowsCallers(): boolean {
+    // Before there is a list, what is good at other servers is refused here.
+    if (this.kept === undefined) return false;
     const { anonymous } = this.#options;
     if (anonymous instanceof Rights || provesSomebody(this.#state, this.#ports.clock)) return true;
     return anonymous === "at-first" && this.principals === "none";
@@ -254,19 +264,38 @@ export class Access {
   }
 
   async #read(sentAt: number): Promise<void> {
-    if (this.#unsettled >= MAX_UNSETTLED) return;
-    const { store, timers, saved } = this.#ports;
+    const list = await this.#ask(sentAt);
+    const { timers, saved } = this.#ports;
+    if (list === undefined) return;
+    if (!listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) return;
+    this.#changed();
+    try {
+      // Whoever made or revoked a token is not answered before a next run of this server would know of it.
+      await within(async () => saved?.(), LOOK_MS, timers);
+    } catch {
+      // The file of leases tells that it cannot be written.
+    }
+  }
+
+  /** Undefined where the store does not answer: what is known grows old. */
+  async #ask(sentAt: number): Promise<TokenList | undefined> {
+    if (this.#unsettled >= MAX_UNSETTLED) return undefined;
+    const { store, timers, emit } = this.#ports;
     this.#unsettled++;
     const asked = store.readTokens(this.#state.version).finally(() => this.#unsettled--);
     try {
       const list = await within(() => asked, LOOK_MS, timers);
-      if (!listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) return;
-      this.#changed();
-      // Whoever made or revoked a token is not answered before a next run of this server would know of it.
-      await within(async () => saved?.(), LOOK_MS, timers);
-    } catch {
-      // The poll of the store tells that it does not answer, and the file of leases that it cannot be written; what is known
-      // grows old.
+      if (this.#unreadSince !== undefined) {
+        emit({ type: "callers-read", afterMs: this.#ports.clock.now() - this.#unreadSince });
+      }
+      this.#unread = undefined;
+      this.#unreadSince = undefined;
+      return list;
+    } catch (thrown) {
+      this.#unread = IdmintError.from(thrown);
+      this.#unreadSince ??= sentAt;
+      emit({ type: "callers-unread", error: this.#unread });
+      return undefined;
     }
   }
 }

@@ -244,9 +244,8 @@ export class Poll {
       isAnswered = false;
       const error = IdmintError.from(thrown);
       this.#lost = error;
-      for (const effect of pollFailed(this.#state, clock.now())) {
-        if (effect.type === "store-lost") emit({ type: "store-lost", error });
-      }
+      const isLost = pollFailed(this.#state, clock.now()).length > 0;
+      emit({ type: isLost ? "store-lost" : "poll-failed", error });
     }
     this.#isPolling = false;
     for (const resolve of refreshing) resolve();
