@@ -63,7 +63,8 @@ const STORE_CONFIGS: { readonly [Name in BackendName]: (config: Config) => Store
 
 /** The store of a configuration. */
 export function storeConfigOf(config: Config): StoreConfig {
-  return STORE_CONFIGS[backendOf(config.storeUrl)](config);
+  const its = STORE_CONFIGS[backendOf(config.storeUrl)](config);
+  return { ...its, expectId: config.storeExpectId };
 }
 
 function databaseAt(text: string, config: Config): PostgresConfig {

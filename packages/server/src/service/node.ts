@@ -58,6 +58,7 @@ export interface NodePorts {
     readonly reachable: boolean;
     readonly lost: IdmintError | undefined;
     readonly fenced: string;
+    readonly refusesWrites: string;
     readonly issuing: IssuingState;
   };
   /** Whether this server refuses what callers ask of it for its clock, and whether it can make ids without the store. */
@@ -226,6 +227,9 @@ export class NodeService {
       return `its store did not tell it who its callers are${why}`;
     }
     if (!poll.reachable) return whyLost(poll.lost);
+    if (poll.refusesWrites !== "") {
+      return `sequences are refused, and other kinds go on with what they hold, since the store takes no writes: ${poll.refusesWrites}`;
+    }
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";
     }

@@ -105,11 +105,12 @@ async function backendOf<Its extends StoreConfig>(config: Its): Promise<Backend<
 /**
  * Opens a store that exists and has the schema this release works with. Rejects with SCHEMA_MISMATCH (none, older or
  * newer), STORE_UNSAFE (settings under which ids may repeat) or STORE_UNAVAILABLE. A store that went back opens, and
- * refuses to grant. Another store than the pinned one is away. Default: it stays the store that it is when it opens.
+ * refuses to grant. Another store than the pinned one is away. Default: it is the expected one, or stays what it is when it
+ * opens.
  */
 export async function openStore(
   config: StoreConfig,
-  pins: StorePins = passingPins(),
+  pins: StorePins = passingPins(config.expectId),
 ): Promise<Store> {
   return wrapStore(await openBackend(config, pins), checkedCall);
 }
@@ -215,7 +216,7 @@ function loadSpread(): Promise<typeof Spread> {
   return import("./spread/backend.ts");
 }
 
-function spreadWithTimeout({ backend, databases }: SpreadConfig, timeoutMs: number): SpreadConfig {
-  const all = [...databases].map(([name, its]) => [name, { ...its, timeoutMs }] as const);
-  return { backend, databases: new Map(all) };
+function spreadWithTimeout(config: SpreadConfig, timeoutMs: number): SpreadConfig {
+  const all = [...config.databases].map(([name, its]) => [name, { ...its, timeoutMs }] as const);
+  return { ...config, databases: new Map(all) };
 }

@@ -165,6 +165,14 @@ test("a store that is not the accepted one resumes nothing, whatever it says", (
   expect(stoppedSince(state.issuing)).toBe(5);
 });
 
+test("why a store takes no writes counts until the next answer", () => {
+  const state = started();
+  pollAnswered(state, changes({ refusesWrites: "it is full" }), 0);
+  expect(state.refusesWrites).toBe("it is full");
+  pollAnswered(state, changes(), 0);
+  expect(state.refusesWrites).toBe("");
+});
+
 test("a warning is told once, again in other words, and when it is over", () => {
   const state = started();
   const warned = changes({ warning: "soon" });

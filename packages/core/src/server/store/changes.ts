@@ -26,6 +26,8 @@ export interface StoreChanges {
   readonly fenced: string;
   /** What an operator should do soon, lest the store stops granting, in words; absent or empty when all is well. */
   readonly warning?: string;
+  /** Why the store takes no writes though it can be read, in words; absent or empty while it takes them. */
+  readonly refusesWrites?: string;
   /**
    * This poll found a promoted standby in the store's place, and accepted it, since it was proved that nothing which was
    * answered is missing. The history goes on.

@@ -30,6 +30,8 @@ export interface PollState {
   fenced: string;
   /** What the store last said that an operator should do soon. */
   warning: string;
+  /** Why the store takes no writes, as it last said; empty: it takes them. */
+  refusesWrites: string;
   /** Since when polls fail; undefined when the last one was answered. */
   failingSince: number | undefined;
   /** Whether servers are stopped. */
@@ -69,6 +71,7 @@ export function createPollState(since: bigint, earlier?: EarlierHistories): Poll
     wentBack: "",
     fenced: "",
     warning: "",
+    refusesWrites: "",
     failingSince: undefined,
     issuing: [],
   };
@@ -116,6 +119,7 @@ export function pollAnswered(state: PollState, changes: StoreChanges, now: numbe
     takeChanges(state, changes, effects);
   }
   state.fenced = changes.fenced;
+  state.refusesWrites = changes.refusesWrites ?? "";
   noteWarning(state, changes.warning ?? "", effects);
   const after = fenceOf(state);
   if (after !== "" && after !== before) effects.push({ type: "fence-all", detail: after });

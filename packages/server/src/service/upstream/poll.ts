@@ -202,6 +202,11 @@ export class Poll {
     return fenceOf(this.#state);
   }
 
+  /** Why the store takes no writes though it answers, in words; empty: it takes them. */
+  get refusesWrites(): string {
+    return this.#state.refusesWrites;
+  }
+
   /** The store's clock in its last answer. */
   get storeTime(): Sighting | undefined {
     return this.#storeTime;

@@ -14,15 +14,19 @@ import { markWentBack } from "./went-back.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
 
+const NOT_RENEWED = { isRenewed: false, refusesWrites: "" };
+
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
 export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
   return etcd.run(async (session) => {
     const { renewal } = query;
-    const isRenewed = renewal !== undefined && (await renew(session, renewal));
+    const { isRenewed, refusesWrites } =
+      renewal === undefined ? NOT_RENEWED : await renew(session, renewal);
     for (let attempt = 1; ; attempt++) {
       try {
         // oxlint-disable-next-line no-await-in-loop
-        return await poll(session, query, isRenewed);
+        const answer = await poll(session, query, isRenewed);
+        return { ...answer, refusesWrites, warning: joined([refusesWrites, answer.warning ?? ""]) };
       } catch (error) {
         // The snapshot was compacted under the poll.
         const isGone = error instanceof CallFailure && error.kind === "compacted";
@@ -96,8 +100,11 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
 
 /** What an operator should do soon, in words. */
 async function warningOf(session: Session): Promise<string> {
-  const all = [await watchCompaction(session), ...session.etcd.troubles];
-  return all.filter((text) => text !== "").join("; ");
+  return joined([await watchCompaction(session), ...session.etcd.troubles]);
+}
+
+function joined(texts: readonly string[]): string {
+  return texts.filter((text) => text !== "").join("; ");
 }
 
 async function behind(session: Session, { watched }: Query): Promise<readonly string[]> {

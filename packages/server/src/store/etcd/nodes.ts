@@ -16,7 +16,7 @@ import {
 import { issuingChanged, nodeForgotten, trafficChanged } from "../shared/records/audit.ts";
 import { issuingFromRow, issuingSet } from "../shared/issuing.ts";
 import { putAudit } from "./records/audit.ts";
-import { CallFailure } from "./cluster/failure.ts";
+import { CallFailure, refusalIn } from "./cluster/failure.ts";
 import type { KeyValue, Op } from "./cluster/protocol.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
 import { fieldsOf, nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
@@ -26,20 +26,26 @@ const MAX_ATTEMPTS = 3;
 /** How much longer than the server issues without its store its lease lasts. */
 const LEASE_MARGIN = 1.1;
 
+/** Whether a row was renewed, and why etcd takes no writes if that is the reason; empty: it is not. */
+interface Renewed {
+  readonly isRenewed: boolean;
+  readonly refusesWrites: string;
+}
+
 /**
- * Writes the row of a server, under a lease. False: it could not be written, or there are as many rows as may be.
+ * Writes the row of a server, under a lease; unless it cannot be written, or there are as many rows as may be.
  *
  * INVARIANT: the row of a server that may still issue is there. Its lease was kept alive after the renewal was sent, for longer
  * than the server issues without another one; without both it was not renewed.
  */
-export async function renew(session: Session, renewal: NodeRenewal): Promise<boolean> {
+export async function renew(session: Session, renewal: NodeRenewal): Promise<Renewed> {
   try {
-    return await write(session, renewal);
+    return { isRenewed: await write(session, renewal), refusesWrites: "" };
   } catch (error) {
     if (!(error instanceof CallFailure || error instanceof IdmintError)) throw error;
     // The lease may be the reason, and the next renewal gets another one.
     session.etcd.lease = undefined;
-    return false;
+    return { isRenewed: false, refusesWrites: refusalIn(error) };
   }
 }
 

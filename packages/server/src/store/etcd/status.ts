@@ -1,14 +1,17 @@
-import { storeWentBack } from "@idmint/core/server";
 import type { EtcdConfig } from "../shared/config.ts";
 import { schemaStanding } from "../shared/migration.ts";
 import { stoppedTimeOf } from "../shared/issuing.ts";
-import { NO_SCHEMA, type StoreStatus } from "../shared/status.ts";
-import { Etcd } from "./session/etcd.ts";
+import { NO_SCHEMA, type StoreFinding, type StoreStatus } from "../shared/status.ts";
+import { CallFailure, refusalIn } from "./cluster/failure.ts";
+import { Etcd, type Session } from "./session/etcd.ts";
 import { AUTO_COMPACTION, lookAtHistory } from "./history.ts";
 import { issuingFrom } from "./nodes.ts";
 import { appliedMigrations, migrations } from "./schema.ts";
-import { hexOf } from "./session/proof.ts";
+import { hexOf, storeHasNoRecord } from "./session/proof.ts";
 import { memberTroubles, readPlainly } from "./session/sight.ts";
+
+/** Of rows that are never written. */
+const PROBE = "probe";
 
 /** Looks at a store without changing it, also one that a server would refuse. */
 export async function status(config: EtcdConfig): Promise<StoreStatus> {
@@ -27,7 +30,7 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         members,
       };
       if (applied.length === 0) return { ...NO_SCHEMA, ...common };
-      if (store === undefined) throw storeWentBack("the store has lost its identity");
+      if (store === undefined) throw storeHasNoRecord(keys);
       const ops = [
         { range: { key: keys.one("revision") } },
         { range: { ...keys.tags("", ""), countOnly: true } },
@@ -48,11 +51,33 @@ export async function status(config: EtcdConfig): Promise<StoreStatus> {
         acceptedIdentity: `cluster ${hexOf(record.clusterId)}`,
         presentIdentity: `cluster ${hexOf(member.header.clusterId)}`,
         fenced,
+        findings: await writeFindings(session),
         unsafe: keepsAll ? [AUTO_COMPACTION] : [],
         timeMs: undefined,
       };
     });
   } finally {
     await etcd.close();
+  }
+}
+
+/** What keeps servers from writing, found by a transaction that etcd would refuse whole and that does nothing. */
+async function writeFindings({
+  etcd,
+  keys,
+  deadlineMs,
+}: Session): Promise<readonly StoreFinding[]> {
+  const success = [keys.one("room"), keys.node(PROBE), keys.tag(PROBE)].map((key) => ({
+    put: { key, value: Buffer.of() },
+  }));
+  const never = { key: keys.one("store"), modRevision: "0" };
+  try {
+    await etcd.ask(deadlineMs, (ask) => ask("txn", { compare: [never], success, failure: [] }));
+    return [];
+  } catch (error) {
+    const [found = "", fix] = refusalIn(error).split("; ");
+    if (fix === undefined) throw error;
+    const name = error instanceof CallFailure && error.kind === "full" ? "full" : "rights";
+    return [{ name, isFatal: true, found, fix }];
   }
 }

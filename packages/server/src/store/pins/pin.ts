@@ -31,10 +31,10 @@ export class StorePins {
   }
 }
 
-/** Pins for as long as somebody has them. */
-export function passingPins(): StorePins {
+/** Pins for as long as somebody has them. `expectId`: the id of the store that is meant. Default: the first one found. */
+export function passingPins(expectId?: string): StorePins {
   return new StorePins({
-    known: { stores: new Map() },
+    known: { stores: new Map(expectId === undefined ? [] : [["", expectId]]) },
     settle: async (_place, storeId) => storeId,
   });
 }

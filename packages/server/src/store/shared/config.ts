@@ -4,8 +4,13 @@ import { UNSAFE_SETTINGS } from "./backends.ts";
 import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
 import { hostUrls } from "./host-urls.ts";
 
+interface Expecting {
+  /** Id of the store that is meant, for whoever opens it with no other memory of it. Default: whichever is there. */
+  readonly expectId?: string | undefined;
+}
+
 /** A store in one SQLite file, for one host. */
-export interface SqliteConfig {
+export interface SqliteConfig extends Expecting {
   readonly backend: "sqlite";
   /** Path of the database file; its -wal, -shm and .witness lie beside it. */
   readonly path: string;
@@ -18,7 +23,7 @@ export interface SqliteConfig {
 }
 
 /** A store in a PostgreSQL database, 14 or later. */
-export interface PostgresConfig {
+export interface PostgresConfig extends Expecting {
   readonly backend: "postgres";
   /**
    * postgres://user:password@host:port,host:port/database?sslmode=… of a primary and its standbys, in any order. It is
@@ -44,14 +49,14 @@ export interface PostgresConfig {
 }
 
 /** A store in several PostgreSQL databases. Each tag is in one of them. */
-export interface SpreadConfig {
+export interface SpreadConfig extends Expecting {
   readonly backend: "spread";
   /** By name; at least two. */
   readonly databases: ReadonlyMap<string, PostgresConfig>;
 }
 
 /** A store below a prefix of an etcd, 3.4 or later. */
-export interface EtcdConfig {
+export interface EtcdConfig extends Expecting {
   readonly backend: "etcd";
   /** host:port of the members, with IPv6 hosts in brackets; 1 … 16. */
   readonly hosts: readonly string[];

@@ -72,6 +72,90 @@ test("a user gets in with the right password, and with a role for the prefix", a
   await store.close();
 });
 
+/** What root asks of an etcd whose authentication is enabled. */
+async function asRoot(cluster: EtcdCluster, method: string, body: object): Promise<void> {
+  const url = `http://${cluster.members[0]?.address}/v3/`;
+  const send = async (name: string, its: object, headers = {}): Promise<unknown> => {
+    const answer = await fetch(`${url}${name}`, {
+      method: "POST",
+      body: JSON.stringify(its),
+      headers,
+    });
+    if (!answer.ok) throw new Error(`${name}: ${await answer.text()}`);
+    return answer.json();
+  };
+  const root = { name: "root", password: "the-root" };
+  const { token } = (await send("auth/authenticate", root)) as { token: string };
+  await send(method, body, { authorization: token });
+}
+
+test("a store that is open says what became of its user, and goes on when that is mended", async () => {
+  await using cluster = await EtcdCluster.start();
+  const { config, gateway } = await etcdHarness({}, cluster);
+  const nameless = await openStore(config);
+  await nameless.createTag(settingsOf("t"));
+  await granted(nameless, "t");
+  await enableAuth(gateway, config.prefix);
+  const store = await openStore({ ...config, user: "idmint", password: "of-idmint" });
+  expect((await granted(store, "t")).base).toBe(11n);
+  const password = (text: string) =>
+    asRoot(cluster, "auth/user/changepw", { name: "idmint", password: text });
+  const takes = (its: string) => ({ role: "idmint", key: toBase64(config.prefix), range_end: its });
+  const end = toBase64(`${config.prefix.slice(0, -1)}0`);
+  const perm = { permType: "READWRITE", key: toBase64(config.prefix), range_end: end };
+  const cases = [
+    [nameless, async () => undefined, /user name is empty.*set store\.user/u],
+    [
+      store,
+      () => password("another"),
+      /authentication failed.*check store\.user, and the password/u,
+    ],
+    [store, () => password("of-idmint"), undefined],
+    [
+      store,
+      () => asRoot(cluster, "auth/role/revoke", takes(end)),
+      /permission denied.*give the user a role/u,
+    ],
+    [store, () => asRoot(cluster, "auth/role/grant", { name: "idmint", perm }), undefined],
+  ] as const;
+  for (const [its, change, words] of cases) {
+    await change();
+    const poll = { since: 0n, watched: [], limit: 1 };
+    for (const ask of [() => granted(its, "t"), () => its.changes(poll)]) {
+      if (words === undefined) await ask();
+      else {
+        await expect(ask()).rejects.toMatchObject({
+          reason: "STORE_UNAVAILABLE",
+          metadata: { refusal: "true" },
+          message: expect.stringMatching(words) as string,
+        });
+      }
+    }
+  }
+  await Promise.all([nameless.close(), store.close()]);
+});
+
+test("a role that may only read is named by a status, and writes nothing", async () => {
+  await using cluster = await EtcdCluster.start();
+  const { config, gateway } = await etcdHarness({}, cluster);
+  await enableAuth(gateway, config.prefix);
+  const user = { user: "idmint", password: "of-idmint" };
+  expect((await storeStatus({ ...config, ...user })).findings).toEqual([]);
+  const key = toBase64(config.prefix);
+  const end = toBase64(`${config.prefix.slice(0, -1)}0`);
+  await asRoot(cluster, "auth/role/revoke", { role: "idmint", key, range_end: end });
+  const perm = { permType: "READ", key, range_end: end };
+  await asRoot(cluster, "auth/role/grant", { name: "idmint", perm });
+  expect((await storeStatus({ ...config, ...user })).findings).toEqual([
+    {
+      name: "rights",
+      isFatal: true,
+      found: expect.stringContaining("permission denied") as string,
+      fix: expect.stringContaining("give the user a role") as string,
+    },
+  ]);
+});
+
 interface Keys {
   readonly folder: string;
   readonly certFile: string;

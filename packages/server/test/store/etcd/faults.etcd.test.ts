@@ -12,7 +12,7 @@ import {
   wish,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
-import { openStore } from "../../../src/store/open-store.ts";
+import { openStore, storeStatus } from "../../../src/store/open-store.ts";
 import { etcdHarness } from "./harness.ts";
 
 const PACE_MS = 15_000;
@@ -40,8 +40,13 @@ test("a full etcd says so, answers what is read, and goes on when there is room"
   expect((await store.getTags(["t"]))[0]?.floor).toBe(10n);
   const renewal = nodeRenewalOf("n");
   const poll = { since: 0n, watched: [], limit: 10, renewal };
-  const { fenced, parts } = await store.changes(poll);
+  const { fenced, parts, refusesWrites, warning } = await store.changes(poll);
   expect([fenced, parts[0]?.isRenewed]).toEqual(["", false]);
+  expect(refusesWrites).toMatch(/^etcd is full \(NOSPACE\)/u);
+  expect(warning).toContain(refusesWrites);
+  expect((await storeStatus(harness.config)).findings).toMatchObject([
+    { name: "full", isFatal: true, found: expect.stringContaining("NOSPACE") as string },
+  ]);
   await harness.gateway.compact(await harness.gateway.revision());
   await harness.gateway.post("maintenance/defragment", {});
   const { alarms } = await harness.gateway.post<{ alarms: object[] }>("maintenance/alarm", {});
@@ -49,8 +54,30 @@ test("a full etcd says so, answers what is read, and goes on when there is room"
     await harness.gateway.post("maintenance/alarm", { action: "DEACTIVATE", ...alarm });
   }
   expect((await granted(store, "t")).base).toBe(11n);
-  expect((await store.changes(poll)).parts[0]?.isRenewed).toBe(true);
+  const again = await store.changes(poll);
+  expect([again.parts[0]?.isRenewed, again.refusesWrites]).toEqual([true, ""]);
+  expect((await storeStatus(harness.config)).findings).toEqual([]);
   await store.close();
+});
+
+test("a store whose record is gone says what to put back, and is not accepted", async () => {
+  const harness = await etcdHarness({ timeoutMs: PACE_MS });
+  const store = await harness.open();
+  await store.createTag(settingsOf("t"));
+  await granted(store, "t");
+  await harness.gateway.remove(`${harness.config.prefix}store`);
+  const words = /the key \S+\/store, by .* is gone: first put etcd's data back from a backup/u;
+  expect(await store.grant([wish("t")])).toMatchObject([
+    { reason: "STORE_EPOCH_CHANGED", detail: expect.stringMatching(words) as string },
+  ]);
+  for (const look of [() => storeStatus(harness.config), () => store.accept(10n)]) {
+    await expect(look()).rejects.toMatchObject({
+      reason: "STORE_EPOCH_CHANGED",
+      message: expect.stringMatching(words) as string,
+    });
+  }
+  await store.close();
+  await harness.remove();
 });
 
 /** Passes everything on to a member. When it is told to, it keeps all answers to itself from the next row on that is written. */

@@ -14,7 +14,14 @@ import {
   wish,
 } from "@idmint/testkit/store-suite";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { migrateStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { storeConfigOf } from "../../../src/main/stores.ts";
+import {
+  acceptStore,
+  migrateStore,
+  openStore,
+  storeStatus,
+} from "../../../src/store/open-store.ts";
 import { Proof, type Standing } from "../../../src/store/etcd/session/proof.ts";
 import { type EtcdHarness, etcdHarness } from "./harness.ts";
 
@@ -270,3 +277,32 @@ test("a copy of the store at an address is named, and refused as soon as it is a
   expect((await store.changes(POLL)).fenced).toContain("restored from a snapshot or copied");
   expect(await reasonOf(store.getTags(["t"]))).toBe("STORE_EPOCH_CHANGED");
 }, 60_000);
+
+test("whoever is told which store is meant passes over others, and changes none of them", async () => {
+  const [cluster, foreign] = await Promise.all([clusterOf(), clusterOf()]);
+  const harness = await etcdHarness({ timeoutMs: PACE_MS }, cluster);
+  const { storeId: expectId } = await storeStatus(harness.config);
+  const other = await otherStore(foreign, harness.config.prefix, 5n);
+  const before = await keysOf(other);
+  const hosts = [...other.config.hosts, ...harness.config.hosts];
+  const both = { ...harness.config, hosts, expectId };
+  const { storeId, members } = await storeStatus(both);
+  expect([storeId, members]).toEqual([expectId, [expect.stringContaining(foreign.hosts)]]);
+  expect((await migrateStore(both, { dryRun: false })).steps).toEqual([]);
+  await acceptStore(both, 1n);
+  await (await openStore(both)).close();
+  const alone = { ...other.config, expectId, timeoutMs: 1_500 };
+  const away = {
+    reason: "STORE_UNAVAILABLE",
+    message: expect.stringMatching(/no member of the store answers/u) as string,
+  };
+  await expect(acceptStore(alone, 1n)).rejects.toMatchObject(away);
+  await expect(storeStatus(alone)).rejects.toMatchObject(away);
+  await expect(migrateStore(alone, { dryRun: false })).rejects.toMatchObject(away);
+  expect(await keysOf(other)).toEqual(before);
+  const env = {
+    IDMINT_STORE_URL: `etcd://${hosts.join(",")}/x/`,
+    IDMINT_STORE_EXPECT_ID: expectId,
+  };
+  expect(storeConfigOf(loadConfig({ env, flags: {} })).expectId).toBe(expectId);
+});

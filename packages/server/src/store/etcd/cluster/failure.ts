@@ -1,6 +1,12 @@
 import { status } from "@grpc/grpc-js";
 import { IdmintError } from "@idmint/core";
-import { noMemberAnswers, storeUnavailable, storeIsAnother } from "@idmint/core/server";
+import {
+  isRefusal,
+  noMemberAnswers,
+  storeIsAnother,
+  storeRefusesNow,
+  storeUnavailable,
+} from "@idmint/core/server";
 
 /**
  * What a failed call means.
@@ -114,8 +120,8 @@ export function errorOf(
   const { kind, message, said } = thrown;
   if (kind === "corrupt") return storeIsAnother("etcd says that its members differ (CORRUPT)");
   if (kind === "full") {
-    return storeUnavailable(
-      "etcd is full (NOSPACE) and takes no writes: compact and defragment it, then disarm the alarm, as docs/etcd.md has it",
+    return storeRefusesNow(
+      "etcd is full (NOSPACE) and takes no writes; compact and defragment it, then disarm the alarm, as docs/etcd.md has it",
       thrown,
     );
   }
@@ -123,11 +129,22 @@ export function errorOf(
   if (isSilent && strangers !== undefined && strangers.told.length > 0) {
     return noMemberAnswers(strangers.told.join("; "), strangers.pinned, thrown);
   }
-  if (!isNew) return storeUnavailable("etcd failed or did not answer", thrown);
   const wayOut = WAYS_OUT.find(([words]) => words.test(said))?.[1];
+  if (!isNew) {
+    const isRefused = kind === "refused" || kind === "token";
+    return isRefused && wayOut !== undefined
+      ? storeRefusesNow(`etcd refuses (${said}); ${wayOut}`, thrown)
+      : storeUnavailable("etcd failed or did not answer", thrown);
+  }
   if (wayOut === undefined) {
     const text = `${message}; check that it runs and has a quorum, and the hosts and ports in store.url`;
     return new IdmintError("STORE_UNAVAILABLE", text, { cause: thrown });
   }
   return new IdmintError("STORE_REFUSED", `${message}; ${wayOut}`, { cause: thrown });
+}
+
+/** Why etcd does not do what it was asked, until an operator changes something; empty for what may pass by itself. */
+export function refusalIn(thrown: unknown): string {
+  const error = errorOf(thrown, false);
+  return isRefusal(error) ? error.message.slice(error.reason.length + 2) : "";
 }

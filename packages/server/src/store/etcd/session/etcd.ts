@@ -77,8 +77,8 @@ export class Etcd {
   #closing: Promise<void> | undefined;
   #watch: Watch | undefined;
 
-  /** `pin`: which store this process works with; by default the first one that is found. */
-  constructor(config: EtcdConfig, pin: StorePin = passingPins().of("")) {
+  /** `pin`: which store this process works with; by default the expected one, or the first that is found. */
+  constructor(config: EtcdConfig, pin: StorePin = passingPins(config.expectId).of("")) {
     this.config = config;
     this.pin = pin;
     this.keys = new Keys(config.prefix);

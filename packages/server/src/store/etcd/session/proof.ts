@@ -109,7 +109,7 @@ export class Proof {
     if (record !== undefined && (await this.#believes(record.storeId))) return record;
     const { id } = this.#pin;
     if (record === undefined && (id === undefined || this.#guard.hasLost(sight, sentAt))) {
-      throw storeIsAnother("the store has lost its identity");
+      throw storeHasNoRecord(this.#keys);
     }
     const its = placeOf(sight.clusterId, record?.storeId, this.#keys);
     throw member.setAside(notOf(member.at, id ?? "", its), connection);
@@ -124,6 +124,14 @@ export class Proof {
       throw error;
     }
   }
+}
+
+/** Its other keys may be there, and nobody knows which ids they are of: an accept would have nothing to go by. */
+export function storeHasNoRecord(keys: Keys): IdmintError {
+  const key = keys.one("store").toString();
+  return storeIsAnother(
+    `the key ${key}, by which servers know their store, is gone: first put etcd's data back from a backup`,
+  );
 }
 
 /** A cluster and the store in it, in words. */
