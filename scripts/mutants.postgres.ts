@@ -6,11 +6,36 @@ const queue = ["packages/server/test/service/grants-state.test.ts"];
 const sequences = ["packages/server/test/store/postgres-sequences.pg.test.ts"];
 const goBack = ["packages/server/test/store/return-to-period.test.ts"];
 const shared = "packages/server/src/store/shared";
+const durable = ["packages/server/test/store/postgres-durable.pg.test.ts"];
 const rights = ["packages/server/test/store/postgres-rights.pg.test.ts"];
 const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
 export const postgresMutants: readonly Mutant[] = [
+  {
+    name: "postgres: a store whose tables a crash empties is opened",
+    file: `${postgres}/store.ts`,
+    find: `await assertLogged(session, "idmint");`,
+    replace: ``,
+    tests: durable,
+    only: "a store whose table",
+  },
+  {
+    name: "postgres: a store whose tables a crash empties is accepted",
+    file: `${postgres}/accept.ts`,
+    find: `await assertLogged(session, "idmint");`,
+    replace: ``,
+    tests: durable,
+    only: "a store whose table",
+  },
+  {
+    name: "postgres: a session that is looked at is not as servers have theirs",
+    file: `${postgres}/status.ts`,
+    find: `allowUnsafe: asServersAllow(config)`,
+    replace: `allowUnsafe: UNSAFE_SETTINGS`,
+    tests: durable,
+    only: "synchronous_commit",
+  },
   {
     name: "postgres: a role without rights is waited for by a server that starts",
     file: `${postgres}/refusal.ts`,

@@ -11,6 +11,7 @@ import { columnFrom } from "../shared/text-settings.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
 import { addAudit } from "./records/audit.ts";
 import type { Connections, Session } from "./connections.ts";
+import { assertLogged } from "./faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
@@ -82,6 +83,7 @@ export async function accept(
         text: LOCK_STORE,
       });
       if (store === undefined) throw storeWentBack("the store has lost its identity");
+      await assertLogged(session, "idmint");
       const [locked] = await session.query<{ tags: string }>({ text: LOCK_TAGS });
       const tags = locked?.tags ?? "0";
       await session.query({ text: BEGIN_PERIODS, values: [String(gap)] });

@@ -28,9 +28,15 @@ interface StatusRow extends IssuingRow {
   readonly now_ms: string;
 }
 
+/** Everything, so that it is looked at. But servers that are to commit safely switch that on for themselves. */
+function asServersAllow({ allowUnsafe }: PostgresConfig): readonly string[] {
+  const commit = "synchronous_commit";
+  return UNSAFE_SETTINGS.filter((name) => name !== commit || allowUnsafe.includes(commit));
+}
+
 /** Looks at a database without changing it, also one that a server would refuse. */
 export async function status(config: PostgresConfig): Promise<StoreStatus> {
-  const connections = new Connections({ ...config, allowUnsafe: UNSAFE_SETTINGS });
+  const connections = new Connections({ ...config, allowUnsafe: asServersAllow(config) });
   try {
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);

@@ -15,6 +15,7 @@ import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
+import { assertLogged } from "./faults/unlogged.ts";
 import { Belonging } from "./hosts/belonging.ts";
 import { followStandbys } from "./hosts/follow.ts";
 import * as giveBack from "./give-back.ts";
@@ -91,9 +92,11 @@ export async function open(
   const belonging = new Belonging("idmint.store", pin);
   const connections = new Connections(config, belonging);
   try {
-    const schemaVersion = await connections.run(async (session) =>
-      workableVersion(migrations, await appliedMigrations(session)),
-    );
+    const schemaVersion = await connections.run(async (session) => {
+      const version = workableVersion(migrations, await appliedMigrations(session));
+      await assertLogged(session, "idmint");
+      return version;
+    });
     const { place } = connections;
     // Without a record nothing is granted or changed, and it shows that there is none.
     const membership = (await findMembership(connections)) ?? { ...place, fleetId: "" };

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { MAX_ID } from "@idmint/core";
 import { acceptNeedsAll, assertGap, reconcile, type Reconciliation } from "@idmint/core/server";
 import { Connections, type Session } from "../postgres/connections.ts";
+import { assertLogged } from "../postgres/faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "../postgres/identity.ts";
 import { ticketWentBack, type TicketConfig } from "./config.ts";
 import { PostgresTicketDatabase } from "./database.ts";
@@ -71,6 +72,7 @@ async function acceptLocked(
 ): Promise<{ slots: number }> {
   const [row] = await session.query<{ database_id: string }>({ text: LOCK });
   if (row === undefined) throw ticketWentBack(name, "it has lost its identity");
+  await assertLogged(session, "idmint_ticket");
   const own = await session.query<{ slots_id: string }>({ text: LIST_IDS });
   const ids = new Set(own.map(({ slots_id }) => slots_id));
   for (const other of others) for (const id of await slotsIdsOf(other)) ids.add(id);

@@ -6,6 +6,7 @@ import {
   type TicketDatabase,
   type TicketRequest,
 } from "@idmint/core/server";
+import { assertLogged } from "../postgres/faults/unlogged.ts";
 import { Connections } from "../postgres/connections.ts";
 import { appliedMigrations } from "../postgres/schema.ts";
 import { Belonging } from "../postgres/hosts/belonging.ts";
@@ -99,6 +100,7 @@ export class PostgresTicketDatabase implements TicketDatabase {
     await this.#connections.run(async (session) => {
       const applied = await appliedMigrations(session, SCHEMA);
       workableVersion(migrations, applied, "idmint ticket migrate");
+      await assertLogged(session, SCHEMA);
     });
     await this.#belonging.settle();
     this.#isKnown = true;

@@ -1,15 +1,18 @@
 import type { StoreFinding } from "../../shared/status.ts";
 import type { Session } from "../connections.ts";
 import { LACKING, rightsByObject } from "./rights.ts";
+import { toLogged, unloggedTables } from "./unlogged.ts";
 
 const LOOK = `SELECT current_user AS role, current_setting('server_encoding') AS encoding,
-  current_setting('default_transaction_read_only') = 'on' AS is_read_only, ${LACKING} AS lacking`;
+  current_setting('default_transaction_read_only') = 'on' AS is_read_only, ${LACKING} AS lacking,
+  ${unloggedTables("'idmint'")} AS unlogged`;
 
 interface LookRow {
   readonly role: string;
   readonly encoding: string;
   readonly is_read_only: boolean;
   readonly lacking: readonly string[];
+  readonly unlogged: readonly string[];
 }
 
 /** What would end a start, or make it refuse later, that the store's own row does not tell. Needs no right on any table. */
@@ -18,7 +21,8 @@ export async function findFaults(session: Session): Promise<readonly StoreFindin
   return row === undefined ? [] : faultsOf(row);
 }
 
-function faultsOf({ role, encoding, is_read_only: isReadOnly, lacking }: LookRow): StoreFinding[] {
+function faultsOf(row: LookRow): StoreFinding[] {
+  const { role, encoding, is_read_only: isReadOnly, lacking, unlogged } = row;
   const findings: StoreFinding[] = [];
   if (lacking.length > 0) {
     const missing = rightsByObject(lacking).join("; ");
@@ -27,6 +31,14 @@ function faultsOf({ role, encoding, is_read_only: isReadOnly, lacking }: LookRow
       isFatal: true,
       found: `the role ${role} lacks ${missing}`,
       fix: "grant it what docs/operations.md lists",
+    });
+  }
+  if (unlogged.length > 0) {
+    findings.push({
+      name: "unlogged",
+      isFatal: true,
+      found: `a crash empties ${unlogged.join(", ")}, since UNLOGGED`,
+      fix: `${toLogged(unlogged)}, then idmint store accept --gap N`,
     });
   }
   if (isReadOnly) {
