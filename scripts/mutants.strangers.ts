@@ -127,8 +127,15 @@ export const strangersMutants: readonly Mutant[] = [
   {
     name: "doors: places: who gave way stays connected",
     file: `${doors}/listener.ts`,
-    find: `loser.destroy();`,
+    find: `giveWay(loser);`,
     replace: `loser.resume();`,
+    tests: ["packages/server/test/doors/places.e2e.test.ts"],
+  },
+  {
+    name: "doors: places: who gave way is not told",
+    file: `${fast}/door.ts`,
+    find: `else connection.giveWay();`,
+    replace: `else socket.destroy();`,
     tests: ["packages/server/test/doors/places.e2e.test.ts"],
   },
 ];

@@ -1,4 +1,4 @@
-import type { ListenOptions, Server } from "node:net";
+import type { ListenOptions, Server, Socket } from "node:net";
 
 /**
  * Fulfils with the port; rejects when the address cannot be had. Later errors go to `onError`: out of file descriptors and
@@ -18,4 +18,12 @@ export function listen(
       resolve(typeof address === "object" && address !== null ? address.port : 0);
     });
   });
+}
+
+/** What names a connection as long as it is open, in plain text and behind TLS alike: TLS has a socket of its own on it. */
+export function endsOf(
+  socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
+): string {
+  const { remoteAddress, remotePort, localAddress, localPort } = socket;
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
 }

@@ -380,6 +380,7 @@ test("a connection that says nothing is closed after its deadline, one that spea
     port: 0,
     maxConnections: 10,
     prefaceTimeoutMs: 100,
+    giveWay: (socket) => socket.destroy(),
     onRefused: () => undefined,
   });
   const address = `127.0.0.1:${await listener.listen()}`;

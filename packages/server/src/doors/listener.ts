@@ -24,6 +24,8 @@ export interface ListenerOptions {
   readonly maxConnections: number;
   /** How long a new connection may take to send its preface. */
   readonly prefaceTimeoutMs: number;
+  /** Closes a connection of the door whose place somebody else has now. */
+  readonly giveWay: (socket: Socket) => void;
   readonly onRefused: (peer: string, why: string) => void;
 }
 
@@ -107,11 +109,11 @@ export class Listener {
 
   #giveWay(loser: Socket): void {
     const peer = `${loser.remoteAddress ?? "?"}:${loser.remotePort ?? "?"}`;
-    const { maxConnections, onRefused } = this.#options;
+    const { maxConnections, onRefused, giveWay } = this.#options;
     onRefused(
       peer,
       `${maxConnections} connections are open already, the most of them from its address`,
     );
-    loser.destroy();
+    giveWay(loser);
   }
 }

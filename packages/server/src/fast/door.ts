@@ -9,6 +9,7 @@ import { StreamLimits } from "../doors/stream-limits.ts";
 import { InFlight } from "../in-flight.ts";
 import type { CallTimes } from "../service/call-times.ts";
 import type { Admission } from "../service/admission/admission.ts";
+import { endsOf } from "../tcp.ts";
 import { nodeTimers } from "../timers.ts";
 import type { TlsFiles } from "../tls/files.ts";
 import { NOTHING_SHOWN, shownBy, type ShownNames } from "../tls/names.ts";
@@ -64,7 +65,8 @@ export class FastDoor {
   readonly #ports: CallsPorts;
   readonly #rows: ReadonlyMap<string, Row>;
   readonly #listener: Listener;
-  readonly #connections = new Set<FastConnection>();
+  /** By their ends. */
+  readonly #connections = new Map<string, FastConnection>();
   readonly #inFlight = new InFlight(nodeTimers);
   readonly #streams = new Set<OpenStream>();
   readonly #takesCommonNames: boolean;
@@ -97,6 +99,7 @@ export class FastDoor {
       ...options,
       source: options.source,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
+      giveWay: (socket) => this.#giveWay(socket),
       onRefused: (peer, why) => this.#refused(peer, why),
     });
   }
@@ -147,7 +150,7 @@ export class FastDoor {
     this.#listener.stop();
     this.#secure?.close();
     for (const stream of this.#streams) stream.stop(draining("stopping"));
-    for (const connection of this.#connections) connection.leave();
+    for (const connection of this.#connections.values()) connection.leave();
     await this.#listener.empty(graceMs);
     clearInterval(this.#looking);
     this.#listener.destroy();
@@ -166,16 +169,17 @@ export class FastDoor {
       tableBytes: this.#connections.size < WHOLE_TABLES ? undefined : SMALL_TABLE_BYTES,
     });
     const forget = this.#streamLimits.add(connection);
-    this.#connections.add(connection);
+    const ends = endsOf(socket);
+    this.#connections.set(ends, connection);
     socket.once("close", () => {
       forget();
-      this.#connections.delete(connection);
+      if (this.#connections.get(ends) === connection) this.#connections.delete(ends);
     });
   }
 
   #look(): void {
     this.#awake.tick(performance.now());
-    for (const connection of this.#connections) connection.look();
+    for (const connection of this.#connections.values()) connection.look();
   }
 
   #makeRoomSoon(): void {
@@ -190,7 +194,15 @@ export class FastDoor {
   }
 
   #makeRoom(most: number, amount: (its: FastConnection) => number): void {
-    for (const connection of losersOf(this.#connections, most, amount)) connection.makeRoom();
+    const losers = losersOf(this.#connections.values(), most, amount);
+    for (const connection of losers) connection.makeRoom();
+  }
+
+  /** It may be one that did not get as far as HTTP/2. */
+  #giveWay(socket: Socket): void {
+    const connection = this.#connections.get(endsOf(socket));
+    if (connection === undefined) socket.destroy();
+    else connection.giveWay();
   }
 
   /** Reading a certificate takes longer than a call, so it is done once for a connection. */

@@ -160,9 +160,14 @@ export class FastConnection {
   /** Ends the connection, since what all peers began or keep is too much, and nobody's is more. */
   makeRoom(): void {
     if (this.isClosed) return;
-    this.#giveUp("it keeps the most of it");
-    // Its peer may read why, but the socket is not kept until it has.
-    this.#socket.destroySoon();
+    this.#endNow(() => this.#giveUp("it keeps the most of it"));
+  }
+
+  /** Ends the connection, since somebody else has its place now. */
+  giveWay(): void {
+    this.#endNow(() =>
+      this.#connection.fail(CODE.ENHANCE_YOUR_CALM, "too many connections of this address"),
+    );
   }
 
   #giveUp(why: string): void {
@@ -170,6 +175,14 @@ export class FastConnection {
     this.#ports.emit({ type: "connection-refused", peer, why: `memory is short, and ${why}` });
     this.#connection.fail(CODE.ENHANCE_YOUR_CALM, "memory is short");
     this.#out.flush();
+  }
+
+  /** Its peer may read why, but nobody waits for one that did not take what was written before. */
+  #endNow(end: () => void): void {
+    const isBehind = this.#out.queued > 0;
+    end();
+    if (isBehind) this.#socket.destroy();
+    else this.#socket.destroySoon();
   }
 
   #closed(): void {

@@ -35,6 +35,7 @@ import { bufferOf, streamPeerOf } from "./stream-peer.ts";
 import type { TlsCredentials } from "./credentials.ts";
 import { FairReading } from "./fair-reading.ts";
 import { limitedSession } from "./limited-session.ts";
+import { OpenSessions } from "./open-sessions.ts";
 import { guardSessions } from "./sessions.ts";
 import { type ConnectionSource, Listener } from "../doors/listener.ts";
 import { StreamLimits } from "../doors/stream-limits.ts";
@@ -125,6 +126,7 @@ export class GrpcDoor {
       { clock, timers: nodeTimers, holdAll: (callers) => admission.holdAll(callers) },
       SERVER_OPTIONS["grpc.max_concurrent_streams"],
     );
+    const sessions = new OpenSessions();
     const fair = new FairReading({
       idleMs: () => performance.eventLoopUtilization().idle,
       timers: nodeTimers,
@@ -134,6 +136,7 @@ export class GrpcDoor {
       session: (session) => {
         fair.watch(session);
         session.once("close", this.#streamLimits.add(limitedSession(session)));
+        sessions.add(session);
       },
       stream: (stream, begin) => fair.opened(stream, begin),
     });
@@ -147,6 +150,7 @@ export class GrpcDoor {
       source: options.source,
       maxConnections: options.maxConnections,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
+      giveWay: (socket) => sessions.giveWay(socket),
       onRefused: (peer, why) => ports.emit({ type: "connection-refused", peer, why }),
     });
   }

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { Listener } from "../../src/doors/listener.ts";
+import { framesOf, HELLO, told } from "../fast/test-connection.ts";
+import { startTest, until } from "../support.ts";
 
 test("a newcomer of another address takes the place of who holds all", async () => {
   const refused: string[] = [];
@@ -10,6 +12,7 @@ test("a newcomer of another address takes the place of who holds all", async () 
     port: 0,
     maxConnections: 4,
     prefaceTimeoutMs: 60_000,
+    giveWay: (socket) => socket.destroy(),
     onRefused: (peer, why) => refused.push(`${peer.split(":")[0]}: ${why}`),
   });
   const port = await listener.listen();
@@ -38,4 +41,31 @@ test("a newcomer of another address takes the place of who holds all", async () 
   );
   expect(honest.closed).toBe(false);
   expect(listener.connections).toBe(4);
+});
+
+test.each(["fast", "grpc-js"])("who loses a place is told so (%s)", async (door) => {
+  const { server } = await startTest({ flags: { "grpc-door": door, "limits-connections": "3" } });
+  const [host = "", port = ""] = server.grpcAddress.split(":");
+  const open = (localAddress: string): { readonly bytes: () => Buffer; readonly its: Socket } => {
+    const chunks: Buffer[] = [];
+    const its = connect({ host, port: Number(port), localAddress });
+    onTestFinished(() => void its.destroy());
+    its.on("error", () => undefined).on("data", (chunk: Buffer) => chunks.push(chunk));
+    its.write(HELLO);
+    return { bytes: () => Buffer.concat(chunks), its };
+  };
+  const strangers: ReturnType<typeof open>[] = [];
+  for (let i = 0; i < 3; i += 1) {
+    const stranger = open("127.0.0.1");
+    strangers.push(stranger);
+    await until(() => stranger.bytes().length > 0);
+  }
+  const honest = open("127.0.0.2");
+  const newest = strangers[2];
+  await until(() => newest?.its.closed === true);
+  const frames = framesOf(newest?.bytes() ?? Buffer.alloc(0)).map(told);
+  expect(frames).toContain("GOAWAY 0 ENHANCE_YOUR_CALM");
+  await until(() => honest.bytes().length > 0);
+  expect(honest.its.closed).toBe(false);
+  await until(() => server.counters.connections === 3);
 });
