@@ -3,10 +3,14 @@ import type { Mutant } from "./mutant.ts";
 const doors = "packages/server/src/doors";
 const fast = "packages/server/src/fast";
 const http2 = `${fast}/http2`;
+const processes = "packages/server/src/processes";
+const front = ["packages/server/test/processes/front.test.ts"];
+const tls = "packages/server/src/tls";
 const tests = "packages/server/test/fast";
 const memory = [`${tests}/short-memory.test.ts`];
 const begun = [`${tests}/begun.test.ts`];
 const message = [`${tests}/calls/one-message.test.ts`];
+const handshakes = ["packages/server/test/tls/handshakes-state.model.test.ts"];
 const places = ["packages/server/test/doors/places-state.model.test.ts"];
 
 /** Faults of what strangers may take of the doors of gRPC: memory and places. */
@@ -137,5 +141,61 @@ export const strangersMutants: readonly Mutant[] = [
     find: `else connection.giveWay();`,
     replace: `else socket.destroy();`,
     tests: ["packages/server/test/doors/places.e2e.test.ts"],
+  },
+  {
+    name: "doors: handshakes: as many run as come",
+    file: `${tls}/handshakes-state.ts`,
+    find: `this.#running = new Places(limits.running);`,
+    replace: `this.#running = new Places(1e6);`,
+    tests: handshakes,
+  },
+  {
+    name: "doors: handshakes: they begin as they come",
+    file: `${tls}/handshakes-state.ts`,
+    find: `      this.#may -= 1;`,
+    replace: ``,
+    tests: handshakes,
+  },
+  {
+    name: "doors: handshakes: a quiet hour lets thousands begin at once",
+    file: `${tls}/handshakes-state.ts`,
+    find: `Math.min(burst, this.#may +`,
+    replace: `Math.min(burst * 1e6, this.#may +`,
+    tests: handshakes,
+  },
+  {
+    name: "doors: handshakes: who comes first begins first, however many of them there are",
+    file: `${tls}/handshakes-state.ts`,
+    find: `if (own.size > 0 && this.#turns.delete(address))`,
+    replace: `if (own.size < 0 && this.#turns.delete(address))`,
+    tests: handshakes,
+  },
+  {
+    name: "doors: handshakes: one that is over keeps its place",
+    file: `${tls}/handshakes.ts`,
+    find: `if (handshake !== undefined) this.#end(handshake);`,
+    replace: ``,
+    tests: [`${tests}/tls.e2e.test.ts`],
+  },
+  {
+    name: "doors: handshakes: who gives way to another stays",
+    file: `${tls}/handshakes.ts`,
+    find: `      if (next.loser !== undefined) this.#giveWay(next.loser);`,
+    replace: ``,
+    tests: [`${tests}/tls.e2e.test.ts`],
+  },
+  {
+    name: "doors: processes: who gives way keeps its connection",
+    file: `${processes}/front.ts`,
+    find: `    loser?.giveWay();`,
+    replace: ``,
+    tests: front,
+  },
+  {
+    name: "doors: processes: a connection that ended keeps its place",
+    file: `${processes}/front.ts`,
+    find: `() => this.#places.free(place));`,
+    replace: `() => undefined);`,
+    tests: front,
   },
 ];

@@ -380,6 +380,7 @@ test("a connection that says nothing is closed after its deadline, one that spea
     port: 0,
     maxConnections: 10,
     prefaceTimeoutMs: 100,
+    areUnread: false,
     giveWay: (socket) => socket.destroy(),
     onRefused: () => undefined,
   });

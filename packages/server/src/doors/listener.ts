@@ -11,7 +11,8 @@ const PREFACE_BYTES = 24;
 /** Where connections come from when somebody else listens. */
 export interface ConnectionSource {
   readonly port: number;
-  start(take: (socket: Socket) => void): void;
+  /** `giveWay`: closes a connection whose place somebody else has now. */
+  start(take: (socket: Socket) => void, giveWay?: (socket: Socket) => void): void;
   stop(): void;
 }
 
@@ -22,6 +23,8 @@ export interface ListenerOptions {
   readonly source?: ConnectionSource | undefined;
   /** Connections that are open at once; above it, the address with the most of them gives way (see Places). */
   readonly maxConnections: number;
+  /** Whether the door reads connections by itself, now or later: nothing is read of them before. */
+  readonly areUnread: boolean;
   /** How long a new connection may take to send its preface. */
   readonly prefaceTimeoutMs: number;
   /** Closes a connection of the door whose place somebody else has now. */
@@ -42,14 +45,19 @@ export class Listener {
     this.#door = door;
     this.#options = options;
     this.#places = new Places(options.maxConnections);
-    this.#server = createServer({ noDelay: true }, (socket) => this.#take(socket));
+    this.#server = createServer({ noDelay: true, pauseOnConnect: options.areUnread }, (socket) =>
+      this.#take(socket),
+    );
   }
 
   /** Fulfils with the port; rejects when the address cannot be had. */
   listen(): Promise<number> {
     const { host, port, source } = this.#options;
     if (source !== undefined) {
-      source.start((socket) => this.#take(socket));
+      source.start(
+        (socket) => this.#take(socket),
+        (socket) => this.#giveWay(socket),
+      );
       return Promise.resolve(source.port);
     }
     return listen(this.#server, { host, port, backlog: 1_024 }, (error) =>

@@ -27,7 +27,6 @@ import {
 } from "./http2/limits.ts";
 
 const PREFACE_TIMEOUT_MS = 10_000;
-const HANDSHAKE_MS = 10_000;
 /** How often connections are looked at: what is due, and who is silent. */
 const LOOK_MS = 250;
 /** Share of what may be begun, or kept, that is left after room was made, so that it need not be made again at once. */
@@ -98,6 +97,7 @@ export class FastDoor {
     this.#listener = new Listener((socket) => this.#take(socket), {
       ...options,
       source: options.source,
+      areUnread: options.tls !== undefined,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
       giveWay: (socket) => this.#giveWay(socket),
       onRefused: (peer, why) => this.#refused(peer, why),
@@ -109,7 +109,6 @@ export class FastDoor {
     const door = new FastDoor(ports, options);
     if (options.tls !== undefined) {
       door.#secure = await SecureSockets.create(options.tls, {
-        handshakeMs: HANDSHAKE_MS,
         take: (socket) => door.#connect(socket, door.#shownBy(socket)),
         onRefused: (peer, why) => door.#refused(peer, why),
         onBadReload: ports.onBadReload,

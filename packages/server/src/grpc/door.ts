@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import {
   type handleBidiStreamingCall,
   type handleServerStreamingCall,
@@ -126,7 +127,9 @@ export class GrpcDoor {
       { clock, timers: nodeTimers, holdAll: (callers) => admission.holdAll(callers) },
       SERVER_OPTIONS["grpc.max_concurrent_streams"],
     );
-    const sessions = new OpenSessions();
+    const onRefused = (peer: string, why: string): void =>
+      ports.emit({ type: "connection-refused", peer, why });
+    const sessions = new OpenSessions({ isSecure: tls !== undefined, onRefused });
     const fair = new FairReading({
       idleMs: () => performance.eventLoopUtilization().idle,
       timers: nodeTimers,
@@ -144,14 +147,17 @@ export class GrpcDoor {
     const injector = this.#server.createConnectionInjector(
       tls?.credentials ?? ServerCredentials.createInsecure(),
     );
-    this.#listener = new Listener((socket) => injector.injectConnection(socket), {
+    const take = (socket: Socket): void =>
+      sessions.take(socket, () => injector.injectConnection(socket));
+    this.#listener = new Listener(take, {
       host: options.host,
       port: options.port,
       source: options.source,
       maxConnections: options.maxConnections,
+      areUnread: tls !== undefined,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
       giveWay: (socket) => sessions.giveWay(socket),
-      onRefused: (peer, why) => ports.emit({ type: "connection-refused", peer, why }),
+      onRefused,
     });
   }
 

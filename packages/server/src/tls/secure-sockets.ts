@@ -1,18 +1,22 @@
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions, type Server, type TLSSocket } from "node:tls";
+import { nodeTimers } from "../timers.ts";
 import {
   type Certificates,
   type FollowedCertificates,
   followCertificates,
   type TlsFiles,
 } from "./files.ts";
+import { HANDSHAKE_MS, HandshakeGate } from "./handshakes.ts";
+import type { HandshakeLimits } from "./handshakes-state.ts";
 
 /** HTTP/2 over TLS (RFC 9113, 3.2). */
 const ALPN = "h2";
 
 export interface SecureSocketsParts {
-  /** How long a handshake may take. */
-  readonly handshakeMs: number;
+  /** How long a handshake may take, and how many may. Default: as docs/operations.md has it. */
+  readonly handshakeMs?: number;
+  readonly handshakes?: HandshakeLimits;
   /** A connection whose caller showed what it had to. */
   readonly take: (socket: TLSSocket) => void;
   readonly onRefused: (peer: string, why: string) => void;
@@ -28,16 +32,18 @@ export interface SecureSocketsParts {
 export class SecureSockets {
   readonly #server: Server;
   readonly #followed: FollowedCertificates;
+  readonly #gate: HandshakeGate;
   #isClosed = false;
 
-  private constructor(server: Server, followed: FollowedCertificates) {
+  private constructor(server: Server, followed: FollowedCertificates, gate: HandshakeGate) {
     this.#server = server;
     this.#followed = followed;
+    this.#gate = gate;
   }
 
   /** Rejects when the files do not fit together. Renewed ones are taken for new connections. */
   static async create(files: TlsFiles, parts: SecureSocketsParts): Promise<SecureSockets> {
-    const { handshakeMs, take, onRefused, onBadReload } = parts;
+    const { handshakeMs = HANDSHAKE_MS, handshakes, take, onRefused, onBadReload } = parts;
     const followed = await followCertificates(
       files,
       (certificates) => server.setSecureContext(contextOf(certificates)),
@@ -55,9 +61,14 @@ export class SecureSockets {
       socket.destroy();
       onRefused(peerOf(socket), `no TLS connection: ${error.code ?? error.message}`);
     });
-    const secure = new SecureSockets(server, followed);
+    const gate = new HandshakeGate(
+      { timers: nodeTimers, now: () => performance.now(), onRefused },
+      handshakes,
+    );
+    const secure = new SecureSockets(server, followed, gate);
     server.on("secureConnection", (socket) => {
       socket.on("error", () => socket.destroy());
+      gate.done(socket);
       if (secure.#isClosed) {
         socket.destroy();
         return;
@@ -73,8 +84,9 @@ export class SecureSockets {
     return secure;
   }
 
+  /** The connection has its handshake when it is its turn. */
   take(socket: Socket): void {
-    this.#server.emit("connection", socket);
+    this.#gate.take(socket, () => this.#server.emit("connection", socket));
   }
 
   /** Hands on no further connection, and follows the files no more. */

@@ -12,6 +12,7 @@ test("a newcomer of another address takes the place of who holds all", async () 
     port: 0,
     maxConnections: 4,
     prefaceTimeoutMs: 60_000,
+    areUnread: false,
     giveWay: (socket) => socket.destroy(),
     onRefused: (peer, why) => refused.push(`${peer.split(":")[0]}: ${why}`),
   });

@@ -6,7 +6,7 @@ import path from "node:path";
 import { connect, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { selfSigned } from "@idmint/testkit";
 import { expect, onTestFinished, test } from "vitest";
-import { SecureSockets } from "../../src/tls/secure-sockets.ts";
+import { SecureSockets, type SecureSocketsParts } from "../../src/tls/secure-sockets.ts";
 import { startTest, type TestServer, until } from "../support.ts";
 
 const FIRST_FRAME_BYTES = 9;
@@ -91,23 +91,25 @@ test("with client authorities nobody is served before the certificate was verifi
   await until(() => it.server.counters.connections === 1);
 });
 
-test("a handshake that stops, and plain text, are given up", async () => {
-  const files = writeFiles(selfSigned("localhost"));
+/** TLS on a port, without a door behind it. */
+async function secureSockets(parts: Partial<SecureSocketsParts>) {
+  const own = selfSigned("localhost");
+  const files = writeFiles(own);
   const refused: string[] = [];
   const secure = await SecureSockets.create(
     { certFile: files["tls-cert-file"], keyFile: files["tls-key-file"], clientCaFile: undefined },
     {
-      handshakeMs: 50,
       take: () => {
         throw new Error("nobody was to be taken");
       },
       onRefused: (_, why) => refused.push(why),
       onBadReload: () => undefined,
+      ...parts,
     },
   );
   onTestFinished(() => secure.close());
   const open = new Set<Socket>();
-  const server = createServer((socket) => {
+  const server = createServer({ pauseOnConnect: true }, (socket) => {
     open.add(socket);
     socket.once("close", () => open.delete(socket));
     secure.take(socket);
@@ -116,16 +118,65 @@ test("a handshake that stops, and plain text, are given up", async () => {
   const port = await new Promise<number>((resolve) => {
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
-  const send = (bytes: Buffer): void => {
+  const send = (bytes: Buffer): Socket => {
     const socket = connectPlain({ host: "127.0.0.1", port });
     socket.on("error", () => undefined).resume();
     socket.write(bytes);
     onTestFinished(() => void socket.destroy());
+    return socket;
   };
-  // The head of a record of a handshake, and less than what it promises.
-  send(Buffer.concat([Buffer.from([22, 3, 1, 2, 0, 1, 0]), Buffer.alloc(100)]));
+  return { own, refused, open, port, send };
+}
+
+/** The head of a record of a handshake, and less than what it promises. */
+const HALF_A_HELLO = Buffer.concat([Buffer.from([22, 3, 1, 2, 0, 1, 0]), Buffer.alloc(100)]);
+
+test("a handshake that stops, and plain text, are given up", async () => {
+  const { refused, open, send } = await secureSockets({ handshakeMs: 50 });
+  send(HALF_A_HELLO);
   await until(() => refused.length === 1 && open.size === 0);
   send(Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
   await until(() => refused.length === 2 && open.size === 0);
   expect(refused[0]).toContain("ERR_TLS_HANDSHAKE_TIMEOUT");
+});
+
+test("only so many handshakes run, and whoever is slow about theirs keeps no other address waiting", async () => {
+  const taken: string[] = [];
+  const { own, refused, open, port, send } = await secureSockets({
+    handshakes: { running: 4, waiting: 100, perSecond: 1_000, burst: 100 },
+    take: (socket) => taken.push(socket.remoteAddress ?? ""),
+  });
+  for (let i = 0; i < 20; i += 1) send(HALF_A_HELLO);
+  const begun = (): number => [...open].filter(({ bytesRead }) => bytesRead > 0).length;
+  await until(() => open.size === 20 && begun() === 4);
+  const honest = connect({
+    socket: connectPlain({ host: "127.0.0.1", port, localAddress: "127.0.0.2" }),
+    servername: "localhost",
+    ca: own.cert,
+    ALPNProtocols: ["h2"],
+  });
+  onTestFinished(() => void honest.destroy());
+  await until(() => taken.length === 1);
+  expect(taken).toEqual(["127.0.0.2"]);
+  expect(refused).toContain("most of the TLS handshakes that run or wait are of its address");
+  // Its handshake is over, so one of those that waited has its place.
+  await until(() => open.size === 20 && begun() === 5);
+});
+
+test("handshakes begin at a rate, and all in the end", async () => {
+  const times: number[] = [];
+  const { own, port } = await secureSockets({
+    handshakes: { running: 100, waiting: 100, perSecond: 20, burst: 2 },
+    take: () => times.push(performance.now()),
+  });
+  const start = performance.now();
+  for (let i = 0; i < 8; i += 1) {
+    const names = { servername: "localhost", ca: own.cert, ALPNProtocols: ["h2"] };
+    const socket = connect({ host: "127.0.0.1", port, ...names });
+    socket.on("error", () => undefined);
+    onTestFinished(() => void socket.destroy());
+  }
+  await until(() => times.length === 8);
+  // Two at once, and six at twenty a second.
+  expect(times.at(-1)).toBeGreaterThanOrEqual(start + 290);
 });
