@@ -121,12 +121,7 @@ class Parent implements Serving {
     const limits = { maxConnections: config.limitConnections, onRefused };
     const takers = (door: DoorName): Takers => {
       const processes = this.#processes;
-      return {
-        get open() {
-          return processes.openOf(door);
-        },
-        hand: (socket) => processes.hand(socket, door),
-      };
+      return { hand: (socket, onClosed) => processes.hand(socket, door, onClosed) };
     };
     const { adminAddress, httpAddress } = config;
     this.#front = new Front({ ...config.grpcAddress, ...limits }, takers("grpc"));

@@ -1,22 +1,54 @@
 import type { Socket } from "node:net";
 
-/** Where the connections of a process come in; the gRPC door takes them from here instead of listening. */
+/** Tells the parent which connections arrived and which ended, once for all of one turn. */
+export class Tally {
+  readonly #tell: (taken: readonly number[], closed: readonly number[]) => void;
+  #taken: number[] = [];
+  #closed: number[] = [];
+
+  constructor(tell: (taken: readonly number[], closed: readonly number[]) => void) {
+    this.#tell = tell;
+  }
+
+  taken(number: number): void {
+    this.#tellSoon();
+    this.#taken.push(number);
+  }
+
+  closed(number: number): void {
+    this.#tellSoon();
+    this.#closed.push(number);
+  }
+
+  #tellSoon(): void {
+    if (this.#taken.length + this.#closed.length > 0) return;
+    setImmediate(() => {
+      this.#tell(this.#taken, this.#closed);
+      this.#taken = [];
+      this.#closed = [];
+    });
+  }
+}
+
+/** Where the connections of a process come in; a door takes them from here instead of listening. */
 export class Inlet {
   /** The port they arrived on. */
   readonly port: number;
-  readonly #onCounts: (taken: number, closed: number) => void;
+  readonly #tally: Tally;
+  /** By the numbers that the parent gave them. */
+  readonly #open = new Map<number, Socket>();
   #take: ((socket: Socket) => void) | undefined;
-  #taken = 0;
-  #closed = 0;
-  #isTelling = false;
+  #giveWay = (socket: Socket): void => void socket.destroy();
 
-  constructor(port: number, onCounts: (taken: number, closed: number) => void) {
+  constructor(port: number, tally: Tally) {
     this.port = port;
-    this.#onCounts = onCounts;
+    this.#tally = tally;
   }
 
-  start(take: (socket: Socket) => void): void {
+  /** `giveWay`: closes a connection whose place somebody else has now. */
+  start(take: (socket: Socket) => void, giveWay?: (socket: Socket) => void): void {
     this.#take = take;
+    if (giveWay !== undefined) this.#giveWay = giveWay;
   }
 
   /** Connections that come later are closed. */
@@ -25,28 +57,24 @@ export class Inlet {
   }
 
   /** A connection of the parent; undefined when its other end closed it on the way. */
-  receive(socket: Socket | undefined): void {
-    this.#taken++;
-    this.#tell();
+  receive(number: number, socket: Socket | undefined): void {
+    this.#tally.taken(number);
     if (socket === undefined) {
-      this.#closed++;
+      this.#tally.closed(number);
       return;
     }
+    this.#open.set(number, socket);
     socket.once("close", () => {
-      this.#closed++;
-      this.#tell();
+      this.#open.delete(number);
+      this.#tally.closed(number);
     });
     if (this.#take === undefined) socket.destroy();
     else this.#take(socket);
   }
 
-  /** Once for all of one turn. */
-  #tell(): void {
-    if (this.#isTelling) return;
-    this.#isTelling = true;
-    setImmediate(() => {
-      this.#isTelling = false;
-      this.#onCounts(this.#taken, this.#closed);
-    });
+  /** The parent gave this one's place to somebody else. It may be gone by itself. */
+  giveWay(number: number): void {
+    const socket = this.#open.get(number);
+    if (socket !== undefined) this.#giveWay(socket);
   }
 }

@@ -39,8 +39,10 @@ export interface ProbeAnswer {
 
 export type ToProcess =
   | Start
-  /** Comes with the socket of a connection. */
-  | { readonly type: "connection"; readonly door: DoorName }
+  /** Comes with the socket of a connection. The number is its own, of all that this process gets. */
+  | { readonly type: "connection"; readonly door: DoorName; readonly number: number }
+  /** Somebody else has the place of this one. */
+  | { readonly type: "give-way"; readonly door: DoorName; readonly number: number }
   | { readonly type: "drain" }
   /** Which store a place belongs to; the number is that of the question. */
   | {
@@ -103,11 +105,11 @@ export type ToParent =
   | { readonly type: "entered"; readonly incarnation: string }
   /** Asks what a probe is told; the answer has the same number. */
   | { readonly type: "probe"; readonly number: number; readonly of: Probe }
-  /** Connections that arrived, and those that ended at each door, since its start. */
+  /** The numbers of connections that arrived, and of those that ended, since the last time. */
   | {
       readonly type: "connections";
-      readonly taken: number;
-      readonly closed: Readonly<Record<DoorName, number>>;
+      readonly taken: readonly number[];
+      readonly closed: readonly number[];
     };
 
 /** An error that can be sent to another process. */

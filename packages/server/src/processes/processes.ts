@@ -116,11 +116,6 @@ export class Processes {
     return metricsOfSeveral(await Promise.all(all));
   }
 
-  /** Connections that processes have, of those that came in at this door. */
-  openOf(door: DoorName): number {
-    return this.#processes.reduce((sum, each) => sum + (each?.openOf(door) ?? 0), 0);
-  }
-
   /** The figures of all but one of them, encoded. One that hangs is not asked, so that it has no pile to answer later. */
   async #figuresOfOthers(
     than: number,
@@ -134,17 +129,16 @@ export class Processes {
   }
 
   /**
-   * Hands a connection to a process; false when none takes any now. Of HTTP none goes to one that is silent, since the parent
-   * can answer probes by itself.
+   * Hands a connection to a process, and tells when it has ended; answers what closes it for somebody else. Undefined when none
+   * takes any now. Of HTTP none goes to one that is silent, since the parent can answer probes by itself.
    */
-  hand(socket: Socket, door: DoorName): boolean {
+  hand(socket: Socket, door: DoorName, onClosed: () => void): (() => void) | undefined {
     const candidates = this.#serving();
     const at = pick(candidates, this.#last);
-    if (at === undefined) return false;
-    if (door === "http" && candidates[at]?.isSilent === true) return false;
+    if (at === undefined) return undefined;
+    if (door === "http" && candidates[at]?.isSilent === true) return undefined;
     this.#last = at;
-    candidates[at]?.hand(socket, door);
-    return true;
+    return candidates[at]?.hand(socket, door, onClosed);
   }
 
   /** Drains all at once, and fulfils when all have ended. Rejects when some had to be killed. May be called again. */

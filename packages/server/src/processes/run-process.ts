@@ -5,7 +5,7 @@ import type { RunningServer } from "../main/running.ts";
 import type { FiguresRequest } from "../service/figures/fleet.ts";
 import type { NodeHealth } from "../service/node.ts";
 import { nodeTimers } from "../timers.ts";
-import { Inlet } from "./inlet.ts";
+import { Inlet, Tally } from "./inlet.ts";
 import { type DoorName, faultOf, type Start, type ToParent, type ToProcess } from "./messages.ts";
 import { ParentProbes } from "./parent-probes.ts";
 import { ParentMemory } from "./parent-memory.ts";
@@ -44,7 +44,9 @@ export async function runProcess(): Promise<void> {
       memory.known = said.known;
       toStart.resolve(said);
     } else if (said.type === "connection") {
-      inlets?.[said.door].receive(socket as Socket | undefined);
+      inlets?.[said.door].receive(said.number, socket as Socket | undefined);
+    } else if (said.type === "give-way") {
+      inlets?.[said.door].giveWay(said.number);
     } else if (said.type === "probed") {
       probes.hear(said.number, said.answer);
     } else if (said.type === "settled") {
@@ -74,21 +76,12 @@ export async function runProcess(): Promise<void> {
 
 type Inlets = Readonly<Record<DoorName, Inlet>>;
 
-/** The parent counts the connections of all doors together. */
 function inletsOf({ grpcPort, adminPort, httpPort }: Start): Inlets {
-  const taken = { admin: 0, grpc: 0, http: 0 };
-  const closed = { admin: 0, grpc: 0, http: 0 };
-  const inletOf = (door: DoorName, port: number): Inlet =>
-    new Inlet(port, (itsTaken, itsClosed) => {
-      taken[door] = itsTaken;
-      closed[door] = itsClosed;
-      const sum = taken.admin + taken.grpc + taken.http;
-      void tell({ type: "connections", taken: sum, closed: { ...closed } });
-    });
+  const tally = new Tally((taken, closed) => void tell({ type: "connections", taken, closed }));
   return {
-    admin: inletOf("admin", adminPort),
-    grpc: inletOf("grpc", grpcPort),
-    http: inletOf("http", httpPort),
+    admin: new Inlet(adminPort, tally),
+    grpc: new Inlet(grpcPort, tally),
+    http: new Inlet(httpPort, tally),
   };
 }
 

@@ -52,8 +52,6 @@ export interface ProcessListener {
 /** What the parent does with a process. */
 export interface ProcessPort extends Candidate {
   readonly pid: number | undefined;
-  /** Connections it has that came in at this door. */
-  openOf(door: DoorName): number;
   /** Its state in words, as NodeService says it; STARTING before it serves. */
   readonly state: string;
   /** Why an operator wants no callers sent to it; empty otherwise. */
@@ -62,7 +60,8 @@ export interface ProcessPort extends Candidate {
   collect(): Promise<MetricSnapshot | undefined>;
   /** Its figures, encoded; undefined: it did not tell them in time. */
   figures(request: FiguresRequest, timeoutMs: number): Promise<Uint8Array | undefined>;
-  hand(socket: Socket, door: DoorName): void;
+  /** Hands a connection over; `onClosed` is told when it has ended. Answers what closes it for somebody else. */
+  hand(socket: Socket, door: DoorName, onClosed: () => void): () => void;
   drain(): void;
   kill(): void;
 }
@@ -72,11 +71,11 @@ export class SpawnedProcess implements ProcessPort {
   readonly #clock: Clock;
   readonly #listener: ProcessListener;
   readonly #child: ChildProcess | undefined;
-  /** Sent but not yet confirmed, oldest first. */
-  readonly #inTransit: Socket[] = [];
-  readonly #handed: Record<DoorName, number> = { admin: 0, grpc: 0, http: 0 };
-  #taken = 0;
-  #closed: Readonly<Record<DoorName, number>> = { admin: 0, grpc: 0, http: 0 };
+  /** Sent but not yet confirmed, by their numbers. */
+  readonly #inTransit = new Map<number, Socket>();
+  /** Who is told that they ended, by their numbers: the connections that it has. */
+  readonly #open = new Map<number, () => void>();
+  #handed = 0;
   #ready = false;
   #state = "STARTING";
   #reason = "";
@@ -113,7 +112,7 @@ export class SpawnedProcess implements ProcessPort {
   }
 
   get open(): number {
-    return this.openOf("admin") + this.openOf("grpc") + this.openOf("http");
+    return this.#open.size;
   }
 
   get isReady(): boolean {
@@ -124,14 +123,12 @@ export class SpawnedProcess implements ProcessPort {
     return this.#clock.now() - this.#heardAt > SILENT_AFTER_MS;
   }
 
-  openOf(door: DoorName): number {
-    return this.#handed[door] - this.#closed[door];
-  }
-
-  hand(socket: Socket, door: DoorName): void {
-    this.#handed[door]++;
-    this.#inTransit.push(socket);
-    this.#send({ type: "connection", door }, socket);
+  hand(socket: Socket, door: DoorName, onClosed: () => void): () => void {
+    const number = this.#handed++;
+    this.#open.set(number, onClosed);
+    this.#inTransit.set(number, socket);
+    this.#send({ type: "connection", door, number }, socket);
+    return () => this.#send({ type: "give-way", door, number });
   }
 
   async collect(): Promise<MetricSnapshot | undefined> {
@@ -213,11 +210,16 @@ export class SpawnedProcess implements ProcessPort {
         this.#listener.onEntered(message.incarnation);
         break;
       case "connections":
-        this.#inTransit.splice(0, message.taken - this.#taken);
-        this.#taken = message.taken;
-        this.#closed = message.closed;
+        for (const number of message.taken) this.#inTransit.delete(number);
+        for (const number of message.closed) this.#closed(number);
         break;
     }
+  }
+
+  #closed(number: number): void {
+    const onClosed = this.#open.get(number);
+    this.#open.delete(number);
+    onClosed?.();
   }
 
   async #settle({
@@ -246,7 +248,8 @@ export class SpawnedProcess implements ProcessPort {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
     // These were still waiting to be sent. Of those that were sent, nothing is left in this process.
-    for (const socket of this.#inTransit) socket.destroy();
+    for (const socket of this.#inTransit.values()) socket.destroy();
+    for (const number of this.#open.keys()) this.#closed(number);
     this.#collecting.end();
     this.#telling.end();
     this.#listener.onEnd({ code, signal, error: this.#error });

@@ -5,15 +5,16 @@ import { until } from "../support.ts";
 
 class FakeTakers {
   readonly taken: Socket[] = [];
+  /** Of those that were taken, what tells that they ended, and those that gave way. */
+  readonly closed: (() => void)[] = [];
+  readonly gaveWay: Socket[] = [];
   takes = true;
 
-  get open(): number {
-    return this.taken.length;
-  }
-
-  hand(socket: Socket): boolean {
-    if (this.takes) this.taken.push(socket);
-    return this.takes;
+  hand(socket: Socket, onClosed: () => void): (() => void) | undefined {
+    if (!this.takes) return undefined;
+    this.taken.push(socket);
+    this.closed.push(onClosed);
+    return () => this.gaveWay.push(socket);
   }
 }
 
@@ -26,8 +27,8 @@ async function frontWith(takers: FakeTakers, maxConnections = 10) {
     front.close();
     for (const socket of takers.taken) socket.destroy();
   });
-  const open = (): { socket: Socket; isClosed: () => boolean } => {
-    const socket = connect(port, "127.0.0.1");
+  const open = (localAddress = "127.0.0.1"): { socket: Socket; isClosed: () => boolean } => {
+    const socket = connect({ host: "127.0.0.1", port, localAddress });
     let closed = false;
     socket.on("error", () => undefined);
     socket.once("close", () => (closed = true));
@@ -87,6 +88,46 @@ test("the limit of connections holds for all processes together", async () => {
   await until(() => takers.taken.length === 2);
   await until(open().isClosed);
   expect(refused).toEqual(["2 connections are open already"]);
+});
+
+test("above the limit, who holds more than half of the places gives way to another address", async () => {
+  const takers = new FakeTakers();
+  const { refused, open } = await frontWith(takers, 3);
+  for (let i = 0; i < 3; i += 1) {
+    open();
+    await until(() => takers.taken.length === i + 1);
+  }
+  open("127.0.0.2");
+  await until(() => takers.taken.length === 4);
+  expect(takers.gaveWay).toEqual([takers.taken[2]]);
+  // It holds two, and another would hold as many: nobody gives way to that.
+  await until(open("127.0.0.2").isClosed);
+  expect(refused).toEqual(["3 connections are open already"]);
+  takers.closed[0]?.();
+  // The one that gave way is told once more when it has ended.
+  takers.closed[2]?.();
+  open("127.0.0.3");
+  await until(() => takers.taken.length === 5);
+  await until(open("127.0.0.3").isClosed);
+});
+
+test("a connection that waits has a place, and gives way too", async () => {
+  const takers = new FakeTakers();
+  takers.takes = false;
+  const { front, refused, open } = await frontWith(takers, 2);
+  const first = open();
+  await new Promise((resolve) => first.socket.once("connect", resolve));
+  const newest = open();
+  await new Promise((resolve) => newest.socket.once("connect", resolve));
+  const honest = open("127.0.0.2");
+  await until(newest.isClosed);
+  expect(refused).toEqual(["all connections are open already, the most of them from its address"]);
+  takers.takes = true;
+  await until(() => {
+    front.offer();
+    return takers.taken.length === 2;
+  });
+  expect([first.isClosed(), honest.isClosed()]).toEqual([false, false]);
 });
 
 test("connections that no process takes go elsewhere where there is a place for them", async () => {

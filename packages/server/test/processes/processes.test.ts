@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { IdmintError } from "@idmint/core";
 import { FakeTime } from "@idmint/testkit";
 import { expect, test } from "vitest";
+import type { DoorName } from "../../src/processes/messages.ts";
 import type { ServerEvent } from "../../src/service/events.ts";
 import type { ProcessListener, ProcessPort } from "../../src/processes/spawned-process.ts";
 import type { FiguresRequest } from "../../src/service/figures/fleet.ts";
@@ -24,12 +25,12 @@ class FakeProcess implements ProcessPort {
     this.listener = listener;
   }
 
-  openOf(): number {
-    return this.open;
-  }
-
-  hand(): void {
+  hand(_socket: Socket, _door: DoorName, onClosed: () => void): () => void {
     this.open++;
+    return () => {
+      this.open--;
+      onClosed();
+    };
   }
 
   async collect(): Promise<MetricSnapshot | undefined> {
@@ -90,7 +91,10 @@ async function started(count = 2) {
   return it;
 }
 
-const socket = {} as Socket;
+/** Hands a connection over, and answers whether a process took it. */
+function hand(processes: Processes, door: DoorName): boolean {
+  return processes.hand({} as Socket, door, () => undefined) !== undefined;
+}
 
 test("they are ready when one is, and whole when all are", async () => {
   const { processes, now } = await started();
@@ -117,17 +121,16 @@ test("a process that falls is started again, and gets no connection meanwhile", 
   const { processes, time, spawned, events, now } = await started();
   now(0).end(new Error("it fell"));
   expect(events.at(-1)).toMatchObject({ type: "process-ended", process: 1, restartInMs: 50 });
-  for (let connection = 0; connection < 4; connection++)
-    expect(processes.hand(socket, "grpc")).toBe(true);
+  for (let connection = 0; connection < 4; connection++) expect(hand(processes, "grpc")).toBe(true);
   expect(now(1).open).toBe(4);
   time.advance(49);
   expect(spawned[0]).toHaveLength(1);
   time.advance(1);
   expect(spawned[0]).toHaveLength(2);
-  expect(processes.hand(socket, "grpc")).toBe(true);
+  expect(hand(processes, "grpc")).toBe(true);
   expect(now(1).open).toBe(5);
   now(0).listener.onServing();
-  for (let connection = 0; connection < 5; connection++) processes.hand(socket, "grpc");
+  for (let connection = 0; connection < 5; connection++) hand(processes, "grpc");
   expect([now(0).open, now(1).open]).toEqual([5, 5]);
 });
 
@@ -135,12 +138,12 @@ test("a connection of HTTP goes to no process that is silent", async () => {
   const { processes, now } = await started();
   now(0).isSilent = true;
   for (let connection = 0; connection < 3; connection++) {
-    expect(processes.hand(socket, "http")).toBe(true);
+    expect(hand(processes, "http")).toBe(true);
   }
   expect([now(0).open, now(1).open]).toEqual([0, 3]);
   now(1).isSilent = true;
-  expect(processes.hand(socket, "http")).toBe(false);
-  expect(processes.hand(socket, "grpc")).toBe(true);
+  expect(hand(processes, "http")).toBe(false);
+  expect(hand(processes, "grpc")).toBe(true);
 });
 
 test("a process is told what probes are told of all of them", async () => {
@@ -186,11 +189,11 @@ test("all are told to stop at once, and it is over when the last has ended", asy
   expect([now(0).told, now(1).told, isStopping()]).toEqual([["drain"], ["drain"], true]);
   expect(processes.status()).toMatchObject({ ready: false, state: "DRAINING" });
   // Those that drain answer for themselves that they do.
-  expect(processes.hand(socket, "grpc")).toBe(true);
+  expect(hand(processes, "grpc")).toBe(true);
   now(0).end();
   now(1).end();
   await closed;
-  expect(processes.hand(socket, "grpc")).toBe(false);
+  expect(hand(processes, "grpc")).toBe(false);
   expect(time.pending).toBe(0);
 });
 
