@@ -150,10 +150,7 @@ export class GrpcDoor {
     const take = (socket: Socket): void =>
       sessions.take(socket, () => injector.injectConnection(socket));
     this.#listener = new Listener(take, {
-      host: options.host,
-      port: options.port,
-      source: options.source,
-      maxConnections: options.maxConnections,
+      ...options,
       areUnread: tls !== undefined,
       prefaceTimeoutMs: PREFACE_TIMEOUT_MS,
       giveWay: (socket) => sessions.giveWay(socket),
