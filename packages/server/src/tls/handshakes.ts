@@ -33,7 +33,7 @@ export class HandshakeGate {
   readonly #state: Handshakes<Newcomer>;
   /** By the ends of their connections. */
   readonly #handshakes = new Map<string, Handshake<Newcomer>>();
-  #cancel: (() => void) | undefined;
+  #isWaiting = false;
 
   constructor(parts: HandshakeGateParts, limits: HandshakeLimits = HANDSHAKE_LIMITS) {
     this.#parts = parts;
@@ -81,10 +81,7 @@ export class HandshakeGate {
       const next = this.#state.next(this.#parts.now());
       if (next === undefined) return;
       if (typeof next === "number") {
-        this.#cancel ??= this.#parts.timers.after(next, () => {
-          this.#cancel = undefined;
-          this.#run();
-        });
+        this.#runIn(next);
         return;
       }
       if (next.loser !== undefined) this.#giveWay(next.loser);
@@ -92,6 +89,15 @@ export class HandshakeGate {
       stopWaiting();
       begin();
     }
+  }
+
+  #runIn(waitMs: number): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    this.#parts.timers.after(waitMs, () => {
+      this.#isWaiting = false;
+      this.#run();
+    });
   }
 
   #giveWay({ socket }: Newcomer): void {

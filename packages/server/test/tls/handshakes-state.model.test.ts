@@ -14,6 +14,10 @@ function begun(handshakes: Handshakes<string>, now: number): readonly Handshake<
   }
 }
 
+function lose(from: Set<Handshake<number>>, its: number | undefined): void {
+  for (const one of from) if (one.its === its) from.delete(one);
+}
+
 test("no more begin at once than the burst, and then one for each part of a second", () => {
   const handshakes = new Handshakes<string>({ ...LIMITS, running: 100 });
   for (let i = 0; i < 8; i += 1) handshakes.arrive("a", String(i));
@@ -57,9 +61,6 @@ test("whatever comes and goes, the bounds hold, and whoever is to begin may", ()
       const waiting = new Set<Handshake<number>>();
       const running = new Set<Handshake<number>>();
       const times: number[] = [];
-      const lose = (from: Set<Handshake<number>>, its: number | undefined): void => {
-        for (const one of from) if (one.its === its) from.delete(one);
-      };
       let now = 0;
       for (const [at, { address, passes, ends }] of steps.entries()) {
         now += passes;
