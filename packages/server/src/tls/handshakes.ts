@@ -5,7 +5,7 @@ import { endsOf } from "../tcp.ts";
 import { type Handshake, type HandshakeLimits, Handshakes } from "./handshakes-state.ts";
 
 /** docs/operations.md explains them. */
-export const HANDSHAKE_LIMITS: HandshakeLimits = {
+const HANDSHAKE_LIMITS: HandshakeLimits = {
   running: 256,
   waiting: 1_024,
   perSecond: 500,
