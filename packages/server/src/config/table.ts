@@ -124,7 +124,7 @@ export const OPTIONS: { readonly [K in keyof Config]: Option<Config[K]> } = {
   storeExpectId: optional(
     "store.expect_id",
     text("id"),
-    "Id of the store that this server belongs to, as `idmint store status` shows it. Whatever else answers at `store.url` is treated as away. Default: the id of the store that answers first, kept beside `snowflake.cache_file` if that is set.",
+    "Id of the store that this server belongs to, as `idmint store status` shows it; of several databases the ids of all (`default: ID; b: ID`). Whatever else answers at `store.url` is treated as away. Default: the id of the store that answers first, kept beside `snowflake.cache_file` if that is set.",
   ),
   storeUser: optional(
     "store.user",

@@ -46,6 +46,7 @@ import {
   redisConfigsOf,
   ticketConfigsOf,
 } from "./stores.ts";
+import { expectedOfAll } from "../store/pins/expected.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 import { openKeys } from "./text-ids.ts";
@@ -275,9 +276,10 @@ async function stopFollowing({
 }
 
 function memoryOf(config: Config, emit: Emit): Promise<StoreMemory> {
-  const { storeExpectId: expectId, snowflakeCacheFile: cacheFile } = config;
+  const { storeExpectId, storeMoreUrls, snowflakeCacheFile: cacheFile } = config;
+  const expected = expectedOfAll(storeExpectId, storeMoreUrls.keys());
   const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
-  return openStoreMemory({ expectId, cacheFile, onFailed });
+  return openStoreMemory({ expected, cacheFile, onFailed });
 }
 
 /** The file of this server's leases, if it keeps any. Each process has its own. */

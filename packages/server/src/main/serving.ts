@@ -16,6 +16,7 @@ import { MAX_ADMIN_CONNECTIONS } from "./doors/grpc.ts";
 import { createHttpDoor } from "./doors/http.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
+import { expectedOfAll } from "../store/pins/expected.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
 import { realSystem } from "./system.ts";
 
@@ -48,9 +49,10 @@ export async function startProcesses(
   const { logLevel: level, logFormat: format } = config;
   const log = createLogger({ level, format });
   const emit = emitter([logEvents(log.logger, () => realSystem.clock.now())]);
-  const { storeExpectId: expectId, snowflakeCacheFile: cacheFile } = config;
+  const { storeExpectId, storeMoreUrls, snowflakeCacheFile: cacheFile } = config;
+  const expected = expectedOfAll(storeExpectId, storeMoreUrls.keys());
   const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });
-  const memory = await openStoreMemory({ expectId, cacheFile, onFailed });
+  const memory = await openStoreMemory({ expected, cacheFile, onFailed });
   const parent = new Parent(config, { makesDemoTag, memory, emit, flush: () => log.flush() });
   const stop = (): void => parent.stopStart();
   signal?.addEventListener("abort", stop);

@@ -61,12 +61,13 @@ async function expectedId({ storeExpectId, snowflakeCacheFile }: Config): Promis
   return { storeId, by: "the file beside snowflake.cache_file" };
 }
 
-/** Of several databases the first one is named. */
+/** A kept id is that of the first of several databases. */
 export function idFindings(
   { storeId }: Pick<StoreStatus, "storeId">,
   { storeId: expected, by }: ExpectedId,
 ): readonly Finding[] {
-  const id = /^default: ([^;]+)/.exec(storeId)?.[1] ?? storeId;
+  const first = /^default: ([^;]+)/.exec(storeId)?.[1] ?? storeId;
+  const id = expected?.includes(": ") === true ? storeId : first;
   if (expected === undefined || expected === id) return [ok(plain(id))];
   return [
     fail(

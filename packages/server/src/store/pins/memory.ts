@@ -24,8 +24,8 @@ export interface StoreMemory extends PinPorts {
 }
 
 export interface MemoryOptions {
-  /** store.expect_id; it goes before what the file says. */
-  readonly expectId: string | undefined;
+  /** What store.expect_id names, by place; it goes before what the file says. */
+  readonly expected: ReadonlyMap<string, string>;
   /** snowflake.cache_file; undefined: nothing is kept. */
   readonly cacheFile: string | undefined;
   /** A history could not be written down. */
@@ -34,11 +34,10 @@ export interface MemoryOptions {
 
 /** For a server in one process, and for the parent of several. Close it. */
 export async function openStoreMemory(options: MemoryOptions): Promise<StoreMemory> {
-  const { expectId, cacheFile, onFailed } = options;
+  const { expected, cacheFile, onFailed } = options;
   const kept = cacheFile === undefined ? undefined : await openKept(cacheFile);
   const found = kept?.found ?? NOTHING_KNOWN;
-  const stores = new Map(found.stores);
-  if (expectId !== undefined) stores.set("", expectId);
+  const stores = new Map([...found.stores, ...expected]);
   return new OwnMemory({ ...found, stores }, kept, onFailed);
 }
 

@@ -1,4 +1,5 @@
 import { storeIsForeign } from "@idmint/core/server";
+import { expectedStores } from "./expected.ts";
 
 /** What is known of stores before they are asked, and where it is said what was learned. */
 export interface PinPorts {
@@ -31,10 +32,10 @@ export class StorePins {
   }
 }
 
-/** Pins for as long as somebody has them. `expectId`: the id of the store that is meant. Default: the first one found. */
+/** Pins for as long as somebody has them. `expectId`: as store.expect_id has it. Default: the first stores found. */
 export function passingPins(expectId?: string): StorePins {
   return new StorePins({
-    known: { stores: new Map(expectId === undefined ? [] : [["", expectId]]) },
+    known: { stores: expectedStores(expectId) },
     settle: async (_place, storeId) => storeId,
   });
 }

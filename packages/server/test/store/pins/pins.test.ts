@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { expectedOfAll, expectedStores } from "../../../src/store/pins/expected.ts";
 import { adoptStore, openStoreMemory, type StoreMemory } from "../../../src/store/pins/memory.ts";
 import { passingPins, StorePins } from "../../../src/store/pins/pin.ts";
 
@@ -30,7 +31,8 @@ function onFailed({ message }: { message: string }): void {
 /** The life of a server after that of the one before. */
 async function opened(expectId?: string): Promise<StoreMemory> {
   await last?.close();
-  last = await openStoreMemory({ expectId, cacheFile, onFailed });
+  const expected = expectedStores(expectId);
+  last = await openStoreMemory({ expected, cacheFile, onFailed });
   return last;
 }
 
@@ -157,6 +159,28 @@ test("a server can be made to belong to another store, while it does not run", a
 
 test("a second server with the same file is refused", async () => {
   await opened();
-  const other = openStoreMemory({ expectId: undefined, cacheFile, onFailed });
+  const other = openStoreMemory({ expected: new Map(), cacheFile, onFailed });
   await expect(other).rejects.toThrow("is in use by a server that runs");
+});
+
+test("one id is the store's, and of several databases each has its own", () => {
+  expect([...expectedStores(undefined)]).toEqual([]);
+  expect([...expectedStores(" a ")]).toEqual([["", "a"]]);
+  const both = "default: a; b: c";
+  const ids = [
+    ["", "a"],
+    ["b", "c"],
+  ];
+  expect([...expectedStores(both)]).toEqual(ids);
+  expect([...expectedOfAll(both, ["b"])]).toEqual(ids);
+  expect([...expectedOfAll(undefined, ["b"])]).toEqual([]);
+  for (const text of ["a", "default: a", "default: a; b"]) {
+    expect(() => expectedOfAll(text, ["b"])).toThrow(/leaves out b; idmint store status shows/);
+  }
+});
+
+test("a process that keeps nothing belongs to all stores that it was told", async () => {
+  const pins = passingPins("default: a; x: b");
+  await expect(pins.of("").believe("b")).rejects.toThrow("belongs to a");
+  await expect(pins.of("x").believe("a")).rejects.toThrow("belongs to b");
 });
