@@ -29,6 +29,7 @@ import { ledgerMutants } from "./mutants.ledger.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
 import { rollingMutants } from "./mutants.rolling.ts";
 import { pastMutants } from "./mutants.past.ts";
+import { callersMutants } from "./mutants.callers.ts";
 import { sdkMutants } from "./mutants.sdk.ts";
 import { serversMutants } from "./mutants.servers.ts";
 import { redisMutants } from "./mutants.redis.ts";
@@ -87,6 +88,7 @@ export const mutants: readonly Mutant[] = [
   ...fastMutants,
   ...rollingMutants,
   ...pastMutants,
+  ...callersMutants,
   ...sdkMutants,
   ...serversMutants,
   ...redisMutants,
@@ -558,7 +560,7 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   },
   {
     name: "sdk: the epoch of an answer that comes too late is not obeyed",
-    file: "packages/client/src/tag.ts",
+    file: "packages/client/src/segment-loads.ts",
     find: `    this.#buffer.observeEpoch(epoch);
 `,
     replace: ``,

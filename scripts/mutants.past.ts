@@ -7,7 +7,7 @@ const service = "packages/server/src/service";
 export const pastMutants: readonly Mutant[] = [
   {
     name: "past: the SDK counts max_age from the arrival of an answer",
-    file: "packages/client/src/tag.ts",
+    file: "packages/client/src/segment-loads.ts",
     find: `const expiresAt = sentAtMs + maxAgeMs;`,
     replace: `const expiresAt = this.#context.clock.now() + maxAgeMs;`,
     tests: ["packages/client/test/retries.test.ts"],

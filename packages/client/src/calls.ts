@@ -7,6 +7,7 @@ import {
   invalidField,
   MAX_SAFE_ID,
   MAX_SEGMENT_COUNT,
+  tagNameViolation,
 } from "@idmint/core";
 import type { CallOptions } from "./api.ts";
 import { MAX_DEADLINE_MS } from "./options.ts";
@@ -27,8 +28,21 @@ export class StandardCall implements Call {
   }
 }
 
-/** Options of a call, checked. Throws INVALID_ARGUMENT, and CALL_CANCELLED when the signal is aborted already. */
-export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: number): Call {
+const CALL_OPTIONS: ReadonlySet<string> = new Set(["deadlineMs", "signal"]);
+/** Options of a call whose id may be made from a name. */
+export const TEXT_OPTIONS: ReadonlySet<string> = new Set([...CALL_OPTIONS, "name"]);
+
+/**
+ * Options of a call, checked. Throws INVALID_ARGUMENT that names what is wrong, and CALL_CANCELLED when the signal is aborted
+ * already.
+ */
+export function callOf(
+  options: CallOptions,
+  clock: Clock,
+  standardDeadlineMs: number,
+  names: ReadonlySet<string> = CALL_OPTIONS,
+): Call {
+  assertOptions(options, names);
   const { deadlineMs = standardDeadlineMs, signal } = options;
   const isImpatient = options.deadlineMs === undefined;
   if (!(typeof deadlineMs === "number" && deadlineMs >= 1 && deadlineMs <= MAX_DEADLINE_MS)) {
@@ -46,6 +60,27 @@ export function callOf(options: CallOptions, clock: Clock, standardDeadlineMs: n
     });
   }
   return { deadline: clock.now() + deadlineMs, signal, isImpatient };
+}
+
+/** Callers without types may give anything. */
+function assertOptions(options: unknown, names: ReadonlySet<string>): void {
+  if (typeof options !== "object" || options === null) {
+    const got = options === null ? "null" : typeof options;
+    throw invalidField("options", `must be an object, as in { deadlineMs: 500 }, got ${got}`);
+  }
+  const given = options as Readonly<Record<string, unknown>>;
+  // Each call comes here, so no list of the names is made.
+  for (const name in given) {
+    if (names.has(name) || given[name] === undefined) continue;
+    throw invalidField(name, `is not an option of this call: ${[...names].join(", ")} are`);
+  }
+}
+
+/** Throws INVALID_ARGUMENT for what cannot be the name of a tag. */
+export function assertTagName(name: string): void {
+  // Callers without types may give anything.
+  if (typeof name !== "string") throw invalidField("tag", "must be text: the name of a tag");
+  assertNoViolations(tagNameViolation("tag", name));
 }
 
 /** Throws INVALID_ARGUMENT for a count that no server could answer. */

@@ -1,20 +1,19 @@
 import { startupSnapshot } from "node:v8";
 import * as threads from "node:worker_threads";
-import {
-  assertNoViolations,
-  bounded,
-  countOf,
-  IdmintError,
-  invalidField,
-  tagNameViolation,
-  type Unused,
-} from "@idmint/core";
+import { bounded, countOf, IdmintError, type Unused } from "@idmint/core";
 import type { IdClient, IdTag } from "./api.ts";
 import { GrpcTransport, type Transport } from "./servers/channel.ts";
+import { assertTagName } from "./calls.ts";
 import { tellEvent, tellStock } from "./channels.ts";
 import { Endpoints } from "./servers/endpoints.ts";
 import type { IdClientEvent } from "./events.ts";
-import { type IdClientOptions, type ResolvedOptions, resolveOptions } from "./options.ts";
+import {
+  type IdClientOptions,
+  ignoreRejection,
+  type ResolvedOptions,
+  resolveOptions,
+} from "./options.ts";
+import { outside } from "./outside.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
 import { BufferedTag } from "./tag.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
@@ -85,6 +84,9 @@ export class BufferedIdClient implements IdClient {
     this.#processId = this.#runtime.processId();
     this.#transport = ports.transport(this.#options);
     this.#context = this.#makeContext();
+    this.#runtime.onLeap(() => {
+      for (const tag of this.#tags.values()) tag.expireAll();
+    });
     threads.markAsUncloneable(this);
   }
 
@@ -92,9 +94,7 @@ export class BufferedIdClient implements IdClient {
     const known = this.#tags.get(name);
     if (known !== undefined) return known;
     this.#assertUsable();
-    // Callers without types may give anything.
-    if (typeof name !== "string") throw invalidField("tag", "must be text: the name of a tag");
-    assertNoViolations(tagNameViolation("tag", name));
+    assertTagName(name);
     const { maxTags } = this.#options;
     if (this.#tags.size >= maxTags) {
       const text = `this client already uses ${maxTags} tags; raise the option maxTags to use more`;
@@ -204,12 +204,14 @@ export class BufferedIdClient implements IdClient {
   }
 
   #emit(event: IdClientEvent): void {
-    tellEvent(event);
-    try {
-      this.#options.onEvent?.(event);
-    } catch {
-      // A listener that throws must not cost its caller an id.
-    }
+    outside(() => {
+      tellEvent(event);
+      try {
+        ignoreRejection(this.#options.onEvent?.(event));
+      } catch {
+        // A listener that throws must not cost its caller an id.
+      }
+    });
   }
 }
 

@@ -117,7 +117,10 @@ export interface IdClientOptions {
   /** Options for tags of kind snowflake. Default: see `WorkerOptions`. */
   readonly worker?: WorkerOptions;
 
-  /** Called with what happens inside, for logs and metrics. It must be quick; errors it throws are ignored. Default: none. */
+  /**
+   * Called with what happens inside, for logs and metrics, outside of the asynchronous context of any request. It must be quick.
+   * What it throws is ignored, and so is the rejection of an async function. Default: none.
+   */
   readonly onEvent?: (event: IdClientEvent) => void;
 }
 
@@ -247,9 +250,28 @@ function resolveZone(zone: string | undefined, refuse: Refuse): string {
   return "";
 }
 
+/**
+ * To be called with what a function of a caller answered. It may be async though nobody awaits it, and a rejection that nobody
+ * hears of ends the process.
+ */
+export function ignoreRejection(answer: unknown): void {
+  if (typeof answer !== "object" || answer === null || !("then" in answer)) return;
+  void Promise.resolve(answer).catch(() => undefined);
+}
+
 /** Whether a header can hold the text. What is not right is never shown: it may be most of a secret. */
 function isHeaderText(text: unknown): boolean {
   return typeof text === "string" && /^[\u0021-\u007e]{1,4096}$/.test(text);
+}
+
+const TOKEN = "1 to 4,096 printable characters without spaces";
+
+/** What is most likely wrong with a text that is no token: it is not shown. */
+function hintOf(text: unknown): string {
+  if (typeof text === "object" && text !== null && "then" in text) return ", and no promise";
+  if (typeof text !== "string") return "";
+  if (isHeaderText(text.trim())) return " (it has a space or a line break at an end: trim() it)";
+  return "";
 }
 
 /** Throws UNAUTHENTICATED where the option's function fails, or returns no token. */
@@ -259,7 +281,7 @@ function resolveToken(
 ): (() => string) | undefined {
   if (token === undefined) return undefined;
   if (typeof token !== "function" && !isHeaderText(token)) {
-    refuse("token", "must be a text of 1 to 4,096 printable characters, or a function");
+    refuse("token", `must be a text of ${TOKEN}${hintOf(token)}, or a function`);
   }
   const isPlain = tls === undefined || tls === false;
   if (isPlain && Array.isArray(addresses) && !addresses.every(isOnThisMachine)) {
@@ -268,7 +290,8 @@ function resolveToken(
   return () => {
     const text = typeof token === "function" ? askFor(token) : token;
     if (isHeaderText(text)) return text;
-    const fault = "the function of the option token must return 1 to 4,096 printable characters";
+    ignoreRejection(text);
+    const fault = `the function of the option token must return ${TOKEN}${hintOf(text)}`;
     throw new IdmintError("UNAUTHENTICATED", fault);
   };
 }

@@ -33,9 +33,16 @@ const GRPC = { "rpc.system.name": "grpc" };
 /**
  * Traces and measures all clients of the process with OpenTelemetry: a span for each request that loads segments, ids or
  * leases, and the metrics of docs/observability.md. Ids that are issued from memory cost nothing. Returns a function that ends
- * both.
+ * both. While it is on, a second call changes nothing, whatever its options, and answers the same function.
  */
 export function instrument(options: InstrumentOptions = {}): () => void {
+  endOfAll ??= begin(options);
+  return endOfAll;
+}
+
+let endOfAll: (() => void) | undefined;
+
+function begin(options: InstrumentOptions): () => void {
   const { tracerProvider = trace, meterProvider = metrics } = options;
   const tags = new TagNames(options.maxTags ?? DEFAULT_MAX_TAGS);
   const meter = meterProvider.getMeter("@idmint/client");
@@ -44,9 +51,11 @@ export function instrument(options: InstrumentOptions = {}): () => void {
     countEvents(meter, tags),
     showStock(meter, tags),
   ];
-  return () => {
-    for (const end of ends) end();
+  const endThis = (): void => {
+    for (const end of ends.splice(0)) end();
+    if (endOfAll === endThis) endOfAll = undefined;
   };
+  return endThis;
 }
 
 /** The tags that have series of their own: the first ones. */

@@ -1,9 +1,13 @@
 import { uptime } from "node:os";
-import { type Clock, elapsedClock, type Random, type Timers } from "@idmint/core";
+import { performance } from "node:perf_hooks";
+import { type Clock, elapsedClock, type Random, type Timers, type TimeSources } from "@idmint/core";
+import { outside } from "./outside.ts";
 
 /** The outside world of a client, except for the servers. Tests bring their own. */
 export interface Runtime {
   readonly clock: Clock;
+  /** Has a function run whenever the wall clock goes ahead by a time that `clock` does not count. */
+  readonly onLeap: (run: () => void) => void;
   readonly timers: Timers;
   /** Timers that do not keep the process alive. */
   readonly quietTimers: Timers;
@@ -22,19 +26,32 @@ export interface Runtime {
   readonly close: () => void;
 }
 
+// As they are when the SDK is loaded. Fake timers of a test stand in for the globals for a while, and a client may be made then.
+const { clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = globalThis;
+const CLOCKS: TimeSources = {
+  monotonicMs: performance.now.bind(performance),
+  wallMs: Date.now,
+  uptimeMs: () => uptime() * 1_000,
+};
+
 /**
  * Node's own. A timer of a waiting call keeps the process alive, as a call in flight does: without it a script that
  * awaits an id while the server is away would end silently in the middle. The ticker of idle clients and what keeps their
  * leases do not.
  */
-export function nodeRuntime(isBuildingSnapshot: () => boolean): Runtime {
+export function nodeRuntime(
+  isBuildingSnapshot: () => boolean,
+  clocks: TimeSources = CLOCKS,
+): Runtime {
+  let leapt: (() => void) | undefined;
   const pending = new Set<NodeJS.Timeout>();
   const timersOf = (isQuiet: boolean): Timers => ({
     after(delayMs, run) {
-      const timer = setTimeout(() => {
+      const due = (): void => {
         pending.delete(timer);
         run();
-      }, delayMs);
+      };
+      const timer = outside(() => setTimeout(due, delayMs));
       if (isQuiet) timer.unref();
       pending.add(timer);
       return () => {
@@ -45,19 +62,18 @@ export function nodeRuntime(isBuildingSnapshot: () => boolean): Runtime {
   });
   return {
     // A machine that was suspended with ids in memory finds them past their max_age.
-    clock: elapsedClock({
-      monotonicMs: () => performance.now(),
-      wallMs: Date.now,
-      uptimeMs: () => uptime() * 1_000,
-    }),
+    clock: elapsedClock({ ...clocks, onLeap: () => leapt?.() }),
+    onLeap(run) {
+      leapt = run;
+    },
     timers: timersOf(false),
     quietTimers: timersOf(true),
-    wallClock: Date.now,
+    wallClock: clocks.wallMs,
     random: Math.random,
-    // Not a microtask, which would run before those who are woken together have asked again.
+    // Not a microtask, which would run before those who are woken together have asked again. In the context of who asked.
     afterTurn: (run) => void setImmediate(run),
     every(periodMs, run) {
-      const timer = setInterval(run, periodMs);
+      const timer = outside(() => setInterval(run, periodMs));
       timer.unref();
       return () => {
         clearInterval(timer);

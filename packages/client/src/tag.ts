@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import * as threads from "node:worker_threads";
 import {
   type Call,
@@ -5,19 +6,18 @@ import {
   IdmintError,
   type Load,
   type LoadRequest,
-  millisecondsOf,
   notWarm,
   type Segment,
   SegmentBuffer,
   type Unused,
 } from "@idmint/core";
-import { type AllocateSegmentResponse, Order } from "@idmint/proto";
-import { AnswerCheck, segmentsOf } from "./answers.ts";
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import type { TagStock } from "./channels.ts";
-import { assertCount, callOf, numberOf, StandardCall } from "./calls.ts";
+import { assertCount, callOf, numberOf, StandardCall, TEXT_OPTIONS } from "./calls.ts";
+import { outside } from "./outside.ts";
+import { detached, ownRefusal } from "./refusals.ts";
+import { SegmentLoads } from "./segment-loads.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
-import type { Answered } from "./servers/endpoints.ts";
 import type { Route } from "./servers/fleet.ts";
 import { type KindFacts, kindFactsOf, type IdSource } from "./kinds/id-source.ts";
 import { hasNoNames, hasNoPeriods, notInMemory } from "./kinds/refusals.ts";
@@ -43,29 +43,28 @@ const MAX_TURNS = 4;
  *
  * WHO RETRIES WHAT. Three layers, each for one thing, none of them twice:
  * - grpc-js retries nothing (`grpc.enable_retries` is 0), so one try is one request.
- * - One load (`Endpoints.allocate`) asks each of up to three endpoints once, and moves on only at UNAVAILABLE. It waits for
+ * - One load (`SegmentLoads`) asks each of up to three endpoints once, and moves on only at UNAVAILABLE. It waits for
  *   its turn at an endpoint that has much to do (`servers/gate.ts`), and never between tries.
  * - The buffer starts the next load after a failed one, with back-off (50 ms … 2 s), as long as somebody waits for ids
  *   or asks again. It never looks at endpoints.
  * A release is tried once, by nobody again. Whatever a try may have allocated without our knowing (a deadline, a broken
  * connection) is never used: only an answer that arrived in full is.
- *
- * ORDER. Every load carries `after` (the highest id of anything accepted here) until an answer says that the tag is
- * UNORDERED; servers ignore it for such tags. At most one load is in flight, and the buffer refuses an answer that is
- * not above all earlier ones. So a PER_CLIENT tag is in order from its first id on, whichever servers answer.
  */
 export class BufferedTag implements IdTag {
+  static isOne(anything: unknown): boolean {
+    return typeof anything === "object" && anything !== null && #buffer in anything;
+  }
+
   readonly name: string;
   readonly #context: TagContext;
   readonly #buffer: SegmentBuffer<Receipt>;
-  readonly #answers: AnswerCheck;
+  readonly #loads: SegmentLoads;
   readonly #route: Route;
   readonly #standardCall: Call;
   #texts: DecimalTexts | undefined;
-  #ordered = true;
-  /** Most ids that the servers hand out in one answer, as far as is known. A larger `take` needs several answers. */
-  #maxCount = Infinity;
   #inFlight: Promise<Load<Receipt>> | undefined;
+  /** The context of whoever began to wait first, for as long as somebody waits: retries are traced there too. */
+  #within: typeof outside | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
   /** The source of ids while the tag is known to have no segments. */
@@ -80,17 +79,13 @@ export class BufferedTag implements IdTag {
     this.#context = context;
     this.#route = context.endpoints.routeOf(name);
     this.#standardCall = new StandardCall(context.clock, context.deadlineMs);
-    const load = (request: LoadRequest): Promise<Load<Receipt>> => {
-      this.#inFlight = this.#load(request);
-      return this.#inFlight;
-    };
-    const options = { ...context.buffer, ordered: this.#ordered };
+    const options = { ...context.buffer, ordered: true };
     this.#buffer = new SegmentBuffer(name, options, {
       ...context.ports,
-      load,
+      load: (request) => this.#load(request),
       givesUp: () => context.endpoints.isUnreachable,
     });
-    this.#answers = new AnswerCheck(name, (segment) => this.#buffer.heldIdOf(segment));
+    this.#loads = new SegmentLoads({ tag: name, route: this.#route }, context, this.#buffer);
     threads.markAsUncloneable(this);
   }
 
@@ -100,51 +95,37 @@ export class BufferedTag implements IdTag {
       const id = this.#begin(call);
       return typeof id === "bigint" ? Promise.resolve(id) : this.#nextOf(call, id);
     } catch (thrown) {
-      return Promise.reject(IdmintError.from(thrown));
+      return Promise.reject(refusalOf(this, "next", thrown));
     }
   }
 
-  async nextString(options?: TextOptions): Promise<string> {
-    const call = options === undefined ? this.#standardCall : this.#call(options);
-    const name = options?.name;
-    const begun = name === undefined ? this.#begin(call) : undefined;
-    if (typeof begun === "bigint") return String(begun);
-    let first = begun;
-    return this.#answer(
-      call,
-      async (fixed) => {
-        if (name !== undefined) {
-          await this.#buffer.take(0, fixed);
-          throw hasNoNames(this.name);
-        }
-        const id = first ?? this.#buffer.next(fixed);
-        first = undefined;
-        return String(await id);
-      },
-      (source, fixed) => source.nextText(fixed, name),
-    );
+  nextString(options?: TextOptions): Promise<string> {
+    try {
+      const call = options === undefined ? this.#standardCall : this.#call(options, TEXT_OPTIONS);
+      const name = options?.name;
+      const begun = name === undefined ? this.#begin(call) : undefined;
+      if (typeof begun === "bigint") return Promise.resolve(String(begun));
+      return this.#textOf(call, begun, name);
+    } catch (thrown) {
+      return Promise.reject(refusalOf(this, "nextString", thrown));
+    }
   }
 
-  async nextNumber(options?: CallOptions): Promise<number> {
-    const call = options === undefined ? this.#standardCall : this.#call(options);
-    const isOfBuffer = this.#source === undefined;
-    const begun = isOfBuffer ? this.#buffer.next(call) : undefined;
-    if (typeof begun === "bigint") return numberOf(this.name, begun);
-    let first = begun;
-    return this.#answer(
-      call,
-      async (fixed) => {
-        const id = first ?? this.#buffer.next(fixed);
-        first = undefined;
-        return numberOf(this.name, await id);
-      },
-      (source, fixed) => source.nextNumber(fixed),
-    );
+  nextNumber(options?: CallOptions): Promise<number> {
+    try {
+      const call = options === undefined ? this.#standardCall : this.#call(options);
+      const begun = this.#source === undefined ? this.#buffer.next(call) : undefined;
+      if (typeof begun === "bigint") return Promise.resolve(numberOf(this.name, begun));
+      return this.#numberOf(call, begun);
+    } catch (thrown) {
+      return Promise.reject(refusalOf(this, "nextNumber", thrown));
+    }
   }
 
-  async nextPeriodId(options?: CallOptions): Promise<PeriodId> {
+  async nextPeriodId(options: CallOptions = {}): Promise<PeriodId> {
+    assertTag(this, "nextPeriodId");
     return this.#answer(
-      this.#call(options ?? {}),
+      this.#call(options),
       async (call) => {
         await this.#buffer.take(0, call);
         throw hasNoPeriods(this.name, "segment");
@@ -154,45 +135,61 @@ export class BufferedTag implements IdTag {
   }
 
   nextSync(): bigint {
-    if (this.#source !== undefined) return this.#source.nextSync();
-    const id = this.#buffer.tryNext();
-    if (id === undefined) throw this.#cold();
-    return id;
+    try {
+      if (this.#source !== undefined) return this.#source.nextSync();
+      const id = this.#buffer.tryNext();
+      if (id !== undefined) return id;
+    } catch (thrown) {
+      throw refusalOf(this, "nextSync", thrown);
+    }
+    throw this.#cold();
   }
 
   nextStringSync(): string {
-    if (this.#source !== undefined) return this.#source.nextTextSync();
-    const id = this.#buffer.tryNextText((this.#texts ??= new DecimalTexts()));
-    if (id === undefined) throw this.#cold();
-    return id;
+    try {
+      if (this.#source !== undefined) return this.#source.nextTextSync();
+      const id = this.#buffer.tryNextText((this.#texts ??= new DecimalTexts()));
+      if (id !== undefined) return id;
+    } catch (thrown) {
+      throw refusalOf(this, "nextStringSync", thrown);
+    }
+    throw this.#cold();
   }
 
   nextNumberSync(): number {
-    if (this.#source !== undefined) return this.#source.nextNumberSync();
-    const id = this.#buffer.tryNextNumber();
-    if (id === -1) throw this.#cold();
-    return id;
+    try {
+      if (this.#source !== undefined) return this.#source.nextNumberSync();
+      const id = this.#buffer.tryNextNumber();
+      if (id !== -1) return id;
+    } catch (thrown) {
+      throw refusalOf(this, "nextNumberSync", thrown);
+    }
+    throw this.#cold();
   }
 
-  async take(count: number, options?: CallOptions): Promise<readonly Segment[]> {
+  async take(count: number, options: CallOptions = {}): Promise<readonly Segment[]> {
+    assertTag(this, "take");
     assertCount(count);
     return this.#answer(
-      this.#call(options ?? {}),
+      this.#call(options),
       (call) => this.#buffer.take(count, call),
       (source, call) => source.take(count, call),
     );
   }
 
-  async warm(options?: CallOptions): Promise<void> {
-    this.#buffer.keepReady();
-    await this.#answer(
-      this.#call(options ?? {}),
+  async warm(options: CallOptions = {}): Promise<void> {
+    assertTag(this, "warm");
+    const ready = this.#answer(
+      this.#call(options),
       (call) => this.#buffer.take(0, call),
       async (source, call) => {
         await source.warm(call);
         return [];
       },
     );
+    // After the call has begun to wait, so that what it starts is its own.
+    this.#buffer.keepReady();
+    await ready;
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<bigint, void, undefined> {
@@ -203,6 +200,12 @@ export class BufferedTag implements IdTag {
   sample(): void {
     if (this.#source !== undefined && this.#source.idleMs() >= KIND_IDLE_MS) this.#forgetKind();
     this.#buffer.sample();
+    if (this.#buffer.waiting === 0) this.#within = undefined;
+  }
+
+  /** Drops what is held, and what is on its way: its age cannot be told any more. */
+  expireAll(): void {
+    this.#buffer.expireAll();
   }
 
   /** What is in memory; nothing for tags whose ids are not taken from segments. */
@@ -229,8 +232,8 @@ export class BufferedTag implements IdTag {
     return load;
   }
 
-  #call(options: CallOptions): Call {
-    return callOf(options, this.#context.clock, this.#context.deadlineMs);
+  #call(options: CallOptions, names?: ReadonlySet<string>): Call {
+    return callOf(options, this.#context.clock, this.#context.deadlineMs, names);
   }
 
   /** What becomes of a call at once: an id, what the buffer made of it, or nothing yet. */
@@ -239,16 +242,43 @@ export class BufferedTag implements IdTag {
   }
 
   #nextOf(call: Call, begun: Promise<bigint> | undefined): Promise<bigint> {
-    let first = begun;
+    return this.#answer(call, this.#nexts(begun), (source, fixed) => source.next(fixed));
+  }
+
+  #textOf(
+    call: Call,
+    begun: Promise<bigint> | undefined,
+    name: string | undefined,
+  ): Promise<string> {
+    const next = this.#nexts(begun);
     return this.#answer(
       call,
-      (fixed) => {
-        const id = first ?? this.#buffer.next(fixed);
-        first = undefined;
-        return id;
+      async (fixed) => {
+        if (name === undefined) return String(await next(fixed));
+        await this.#buffer.take(0, fixed);
+        throw hasNoNames(this.name);
       },
-      (source, fixed) => source.next(fixed),
+      (source, fixed) => source.nextText(fixed, name),
     );
+  }
+
+  #numberOf(call: Call, begun: Promise<bigint> | undefined): Promise<number> {
+    const next = this.#nexts(begun);
+    return this.#answer(
+      call,
+      async (fixed) => numberOf(this.name, await next(fixed)),
+      (source, fixed) => source.nextNumber(fixed),
+    );
+  }
+
+  /** What the buffer made of a call, and then its next ids. */
+  #nexts(begun: Promise<bigint> | undefined): (call: Call) => bigint | Promise<bigint> {
+    let first = begun;
+    return (call) => {
+      const id = first ?? this.#buffer.next(call);
+      first = undefined;
+      return id;
+    };
   }
 
   /** Answers a call from wherever the tag's kind says, all within the one deadline it came with. */
@@ -267,7 +297,7 @@ export class BufferedTag implements IdTag {
       } catch (thrown) {
         const error = IdmintError.from(thrown);
         const isOver = error.reason !== "WRONG_KIND" || this.#source === source;
-        if (isOver || turn === MAX_TURNS) throw error;
+        if (isOver || turn === MAX_TURNS) throw ownRefusal(thrown);
       }
     }
   }
@@ -306,20 +336,23 @@ export class BufferedTag implements IdTag {
   /** Why there is no id at once. A refusal that waiting does not cure says more than "not ready". */
   #cold(): IdmintError {
     const failure = this.#lastFailure;
-    if (failure?.retryable === false) return failure;
+    if (failure?.retryable === false) return ownRefusal(failure);
     return notWarm(this.name, COLD_RETRY_MS, failure);
   }
 
-  async #load(request: LoadRequest): Promise<Load<Receipt>> {
-    const count = Math.min(request.count, this.#maxCount);
-    const { after } = request;
+  /** A load that somebody awaits is a part of that call; the others belong to nobody. */
+  #load(request: LoadRequest): Promise<Load<Receipt>> {
+    if (this.#buffer.waiting === 0) this.#within = undefined;
+    else this.#within ??= AsyncLocalStorage.snapshot();
+    this.#inFlight = (this.#within ?? outside)(() => this.#loaded(request));
+    return this.#inFlight;
+  }
+
+  async #loaded(request: LoadRequest): Promise<Load<Receipt>> {
     try {
-      const load = await this.#context.endpoints.allocate(
-        this.#route,
-        { tag: this.name, count, after, instance: this.#context.worker.instance },
-        (answered) => this.#accept(answered),
-      );
+      const load = await this.#loads.load(request);
       this.#lastFailure = undefined;
+      this.#within = undefined;
       return load;
     } catch (thrown) {
       this.#lastFailure = await this.#refused(IdmintError.from(thrown));
@@ -340,46 +373,13 @@ export class BufferedTag implements IdTag {
       return IdmintError.from(thrown);
     }
   }
+}
 
-  /** An answer as a load. Throws a retryable error for one that may not be used; another server may know better. */
-  #accept({ answer, endpoint, sentAtMs }: Answered<AllocateSegmentResponse>): Load<Receipt> {
-    const { epoch, releaseToken } = answer;
-    if (epoch < this.#buffer.epoch) {
-      throw this.#unusable(`a server that knows epoch ${epoch} only, of ${this.#buffer.epoch}`);
-    }
-    // Whatever becomes of its ids, the answer tells that older ones are not to be issued any more.
-    this.#buffer.observeEpoch(epoch);
-    // Counted from the sending, so that it ends no later than the server reckons, however slow the way back was.
-    const ageMs = this.#context.clock.now() - sentAtMs;
-    const maxAgeMs = Math.min(this.#context.maxAgeMs, millisecondsOf(answer.maxAge) ?? Infinity);
-    if (ageMs >= maxAgeMs)
-      throw this.#unusable(`a server after ${Math.round(ageMs)} ms, past max_age`);
-    const segments = segmentsOf(answer.segments, { tag: this.name, server: endpoint });
-    this.#answers.assertBlock(segments, endpoint);
-    this.#learn(answer);
-    const expiresAt = sentAtMs + maxAgeMs;
-    return { segments, epoch, receipt: { releaseToken, endpoint }, expiresAt };
-  }
+/** Why a call ends whose tag may be missing: only then something is thrown that is no refusal. */
+function refusalOf(tag: unknown, method: string, thrown: unknown): IdmintError {
+  return BufferedTag.isOne(tag) ? ownRefusal(thrown) : detached(method);
+}
 
-  #unusable(from: string): IdmintError {
-    const text = `tag "${this.name}" got an answer from ${from}; the SDK does not use it`;
-    return new IdmintError("SEGMENT_NOT_READY", text, { metadata: { tag: this.name } });
-  }
-
-  /** What the answers tell of the tag and the servers: its order, and the largest answer to ask for. */
-  #learn({ order, maxCount: told }: AllocateSegmentResponse): void {
-    const ordered = order !== Order.UNORDERED;
-    const maxCount = told > 0 ? told : Infinity;
-    if (ordered === this.#ordered && maxCount === this.#maxCount) return;
-    this.#ordered = ordered;
-    this.#route.isOrdered = ordered;
-    this.#maxCount = maxCount;
-    const { min, max, ...buffer } = this.#context.buffer;
-    this.#buffer.update({
-      ...buffer,
-      min: Math.min(min, maxCount),
-      max: Math.min(max, maxCount),
-      ordered,
-    });
-  }
+function assertTag(tag: unknown, method: string): void {
+  if (!BufferedTag.isOne(tag)) throw detached(method);
 }

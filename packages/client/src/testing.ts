@@ -1,6 +1,5 @@
 import "./node-version.ts";
 import {
-  assertNoViolations,
   type Clock,
   type ErrorDetails,
   IdmintError,
@@ -10,11 +9,10 @@ import {
   type Reason,
   type Segment,
   segmentOf,
-  tagNameViolation,
 } from "@idmint/core";
 import type { TagKind } from "@idmint/core/kinds";
 import type { CallOptions, IdClient, IdTag, PeriodId, TextOptions } from "./api.ts";
-import { assertCount, callOf, numberOf } from "./calls.ts";
+import { assertCount, assertTagName, callOf, numberOf, TEXT_OPTIONS } from "./calls.ts";
 import {
   hasNoNames,
   hasNoPeriods,
@@ -103,7 +101,7 @@ class InMemoryIdClient implements TestIdClient {
     const known = this.#tags.get(name);
     if (known !== undefined) return known;
     if (this.#isClosed) throw closed();
-    assertNoViolations(tagNameViolation("tag", name));
+    assertTagName(name);
     const tag = new InMemoryIdTag(name, this.#start);
     this.#tags.set(name, tag);
     return tag;
@@ -283,7 +281,7 @@ class InMemoryIdTag implements TestIdTag {
   }
 
   #assertIssuing(options: CallOptions | undefined): void {
-    if (options !== undefined) callOf(options, UNTIMED, ANY_DEADLINE_MS);
+    if (options !== undefined) callOf(options, UNTIMED, ANY_DEADLINE_MS, TEXT_OPTIONS);
     if (this.#isClosed) throw closed();
     if (this.#failure !== undefined) throw this.#failure;
   }

@@ -149,6 +149,8 @@ export interface FakeWorld {
   readonly wall: { offsetMs: number };
   /** Runs the ticker once. */
   readonly tick: () => void;
+  /** The wall clock has gone ahead by a time that no other clock counts. */
+  readonly leap: () => void;
 }
 
 /** 2027-01-01. */
@@ -160,10 +162,12 @@ export function fakeWorld(options: IdClientOptions, random: () => number = () =>
   const time = new FakeTime();
   const wall = { offsetMs: 0 };
   const tickers = new Set<() => void>();
+  const leaps = new Set<() => void>();
   const ports: ClientPorts = {
     transport: () => transport,
     runtime: {
       clock: time,
+      onLeap: (run) => leaps.add(run),
       timers: time,
       quietTimers: time,
       wallClock: () => WALL_START_MS + time.now() + wall.offsetMs,
@@ -185,6 +189,9 @@ export function fakeWorld(options: IdClientOptions, random: () => number = () =>
     wall,
     tick: () => {
       for (const run of tickers) run();
+    },
+    leap: () => {
+      for (const run of leaps) run();
     },
   };
 }

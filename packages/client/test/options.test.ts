@@ -167,7 +167,7 @@ test("a call tells that the function of the token failed, and why only in its ca
   expect(error.reason).toBe("UNAUTHENTICATED");
   expect(error.message).toMatch(/^UNAUTHENTICATED: the function of the option token failed/);
   expect(error.message).not.toContain("canary");
-  expect(error.cause).toBe(cause);
+  expect((error.cause as Error).cause).toBe(cause);
 });
 
 test("a token is never shown, and is asked for each time", () => {

@@ -52,6 +52,24 @@ function observed(options: InstrumentOptions = {}) {
   return { exporter, tracer: tracerProvider.getTracer("caller"), end, valuesOf };
 }
 
+test("a second instrument() changes nothing, and ends what the first one began", async () => {
+  const server = await oneServer("orders");
+  const { exporter, end } = observed();
+  const second = instrument({ maxTags: 1 });
+  expect(second).toBe(end);
+  await using client = createIdClient({ address: server.address });
+  await client.tag("orders").next();
+  expect(exporter.getFinishedSpans()).toHaveLength(1);
+  second();
+  exporter.reset();
+  server.store.add("others");
+  await client.tag("others").next();
+  expect(exporter.getFinishedSpans()).toEqual([]);
+  const third = instrument();
+  expect(third).not.toBe(end);
+  third();
+});
+
 async function oneServer(...tags: readonly string[]): Promise<FakeServer> {
   const { store, servers } = await startFleet(1, onTestFinished);
   for (const tag of tags) store.add(tag);

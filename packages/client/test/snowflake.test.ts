@@ -102,7 +102,8 @@ test("when the reservation cannot be extended ids end with it, and go on when it
   await registry.pass(300);
   const error = thrown(() => tag.nextSync());
   expect([error.reason, error.retryable]).toEqual(["SEGMENT_NOT_READY", true]);
-  expect((error.cause as IdmintError).reason).toBe("STORE_UNAVAILABLE");
+  const shared = error.cause as IdmintError;
+  expect((shared.cause as IdmintError).reason).toBe("STORE_UNAVAILABLE");
   const waiting = tag.next();
   const refused = refusal(tag.next({ deadlineMs: 300 }));
   await registry.pass(400);

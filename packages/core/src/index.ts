@@ -2,7 +2,7 @@
 export { bounded } from "./bounded.ts";
 export { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "./call.ts";
 export { type Duration, durationOf, millisecondsOf } from "./duration.ts";
-export { elapsedClock } from "./elapsed.ts";
+export { elapsedClock, type TimeSources } from "./elapsed.ts";
 export {
   type Code,
   busyMs,

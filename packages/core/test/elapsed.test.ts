@@ -2,11 +2,12 @@ import { expect, test } from "vitest";
 import { elapsedClock } from "../src/elapsed.ts";
 
 /** A machine whose times a test moves; uptime is told in steps of 10 ms, as Linux does. */
-function machine() {
+function machine(onLeap?: () => void) {
   const time = { monotonic: 5_000, wall: 1_700_000_000_000, up: 90_000, looks: 0 };
   const clock = elapsedClock({
     monotonicMs: () => time.monotonic,
     wallMs: () => time.wall,
+    ...(onLeap && { onLeap }),
     uptimeMs: () => {
       time.looks++;
       return Math.floor(time.up / 10) * 10;
@@ -77,4 +78,39 @@ test("uptime is looked at once a second, not at every call", () => {
     clock.now();
   }
   expect(time.looks - looks).toBeLessThanOrEqual(5);
+});
+
+test("a leap of the wall clock is told once, and only beyond what the other clocks counted", () => {
+  let leaps = 0;
+  const { time, clock, run, suspend } = machine(() => leaps++);
+  const start = clock.now();
+  run(10);
+  suspend(3_600_000);
+  run(1_000);
+  clock.now();
+  expect(leaps).toBe(0);
+  // Somebody sets the clock by less than a minute, or back.
+  time.wall += 59_000;
+  run(2);
+  clock.now();
+  time.wall -= 600_000;
+  run(2);
+  clock.now();
+  expect(leaps).toBe(0);
+  const before = clock.now();
+  time.wall += 61_000;
+  run(2);
+  // Deadlines do not move.
+  expect(clock.now() - before).toBe(2);
+  run(2_000);
+  clock.now();
+  expect(leaps).toBe(1);
+  // A slow drift is no leap, however far it goes.
+  for (let at = 0; at < 200; at++) {
+    run(1_000);
+    time.wall += 500;
+    clock.now();
+  }
+  expect(leaps).toBe(1);
+  expect(clock.now() - start).toBeGreaterThan(3_600_000);
 });

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import {
   answerBy,
   backoffMs,
@@ -221,7 +222,8 @@ export class UncachedIds {
   /** A batch closes when its turn is over and the back-off too, so that all that wait by then are in it. */
   #afterTurn(run: () => void): void {
     const waitMs = this.#retryAtMs - this.#context.clock.now();
-    if (waitMs > 0) this.#context.ports.timers.after(waitMs, run);
+    // In the context of who waits, which ends with the wait.
+    if (waitMs > 0) this.#context.ports.timers.after(waitMs, AsyncResource.bind(run));
     else this.#context.afterTurn(run);
   }
 

@@ -35,6 +35,7 @@ import { credentialsOf } from "./credentials.ts";
 import { failureOf, unanswered } from "./errors.ts";
 import { Patience } from "./patience.ts";
 import type { TlsOptions } from "../options.ts";
+import { outside } from "../outside.ts";
 import type { ListedServer, ServerList } from "./servers-state.ts";
 
 /** What a server says of itself. */
@@ -340,7 +341,8 @@ export class GrpcTransport implements Transport {
         if (error === null) resolve(answer);
         else reject(error);
       };
-      const call = start({ deadline: Date.now() + timeoutMs }, done);
+      // The connection, its timers and sockets are of all callers. Both clocks of a deadline are those of gRPC.
+      const call = outside(() => start({ deadline: Date.now() + timeoutMs }, done));
       this.#inFlight.add(call);
     });
   }

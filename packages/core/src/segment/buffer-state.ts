@@ -211,6 +211,16 @@ export function fence<R>(state: BufferState<R>, error: IdmintError): Effect[] {
   return effects;
 }
 
+/** The age of what is held, and of what is on its way, cannot be told any more: none of it is issued. */
+export function expireAll<R>(state: BufferState<R>, now: number): Effect[] {
+  const effects: Effect[] = [];
+  if (state.loading.phase === "loading") state.loading = { phase: "idle" };
+  dropLoads(state, () => true, "expired", effects);
+  startLoadIfDue(state, now, effects);
+  setLimits(state);
+  return effects;
+}
+
 export function unfence<R>(state: BufferState<R>): void {
   state.fenced = undefined;
 }

@@ -6,6 +6,7 @@ import type { Abort } from "../ports.ts";
 import {
   afterIssue,
   expire,
+  expireAll,
   fence,
   loadArrived,
   loadFailed,
@@ -153,6 +154,11 @@ export class SegmentBuffer<R> {
     this.#run(fence(this.#state, error));
   }
 
+  /** Drops what is held, and what is on its way, as if all of it were past its age. Who waits goes on waiting. */
+  expireAll(): void {
+    this.#run(expireAll(this.#state, this.#ports.clock.now()));
+  }
+
   /** Issues again, from a new load. */
   unfence(): void {
     unfence(this.#state);
@@ -267,14 +273,10 @@ export class SegmentBuffer<R> {
     const waiter: Waiter = { id, count, allowFewer, isImpatient, answerBy: answerBy(now, call) };
     const effects = request(this.#state, waiter, now);
     for (const effect of effects) {
-      if (effect.type === "refuse" && effect.waiter === id) {
-        this.#run(effects);
-        throw effect.error;
-      }
-      if (effect.type === "serve" && effect.waiter === id) {
-        this.#run(effects);
-        return effect.segments;
-      }
+      if (!("waiter" in effect) || effect.waiter !== id) continue;
+      this.#run(effects);
+      if (effect.type === "refuse") throw effect.error;
+      return effect.segments;
     }
     const { promise, resolve, reject } = Promise.withResolvers<readonly Segment[]>();
     const cleanUp = this.#watch(waiter, now, call?.signal);
