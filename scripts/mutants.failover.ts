@@ -86,8 +86,8 @@ export const failoverMutants: readonly Mutant[] = [
   {
     name: "failover: a row that its standby lacks counts as renewed",
     file: "packages/server/src/store/postgres/changes.ts",
-    find: `isRenewed: store.is_renewed && missing.length === 0,`,
-    replace: `isRenewed: store.is_renewed,`,
+    find: `isRenewed: store.renewed !== null && missing.length === 0,`,
+    replace: `isRenewed: store.renewed !== null,`,
     tests: standbys,
     only: "cancelled wait",
   },

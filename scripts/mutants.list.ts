@@ -24,6 +24,7 @@ import { strangersMutants } from "./mutants.strangers.ts";
 import { frameMutants } from "./mutants.frames.ts";
 import { gapMutants } from "./mutants.gap.ts";
 import { guardMutants } from "./mutants.guards.ts";
+import { wentBackMutants } from "./mutants.went-back.ts";
 import { hardeningMutants } from "./mutants.hardening.ts";
 import { ledgerMutants } from "./mutants.ledger.ts";
 import { nodeMutants } from "./mutants.nodes.ts";
@@ -732,6 +733,7 @@ redis.call('DEL', KEYS[1])`,
   ...failoverMutants,
   ...pinMutants,
   ...guardMutants,
+  ...wentBackMutants,
   ...fastCallMutants,
   ...strangersMutants,
   ...frameMutants,

@@ -47,7 +47,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "postgres: a server that served gives up a database that takes no writes for a while",
     file: `${postgres}/changes.ts`,
-    find: `if (store?.is_renewed === true) connections.hasServed();`,
+    find: `if (typeof store?.renewed === "string") connections.hasServed();`,
     replace: ``,
     tests: rights,
     only: "goes on when",

@@ -6,16 +6,24 @@ import { refuseUnsafeSettings } from "./grant.ts";
 import { nodeFromRow, type NodeTableRow, valuesOfRenewal } from "../shared/node-row.ts";
 import { trafficFromRow, type TrafficRow } from "../shared/traffic-row.ts";
 import { proof, STORE_ROW, TAG_IS_OURS } from "./identity.ts";
+import { type Local, markBehind } from "./hosts/own-row.ts";
 import { NODE_TYPES, NODES_AS_JSON, renewalOf, TRAFFIC_AS_JSON } from "./nodes.ts";
 import { hasTag } from "./tags.ts";
 
+/** Place of the first column of a server's row among the parameters. */
+const FIRST = 7;
+const EXPECTED = ["renewals", "history", "may make"];
+
 /**
  * The revision already known, watched names and versions, the page's size plus one, allowed unsafe settings, whether the rows
- * of servers are wanted, and the renewal of this one's.
+ * of servers are wanted, the renewal of this one's, and what its row must be for that.
  */
 const CHANGES = {
-  name: "idmint-changes-1",
-  text: `WITH ${proof("$5::text[]")}, ${renewalOf(NODE_TYPES.map((type, at) => `$${at + 7}::${type}`))}, changed AS (
+  name: "idmint-changes-2",
+  text: `WITH ${proof("$5::text[]")}, ${renewalOf(
+    NODE_TYPES.map((type, at) => `$${at + FIRST}::${type}`),
+    EXPECTED.map((_, at) => `$${at + FIRST + NODE_TYPES.length}`),
+  )}, changed AS (
   SELECT * FROM idmint.tag WHERE revision > $1 AND (moved_to IS NULL OR moving)
   ORDER BY revision LIMIT $4
 )
@@ -24,7 +32,7 @@ SELECT ${STORE_ROW}, p.unsafe, s.standbys, current_setting('synchronous_standby_
     LEFT JOIN idmint.tag AS t ON t.name = w.name
     WHERE t.name IS NULL OR NOT ${TAG_IS_OURS} OR t.moved_to IS NULL AND t.version < w.version
   ) AS behind,
-  EXISTS (SELECT FROM renewal) AS is_renewed,
+  (SELECT r.renewals::text FROM renewal AS r) AS renewed,
   CASE WHEN $6::boolean THEN ${NODES_AS_JSON} END AS nodes,
   ${TRAFFIC_AS_JSON} AS traffic,
   ARRAY (SELECT d.name || '~' || CASE WHEN d.moving THEN '' ELSE d.moved_to END FROM idmint.tag AS d
@@ -37,6 +45,7 @@ FROM idmint.store AS s CROSS JOIN proof AS p LEFT JOIN changed AS c ON true ORDE
 
 type ChangeRow = IssuingRow & { readonly [Column in keyof TagRow]: TagRow[Column] | null } & {
   readonly incarnation: string;
+  readonly identity: string;
   readonly revision: string;
   readonly fenced: string;
   readonly unsafe: string;
@@ -44,7 +53,8 @@ type ChangeRow = IssuingRow & { readonly [Column in keyof TagRow]: TagRow[Column
   readonly standby_names: string;
   readonly now_ms: string;
   readonly behind: readonly string[];
-  readonly is_renewed: boolean;
+  /** The number that the renewal left in this server's row; null: it was not renewed. */
+  readonly renewed: string | null;
   readonly nodes: readonly NodeTableRow[] | null;
   readonly traffic: readonly TrafficRow[];
   readonly departed: readonly string[];
@@ -83,6 +93,7 @@ export async function changes(
     connections.allowUnsafe,
     nodes,
     ...(renewal === undefined ? NODE_TYPES.map(() => null) : valuesOfRenewal(renewal).map(textOf)),
+    ...connections.ownRow.expected(renewal?.node.id ?? ""),
   ];
   if (connections.confirmation !== undefined)
     connections.confirmation.nodeId = renewal?.node.id ?? "";
@@ -91,7 +102,7 @@ export async function changes(
     CONFIRM_MS,
   );
   const [store] = rows;
-  if (store?.is_renewed === true) connections.hasServed();
+  if (typeof store?.renewed === "string") connections.hasServed();
   if (store === undefined) throw storeWentBack("the store has lost its identity");
   if (store.unsafe !== "") refuseUnsafeSettings(store.unsafe);
   const tags = rows
@@ -99,13 +110,14 @@ export async function changes(
     .filter(hasTag)
     .map(tagFromRow);
   const { incarnation } = store;
+  const behind = behindOf(store.behind);
   const revision = BigInt(store.revision);
   const part = {
     name: "",
     incarnation,
     revision,
     // A row that a standby lacks may be lost with the primary, and then nobody waits for this server.
-    isRenewed: store.is_renewed && missing.length === 0,
+    isRenewed: store.renewed !== null && missing.length === 0,
     nodes: store.nodes?.map(nodeFromRow),
     traffic: store.traffic.map(trafficFromRow),
     issuing: issuingFromRow(store),
@@ -115,8 +127,8 @@ export async function changes(
     revision,
     changed: tags.slice(0, limit),
     more: tags.length > limit,
-    ...behindOf(store.behind),
-    fenced: store.fenced,
+    ...behind,
+    fenced: await fenceOf(connections, query, store, behind),
     nowMs: Number(store.now_ms),
     parts: [part],
     standbys: store.standbys,
@@ -134,6 +146,32 @@ function behindOf(marked: readonly string[]): Pick<StoreChanges, "behind" | "cha
     behind: marked.map((text) => text.replace("~", "")),
     changedByHand: marked.filter((text) => text.endsWith("~")).map((text) => text.slice(0, -1)),
   };
+}
+
+/** Why nothing may be granted. What this poll shows to be lost is marked in the store. */
+async function fenceOf(
+  connections: Connections,
+  { renewal, watched }: Parameters<ChangeStore["changes"]>[0],
+  store: ChangeRow,
+  { behind, changedByHand = [] }: Pick<StoreChanges, "behind" | "changedByHand">,
+): Promise<string> {
+  if (store.fenced !== "") return store.fenced;
+  const { allowUnsafe, ownRow } = connections;
+  const ask: Local["ask"] = async (query) => {
+    const done = await connections.runUnconfirmed((session) => session.query(query), 0);
+    return done.answer as never;
+  };
+  const local = { allowUnsafe, ask };
+  const { incarnation, identity, renewed, now_ms: nowMs } = store;
+  const history = { incarnation, identity };
+  if (renewal !== undefined) {
+    const renewals = renewed === null ? undefined : BigInt(renewed);
+    const polled = { ...history, id: renewal.node.id, nowMs: Number(nowMs), renewals };
+    const loss = await ownRow.polled(local, polled);
+    if (loss !== "") return loss;
+  }
+  const lost = watched.filter(({ tag }) => behind.includes(tag) && !changedByHand.includes(tag));
+  return markBehind(local, history, lost);
 }
 
 function textOf(value: string | bigint | null): string | null {

@@ -12,6 +12,7 @@ import { addressOf, hostUrls } from "../shared/host-urls.ts";
 import { ALONE } from "../shared/placed-tag.ts";
 import type { Belonging } from "./hosts/belonging.ts";
 import { onlyStore } from "./identity.ts";
+import { OwnRow } from "./hosts/own-row.ts";
 import { Confirmation, unconfirmed } from "./hosts/confirmation.ts";
 import { Connection, withPlainSslMode } from "./hosts/connection.ts";
 import { lookAtHost } from "./hosts/look.ts";
@@ -62,6 +63,8 @@ const MAX_RUNNING = 1_000;
 export class Connections {
   /** What the configuration says of the database; see there. */
   readonly place: NonNullable<PostgresConfig["place"]>;
+  /** What this process knows of its row in the store. */
+  readonly ownRow: OwnRow = new OwnRow();
   #allowed: readonly string[];
   readonly #config: PostgresConfig;
   readonly #belonging: Belonging | undefined;

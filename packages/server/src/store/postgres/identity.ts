@@ -8,6 +8,9 @@ export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_syste
   || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
   || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
+/** In the place of an identity: a server saw that this database went back (hosts/own-row.ts). No database has this one. */
+export const WENT_BACK = "went back: ";
+
 /**
  * Whether the row `store` (as `s`) is the one that was accepted, in words; an empty text when it is.
  *
@@ -18,6 +21,8 @@ export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_syste
  * run in no subtransaction, which would have a number of its own; next_max_normal_sequence, which others call, may.
  */
 const FENCED = `CASE
+  WHEN s.identity LIKE '${WENT_BACK}%' AND s.xmin = s.written_by
+    THEN 'a server saw that the store went back: ' || substr(s.identity, ${WENT_BACK.length + 1})
   WHEN s.identity <> ${PRESENT_IDENTITY}
     THEN 'the database is not the one that was accepted: it was failed over, restored or copied'
   WHEN s.xmin <> s.written_by

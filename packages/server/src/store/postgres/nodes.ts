@@ -20,23 +20,30 @@ const COLUMNS = NODE_COLUMNS.join(", ");
 
 /**
  * SQL: the common table expression `renewal`, which writes the server's row and answers one row if it did. `places` are the
- * parameters of its columns, the first of them null where there is nothing to renew.
+ * parameters of its columns, the first of them null where there is nothing to renew; `expected` are those of what the row must
+ * be (hosts/own-row.ts): a renewal of a row that went back would wipe out the proof of that.
  *
  * It is durable on this server only, without waiting for a standby: after a fail-over the store is accepted first, and
  * `accept` reckons with servers whose rows were lost.
  */
-export function renewalOf(places: readonly string[]): string {
+export function renewalOf(places: readonly string[], expected: readonly string[]): string {
   const [id = ""] = places;
+  const [renewals = "", history = "", mayMake = ""] = expected;
   return `commit_level AS MATERIALIZED (
-  SELECT set_config('synchronous_commit', CASE
-    WHEN current_setting('synchronous_commit') = 'off' THEN 'off' ELSE 'local' END, true) AS level
+  SELECT set_config('synchronous_commit', 'local', true) AS level
+), expected AS MATERIALIZED (
+  SELECT CASE WHEN s.incarnation || ' ' || s.identity = ${history}::text THEN ${renewals}::bigint ELSE 0 END AS renewals,
+    s.incarnation || ' ' || s.identity <> ${history}::text OR ${mayMake}::boolean AS may_make
+  FROM idmint.store AS s
 ), renewal AS (
   INSERT INTO idmint.node AS n (${COLUMNS})
-  SELECT ${places.join(", ")} FROM proof AS p CROSS JOIN commit_level AS c
-  WHERE ${id} IS NOT NULL AND p.fenced = '' AND c.level <> '' AND ((SELECT count(*) FROM idmint.node) < ${MAX_NODES}
-    OR EXISTS (SELECT FROM idmint.node AS o WHERE o.id = ${id}))
+  SELECT ${places.join(", ")} FROM proof AS p CROSS JOIN commit_level AS c CROSS JOIN expected AS x
+  WHERE ${id} IS NOT NULL AND p.fenced = '' AND c.level <> ''
+    AND (x.may_make AND (SELECT count(*) FROM idmint.node) < ${MAX_NODES}
+      OR EXISTS (SELECT FROM idmint.node AS o WHERE o.id = ${id}))
   ON CONFLICT (id) DO UPDATE SET ${renewedColumns("n", "greatest")}
-  RETURNING n.id
+    WHERE n.renewals >= (SELECT x.renewals FROM expected AS x)
+  RETURNING n.renewals
 )`;
 }
 

@@ -97,6 +97,8 @@ END $$;
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ * `node_gone` has the last 10,000 of its rows that were removed: a row that is missing without a trace shows that the store went
+ * back (hosts/own-row.ts).
  * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `standbys` names those that answers wait for, in order with commas between them (hosts/record.ts).
@@ -197,6 +199,26 @@ CREATE TABLE idmint.node (
   obeyed bigint NOT NULL CHECK (obeyed >= 0),
   traffic bigint NOT NULL CHECK (traffic >= 0)
 ) WITH (fillfactor = 50);
+
+CREATE TABLE idmint.node_gone (
+  number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  id text COLLATE "C" NOT NULL,
+  renewals bigint NOT NULL
+);
+
+CREATE INDEX node_gone_by_id ON idmint.node_gone (id);
+
+CREATE FUNCTION idmint.note_node_gone() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog AS $$
+BEGIN
+  INSERT INTO idmint.node_gone (id, renewals) VALUES (old.id, old.renewals);
+  DELETE FROM idmint.node_gone AS g
+    WHERE g.number <= (SELECT max(l.number) FROM idmint.node_gone AS l) - 10000;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER node_gone AFTER DELETE ON idmint.node
+  FOR EACH ROW EXECUTE FUNCTION idmint.note_node_gone();
 
 CREATE TABLE idmint.traffic (
   server text COLLATE "C" PRIMARY KEY CHECK (length(server) BETWEEN 1 AND 128),

@@ -1,0 +1,50 @@
+/**
+ * What a server's own row says of its store. Pure.
+ *
+ * A store that went back looks well by every number that others move too: a place in the log, a revision, a count of grants is
+ * soon passed again. The number in a server's row is moved by that server alone, once a second.
+ *
+ * INVARIANT: no false alarm. The row is compared only within the history in which it had the number, which a renewal has made
+ * durable before it was answered. One that is gone was forgotten, unless there is no trace of that although it was renewed so
+ * lately that traces are still kept, by this server's clock and by the store's: a machine that stood still has neither.
+ */
+export interface KnownRow {
+  readonly id: string;
+  /** The number that the last renewal left in it. */
+  readonly renewals: bigint;
+  /** Name of the store's history in which it was renewed: another one after whatever may take numbers back rightly. */
+  readonly history: string;
+  /** When the renewal was answered, by the store's clock and by that of this process, in milliseconds. */
+  readonly storeMs: number;
+  readonly atMs: number;
+}
+
+export interface FoundRow {
+  readonly history: string;
+  /** Undefined: there is no row. */
+  readonly renewals: bigint | undefined;
+  /** The number that it had when it was forgotten last; undefined: there is no trace of that. */
+  readonly forgotten: bigint | undefined;
+  readonly storeMs: number;
+  readonly atMs: number;
+}
+
+/** For how long after its last renewal a row that is gone proves something. Traces of forgotten ones are kept longer. */
+const GONE_PROVES_MS = 1_800_000;
+
+/** Why the store went back, in words; empty: the row does not show it. */
+export function lossOf(known: KnownRow, found: FoundRow): string {
+  if (found.history !== known.history) return "";
+  if (found.renewals !== undefined) {
+    if (found.renewals >= known.renewals) return "";
+    return `${rowOf(known)} is at ${found.renewals}, after ${known.renewals} was answered`;
+  }
+  if (found.forgotten !== undefined && found.forgotten >= known.renewals) return "";
+  const isRecent =
+    found.atMs - known.atMs < GONE_PROVES_MS && found.storeMs - known.storeMs < GONE_PROVES_MS;
+  return isRecent ? `${rowOf(known)} is gone, and nobody forgot it` : "";
+}
+
+function rowOf({ id }: KnownRow): string {
+  return `the row of server ${id}`;
+}

@@ -1,0 +1,107 @@
+// A database that is put back in place, the same cluster on the same timeline: what servers' own rows show, and what they do.
+import type { StoreChanges } from "@idmint/core/server";
+import { granted, refusal, settingsOf } from "@idmint/testkit/store-suite";
+import { expect, test } from "vitest";
+import { type PostgresHarness, postgresHarness } from "./harness.ts";
+import { Poller } from "./poller.ts";
+
+interface Scene {
+  readonly harness: PostgresHarness;
+  readonly server: Poller;
+}
+
+async function withServer(work: (scene: Scene) => Promise<void>): Promise<void> {
+  const harness = await postgresHarness();
+  const setUp = await harness.open();
+  try {
+    await setUp.createTag(settingsOf("t"));
+    const server = await Poller.open(harness.config);
+    await server.poll();
+    await work({ harness, server });
+  } finally {
+    await setUp.close();
+    await harness.remove();
+  }
+}
+
+const fencedIn = ({ fenced }: StoreChanges): string => fenced;
+
+test("a server's own row that is lower than it was marks the store, for newcomers too", () =>
+  withServer(async ({ harness, server }) => {
+    const { database } = harness;
+    for (let polls = 0; polls < 3; polls++) expect(fencedIn(await server.poll())).toBe("");
+    // What a data directory of before the last polls has: other rows may have moved since.
+    await database.query("UPDATE idmint.node SET renewals = renewals - 2");
+    expect(fencedIn(await server.poll())).toContain("the row of server");
+    expect(await refusal(server.store, "t")).toBe("STORE_EPOCH_CHANGED");
+    const newcomer = await harness.open();
+    expect(await refusal(newcomer, "t")).toBe("STORE_EPOCH_CHANGED");
+    const next = database.query("SELECT idmint.next_max_normal_sequence('t', 1)");
+    await expect(next).rejects.toThrow("accepted");
+    await newcomer.accept(0n);
+    expect(fencedIn(await server.poll())).toBe("");
+    await granted(newcomer, "t");
+    await newcomer.close();
+  }));
+
+test("a row that is gone marks the store, unless it was forgotten", () =>
+  withServer(async ({ harness, server }) => {
+    const { database } = harness;
+    await database.query("DELETE FROM idmint.node");
+    // The first poll finds it gone, and the next one makes it again.
+    const polls = [await server.poll(), await server.poll()];
+    expect(polls.map(fencedIn)).toEqual(["", ""]);
+    expect(polls.map(({ parts }) => parts[0]?.isRenewed)).toEqual([false, true]);
+    await database.query("TRUNCATE idmint.node");
+    expect(fencedIn(await server.poll())).toContain("nobody forgot it");
+    await server.store.accept(0n);
+    expect(fencedIn(await server.poll())).toBe("");
+    // An older trace is none of what was forgotten since.
+    await server.poll();
+    await database.query("DELETE FROM idmint.node");
+    await database.query("UPDATE idmint.node_gone SET renewals = renewals - 1");
+    expect(fencedIn(await server.poll())).toContain("nobody forgot it");
+  }));
+
+test("a store as it was before it was accepted is marked by who knows the accepted one", () =>
+  withServer(async ({ harness, server }) => {
+    const { database } = harness;
+    const before = await database.query("SELECT incarnation FROM idmint.store");
+    await server.store.accept(0n);
+    expect(fencedIn(await server.poll())).toBe("");
+    await database.query(
+      `UPDATE idmint.store SET incarnation = '${String(before[0]?.["incarnation"])}', written_by = pg_current_xact_id()::xid`,
+    );
+    expect(fencedIn(await server.poll())).toContain("before it was accepted");
+    const newcomer = await harness.open();
+    expect(await refusal(newcomer, "t")).toBe("STORE_EPOCH_CHANGED");
+    await newcomer.close();
+  }));
+
+test("a tag's row that went back marks the store, and one that was changed by hand refuses its tag alone", () =>
+  withServer(async ({ harness, server }) => {
+    const { database } = harness;
+    await server.store.createTag(settingsOf("other"));
+    await server.grant("t");
+    await server.grant("t");
+    await database.query("UPDATE idmint.tag SET version = version - 1 WHERE name = 't'");
+    const { behind, fenced } = await server.poll();
+    expect([behind, fenced]).toEqual([["t"], ""]);
+    await granted(server.store, "other");
+    await database.query(
+      "UPDATE idmint.tag SET written_by = pg_current_xact_id()::xid WHERE name = 't'",
+    );
+    expect(fencedIn(await server.poll())).toContain("tag t");
+    expect(await refusal(server.store, "other")).toBe("STORE_EPOCH_CHANGED");
+  }));
+
+test("a server marks no history that was accepted while it slept", () =>
+  withServer(async ({ harness, server }) => {
+    const { database } = harness;
+    await server.poll();
+    await database.query("UPDATE idmint.node SET renewals = renewals - 1");
+    await server.store.accept(0n);
+    const polls = [await server.poll(), await server.poll(), await server.poll()];
+    expect(polls.map(fencedIn)).toEqual(["", "", ""]);
+    expect(polls.map(({ parts }) => parts[0]?.isRenewed)).toEqual([true, true, true]);
+  }));

@@ -1,0 +1,83 @@
+import type { Mutant } from "./mutant.ts";
+
+const store = "packages/server/src/store";
+const ownRow = `${store}/postgres/hosts/own-row.ts`;
+const state = ["packages/server/test/store/own-row-state.test.ts"];
+const postgres = ["packages/server/test/store/postgres-went-back.pg.test.ts"];
+
+/** Faults in how servers notice a store that went back, and tell each other. */
+export const wentBackMutants: readonly Mutant[] = [
+  {
+    name: "went back: a row is compared with one of another history",
+    file: `${store}/pins/own-row-state.ts`,
+    find: `if (found.history !== known.history) return "";`,
+    replace: ``,
+    tests: state,
+  },
+  {
+    name: "went back: an old trace explains a row that is gone",
+    file: `${store}/pins/own-row-state.ts`,
+    find: `found.forgotten !== undefined && found.forgotten >= known.renewals`,
+    replace: `found.forgotten !== undefined`,
+    tests: state,
+  },
+  {
+    name: "went back: a machine that stood still marks a store that forgot it",
+    file: `${store}/pins/own-row-state.ts`,
+    find: ` && found.storeMs - known.storeMs < GONE_PROVES_MS`,
+    replace: ``,
+    tests: state,
+  },
+  {
+    name: "went back: a renewal wipes out its own proof",
+    file: `${store}/postgres/nodes.ts`,
+    find: `
+    WHERE n.renewals >= (SELECT x.renewals FROM expected AS x)`,
+    replace: ``,
+    tests: postgres,
+  },
+  {
+    name: "went back: a row that is gone is made again at once",
+    file: `${store}/postgres/nodes.ts`,
+    find: "${history}::text OR ${mayMake}::boolean AS may_make",
+    replace: "${history}::text OR ${mayMake}::boolean OR true AS may_make",
+    tests: postgres,
+  },
+  {
+    name: "went back: an accept is taken for a store that went back",
+    file: `${store}/postgres/nodes.ts`,
+    find: "CASE WHEN s.incarnation || ' ' || s.identity = ${history}::text THEN ${renewals}::bigint ELSE 0 END",
+    replace: "${renewals}::bigint",
+    tests: postgres,
+  },
+  {
+    name: "went back: a row that is removed leaves no trace",
+    file: `${store}/postgres/migrations/000001-init.ts`,
+    find: `  INSERT INTO idmint.node_gone (id, renewals) VALUES (old.id, old.renewals);
+`,
+    replace: ``,
+    tests: postgres,
+  },
+  {
+    name: "went back: a row that a hand wrote becomes one of ours by the mark",
+    file: ownRow,
+    find: `OR t.xmin = t.written_by AND t.moved_to`,
+    replace: `OR t.moved_to`,
+    tests: postgres,
+  },
+  {
+    name: "went back: an old primary is a new history",
+    file: ownRow,
+    find: `nowTimeline < timeline`,
+    replace: `nowTimeline > timeline`,
+    tests: state,
+  },
+  {
+    name: "went back: a history that was left is entered again",
+    file: ownRow,
+    find: `      this.#left.add(before);
+`,
+    replace: ``,
+    tests: postgres,
+  },
+];
