@@ -1,5 +1,13 @@
 // Builds the packages into packages/*/dist, and removes outputs whose source is gone.
-import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { TOPICS } from "../packages/cli/src/text/topics.ts";
 import { buildProgram } from "./bundle.ts";
@@ -35,8 +43,15 @@ cpSync(path.join(root, "packages/server/console"), served, { recursive: true });
 const pages = path.join(root, "packages/cli/docs");
 rmSync(pages, { recursive: true, force: true });
 mkdirSync(pages);
-for (const { page } of Object.values(TOPICS)) {
-  copyFileSync(path.join(root, "docs", page), path.join(pages, page));
+const carried = new Set(Object.values(TOPICS).map(({ page }) => page));
+for (const page of carried) {
+  const text = readFileSync(path.join(root, "docs", page), "utf8");
+  // A link to what the package does not carry would lead nowhere.
+  const linked = text.replaceAll(
+    /\[([^\]]+)\]\((?!https?:)([^)#]+)[^)]*\)/g,
+    (link, title: string, target: string) => (carried.has(target) ? link : title),
+  );
+  writeFileSync(path.join(pages, page), linked);
 }
 
 await buildProgram();
