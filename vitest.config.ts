@@ -165,7 +165,7 @@ export default defineConfig({
         retry: lateOnce,
         globalSetup: "packages/testkit/src/etcd/setup.ts",
       }),
-      // What README shows, and a short storm over every kind of tag.
+      // The pages for users as printed, and a short storm over every kind of tag.
       project("smoke", 180_000, { retry: lateOnce }),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { retry: lateOnce, exclude: leftOut() }),

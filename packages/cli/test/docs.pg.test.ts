@@ -1,7 +1,7 @@
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { cli, serve } from "./process.ts";
-import { shell, snippet, snippets } from "./snippets.ts";
+import { shell, snippets } from "./snippets.ts";
 
 let postgres: TestPostgres;
 
@@ -62,15 +62,6 @@ async function useAll(env: Record<string, string>): Promise<void> {
   expect(server.words()).toContain('"givenBack":');
 }
 
-test("the README's way to PostgreSQL works as printed", async () => {
-  await runSql(snippet("README.md", "PostgreSQL", "sql"));
-  const { env, lines } = parse(snippet("README.md", "PostgreSQL", "sh"));
-  expect(lines).toEqual(["./idmint migrate", "./idmint serve"]);
-  const migrated = await shell(lines[0] ?? "", { env });
-  expect([migrated.exitCode, migrated.err]).toEqual([0, ""]);
-  await useAll(env);
-});
-
 test("a role that only serves needs no more than docs/operations.md grants it", async () => {
   const [roles = "", grants = ""] = snippets("docs/operations.md", "PostgreSQL", "sql");
   const [migrate = "", run = ""] = snippets("docs/operations.md", "PostgreSQL", "sh");
@@ -82,7 +73,7 @@ test("a role that only serves needs no more than docs/operations.md grants it", 
   await runSql(`SET ROLE idmint_owner;\n${grants}`.replaceAll(";\n", ";"), "idmint");
 
   const { env, lines } = parse(run);
-  expect(lines).toEqual(["idmint serve"]);
+  expect(lines).toEqual(["idmint serve --instance host-1"]);
   await useAll(env);
   const accepted = await cli(["store", "accept", "--gap", "10", "--yes", "--json"], { env });
   expect(JSON.parse(accepted.out)).toMatchObject({ tags: 1, gap: "10", fenced: "" });

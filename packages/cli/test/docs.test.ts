@@ -104,3 +104,12 @@ test("no command that a newcomer types stops at a question of npm's", () => {
   // For a range of versions npx asks again at each run.
   expect(told).toEqual([]);
 });
+
+test("docs/http.md has every code that there is", () => {
+  const text = readFileSync(path.join(root, "docs/http.md"), "utf8");
+  const listed = [...text.matchAll(/`([a-z_]+)`(?=[^|]*\| [45]\d\d)/g)].map(([, code]) => code);
+  const codes = new Set(Object.values(CODE_OF_REASON).map((code) => code.toLowerCase()));
+  // Nobody is there to hear it.
+  codes.delete("cancelled");
+  expect(new Set(listed)).toEqual(codes);
+});

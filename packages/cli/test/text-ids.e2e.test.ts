@@ -2,9 +2,6 @@ import { chmodSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { devServer } from "./dev-server.ts";
-import { shell, snippet } from "./snippets.ts";
-
-const UUIDS = "7 2ed6657d-e927-568b-95e1-2665a8aea6a2 24\n";
 
 const { idmint, out } = devServer((folder) => {
   const key = path.join(folder, "key-1");
@@ -63,13 +60,4 @@ test("UUIDs and ObjectIds", async () => {
   const classic = await out("tag", "create", "docs", "--kind", "object-id");
   expect(classic).toMatch(/^variant +classic$/m);
   expect(await out("id", "next", "docs")).toMatch(/^[0-9a-f]{24}\n$/);
-});
-
-test("the programs of docs/uuid.md and docs/unguessable.md run as printed", async () => {
-  const line = "npx pnpm@10 exec node -C idmint-source --input-type=module -";
-  const uuids = await shell(line, { input: snippet("docs/uuid.md", "UUIDs and ObjectIds", "js") });
-  expect([uuids.exitCode, uuids.err, uuids.out]).toEqual([0, "", UUIDS]);
-  const title = "What it works with";
-  const keys = await shell(line, { input: snippet("docs/unguessable.md", title, "js") });
-  expect([keys.exitCode, keys.err, keys.out]).toEqual([0, "", "42n\n"]);
 });

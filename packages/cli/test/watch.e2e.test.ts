@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { shell, snippet, words } from "./snippets.ts";
 import { cli, serve, start, temporaryFolder } from "./process.ts";
 import { installIn, onTerminal } from "./terminal.ts";
 
@@ -49,12 +48,11 @@ test("one line of JSON a second, across a restart of the server, until Ctrl-C", 
 
   const all = await until(({ nodes }) => nodes?.[0]?.issuedPerSecond !== null);
   expect(all.nodes?.[0]?.issuedPerSecond).toBeGreaterThanOrEqual(0);
-  const fleet = snippet("docs/tools.md", "See the whole fleet", "sh");
-  const [servers = "", ofTag = "", silent = ""] = fleet.split("\n").map((each) => each.trim());
-  const shown = await cli(words(servers).slice(1), { env });
-  expect(shown.out).toMatch(/^SERVER +ZONE +STATE +IDS\/S[^]*SERVING/);
-  expect((await cli(words(ofTag).slice(1), { env })).out).toMatch(/IN MEMORY +LASTS/);
-  expect((await shell(silent, { env })).out).toBe("[]\n");
+  const figures = async (...args: string[]): Promise<string> =>
+    (await cli(["figures", ...args], { env })).out;
+  expect(await figures()).toMatch(/^SERVER +ZONE +STATE +IDS\/S[^]*SERVING/);
+  expect(await figures("orders", "--seconds", "60")).toMatch(/IN MEMORY +LASTS/);
+  expect(JSON.parse(await figures("--json"))).toMatchObject({ silentNodes: [] });
 
   first.child.kill("SIGKILL");
   const away = await until(({ error }) => error !== undefined);

@@ -38,6 +38,8 @@ export interface PostgresOptions {
   readonly standby?: boolean;
   /** A cluster with a system identifier of its own. Default: false; making one takes a second. */
   readonly isForeign?: boolean;
+  /** Default: any that is free. */
+  readonly port?: number;
   /** Further settings of postgresql.conf. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -76,7 +78,7 @@ export class TestPostgres implements AsyncDisposable {
     rmSync(own, { recursive: true });
     if (options.isForeign === true) makeCluster(bin, own);
     else copyCluster(cluster, own);
-    const server = new TestPostgres(options, await freePort(), own);
+    const server = new TestPostgres(options, options.port ?? (await freePort()), own);
     server.#configure();
     await server.start({ standby: options.standby === true });
     return server;

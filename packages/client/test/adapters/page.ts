@@ -1,5 +1,5 @@
 // The pages of docs/adapters as projects: what they say to install, their files, their commands, and what they print.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 
@@ -13,8 +13,6 @@ export interface Page {
   readonly adapter: Adapter;
   /** Text by name. */
   readonly files: ReadonlyMap<string, string>;
-  /** Pieces of TypeScript that belong to no file of their own. */
-  readonly pieces: readonly string[];
   /** What `npm install` is told to install. */
   readonly packages: readonly string[];
   /** What is typed besides. */
@@ -45,7 +43,6 @@ export function readPage(adapter: Adapter): Page {
   return {
     adapter,
     files: new Map(blocks.flatMap(({ name, code }) => (name === undefined ? [] : [[name, code]]))),
-    pieces: of("ts"),
     packages: installs.flatMap((line) =>
       line
         .split(" ")
@@ -58,31 +55,13 @@ export function readPage(adapter: Adapter): Page {
   };
 }
 
-/** The tags that a page makes, with their kind. It types nothing else. */
+/** The tags that a page makes, with their kind. */
 export function tagsOf({ commands }: Page): readonly { name: string; kind: string }[] {
-  return commands
-    .filter((line) => line !== "npx prisma generate")
-    .map((line) => {
-      const words = /^idmint tag create (?<name>\w+)(?: --kind (?<kind>sequence))?$/.exec(line);
-      if (words?.groups === undefined) throw new Error(`no test types ${line}`);
-      const { name = "", kind = "segment" } = words.groups;
-      return { name, kind };
-    });
-}
-
-function isImport(line: string): boolean {
-  return line.startsWith("import ");
-}
-
-/** The program of a page with its pieces in it, before its last paragraph, which ends it. Undefined: it has none. */
-function withPieces({ files, pieces }: Page): string | undefined {
-  if (pieces.length === 0) return undefined;
-  const main = files.get("main.ts") ?? "";
-  const end = main.lastIndexOf("\n\n");
-  const lines = pieces.flatMap((piece) => piece.split("\n"));
-  const imports = lines.filter(isImport).join("\n");
-  const rest = lines.filter((line) => !isImport(line)).join("\n");
-  return `${imports}\n${main.slice(0, end)}\n${rest}${main.slice(end)}`;
+  const made = /^idmint tag create (?<name>\w+)(?: --kind (?<kind>sequence))?$/;
+  return commands.flatMap((line) => {
+    const { name, kind = "segment" } = made.exec(line)?.groups ?? {};
+    return name === undefined ? [] : [{ name, kind }];
+  });
 }
 
 /** As the pages' readers have it: strict, ES modules, and decorators as TypeORM and NestJS want them. */
@@ -107,28 +86,9 @@ export function writePage(page: Page, below: string = tmpdir()): string {
     path.join(folder, "package.json"),
     JSON.stringify({ name: `with-${adapter}`, private: true, type: "module" }),
   );
-  const all = new Map(files).set("pieces.ts", withPieces(page) ?? "");
-  for (const [name, text] of all) {
+  for (const [name, text] of files) {
     mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
     writeFileSync(path.join(folder, name), text);
   }
   return folder;
-}
-
-/** Puts packages of the workspace into a project, and nothing else: whatever a page forgets to install is missing. */
-export function linkPackages(folder: string, names: readonly string[]): void {
-  for (const name of names) {
-    // The command alone, which `makePrismaClient` stands in for.
-    if (name === "prisma") continue;
-    const from = path.join(folder, "node_modules", name);
-    mkdirSync(path.dirname(from), { recursive: true });
-    rmSync(from, { force: true });
-    symlinkSync(placeOf(name), from);
-  }
-}
-
-function placeOf(name: string): string {
-  if (name === "@idmint/client") return client;
-  const inRoot = ["typescript", "@types/node"].includes(name);
-  return path.join(inRoot ? root : client, "node_modules", name);
 }

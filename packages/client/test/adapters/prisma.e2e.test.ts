@@ -1,5 +1,5 @@
 // @idmint/client/prisma against a generated Prisma client without an engine, PostgreSQL and a server.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PrismaPg } from "@prisma/adapter-pg";
@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { mintIds } from "../../src/adapters/prisma.ts";
 import { createTestIdClient } from "../../src/testing.ts";
 import { reasonOf, refusal, thrown } from "../support.ts";
-import { linkPackages } from "./page.ts";
 import { makePrismaClient } from "./prisma-client.ts";
 import { setStage } from "./stage.ts";
 
@@ -79,7 +78,9 @@ let plain: Prisma;
 beforeAll(async () => {
   writeFileSync(path.join(folder, "package.json"), `{ "type": "module" }`);
   writeFileSync(path.join(folder, "schema.prisma"), SCHEMA);
-  linkPackages(folder, ["@prisma/client"]);
+  mkdirSync(path.join(folder, "node_modules/@prisma"), { recursive: true });
+  const own = path.resolve(import.meta.dirname, "../../node_modules/@prisma/client");
+  symlinkSync(own, path.join(folder, "node_modules/@prisma/client"));
   await makePrismaClient(path.join(folder, "schema.prisma"), path.join(folder, "generated"));
   const generated = (await import(path.join(folder, "generated/client.ts"))) as {
     PrismaClient: new (options: { adapter: PrismaPg }) => Prisma;

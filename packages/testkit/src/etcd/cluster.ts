@@ -18,6 +18,8 @@ const LAST_PORT = 11_999;
 export interface EtcdOptions {
   /** Members; 1 or 3. Default: 1. */
   readonly size?: number;
+  /** Where the first one listens. Default: any port that is free. */
+  readonly clientPort?: number;
   /** Further arguments of etcd. */
   readonly args?: readonly string[];
   /** Whether clients speak TLS; `args` say by which files. */
@@ -46,10 +48,12 @@ export class EtcdCluster implements AsyncDisposable {
   }
 
   /** A new, empty etcd that answers. */
-  static async start({ size = 1, args = [], tls = false }: EtcdOptions = {}): Promise<EtcdCluster> {
+  static async start(options: EtcdOptions = {}): Promise<EtcdCluster> {
+    const { size = 1, args = [], tls = false } = options;
     const places: MemberPlace[] = [];
     for (let at = 1; at <= size; at++) {
-      const [clientPort, peerPort, peerUrlPort] = [await port(), await port(), await port()];
+      const [free, peerPort, peerUrlPort] = [await port(), await port(), await port()];
+      const clientPort = (at === 1 ? options.clientPort : undefined) ?? free;
       places.push({ name: `m${at}`, clientPort, peerPort, peerUrlPort });
     }
     const initialCluster = places
