@@ -120,8 +120,8 @@ export const guardMutants: readonly Mutant[] = [
   {
     name: "guards: a schema is not found where identifiers are quoted",
     file: `${postgres}/schema.ts`,
-    find: `to_regclass($1) IS NOT NULL AS is_there`,
-    replace: `coalesce(to_regclass($1)::text = $1::text, false) AS is_there`,
+    find: `n.nspname = $1`,
+    replace: `quote_ident(n.nspname) = $1`,
     tests: refusals,
     only: "quotes all identifiers",
   },

@@ -13,6 +13,30 @@ const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
 export const postgresMutants: readonly Mutant[] = [
   {
+    name: "postgres: a step of the schema is chosen before another migration has ended",
+    file: `${postgres}/migrate.ts`,
+    find: `await session.query({ text: \`SELECT pg_advisory_xact_lock(\${ADVISORY_LOCK})\` });`,
+    replace: ``,
+    tests: pooler,
+    only: "migrations that run at once",
+  },
+  {
+    name: "postgres: a schema that another migration made meanwhile is not seen",
+    file: `${postgres}/schema.ts`,
+    find: `session.query<{ is_there: boolean }>({ text: HAS_TABLE, values: [schema] });`,
+    replace: `session.query<{ is_there: boolean }>({ text: "SELECT to_regclass($1 || '.migration') IS NOT NULL AS is_there", values: [schema] });`,
+    tests: pooler,
+    only: "migrations that run at once",
+  },
+  {
+    name: "postgres: a pooler is looked for with one client",
+    file: `${postgres}/faults/pooler.ts`,
+    find: `ofOther.add(await backendOf(other));`,
+    replace: ``,
+    tests: pooler,
+    only: "a status through a pooler",
+  },
+  {
     name: "postgres: a store whose tables a crash empties is opened",
     file: `${postgres}/store.ts`,
     find: `await assertLogged(session, "idmint");`,
@@ -31,8 +55,8 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "postgres: a session that is looked at is not as servers have theirs",
     file: `${postgres}/status.ts`,
-    find: `allowUnsafe: asServersAllow(config)`,
-    replace: `allowUnsafe: UNSAFE_SETTINGS`,
+    find: `const allowUnsafe = asServersAllow(config);`,
+    replace: `const allowUnsafe = UNSAFE_SETTINGS;`,
     tests: durable,
     only: "synchronous_commit",
   },

@@ -1,5 +1,5 @@
 // Sessions that have lost what idmint sets in them, as behind a connection pooler that lends them for one transaction.
-import { TestPooler } from "@idmint/testkit/postgres";
+import { createTestDatabase, TestPooler } from "@idmint/testkit/postgres";
 import {
   assertDisjoint,
   granted,
@@ -8,12 +8,18 @@ import {
   settingsOf,
   wish,
 } from "@idmint/testkit/store-suite";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { Connections } from "../../src/store/postgres/connections.ts";
 import { grant } from "../../src/store/postgres/grant.ts";
+import { STORE_SCHEMA } from "../../src/store/postgres/migrate.ts";
 import { raise } from "../../src/store/postgres/raise.ts";
 import { setTagState } from "../../src/store/postgres/tags.ts";
-import { openStore } from "../../src/store/open-store.ts";
+import {
+  migrateStore,
+  openStore,
+  type PostgresConfig,
+  storeStatus,
+} from "../../src/store/open-store.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 
 /** A database whose own defaults are unsafe, and one session of idmint's in it that has lost its settings. */
@@ -128,3 +134,47 @@ test("through a pooler in transaction mode nothing is granted that is not on dis
   expect(errors.length).toBeGreaterThan(0);
   await harness.remove();
 });
+
+const settings = "default_pool_size = 3\nmax_client_conn = 100";
+
+test("migrations that run at once through a pooler in transaction mode all succeed, and leave no lock", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.close());
+  const config: PostgresConfig = {
+    backend: "postgres",
+    url: database.url,
+    allowUnsafe: ["fsync", "full_page_writes"],
+  };
+  await using pooler = await TestPooler.start(config.url, "transaction", settings);
+  const through = { ...config, url: pooler.url };
+  const reports = await Promise.all(
+    Array.from({ length: 6 }, async () => migrateStore(through, { dryRun: false })),
+  );
+  // Each step was applied by one of them.
+  const applied = reports.flatMap(({ steps }) => steps.map(({ number }) => number));
+  expect(applied.toSorted((a, b) => a - b)).toEqual(
+    STORE_SCHEMA.migrations.map(({ number }) => number),
+  );
+  expect(reports.filter(({ created }) => created).length).toBeGreaterThan(0);
+  for (const { warnings } of reports) expect(warnings?.join()).toContain("pool_mode = session");
+  const locks = "SELECT count(*)::int AS count FROM pg_locks WHERE locktype = 'advisory'";
+  expect(await database.query(locks)).toEqual([{ count: 0 }]);
+  expect(await migrateStore(config, { dryRun: false })).toMatchObject({ steps: [], warnings: [] });
+  const { findings, schemaIllness } = await storeStatus(config);
+  expect([findings, schemaIllness]).toEqual([[], ""]);
+});
+
+test.each([
+  ["transaction", "default_pool_size = 1", ["pooler"]],
+  ["transaction", settings, ["pooler"]],
+  ["session", settings, []],
+] as const)(
+  "a status through a pooler in %s mode, with %s, finds %j",
+  async (mode, more, found) => {
+    const harness = await postgresHarness();
+    onTestFinished(() => harness.remove());
+    await using pooler = await TestPooler.start(harness.config.url, mode, more);
+    const { findings } = await storeStatus({ ...harness.config, url: pooler.url, poolSize: 1 });
+    expect(findings?.map(({ name }) => name)).toEqual(found);
+  },
+);

@@ -18,6 +18,7 @@ import {
 } from "../../src/store/open-store.ts";
 import { call, clientsOf } from "../support.ts";
 import { CreateTagRequest, TagServiceService } from "@idmint/proto";
+import type { TagServiceClient } from "@idmint/proto/grpc-js";
 
 const UNSAFE = ["fsync", "full_page_writes"];
 /** The rights that docs/operations.md gives the role of a server. */
@@ -74,6 +75,11 @@ async function start(
   return { server, events, log };
 }
 
+async function create(tags: TagServiceClient, name: string): Promise<unknown> {
+  const tag = { name, kind: { $case: "segment", value: {} } } as const;
+  return call(tags, TagServiceService.createTag, CreateTagRequest.fromPartial({ tag }));
+}
+
 test.each([
   [
     "a database that takes no writes",
@@ -117,20 +123,27 @@ test("a server that runs goes on when its database takes no writes for a while, 
       state: "DEGRADED",
       stateReason: expect.stringMatching(/in a read-only transaction/) as string,
     });
-  const making = call(
-    tags,
-    TagServiceService.createTag,
-    CreateTagRequest.fromPartial({ tag: { name: "t", kind: { $case: "segment", value: {} } } }),
-  );
-  await expect(making).rejects.toMatchObject({ code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" });
-  // Whoever reads the log learns what failed, and why.
-  const told = log.filter((line) => line.includes("CreateTag") && line.includes("25006"));
-  expect(told).toHaveLength(1);
+  const refusal = { code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE" };
+  await expect(create(tags, "t")).rejects.toMatchObject(refusal);
+  // Of an outage there is one line, whatever fails in it.
+  expect(log.filter((line) => line.includes("25006"))).toHaveLength(1);
   await database.query(`ALTER ROLE "${role}" SET default_transaction_read_only = off;
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '${role}'`);
   await expect
     .poll(() => events.filter(({ type }) => type === "store-back"), { timeout: 5_000 })
     .toHaveLength(1);
+});
+
+test("a change that the store refuses is in the log once, with its cause", async () => {
+  const { server, log } = await start();
+  const { tags } = clientsOf(server.grpcAddress);
+  await database.query(`REVOKE INSERT ON idmint.tag FROM "${role}"`);
+  for (const name of ["t", "u"]) {
+    await expect(create(tags, name)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  }
+  const told = log.filter((line) => line.includes("42501 permission denied for table tag"));
+  expect(told).toHaveLength(1);
+  expect(told[0]).toContain("TagService/CreateTag");
 });
 
 test.each(["access", "token"])(

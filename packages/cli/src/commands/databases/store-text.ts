@@ -30,8 +30,9 @@ export function migrationJson(
   report: MigrationReport,
   isDryRun: boolean,
 ): Readonly<Record<string, unknown>> {
-  const { from, to, steps, created } = report;
+  const { from, to, steps, created, warnings } = report;
   return {
+    ...(warnings === undefined || warnings.length === 0 ? {} : { warnings }),
     from,
     to,
     created,

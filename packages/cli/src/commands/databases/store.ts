@@ -87,6 +87,7 @@ ${examplesText([
       json: () => ({ store: place, ...migrationJson(report, dryRun) }),
       text: () => `${migrationText(report, dryRun)}store: ${plain(place)}\n`,
     });
+    for (const warning of report.warnings ?? []) io.err(`idmint: ${plain(warning)}\n`);
   });
 }
 
@@ -140,7 +141,8 @@ ${examplesText(["idmint store accept --gap 10000000 --store-url sqlite:/var/lib/
     const { config, place, maxOfflineMs } = await meantStore(command, io);
     const effect = `accepts the store as it is and raises the floor of every tag by ${gap}`;
     await confirm(command, io, { place: `store: ${place}`, effect });
-    const { fenced } = await storeStatus(config);
+    const { fenced, findings = [] } = await storeStatus(config);
+    for (const { found, fix } of findings) io.err(`idmint: ${plain(found)}; ${fix}\n`);
     const by = operatorNote("idmint store accept");
     const options = { maxOfflineMs, oldPrimaryIsStopped, newStore, by };
     const { tags } = await acceptStore(config, gap, options);

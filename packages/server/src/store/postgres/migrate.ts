@@ -12,6 +12,7 @@ import {
 } from "../shared/migration.ts";
 import { addAudit } from "./records/audit.ts";
 import { Connections, type Session } from "./connections.ts";
+import { isPooled, MIN_TO_FIND_POOLER, POOLER } from "./faults/pooler.ts";
 import { PRESENT_IDENTITY } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { isLockTimeout } from "./refusal.ts";
@@ -41,7 +42,7 @@ export const STORE_SCHEMA: Schema = {
   seed: (session) => session.query({ text: SEED, values: [randomUUID(), randomUUID()] }),
 };
 
-/** Makes or migrates the schema, one step a transaction, under an advisory lock that all of them hold. */
+/** Makes or migrates the schema, one step a transaction, each under an advisory lock that all of them take. */
 export async function migrate(
   config: PostgresConfig,
   options: MigrateOptions,
@@ -49,34 +50,32 @@ export async function migrate(
   return migrateSchema(config, STORE_SCHEMA, options);
 }
 
-/** The same for any schema of ours. */
+/**
+ * The same for any schema of ours.
+ *
+ * INVARIANT: which step is next is read under the lock, which ends with the transaction that applies the step. A lock of the
+ * session would outlive a migration behind a pooler that lends sessions, and keep out all later ones.
+ */
 export async function migrateSchema(
   config: PostgresConfig,
   schema: Schema,
   options: MigrateOptions,
 ): Promise<MigrationReport> {
-  const connections = new Connections({ ...config, timeoutMs: MIGRATION_TIMEOUT_MS });
+  const poolSize = Math.max(MIN_TO_FIND_POOLER, config.poolSize ?? 0);
+  const connections = new Connections({ ...config, poolSize, timeoutMs: MIGRATION_TIMEOUT_MS });
   try {
-    return await connections.run(async (session) => {
-      if (options.dryRun) return report(session, schema);
-      await session.query({ text: `SELECT pg_advisory_lock(${ADVISORY_LOCK})` });
-      try {
-        const planned = await report(session, schema);
-        if (planned.created) await makeSchema(session, schema);
-        for (const step of planned.steps) {
-          const isLast = step === planned.steps.at(-1);
-          await applyPatiently(
-            session,
-            schema,
-            step,
-            isLast ? told(schema, planned, options) : undefined,
-          );
-        }
-        return planned;
-      } finally {
-        await session.query({ text: `SELECT pg_advisory_unlock(${ADVISORY_LOCK})` });
-      }
-    });
+    const warnings = (await isPooled(connections)) ? [`${POOLER.found}; ${POOLER.fix}`] : [];
+    const found = await connections.run((session) => report(session, schema));
+    if (options.dryRun) return { ...found, warnings };
+    const steps: Migration[] = [];
+    let first: MigrationReport | undefined;
+    for (;;) {
+      const done = await connections.run((session) => applyPatiently(session, schema, options));
+      first ??= done.planned;
+      if (done.step === undefined) break;
+      steps.push(done.step);
+    }
+    return { ...first, steps, warnings };
   } finally {
     await connections.close();
   }
@@ -92,23 +91,37 @@ function told(
   return storeMigrated(by, Date.now(), from, to);
 }
 
+/** What there was to do, and the step that was done; undefined: nothing was left. */
+interface Done {
+  readonly planned: MigrationReport;
+  readonly step: Migration | undefined;
+}
+
 /**
+ * Applies the next step.
+ *
  * INVARIANT: servers that run are held up for LOCK_MS at most, whatever other sessions do. A step that waits for a table holds
  * up everybody who comes after it, so it gives up soon, and is tried again later.
  */
 async function applyPatiently(
   session: Session,
   schema: Schema,
-  step: Migration,
-  event: AuditEvent | undefined,
-): Promise<void> {
+  options: MigrateOptions,
+): Promise<Done> {
+  let planned: MigrationReport | undefined;
   for (let tries = 1; ; tries++) {
     try {
-      await session.transaction(() => apply(session, schema, step, event));
-      return;
+      return await session.transaction(async () => {
+        // Before the step's own patience begins: another migration may take longer.
+        await session.query({ text: `SELECT pg_advisory_xact_lock(${ADVISORY_LOCK})` });
+        planned = await report(session, schema);
+        const [step] = planned.steps;
+        if (step !== undefined) await apply(session, schema, planned, step, options);
+        return { planned, step };
+      });
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
-      if (tries === MAX_TRIES) throw locked(step);
+      if (tries === MAX_TRIES) throw locked(planned?.steps[0]);
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS * (0.5 + Math.random())));
   }
@@ -117,9 +130,11 @@ async function applyPatiently(
 async function apply(
   session: Session,
   schema: Schema,
+  planned: MigrationReport,
   step: Migration,
-  event: AuditEvent | undefined,
+  options: MigrateOptions,
 ): Promise<void> {
+  if (planned.created) await makeSchema(session, schema);
   await session.query({ text: `SET LOCAL lock_timeout = '${LOCK_MS}ms'` });
   await session.query({ text: step.sql });
   await session.query({
@@ -127,10 +142,14 @@ async function apply(
     values: [step.number, step.name, checksumOf(step), step.worksFrom],
   });
   if (step.number === 1) await schema.seed(session);
+  const event = planned.steps.length === 1 ? told(schema, planned, options) : undefined;
   if (event !== undefined) await addAudit(session, event);
 }
 
-function locked({ number, name }: Migration): IdmintError {
+function locked(step: Migration | undefined): IdmintError {
+  if (step === undefined)
+    return storeUnavailable("another migration of this database takes too long");
+  const { number, name } = step;
   return storeUnavailable(
     `step ${number} of the schema (${name}) was not applied, because other sessions hold locks on its tables all the time: end the transactions that pg_stat_activity shows as old, and run the command again`,
   );
@@ -143,7 +162,7 @@ async function report(session: Session, { name, migrations }: Schema): Promise<M
 /** An administrator may have made the schema, for a role that must not make schemas. */
 async function makeSchema(session: Session, { name }: Schema): Promise<void> {
   const [schema] = await session.query<{ is_there: boolean }>({
-    text: "SELECT to_regnamespace($1) IS NOT NULL AS is_there",
+    text: "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1) AS is_there",
     values: [name],
   });
   if (schema?.is_there !== true) await session.query({ text: `CREATE SCHEMA ${name}` });

@@ -6,6 +6,7 @@ import { schemaStanding } from "../shared/migration.ts";
 import { NO_SCHEMA, type StoreFinding, type StoreStatus } from "../shared/status.ts";
 import { Connections, type Session } from "./connections.ts";
 import { findFaults } from "./faults/faults.ts";
+import { isPooled, MIN_TO_FIND_POOLER, POOLER } from "./faults/pooler.ts";
 import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
 import { appliedMigrations } from "./schema.ts";
@@ -36,11 +37,14 @@ function asServersAllow({ allowUnsafe }: PostgresConfig): readonly string[] {
 
 /** Looks at a database without changing it, also one that a server would refuse. */
 export async function status(config: PostgresConfig): Promise<StoreStatus> {
-  const connections = new Connections({ ...config, allowUnsafe: asServersAllow(config) });
+  const poolSize = Math.max(MIN_TO_FIND_POOLER, config.poolSize ?? 0);
+  const allowUnsafe = asServersAllow(config);
+  const connections = new Connections({ ...config, poolSize, allowUnsafe });
   try {
+    const shared = (await isPooled(connections)) ? [POOLER] : [];
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);
-      const findings = await findFaults(session);
+      const findings = [...shared, ...(await findFaults(session))];
       const standing = schemaStanding(migrations, applied);
       const common = { backend: config.backend, ...standing, findings };
       if (applied.length === 0) return { ...NO_SCHEMA, ...common };

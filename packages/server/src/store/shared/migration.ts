@@ -50,6 +50,8 @@ export interface MigrationReport {
   readonly steps: readonly Migration[];
   /** Whether the store did not exist. */
   readonly created: boolean;
+  /** What speaks against using the store as it was reached, in words. Absent: the backend looks for nothing. */
+  readonly warnings?: readonly string[];
 }
 
 export function checksumOf(migration: Migration): string {
