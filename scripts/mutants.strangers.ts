@@ -5,6 +5,7 @@ const fast = "packages/server/src/fast";
 const http2 = `${fast}/http2`;
 const processes = "packages/server/src/processes";
 const front = ["packages/server/test/processes/front.test.ts"];
+const room = ["packages/server/test/doors/room.e2e.test.ts"];
 const tls = "packages/server/src/tls";
 const tests = "packages/server/test/fast";
 const memory = [`${tests}/short-memory.test.ts`];
@@ -197,5 +198,19 @@ export const strangersMutants: readonly Mutant[] = [
     find: `() => this.#places.free(place));`,
     replace: `() => undefined);`,
     tests: front,
+  },
+  {
+    name: "doors: room: a small container takes as many connections as a large one",
+    file: "packages/server/src/main/app.ts",
+    find: `own === undefined ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;`,
+    replace: `own === undefined && emit.length > 5 ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;`,
+    tests: room,
+  },
+  {
+    name: "doors: room: connections of TLS take no more than others",
+    file: "packages/server/src/main/doors/room.ts",
+    find: `const TLS_BYTES = 64 * 1_024;`,
+    replace: `const TLS_BYTES = 12 * 1_024;`,
+    tests: room,
   },
 ];

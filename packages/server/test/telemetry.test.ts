@@ -62,6 +62,7 @@ const EVENTS: readonly ServerEvent[] = [
   { type: "alarm-failed", key: "k", attempt: 1, why: "w" },
   { type: "alarm-dropped", key: "k", why: "w" },
   { type: "internal-error", where: "w", cause: CAUSE },
+  { type: "connections-cut", limit: 64, wanted: 100, memoryMb: 256 },
   { type: "connection-refused", peer: "p", why: "w" },
 ];
 

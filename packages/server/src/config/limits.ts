@@ -56,7 +56,7 @@ export const LIMIT_OPTIONS: { readonly [K in keyof LimitConfig]: Option<LimitCon
     "limits.connections",
     integer(1, 100_000),
     "10000",
-    "Most connections that may be open at once, of gRPC and of HTTP each. Beyond that, HTTP answers probes only.",
+    "Most connections that may be open at once, of gRPC and of HTTP each. Beyond that, HTTP answers probes only. A server takes fewer when its memory is too small for so many.",
   ),
   limitConnectionAgeMs: option(
     "limits.connection_age",

@@ -35,6 +35,7 @@ import { hostPort } from "./address.ts";
 import { makeDemoTag } from "./demo-tag.ts";
 import { type ConnectionSources, GrpcDoors } from "./doors/grpc.ts";
 import { openHttp } from "./doors/http.ts";
+import { withRoom } from "./doors/room.ts";
 import { instanceName } from "./instance.ts";
 import { Peers } from "./peers.ts";
 import { Running, type RunningServer } from "./running.ts";
@@ -48,7 +49,7 @@ import {
 } from "./stores.ts";
 import { expectedOfAll } from "../store/pins/expected.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
-import { realSystem } from "./system.ts";
+import { memoryBytes, realSystem } from "./system.ts";
 import { openKeys } from "./text-ids.ts";
 import { serverVersion } from "./version.ts";
 
@@ -66,6 +67,8 @@ export interface ServerParts {
   readonly onEvent?: Emit;
   /** Takes the log's lines instead of stderr. */
   readonly logSink?: LineSink;
+  /** Default: what the machine or the container has. */
+  readonly memoryBytes?: number;
   /** Makes the tag `demo`, if there is none. */
   readonly makesDemoTag?: boolean;
   /** Ends a start that waits for its store. A server that runs is ended by `close`. */
@@ -94,16 +97,19 @@ interface ProcessParts {
  * Starts a server: opens its store, asks it where it is, and listens. Rejects with IdmintError when the store cannot be
  * used or an address cannot be had; nothing is left behind then.
  */
-export async function startServer(config: Config, parts: ServerParts = {}): Promise<RunningServer> {
-  if (config.processes !== 1)
+export async function startServer(asked: Config, parts: ServerParts = {}): Promise<RunningServer> {
+  if (asked.processes !== 1)
     throw invalidField("processes", "must be 1 for a server in one process");
-  const { logLevel: level, logFormat: format, drainTimeMs } = config;
+  const { logLevel: level, logFormat: format, drainTimeMs } = asked;
   const { process: own } = parts;
   const log = createLogger({ level, format, process: own?.number }, parts.logSink);
-  const telemetry = new Telemetry(config);
+  const telemetry = new Telemetry(asked);
   const listeners = [logEvents(log.logger, () => realSystem.clock.now()), telemetry.hear];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
+  // The parent of several processes has looked already.
+  const config =
+    own === undefined ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;
   const flush = (): Promise<void> => log.flush();
   const undo: Undo[] = [flush];
   const stores: Closable[] = [];

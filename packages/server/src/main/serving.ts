@@ -14,11 +14,12 @@ import { scraped } from "../telemetry/scrape.ts";
 import { startServer } from "./app.ts";
 import { MAX_ADMIN_CONNECTIONS } from "./doors/grpc.ts";
 import { createHttpDoor } from "./doors/http.ts";
+import { withRoom } from "./doors/room.ts";
 import { listen } from "./neighbours.ts";
 import { longestStopMs, type Serving } from "./running.ts";
 import { expectedOfAll } from "../store/pins/expected.ts";
 import { openStoreMemory, type StoreMemory } from "../store/pins/memory.ts";
-import { realSystem } from "./system.ts";
+import { memoryBytes, realSystem } from "./system.ts";
 
 /** On top of what a process waits for its store: for its code, and for all that it asks the store then. */
 const START_MARGIN_MS = 60_000;
@@ -40,15 +41,16 @@ export function startServing(config: Config, signal?: AbortSignal): Promise<Serv
  * the processes; it opens no store and makes no ids.
  */
 export async function startProcesses(
-  config: Config,
+  asked: Config,
   {
     makesDemoTag = false,
     signal,
   }: { readonly makesDemoTag?: boolean; readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Serving> {
-  const { logLevel: level, logFormat: format } = config;
+  const { logLevel: level, logFormat: format } = asked;
   const log = createLogger({ level, format });
   const emit = emitter([logEvents(log.logger, () => realSystem.clock.now())]);
+  const config = withRoom(asked, memoryBytes(), emit);
   const { storeExpectId, storeMoreUrls, snowflakeCacheFile: cacheFile } = config;
   const expected = expectedOfAll(storeExpectId, storeMoreUrls.keys());
   const onFailed = (error: IdmintError): void => emit({ type: "pin-file-failed", error });

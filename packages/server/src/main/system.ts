@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { uptime } from "node:os";
+import { totalmem, uptime } from "node:os";
 import { elapsedClock } from "@idmint/core";
 import type { System } from "../service/system.ts";
 import { runFor } from "../service/trace.ts";
@@ -38,3 +38,10 @@ export const realSystem: System = {
   randomToken,
   wallClock: Date.now,
 };
+
+/** The memory that this process may have, of its machine or of its container. */
+export function memoryBytes(): number {
+  // 0 where nothing bounds it but the machine.
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(totalmem(), constrained) : totalmem();
+}

@@ -219,6 +219,13 @@ export type ServerEvent =
   /** Something was changed, or somebody was not allowed to; the row of the audit trail is written. */
   | { readonly type: "audit"; readonly event: AuditEvent }
   | { readonly type: "internal-error"; readonly where: string; readonly cause: unknown }
+  /** The memory that there is has room for fewer connections than `limits.connections`. */
+  | {
+      readonly type: "connections-cut";
+      readonly limit: number;
+      readonly wanted: number;
+      readonly memoryMb: number;
+    }
   | { readonly type: "connection-refused"; readonly peer: string; readonly why: string };
 
 export type Emit = (event: ServerEvent) => void;

@@ -63,6 +63,11 @@ const WRITERS: {
       "a group may write in a folder of this server, and replace its files",
     ),
   "store-warning-over": logStore,
+  "connections-cut": (logger, event) =>
+    logger.warn(
+      plain(event),
+      "takes fewer connections than configured: there is too little memory",
+    ),
   "ledger-behind": (logger, event) => logger.warn(plain(event), "the ledger is behind"),
   "tag-runs-out": (logger, event) => logger.warn(plain(event), "a tag runs out of ids"),
   fenced: logStore,
