@@ -202,8 +202,8 @@ export const strangersMutants: readonly Mutant[] = [
   {
     name: "doors: room: a small container takes as many connections as a large one",
     file: "packages/server/src/main/app.ts",
-    find: `own === undefined ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;`,
-    replace: `own === undefined && emit.length > 5 ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;`,
+    find: `return own === undefined ? withRoom(asked, bytes, emit) : asked;`,
+    replace: `return own === undefined && bytes < 0 ? withRoom(asked, bytes, emit) : asked;`,
     tests: room,
   },
   {

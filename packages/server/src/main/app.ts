@@ -107,9 +107,7 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
   const listeners = [logEvents(log.logger, () => realSystem.clock.now()), telemetry.hear];
   if (parts.onEvent !== undefined) listeners.push(parts.onEvent);
   const emit = emitter(listeners);
-  // The parent of several processes has looked already.
-  const config =
-    own === undefined ? withRoom(asked, parts.memoryBytes ?? memoryBytes(), emit) : asked;
+  const config = fitting(asked, parts, emit);
   const flush = (): Promise<void> => log.flush();
   const undo: Undo[] = [flush];
   const stores: Closable[] = [];
@@ -168,6 +166,15 @@ export async function startServer(asked: Config, parts: ServerParts = {}): Promi
     for (const step of undo) await settled(step);
     throw error;
   }
+}
+
+/** The parent of several processes has looked already what fits into memory. */
+function fitting(
+  asked: Config,
+  { process: own, memoryBytes: bytes = memoryBytes() }: ServerParts,
+  emit: Emit,
+): Config {
+  return own === undefined ? withRoom(asked, bytes, emit) : asked;
 }
 
 type Undo = () => void | Promise<void>;
