@@ -62,6 +62,11 @@ test("the poll notices a row that went back though nobody asks, and other tags g
   await until(() => it.events.some((event) => event.type === "fenced" && event.tag === "orders"));
   expect(await isFenced(it, "orders")).toBe(true);
   await generateId(it, "other");
+  const status = await call(it.nodes, NodeServiceService.getNodeStatus, {});
+  expect(status).toMatchObject({ state: 3, store: { state: StoreState.GRANTING } });
+  expect(status.stateReason).toContain("the store went back for one tag, which it refuses: orders");
+  // Callers of other tags are served here.
+  expect((await fetch(`http://${it.server.httpAddress}/readyz`)).status).toBe(200);
 });
 
 test("a store that is another one is refused by servers that ran and by fresh ones, until it is accepted", async () => {

@@ -47,6 +47,14 @@ export interface TicketHealth {
   readonly error: IdmintError | undefined;
 }
 
+interface TagsInUse {
+  readonly holdsIds: boolean;
+  readonly bufferedTags: number;
+  /** Tags that are refused, since the store went back for them. */
+  readonly fencedTags: number;
+  fencedNames(limit: number): readonly string[];
+}
+
 export interface NodePorts {
   readonly nodeId: string;
   readonly version: string;
@@ -67,7 +75,7 @@ export interface NodePorts {
     readonly keeper: { readonly hasTime: boolean } | undefined;
   };
   /** The tags this server works with. */
-  readonly directory: { readonly holdsIds: boolean; readonly bufferedTags: number };
+  readonly directory: TagsInUse;
   readonly presence: Pick<Presence, "info" | "isCutOff" | "silentParts">;
   readonly drain: Pick<Drain, "cause" | "reason">;
   readonly nodes: Pick<NodeWatch, "nodes" | "version" | "forget">;
@@ -220,7 +228,7 @@ export class NodeService {
   }
 
   #illness(): string {
-    const { poll, clocks, presence, admission, access } = this.#ports;
+    const { poll, clocks, directory, presence, admission, access } = this.#ports;
     if (poll.fenced !== "") return `the store went back: ${poll.fenced}`;
     if (!access.knowsCallers) {
       const why = access.unread === undefined ? "" : `: ${access.unread.message}`;
@@ -230,12 +238,23 @@ export class NodeService {
     if (poll.refusesWrites !== "") {
       return `sequences are refused, and other kinds go on with what they hold, since the store takes no writes: ${poll.refusesWrites}`;
     }
+    if (directory.fencedTags > 0) return refusedTags(directory);
     if (presence.silentParts.length > 0) {
       return "databases of the store were not heard of for node.max_offline";
     }
     if (admission.isLasting) return "more calls come than it can answer, and have for a while";
     return clocks.watch.isOut ? "its clock is not confirmed" : "";
   }
+}
+
+/** Tags whose names are told; of the others it is told how many there are. */
+const MAX_NAMED = 5;
+
+function refusedTags(directory: TagsInUse): string {
+  const names = directory.fencedNames(MAX_NAMED).join(", ");
+  const { fencedTags } = directory;
+  const more = fencedTags > MAX_NAMED ? ` and ${fencedTags - MAX_NAMED} more` : "";
+  return `the store went back for ${fencedTags === 1 ? "one tag" : `${fencedTags} tags`}, which it refuses: ${names}${more}; see idmint store accept`;
 }
 
 /** A store that is not used although something answers says why. */

@@ -39,7 +39,7 @@ export function serverChecks(
 
 export function healthFindings(
   isServing: boolean,
-  { state, stoppedTime, version, nodeId }: GetNodeStatusResponse,
+  { state, stateReason, stoppedTime, version, nodeId }: GetNodeStatusResponse,
 ): readonly Finding[] {
   if (stoppedTime !== undefined) {
     const fix = "idmint resume-issuing --all";
@@ -52,7 +52,8 @@ export function healthFindings(
   if (!isServing || state !== NodeState.SERVING) {
     const word = nodeStateToJSON(state).replace("NODE_STATE_", "");
     const fix = "see the line `server store`, and the server's log for its clock";
-    return [fail(isServing ? `it is ${word}` : `it is NOT_SERVING (${word})`, fix)];
+    const why = stateReason === "" ? "" : `: ${plain(stateReason)}`;
+    return [fail(isServing ? `it is ${word}${why}` : `it is NOT_SERVING (${word})${why}`, fix)];
   }
   return [ok(`serving, version ${plain(version)}`)];
 }

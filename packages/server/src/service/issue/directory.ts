@@ -243,6 +243,11 @@ export class Directory {
     return this.#behind.size;
   }
 
+  /** The first `limit` of them, in the order in which that was found. */
+  fencedNames(limit: number): readonly string[] {
+    return [...this.#behind.keys()].slice(0, limit);
+  }
+
   /** How many of them have a buffer. */
   get bufferedTags(): number {
     let count = 0;
