@@ -15,16 +15,6 @@ const MEMORY = "/dev/shm";
 const MEMORY_BYTES = 4 * 2 ** 30;
 
 /**
- * What a whole system did not reach in time, on a machine that does much else at once, is tried a second time: what `until`
- * gave up, and a time above its limit (a fraction of a millisecond, or a date). A wrong answer, such as an id that came twice,
- * fails at once.
- */
-const lateOnce = {
-  count: 1,
-  condition: /^not within \d+ ms: |(?:^|: )expected (?:\d+\.\d+|\d{13}) to be less than /,
-};
-
-/**
  * Whether temporary files may lie in memory. The suites kill processes and never the machine, so nothing needs a disk,
  * and a slow one makes them several times slower. The space must suffice, and programs must be allowed to run there.
  */
@@ -120,7 +110,6 @@ function project(
     exclude?: string[];
     env?: Record<string, string>;
     globalSetup?: string;
-    retry?: typeof lateOnce;
   } = {},
 ): TestProjectConfiguration {
   return {
@@ -151,32 +140,28 @@ export default defineConfig({
       // Properties and schedules by fast-check.
       project("model", 180_000),
       // A real PostgreSQL.
-      project("pg", 60_000, {
-        retry: lateOnce,
+      project("pg", 180_000, {
         globalSetup: "packages/testkit/src/postgres-setup.ts",
       }),
       // A real Redis.
-      project("redis", 60_000, {
-        retry: lateOnce,
+      project("redis", 180_000, {
         globalSetup: "packages/testkit/src/redis/setup.ts",
       }),
       // A real etcd.
-      project("etcd", 60_000, {
-        retry: lateOnce,
+      project("etcd", 180_000, {
         globalSetup: "packages/testkit/src/etcd/setup.ts",
       }),
       // The pages for users as printed, and a short storm over every kind of tag.
-      project("smoke", 180_000, { retry: lateOnce }),
+      project("smoke", 180_000),
       // Real servers and command lines, one or a few processes of each.
-      project("e2e", 180_000, { retry: lateOnce, exclude: leftOut() }),
+      project("e2e", 180_000, { exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.
       project("doors", 180_000, {
-        retry: lateOnce,
         include: ON_BOTH_DOORS,
         env: { TEST_OTHER_DOOR: "1" },
       }),
       // Storms: fleets of processes that are killed, frozen and set back for a while. IDMINT_LONG=1 makes them long.
-      project("chaos", 180_000, { retry: lateOnce, exclude: leftOut() }),
+      project("chaos", 180_000, { exclude: leftOut() }),
       // What is published: the packed tarballs.
       project("pack", 120_000, { globalSetup: "packages/testkit/test/pack.setup.ts" }),
     ],

@@ -30,6 +30,7 @@ export const auditMutants: readonly Mutant[] = [
     find: "  ORDER BY at_ms, id LIMIT ?4)`;",
     replace: "  ORDER BY at_ms DESC, id LIMIT ?4)`;",
     tests: suite,
+    only: "of too many",
   },
   {
     name: "audit: the rows of one push out those of others",

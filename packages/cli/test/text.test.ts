@@ -15,6 +15,10 @@ test("columns are as wide as their widest cell, and lines end without spaces", (
   ).toBe("NAME    FLOOR     TEXT\na       12345678\norders  1         x\n");
 });
 
+test("a cell is one line, whoever wrote what is in it", () => {
+  expect(columns([["a\nb\u2028", "c\td"]])).toBe("a\\u000ab\\u2028  c\\u0009d\n");
+});
+
 test("control characters of others never reach the terminal", () => {
   expect(plain("a\u001B[2Jb\nc\u009Bd")).toBe("a\\u001b[2Jb\\u000ac\\u009bd");
 });

@@ -1,5 +1,6 @@
-// Tinyid's own Java client, unmodified, against the real server. No registry has it: IDMINT_TINYID_JAR names the jar of
-// tinyid-client and tinyid-base that your programs use, and a JDK is needed. Other tests do what it does (tinyid-client.ts).
+// Tinyid's own Java client, unmodified, against the real server, in a long run. No registry has it: IDMINT_TINYID_JAR names the
+// jar of tinyid-client and tinyid-base that your programs use, and a JDK is needed. What always runs does as it does
+// (tinyid-client.ts, for drop-in.e2e.test.ts).
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +9,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { makeStepTag, startDropIn } from "./drop-in-support.ts";
 
 const jar = process.env["IDMINT_TINYID_JAR"] ?? "";
-const IDS = process.env["IDMINT_LONG"] === "1" ? 1_000_000 : 20_000;
+const isLong = process.env["IDMINT_LONG"] === "1";
+const IDS = isLong ? 1_000_000 : 20_000;
 const CLIENTS = 4;
 const THREADS = 4;
 
@@ -48,9 +50,10 @@ function run(command: string, args: readonly string[], cwd: string): Promise<str
   });
 }
 
-test.runIf(jar !== "")(
+test.runIf(isLong || jar !== "")(
   "several processes of Tinyid's Java client get no id twice",
   async () => {
+    expect(jar, "set IDMINT_TINYID_JAR to the jar of tinyid-client and tinyid-base").not.toBe("");
     const it = await startDropIn();
     await makeStepTag(it, "order", 1_000);
     const folder = mkdtempSync(path.join(tmpdir(), "idmint-tinyid-"));

@@ -15,6 +15,8 @@ import {
 import { sqlInAnotherProcess } from "./children.ts";
 
 const DAY_MS = 86_400_000;
+/** A machine that is busy with other tests takes its time, also to open a store. */
+const PACE_MS = 10_000;
 
 /** A fresh SQLite store in a folder of its own. */
 export interface SqliteHarness extends StoreHarness {
@@ -28,6 +30,7 @@ export async function sqliteHarness(more: Partial<SqliteConfig> = {}): Promise<S
     backend: "sqlite",
     path: path.join(folder, "store.sqlite"),
     create: true,
+    timeoutMs: PACE_MS,
     allowUnsafe: [],
     ...more,
   };
@@ -76,6 +79,8 @@ export async function postgresHarness(
   const config: PostgresConfig = {
     backend: "postgres",
     url: its.url,
+    timeoutMs: PACE_MS,
+    connectTimeoutMs: PACE_MS,
     allowUnsafe: ["fsync", "full_page_writes"],
     ...more,
   };

@@ -20,6 +20,7 @@ import { monotonicMs } from "../../src/store/sqlite/file/connection.ts";
 import { mountPointsOf } from "../../src/store/sqlite/file/location.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { GrantChild, run } from "./children.ts";
+import { inMountNamespace } from "./mount-namespace.ts";
 import { sqliteHarness } from "./harness.ts";
 
 // Every handle starts a thread, which takes its time on a busy machine.
@@ -175,41 +176,32 @@ test("mount points are read as the kernel writes them", () => {
   expect([...mountPointsOf(text)]).toEqual(["/", String.raw`/srv/b c\d`, ""]);
 });
 
-/** Runs a shell that may mount in a namespace of its own; undefined where nobody may. */
-function inMountNamespace(script: string, ...args: readonly string[]) {
-  const command = ["--mount", "--map-root-user", "sh", "-c", script, "sh", ...args];
-  return spawnSync("unshare", command, { encoding: "utf8" });
-}
-
-test.skipIf(inMountNamespace("mount -t tmpfs none /mnt").status !== 0)(
-  "a file that is mounted by itself is refused, and its folder is not",
-  async () => {
-    const harness = await sqliteHarness();
-    const { folder, config } = harness;
-    const store = await harness.open();
-    await store.createTag(settingsOf("t"));
-    await store.close();
-    const there = path.join(folder, "a mount");
-    mkdirSync(there);
-    const file = path.join(there, "y.sqlite");
-    writeFileSync(file, "");
-    const child = path.join(import.meta.dirname, "open-child.ts");
-    const open = (name: string, mount: string) =>
-      inMountNamespace(
-        `${mount} && exec "$1" -C idmint-source "$2" "$3"`,
-        process.execPath,
-        child,
-        JSON.stringify({ ...config, path: name }),
-      ).stdout.trim();
-    expect(open(file, `mount --bind '${config.path}' '${file}'`)).toMatch(
-      /^STORE_UNSAFE: .* is a file that is mounted by itself/,
-    );
-    expect(open(path.join(there, "store.sqlite"), `mount --bind '${folder}' '${there}'`)).toBe(
-      "open",
-    );
-    await harness.remove();
-  },
-);
+test("a file that is mounted by itself is refused, and its folder is not", async () => {
+  const harness = await sqliteHarness();
+  const { folder, config } = harness;
+  const store = await harness.open();
+  await store.createTag(settingsOf("t"));
+  await store.close();
+  const there = path.join(folder, "a mount");
+  mkdirSync(there);
+  const file = path.join(there, "y.sqlite");
+  writeFileSync(file, "");
+  const child = path.join(import.meta.dirname, "open-child.ts");
+  const open = (name: string, mount: string) =>
+    inMountNamespace(
+      `${mount} && exec "$1" -C idmint-source "$2" "$3"`,
+      process.execPath,
+      child,
+      JSON.stringify({ ...config, path: name }),
+    ).stdout.trim();
+  expect(open(file, `mount --bind '${config.path}' '${file}'`)).toMatch(
+    /^STORE_UNSAFE: .* is a file that is mounted by itself/,
+  );
+  expect(open(path.join(there, "store.sqlite"), `mount --bind '${folder}' '${there}'`)).toBe(
+    "open",
+  );
+  await harness.remove();
+});
 
 test("a file or folder that cannot be written is told by the name of the option, and nothing is tried again", async () => {
   const harness = await sqliteHarness();

@@ -1,5 +1,4 @@
 // A store put back together with its witness: everything has the contents of before, in the files of now.
-import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -12,6 +11,7 @@ import { grant } from "../../src/store/sqlite/grant.ts";
 import { Witness } from "../../src/store/sqlite/file/witness.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
 import { GrantChild, run, sqlInAnotherProcess } from "./children.ts";
+import { inMountNamespace } from "./mount-namespace.ts";
 import { type SqliteHarness, sqliteHarness } from "./harness.ts";
 
 // Every handle starts a thread, which takes its time on a busy machine.
@@ -118,24 +118,24 @@ test("under a server that runs, file and witness written back are refused by wha
   await harness.remove();
 });
 
-test.skipIf(process.getuid?.() !== 0)(
-  "what root makes beside the store of another user is that user's",
-  async () => {
-    const harness = await harnessWithTag();
-    for (const suffix of BESIDE) {
-      if (existsSync(`${harness.config.path}${suffix}`)) {
-        chownSync(`${harness.config.path}${suffix}`, 4_242, 4_243);
-      }
+test("what root makes beside the store of another user is that user's", async () => {
+  expect(process.getuid?.(), "only root gives files to another user: run this test as root").toBe(
+    0,
+  );
+  const harness = await harnessWithTag();
+  for (const suffix of BESIDE) {
+    if (existsSync(`${harness.config.path}${suffix}`)) {
+      chownSync(`${harness.config.path}${suffix}`, 4_242, 4_243);
     }
-    rmSync(`${harness.config.path}.witness`);
-    await acceptStore(harness.config, 0n);
-    for (const suffix of [".witness", ".witness.next"]) {
-      const { uid, gid, mode } = statSync(`${harness.config.path}${suffix}`);
-      expect([uid, gid, mode & 0o777]).toEqual([4_242, 4_243, 0o600]);
-    }
-    await harness.remove();
-  },
-);
+  }
+  rmSync(`${harness.config.path}.witness`);
+  await acceptStore(harness.config, 0n);
+  for (const suffix of [".witness", ".witness.next"]) {
+    const { uid, gid, mode } = statSync(`${harness.config.path}${suffix}`);
+    expect([uid, gid, mode & 0o777]).toEqual([4_242, 4_243, 0o600]);
+  }
+  await harness.remove();
+});
 
 test("a store without its witness is refused by who has never seen it, and gets another by who has", async () => {
   const harness = await harnessWithTag();
@@ -267,26 +267,17 @@ test("processes that open, serve and are killed at any moment never lose the wit
   await harness.remove();
 });
 
-/** Runs a shell that may mount in a namespace of its own. */
-function inMountNamespace(script: string, ...args: readonly string[]) {
-  const command = ["--mount", "--map-root-user", "sh", "-c", script, "sh", ...args];
-  return spawnSync("unshare", command, { encoding: "utf8" });
-}
-
-test.skipIf(inMountNamespace("mount -t tmpfs none /mnt").status !== 0)(
-  "on a full disk grants go on, and the file that was made ahead becomes the witness",
-  async () => {
-    const harness = await sqliteHarness();
-    const { stdout, stderr } = inMountNamespace(
-      'mount -t tmpfs -o size=16m,mode=700 none "$2" && exec "$1" -C idmint-source "$3" "$2"',
-      process.execPath,
-      harness.folder,
-      path.join(import.meta.dirname, "full-disk-child.ts"),
-    );
-    expect({ stdout, stderr }).toEqual({
-      stdout: "grants go on; the witness took its turn\n",
-      stderr: "",
-    });
-    await harness.remove();
-  },
-);
+test("on a full disk grants go on, and the file that was made ahead becomes the witness", async () => {
+  const harness = await sqliteHarness();
+  const { stdout, stderr } = inMountNamespace(
+    'mount -t tmpfs -o size=16m,mode=700 none "$2" && exec "$1" -C idmint-source "$3" "$2"',
+    process.execPath,
+    harness.folder,
+    path.join(import.meta.dirname, "full-disk-child.ts"),
+  );
+  expect({ stdout, stderr }).toEqual({
+    stdout: "grants go on; the witness took its turn\n",
+    stderr: "",
+  });
+  await harness.remove();
+});
