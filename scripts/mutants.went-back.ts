@@ -2,6 +2,7 @@ import type { Mutant } from "./mutant.ts";
 
 const store = "packages/server/src/store";
 const ownRow = `${store}/postgres/hosts/own-row.ts`;
+const etcdRestore = ["packages/server/test/store/etcd/restore.etcd.test.ts"];
 const state = ["packages/server/test/store/own-row-state.test.ts"];
 const postgres = ["packages/server/test/store/postgres-went-back.pg.test.ts"];
 
@@ -79,5 +80,14 @@ export const wentBackMutants: readonly Mutant[] = [
 `,
     replace: ``,
     tests: postgres,
+  },
+  {
+    name: "went back: an accept of an etcd begins before it has read every tag",
+    file: `${store}/etcd/accept.ts`,
+    find: `    await assertReadable(session);
+`,
+    replace: ``,
+    tests: etcdRestore,
+    only: "garbage",
   },
 ];

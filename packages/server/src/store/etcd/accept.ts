@@ -7,6 +7,7 @@ import {
   storeUnavailable,
   type Tag,
 } from "@idmint/core/server";
+import { schemaMismatch } from "../shared/failures.ts";
 import { storeAccepted } from "../shared/records/audit.ts";
 import { acceptedPeriods, CLOCK_MARGIN_MS, periodAt, turnOf } from "../shared/period.ts";
 import { acceptedFloor } from "../shared/worker-pool.ts";
@@ -47,6 +48,7 @@ export async function accept(
   newStore = false,
 ): Promise<{ tags: number }> {
   return etcd.run(async (session) => {
+    await assertReadable(session);
     const incarnation = randomUUID();
     const nowMs = etcd.now();
     const begun = await writeRecord(session, ({ record }) => ({
@@ -82,6 +84,39 @@ export async function accept(
 }
 
 const ALLOWED = { fenced: "allow" } as const;
+
+/** Tags that are read at once. */
+const PAGE = 1_000;
+const MAX_NAMED = 5;
+
+/** One value that cannot be read would leave the store closed in the middle of an accept. */
+async function assertReadable(session: Session): Promise<void> {
+  const { keys } = session;
+  const spoiled: string[] = [];
+  for (let after = ""; spoiled.length < MAX_NAMED;) {
+    const range = { ...keys.tags(after, ""), limit: PAGE };
+    // oxlint-disable-next-line no-await-in-loop
+    const [kvs = []] = await session.read([range], ALLOWED);
+    const last = kvs.at(-1);
+    if (last === undefined) break;
+    spoiled.push(...kvs.filter(({ value }) => !isReadable(value)).map(({ key }) => String(key)));
+    after = String(last.key).slice(keys.tag("").length);
+  }
+  if (spoiled.length === 0) return;
+  const names = spoiled.slice(0, MAX_NAMED).join(", ");
+  throw schemaMismatch(
+    `nothing was changed: tags cannot be read, since their keys were changed by hand: ${names}. Put each value back as a snapshot has it (etcdctl snapshot restore, in another etcd, then etcdctl get); or remove the key, accept, and make the tag anew with a start above all its ids`,
+  );
+}
+
+function isReadable(value: Buffer): boolean {
+  try {
+    tagFrom(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Writes the key `store` over the one that was read. */
 async function writeRecord(

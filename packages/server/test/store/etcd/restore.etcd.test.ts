@@ -347,3 +347,23 @@ test("an accept of many tags tells each change once, in their order", async () =
   expect(told).toEqual(names);
   await store.close();
 });
+
+test("a tag's key with garbage refuses that tag, and an accept names it before it closes the store", async () => {
+  const harness = await etcdHarness();
+  const store = await harness.open();
+  const names = Array.from({ length: 30 }, (_, i) => `t${String(i).padStart(2, "0")}`);
+  for (const name of names) await store.createTag(settingsOf(name));
+  await harness.gateway.put(`${harness.config.prefix}tag/t27`, "nonsense");
+  const fresh = await harness.open();
+  expect((await granted(fresh, "t28")).base).toBe(1n);
+  expect(await reasonOf(granted(fresh, "t27"))).toBe("SCHEMA_MISMATCH");
+  const accepting = acceptStore(harness.config, 100n);
+  await expect(accepting).rejects.toMatchObject({ reason: "SCHEMA_MISMATCH" });
+  await expect(accepting).rejects.toThrow(`${harness.config.prefix}tag/t27`);
+  // Nothing was begun.
+  expect((await granted(fresh, "t28")).base).toBe(11n);
+  await harness.gateway.removeUnder(`${harness.config.prefix}tag/t27`);
+  expect(await acceptStore(harness.config, 100n)).toEqual({ tags: 29 });
+  expect((await granted(fresh, "t28")).base).toBe(121n);
+  await Promise.all([store.close(), fresh.close()]);
+});
