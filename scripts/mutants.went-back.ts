@@ -52,6 +52,14 @@ export const wentBackMutants: readonly Mutant[] = [
     tests: postgres,
   },
   {
+    name: "went back: versions of before an accept mark what was accepted",
+    file: `${store}/postgres/changes.ts`,
+    find: `  if (renewal?.incarnation !== incarnation) return "";
+`,
+    replace: ``,
+    tests: postgres,
+  },
+  {
     name: "went back: a row that is removed leaves no trace",
     file: `${store}/postgres/migrations/000001-init.ts`,
     find: `  INSERT INTO idmint.node_gone (id, renewals) VALUES (old.id, old.renewals);

@@ -49,6 +49,8 @@ export class Poller {
     });
     this.#since = found.revision;
     if (found.isAccepted === true) this.accepts++;
+    // Versions of before an accept are compared no more.
+    if (found.incarnation !== this.#obeyed.incarnation) this.#seen.clear();
     this.#obeyed = { incarnation: found.incarnation, obeyed: found.revision };
     return found;
   }

@@ -98,8 +98,12 @@ test("a tag's row that went back marks the store, and one that was changed by ha
 test("a server marks no history that was accepted while it slept", () =>
   withServer(async ({ harness, server }) => {
     const { database } = harness;
+    for (let grants = 0; grants < 5; grants++) await server.grant("t");
     await server.poll();
     await database.query("UPDATE idmint.node SET renewals = renewals - 1");
+    await database.query(
+      "UPDATE idmint.tag SET version = 1, written_by = pg_current_xact_id()::xid",
+    );
     await server.store.accept(0n);
     const polls = [await server.poll(), await server.poll(), await server.poll()];
     expect(polls.map(fencedIn)).toEqual(["", "", ""]);

@@ -170,6 +170,8 @@ async function fenceOf(
     const loss = await ownRow.polled(local, polled);
     if (loss !== "") return loss;
   }
+  // What was seen before an accept shows nothing of what was accepted.
+  if (renewal?.incarnation !== incarnation) return "";
   const lost = watched.filter(({ tag }) => behind.includes(tag) && !changedByHand.includes(tag));
   return markBehind(local, history, lost);
 }
