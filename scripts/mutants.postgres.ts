@@ -13,6 +13,24 @@ const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
 export const postgresMutants: readonly Mutant[] = [
   {
+    name: "postgres: a statement that took too long costs all connections",
+    file: `${postgres}/refusal.ts`,
+    find: `  NOT_ALLOWED,
+  QUERY_CANCELED,
+`,
+    replace: `  NOT_ALLOWED,
+`,
+    tests: locks,
+    only: "too long together",
+  },
+  {
+    name: "postgres: an sslmode that nobody knows is taken for another",
+    file: "packages/server/src/store/shared/host-urls.ts",
+    find: `|| !hasKnownSslMode(parsed)`,
+    replace: ``,
+    tests: ["packages/server/test/store/host-urls.test.ts"],
+  },
+  {
     name: "postgres: a step of the schema is chosen before another migration has ended",
     file: `${postgres}/migrate.ts`,
     find: `await session.query({ text: \`SELECT pg_advisory_xact_lock(\${ADVISORY_LOCK})\` });`,

@@ -24,6 +24,17 @@ test("target_session_attrs may ask for what idmint does anyway, and nothing else
   }
 });
 
+test("an sslmode that is not known, or means less to others, is refused", () => {
+  for (const mode of ["prefer", "allow", "verify_full", "", "require&sslmode=disable"]) {
+    expect(hostUrls(`postgres://a/ids?sslmode=${mode}`), mode).toBeUndefined();
+    expect(hostUrls(`postgres://a,b/ids?sslmode=${mode}`), mode).toBeUndefined();
+  }
+  for (const mode of ["disable", "no-verify", "require", "verify-ca", "verify-full"]) {
+    expect(hostUrls(`postgres://a/ids?sslmode=${mode}`), mode).toHaveLength(1);
+  }
+  expect(hostUrls("postgres://a/ids?sslmode=prefer&uselibpqcompat=true")).toHaveLength(1);
+});
+
 test.for([
   ["no host between commas", "postgres://a,,b/ids"],
   ["no host at the end", "postgres://a,/ids"],

@@ -1,4 +1,5 @@
 // What becomes of grants while other sessions keep rows of the store locked.
+import { setTimeout as pause } from "node:timers/promises";
 import { type Granted, type Store, VersionGuard } from "@idmint/core/server";
 import { assertDisjoint, sequenceOf, settingsOf, wish } from "@idmint/testkit/store-suite";
 import type { TestDatabase } from "@idmint/testkit/postgres";
@@ -165,4 +166,36 @@ test("two servers on one hot tag answer each request by one call, and none twice
     expect(servers.map(({ counters }) => counters.grantCalls)).toEqual([100, 100]);
     await other.close();
   });
+});
+
+test("waits that are too long together cost the connection no more than one that is", async () => {
+  const harness = await postgresHarness({ timeoutMs: 1_200, poolSize: 1 });
+  const store = await harness.open();
+  await store.createTag(settingsOf("a"));
+  await store.createTag(settingsOf("b"));
+  const backends = async () =>
+    harness.database.query(
+      "SELECT pid FROM pg_stat_activity WHERE application_name = 'idmint' AND datname = current_database()",
+    );
+  const before = await backends();
+  const [letA, letB] = [
+    await lockRows(harness.database, ["a"]),
+    await lockRows(harness.database, ["b"]),
+  ];
+  // Each lock may be waited for 800 ms, and all of them together 1,000.
+  const granting = store.grant([wish("a"), wish("b")]).catch((error: unknown) => error);
+  await pause(600);
+  await letA();
+  expect(await granting).toMatchObject({
+    reason: "STORE_UNAVAILABLE",
+    message: expect.stringContaining("took too long") as string,
+  });
+  await letB();
+  expect(await store.grant([wish("a"), wish("b")])).toMatchObject([
+    { outcome: "granted", base: 1n },
+    { outcome: "granted", base: 1n },
+  ]);
+  expect(await backends()).toEqual(before);
+  await store.close();
+  await harness.remove();
 });

@@ -1,8 +1,11 @@
 // What people are told whose configuration is wrong, by a real server that wants a password.
 import { spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { reasonOf } from "@idmint/testkit/store-suite";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import {
   migrateStore,
   openStore,
@@ -68,6 +71,12 @@ test.each([
     "name of the database",
   ],
   ["a role without permissions", { username: "guest" }, "permission denied", "grant the role"],
+  [
+    "a file of an authority that is not there",
+    { search: "?sslmode=verify-full&sslrootcert=/nowhere/ca.pem" },
+    "no such file",
+    "sslrootcert",
+  ],
   ["TLS that the server lacks", { search: "?sslmode=require" }, "does not support SSL", "sslmode"],
 ] as const)(
   "%s is told with what the server said, and is not tried again",
@@ -111,6 +120,38 @@ test.each(["", "other"])(
   },
 );
 
+test("a role that has all its connections is told apart from a server that has", async () => {
+  const database = await server.createDatabase();
+  await database.query(`CREATE ROLE few LOGIN CONNECTION LIMIT 0 PASSWORD '${SECRET}'`);
+  await expect(openStore(urlWith({ username: "few" }))).rejects.toMatchObject({
+    reason: "STORE_UNAVAILABLE",
+    message: expect.stringMatching(
+      /too many connections for role "few".*CONNECTION LIMIT/u,
+    ) as string,
+  });
+});
+
+test("a file that is missing is told by a URL of several hosts too", async () => {
+  const url = config.url.replace("127.0.0.1", "127.0.0.1:1,127.0.0.1");
+  const wrong = { ...config, url: `${url}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem` };
+  await expect(openStore(wrong)).rejects.toThrow(/no such file.*sslrootcert/u);
+});
+
+function configAt(host: string, more = ""): PostgresConfig {
+  return { ...config, url: `postgres://postgres@${host}/postgres${more}` };
+}
+
+test("a Unix socket stands in the place of the host, and another writing of it is told how", async () => {
+  const folder = mkdtempSync(path.join(tmpdir(), "idmint-socket-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  chmodSync(folder, 0o777);
+  await using own = await TestPostgres.start({ settings: { unix_socket_directories: folder } });
+  const its = configAt(`${encodeURIComponent(folder)}:${own.port}`);
+  await migrateStore(its, { dryRun: false });
+  await (await openStore(its)).close();
+  await expect(openStore(configAt("", `?host=${folder}`))).rejects.toThrow("%2Frun%2Fpostgresql");
+});
+
 test("a wrong port is told, and may be tried again", async () => {
   await expect(openStore(urlWith({ port: "1" }))).rejects.toMatchObject({
     reason: "STORE_UNAVAILABLE",
@@ -121,7 +162,7 @@ test("a wrong port is told, and may be tried again", async () => {
   });
 });
 
-test.each(["prefer", "require", "verify-ca"])(
+test.each(["require", "verify-ca"])(
   "with sslmode=%s the driver says nothing on stderr of its own",
   async (mode) => {
     const { url } = urlWith({ search: `?sslmode=${mode}` });

@@ -10,6 +10,7 @@ import {
   renewalOf,
   settingsOf,
   snowflakeOf,
+  wish,
 } from "@idmint/testkit/store-suite";
 import { expect, test } from "vitest";
 import { acceptStore, migrateStore, openStore, storeStatus } from "../../src/store/open-store.ts";
@@ -188,6 +189,21 @@ test("a row changed by hand is refused", async () => {
     await harness.database.query("UPDATE idmint.tag SET floor = 10 WHERE name = 'quiet'");
     expect(await refusal(running, "quiet")).toBe("STORE_EPOCH_CHANGED");
     expect((await granted(running, "t")).base).toBe(111n);
+  });
+});
+
+test("a table that somebody's ALTER TABLE wrote anew is refused, and the reason says what may have done it", async () => {
+  await withScene(async ({ harness, running }) => {
+    await harness.database.query(
+      "ALTER TABLE idmint.tag ADD COLUMN id uuid DEFAULT gen_random_uuid()",
+    );
+    const [grant] = await running.grant([wish("t")]);
+    expect(grant).toMatchObject({
+      reason: "STORE_EPOCH_CHANGED",
+      detail: expect.stringContaining("ALTER TABLE") as string,
+    });
+    await acceptStore(harness.config, 1_000n);
+    expect((await granted(running, "t")).base).toBeGreaterThan(1_000n);
   });
 });
 

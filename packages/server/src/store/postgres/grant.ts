@@ -253,6 +253,7 @@ function detailOf(
 ): string {
   if (row.fenced !== "") return row.fenced;
   if (row.seen === null) return `tag "${tag}" was there and is gone`;
-  if (row.is_ours === false) return `tag "${tag}" was loaded from a dump or changed by hand`;
+  if (row.is_ours === false)
+    return `tag "${tag}" was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE`;
   return `tag "${tag}" is at version ${row.seen}, after ${seenVersion} was seen`;
 }

@@ -26,7 +26,7 @@ const FENCED = `CASE
   WHEN s.identity <> ${PRESENT_IDENTITY}
     THEN 'the database is not the one that was accepted: it was failed over, restored or copied'
   WHEN s.xmin <> s.written_by
-    THEN 'the store was loaded from a dump or changed by hand'
+    THEN 'the store was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE'
   ELSE '' END`;
 
 const STORE = "idmint.store";

@@ -11,6 +11,8 @@ export type Deeds = "none" | "answered" | "served";
 const READ_ONLY = "25006";
 const NOT_ALLOWED = "42501";
 const LOCK_NOT_AVAILABLE = "55P03";
+/** By the server's statement_timeout: several waits that were each short enough took too long together. */
+const QUERY_CANCELED = "57014";
 /** A statement that this session prepared is not there, or one is that it did not prepare: the session is shared. */
 const LOST_STATEMENT: ReadonlySet<string> = new Set(["26000", "42P05"]);
 /** A text with characters that no database, or not this one, can store. */
@@ -34,6 +36,13 @@ const REFUSED: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "name its certificate authority with sslrootcert in its URL",
 };
 const NO_PASSWORD = /password must be a (?:non-empty )?string/u;
+/** What Node says of a file that a URL names. */
+const NO_FILE = /^E[A-Z]+: .*, (?:open|read)\b/u;
+const FILES = "check the files that sslrootcert, sslcert and sslkey in its URL name";
+/** A limit of one role or database, below that of the server. */
+const LIMITED = /too many connections for (?:role|database)/u;
+const LIMITS =
+  "raise the CONNECTION LIMIT of the role or database (ALTER ROLE, ALTER DATABASE), or lower store.pool_size";
 /** Unlike the codes of the system, such as EPIPE, each has a digit. */
 const SQL_STATE = /^(?=.*\d)[0-9A-Z]{5}$/u;
 const AWAY: Readonly<Record<string, string>> = {
@@ -58,6 +67,11 @@ export function failureOf(
   if (isLockTimeout(error)) {
     return storeUnavailable("another session of the database holds a lock for too long");
   }
+  if (code === QUERY_CANCELED && deeds !== "none") {
+    return storeUnavailable(
+      "a statement took too long: other sessions hold locks, or the database is slow",
+    );
+  }
   const { message = "" } = error as { message?: string };
   const said = secret === "" ? message : message.replaceAll(secret, "…");
   const cause = new Error([code, said].filter((part) => part !== "").join(" "));
@@ -70,10 +84,17 @@ export function failureOf(
   return storeUnavailable("PostgreSQL failed or did not answer", cause);
 }
 
+/** What says that nothing was done, and that the server answers. */
+const HARMLESS: ReadonlySet<string> = new Set([
+  LOCK_NOT_AVAILABLE,
+  NOT_ALLOWED,
+  QUERY_CANCELED,
+  ...BAD_TEXT,
+]);
+
 /** Nothing was done, and the connection is as good as before. After READ_ONLY another host may be the one to ask. */
 export function isHarmless(error: unknown): boolean {
-  const code = codeOf(error) ?? "";
-  return code === LOCK_NOT_AVAILABLE || code === NOT_ALLOWED || BAD_TEXT.has(code);
+  return HARMLESS.has(codeOf(error) ?? "");
 }
 
 /** Whether a statement failed only since a lock was not had in time. */
@@ -103,11 +124,13 @@ export function refusal(at: string, said: string, code: string | undefined): Idm
     return new IdmintError("STORE_REFUSED", message, { cause });
   }
   const hasNoTls = said.includes("does not support SSL");
-  const wayOut = REFUSED[code ?? ""] ?? (hasNoTls ? "check sslmode in its URL" : undefined);
+  const wayOut =
+    (NO_FILE.test(said) ? FILES : REFUSED[code ?? ""]) ??
+    (hasNoTls ? "check sslmode in its URL" : undefined);
   if (wayOut !== undefined) {
     return new IdmintError("STORE_REFUSED", `${text} refuses (${said}); ${wayOut}`, { cause });
   }
-  const away = AWAY[code ?? ""];
+  const away = LIMITED.test(said) ? LIMITS : AWAY[code ?? ""];
   const told =
     away === undefined && SQL_STATE.test(code ?? "")
       ? `answers with an error (${said}); its log may say more`

@@ -117,7 +117,9 @@ async function lockTag(session: Session, name: string): Promise<PlacedTag | unde
     values: [name],
   });
   if (row?.is_ours === false) {
-    throw storeWentBack(`tag "${name}" was loaded from a dump or changed by hand`);
+    throw storeWentBack(
+      `tag "${name}" was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE`,
+    );
   }
   return row === undefined ? undefined : placedFromRow(row);
 }

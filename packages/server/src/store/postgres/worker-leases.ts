@@ -228,5 +228,7 @@ function workerOf(tag: string, row: LockedRow | undefined): Worker | undefined {
 }
 
 function changedByHand(tag: string): Error {
-  return storeWentBack(`tag "${tag}" or a worker of it was loaded from a dump or changed by hand`);
+  return storeWentBack(
+    `tag "${tag}" or a worker of it was loaded from a dump, changed by hand, or rewritten by an ALTER TABLE`,
+  );
 }

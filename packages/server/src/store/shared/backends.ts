@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
-import { hostUrls, MAX_HOSTS } from "./host-urls.ts";
+import { hostUrls, MAX_HOSTS, SSL_MODES } from "./host-urls.ts";
 
 /**
  * Settings that an operator may allow by name, although ids may repeat after a crash.
@@ -56,7 +56,7 @@ export const BACKENDS: Readonly<Record<BackendName, Backend>> = {
   },
   postgres: {
     schemes: ["postgres:", "postgresql:"],
-    form: `postgres://user@host:port,…/database (up to ${MAX_HOSTS} hosts: a primary and its standbys; target_session_attrs only read-write or primary)`,
+    form: `postgres://user@host:port,…/database (up to ${MAX_HOSTS} hosts: a primary and its standbys; a Unix socket as %2Frun%2Fpostgresql in the place of the host; sslmode only ${SSL_MODES.join(", ")}; target_session_attrs only read-write or primary)`,
     isUrl: isDatabaseUrl,
     placeOf: databasePlace,
     failsOver: (url) => (hostUrls(url)?.length ?? 1) > 1,

@@ -2,7 +2,7 @@ import { IdmintError, invalidField } from "@idmint/core";
 import type { AuditNote } from "@idmint/core/server";
 import { UNSAFE_SETTINGS } from "./backends.ts";
 import { etcdPlace, MAX_MEMBERS } from "./etcd-url.ts";
-import { hostUrls } from "./host-urls.ts";
+import { hostUrls, SSL_MODES } from "./host-urls.ts";
 
 interface Expecting {
   /** Id of the store that is meant, for whoever opens it with no other memory of it. Default: whichever is there. */
@@ -149,7 +149,7 @@ function checkUrl(text: string): void {
   }
   throw invalidField(
     "url",
-    "must be postgres://user:password@host:port,host:port/database, with other characters than letters and digits as %XX",
+    `must be postgres://user:password@host:port,host:port/database, with other characters than letters and digits as %XX, a Unix socket as %2Frun%2Fpostgresql in the place of the host, and as sslmode one of ${SSL_MODES.join(", ")}`,
   );
 }
 

@@ -3,6 +3,8 @@
 
 /** What may follow `target_session_attrs=`: whichever is written, only a primary that takes writes is used. */
 const FITTING: ReadonlySet<string> = new Set(["read-write", "primary"]);
+/** What sslmode may be; others mean something else to libpq than to the driver, which takes all it does not know for verify-full. */
+export const SSL_MODES = ["disable", "no-verify", "require", "verify-ca", "verify-full"] as const;
 /** Most hosts of one URL. */
 export const MAX_HOSTS = 8;
 const PARTS = /^(postgres(?:ql)?:\/\/)([^@/?#]*@)?([^/?#]*)(.*)$/u;
@@ -22,9 +24,19 @@ export function hostUrls(text: string): readonly [string, ...string[]] | undefin
   );
   if (!isOne && (!isEach || new Set(parsed.map(addressOf)).size < parsed.length)) return undefined;
   const wanted = parsed[0]?.searchParams.get("target_session_attrs") ?? "primary";
-  if (!FITTING.has(wanted)) return undefined;
+  if (!FITTING.has(wanted) || !hasKnownSslMode(parsed)) return undefined;
   const [first = "", ...others] = urls.map(withoutTarget);
   return [first, ...others];
+}
+
+function hasKnownSslMode(urls: readonly URL[]): boolean {
+  return urls.every(({ searchParams }) => {
+    const modes = searchParams.getAll("sslmode");
+    // As libpq has them: then `prefer` asks for TLS and checks nothing.
+    const isCompat = searchParams.get("uselibpqcompat") === "true";
+    const known: readonly string[] = isCompat ? [...SSL_MODES, "prefer"] : SSL_MODES;
+    return modes.length <= 1 && modes.every((mode) => known.includes(mode));
+  });
 }
 
 /** The driver knows nothing of it. */

@@ -71,5 +71,5 @@ export class Connection extends pg.Client {
  */
 export function withPlainSslMode(url: string): string {
   if (/[?&]uselibpqcompat=true(?:&|$)/.test(url)) return url;
-  return url.replace(/([?&]sslmode=)(?:prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
+  return url.replace(/([?&]sslmode=)(?:require|verify-ca)(?=&|$)/, "$1verify-full");
 }

@@ -21,12 +21,14 @@ export async function lookAtHost(
   failure: (error: unknown) => IdmintError,
 ): Promise<Look> {
   const address = addressOf(url);
-  const client = new Connection({
-    connectionString: withPlainSslMode(url),
-    application_name: applicationName,
-  });
-  const timer = setTimeout(() => client.destroy(), connectTimeoutMs);
+  let client: Connection | undefined;
+  const timer = setTimeout(() => client?.destroy(), connectTimeoutMs);
   try {
+    // It reads the files that the URL names.
+    client = new Connection({
+      connectionString: withPlainSslMode(url),
+      application_name: applicationName,
+    });
     await client.connect();
     const { rows } = await client.query<LookRow>(LOOK);
     const [row] = rows;
@@ -37,6 +39,6 @@ export async function lookAtHost(
     return { type: "silent", address, error: failure(error) };
   } finally {
     clearTimeout(timer);
-    client.destroy();
+    client?.destroy();
   }
 }
