@@ -3,6 +3,7 @@
 import { copyFileSync, existsSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { IdmintError } from "@idmint/client";
+import { StoreState } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
 import type { Fleet, FleetServer } from "../src/fleet/fleet.ts";
 import { until } from "../src/fleet/until.ts";
@@ -389,6 +390,33 @@ test("a PostgreSQL database replaced by an older copy of it", async () => {
       await unused(postgres, name, `ALTER DATABASE ${name} RENAME TO ${name}_gone`);
       await postgres.query(`ALTER DATABASE ${name}_backup RENAME TO ${name}`);
     },
+  });
+});
+
+test("a PostgreSQL data directory put back in place, on its timeline", async () => {
+  const postgres = await ownPostgres();
+  const { url } = await postgres.createDatabase();
+  const fleet = await startFleet({ servers: 2, storeUrl: url });
+  /** Ends once every server has heard of the store again, whatever it thinks of it. */
+  const replace = async (putBack: () => void): Promise<void> => {
+    await postgres.stop("immediate");
+    putBack();
+    await postgres.start();
+    for (const server of fleet.servers) {
+      const { nodes } = server.api;
+      await until(`${server.name} has polled`, async () => {
+        const { store } = await server.api.send(nodes.getNodeStatus.bind(nodes), {});
+        return store?.state !== StoreState.UNREACHABLE;
+      });
+    }
+  };
+  let putBack: () => void;
+  await storeGoesBack(fleet, {
+    backUp: () =>
+      replace(() => {
+        putBack = postgres.backUp();
+      }),
+    restore: () => replace(() => putBack()),
   });
 });
 
