@@ -22,6 +22,7 @@ const FRAGMENTS: Readonly<Record<string, readonly [count: number, reason: string
   npm: [1, "installs from npm's registry"],
   prometheus: [1, "Prometheus' files; rules.test.ts takes them"],
   shell: [1, "start-up files of shells; completion.e2e.test.ts loads them"],
+  varies: [1, "prints times, rates and the like"],
 };
 
 /** Pages that are typed amid the faults, the compilers or the libraries that they are about, each by a test of its own. */

@@ -39,6 +39,7 @@ export function blocksOf(page: string): readonly Block[] {
     const [, indent = "", language = "", fragment, rest = "", body = ""] = match;
     const place = `${page}:${text.slice(0, match.index).split("\n").length}`;
     if (rest !== "") throw new Error(`${place}: "${rest.trim()}" means nothing`);
+    if (language === "") throw new Error(`${place}: of which language?`);
     const code = body.replaceAll(new RegExp(`^${indent}`, "gm"), "");
     const file = language === "sh" ? undefined : NAMED.exec(code)?.[1];
     return { place, language, fragment, code, file };

@@ -57,7 +57,6 @@ export const NEEDS: Readonly<Record<string, Needs>> = {
   "docs/operations.md": { postgres: [] },
   "docs/redis.md": { redis: true },
   "docs/regions.md": { postgres: ["ids_eu", "ids_us"] },
-  "docs/sequences.md": { redis: true },
   "docs/ticket.md": { postgres: ["ids_a", "ids_b", "ids_c"] },
   "packages/coordination/README.md": { redis: true, noServer: true },
 };

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 
-const LIMIT_MS = 20_000;
+const LIMIT_MS = 60_000;
 const SERVES = /^(?:\w+=\S+ )*(?:\.\/|npx --yes )?(?:idmint (?:serve|start-dev)|pnpm@10 start)\b/;
 
 /** Whether a last line starts a server, which stays: its reader opens another terminal. */
