@@ -2,6 +2,8 @@ import type { Mutant } from "./mutant.ts";
 
 const source = "packages/client/src";
 const callers = ["packages/client/test/callers.test.ts"];
+const names = ["packages/client/test/names.test.ts"];
+const waiters = ["packages/core/test/waiters.test.ts"];
 const elapsed = ["packages/core/test/elapsed.test.ts"];
 
 /** Faults of how an SDK lives in the process of its callers: errors, contexts, clocks. */
@@ -16,8 +18,8 @@ export const callersMutants: readonly Mutant[] = [
   {
     name: "callers: all that wait are refused with one error",
     file: `${source}/tag.ts`,
-    find: `if (isOver || turn === MAX_TURNS) throw ownRefusal(thrown);`,
-    replace: `if (isOver || turn === MAX_TURNS) throw thrown;`,
+    find: `if (isLast || turn === MAX_TURNS) throw ownRefusal(thrown);`,
+    replace: `if (isLast || turn === MAX_TURNS) throw thrown;`,
     tests: callers,
   },
   {
@@ -123,6 +125,112 @@ export const callersMutants: readonly Mutant[] = [
     find: `if (aheadMs - countedMs > MAX_LEAP_MS) onLeap?.();`,
     replace: `if (aheadMs > MAX_LEAP_MS) onLeap?.();`,
     tests: elapsed,
+  },
+  {
+    name: "callers: a name that is no tag counts for good",
+    file: `${source}/tag-table.ts`,
+    find: `if (!tag.isEmpty) continue;`,
+    replace: `if (tag.name !== "") continue;`,
+    tests: names,
+  },
+  {
+    name: "callers: a name that is no tag stays in memory",
+    file: `${source}/tag-table.ts`,
+    find: `new WeakRef(tag));`,
+    replace: `{ deref: () => tag } as WeakRef<T>);`,
+    tests: names,
+  },
+  {
+    name: "callers: a tag that is held weakly loads without being counted",
+    file: `${source}/tag.ts`,
+    find: `      this.#context.hold(this);
+`,
+    replace: ``,
+    tests: names,
+  },
+  {
+    name: "callers: a tag that had ids is forgotten, and its order with it",
+    file: `${source}/tag.ts`,
+    find: `if (busy || held > 0 || issued > 0 || epoch > 0n || this.#lastSource !== undefined)`,
+    replace: `if (busy || held > 0)`,
+    tests: names,
+  },
+  {
+    name: "callers: a refusal is forgotten before its back-off is over",
+    file: `${source}/tag.ts`,
+    find: ` && sinceMs >= KEPT_MS;`,
+    replace: ` && sinceMs >= 0;`,
+    tests: names,
+  },
+  {
+    name: "callers: servers are asked for ever for a name that is no tag",
+    file: `${source}/tag.ts`,
+    find: `      if (isOfNoTag(this.#lastFailure)) this.#buffer.rest();
+`,
+    replace: ``,
+    tests: names,
+  },
+  {
+    name: "callers: a tag that is kept ready is forgotten in an outage",
+    file: `${source}/refusals.ts`,
+    find: `return OF_NO_TAG.has(reason);`,
+    replace: `return reason !== "INTERNAL";`,
+    tests: names,
+  },
+  {
+    name: "callers: a client that was closed leaves tags that it held weakly open",
+    file: `${source}/client.ts`,
+    find: `for (const tag of this.#tags.all()) {`,
+    replace: `for (const tag of this.#tags.values()) {`,
+    tests: names,
+  },
+  {
+    name: "callers: closed clients count as live ones",
+    file: `${source}/client.ts`,
+    find: `    this.#uncount();
+`,
+    replace: ``,
+    tests: names,
+  },
+  {
+    name: "callers: an abort while a call waits loses its reason",
+    file: "packages/core/src/call.ts",
+    find: `tell(cancelled(signal));`,
+    replace: `tell(cancelled());`,
+    tests: waiters,
+  },
+  {
+    name: "callers: a signal looks for each of thousands of listeners that it has let go of",
+    file: "packages/core/src/call.ts",
+    find: `if (!signal.aborted) signal.removeEventListener`,
+    replace: `signal.removeEventListener`,
+    tests: waiters,
+  },
+  {
+    name: "callers: whoever goes away ends the wait of its neighbour",
+    file: "packages/core/src/segment/waiters.ts",
+    find: `  if (waiters[from]?.id !== id) return false;
+`,
+    replace: `  if (waiters.length === 0) return false;
+  from = from > 0 ? from - 1 : from;
+`,
+    tests: waiters,
+  },
+  {
+    name: "callers: failures of one cause have texts of their own",
+    file: `${source}/servers/errors.ts`,
+    find: `    .replaceAll(/\\b[0-9A-F]{8,16}:error:/g, "error:")
+`,
+    replace: ``,
+    tests: ["packages/client/test/errors.test.ts"],
+  },
+  {
+    name: "callers: the stand-in takes anything for a name",
+    file: `${source}/testing.ts`,
+    find: `    assertTagName(name);
+`,
+    replace: ``,
+    tests: ["packages/client/test/testing.test.ts"],
   },
   {
     name: "callers: a second instrument() traces everything twice",

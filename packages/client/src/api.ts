@@ -7,9 +7,9 @@ export interface CallOptions {
    * never wait. Default: the client's `deadlineMs`, or about a second while no server has ever been reached: then the
    * address is probably wrong. Range: 1 … 3,600,000.
    */
-  readonly deadlineMs?: number;
-  /** Ends the wait with CALL_CANCELLED when it is aborted. Default: none. */
-  readonly signal?: AbortSignal;
+  readonly deadlineMs?: number | undefined;
+  /** Ends the wait with CALL_CANCELLED when it is aborted; the error's `cause` is the signal's `reason`. Default: none. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of `nextString`. */
@@ -18,7 +18,7 @@ export interface TextOptions extends CallOptions {
    * The name that the id is made from. Tags of kind uuid, versions 3 and 5, require it; all others refuse it. Range:
    * 1 … 4,096 bytes.
    */
-  readonly name?: string;
+  readonly name?: string | undefined;
 }
 
 /** An id of a sequence that starts again every period. It is unique together with its period; `text` has both. */
@@ -46,7 +46,9 @@ export interface PeriodId {
  * Use `nextString` for text ids; the other methods refuse them with WRONG_KIND.
  *
  * Errors are IdmintError. Try again later after a `retryable` one, whose code is UNAVAILABLE. After any other (TAG_NOT_FOUND, TAG_PAUSED, TAG_EXHAUSTED, WRONG_KIND, WORKER_IDS_EXHAUSTED,
- * SEGMENT_INVALID, CLIENT_CLOSED) something must change first; the message says what.
+ * SEGMENT_INVALID, CLIENT_CLOSED) something must change first; the message says what. Each call is refused with an error of its own,
+ * whose `cause` is the one that all calls of a load share. Methods are not bound: one that is called without its tag is refused with
+ * INVALID_ARGUMENT, and so are options that are none.
  */
 export interface IdTag extends AsyncIterable<bigint> {
   /** The tag's name. */

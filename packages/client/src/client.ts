@@ -13,9 +13,11 @@ import {
   type ResolvedOptions,
   resolveOptions,
 } from "./options.ts";
-import { outside } from "./outside.ts";
+import { countClient } from "./process/live-clients.ts";
+import { outside } from "./process/outside.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
 import { BufferedTag } from "./tag.ts";
+import { TagTable } from "./tag-table.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 
 /** How often buffers look at their rate and at the age of what they hold. */
@@ -43,7 +45,8 @@ const NODE_PORTS = (): ClientPorts => ({
 
 /**
  * Makes a client. It connects and fetches nothing before the first use of a tag. An idle client does not keep the process
- * alive; a waiting call does. Bad options throw one INVALID_ARGUMENT that names all of them.
+ * alive; a waiting call does. Bad options throw one INVALID_ARGUMENT that names all of them. At ten open clients of one address the
+ * process is warned, with the code IDMINT_MANY_CLIENTS: a client that is dropped without `close` keeps its worker ids.
  */
 export function createIdClient(options: IdClientOptions): IdClient {
   return new BufferedIdClient(options, NODE_PORTS());
@@ -65,10 +68,11 @@ export class BufferedIdClient implements IdClient {
   readonly #options: ResolvedOptions;
   readonly #runtime: Runtime;
   readonly #transport: Transport;
-  readonly #context: TagContext;
-  readonly #tags = new Map<string, BufferedTag>();
+  readonly #context: TagContext<BufferedTag>;
+  readonly #tags: TagTable<BufferedTag>;
   readonly #processId: number;
   readonly #number = nextNumber++;
+  readonly #uncount: () => void;
   #stopTicker: (() => void) | undefined;
   #isClosed = false;
   #closing: Promise<void> | undefined;
@@ -83,11 +87,13 @@ export class BufferedIdClient implements IdClient {
     }
     this.#processId = this.#runtime.processId();
     this.#transport = ports.transport(this.#options);
+    this.#tags = new TagTable(this.#options.maxTags);
     this.#context = this.#makeContext();
     this.#runtime.onLeap(() => {
       for (const tag of this.#tags.values()) tag.expireAll();
     });
     threads.markAsUncloneable(this);
+    this.#uncount = countClient(this.#options.addresses);
   }
 
   tag(name: string): IdTag {
@@ -95,15 +101,11 @@ export class BufferedIdClient implements IdClient {
     if (known !== undefined) return known;
     this.#assertUsable();
     assertTagName(name);
-    const { maxTags } = this.#options;
-    if (this.#tags.size >= maxTags) {
-      const text = `this client already uses ${maxTags} tags; raise the option maxTags to use more`;
-      throw new IdmintError("OVERLOADED", text, { metadata: { tag: name } });
-    }
     const tag = new BufferedTag(name, this.#context);
-    this.#tags.set(name, tag);
+    this.#tags.hold(tag);
     this.#stopTicker ??= this.#runtime.every(SAMPLE_PERIOD_MS, () => {
       for (const each of this.#tags.values()) each.sample();
+      this.#tags.sweep();
       tellStock(this.#number, () => [...this.#tags.values()].map((each) => each.stock));
     });
     return tag;
@@ -118,7 +120,7 @@ export class BufferedIdClient implements IdClient {
     await this.close();
   }
 
-  #makeContext(): TagContext {
+  #makeContext(): TagContext<BufferedTag> {
     const { addresses, zone, rpcDeadlineMs, deadlineMs, maxAgeMs, worker } = this.#options;
     const { min, max, holdForMs, prefetchShare, maxWaiters } = this.#options;
     const { clock, timers, quietTimers, wallClock, random, afterTurn } = this.#runtime;
@@ -138,6 +140,7 @@ export class BufferedIdClient implements IdClient {
       ),
       afterTurn,
       emit,
+      hold: (tag) => this.#tags.hold(tag),
       deadlineMs,
       maxAgeMs,
       buffer: { min, max, holdForMs, prefetchShare, maxWaiters },
@@ -160,12 +163,13 @@ export class BufferedIdClient implements IdClient {
 
   async #close(): Promise<void> {
     this.#isClosed = true;
+    this.#uncount();
     this.#stopTicker?.();
     tellStock(this.#number, () => []);
     const endAtMs = this.#runtime.clock.now() + CLOSE_DEADLINE_MS;
     const leftovers: Leftover[] = [];
     const late: Promise<void>[] = [];
-    for (const tag of this.#tags.values()) {
+    for (const tag of this.#tags.all()) {
       const addLeftover = ({ receipt, segments }: Unused<Receipt>): void => {
         const unusedCount = countOf(segments);
         if (receipt.releaseToken !== "") leftovers.push({ tag: tag.name, receipt, unusedCount });

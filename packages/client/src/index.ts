@@ -17,4 +17,4 @@ export { createIdClient } from "./client.ts";
 export type { IdClientEvent } from "./events.ts";
 export type { IdClientOptions, TlsOptions, WorkerOptions } from "./options.ts";
 // For those who call idmint's other services by gRPC themselves.
-export { fromServiceError } from "./servers/errors.ts";
+export { fromServiceError, type GrpcFailure } from "./servers/errors.ts";

@@ -17,13 +17,13 @@ import type { IdClientEvent } from "./events.ts";
 /** TLS settings. All values are PEM text or its bytes, never a path: the SDK reads no files. */
 export interface TlsOptions {
   /** Certificates of the authorities to trust. Default: the ones that Node.js trusts. */
-  readonly ca?: string | Uint8Array;
+  readonly ca?: string | Uint8Array | undefined;
   /** The client's own certificate, for servers that ask for one. Needs `key`. Default: none. */
-  readonly cert?: string | Uint8Array;
+  readonly cert?: string | Uint8Array | undefined;
   /** The private key of `cert`. Default: none. */
-  readonly key?: string | Uint8Array;
+  readonly key?: string | Uint8Array | undefined;
   /** The name that the server's certificate must have. Default: the host of the address. */
-  readonly serverName?: string;
+  readonly serverName?: string | undefined;
 }
 
 /** Options for tags of kind snowflake, whose ids this client makes itself. */
@@ -34,15 +34,15 @@ export interface WorkerOptions {
    * worker id from each other. Default: the host's name and a random part. Range: 1 … 126 characters of
    * A–Z a–z 0–9 . _ : / # -, beginning with a letter or digit; backup workers append #1 to #3.
    */
-  readonly instance?: string;
+  readonly instance?: string | undefined;
   /** The data centre in the ids. Default: the tag's. Range: 0 … 2^data_center_bits − 1 of the tag. */
-  readonly dataCenter?: number;
+  readonly dataCenter?: number | undefined;
   /**
    * How far ahead this client reserves time, in milliseconds. It makes ids for that long while no server answers. It renews
    * the reservation three times in that time. If it restarts under another name, its old worker id becomes free that much
    * later. Default: 3,000. Range: 1,000 … 60,000.
    */
-  readonly reserveAheadMs?: number;
+  readonly reserveAheadMs?: number | undefined;
 }
 
 /** Options of `createIdClient`. Unknown names and values out of range are INVALID_ARGUMENT; no value is clamped. */
@@ -51,77 +51,80 @@ export interface IdClientOptions {
    * The server: `host:port`, or a target of gRPC (`dns:///ids.example:7600`, `unix:/run/idmint.sock`). It is no URL: leave
    * out `http://`, and set `tls` for TLS. The client connects there itself, whatever proxy the environment names.
    */
-  readonly address?: string;
+  readonly address?: string | undefined;
   /**
    * Several servers of one fleet (one store), instead of `address`. The client learns all others from these. Each tag prefers
    * one server, moves to its next choice when that one fails, and returns when it is well again. Range: 1 … 64 addresses.
    */
-  readonly addresses?: readonly string[];
+  readonly addresses?: readonly string[] | undefined;
   /**
    * Where this program runs, as the servers' `node.zone` says it. Servers of this zone are asked first; those of other zones,
    * by their weight, when none of it can serve. When no server is in it, all are asked by their weight. Default: "", all are
    * asked by their weight. Range: up to 64 characters of A–Z a–z 0–9 . _ : -, beginning with a letter or digit.
    */
-  readonly zone?: string;
+  readonly zone?: string | undefined;
   /**
    * TLS: `true` trusts the authorities that Node.js trusts; an object has details. It applies to servers that the client
    * learns of as well, so their certificates must have the names that they advertise, or `serverName`. Default: `false`,
    * plain text.
    */
-  readonly tls?: boolean | TlsOptions;
+  readonly tls?: boolean | TlsOptions | undefined;
   /**
    * The token that proves who this program is, or a function that returns the current one. The function is called for each
    * request, so that tokens can be changed while the program runs; it must be quick. Tokens are sent over TLS, and without it
    * only to this machine. Proxies that the environment names (`grpc_proxy`, `http_proxy`) are not used. Default: none. Range:
    * 1 … 4,096 printable ASCII characters without spaces.
    */
-  readonly token?: string | (() => string);
+  readonly token?: string | (() => string) | undefined;
 
   /**
    * How long the ids in memory last at the peak rate, in milliseconds. An outage of that length goes unnoticed; a larger
    * value wastes more ids when a process dies. Default: 60,000. Range: 1,000 … 3,600,000.
    */
-  readonly holdForMs?: number;
+  readonly holdForMs?: number | undefined;
   /** Fewest ids to fetch at once. Default: 100. Range: 1 … `max`. */
-  readonly min?: number;
+  readonly min?: number | undefined;
   /** Most ids to fetch at once. Default: 1,000,000. Range: `min` … 10,000,000, up to the server's own limit. */
-  readonly max?: number;
+  readonly max?: number | undefined;
   /**
    * The SDK fetches the next segment in the background once this share of the current one is used. Small values ride out
    * longer outages. Default: 0.1. Range: above 0 … 1.
    */
-  readonly prefetchShare?: number;
+  readonly prefetchShare?: number | undefined;
   /**
    * How long ids may be kept before use, in milliseconds. The tag's `max_age` applies if it is shorter. Default: the tag's
    * `max_age`. Range: 1,000 … 86,400,000.
    */
-  readonly maxAgeMs?: number;
+  readonly maxAgeMs?: number | undefined;
 
   /**
    * How long `next`, `take` and `warm` wait unless the call says otherwise, in milliseconds. Shortly before, they are
    * refused with SEGMENT_NOT_READY. While no server has ever been reached they are refused after about a second, with
    * SERVER_UNAVAILABLE. Default: 5,000. Range: 1 … 3,600,000.
    */
-  readonly deadlineMs?: number;
+  readonly deadlineMs?: number | undefined;
   /**
    * How long one server may take to answer a request, in milliseconds; then the next server is asked. It is the gRPC
    * deadline of every request. A request for a segment is given twice that while its server answers others. Default: 2,000.
    * Range: 100 … 60,000.
    */
-  readonly rpcDeadlineMs?: number;
+  readonly rpcDeadlineMs?: number | undefined;
   /** Most calls that may wait for one tag; further calls are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
-  readonly maxWaiters?: number;
-  /** Most tags that one client may use; further tags are OVERLOADED. Default: 10,000. Range: 1 … 1,000,000. */
-  readonly maxTags?: number;
+  readonly maxWaiters?: number | undefined;
+  /**
+   * Most tags that one client may use; further tags are OVERLOADED. Names that are no tags, or not the caller's, count for five
+   * seconds, and tags that were never used for one. Default: 10,000. Range: 1 … 1,000,000.
+   */
+  readonly maxTags?: number | undefined;
 
   /** Options for tags of kind snowflake. Default: see `WorkerOptions`. */
-  readonly worker?: WorkerOptions;
+  readonly worker?: WorkerOptions | undefined;
 
   /**
    * Called with what happens inside, for logs and metrics, outside of the asynchronous context of any request. It must be quick.
    * What it throws is ignored, and so is the rejection of an async function. Default: none.
    */
-  readonly onEvent?: (event: IdClientEvent) => void;
+  readonly onEvent?: ((event: IdClientEvent) => void) | undefined;
 }
 
 /** Options with defaults filled in and everything checked. */

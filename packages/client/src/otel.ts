@@ -18,11 +18,11 @@ import type { EventMessage, LoadMessage, StockMessage, TagStock } from "./channe
 
 export interface InstrumentOptions {
   /** Default: the one that is registered with @opentelemetry/api. */
-  readonly tracerProvider?: TracerProvider;
+  readonly tracerProvider?: TracerProvider | undefined;
   /** Default: the one that is registered with @opentelemetry/api. */
-  readonly meterProvider?: MeterProvider;
+  readonly meterProvider?: MeterProvider | undefined;
   /** How many tags have metrics of their own; all others are counted together as `_other`. Default: 100. */
-  readonly maxTags?: number;
+  readonly maxTags?: number | undefined;
 }
 
 const DEFAULT_MAX_TAGS = 100;

@@ -9,6 +9,19 @@ const OF_ONE_CALL: ReadonlySet<IdmintError["reason"]> = new Set([
   "UNSAFE_INTEGER",
 ]);
 
+/** Refusals of a name that is none of the caller's. */
+const OF_NO_TAG: ReadonlySet<IdmintError["reason"]> = new Set([
+  "PERMISSION_DENIED",
+  "TAG_NOT_FOUND",
+]);
+/** How long such a refusal is kept, in milliseconds: longer than any back-off after it. */
+export const KEPT_MS = 5_000;
+
+/** Whether a refusal says that a name is no tag, or none of the caller's. Only a caller asks for it again. */
+export function isOfNoTag({ reason }: IdmintError): boolean {
+  return OF_NO_TAG.has(reason);
+}
+
 /**
  * What one caller is refused with. All that wait for a load are refused with one error, and the last one is kept; so each caller
  * gets a copy, with a stack of its own, and what it sets on that nobody else sees. The shared one is the cause.

@@ -1,7 +1,7 @@
 import { uptime } from "node:os";
 import { performance } from "node:perf_hooks";
 import { type Clock, elapsedClock, type Random, type Timers, type TimeSources } from "@idmint/core";
-import { outside } from "./outside.ts";
+import { outside } from "./process/outside.ts";
 
 /** The outside world of a client, except for the servers. Tests bring their own. */
 export interface Runtime {

@@ -10,11 +10,13 @@ export interface Receipt {
 }
 
 /** What the tags of one client share. */
-export interface TagContext {
+export interface TagContext<T = never> {
   readonly clock: Clock;
   readonly endpoints: Endpoints;
   readonly afterTurn: (run: () => void) => void;
   readonly emit: (event: IdClientEvent) => void;
+  /** Keeps a tag, which is about to load something. Throws OVERLOADED when there are too many. */
+  readonly hold: (tag: T) => void;
   readonly deadlineMs: number;
   readonly maxAgeMs: number;
   readonly buffer: Omit<BufferOptions, "ordered">;

@@ -14,8 +14,8 @@ import {
 import type { CallOptions, IdTag, PeriodId, TextOptions } from "./api.ts";
 import type { TagStock } from "./channels.ts";
 import { assertCount, callOf, numberOf, StandardCall, TEXT_OPTIONS } from "./calls.ts";
-import { outside } from "./outside.ts";
-import { detached, ownRefusal } from "./refusals.ts";
+import { outside } from "./process/outside.ts";
+import { detached, isOfNoTag, KEPT_MS, ownRefusal } from "./refusals.ts";
 import { SegmentLoads } from "./segment-loads.ts";
 import type { Receipt, TagContext } from "./tag-context.ts";
 import type { Route } from "./servers/fleet.ts";
@@ -56,7 +56,7 @@ export class BufferedTag implements IdTag {
   }
 
   readonly name: string;
-  readonly #context: TagContext;
+  readonly #context: TagContext<BufferedTag>;
   readonly #buffer: SegmentBuffer<Receipt>;
   readonly #loads: SegmentLoads;
   readonly #route: Route;
@@ -67,6 +67,7 @@ export class BufferedTag implements IdTag {
   #within: typeof outside | undefined;
   /** Why the last load failed; undefined after one that succeeded. */
   #lastFailure: IdmintError | undefined;
+  #failedAtMs = 0;
   /** The source of ids while the tag is known to have no segments. */
   #source: IdSource | undefined;
   /** The same, kept while the kind is asked for again: it may remember the last answer. */
@@ -74,7 +75,7 @@ export class BufferedTag implements IdTag {
   #closing: Promise<void> | undefined;
   #isDrained = false;
 
-  constructor(name: string, context: TagContext) {
+  constructor(name: string, context: TagContext<BufferedTag>) {
     this.name = name;
     this.#context = context;
     this.#route = context.endpoints.routeOf(name);
@@ -208,6 +209,19 @@ export class BufferedTag implements IdTag {
     this.#buffer.expireAll();
   }
 
+  /**
+   * Whether nothing would be lost with this object: no ids, no lease, no call that waits, and, since ids may have an order and come in
+   * once, none that ever came. A refusal that is not over yet is something, too.
+   */
+  get isEmpty(): boolean {
+    const { busy, held, issued, epoch } = this.#buffer;
+    if (busy || held > 0 || issued > 0 || epoch > 0n || this.#lastSource !== undefined)
+      return false;
+    if (this.#lastFailure === undefined) return true;
+    const sinceMs = this.#context.clock.now() - this.#failedAtMs;
+    return isOfNoTag(this.#lastFailure) && sinceMs >= KEPT_MS;
+  }
+
   /** What is in memory; nothing for tags whose ids are not taken from segments. */
   get stock(): TagStock {
     const { ready, held, waiting } = this.#buffer;
@@ -245,11 +259,7 @@ export class BufferedTag implements IdTag {
     return this.#answer(call, this.#nexts(begun), (source, fixed) => source.next(fixed));
   }
 
-  #textOf(
-    call: Call,
-    begun: Promise<bigint> | undefined,
-    name: string | undefined,
-  ): Promise<string> {
+  #textOf(call: Call, begun?: Promise<bigint>, name?: string): Promise<string> {
     const next = this.#nexts(begun);
     return this.#answer(
       call,
@@ -296,8 +306,8 @@ export class BufferedTag implements IdTag {
         return await (source === undefined ? fromMemory(call) : fromSource(source, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
-        const isOver = error.reason !== "WRONG_KIND" || this.#source === source;
-        if (isOver || turn === MAX_TURNS) throw ownRefusal(thrown);
+        const isLast = error.reason !== "WRONG_KIND" || this.#source === source;
+        if (isLast || turn === MAX_TURNS) throw ownRefusal(thrown);
       }
     }
   }
@@ -350,12 +360,15 @@ export class BufferedTag implements IdTag {
 
   async #loaded(request: LoadRequest): Promise<Load<Receipt>> {
     try {
+      this.#context.hold(this);
       const load = await this.#loads.load(request);
       this.#lastFailure = undefined;
       this.#within = undefined;
       return load;
     } catch (thrown) {
       this.#lastFailure = await this.#refused(IdmintError.from(thrown));
+      this.#failedAtMs = this.#context.clock.now();
+      if (isOfNoTag(this.#lastFailure)) this.#buffer.rest();
       throw this.#lastFailure;
     } finally {
       this.#inFlight = undefined;

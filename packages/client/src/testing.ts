@@ -25,7 +25,7 @@ import {
 /** Options of `createTestIdClient`. */
 export interface TestIdClientOptions {
   /** First id of every tag. Default: 1n. Range: 0n … 2^63 − 1. */
-  readonly start?: bigint;
+  readonly start?: bigint | undefined;
 }
 
 /** A tag of the stand-in, and how to make it misbehave. */

@@ -17,7 +17,7 @@ export interface UnguessableOptions {
   /** The tag's ceiling. */
   readonly ceiling: bigint;
   /** The tag's key_digits. Default: 1. */
-  readonly keyDigits?: number;
+  readonly keyDigits?: number | undefined;
   /** Keys by their number, 16, 24 or 32 bytes each. The servers' key files have the same keys in hexadecimal digits. */
   readonly keys: Readonly<Record<number, Uint8Array>>;
 }

@@ -75,3 +75,22 @@ test("details of another domain, of an unknown reason, or that do not decode, le
     expect(fromServiceError(withDetails(bytes)).reason).toBe("SERVER_UNAVAILABLE");
   }
 });
+
+function brokenTls(thread: string, time: string): string {
+  return `No connection established. Last error: ${thread}:error:0A000086:SSL routines:certificate verify failed (${time})`;
+}
+
+test("failures of one cause have one text: times and numbers of threads are in the cause alone", () => {
+  const failures = [
+    brokenTls("40F7C0C1B27F0000", "2026-11-24T18:07:36.123Z"),
+    brokenTls("80A1C0C1B27F0000", "2026-11-24T18:07:37Z"),
+  ].map((text) => {
+    const error = { code: status.UNAVAILABLE, details: text, metadata: new Metadata() };
+    return fromServiceError(error);
+  });
+  expect(failures[0]!.message).toBe(failures[1]!.message);
+  expect(failures[0]!.message).toContain(
+    "reached: error:0A000086:SSL routines:certificate verify failed;",
+  );
+  expect((failures[0]!.cause as { details: string }).details).toContain("40F7C0C1B27F0000");
+});

@@ -190,3 +190,21 @@ test("a token is never shown, and is asked for each time", () => {
     expect(resolveOptions({ address, token: "idm_x" }).token?.(), address).toBe("idm_x");
   }
 });
+
+test.each([
+  ["secret\n", "trim()"],
+  [" secret", "trim()"],
+  ["se cret", "without spaces"],
+])(
+  "a token with spaces or line breaks is refused with a hint, and never shown: %j",
+  async (token, hint) => {
+    const given = thrown(() => createIdClient({ address: "localhost:1", token }));
+    await using client = createIdClient({ address: "localhost:1", token: () => token });
+    const asked = await refusal(client.tag("orders").next());
+    expect([given.reason, asked.reason]).toEqual(["INVALID_ARGUMENT", "UNAUTHENTICATED"]);
+    for (const { message } of [given, asked]) {
+      expect(message).toContain(hint);
+      expect(message).not.toContain("cret");
+    }
+  },
+);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { IdClient } from "../src/index.ts";
+import type { CallOptions, IdClient } from "../src/index.ts";
 import { createTestIdClient } from "../src/testing.ts";
 import { rangesOf, reasonOf, refusal, thrown } from "./support.ts";
 
@@ -119,4 +119,20 @@ test("periods begin when a test says so", async () => {
   expect((await tag.nextPeriodId()).text).toBe("20261121-2");
   tag.startPeriod("2026-W47");
   expect((await tag.nextPeriodId()).text).toBe("2026W47-1");
+});
+
+test("the stand-in refuses what is no name of a tag, and options that are none, as the client does", async () => {
+  const client = createTestIdClient();
+  for (const name of [undefined, null, 7, {}]) {
+    const error = thrown(() => client.tag(name as string));
+    expect([error.reason, error.violations.map(({ field }) => field)]).toEqual([
+      "INVALID_ARGUMENT",
+      ["tag"],
+    ]);
+  }
+  const unknown = { timeoutMs: 5 } as CallOptions;
+  expect((await refusal(client.tag("orders").next(unknown))).message).toContain("timeoutMs");
+  // As a caller has them who may have none.
+  const maybe: { signal: AbortSignal | undefined } = { signal: undefined };
+  expect(await client.tag("orders").next(maybe)).toBe(1n);
 });

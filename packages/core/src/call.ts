@@ -22,8 +22,24 @@ export function answerBy(now: number, call: Call | undefined): number {
   return deadline - Math.min(ANSWER_MARGIN_MS, left / 2);
 }
 
-export function cancelled(): IdmintError {
-  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting");
+/** `reason`: what the caller aborted its signal with. */
+export function cancelled({ reason }: Pick<Abort, "reason"> = {}): IdmintError {
+  const details = reason === undefined ? {} : { cause: reason };
+  return new IdmintError("CALL_CANCELLED", "the caller gave up waiting", details);
+}
+
+/** Tells when the caller goes away; the answer ends that. */
+export function whenCancelled(
+  signal: Abort | undefined,
+  tell: (error: IdmintError) => void,
+): (() => void) | undefined {
+  if (signal === undefined) return undefined;
+  const onAbort = (): void => tell(cancelled(signal));
+  signal.addEventListener("abort", onAbort, { once: true });
+  return () => {
+    // One that was aborted has let go of its listeners. It would look through all of them for each one.
+    if (!signal.aborted) signal.removeEventListener("abort", onAbort);
+  };
 }
 
 /** A bounded queue of calls for one tag is full. */

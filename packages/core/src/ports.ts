@@ -11,6 +11,7 @@ export interface Timers {
 /** What is needed of an AbortSignal. */
 export interface Abort {
   readonly aborted: boolean;
+  readonly reason?: unknown;
   addEventListener(type: "abort", listener: () => void, options?: { once?: boolean }): void;
   removeEventListener(type: "abort", listener: () => void): void;
 }

@@ -29,11 +29,11 @@ export const InjectIdTag = (tag: string): ParameterDecorator & PropertyDecorator
 /** Options of `IdmintModule.forRootAsync`. */
 export interface IdmintAsyncOptions extends Pick<ModuleMetadata, "imports"> {
   /** What `useFactory` is called with. Default: nothing. */
-  readonly inject?: readonly NonNullable<Parameters<typeof Inject>[0]>[];
+  readonly inject?: readonly NonNullable<Parameters<typeof Inject>[0]>[] | undefined;
   /** Makes the client, which the module closes. */
   readonly useFactory: (...args: never[]) => IdClient | Promise<IdClient>;
   /** As in `IdmintOptions`. */
-  readonly tags?: readonly string[];
+  readonly tags?: readonly string[] | undefined;
 }
 
 /** A health indicator for `@nestjs/terminus`. */

@@ -7,7 +7,7 @@ export interface IdmintOptions {
   /** The framework owns it from now on, and closes it at its own end. */
   readonly client: IdClient;
   /** Tags that must be usable before the application starts, and for it to be ready. Default: none. */
-  readonly tags?: readonly string[];
+  readonly tags?: readonly string[] | undefined;
 }
 
 /**

@@ -12,8 +12,8 @@ const OTHER_TARGET = /^(?:unix|unix-abstract|ipv4|ipv6):./;
 
 /** The options that name servers. */
 interface AddressOptions {
-  readonly address?: string;
-  readonly addresses?: readonly string[];
+  readonly address?: string | undefined;
+  readonly addresses?: readonly string[] | undefined;
 }
 
 type Refuse = (field: string, description: string) => void;

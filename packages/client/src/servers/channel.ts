@@ -35,7 +35,7 @@ import { credentialsOf } from "./credentials.ts";
 import { failureOf, unanswered } from "./errors.ts";
 import { Patience } from "./patience.ts";
 import type { TlsOptions } from "../options.ts";
-import { outside } from "../outside.ts";
+import { outside } from "../process/outside.ts";
 import type { ListedServer, ServerList } from "./servers-state.ts";
 
 /** What a server says of itself. */

@@ -1,4 +1,4 @@
-import { type ServiceError, status } from "@grpc/grpc-js";
+import { status } from "@grpc/grpc-js";
 import {
   CODE_OF_REASON,
   type ErrorDetails,
@@ -26,7 +26,7 @@ const TYPE_PREFIX = "type.googleapis.com/google.rpc.";
  * codes (UNAVAILABLE, INTERNAL for a reset stream, CANCELLED when the peer cancelled, UNKNOWN for an HTTP status), and
  * all of them mean that another try may go through.
  */
-const REASON_OF_STATUS: Readonly<Partial<Record<status, Reason>>> = {
+const REASON_OF_STATUS: Readonly<Partial<Record<number, Reason>>> = {
   [status.ABORTED]: "SERVER_UNAVAILABLE",
   [status.CANCELLED]: "SERVER_UNAVAILABLE",
   [status.DATA_LOSS]: "SERVER_UNAVAILABLE",
@@ -41,16 +41,26 @@ const REASON_OF_STATUS: Readonly<Partial<Record<status, Reason>>> = {
   [status.UNIMPLEMENTED]: "METHOD_NOT_FOUND",
 };
 
+/** What a failed call of gRPC is rejected with, as far as it matters here. The `ServiceError` of grpc-js is one. */
+export interface GrpcFailure {
+  /** The status code of gRPC, 1 to 16. */
+  readonly code: number;
+  /** The text of the status. */
+  readonly details: string;
+  /** The trailers; those whose names end with "-bin" are bytes. */
+  readonly metadata: { get(key: string): readonly (string | Uint8Array)[] };
+}
+
 /**
  * A failed gRPC call as an IdmintError: by the details in `grpc-status-details-bin`, or by the status code where there
  * are none. Message texts are shown, never matched on.
  */
-export function fromServiceError(error: ServiceError): IdmintError {
+export function fromServiceError(error: GrpcFailure): IdmintError {
   return fromDetails(error) ?? fromStatus(error, "the server");
 }
 
 /** The same, of a try that had so long for its answer. */
-export function failureOf(address: string, timeoutMs: number, error: ServiceError): IdmintError {
+export function failureOf(address: string, timeoutMs: number, error: GrpcFailure): IdmintError {
   const failure = fromDetails(error) ?? fromStatus(error, address);
   if (failure.reason !== "DEADLINE_EXCEEDED") return failure;
   return unanswered(address, timeoutMs, error);
@@ -62,7 +72,7 @@ export function unanswered(address: string, timeoutMs: number, cause: unknown): 
   return new IdmintError("SERVER_UNAVAILABLE", text, { cause });
 }
 
-function fromStatus(error: ServiceError, server: string): IdmintError {
+function fromStatus(error: GrpcFailure, server: string): IdmintError {
   const reason = REASON_OF_STATUS[error.code];
   const details = plainly(error.details);
   if (reason === "SERVER_UNAVAILABLE") {
@@ -74,15 +84,20 @@ function fromStatus(error: ServiceError, server: string): IdmintError {
   return new IdmintError(reason ?? "INTERNAL", text, { cause: error });
 }
 
-/** What gRPC says of a failure, without its words around the words of Node.js. */
+/**
+ * What gRPC says of a failure, without its words around the words of Node.js, and without times and the numbers of threads: two
+ * failures of one cause have one text. The cause has all of it.
+ */
 function plainly(details: string): string {
   return details
+    .replaceAll(/ ?\(?\d{4}-\d\d-\d\dT\d\d:\d\d:[\d.]+Z\)?/g, "")
+    .replaceAll(/\b[0-9A-F]{8,16}:error:/g, "error:")
     .replace(/^No connection established\. Last error: (?:Error: )?/, "")
     .replace(/\.?\s*Resolution note: .*$/s, "")
     .replaceAll(/\s+/g, " ");
 }
 
-function fromDetails(error: ServiceError): IdmintError | undefined {
+function fromDetails(error: GrpcFailure): IdmintError | undefined {
   const found = readDetails(error);
   if (found?.reason === undefined) return undefined;
   const { reason, ...details } = found;
@@ -94,7 +109,7 @@ function fromDetails(error: ServiceError): IdmintError | undefined {
   return new IdmintError(reason, text, { ...details, cause: error });
 }
 
-function readDetails(error: ServiceError): (ErrorDetails & { reason?: Reason }) | undefined {
+function readDetails(error: GrpcFailure): (ErrorDetails & { reason?: Reason }) | undefined {
   const raw = error.metadata.get(DETAILS_KEY)[0];
   if (!(raw instanceof Uint8Array)) return undefined;
   let reason: Reason | undefined;

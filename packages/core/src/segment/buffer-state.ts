@@ -114,14 +114,6 @@ function wait<R>(state: BufferState<R>, waiter: Waiter, now: number): Effect[] {
   return effects;
 }
 
-/** A waiter's time is over, or its caller went away. False when it had its answer before. */
-export function removeWaiter<R>(state: BufferState<R>, id: number): boolean {
-  const at = state.waiters.findIndex((waiter) => waiter.id === id);
-  if (at < 0) return false;
-  state.waiters.splice(at, 1);
-  return true;
-}
-
 /** The load with this token came. */
 export function loadArrived<R>(
   state: BufferState<R>,

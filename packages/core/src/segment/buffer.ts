@@ -1,4 +1,4 @@
-import { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
+import { ANSWER_MARGIN_MS, answerBy, type Call, cancelled, whenCancelled } from "../call.ts";
 import { IdmintError, segmentNotReady, unsafeInteger } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
 import { MAX_SAFE_ID } from "../limits.ts";
@@ -13,7 +13,6 @@ import {
   look,
   observeEpoch,
   putBack,
-  removeWaiter,
   request,
   retryDue,
   sampleRate,
@@ -42,6 +41,7 @@ import {
 } from "./cursor.ts";
 import { type DecimalTexts, SHORT_IDS_END } from "./decimal-texts.ts";
 import { firstIdOf, type Segment } from "./segment.ts";
+import { assertRoom, overdue, removeWaiter } from "./waiters.ts";
 
 interface Pending {
   readonly resolve: (segments: readonly Segment[]) => void;
@@ -175,6 +175,11 @@ export class SegmentBuffer<R> {
     this.#run(expire(this.#state, this.#ports.clock.now()));
   }
 
+  /** Keeps nothing ready any more, until somebody asks synchronously again. */
+  rest(): void {
+    this.#state.keepReady = false;
+  }
+
   /** Changes the options; they hold from the next load on. */
   update(options: BufferOptions): void {
     this.#state.options = options;
@@ -267,7 +272,7 @@ export class SegmentBuffer<R> {
       this.#run(afterIssue(this.#state, now));
       return ready;
     }
-    if (call?.signal?.aborted === true) throw cancelled();
+    if (call?.signal?.aborted === true) throw cancelled(call.signal);
     const id = this.#nextWaiter++;
     const isImpatient = call?.isImpatient === true;
     const waiter: Waiter = { id, count, allowFewer, isImpatient, answerBy: answerBy(now, call) };
@@ -287,18 +292,14 @@ export class SegmentBuffer<R> {
 
   /** A waiting call ends at its deadline, less a margin, or when its caller goes away. */
   #watch(waiter: Waiter, now: number, signal: Abort | undefined): () => void {
-    const cancelTimer = this.#ports.timers.after(Math.max(0, waiter.answerBy - now), () => {
-      const { loading } = this.#state;
-      const retryAt = loading.phase === "backoff" ? loading.retryAt : 0;
-      const retryAfterMs = Math.max(ANSWER_MARGIN_MS, retryAt - this.#ports.clock.now());
-      const cause = loading.phase === "idle" ? undefined : loading.error;
-      this.#give(waiter.id, segmentNotReady(this.#state.tag, retryAfterMs, cause));
-    });
-    const onAbort = (): void => this.#give(waiter.id, cancelled());
-    signal?.addEventListener("abort", onAbort, { once: true });
+    const { timers, clock } = this.#ports;
+    const cancelTimer = timers.after(Math.max(0, waiter.answerBy - now), () =>
+      this.#give(waiter.id, overdue(this.#state, clock.now())),
+    );
+    const unwatch = whenCancelled(signal, (error) => this.#give(waiter.id, error));
     return () => {
       cancelTimer();
-      signal?.removeEventListener("abort", onAbort);
+      unwatch?.();
     };
   }
 
@@ -319,10 +320,8 @@ export class SegmentBuffer<R> {
   async #loadDirectly(load: LoadRequest, call: Call | undefined): Promise<readonly Segment[]> {
     const state = this.#state;
     if (state.fenced !== undefined) throw state.fenced;
-    if (call?.signal?.aborted === true) throw cancelled();
-    if (this.#directCalls + state.waiters.length >= state.options.maxWaiters) {
-      throw tooManyWaiters(state.tag, state.options.maxWaiters);
-    }
+    if (call?.signal?.aborted === true) throw cancelled(call.signal);
+    assertRoom(state, this.#directCalls);
     this.#directCalls++;
     try {
       const answer = await this.#ports.load(load, state.tag);

@@ -1,7 +1,7 @@
-import { answerBy, ANSWER_MARGIN_MS, type Call, cancelled } from "../call.ts";
+import { answerBy, ANSWER_MARGIN_MS, type Call, cancelled, whenCancelled } from "../call.ts";
 import { IdmintError } from "../errors.ts";
 import type { BufferEvent } from "../events.ts";
-import type { Abort, Clock, Timers } from "../ports.ts";
+import type { Clock, Timers } from "../ports.ts";
 import {
   ask,
   closeBatch,
@@ -69,11 +69,11 @@ export class GroupCommit<C extends Committed = Committed> {
    * failed or did not end before the deadline, OVERLOADED when too many calls wait, CALL_CANCELLED.
    */
   take(count: number, call?: Call): Promise<C> {
-    if (call?.signal?.aborted === true) return Promise.reject(cancelled());
+    if (call?.signal?.aborted === true) return Promise.reject(cancelled(call.signal));
     const asked = ask(this.#state, count);
     const { promise, resolve, reject } = Promise.withResolvers<C>();
     const endAtMs = answerBy(this.#ports.clock.now(), call);
-    const unwatch = this.#watch(asked.call, call?.signal);
+    const unwatch = whenCancelled(call?.signal, (error) => this.#give(asked.call, error));
     this.#pending.set(asked.call, { resolve, reject, endAtMs, unwatch });
     this.#wakeAt(endAtMs);
     this.#run(asked.effects);
@@ -98,14 +98,6 @@ export class GroupCommit<C extends Committed = Committed> {
   /** Calls that wait. */
   get waiting(): number {
     return unanswered(this.#state);
-  }
-
-  /** Ends the wait of a call when its caller goes away. */
-  #watch(call: number, signal: Abort | undefined): (() => void) | undefined {
-    if (signal === undefined) return undefined;
-    const onAbort = (): void => this.#give(call, cancelled());
-    signal.addEventListener("abort", onAbort, { once: true });
-    return () => signal.removeEventListener("abort", onAbort);
   }
 
   /** A timer for each call would cost more than all else that a call of a large batch does here. */

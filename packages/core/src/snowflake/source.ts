@@ -1,4 +1,4 @@
-import { answerBy, type Call, cancelled, tooManyWaiters } from "../call.ts";
+import { answerBy, type Call, cancelled, tooManyWaiters, whenCancelled } from "../call.ts";
 import type { IdmintError } from "../errors.ts";
 import { countOf, type Segment } from "../segment/segment.ts";
 import type { LeaseLeft } from "../worker/holder.ts";
@@ -63,7 +63,7 @@ export class SnowflakeSource {
    */
   take(count: number, call?: Call): readonly Segment[] | Promise<readonly Segment[]> {
     if (this.#closed !== undefined) throw this.#closed;
-    if (call?.signal?.aborted === true) throw cancelled();
+    if (call?.signal?.aborted === true) throw cancelled(call.signal);
     const made = this.#waiters.length > 0 ? [] : this.#workers.active.make(count);
     const left = count - countOf(made);
     if (left === 0) return made;
@@ -156,11 +156,10 @@ export class SnowflakeSource {
       const why = "other calls were before it";
       giveUp(this.#workers.refusal(way.type === "again" ? { type: "wait", ms: 1, why } : way));
     });
-    const onAbort = (): void => giveUp(cancelled());
-    call?.signal?.addEventListener("abort", onAbort, { once: true });
+    const unwatch = whenCancelled(call?.signal, giveUp);
     return () => {
       cancelTimer();
-      call?.signal?.removeEventListener("abort", onAbort);
+      unwatch?.();
     };
   }
 }
