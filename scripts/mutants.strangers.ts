@@ -213,4 +213,25 @@ export const strangersMutants: readonly Mutant[] = [
     replace: `const TLS_BYTES = 12 * 1_024;`,
     tests: room,
   },
+  {
+    name: "doors: memory: what a flood took is kept for good",
+    file: "packages/server/src/v8-flags.ts",
+    find: `    void new ArrayBuffer(PRESSURE_BYTES);`,
+    replace: ``,
+    tests: ["packages/server/test/v8-flags.test.ts"],
+  },
+  {
+    name: "doors: memory: it is given back while there is much to do",
+    file: "packages/server/src/v8-flags.ts",
+    find: `quietForMs >= QUIET_MS && sinceMs`,
+    replace: `sinceMs`,
+    tests: ["packages/server/test/v8-flags.test.ts"],
+  },
+  {
+    name: "doors: handshakes: those of HTTP run as they come",
+    file: "packages/server/src/http/speaker.ts",
+    find: `gate.take(socket, () => server.emit("connection", socket)),`,
+    replace: `void server.emit("connection", socket),`,
+    tests: ["packages/server/test/http/tls.e2e.test.ts"],
+  },
 ];

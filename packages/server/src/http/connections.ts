@@ -24,6 +24,8 @@ export interface ConnectionsOptions {
    * what comes is reserved for probes.
    */
   readonly maxConnections: number;
+  /** Whether nothing is read of connections before their TLS does. */
+  readonly areUnread: boolean;
   readonly onRefused: (peer: string, why: string) => void;
 }
 
@@ -52,7 +54,9 @@ export class Connections {
     this.#speakers = speakers;
     this.#options = options;
     this.#places = new Places(options.maxConnections);
-    this.#listener = createServer({ noDelay: true }, (socket) => this.take(socket));
+    this.#listener = createServer({ noDelay: true, pauseOnConnect: options.areUnread }, (socket) =>
+      this.take(socket),
+    );
     // A server of HTTP that does not listen itself begins to look at its times with this.
     for (const { server } of [speakers.usual, speakers.reserved]) server.emit("listening");
   }
@@ -120,11 +124,11 @@ export class Connections {
     loser.destroy();
   }
 
-  #hand(socket: Socket, sockets: Set<Socket>, { server }: Speaker): void {
+  #hand(socket: Socket, sockets: Set<Socket>, speaker: Speaker): void {
     socket.on("error", () => socket.destroy());
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    server.emit("connection", socket);
+    speaker.take(socket);
   }
 }
 

@@ -29,7 +29,7 @@ const NO_ROOM = new HttpRefusal(
   "requests that are not whole take all the memory that there is for them, and this connection has the most of it; send each request at once",
 );
 
-export interface HttpDoorOptions extends ConnectionsOptions {
+export interface HttpDoorOptions extends Omit<ConnectionsOptions, "areUnread"> {
   readonly hosts: Hosts;
   /** Undefined: in plain text. */
   readonly tls?: TlsFiles | undefined;
@@ -79,7 +79,8 @@ export class HttpDoor {
     this.#certificates = certificates;
     this.#inFlight = new InFlight(ports.timers);
     this.#speakers = { usual: this.#speaker(false), reserved: this.#speaker(true) };
-    this.#connections = new Connections(this.#speakers, options);
+    const areUnread = options.tls !== undefined;
+    this.#connections = new Connections(this.#speakers, { ...options, areUnread });
   }
 
   /** Makes the door; it is closed until `listen`. */
@@ -138,6 +139,7 @@ export class HttpDoor {
     const first = this.#certificates?.current;
     return createSpeaker({
       isReserved,
+      onRefused: (peer, why) => this.#options.onRefused(peer, why),
       tls: first === undefined ? undefined : { first, asksClients },
       begin: (socket) => this.#begin(socket),
       take: (message, response, isExpecting) => {

@@ -1,7 +1,9 @@
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { SecureContextOptions } from "node:tls";
+import { nodeTimers } from "../timers.ts";
 import type { Certificates } from "../tls/files.ts";
+import { HANDSHAKE_MS, HandshakeGate } from "../tls/handshakes.ts";
 import { HttpRefusal, sayLast } from "./answers.ts";
 import { HEADERS_MS, MAX_HEADERS } from "./requests/held.ts";
 
@@ -20,7 +22,6 @@ const LIMITS: ServerOptions = {
 };
 /** On a connection above the limit. */
 const RESERVED: ServerOptions = { headersTimeout: 5_000, requestTimeout: 5_000 };
-const HANDSHAKE_MS = 10_000;
 /** How long nothing may move on a connection whose answers are not taken. */
 const STUCK_MS = 60_000;
 /** What is told of requests that cannot be read, by the code of Node's error. */
@@ -33,6 +34,7 @@ const NO_PROXY = unreadable(405, "this server is no proxy");
 const BAD_REQUEST = unreadable(400, "this is not a request of HTTP/1.1");
 export interface SpeakerParts {
   readonly isReserved: boolean;
+  readonly onRefused: (peer: string, why: string) => void;
   /** Undefined: in plain text. */
   readonly tls: { readonly first: Certificates; readonly asksClients: boolean } | undefined;
   /** A connection begins, over TLS when its handshake is done. */
@@ -47,6 +49,8 @@ export interface SpeakerParts {
 /** Node's server of HTTP, which listens nowhere. */
 export interface Speaker {
   readonly server: Server;
+  /** Speaks on a connection; over TLS when its handshake had its turn. */
+  take(socket: Socket): void;
   /** New connections get these certificates. */
   renew(certificates: Certificates): void;
 }
@@ -58,7 +62,8 @@ export function createSpeaker(parts: SpeakerParts): Speaker {
   // Imports of node:http and node:https read all they export, and so load Node's HTTP client too: 14 MB that nobody uses here.
   if (tls === undefined) {
     const server = process.getBuiltinModule("node:http").createServer(limits);
-    return { server: serving(server, parts), renew: () => undefined };
+    const take = (socket: Socket): void => void server.emit("connection", socket);
+    return { server: serving(server, parts), take, renew: () => undefined };
   }
   const server = process.getBuiltinModule("node:https").createServer({
     ...limits,
@@ -68,8 +73,12 @@ export function createSpeaker(parts: SpeakerParts): Speaker {
     requestCert: tls.asksClients,
     rejectUnauthorized: false,
   });
+  const { onRefused } = parts;
+  const gate = new HandshakeGate({ timers: nodeTimers, now: () => performance.now(), onRefused });
+  server.on("secureConnection", (socket) => gate.done(socket));
   return {
     server: serving(server, parts),
+    take: (socket) => gate.take(socket, () => server.emit("connection", socket)),
     renew: (certificates) => server.setSecureContext(contextOf(certificates)),
   };
 }

@@ -9,7 +9,7 @@ const HANDSHAKE_LIMITS: HandshakeLimits = {
   running: 256,
   waiting: 1_024,
   perSecond: 500,
-  burst: 20,
+  burst: 50,
 };
 /** How long one may take, and how long a connection may wait for its own. */
 export const HANDSHAKE_MS = 10_000;

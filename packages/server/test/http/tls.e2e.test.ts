@@ -1,6 +1,7 @@
 // HTTP with TLS: probes without a certificate, calls with one where the server wants it, and renewed files.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:https";
+import { connect as connectPlain } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { connect } from "node:tls";
@@ -122,4 +123,30 @@ test("a renewed certificate is used without a restart", async () => {
     ),
   );
   await expect(ask(it, "/healthz", undefined, first)).rejects.toThrow("self-signed");
+});
+
+test("whoever is slow about thousands of handshakes keeps no other address from one", async () => {
+  const own = selfSigned("localhost");
+  const { it } = await started({ "a.crt": own.cert, "a.key": own.key }, () => ({}));
+  const [host = "", port = ""] = it.server.httpAddress.split(":");
+  // The head of a record of a handshake, and less than what it promises.
+  const half = Buffer.concat([Buffer.from([22, 3, 1, 2, 0, 1, 0]), Buffer.alloc(100)]);
+  for (let i = 0; i < 300; i += 1) {
+    const socket = connectPlain({ host, port: Number(port), localAddress: "127.0.0.2" });
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => undefined).resume();
+    socket.write(half);
+  }
+  const isTold = (): boolean =>
+    it.events.some(
+      (event) =>
+        event.type === "connection-refused" &&
+        event.peer.startsWith("127.0.0.2:") &&
+        event.why === "most of the TLS handshakes that run or wait are of its address",
+    );
+  // Each is answered, and when all places are taken by then, it has the place of one of those.
+  await until(async () => {
+    expect(await ask(it, "/healthz", undefined, own)).toMatchObject({ status: 200 });
+    return isTold();
+  });
 });
