@@ -61,7 +61,18 @@ const YOUNG_BYTES = 32 * 1_024 * 1_024;
 /** Share of the time in which a server works, above which it is worth the memory. */
 const BUSY = 0.5;
 const LOOK_MS = 250;
+/** How long there is not much to do before memory is given back, and how long it is left alone then. */
+const QUIET_MS = 10_000;
+const BETWEEN_MS = 30_000;
+/** A look at which there is much to do counts as much as so many others. */
+const BUSY_LOOKS = 4;
+/** A young generation above this is worth it. */
+const WORTH_BYTES = YOUNG_BYTES / 4;
+/** V8 begins to collect, in small steps, when so much memory was taken outside of its heap. */
+const PRESSURE_BYTES = 96 * 1_024 * 1_024;
 const GROW = "--semi-space-growth-factor=2";
+const GIVE_PAGES = "--optimize-for-size";
+const KEEP_PAGES = "--no-optimize-for-size";
 const STAY = "--semi-space-growth-factor=1";
 
 /**
@@ -75,21 +86,56 @@ export function mayGrow(bytes: number, utilization: number): boolean {
 }
 
 /**
- * Keeps this process's young generation small until it has much to do. To be called before the rest is loaded, which would
- * make it grow. It keeps no process alive, and does nothing where this Node has no such flag.
+ * Whether it is worth to give memory back, with a young generation of `bytes`.
+ *
+ * V8 collects nothing in a process that has nothing to do, so it would keep for good what a flood or an hour of much load made.
+ */
+export function mayGiveBack(bytes: number, quietForMs: number, sinceMs: number): boolean {
+  return bytes > WORTH_BYTES && quietForMs >= QUIET_MS && sinceMs >= BETWEEN_MS;
+}
+
+/**
+ * Keeps this process's young generation small until it has much to do, and gives memory back some time after. To be called
+ * before the rest is loaded, which would make it grow. It keeps no process alive, and does nothing where this Node has no such
+ * flag.
  */
 export function holdYoungGeneration(): void {
   if (set([GROW, STAY]) === "unavailable") return;
   let before = performance.eventLoopUtilization();
   let isGrowing = false;
+  let quietForMs = 0;
+  let sinceMs = BETWEEN_MS;
   setInterval(() => {
     const now = performance.eventLoopUtilization();
     const { utilization } = performance.eventLoopUtilization(now, before);
     before = now;
-    const may = mayGrow(youngBytes(), utilization);
+    const bytes = youngBytes();
+    quietForMs = Math.max(0, quietForMs + (utilization > BUSY ? -BUSY_LOOKS : 1) * LOOK_MS);
+    sinceMs += LOOK_MS;
+    if (mayGiveBack(bytes, quietForMs, sinceMs)) {
+      sinceMs = 0;
+      giveMemoryBack();
+    }
+    const may = mayGrow(bytes, utilization);
     if (may !== isGrowing) setFlagsFromString(may ? GROW : STAY);
     isGrowing = may;
   }, LOOK_MS).unref();
+}
+
+/**
+ * Lets V8 collect once, bit by bit beside the calls, and give the pages back to the system that it does not need any more.
+ *
+ * V8 has no call for that. It does it by itself under pressure from outside of its heap, with the flag. The memory that makes
+ * the pressure is never touched, so the system never has to find it.
+ */
+export function giveMemoryBack(): void {
+  if (set([KEEP_PAGES, GIVE_PAGES]) === "unavailable") return;
+  try {
+    // Nobody needs it; that it is taken is all.
+    void new ArrayBuffer(PRESSURE_BYTES);
+  } finally {
+    setFlagsFromString(KEEP_PAGES);
+  }
 }
 
 function youngBytes(): number {

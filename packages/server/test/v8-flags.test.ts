@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { mayGrow, setV8Flags, v8Flags } from "../src/v8-flags.ts";
+import { mayGiveBack, mayGrow, setV8Flags, v8Flags } from "../src/v8-flags.ts";
 
 const ACTIVE = { pretenuring: "active", heapGrowth: "active" };
 
@@ -65,4 +65,34 @@ test("the young generation of a process that lies idle stays as it is, and grows
   const MiB = 2 ** 20;
   expect(idle).toBeLessThanOrEqual(4 * MiB);
   expect(busy).toBeGreaterThanOrEqual(8 * MiB);
+});
+
+test("memory is given back where there is some, some time after there was much to do, and seldom", () => {
+  const MiB = 2 ** 20;
+  expect(mayGiveBack(32 * MiB, 10_000, 30_000)).toBe(true);
+  expect(mayGiveBack(8 * MiB, 10_000, 30_000)).toBe(false);
+  expect(mayGiveBack(32 * MiB, 9_999, 30_000)).toBe(false);
+  expect(mayGiveBack(32 * MiB, 10_000, 29_999)).toBe(false);
+});
+
+test("what a busy time took of memory goes back to the system", () => {
+  const file = fileURLToPath(new URL("../src/v8-flags.ts", import.meta.url));
+  const code = `
+    import { setTimeout as sleep } from "node:timers/promises";
+    import { giveMemoryBack } from ${JSON.stringify(file)};
+    let kept = [];
+    for (let i = 0; i < 16_000; i++) kept.push(new Array(1_000).fill({}));
+    kept = [];
+    const before = process.memoryUsage.rss();
+    giveMemoryBack();
+    let after = before;
+    for (let look = 0; look < 200 && after > before - 2 ** 26; look++) {
+      await sleep(50);
+      after = process.memoryUsage.rss();
+    }
+    console.log(before - after);`;
+  const args = ["-C", "idmint-source", "--input-type=module", "-e", code];
+  const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  expect(stderr).toBe("");
+  expect(Number(stdout)).toBeGreaterThan(2 ** 26);
 });
