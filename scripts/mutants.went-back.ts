@@ -75,14 +75,6 @@ export const wentBackMutants: readonly Mutant[] = [
     tests: postgres,
   },
   {
-    name: "went back: what was seen before an accept marks what was accepted",
-    file: `${store}/postgres/changes.ts`,
-    find: `  if (renewal?.incarnation !== incarnation) return "";
-`,
-    replace: ``,
-    tests: postgres,
-  },
-  {
     name: "went back: an old primary is a new history",
     file: ownRow,
     find: `nowTimeline < timeline`,

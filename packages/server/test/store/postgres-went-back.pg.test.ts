@@ -1,7 +1,10 @@
 // A database that is put back in place, the same cluster on the same timeline: what servers' own rows show, and what they do.
 import type { StoreChanges } from "@idmint/core/server";
 import { granted, refusal, settingsOf } from "@idmint/testkit/store-suite";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TestPostgres } from "@idmint/testkit/postgres";
 import { expect, test } from "vitest";
+import { migrateStore } from "../../src/store/open-store.ts";
 import { type PostgresHarness, postgresHarness } from "./harness.ts";
 import { Poller } from "./poller.ts";
 
@@ -109,3 +112,51 @@ test("a server marks no history that was accepted while it slept", () =>
     expect(polls.map(fencedIn)).toEqual(["", "", ""]);
     expect(polls.map(({ parts }) => parts[0]?.isRenewed)).toEqual([true, true, true]);
   }));
+
+// IDMINT_LONG=1 crashes it 200 times.
+const CRASHES = process.env["IDMINT_LONG"] === "1" ? 200 : 4;
+
+test(
+  "a crash takes no renewal that was answered, so it marks nothing",
+  async () => {
+    await using postgres = await TestPostgres.start({ durable: true });
+    const { url } = await postgres.createDatabase();
+    const config = { backend: "postgres", url, allowUnsafe: [] } as const;
+    await migrateStore(config, { dryRun: false });
+    const servers = [await Poller.open(config), await Poller.open(config)];
+    await servers[0]?.store.createTag(settingsOf("t"));
+    for (const server of servers) await server.poll();
+    for (let crash = 0; crash < CRASHES; crash++) {
+      const works = { isOver: false };
+      const working = servers.map(async (server) => {
+        while (!works.isOver) {
+          // oxlint-disable-next-line no-await-in-loop
+          await Promise.allSettled([server.poll(), server.grant("t")]);
+        }
+      });
+      await sleep(50 + 10 * (crash % 20));
+      await postgres.stop("immediate");
+      works.isOver = true;
+      await Promise.all(working);
+      await postgres.start();
+      for (const server of servers) {
+        const { fenced, parts } = await until(() => server.poll());
+        expect([crash, fenced, parts[0]?.isRenewed]).toEqual([crash, "", true]);
+      }
+    }
+    for (const server of servers) await server.grant("t");
+  },
+  CRASHES * 5_000 + 60_000,
+);
+
+/** The first answer, of a database that takes a moment to be there again. */
+async function until<T>(ask: () => Promise<T>): Promise<T> {
+  for (const end = performance.now() + 30_000; ;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > end) throw error;
+      await sleep(50);
+    }
+  }
+}
