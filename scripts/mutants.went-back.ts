@@ -4,6 +4,7 @@ const store = "packages/server/src/store";
 const ownRow = `${store}/postgres/hosts/own-row.ts`;
 const etcdRestore = ["packages/server/test/store/etcd/restore.etcd.test.ts"];
 const state = ["packages/server/test/store/own-row-state.test.ts"];
+const sqlite = ["packages/server/test/store/sqlite-went-back.test.ts"];
 const postgres = ["packages/server/test/store/postgres-went-back.pg.test.ts"];
 
 /** Faults in how servers notice a store that went back, and tell each other. */
@@ -97,5 +98,59 @@ export const wentBackMutants: readonly Mutant[] = [
     replace: ``,
     tests: etcdRestore,
     only: "garbage",
+  },
+  {
+    name: "went back: sqlite takes what was seen before an accept for a proof",
+    file: `${store}/sqlite/changes.ts`,
+    find: ` || renewal?.incarnation !== found.incarnation`,
+    replace: ``,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite keeps to itself that a tag's row went back",
+    file: `${store}/sqlite/changes.ts`,
+    find: `      markWentBack(transaction, why);
+`,
+    replace: ``,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite's renewal wipes out its own proof",
+    file: `${store}/sqlite/nodes.ts`,
+    find: `if (loss !== "") {`,
+    replace: `if (loss === "never") {`,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite does not know what a renewal left",
+    file: `${store}/sqlite/nodes.ts`,
+    find: `    database.ownRow.renewed(done.look, done.renewals);
+`,
+    replace: ``,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite's removed rows leave no trace",
+    file: `${store}/sqlite/migrations/000001-init.ts`,
+    find: `  INSERT INTO node_gone (id, renewals) VALUES (old.id, old.renewals);
+`,
+    replace: ``,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite keeps what one process has seen to that process",
+    file: `${store}/sqlite/file/database.ts`,
+    find: `if (FOUND_BY_ONE.has(reason)) this.#mark(handle, reason);`,
+    replace: ``,
+    tests: sqlite,
+  },
+  {
+    name: "went back: sqlite serves a store that is marked",
+    file: `${store}/sqlite/file/identity.ts`,
+    find: `      return wentBackText(row.identity.slice(WENT_BACK.length));
+    }
+    if (row.identity !== files.identity) {`,
+    replace: `    } else if (row.identity !== files.identity) {`,
+    tests: sqlite,
   },
 ];

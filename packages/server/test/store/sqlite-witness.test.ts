@@ -10,36 +10,13 @@ import type { Database } from "../../src/store/sqlite/file/database.ts";
 import { grant } from "../../src/store/sqlite/grant.ts";
 import { Witness } from "../../src/store/sqlite/file/witness.ts";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
+import { backUp, BESIDE, putBack } from "./backups.ts";
 import { GrantChild, run, sqlInAnotherProcess } from "./children.ts";
 import { inMountNamespace } from "./mount-namespace.ts";
 import { type SqliteHarness, sqliteHarness } from "./harness.ts";
 
 // Every handle starts a thread, which takes its time on a busy machine.
 vi.setConfig({ testTimeout: 30_000 });
-
-const BESIDE = ["", "-wal", "-shm", ".witness", ".witness.next"];
-
-/** Copies everything that lies beside a store, as a backup of its folder does. */
-function backUp({ folder, config }: SqliteHarness): string {
-  const backup = path.join(folder, "backup");
-  rmSync(backup, { recursive: true, force: true });
-  run("mkdir", backup);
-  for (const suffix of BESIDE) {
-    if (existsSync(`${config.path}${suffix}`)) run("cp", `${config.path}${suffix}`, backup);
-  }
-  return backup;
-}
-
-/** Writes a backup into the very files it was made of, and removes what it has not. */
-function putBack({ config }: SqliteHarness, backup: string): void {
-  const name = path.basename(config.path);
-  for (const suffix of BESIDE) {
-    const saved = path.join(backup, `${name}${suffix}`);
-    const place = `${config.path}${suffix}`;
-    if (!existsSync(saved)) rmSync(place, { force: true });
-    else run("cp", saved, place);
-  }
-}
 
 function grantHere(database: Database): void {
   const [one] = grant(database, monotonicMs() + 5_000, [wish("t")]);

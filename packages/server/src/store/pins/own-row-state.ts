@@ -1,3 +1,6 @@
+/** In the place of the identity of a store that was accepted: why a server saw that the store went back. No store has this one. */
+export const WENT_BACK = "went back: ";
+
 /**
  * What a server's own row says of its store. Pure.
  *

@@ -1,3 +1,5 @@
+import { WENT_BACK } from "../pins/own-row-state.ts";
+
 /**
  * Which history of which database this is: the cluster's identifier, its timeline (another one after every promotion and
  * every recovery to a point in time) and the database (a copy within the cluster has another oid).
@@ -7,9 +9,6 @@
 export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_system())
   || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
   || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())`;
-
-/** In the place of an identity: a server saw that this database went back (hosts/own-row.ts). No database has this one. */
-export const WENT_BACK = "went back: ";
 
 /**
  * Whether the row `store` (as `s`) is the one that was accepted, in words; an empty text when it is.

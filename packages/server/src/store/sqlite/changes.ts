@@ -1,20 +1,23 @@
+import { IdmintError } from "@idmint/core";
 import { type ChangeStore, NEVER_STOPPED, type StoreChanges } from "@idmint/core/server";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
-import { readStoreRow } from "./file/identity.ts";
-import { readNodes, readTraffic, renew } from "./nodes.ts";
+import { monotonicMs, type Transaction } from "./file/connection.ts";
+import { markWentBack, readStoreRow, wentBackText } from "./file/identity.ts";
+import { readNodes, readTraffic, renew, RENEWAL_WAIT_MS } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
 
+const VERSION = "SELECT version FROM tag WHERE name = ?";
+
+type Query = Parameters<ChangeStore["changes"]>[0];
+type Watched = Query["watched"];
+
 /** What changed since a revision, read from one snapshot; before that the server's row is renewed. */
-export function changes(
-  database: Database,
-  deadlineMs: number,
-  query: Parameters<ChangeStore["changes"]>[0],
-): StoreChanges {
+export function changes(database: Database, deadlineMs: number, query: Query): StoreChanges {
   const { renewal } = query;
   const isRenewed = renewal !== undefined && renew(database, renewal, deadlineMs);
-  return database.read(deadlineMs, (transaction, fenced) => {
+  const found = database.read(deadlineMs, (transaction, fenced) => {
     const store = readStoreRow(transaction);
     const incarnation = store?.incarnation ?? "";
     const nodes = query.nodes === true ? readNodes(transaction) : undefined;
@@ -23,19 +26,54 @@ export function changes(
     // The table has no index by revision, so it is read only when there is something to find.
     const rows =
       revision > query.since ? transaction.all(CHANGED, query.since, query.limit + 1) : [];
-    const behind = query.watched.filter(({ tag, version }) => {
-      const row = transaction.get("SELECT version FROM tag WHERE name = ?", tag);
-      return row === undefined || (row["version"] as bigint) < version;
-    });
     return {
       incarnation,
       revision,
       changed: rows.slice(0, query.limit).map((row) => tagFromRow(row as unknown as TagRow)),
       more: rows.length > query.limit,
-      behind: behind.map(({ tag }) => tag),
+      behind: behindOf(transaction, query.watched).map(({ tag }) => tag),
       fenced,
       nowMs: database.now(),
       parts: [{ name: "", incarnation, revision, isRenewed, nodes, traffic, issuing }],
     };
+  });
+  const lost = lostIn(query, found);
+  if (lost.length === 0) return found;
+  return { ...found, fenced: markBehind(database, deadlineMs, found.incarnation, lost) };
+}
+
+/** What this server saw before the store was accepted anew says nothing of it. */
+function lostIn({ renewal, watched }: Query, found: StoreChanges): Watched {
+  if (found.fenced !== "" || renewal?.incarnation !== found.incarnation) return [];
+  return watched.filter(({ tag }) => found.behind.includes(tag));
+}
+
+/** Marks the store, by the transaction that sees it again. Answers why nothing may be granted, or an empty text. */
+function markBehind(
+  database: Database,
+  deadlineMs: number,
+  incarnation: string,
+  lost: Watched,
+): string {
+  try {
+    return database.write(Math.min(deadlineMs, monotonicMs() + RENEWAL_WAIT_MS), (transaction) => {
+      if (readStoreRow(transaction)?.incarnation !== incarnation) return "";
+      const [first] = behindOf(transaction, lost);
+      if (first === undefined) return "";
+      const why = `the row of tag ${first.tag} is missing or older than version ${first.version}`;
+      markWentBack(transaction, why);
+      return wentBackText(why);
+    });
+  } catch (error) {
+    // The tags are refused all the same, and the next poll sees them again.
+    if (error instanceof IdmintError) return "";
+    throw error;
+  }
+}
+
+function behindOf(transaction: Transaction, watched: Watched): Watched {
+  return watched.filter(({ tag, version }) => {
+    const row = transaction.get(VERSION, tag);
+    return row === undefined || (row["version"] as bigint) < version;
   });
 }

@@ -31,13 +31,13 @@ import {
 import { addAudit } from "./records/audit.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
-import { readStoreRow } from "./file/identity.ts";
+import { markWentBack, readStoreRow } from "./file/identity.ts";
 
 const COLUMNS = NODE_COLUMNS.join(", ");
 const PLACES = NODE_COLUMNS.map((_, index) => `?${index + 1}`).join(", ");
 const RENEW = `INSERT INTO node (${COLUMNS}) SELECT ${PLACES}
   WHERE (SELECT count(*) FROM node) < ${MAX_NODES} OR EXISTS (SELECT 1 FROM node WHERE id = ?1)
-  ON CONFLICT (id) DO UPDATE SET ${renewedColumns("node", "max")}`;
+  ON CONFLICT (id) DO UPDATE SET ${renewedColumns("node", "max")} RETURNING renewals`;
 const ADD = `INSERT OR REPLACE INTO node (${COLUMNS}) VALUES (${PLACES})`;
 const READ = `SELECT ${COLUMNS} FROM node LIMIT ${MAX_NODES + 1}`;
 const FORGET = "DELETE FROM node WHERE id = ? AND renewals = coalesce(?, renewals)";
@@ -45,16 +45,29 @@ const LONGEST =
   "SELECT max(max_offline_ms) AS longest, count(*) - count(max_offline_ms) AS endless FROM node";
 
 /** How long a renewal waits for the lock of another process; the poll that it comes with does not need it. */
-const RENEWAL_WAIT_MS = 300;
+export const RENEWAL_WAIT_MS = 300;
 
-/** Writes the row of a server. False: it could not be written, or there are as many rows as may be. */
+/**
+ * Writes the row of a server. False: it could not be written, or there are as many rows as may be, or the row showed that the
+ * store went back, which is marked then.
+ */
 export function renew(database: Database, renewal: NodeRenewal, deadlineMs: number): boolean {
   const waitUntilMs = Math.min(deadlineMs, monotonicMs() + RENEWAL_WAIT_MS);
   try {
-    return database.write(
-      waitUntilMs,
-      (transaction) => transaction.run(RENEW, ...valuesOfRenewal(renewal)) === 1,
-    );
+    const done = database.write(waitUntilMs, (transaction) => {
+      const history = readStoreRow(transaction)?.incarnation ?? "";
+      const look = { id: renewal.node.id, history, storeMs: database.now() };
+      const loss = database.ownRow.lossIn(transaction, look);
+      if (loss !== "") {
+        markWentBack(transaction, loss);
+        return undefined;
+      }
+      const row = transaction.get(RENEW, ...valuesOfRenewal(renewal));
+      return row === undefined ? undefined : { look, renewals: row["renewals"] as bigint };
+    });
+    if (done === undefined) return false;
+    database.ownRow.renewed(done.look, done.renewals);
+    return true;
   } catch (error) {
     // Reading goes on where writing does not: a full disk, say. The server learns that its row was not renewed.
     if (error instanceof IdmintError) return false;

@@ -1,5 +1,5 @@
-import { PRESENT_IDENTITY, proof, WENT_BACK } from "../identity.ts";
-import { type KnownRow, lossOf } from "../../pins/own-row-state.ts";
+import { PRESENT_IDENTITY, proof } from "../identity.ts";
+import { type KnownRow, lossOf, WENT_BACK } from "../../pins/own-row-state.ts";
 
 const LOOK = `SELECT s.incarnation, s.identity, floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms,
   (SELECT n.renewals::text FROM idmint.node AS n WHERE n.id = $1) AS renewals,

@@ -12,8 +12,9 @@ import {
   untilNotBusy,
 } from "./connection.ts";
 import { areSame, emptyDeletedWal, type Files, lookAtFiles } from "./files.ts";
-import { Fence, readStoreRow, type StoreRow } from "./identity.ts";
+import { Fence, FOUND_BY_ONE, markWentBack, readStoreRow, type StoreRow } from "./identity.ts";
 import { assertOneName, missingStore, notADatabase } from "./location.ts";
+import { OwnRow } from "./own-row.ts";
 import { type Mark, type Sight, Witness } from "./witness.ts";
 import { WitnessKeeper } from "./witness-keeper.ts";
 import type { Bond } from "./witness-state.ts";
@@ -54,6 +55,7 @@ export interface DatabaseOptions {
 export class Database {
   readonly path: string;
   readonly fence: Fence;
+  readonly ownRow: OwnRow = new OwnRow();
   /** The wall clock of the host, milliseconds since 1970. */
   readonly now: () => number;
   readonly #witness: Witness;
@@ -100,7 +102,7 @@ export class Database {
       const reason = this.fence.check(transaction, row, files, witness);
       if (options.fenced === "refuse") {
         this.#assertOursIn(witness);
-        if (reason !== "") throw this.#refusal(reason, witness);
+        if (reason !== "") throw this.#refusal(handle, reason, witness);
         if (row !== undefined) this.#keeper.keep(transaction, row, witness);
       }
       result = work(transaction);
@@ -240,8 +242,20 @@ export class Database {
   }
 
   /** Under the lock no witness takes its turn: another one than before was in a folder that lay here for a moment. */
-  #refusal(reason: string, witness: Sight | undefined): IdmintError {
-    return this.#hasTurnedSince(witness) ? storeUnavailable(MOVED) : storeWentBack(reason);
+  #refusal(handle: Handle, reason: string, witness: Sight | undefined): IdmintError {
+    if (this.#hasTurnedSince(witness)) return storeUnavailable(MOVED);
+    if (FOUND_BY_ONE.has(reason)) this.#mark(handle, reason);
+    return storeWentBack(reason);
+  }
+
+  /** The only thing that is written to a store that is refused. Where it fails the next write tries again. */
+  #mark(handle: Handle, reason: string): void {
+    try {
+      markWentBack(this.#transaction(handle), reason);
+      handle.sqlite.exec("COMMIT");
+    } catch {
+      this.#abandon();
+    }
   }
 
   /** Whether a snapshot may be of before or after the sight: then they need not fit together. */

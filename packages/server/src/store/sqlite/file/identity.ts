@@ -1,4 +1,5 @@
 import type { Issuing } from "@idmint/core/server";
+import { WENT_BACK } from "../../pins/own-row-state.ts";
 import { issuingFromRow, type IssuingRow } from "../../shared/issuing.ts";
 import type { Transaction } from "./connection.ts";
 import type { Files } from "./files.ts";
@@ -33,6 +34,21 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
     progress: row["progress"] as bigint,
     issuing: issuingFromRow(row as unknown as IssuingRow),
   };
+}
+
+const LATER = "the store is an older copy: this server has seen later changes";
+const PIECED = "the store is put together from several copies";
+
+/** What not every process finds: it is marked in the file that was accepted, so that all refuse. */
+export const FOUND_BY_ONE: ReadonlySet<string> = new Set([LATER, PIECED]);
+
+/** Every process refuses from now on, until an accept writes the identity of the file again. */
+export function markWentBack(transaction: Transaction, why: string): void {
+  transaction.run("UPDATE store SET identity = ?", WENT_BACK + why);
+}
+
+export function wentBackText(why: string): string {
+  return `a server saw that the store went back: ${why}`;
 }
 
 /**
@@ -104,6 +120,9 @@ export class Fence {
       }
       this.#replacedIn = undefined;
     }
+    if (row.identity.startsWith(WENT_BACK)) {
+      return wentBackText(row.identity.slice(WENT_BACK.length));
+    }
     if (row.identity !== files.identity) {
       return "the file of the store is a copy, not the file that was accepted";
     }
@@ -121,10 +140,10 @@ export class Fence {
       return "the store and its witness do not belong together: at least one of them is an older copy";
     }
     if (this.#highest !== undefined && isBehind(row, this.#highest)) {
-      return "the store is an older copy: this server has seen later changes";
+      return LATER;
     }
     if (this.#trustedContents !== files.contents) {
-      if (!hasAllRows(transaction, row)) return "the store is put together from several copies";
+      if (!hasAllRows(transaction, row)) return PIECED;
       this.#trustedContents = files.contents;
     }
     this.#highest = row;

@@ -13,6 +13,8 @@ import type { Migration } from "../../shared/migration.ts";
  *
  * `earlier_memory_ms`: for how long callers may hold ids that they were given before the revision beside it, where that is
  * longer than now. `node` has the servers on this store; each writes its own row with every poll.
+ * `node_gone` has the last 10,000 of its rows that were removed: a row that is missing without a trace shows that the store went
+ * back (file/own-row.ts).
  * `traffic` has what operators said of servers, by their names, so its rows outlive restarts.
  *
  * `granted_at_ms` only tells which tags are in use.
@@ -108,6 +110,19 @@ CREATE TABLE node (
   obeyed INTEGER NOT NULL CHECK (obeyed >= 0),
   traffic INTEGER NOT NULL CHECK (traffic >= 0)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE node_gone (
+  number INTEGER PRIMARY KEY,
+  id TEXT COLLATE BINARY NOT NULL,
+  renewals INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX node_gone_by_id ON node_gone (id);
+
+CREATE TRIGGER note_node_gone AFTER DELETE ON node BEGIN
+  INSERT INTO node_gone (id, renewals) VALUES (old.id, old.renewals);
+  DELETE FROM node_gone WHERE number <= (SELECT max(number) FROM node_gone) - 10000;
+END;
 
 CREATE TABLE traffic (
   server TEXT COLLATE BINARY PRIMARY KEY CHECK (length(server) BETWEEN 1 AND 128),
