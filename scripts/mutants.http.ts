@@ -120,6 +120,13 @@ export const httpMutants: readonly Mutant[] = [
     tests: limitTests,
   },
   {
+    name: "http: a body may come in any number of pieces",
+    file: `${http}/requests/body.ts`,
+    find: "if (this.#pieces > MAX_PIECES) {",
+    replace: "if (this.#pieces > 100 * MAX_PIECES) {",
+    tests: requestTests,
+  },
+  {
     name: "http: held: bodies are not counted",
     file: `${http}/requests/request.ts`,
     find: "onKept: (bytes) => this.#held.keep(bytes),",
@@ -174,11 +181,10 @@ export const httpMutants: readonly Mutant[] = [
   },
   {
     name: "http: headers above a hundred are dropped without a word",
-    file: `${http}/door.ts`,
-    find: "      assertHeaders(message);\n",
-    replace: "",
-    tests: memoryTests,
-    only: "more than 100 headers",
+    file: `${http}/requests/request.ts`,
+    find: "if (rawHeaders.length <= 2 * MAX_HEADERS) return;",
+    replace: "if (rawHeaders.length >= 0) return;",
+    tests: ["packages/server/test/http/requests/request.test.ts"],
   },
   {
     name: "http: a body that nobody wants is kept",

@@ -12,8 +12,8 @@ import { losersOf } from "../doors/greed.ts";
 import { HttpRefusal, refusalAnswer, sayLast } from "./answers.ts";
 import { Connections, type ConnectionsOptions } from "./connections.ts";
 import { assertSameOrigin, type Hosts } from "./hosts.ts";
-import { HELD_OF_ALL, type HeldOfAll, MAX_HEADERS, NOT_ASKED } from "./requests/held.ts";
-import { HttpConnection, type NodeRequest } from "./requests/request.ts";
+import { HELD_OF_ALL, type HeldOfAll, NOT_ASKED } from "./requests/held.ts";
+import { assertHeaders, HttpConnection, type NodeRequest } from "./requests/request.ts";
 import type { HttpAnswer, HttpRequest, Route } from "./route.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 
@@ -245,16 +245,6 @@ export class HttpDoor {
       }
     });
   }
-}
-
-/** Node has dropped those above. */
-function assertHeaders({ rawHeaders }: IncomingMessage): void {
-  if (rawHeaders.length <= 2 * MAX_HEADERS) return;
-  throw new HttpRefusal(
-    431,
-    "invalid_argument",
-    `the request has more than ${MAX_HEADERS} headers`,
-  );
 }
 
 function assertMethod({ methods }: Route, method: string): void {

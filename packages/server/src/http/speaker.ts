@@ -26,7 +26,10 @@ const RESERVED: ServerOptions = { headersTimeout: 5_000, requestTimeout: 5_000 }
 const STUCK_MS = 60_000;
 /** What is told of requests that cannot be read, by the code of Node's error. */
 const UNREADABLE: Readonly<Record<string, HttpRefusal>> = {
-  HPE_HEADER_OVERFLOW: unreadable(431, "the headers are larger than 16 KiB together"),
+  HPE_HEADER_OVERFLOW: unreadable(
+    431,
+    "the headers are more than 100, or larger than 16 KiB together",
+  ),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: unreadable(413, "the chunk extensions are larger than 16 KiB"),
   ERR_HTTP_REQUEST_TIMEOUT: unreadable(408, "the request did not come whole in time"),
 };

@@ -3,6 +3,8 @@ import { HttpRefusal } from "../answers.ts";
 
 /** The largest valid request has some 5 KiB in bytes, and several times that in JSON with all its letters escaped. */
 export const MAX_BODY_BYTES: number = 64 * 1_024;
+/** In which a body may come. Each costs a microsecond, however small it is. */
+export const MAX_PIECES = 1_024;
 const NOTHING: Buffer = Buffer.alloc(0);
 
 /**
@@ -15,15 +17,19 @@ export class Body {
   readonly #onKept: (bytes: number) => void;
   readonly #whole = Promise.withResolvers<Buffer>();
   readonly #onData = (chunk: Buffer): void => this.#add(chunk);
+  /** How long it says that it is. */
+  readonly #promised: number;
   #bytes = NOTHING;
   #length = 0;
+  #pieces = 0;
   #isOver = false;
 
   /** Reads it. What is too much stays in the socket. */
   constructor(message: IncomingMessage, onKept: (bytes: number) => void) {
     this.#message = message;
     this.#onKept = onKept;
-    if (Number(message.headers["content-length"] ?? 0) > MAX_BODY_BYTES) {
+    this.#promised = Number(message.headers["content-length"] ?? 0);
+    if (this.#promised > MAX_BODY_BYTES) {
       this.breakOff(tooLarge());
       return;
     }
@@ -65,6 +71,12 @@ export class Body {
 
   #add(chunk: Buffer): void {
     const length = this.#length + chunk.length;
+    this.#pieces++;
+    if (this.#pieces > MAX_PIECES) {
+      const text = `the body comes in more than ${MAX_PIECES} pieces`;
+      this.breakOff(new HttpRefusal(413, "resource_exhausted", text));
+      return;
+    }
     if (length > MAX_BODY_BYTES) {
       this.breakOff(tooLarge());
       return;
@@ -79,9 +91,8 @@ export class Body {
   }
 
   #grow(least: number): void {
-    const larger = Buffer.allocUnsafeSlow(
-      Math.max(least, Math.min(2 * this.#bytes.length, MAX_BODY_BYTES)),
-    );
+    const size = this.#promised || Math.min(2 * this.#bytes.length, MAX_BODY_BYTES);
+    const larger = Buffer.allocUnsafeSlow(Math.max(least, size));
     this.#bytes.copy(larger, 0, 0, this.#length);
     this.#keep(larger);
   }

@@ -12,7 +12,7 @@ export const USUALLY_HELD = 1_024;
 export const NOT_ASKED = 512;
 /** How long the headers of a request may take. */
 export const HEADERS_MS = 10_000;
-/** Of one request. Each takes memory beside its bytes, and Node drops those above without a word. */
+/** Of one request. Each takes memory beside its bytes. */
 export const MAX_HEADERS = 100;
 
 /** What all connections of a door keep. */

@@ -3,9 +3,9 @@ import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import { callerOf } from "../../api/caller.ts";
 import { namesNow, NOTHING_SHOWN, shownBy, type ShownNames } from "../../tls/names.ts";
-import { type HttpRefusal, sayLast } from "../answers.ts";
+import { HttpRefusal, sayLast } from "../answers.ts";
 import { Body } from "./body.ts";
-import { HEADERS_MS, Held, type HeldOfAll } from "./held.ts";
+import { HEADERS_MS, Held, type HeldOfAll, MAX_HEADERS } from "./held.ts";
 import type { HttpRequest } from "../route.ts";
 
 /** Whoever was silent for so long has begun no request: it must have told its headers in less. */
@@ -223,4 +223,14 @@ function targetOf({ url = "" }: IncomingMessage): { host: string | undefined; ta
   const [, host, target = ""] = ABSOLUTE.exec(url) ?? [];
   if (host === undefined) return { host, target: url };
   return { host, target: target.startsWith("/") ? target : `/${target}` };
+}
+
+/** Releases of Node that do not refuse more have dropped what is above. */
+export function assertHeaders({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void {
+  if (rawHeaders.length <= 2 * MAX_HEADERS) return;
+  throw new HttpRefusal(
+    431,
+    "invalid_argument",
+    `the request has more than ${MAX_HEADERS} headers`,
+  );
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { HttpRefusal } from "../../../src/http/answers.ts";
-import { Body, MAX_BODY_BYTES } from "../../../src/http/requests/body.ts";
+import { Body, MAX_BODY_BYTES, MAX_PIECES } from "../../../src/http/requests/body.ts";
 
 function bodyOf(headers: Record<string, string> = {}): {
   stream: PassThrough;
@@ -17,12 +17,10 @@ function bodyOf(headers: Record<string, string> = {}): {
   return { stream, body, kept: () => kept };
 }
 
-test("a body in chunks of one byte comes whole, and takes no more than twice its bytes", async () => {
+test("a body in small pieces comes whole, and takes no more than twice its bytes", async () => {
   const { stream, body, kept } = bodyOf();
-  const text = Buffer.from("0123456789abcdef".repeat(2_000));
-  for (const byte of text) {
-    stream.write(Buffer.from([byte]));
-  }
+  const text = Buffer.from("0123456789abcdef".repeat(MAX_PIECES));
+  for (let at = 0; at < text.length; at += 16) stream.write(text.subarray(at, at + 16));
   await new Promise(setImmediate);
   expect(kept()).toBeGreaterThanOrEqual(text.length);
   expect(kept()).toBeLessThanOrEqual(2 * text.length);
@@ -41,6 +39,16 @@ test("the largest body is taken, and takes no more than it has", async () => {
   expect(kept()).toBe(MAX_BODY_BYTES);
   stream.end();
   expect(await body.whole).toHaveLength(MAX_BODY_BYTES);
+});
+
+test("a body in more pieces than that is refused, however small they are", async () => {
+  const { stream, body, kept } = bodyOf();
+  for (let piece = 0; piece < MAX_PIECES; piece++) stream.write("x");
+  await new Promise(setImmediate);
+  expect(body.isComing).toBe(true);
+  stream.write("x");
+  await expect(body.whole).rejects.toMatchObject({ status: 413 });
+  expect(kept()).toBe(0);
 });
 
 test.each([
