@@ -16,6 +16,27 @@ const needsTests = ["packages/server/test/api/needs.test.ts"];
 /** Who may. */
 export const accessMutants: readonly Mutant[] = [
   {
+    name: "access: a token that was revoked stays in a cache file that cannot be written",
+    file: "packages/server/src/service/worker-ids/lease-keeper.ts",
+    find: "if (this.#staleSince !== undefined) await this.#empty();",
+    replace: "this.#staleSince = undefined;",
+    tests: ["packages/server/test/service/lease-keeper-saved.test.ts"],
+  },
+  {
+    name: "access: a cache file that cannot be emptied either is not told of",
+    file: "packages/server/src/service/worker-ids/lease-keeper.ts",
+    find: "clock.now() - this.#staleSince > STALE_MS",
+    replace: "clock.now() < this.#staleSince",
+    tests: ["packages/server/test/service/lease-keeper-saved.test.ts"],
+  },
+  {
+    name: "access: a cache file that was emptied is believed",
+    file: "packages/server/src/store/kept/lease-file.ts",
+    find: "if (isOpen) await held.file?.truncate();",
+    replace: "if (!isOpen) await held.file?.truncate();",
+    tests: ["packages/server/test/store/lease-file.test.ts"],
+  },
+  {
     name: "access: the right for one name is one for all that begin like it",
     file: rights,
     find: "    for (const { prefix, bits } of this.#prefixes) if (beginning.startsWith(prefix)) held |= bits;",
@@ -98,7 +119,7 @@ export const accessMutants: readonly Mutant[] = [
   },
   {
     name: "access: hashes of tokens can be read by others",
-    file: "packages/server/src/store/kept/lease-file.ts",
+    file: "packages/server/src/store/kept/next-file.ts",
     find: 'open(next, "wx", 0o600)',
     replace: 'open(next, "wx", 0o644)',
     tests: ["packages/server/test/store/lease-file.test.ts"],

@@ -268,19 +268,19 @@ export const fileMutants: readonly Mutant[] = [
   {
     name: "lease file: one that is replaced can be believed again",
     file: "packages/server/src/store/kept/lease-file.ts",
-    find: `    await held.file?.truncate();
+    find: `    written: async () => held.file?.truncate(),
 `,
     replace: ``,
     tests: [leaseFile],
   },
   {
     name: "lease file: one that is replaced is emptied too late",
-    file: "packages/server/src/store/kept/lease-file.ts",
-    find: `    await held.file?.truncate();
+    file: "packages/server/src/store/kept/next-file.ts",
+    find: `    await written?.();
     await rename(next, name);
 `,
     replace: `    await rename(next, name);
-    await held.file?.truncate();
+    await written?.();
 `,
     tests: [leaseFile],
   },

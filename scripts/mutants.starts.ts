@@ -139,7 +139,7 @@ export const startMutants: readonly Mutant[] = [
   },
   {
     name: "a link in the place of the next lease file is followed",
-    file: "packages/server/src/store/kept/lease-file.ts",
+    file: "packages/server/src/store/kept/next-file.ts",
     find: 'await rm(next, { force: true });\n  const file = await open(next, "wx", 0o600);',
     replace: 'const file = await open(next, "w", 0o600);',
     tests: ["packages/server/test/store/lease-file.test.ts"],

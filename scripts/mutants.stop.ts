@@ -71,8 +71,8 @@ export const stopMutants: readonly Mutant[] = [
   {
     name: "a stop is not kept with the leases",
     file: `${service}/worker-ids/lease-keeper.ts`,
-    find: "this.#isBehind || isStopNew || areCallersNew",
-    replace: "this.#isBehind || areCallersNew",
+    find: "!this.#isBehind && !isStopNew && !areCallersNew",
+    replace: "!this.#isBehind && !areCallersNew",
     tests: onServers,
     only: "remembers the stop",
   },

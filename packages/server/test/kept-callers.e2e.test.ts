@@ -1,14 +1,20 @@
 // Who may call a server that is started again while its store is down.
 import { createHash } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { type Token, tokenText } from "@idmint/core/server";
-import { AccessServiceService, CreateTokenRequest, IdServiceService } from "@idmint/proto";
+import {
+  AccessServiceService,
+  CreateTokenRequest,
+  IdServiceService,
+  RevokeTokenRequest,
+} from "@idmint/proto";
 import { AccessServiceClient } from "@idmint/proto/grpc-js";
 import { credentials } from "@grpc/grpc-js";
 import { MemoryDatabase, MemoryStore, storeIsDown } from "@idmint/testkit";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createSnowflake, takeIds } from "./snowflake-support.ts";
 import { call, generateId, refusalOf, startTest, type TestServer, until } from "./support.ts";
 
@@ -149,4 +155,43 @@ test("the first token is in the file before its maker is answered, so nobody is 
   });
   const { token } = await call(client, AccessServiceService.createToken, wish);
   expect(readFileSync(one.file, "utf8")).toContain(`"${token?.tokenId ?? "none"}"`);
+});
+
+test("a token that was revoked is not in a file that cannot be written, or the server says so", async () => {
+  const one = new One();
+  const first = await one.start();
+  await createSnowflake(first, "flakes");
+  await takeIds(first, "flakes", 1);
+  await first.store.addToken(TOKEN);
+  const OPS = { id: "00000000000000bb", principal: "ops" };
+  const rights = [{ role: "admin", tags: "*" }] as const;
+  await first.store.addToken({ ...TOKEN, ...OPS, rights });
+  const ops = tokenText({ id: OPS.id, secret: SECRET });
+  await until(() => readFileSync(one.file, "utf8").includes(OPS.id));
+  // Whatever takes its place cannot be made.
+  await until(() => {
+    try {
+      mkdirSync(path.join(`${one.file}.next`, "in the way"), { recursive: true });
+      return true;
+    } catch {
+      // It is being written.
+      return false;
+    }
+  });
+  const client = new AccessServiceClient(first.server.grpcAddress, credentials.createInsecure());
+  onTestFinished(() => client.close());
+  const wish = RevokeTokenRequest.fromPartial({ tokenId: ID });
+  await call(client, AccessServiceService.revokeToken, wish, 5_000, ops);
+  expect(readFileSync(one.file, "utf8")).toBe("");
+
+  const handle = await open(one.file);
+  const files = Object.getPrototypeOf(handle) as FileHandle;
+  await handle.close();
+  const truncate = vi.spyOn(files, "truncate").mockRejectedValue(new Error("EROFS"));
+  onTestFinished(() => truncate.mockRestore());
+  await until(() => first.server.node.status().stateReason.includes("snowflake.cache_file"));
+  expect(first.server.node.status().state).toBe("DEGRADED");
+  truncate.mockRestore();
+  rmSync(`${one.file}.next`, { recursive: true });
+  await until(() => first.server.node.status().state === "SERVING");
 });

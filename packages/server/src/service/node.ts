@@ -72,7 +72,7 @@ export interface NodePorts {
   /** Whether this server refuses what callers ask of it for its clock, and whether it can make ids without the store. */
   readonly clocks: {
     readonly watch: { readonly isOut: boolean };
-    readonly keeper: { readonly hasTime: boolean } | undefined;
+    readonly keeper: { readonly hasTime: boolean; readonly isStale: boolean } | undefined;
   };
   /** The tags this server works with. */
   readonly directory: TagsInUse;
@@ -234,6 +234,8 @@ export class NodeService {
       const why = access.unread === undefined ? "" : `: ${access.unread.message}`;
       return `its store did not tell it who its callers are${why}`;
     }
+    // Its polls count as failed then.
+    if (clocks.keeper?.isStale === true) return STALE_FILE;
     if (!poll.reachable) return whyLost(poll.lost);
     if (poll.refusesWrites !== "") {
       return `sequences are refused, and other kinds go on with what they hold, since the store takes no writes: ${poll.refusesWrites}`;
@@ -246,6 +248,9 @@ export class NodeService {
     return clocks.watch.isOut ? "its clock is not confirmed" : "";
   }
 }
+
+const STALE_FILE =
+  "its snowflake.cache_file can be neither written nor emptied, so a restart without the store would believe what was revoked or paused; remove the file";
 
 /** Tags whose names are told; of the others it is told how many there are. */
 const MAX_NAMED = 5;

@@ -206,7 +206,11 @@ export class KeptHost {
       });
     const { registry } = world;
     const keeper = new LeaseKeeper({
-      file: { found: this.disk, write: (contents) => alive(this.#write(contents, life)) },
+      file: {
+        found: this.disk,
+        write: (contents) => alive(this.#write(contents, life)),
+        empty: async () => undefined,
+      },
       clock,
       timers,
       wallClock,

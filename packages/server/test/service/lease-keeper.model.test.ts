@@ -185,7 +185,7 @@ test("a clock that jumps within the minute is not believed", async () => {
 test("a holder is answered of its own lease only, though a backup leased its worker id meanwhile", async () => {
   const world = new KeptWorld();
   const keeper = new LeaseKeeper({
-    file: { found: undefined, write: async () => undefined },
+    file: { found: undefined, write: async () => undefined, empty: async () => undefined },
     clock: { now: () => world.now },
     timers: { after: (ms, run) => world.after(ms, run) },
     wallClock: () => world.time,

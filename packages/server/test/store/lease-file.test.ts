@@ -129,6 +129,18 @@ test("what was written is found by the next one who opens it", async () => {
   expect(second.found).toEqual({ ...contents, leases, node, callers });
 });
 
+test("what was emptied says nothing to the next one, also where nothing can be written", async () => {
+  const file = path.join(folder(), "leases");
+  const first = await opened(file);
+  await first.empty();
+  await first.write(contents);
+  mkdirSync(path.join(`${file}.next`, "in the way"), { recursive: true });
+  await expect(first.write({ ...contents, callers: undefined })).rejects.toThrow(/directory/i);
+  await first.empty();
+  await first.close();
+  expect((await opened(file)).found).toBeUndefined();
+});
+
 test("nobody else can open it meanwhile", async () => {
   const file = path.join(folder(), "leases");
   const first = await opened(file);

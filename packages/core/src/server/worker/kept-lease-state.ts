@@ -72,6 +72,8 @@ export interface LeaseFile {
   readonly found: KeptContents | undefined;
   /** Fulfils when the contents are durable. The file has them whole, or not at all. */
   write(contents: KeptContents): Promise<void>;
+  /** Fulfils when nothing that is in the file would be believed. Needs no room on the disk. */
+  empty(): Promise<void>;
 }
 
 /** How far ahead of use the registry reserves for a server that keeps its leases. */

@@ -267,10 +267,10 @@ export class Access {
     const list = await this.#ask(sentAt);
     const { timers, saved } = this.#ports;
     if (list === undefined) return;
-    if (!listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) return;
-    this.#changed();
+    if (listRead(this.#state, list, sentAt, this.#options.maxOfflineMs)) this.#changed();
     try {
-      // Whoever made or revoked a token is not answered before a next run of this server would know of it.
+      // Whoever made or revoked a token is not answered before a next run of this server would know of it. What could not be
+      // written is tried again.
       await within(async () => saved?.(), LOOK_MS, timers);
     } catch {
       // The file of leases tells that it cannot be written.

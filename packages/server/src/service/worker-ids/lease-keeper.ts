@@ -57,6 +57,8 @@ export interface LeaseKeeperPorts {
 const RENEW_EVERY_MS = 3_000;
 /** How long a lease out of the file waits for the registry to confirm it before it is used as it is. */
 const CONFIRM_MS = 1_000;
+/** How long the file may say what is not so any more, before that is told: a write takes less. */
+const STALE_MS = 2_000;
 /** Leases that one server keeps. */
 const MAX_LEASES = 4_000;
 
@@ -93,6 +95,9 @@ export class LeaseKeeper {
   #isFailing = false;
   /** Whether a record of a tag is newer than the file. */
   #isBehind = false;
+  /** Since when the file has been known to say what is not so any more. */
+  #staleSince: number | undefined;
+  #cannotEmpty = false;
   #written: Pick<KeptContents, "callers" | "issuing"> | undefined;
 
   constructor(ports: LeaseKeeperPorts) {
@@ -126,14 +131,48 @@ export class LeaseKeeper {
   }
 
   /**
-   * Fulfils when the newest records of the tags, a stop of all servers and the list of callers are in the file. Rejects with
-   * STORE_UNAVAILABLE.
+   * Fulfils when the newest records of the tags, a stop of all servers and the list of callers are in the file, or the file says
+   * nothing. Rejects with STORE_UNAVAILABLE.
+   *
+   * INVARIANT: no later run believes a token that was revoked, or issues of a tag that was paused, because the file could not be
+   * written. Such a file is emptied, which needs no room. Where that fails too, `isStale` says so until one of both is done.
    */
   async saved(): Promise<void> {
+    const { clock } = this.#ports;
+    if (this.#isCurrent) return;
+    this.#staleSince ??= clock.now();
+    try {
+      await this.#write();
+    } catch (thrown) {
+      if (this.#staleSince !== undefined) throw thrown;
+    }
+  }
+
+  /** Whether the file has the newest of what this server heard. */
+  get #isCurrent(): boolean {
     const { issuing, callers } = this.#ports;
     const isStopNew = issuing() !== this.#written?.issuing;
     const areCallersNew = callers()?.tokens !== this.#written?.callers?.tokens;
-    if (this.#isBehind || isStopNew || areCallersNew) await this.#write();
+    return !this.#isBehind && !isStopNew && !areCallersNew;
+  }
+
+  /** Whether a run of this server that begins now without the store would believe what is not so any more. */
+  get isStale(): boolean {
+    const { clock } = this.#ports;
+    return this.#staleSince !== undefined && clock.now() - this.#staleSince > STALE_MS;
+  }
+
+  async #empty(): Promise<void> {
+    const { file, emit, clock } = this.#ports;
+    try {
+      await file.empty();
+      this.#staleSince = undefined;
+      this.#cannotEmpty = false;
+    } catch (cause) {
+      this.#staleSince ??= clock.now();
+      if (!this.#cannotEmpty) emit({ type: "lease-file-failed", error: notEmptied(cause) });
+      this.#cannotEmpty = true;
+    }
   }
 
   /** The registry of a tag's worker ids, as its holders shall see it. */
@@ -283,17 +322,20 @@ export class LeaseKeeper {
     this.#writing = this.#next;
     this.#next = undefined;
     const { file, emit } = this.#ports;
+    const wasBehind = this.#isBehind;
     try {
       const contents = this.#contents();
       this.#isBehind = false;
       await file.write(contents);
       this.#written = contents;
       this.#isFailing = false;
+      if (this.#isCurrent) this.#staleSince = undefined;
     } catch (cause) {
       const error = notWritten(cause);
       if (!this.#isFailing) emit({ type: "lease-file-failed", error });
       this.#isFailing = true;
-      this.#isBehind = true;
+      this.#isBehind ||= wasBehind;
+      if (this.#staleSince !== undefined) await this.#empty();
       throw error;
     }
   }
@@ -341,6 +383,12 @@ function tooManyLeases(): IdmintError {
 function leaseLost({ tag, workerId }: WorkerRenewal): IdmintError {
   const text = `worker id ${workerId} of tag "${tag}" is no longer leased by this server`;
   return new IdmintError("WORKER_LEASE_LOST", text, { metadata: { tag } });
+}
+
+function notEmptied(cause: unknown): IdmintError {
+  const text =
+    "snowflake.cache_file can be neither written nor emptied: a restart without the store would believe tokens that were revoked and tags that were paused; remove the file";
+  return new IdmintError("STORE_UNAVAILABLE", text, { retryAfterMs: 1_000, cause });
 }
 
 function notWritten(cause: unknown): IdmintError {

@@ -1,5 +1,5 @@
 import { constants, existsSync, lstatSync, mkdirSync, readFileSync } from "node:fs";
-import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
 import { uptime } from "node:os";
 import path from "node:path";
 import { type Clock, IdmintError, invalidField } from "@idmint/core";
@@ -8,6 +8,7 @@ import { networkFileSystem } from "../sqlite/file/files.ts";
 import { folderFault } from "../sqlite/file/folders.ts";
 import { contentsFrom, type Origin, textOf } from "./contents.ts";
 import { type Lock, takeLock } from "./lock.ts";
+import { replaceFile } from "./next-file.ts";
 
 const FIELD = "snowflake.cache_file";
 const { O_NOFOLLOW, O_RDWR } = constants;
@@ -60,6 +61,9 @@ export async function openLeaseFile(file: string, clock: Clock): Promise<OpenLea
       const written = replace(name, held, textFor);
       writing = written.catch(() => undefined);
       await written;
+    },
+    empty: async () => {
+      if (isOpen) await held.file?.truncate();
     },
     close: async () => {
       if (!isOpen) return;
@@ -155,28 +159,15 @@ interface Held {
 }
 
 /** Invariants 3 and 4. */
-async function replace(name: string, held: Held, textFor: (file: string) => string): Promise<void> {
-  const next = `${name}.next`;
-  // One that a process left behind when it was killed. Whatever lies there is not followed and not written to.
-  await rm(next, { force: true });
-  const file = await open(next, "wx", 0o600);
-  try {
-    await file.writeFile(textFor(await identityOf(file)));
-    await file.datasync();
+function replace(name: string, held: Held, textFor: (file: string) => string): Promise<void> {
+  return replaceFile(name, {
+    textFor: async (file) => textFor(await identityOf(file)),
     // Not synced: whoever could believe it reads what the kernel has, since no file outlives the run of the machine.
-    await held.file?.truncate();
-    await rename(next, name);
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-  const old = held.file;
-  held.file = file;
-  await old?.close();
-  const folder = await open(path.dirname(name), "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+    written: async () => held.file?.truncate(),
+    named: async (file) => {
+      const old = held.file;
+      held.file = file;
+      await old?.close();
+    },
+  });
 }

@@ -1,6 +1,7 @@
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { invalidField } from "@idmint/core";
+import { replaceFile } from "../kept/next-file.ts";
 
 const FIELD = "snowflake.cache_file";
 const FORMAT = "idmint stores 1";
@@ -51,23 +52,10 @@ export async function readPinFile(file: string): Promise<KnownStores> {
 export async function writePinFile(file: string, known: KnownStores): Promise<void> {
   const { stores, present = null, left } = known;
   const fields = { format: FORMAT, stores: Object.fromEntries(stores), present, left };
-  const next = `${file}.next`;
-  // One that a process left behind when it was killed. Whatever lies there is not followed and not written to.
-  await rm(next, { force: true });
-  const made = await open(next, "wx", 0o600);
-  try {
-    await made.writeFile(`${JSON.stringify(fields)}\n`);
-    await made.datasync();
-  } finally {
-    await made.close();
-  }
-  await rename(next, file);
-  const folder = await open(path.dirname(file), "r");
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
+  await replaceFile(file, {
+    textFor: () => `${JSON.stringify(fields)}\n`,
+    named: (made) => made.close(),
+  });
 }
 
 function unreadable(file: string, cause: unknown): Error {
