@@ -7,11 +7,36 @@ const sequences = ["packages/server/test/store/postgres-sequences.pg.test.ts"];
 const goBack = ["packages/server/test/store/return-to-period.test.ts"];
 const shared = "packages/server/src/store/shared";
 const durable = ["packages/server/test/store/postgres-durable.pg.test.ts"];
+const horizon = ["packages/server/test/store/postgres-horizon.pg.test.ts"];
 const rights = ["packages/server/test/store/postgres-rights.pg.test.ts"];
 const pooler = ["packages/server/test/store/postgres-pooler.pg.test.ts"];
 
 /** Faults of what is particular to PostgreSQL: its sessions, its locks and its clock. */
 export const postgresMutants: readonly Mutant[] = [
+  {
+    name: "postgres: a server never looks what holds back dead rows",
+    file: `${postgres}/store.ts`,
+    find: `return warning === "" ? answer : { ...answer, warning };`,
+    replace: `return warning === "" ? answer : answer;`,
+    tests: horizon,
+    only: "is named",
+  },
+  {
+    name: "postgres: a session of another database is taken for one that holds dead rows",
+    file: `${postgres}/faults/horizon.ts`,
+    find: `AND (coalesce(a.datid, 0) = 0 OR a.datname = current_database())`,
+    replace: ``,
+    tests: horizon,
+    only: "another database",
+  },
+  {
+    name: "postgres: what holds back dead rows is looked for with each poll",
+    file: `${postgres}/faults/horizon.ts`,
+    find: `>= EVERY_MS`,
+    replace: `>= 0`,
+    tests: horizon,
+    only: "once a minute",
+  },
   {
     name: "postgres: a statement that took too long costs all connections",
     file: `${postgres}/refusal.ts`,

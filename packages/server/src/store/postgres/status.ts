@@ -6,6 +6,7 @@ import { schemaStanding } from "../shared/migration.ts";
 import { NO_SCHEMA, type StoreFinding, type StoreStatus } from "../shared/status.ts";
 import { Connections, type Session } from "./connections.ts";
 import { findFaults } from "./faults/faults.ts";
+import { findHolders, horizonFindings } from "./faults/horizon.ts";
 import { isPooled, MIN_TO_FIND_POOLER, POOLER } from "./faults/pooler.ts";
 import { onlyStore, PRESENT_IDENTITY, proof, STORE_ROW } from "./identity.ts";
 import { migrations } from "./migrations/index.ts";
@@ -44,7 +45,8 @@ export async function status(config: PostgresConfig): Promise<StoreStatus> {
     const shared = (await isPooled(connections)) ? [POOLER] : [];
     return await connections.run(async (session) => {
       const applied = await appliedMigrations(session);
-      const findings = [...shared, ...(await findFaults(session))];
+      const held = horizonFindings(await findHolders(session));
+      const findings = [...shared, ...(await findFaults(session)), ...held];
       const standing = schemaStanding(migrations, applied);
       const common = { backend: config.backend, ...standing, findings };
       if (applied.length === 0) return { ...NO_SCHEMA, ...common };

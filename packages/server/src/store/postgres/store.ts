@@ -15,6 +15,7 @@ import * as accept from "./accept.ts";
 import * as audit from "./records/audit.ts";
 import * as changes from "./changes.ts";
 import { Connections } from "./connections.ts";
+import { findHolders, HorizonWatch } from "./faults/horizon.ts";
 import { assertLogged } from "./faults/unlogged.ts";
 import { Belonging } from "./hosts/belonging.ts";
 import { followStandbys } from "./hosts/follow.ts";
@@ -110,7 +111,7 @@ export async function open(
       maxBatch: MAX_BATCH,
       schemaVersion,
       fleetId: membership.fleetId,
-      changes: followStandbys(connections),
+      changes: warned(connections, followStandbys(connections)),
       createTag: (...args) => createTag(connections, ...args),
       getRows: (names) => getRows(connections, names),
       pageOfRows: (afterName, limit) => pageOfRows(connections, afterName, limit),
@@ -123,4 +124,20 @@ export async function open(
     await connections.close();
     throw error;
   }
+}
+
+type Poll = PostgresStore["changes"];
+
+/** Polls that also tell what makes them slow. */
+function warned(connections: Connections, poll: Poll): Poll {
+  const horizon = new HorizonWatch(async () => {
+    // A look that changes nothing waits for no standby.
+    const { answer } = await connections.runUnconfirmed(findHolders, 0);
+    return answer;
+  });
+  return async (query) => {
+    const answer = await poll(query);
+    const { warning } = horizon;
+    return warning === "" ? answer : { ...answer, warning };
+  };
 }

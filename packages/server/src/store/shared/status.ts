@@ -1,7 +1,7 @@
 /** Something about a database that keeps servers from their work, or may some day. */
 export interface StoreFinding {
   /** One word for scripts. */
-  readonly name: "encoding" | "full" | "pooler" | "read_only" | "rights" | "unlogged";
+  readonly name: "encoding" | "full" | "horizon" | "pooler" | "read_only" | "rights" | "unlogged";
   /** Servers do not serve as long as it is so. */
   readonly isFatal: boolean;
   readonly found: string;

@@ -99,6 +99,11 @@ export class MergedChanges {
       behind: answers.flatMap(({ answer }) => answer.behind),
       changedByHand: answers.flatMap(({ answer }) => answer.changedByHand ?? []),
       fenced: fences.join("; "),
+      warning: answers
+        .flatMap(({ member, answer: { warning = "" } }) =>
+          warning === "" ? [] : [`database ${member}: ${warning}`],
+        )
+        .join("; "),
       nowMs: first.answer.nowMs,
       isAccepted,
       parts: answers.flatMap(({ member, answer }) =>
