@@ -6,6 +6,8 @@ const etcdRestore = ["packages/server/test/store/etcd/restore.etcd.test.ts"];
 const state = ["packages/server/test/store/own-row-state.test.ts"];
 const sqlite = ["packages/server/test/store/sqlite-went-back.test.ts"];
 const postgres = ["packages/server/test/store/postgres-went-back.pg.test.ts"];
+const etcd = ["packages/server/test/store/etcd/went-back.etcd.test.ts"];
+const etcdRow = `${store}/etcd/own-row.ts`;
 
 /** Faults in how servers notice a store that went back, and tell each other. */
 export const wentBackMutants: readonly Mutant[] = [
@@ -152,5 +154,77 @@ export const wentBackMutants: readonly Mutant[] = [
     if (row.identity !== files.identity) {`,
     replace: `    } else if (row.identity !== files.identity) {`,
     tests: sqlite,
+  },
+  {
+    name: "went back: etcd is not marked for what a row shows",
+    file: `${store}/etcd/nodes.ts`,
+    find: `if (loss !== "") {`,
+    replace: `if (loss === "none") {`,
+    tests: etcd,
+    only: "slept while etcd's data",
+  },
+  {
+    name: "went back: etcd is asked for a row that it has compacted, though a lower one is there",
+    file: etcdRow,
+    find: `!isEarlier && (await`,
+    replace: `(await`,
+    tests: etcd,
+    only: "slept while etcd's data",
+  },
+  {
+    name: "went back: etcd explains every row that is gone",
+    file: etcdRow,
+    find: `return row?.modRevision === revision && nodeFrom(row.value).renewals === renewals;`,
+    replace: `return row !== null;`,
+    tests: etcd,
+    only: "row has gone",
+  },
+  {
+    name: "went back: etcd's compaction is taken for a store that went back",
+    file: etcdRow,
+    find: `error.kind === "compacted") return true;`,
+    replace: `error.kind === "compacted") return false;`,
+    tests: etcd,
+    only: "made again at once",
+  },
+  {
+    name: "went back: etcd's history explains no row that was forgotten",
+    file: etcdRow,
+    find: `if (!isEarlier && (await isExplained(session, known))) return "";`,
+    replace: ``,
+    tests: etcd,
+    only: "made again at once",
+  },
+  {
+    name: "went back: etcd rows of two histories are compared",
+    file: etcdRow,
+    find: `if (incarnation !== known.incarnation) return "";`,
+    replace: ``,
+    tests: etcd,
+    only: "row has gone",
+  },
+  {
+    name: "went back: etcd rows are compared with what was known after they were read",
+    file: `${store}/etcd/nodes.ts`,
+    find: `await lossOf(session, known, {`,
+    replace: `await lossOf(session, etcd.ownRow ?? known, {`,
+    tests: etcd,
+    only: "given up",
+  },
+  {
+    name: "went back: etcd is marked for versions of before an accept",
+    file: `${store}/etcd/changes.ts`,
+    find: ` && query.renewal?.incarnation === incarnation`,
+    replace: ``,
+    tests: etcd,
+    only: "accepted while it slept",
+  },
+  {
+    name: "went back: etcd is not marked for a tag that is behind",
+    file: `${store}/etcd/changes.ts`,
+    find: `if (first !== undefined && mayMark)`,
+    replace: `if (first !== undefined && !mayMark)`,
+    tests: etcd,
+    only: "a tag's key",
   },
 ];

@@ -4,7 +4,16 @@ import type { Store } from "@idmint/core/server";
 import { expect, test } from "vitest";
 import { openStore } from "../src/store/open-store.ts";
 import { type EtcdHarness, etcdHarness } from "./store/etcd/harness.ts";
-import { call, createTag, generateId, startTest, type TestServer, until } from "./support.ts";
+import { createSequence } from "./sequence-suite.ts";
+import {
+  call,
+  createTag,
+  generateId,
+  Refusal,
+  startTest,
+  type TestServer,
+  until,
+} from "./support.ts";
 
 /** Two servers that poll as seldom as is allowed. */
 async function pair(
@@ -58,3 +67,28 @@ test("servers whose watches are dead notice each other's changes by their polls"
   await generateId(two, "orders");
   expect((await noticed(one, two, 2))[1]).toBeLessThan(5_000);
 });
+
+test("a floor that a hand set back is refused by the server that was granted more", async () => {
+  const harness = await etcdHarness();
+  const [one] = await pair(harness);
+  await createSequence(one, "bills");
+  await createTag(one, "orders", { min: 10, max: 10 });
+  for (const tag of ["bills", "orders"]) {
+    for (let calls = 0; calls < 40; calls++) await generateId(one, tag);
+    const key = `${harness.config.prefix}tag/${tag}`;
+    const [row] = await harness.gateway.under(key);
+    const its = JSON.parse(row?.value ?? "{}") as object;
+    await harness.gateway.put(key, JSON.stringify({ ...its, floor: "10" }));
+    await expect(drained(one, tag)).resolves.toBe("STORE_EPOCH_CHANGED");
+  }
+});
+
+/** Takes ids, none of which may have been issued before, until one is refused; answers why. */
+async function drained(server: TestServer, tag: string): Promise<string> {
+  for (let calls = 0; calls < 40; calls++) {
+    const answer = await generateId(server, tag).catch((error: unknown) => error);
+    if (answer instanceof Refusal) return answer.reason;
+    expect(answer).toMatchObject({ id: expect.toSatisfy((id: bigint) => id > 40n) as bigint });
+  }
+  return "";
+}

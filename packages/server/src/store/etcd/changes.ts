@@ -10,7 +10,7 @@ import { watchCompaction } from "./history.ts";
 import { issuingFrom, renew, rowsOfTraffic } from "./nodes.ts";
 import { clockOf, fieldsOf, nodeFrom, tagFrom } from "./session/rows.ts";
 import { lookAround } from "./session/sight.ts";
-import { markWentBack } from "./went-back.ts";
+import { mark, markWentBack } from "./went-back.ts";
 
 type Query = Parameters<ChangeStore["changes"]>[0];
 
@@ -74,13 +74,18 @@ async function poll(session: Session, query: Query, isRenewed: boolean): Promise
     await markWentBack(session, standing);
   }
   const { incarnation } = record;
+  const lost = await behind(session, query);
+  const [first] = lost;
+  // What was seen before an accept shows nothing of what was accepted.
+  const mayMark = fenced === "" && query.renewal?.incarnation === incarnation;
+  if (first !== undefined && mayMark) await markBehind(session, standing, first);
   const revision = BigInt(counter[0]?.value.toString() ?? "0");
   return {
     incarnation,
     revision,
     changed: rows.flatMap((kvs) => kvs.map(({ value }) => tagFrom(value))),
     more: page.length > limit,
-    behind: await behind(session, query),
+    behind: lost.map(({ tag }) => tag),
     fenced,
     warning: fenced === "" ? await warningOf(session) : "",
     nowMs: etcd.now(),
@@ -107,7 +112,16 @@ function joined(texts: readonly string[]): string {
   return texts.filter((text) => text !== "").join("; ");
 }
 
-async function behind(session: Session, { watched }: Query): Promise<readonly string[]> {
+/** A tag whose key is missing, or has a lower version than was seen. */
+interface BehindTag {
+  readonly tag: string;
+  /** The one that was seen. */
+  readonly version: bigint;
+  /** Of the key; "0": there is none. */
+  readonly modRevision: string;
+}
+
+async function behind(session: Session, { watched }: Query): Promise<readonly BehindTag[]> {
   const rows = await session.read(
     watched.map(({ tag }) => ({ key: session.keys.tag(tag) })),
     { fenced: "allow" },
@@ -115,8 +129,17 @@ async function behind(session: Session, { watched }: Query): Promise<readonly st
   return watched.flatMap(({ tag, version }, at) => {
     const [kv] = rows[at] ?? [];
     const its = kv === undefined ? -1n : BigInt(fieldsOf(kv.value)["version"] ?? "0");
-    return its < version ? [tag] : [];
+    return its < version ? [{ tag, version, modRevision: kv?.modRevision ?? "0" }] : [];
   });
+}
+
+async function markBehind(
+  session: Session,
+  standing: Standing,
+  { tag, version, modRevision }: BehindTag,
+): Promise<void> {
+  const why = `the key of tag ${tag} is missing or older than version ${version}`;
+  await mark(session, standing, why, { key: session.keys.tag(tag), modRevision });
 }
 
 function observeClocks({ clock }: Etcd, nodes: readonly KeyValue[], { renewal }: Query): void {

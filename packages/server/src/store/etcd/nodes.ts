@@ -18,8 +18,10 @@ import { issuingFromRow, issuingSet } from "../shared/issuing.ts";
 import { putAudit } from "./records/audit.ts";
 import { CallFailure, refusalIn } from "./cluster/failure.ts";
 import type { KeyValue, Op } from "./cluster/protocol.ts";
+import { lossOf } from "./own-row.ts";
 import { type Etcd, MAX_OPS, type Session } from "./session/etcd.ts";
 import { fieldsOf, nodeFrom, trafficFrom, valueOfNode, valueOfTraffic } from "./session/rows.ts";
+import { mark } from "./went-back.ts";
 
 /** How often a renewal is tried; only somebody who forgets the row writes it too. */
 const MAX_ATTEMPTS = 3;
@@ -37,6 +39,8 @@ interface Renewed {
  *
  * INVARIANT: the row of a server that may still issue is there. Its lease was kept alive after the renewal was sent, for longer
  * than the server issues without another one; without both it was not renewed.
+ *
+ * INVARIANT: no renewal wipes out its own proof. A row that shows that the store went back is written no more (see lossOf).
  */
 export async function renew(session: Session, renewal: NodeRenewal): Promise<Renewed> {
   try {
@@ -68,12 +72,13 @@ async function leaseOf(
 }
 
 async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
-  const key = session.keys.node(renewal.node.id);
+  const { etcd } = session;
+  const { id } = renewal.node;
+  const key = session.keys.node(id);
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const all = { ...session.keys.nodes(), keysOnly: true, limit: MAX_NODES };
     // oxlint-disable-next-line no-await-in-loop
-    const [[own] = [], others = []] = await session.read([{ key }, all]);
-    if (own === undefined && others.length >= MAX_NODES) return false;
+    const { own, isFull, isLost } = await look(session, id);
+    if (isLost || (own === undefined && isFull)) return false;
     // After the reading, which a cluster that went back refuses: leases are entries of its log, by whose number it is known.
     // oxlint-disable-next-line no-await-in-loop
     const lease = await leaseOf(session, renewal);
@@ -85,12 +90,39 @@ async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
     };
     const compare = [{ key, modRevision: own?.modRevision ?? "0" }];
     // oxlint-disable-next-line no-await-in-loop
-    const { answers } = await session.write([
+    const { answers, revision, standing } = await session.write([
       { txn: { compare, success: [{ put }], failure: [] } },
     ]);
-    if (answers[0]?.txn?.succeeded === true) return true;
+    if (answers[0]?.txn?.succeeded !== true) continue;
+    const { incarnation } = standing.record;
+    etcd.ownRow = { id, incarnation, renewals: row.renewals, revision };
+    return true;
   }
   return false;
+}
+
+interface Look {
+  readonly own: KeyValue | undefined;
+  /** Whether there are as many rows as may be. */
+  readonly isFull: boolean;
+  /** Whether the row shows that the store went back, which is marked then. */
+  readonly isLost: boolean;
+}
+
+async function look(session: Session, id: string): Promise<Look> {
+  const { etcd, keys } = session;
+  const key = keys.node(id);
+  const known = etcd.ownRow?.id === id ? etcd.ownRow : undefined;
+  const all = { ...keys.nodes(), keysOnly: true, limit: MAX_NODES };
+  const ops = [{ range: { key } }, { range: all }];
+  const { answers, standing } = await etcd.transact(session.deadlineMs, ops, { effect: "any" });
+  const [[own] = [], others = []] = answers.map(({ range }) => range?.kvs ?? []);
+  const { incarnation } = standing.record;
+  const loss = known === undefined ? "" : await lossOf(session, known, { incarnation, row: own });
+  if (loss !== "") {
+    await mark(session, standing, loss, { key, modRevision: own?.modRevision ?? "0" });
+  }
+  return { own, isFull: others.length >= MAX_NODES, isLost: loss !== "" };
 }
 
 /**

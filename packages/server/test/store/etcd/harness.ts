@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { cpSync } from "node:fs";
 import type { Store } from "@idmint/core/server";
 import { type EtcdCluster, EtcdGateway, sharedEtcd } from "@idmint/testkit/etcd";
 import type { StoreHarness } from "@idmint/testkit/store-suite";
@@ -84,4 +85,20 @@ async function passWorkers(gateway: EtcdGateway, prefix: string, ms: number): Pr
     return { key, value: JSON.stringify(row) };
   });
   await gateway.change(rows);
+}
+
+/** Copies the data of a cluster of one member, and answers how they are put back. */
+export async function copyOf(cluster: EtcdCluster): Promise<() => Promise<void>> {
+  const [member] = cluster.members;
+  if (member === undefined) throw new Error("no member");
+  await member.kill();
+  const copy = `${member.dataFolder}-copy`;
+  cpSync(member.dataFolder, copy, { recursive: true });
+  await cluster.startAll();
+  return async () => {
+    await member.kill();
+    member.wipe();
+    cpSync(copy, member.dataFolder, { recursive: true });
+    await cluster.startAll();
+  };
 }

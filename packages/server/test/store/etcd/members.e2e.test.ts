@@ -11,7 +11,8 @@ import {
   settingsOf,
   wish,
 } from "@idmint/testkit/store-suite";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { Poller } from "../poller.ts";
 import { type EtcdHarness, etcdHarness } from "./harness.ts";
 
 const PACE_MS = 15_000;
@@ -157,4 +158,52 @@ test("without a quorum nothing is granted and nothing told, and it goes on with 
     },
     { timeoutMs: 3_000 },
   );
+});
+
+/** Puts a member without data in the place of one that was killed. */
+async function replace(
+  { gateway }: EtcdCluster,
+  lost: EtcdMember,
+  memberId: string,
+): Promise<void> {
+  lost.wipe();
+  const peerURLs = [`http://127.0.0.1:${lost.place.peerUrlPort}`];
+  // etcd changes no members before the others have been connected for 5 s.
+  const patience = { timeout: 30_000, interval: 500 };
+  await vi.waitFor(() => gateway.post("cluster/member/remove", { ID: memberId }), patience);
+  await vi.waitFor(() => gateway.post("cluster/member/add", { peerURLs }), patience);
+  await lost.spawn({ args: ["--initial-cluster-state=existing"] });
+  await lost.answering();
+}
+
+test("no server takes members that are cut off, die or are replaced for a store that went back", async () => {
+  await withThree(async (cluster, harness) => {
+    const server = await Poller.open(harness.config);
+    await server.store.createTag(settingsOf("t"));
+    let renewed = 0;
+    const polls = async (): Promise<void> => {
+      for (let poll = 0; poll < 5; poll++) {
+        await server.grant().catch(() => undefined);
+        const found = await server.poll().catch(() => undefined);
+        expect([found?.fenced ?? "", found?.behind ?? []]).toEqual(["", []]);
+        if (found?.parts[0]?.isRenewed === true) renewed++;
+      }
+    };
+    await polls();
+    await cluster.cutOff(await cluster.leader());
+    await polls();
+    cluster.heal();
+    await polls();
+    const [killed] = cluster.members as [EtcdMember];
+    const { memberId } = await killed.gateway.status();
+    await killed.kill();
+    await polls();
+    await cluster.restart(killed);
+    await polls();
+    await killed.kill();
+    await polls();
+    await replace(cluster, killed, memberId);
+    await polls();
+    expect(renewed).toBeGreaterThan(15);
+  });
 });

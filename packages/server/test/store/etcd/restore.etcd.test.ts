@@ -1,5 +1,4 @@
 // A cluster set back, under servers that run and for one that starts.
-import { cpSync } from "node:fs";
 import type { Store } from "@idmint/core/server";
 import { EtcdCluster } from "@idmint/testkit/etcd";
 import {
@@ -16,7 +15,7 @@ import { expect, test } from "vitest";
 import { acceptStore, openStore, storeStatus } from "../../../src/store/open-store.ts";
 import { Etcd } from "../../../src/store/etcd/session/etcd.ts";
 import { markWentBack } from "../../../src/store/etcd/went-back.ts";
-import { type EtcdHarness, etcdHarness } from "./harness.ts";
+import { copyOf, type EtcdHarness, etcdHarness } from "./harness.ts";
 
 interface Scene {
   readonly cluster: EtcdCluster;
@@ -218,22 +217,6 @@ test("after an accept another restore is refused again, by servers that never sa
     await assertFencedUntilAccepted(scene);
   });
 });
-
-/** Copies the data of a cluster of one member, and answers how they are put back. */
-async function copyOf(cluster: EtcdCluster): Promise<() => Promise<void>> {
-  const [member] = cluster.members;
-  if (member === undefined) throw new Error("no member");
-  await member.kill();
-  const copy = `${member.dataFolder}-copy`;
-  cpSync(member.dataFolder, copy, { recursive: true });
-  await cluster.startAll();
-  return async () => {
-    await member.kill();
-    member.wipe();
-    cpSync(copy, member.dataFolder, { recursive: true });
-    await cluster.startAll();
-  };
-}
 
 async function writeElsewhere({ gateway }: Pick<EtcdHarness, "gateway">): Promise<void> {
   for (let i = 0; i < 200; i++) await gateway.put("/elsewhere", String(i));

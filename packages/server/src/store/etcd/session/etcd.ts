@@ -50,6 +50,16 @@ export interface Kept {
   readonly modRevision: string;
 }
 
+/** This server's row as its last acknowledged renewal left it. */
+export interface OwnRow {
+  readonly id: string;
+  /** Of the store's history that it was renewed in. */
+  readonly incarnation: string;
+  readonly renewals: bigint;
+  /** Revision of etcd at which it was written. */
+  readonly revision: string;
+}
+
 /** This process's access to one store in an etcd. */
 export class Etcd {
   readonly keys: Keys;
@@ -62,6 +72,8 @@ export class Etcd {
   lookAroundAt = 0;
   /** This server's lease. */
   lease: { readonly id: string; readonly ttlS: number } | undefined;
+  /** Undefined before this server was renewed. */
+  ownRow: OwnRow | undefined;
   readonly config: EtcdConfig;
   readonly pin: StorePin;
   readonly #members: Members;
