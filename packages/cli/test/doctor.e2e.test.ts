@@ -139,6 +139,7 @@ test("a healthy fleet is all ok, within 3 s", async () => {
     "store",
     "schema",
     "store id",
+    "store database",
     "store settings",
     "redis default",
     "clocks",
