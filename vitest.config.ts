@@ -152,7 +152,7 @@ export default defineConfig({
         globalSetup: "packages/testkit/src/etcd/setup.ts",
       }),
       // The pages for users as printed, and a short storm over every kind of tag.
-      project("smoke", 180_000),
+      project("smoke", 180_000, { globalSetup: "packages/cli/test/pages/build.setup.ts" }),
       // Real servers and command lines, one or a few processes of each.
       project("e2e", 180_000, { exclude: leftOut() }),
       // What shows most of a door of gRPC, on the door that `e2e` does not take for it.

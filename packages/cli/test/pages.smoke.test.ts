@@ -1,10 +1,9 @@
 // Every shell and JavaScript block of the pages for users, as printed: a page in one shell, from an empty folder. Servers listen
 // where the pages say, so one page at a time, and nothing else may listen there.
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { type Block, blocksOf, pages } from "./pages/blocks.ts";
 import { NEEDS, NODES, Stage } from "./pages/stage.ts";
 import { serves } from "./pages/terminal.ts";
@@ -40,15 +39,6 @@ const here = pages().filter(
   (page) => !Object.keys(ELSEWHERE).some((begin) => page.startsWith(begin)),
 );
 const runnable = new Set(["sh", "js"]);
-
-beforeAll(() => {
-  // The packages as they are published: without the sources, and on a Node that knows no types.
-  const { status, stderr } = spawnSync(process.execPath, ["scripts/build.ts"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  expect(status, stderr).toBe(0);
-}, 120_000);
 
 test("each fragment has a reason, and there are no more of them than are listed here", () => {
   const marks = here.flatMap((page) => blocksOf(page)).flatMap(({ fragment }) => fragment ?? []);

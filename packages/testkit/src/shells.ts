@@ -15,11 +15,22 @@ export function shellProgram(name: "bash" | "fish" | "zsh"): Program {
   });
 }
 
-/** Folder of a program that the machine has, or that is installed at the first call. */
-export function programFolder(name: string): string {
-  const find = (unpacked: string): Program | undefined => programOf(unpacked, [name]);
-  const hint = `no ${name} for the tests: install the package ${name}`;
-  return path.dirname(debianFiles({ name, packages: [name], find, hint }).command);
+const TOOLS = {
+  etcdctl: { packages: ["etcd-client"], libraries: [] },
+  jq: { packages: ["jq"], libraries: ["libjq1", "libonig5"] },
+  "redis-cli": { packages: ["redis-tools"], libraries: ["libjemalloc2", "liblzf1"] },
+} as const;
+
+export const TOOL_NAMES = ["etcdctl", "jq", "redis-cli"] as const;
+
+/** A program that pages type beside ours; installed at the first call when the machine has none. */
+export function toolProgram(name: keyof typeof TOOLS): Program {
+  return debianFiles({
+    name,
+    ...TOOLS[name],
+    find: (unpacked) => programOf(unpacked, [name]),
+    hint: `no ${name} for the tests: install the package ${TOOLS[name].packages[0]}`,
+  });
 }
 
 /** The oldest Node.js that the packages take; fetched by npm at the first call. */

@@ -13,7 +13,7 @@ import path from "node:path";
 import { EtcdCluster } from "@idmint/testkit/etcd";
 import { TestPostgres } from "@idmint/testkit/postgres";
 import { RedisServer } from "@idmint/testkit/redis";
-import { oldNode, programFolder } from "@idmint/testkit/shells";
+import { oldNode, TOOL_NAMES, toolProgram } from "@idmint/testkit/shells";
 import { LEAF, SHOP, tinyid } from "../dumps.ts";
 import { cleanEnv } from "../process.ts";
 import { root } from "../snippets.ts";
@@ -102,18 +102,21 @@ export class Stage implements AsyncDisposable {
     for (const [name, text] of Object.entries(needs.files ?? {})) {
       writeFileSync(path.join(folder, name), text);
     }
-    // As npm installs it, for npx.
+    const node = `'${process.execPath}'`;
     if (needs.clone !== true) {
-      mkdirSync(path.join(folder, "node_modules/.bin"));
-      writeProgram(
-        path.join(folder, "node_modules/.bin"),
-        "idmint",
-        `'${process.execPath}' '${bundle}'`,
-      );
+      // As npm installs it, for npx.
+      const installed = path.join(folder, "node_modules/.bin");
+      mkdirSync(installed);
+      writeProgram(installed, "idmint", `${node} '${bundle}'`);
     }
-    writeProgram(bin, "idmint", `'${process.execPath}' '${bundle}'`);
-    writeProgram(bin, "grpcurl", `'${process.execPath}' -C idmint-source '${grpcurl}'`);
-    writeProgram(bin, "npm", `'${process.execPath}' '${npm}'`);
+    writeProgram(bin, "idmint", `${node} '${bundle}'`);
+    writeProgram(bin, "grpcurl", `${node} -C idmint-source '${grpcurl}'`);
+    writeProgram(bin, "npm", `${node} '${npm}'`);
+    for (const name of TOOL_NAMES) {
+      const { command, env } = toolProgram(name);
+      const set = Object.entries(env).map(([key, value]) => `${key}='${value}'`);
+      writeProgram(bin, name, ["env", ...set, `'${command}'`].join(" "));
+    }
     this.terminal = new Terminal({ cwd: folder, env: this.#env(bin), folder: typed });
   }
 
@@ -147,7 +150,7 @@ export class Stage implements AsyncDisposable {
     const home = path.join(this.#home, "home");
     mkdirSync(home);
     const { IDMINT_CONFIG_HOME: _, NODE_OPTIONS: __, ...env } = cleanEnv();
-    const folders = [bin, path.dirname(process.execPath), programFolder("jq"), env["PATH"]];
+    const folders = [bin, path.dirname(process.execPath), env["PATH"]];
     return {
       ...env,
       HOME: home,
