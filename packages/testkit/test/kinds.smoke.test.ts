@@ -62,7 +62,7 @@ const strict: readonly Activity[] = [
 
 test(
   "tags of every kind issue no id twice and strict ones none out of order, whatever is killed, frozen or emptied",
-  { timeout: 150_000 },
+  { timeout: 600_000 },
   async () => {
     const postgres = await ownPostgres();
     const redis = await RedisStage.start();
