@@ -129,6 +129,25 @@ test("an outage is few lines without stacks, and at debug each failure is one wi
   expect(all.length).toBeGreaterThan(4_000);
 });
 
+test("a start that waited for its store hides no outage that follows", () => {
+  const clock = { now: 0 };
+  const lines = logged(
+    (emit) => {
+      emit({ type: "store-awaited", error: ERROR, retryInMs: 1, leftMs: 1 });
+      emit({ type: "store-awaited", error: ERROR, retryInMs: 1, leftMs: 1 });
+      emit({ type: "serving", grpcAddress: "a", adminAddress: "", httpAddress: "b" });
+      clock.now += 10_000;
+      emit({ type: "load-failed", tag: "t", error: ERROR, retryInMs: 50 });
+    },
+    { level: "info", now: () => clock.now },
+  );
+  expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual([
+    "the store does not answer; not ready until it does",
+    "serving",
+    "could not load a segment",
+  ]);
+});
+
 test("a level hides what is below it", () => {
   const lines = logged(
     (emit) => {

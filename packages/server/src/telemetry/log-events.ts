@@ -17,6 +17,7 @@ export function logEvents(logger: Logger, now: () => number): Emit {
       outages.hear(event);
       return;
     }
+    if (event.type === "serving") outages.started();
     if (event.type !== "connection-refused") {
       logOne(logger, event);
       return;

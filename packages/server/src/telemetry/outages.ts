@@ -90,6 +90,11 @@ export class Outages {
     }
   }
 
+  /** The server serves: what its start waited for has come. */
+  started(): void {
+    ended(this.#state, this.#now());
+  }
+
   get #counts(): Record<string, number> {
     return Object.fromEntries(this.#state.counts);
   }
