@@ -8,7 +8,7 @@ import { until } from "../src/fleet/until.ts";
 import type { FloodResult, FloodWish } from "./child/flood.ts";
 import { isLong } from "./fleet-support.ts";
 import { type Flood, type FloodName, FLOODS } from "./floods/flood-table.ts";
-import { Memory, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
+import { Memory, overGrpc, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
 
 const FLOOD = path.resolve(import.meta.dirname, "child/flood.ts");
 const SECONDS = isLong ? 3 : 0.5;
@@ -71,7 +71,7 @@ async function withstand(
   door: (typeof DOORS)[number],
   tls: boolean,
 ): Promise<void> {
-  const victim = new Victim(target);
+  const victim = new Victim(overGrpc(target));
   await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   const quiet = told(victim.take());
   const memory = new Memory(target);

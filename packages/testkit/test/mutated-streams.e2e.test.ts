@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { buildPackages } from "../bench/lib/build.ts";
 import { isLong } from "./fleet-support.ts";
 import { Dice, mutatedStream } from "./floods/mutated-streams.ts";
-import { Memory, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
+import { Memory, overGrpc, startTarget, TAG, type Target, Victim, warm } from "./floods/target.ts";
 
 const STREAMS = isLong ? 1_000_000 : 1_000;
 /** How many come before memory is looked at: the first ones compile what nobody else's calls need. */
@@ -53,7 +53,7 @@ test("mutated byte streams cost nobody else anything", { timeout: 3_600_000 }, a
   if (isLong) await buildPackages();
   const target = await startTarget("fast", false);
   await warm(target);
-  const victim = new Victim(target);
+  const victim = new Victim(overGrpc(target));
   const dice = new Dice(seed);
   await attackAll(target, dice, WARM);
   const memory = new Memory(target);

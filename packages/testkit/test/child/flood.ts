@@ -1,16 +1,26 @@
 // A hostile caller: floods a server for a while, and comes back at once whenever a connection is closed.
-// Usage: flood.ts '{"address":…,"flood":…,"tag":…,"seconds":…,"tls":false}'. Writes one line of JSON.
+// Usage: flood.ts '{"address":…,"flood":…,"tag":…,"seconds":…,"tls":false}', and as many connections from as many addresses
+// as FloodWish tells. Writes one line of JSON.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { type Flood, type FloodName, FLOODS } from "../floods/flood-table.ts";
+import { type StrangerName, STRANGERS } from "../floods/strangers.ts";
 
 export interface FloodWish {
   readonly address: string;
-  readonly flood: FloodName;
+  readonly flood: FloodName | StrangerName;
   readonly tag: string;
   readonly seconds: number;
   readonly tls: boolean;
+  /** Default: what the flood has by itself. */
+  readonly connections?: number;
+  /** The address that it comes from. It is another caller than the one that must not notice. */
+  readonly from?: string;
+  /** How long it waits before it connects again. A caller that hammers the kernel floods itself. */
+  readonly againMs?: number;
+  /** How long it may take until all its connections are there. */
+  readonly connectMs?: number;
 }
 
 export interface FloodResult {
@@ -20,20 +30,20 @@ export interface FloodResult {
   readonly bytes: number;
 }
 
-/** Its time begins when all its connections are there, which takes a while on a busy machine, but no longer than this. */
-const CONNECT_MS = 30_000;
-/** Before it connects again: a caller that hammers the kernel floods itself. */
-const AGAIN_MS = 5;
-/** It is another caller than the one that must not notice. */
-const ADDRESS = "127.0.2.1";
-
 const wish = JSON.parse(process.argv[2] ?? "") as FloodWish;
-const flood: Flood = FLOODS[wish.flood];
+const flood: Flood = { ...FLOODS, ...STRANGERS }[wish.flood];
+const {
+  connections = flood.connections,
+  from = "127.0.2.1",
+  againMs = 5,
+  connectMs = 30_000,
+} = wish;
 const [host = "", port = ""] = wish.address.split(":");
 const result = { connected: 0, refused: 0, bytes: 0 };
 const sockets = new Set<Socket>();
 const over = new AbortController();
-let end = setTimeout(stop, CONNECT_MS);
+// Its time begins when all its connections are there, which takes a while on a busy machine.
+let end = setTimeout(stop, connectMs);
 
 function stop(): void {
   over.abort();
@@ -42,17 +52,17 @@ function stop(): void {
 
 function connected(): void {
   result.connected++;
-  if (result.connected !== flood.connections) return;
+  if (result.connected !== connections) return;
   clearTimeout(end);
   end = setTimeout(stop, wish.seconds * 1_000);
 }
 
 function open(): Socket {
-  const to = { host, port: Number(port), localAddress: ADDRESS };
+  const to = { host, port: Number(port), localAddress: from };
   const isSilent = flood.opening.length === 0;
   // The server's certificate is one of the test's, and this caller trusts anybody.
   return wish.tls && !isSilent
-    ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: ["h2"] })
+    ? connectTls({ ...to, rejectUnauthorized: false, ALPNProtocols: [flood.alpn ?? "h2"] })
     : connect(to);
 }
 
@@ -92,9 +102,9 @@ async function pour(
 async function keepAttacking(): Promise<void> {
   while (!over.signal.aborted) {
     await attack();
-    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    await new Promise((resolve) => setTimeout(resolve, againMs));
   }
 }
 
-await Promise.all(Array.from({ length: flood.connections }, keepAttacking));
+await Promise.all(Array.from({ length: connections }, keepAttacking));
 console.log(JSON.stringify(result));

@@ -13,9 +13,9 @@ import {
 
 /** About so much is written at once. */
 const CHUNK_BYTES = 32 * 1_024;
-const CONTINUATION = 9;
+export const CONTINUATION = 9;
 const CANCEL = Buffer.from([0, 0, 0, 8]);
-const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
+export const GENERATE_ID = "/idmint.v1.IdService/GenerateId";
 const NOTHING = Buffer.alloc(0);
 /** Settings by which a caller takes no answers: INITIAL_WINDOW_SIZE is 0. */
 const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
@@ -26,6 +26,8 @@ export interface Flood {
   readonly opening: Buffer;
   /** What it says then, as fast as the server takes it. Undefined: nothing. */
   readonly chunks?: (tag: string) => Generator<Buffer, void>;
+  /** What it speaks over TLS. Default: h2. */
+  readonly alpn?: "http/1.1";
   /** Whether it takes answers. Default: true. */
   readonly reads?: boolean;
   /** It keeps open what costs memory, on many connections: only of the fast door there is something to promise then. */
@@ -34,7 +36,7 @@ export interface Flood {
   readonly mostMb?: Readonly<Record<"plain" | "tls", number>>;
 }
 
-const hello = (settings: Uint8Array = NOTHING): Buffer =>
+export const hello = (settings: Uint8Array = NOTHING): Buffer =>
   Buffer.concat([PREFACE, frame(TYPE.settings, 0, 0, settings)]);
 
 /** Frames of many streams, numbered on. Ends when the numbers do, and with them the connection. */

@@ -1,6 +1,8 @@
 // What is attacked, and who must not notice.
 import { readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
+import { Agent, request as requestPlain } from "node:http";
+import { Agent as HttpsAgent, request as requestTls } from "node:https";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
@@ -19,17 +21,21 @@ export const TAG = "orders";
 const DEADLINE_MS = 20_000;
 const EVERY_MS = 5;
 
-/** A server in a process of its own, with a tag, and a client of it. */
+/** A server in a process of its own, with a tag, and clients of it. */
 export interface Target {
   readonly address: string;
+  readonly httpAddress: string;
   readonly server: Child;
   readonly ids: IdServiceClient;
+  /** Asks for an id over HTTP. Fulfils with what went wrong. */
+  readonly overHttp: (deadlineMs: number) => Promise<string | undefined>;
 }
 
 export async function startTarget(door: string, tls: boolean): Promise<Target> {
   const folder = await mkdtemp(path.join(tmpdir(), "idmint-flood-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const address = `127.0.0.1:${await freePort()}`;
+  const httpAddress = `127.0.0.1:${await freePort()}`;
   const { cert, key } = selfSigned("localhost");
   const [certFile, keyFile] = [path.join(folder, "server.crt"), path.join(folder, "server.key")];
   writeFileSync(certFile, cert);
@@ -38,8 +44,10 @@ export async function startTarget(door: string, tls: boolean): Promise<Target> {
     IDMINT_GRPC_DOOR: door,
     IDMINT_STORE_URL: `sqlite:${path.join(folder, "idmint.db")}`,
     IDMINT_GRPC_ADDRESS: address,
-    IDMINT_HTTP_ADDRESS: `127.0.0.1:${await freePort()}`,
-    ...(tls ? { IDMINT_TLS_CERT_FILE: certFile, IDMINT_TLS_KEY_FILE: keyFile } : {}),
+    IDMINT_HTTP_ADDRESS: httpAddress,
+    ...(tls
+      ? { IDMINT_TLS_CERT_FILE: certFile, IDMINT_TLS_KEY_FILE: keyFile, IDMINT_HTTP_TLS: "on" }
+      : {}),
   };
   expect(await runCli(["migrate"], env)).toMatchObject({ code: 0 });
   const server = new Child(isLong ? BUILT_CLI : CLI, ["serve", "--json"], { name: "server", env });
@@ -67,20 +75,63 @@ export async function startTarget(door: string, tls: boolean): Promise<Target> {
       tags.createTag(request, (error) => resolve(error === null));
     });
   });
-  return { address, server, ids };
+  return { address, httpAddress, server, ids, overHttp: httpCaller(httpAddress, tls, cert) };
+}
+
+/** Calls on some connections, which it keeps. */
+function httpCaller(address: string, tls: boolean, ca: string): Target["overHttp"] {
+  const options = { keepAlive: true, maxSockets: 16 };
+  const agent = tls
+    ? new HttpsAgent({ ...options, ca, servername: "localhost" })
+    : new Agent(options);
+  onTestFinished(() => agent.destroy());
+  const [host = "", port = ""] = address.split(":");
+  const headers = { host: "localhost", "content-type": "application/json" };
+  const path = "/idmint.v1.IdService/GenerateId";
+  return (timeout) =>
+    new Promise((resolve) => {
+      const request = (tls ? requestTls : requestPlain)(
+        { host, port, agent, headers, path, method: "POST", timeout },
+        (response) => {
+          const { statusCode } = response.resume();
+          response.once("end", () =>
+            resolve(statusCode === 200 ? undefined : `HTTP ${statusCode}`),
+          );
+          response.once("error", (error) => resolve(error.message));
+        },
+      );
+      request.once("timeout", () => request.destroy(new Error("no answer over HTTP in time")));
+      request.once("error", (error) => resolve(error.message));
+      request.end(JSON.stringify({ tag: TAG }));
+    });
+}
+
+/** Fulfils with what went wrong. */
+type Ask = (deadlineMs: number) => Promise<string | undefined>;
+
+export function overGrpc({ ids }: Target): Ask {
+  return (deadlineMs) =>
+    new Promise((resolve) => {
+      const request = { tag: TAG, name: "" };
+      const options = { deadline: Date.now() + deadlineMs };
+      ids.generateId(request, new Metadata(), options, (error: ServiceError | null) =>
+        resolve(error === null ? undefined : `${error.code} ${error.details}`),
+      );
+    });
 }
 
 /** A caller that keeps calling, whatever becomes of its calls. */
 export class Victim {
-  readonly #ids: IdServiceClient;
+  readonly #ask: Ask;
   readonly #timer: NodeJS.Timeout;
   latencies: number[] = [];
   readonly errors: string[] = [];
   #inFlight = 0;
 
-  constructor({ ids }: Target) {
-    this.#ids = ids;
+  constructor(ask: Ask) {
+    this.#ask = ask;
     this.#timer = setInterval(() => void this.call(), EVERY_MS);
+    onTestFinished(() => clearInterval(this.#timer));
   }
 
   /** The latencies since the last time. */
@@ -91,20 +142,15 @@ export class Victim {
   }
 
   /** Fulfils with how long the answer took; undefined: there was an error. */
-  call(): Promise<number | undefined> {
+  async call(): Promise<number | undefined> {
     const start = performance.now();
     this.#inFlight++;
-    const options = { deadline: Date.now() + DEADLINE_MS };
-    return new Promise((resolve) => {
-      const request = { tag: TAG, name: "" };
-      this.#ids.generateId(request, new Metadata(), options, (error: ServiceError | null) => {
-        this.#inFlight--;
-        const ms = performance.now() - start;
-        if (error === null) this.latencies.push(ms);
-        else this.errors.push(`${error.code} ${error.details}`);
-        resolve(error === null ? ms : undefined);
-      });
-    });
+    const error = await this.#ask(DEADLINE_MS);
+    this.#inFlight--;
+    const ms = performance.now() - start;
+    if (error === undefined) this.latencies.push(ms);
+    else this.errors.push(error);
+    return error === undefined ? ms : undefined;
   }
 
   async stop(): Promise<void> {
