@@ -1,4 +1,5 @@
-// Fills the disk that a folder lies on under a store in it, and writes to standard output what happens to its witness.
+// Fills the disk that a folder lies on under a store in it, and writes to standard output what happens to its witness, or to
+// grants of two processes that share it while its -wal is short.
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
 import path from "node:path";
 import { openDatabase } from "../../src/store/sqlite/open.ts";
@@ -9,7 +10,7 @@ import { grant } from "../../src/store/sqlite/grant.ts";
 import { createTag } from "../../src/store/sqlite/tags.ts";
 import { settingsOf } from "@idmint/testkit/store-suite";
 
-const [folder = ""] = process.argv.slice(2);
+const [folder = "", isShort = ""] = process.argv.slice(2);
 const config = {
   backend: "sqlite" as const,
   path: path.join(folder, "store.sqlite"),
@@ -40,15 +41,39 @@ function fill(name: string): void {
   }
 }
 
+/** What becomes of grants, over connections by turns: how often each answer came. */
+function answersOf(databases: readonly Database[], count: number): string {
+  const answers = new Map<string, number>();
+  for (let i = 0; i < count; i++) {
+    let answer = "granted";
+    try {
+      grants(databases[i % databases.length] as Database, 1);
+    } catch (error) {
+      answer = (error as Error).message;
+    }
+    answers.set(answer, (answers.get(answer) ?? 0) + 1);
+  }
+  return JSON.stringify(Object.fromEntries(answers));
+}
+
 const witness = (): bigint => statSync(`${config.path}.witness`, { bigint: true }).ino;
 migrate(config, { dryRun: false });
 const { database } = openDatabase(config);
 createTag(database, monotonicMs() + 5_000, settingsOf("t"), undefined);
-// The -wal grows until it is written from its beginning again: then a commit needs no room.
-grants(database, 600);
-fill(path.join(folder, "ballast"));
-const before = witness();
-const later = openDatabase(config).database;
-grants(later, 50);
-grants(database, 50);
-writeSync(1, `grants go on; the witness ${witness() === before ? "stays" : "took its turn"}\n`);
+const ballast = path.join(folder, "ballast");
+if (isShort === "") {
+  // The -wal grows until it is written from its beginning again: then a commit needs no room.
+  grants(database, 600);
+  fill(ballast);
+  const before = witness();
+  const later = openDatabase(config).database;
+  grants(later, 50);
+  grants(database, 50);
+  writeSync(1, `grants go on; the witness ${witness() === before ? "stays" : "took its turn"}\n`);
+} else {
+  const other = openDatabase(config).database;
+  // One that only rests keeps SQLite from removing the -wal when the others close it.
+  grants(openDatabase(config).database, 20);
+  fill(ballast);
+  writeSync(1, `${answersOf([database, other], 200)}\n`);
+}

@@ -48,8 +48,6 @@ export class Poller {
       },
     });
     this.#since = found.revision;
-    // As a server does that hears of an accept.
-    if (found.incarnation !== this.#obeyed.incarnation) this.#seen.clear();
     if (found.isAccepted === true) this.accepts++;
     // Versions of before an accept are compared no more.
     if (found.incarnation !== this.#obeyed.incarnation) this.#seen.clear();

@@ -244,17 +244,36 @@ test("processes that open, serve and are killed at any moment never lose the wit
   await harness.remove();
 });
 
+/** What full-disk-child.ts says of a store on a disk of its own. */
+function onFullDisk(folder: string, ...more: string[]): { stdout: string; stderr: string } {
+  const { stdout, stderr } = inMountNamespace(
+    'mount -t tmpfs -o size=16m,mode=700 none "$2" && exec "$1" -C idmint-source "$3" "$2" "$4"',
+    process.execPath,
+    folder,
+    path.join(import.meta.dirname, "full-disk-child.ts"),
+    ...more,
+  );
+  return { stdout, stderr };
+}
+
 test("on a full disk grants go on, and the file that was made ahead becomes the witness", async () => {
   const harness = await sqliteHarness();
-  const { stdout, stderr } = inMountNamespace(
-    'mount -t tmpfs -o size=16m,mode=700 none "$2" && exec "$1" -C idmint-source "$3" "$2"',
-    process.execPath,
-    harness.folder,
-    path.join(import.meta.dirname, "full-disk-child.ts"),
-  );
-  expect({ stdout, stderr }).toEqual({
+  expect(onFullDisk(harness.folder, "")).toEqual({
     stdout: "grants go on; the witness took its turn\n",
     stderr: "",
   });
+  await harness.remove();
+});
+
+test("on a full disk processes that share a short -wal begin it anew, and say what is wrong", async () => {
+  const harness = await sqliteHarness();
+  const { stdout, stderr } = onFullDisk(harness.folder, "short");
+  expect(stderr).toBe("");
+  const answers = JSON.parse(stdout) as Record<string, number>;
+  expect(Object.keys(answers).toSorted()).toEqual([
+    "STORE_UNAVAILABLE: the disk is full",
+    "granted",
+  ]);
+  expect(answers["granted"]).toBeGreaterThan(100);
   await harness.remove();
 });

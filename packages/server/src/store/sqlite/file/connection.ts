@@ -29,6 +29,18 @@ export function cutBackWal(sqlite: DatabaseSync): void {
 }
 
 /**
+ * Writes the -wal into the database file, so that the next commit begins it anew and needs no room. SQLite does so after
+ * commits, of which there are none on a full disk; while other processes have the -wal open, it stays as it is.
+ */
+export function reuseWal(sqlite: DatabaseSync): void {
+  try {
+    sqlite.exec("PRAGMA wal_checkpoint(RESTART)");
+  } catch {
+    // Somebody still reads, or the database file would have to grow; the next refused commit tries again.
+  }
+}
+
+/**
  * Opens a file that is there; never makes one.
  *
  * INVARIANT: a connection is used only when SQLite holds the database file, the -wal and the -shm that lie under their
@@ -103,6 +115,7 @@ export function untilNotBusy(deadlineMs: number, attempt: () => void): void {
 
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
+export const SQLITE_FULL = 13;
 export const SQLITE_NOTADB = 26;
 
 /** SQLite's primary code; undefined for what SQLite did not throw. */

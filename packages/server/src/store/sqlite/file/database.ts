@@ -7,6 +7,8 @@ import {
   cutBackWal,
   isBusy,
   peekStoreId,
+  reuseWal,
+  SQLITE_FULL,
   SQLITE_NOTADB,
   type Transaction,
   untilNotBusy,
@@ -115,8 +117,7 @@ export class Database {
     try {
       handle.sqlite.exec("COMMIT");
     } catch (error) {
-      this.#abandon();
-      throw storeUnavailable("the outcome of a commit is not known", error);
+      throw this.#notCommitted(handle, error);
     }
     // How far a store has come that is refused is no measure for later ones, nor for the witness.
     if (after !== undefined && isSound) {
@@ -125,6 +126,17 @@ export class Database {
     }
     if (files.walSize > WAL_LIMIT_BYTES) cutBackWal(handle.sqlite);
     return result;
+  }
+
+  /** A -wal that did not take the last frame of a commit has no commit. Any other error may have come behind that frame. */
+  #notCommitted(handle: Handle, error: unknown): IdmintError {
+    if (codeOf(error) === SQLITE_FULL) {
+      this.#rollBack(handle);
+      reuseWal(handle.sqlite);
+      return this.#failure(error);
+    }
+    this.#abandon();
+    return storeUnavailable("the outcome of a commit is not known", error);
   }
 
   /** Runs `work` on one snapshot; `fenced` says why nothing may be granted, or is empty. */
@@ -373,6 +385,7 @@ export class Database {
     if (error instanceof IdmintError) return error;
     if (isBusy(error)) return storeUnavailable("another process keeps the store locked", error);
     this.#abandon();
+    if (codeOf(error) === SQLITE_FULL) return storeUnavailable("the disk is full", error);
     if (codeOf(error) === SQLITE_NOTADB && !this.fence.hasSeenStore) return notADatabase(this.path);
     const said = codeOf(error) === undefined ? "" : ` (${(error as Error).message})`;
     return storeUnavailable(`the store failed${said}`, error);
