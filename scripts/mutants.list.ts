@@ -213,10 +213,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: "store: a commit that failed on SQLite goes unnoticed",
     file: `${sqlite}/file/database.ts`,
-    find: `      this.#abandon();
-      throw storeUnavailable("the outcome of a commit is not known", error);`,
-    replace: `      void error;
-      this.#rollBack(handle);`,
+    find: `      throw this.#notCommitted(handle, error);`,
+    replace: `      void this.#notCommitted(handle, error);`,
     tests: ["packages/server/test/store/sqlite-processes.e2e.test.ts"],
   },
   {

@@ -4,6 +4,7 @@ const store = "packages/server/src/store";
 const ownRow = `${store}/postgres/hosts/own-row.ts`;
 const etcdRestore = ["packages/server/test/store/etcd/restore.etcd.test.ts"];
 const state = ["packages/server/test/store/own-row-state.test.ts"];
+const witness = ["packages/server/test/store/sqlite-witness.test.ts"];
 const sqlite = ["packages/server/test/store/sqlite-went-back.test.ts"];
 const postgres = ["packages/server/test/store/postgres-went-back.pg.test.ts"];
 const etcd = ["packages/server/test/store/etcd/went-back.etcd.test.ts"];
@@ -145,6 +146,31 @@ export const wentBackMutants: readonly Mutant[] = [
     find: `if (FOUND_BY_ONE.has(reason)) this.#mark(handle, reason);`,
     replace: ``,
     tests: sqlite,
+  },
+  {
+    name: "went back: sqlite does not sum up floors",
+    file: `${store}/sqlite/file/identity.ts`,
+    find: ` && floors === row.floors;`,
+    replace: `;`,
+    tests: ["packages/server/test/store/sqlite-restore.chaos.test.ts"],
+    only: "set back by hand",
+  },
+  {
+    name: "went back: sqlite calls a full disk an unknown outcome",
+    file: `${store}/sqlite/file/database.ts`,
+    find: `if (codeOf(error) === SQLITE_FULL) {`,
+    replace: `if (codeOf(error) === -1) {`,
+    tests: witness,
+    only: "on a full disk",
+  },
+  {
+    name: "went back: sqlite's short -wal is never begun anew on a full disk",
+    file: `${store}/sqlite/file/database.ts`,
+    find: `      reuseWal(handle.sqlite);
+`,
+    replace: ``,
+    tests: witness,
+    only: "on a full disk",
   },
   {
     name: "went back: sqlite serves a store that is marked",

@@ -183,6 +183,28 @@ test("one row set back through SQLite itself is refused by whoever reads it firs
   });
 });
 
+test("a floor that is set back by hand, its version kept, is refused by whoever reads it first", async () => {
+  await withScene(async ({ harness, running }) => {
+    await running.giveBack([{ tag: "quiet", from: 15n, to: 20n, version: 3n }]);
+    await running.advanceTag("quiet", 2n ** 33n, {
+      maxRaise: 2n ** 34n,
+      expectedRevision: undefined,
+    });
+    await running.close();
+    const whole = await harness.open();
+    await granted(whole, "quiet");
+    await whole.close();
+    sqlInAnotherProcess(harness.config.path, "UPDATE tag SET floor = 10 WHERE name = 'quiet'");
+    const fresh = await harness.open();
+    await assertFenced(fresh);
+    await fresh.close();
+    await acceptStore(harness.config, 1_000n);
+    const later = await harness.open();
+    await granted(later, "quiet");
+    await later.close();
+  });
+});
+
 test("a copy written into the file while no server ran is refused by a fresh one until it is accepted", async () => {
   await withScene(async (scene) => {
     await scene.running.close();

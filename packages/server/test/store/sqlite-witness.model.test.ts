@@ -44,7 +44,15 @@ class World {
     this.ahead = this.#make(mark);
     const bond = { present: nameOf(this.witness), next: nameOf(this.ahead) };
     const issuing = { revision: 0n, stoppedAtMs: undefined };
-    this.row = { ...mark, incarnation: "i", identity: "f", revision: 0n, bond, issuing };
+    this.row = {
+      ...mark,
+      incarnation: "i",
+      identity: "f",
+      revision: 0n,
+      floors: 0n,
+      bond,
+      issuing,
+    };
   }
 
   open(): Process {

@@ -20,7 +20,7 @@ import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { lookAtFiles } from "./file/files.ts";
 import { beginPeriod, cutOf, positionOf } from "./grant.ts";
-import { readStoreRow, SUM_OF_ROWS } from "./file/identity.ts";
+import { readStoreRow, sumOfRows } from "./file/identity.ts";
 import { forgetLedger } from "./records/ledger.ts";
 import { addLostNodes } from "./nodes.ts";
 
@@ -37,7 +37,7 @@ const RAISE = `UPDATE tag SET
   WHERE place.name = tag.name`;
 const SNOWFLAKES = "SELECT name, kind, settings, floor FROM tag WHERE kind = 'snowflake'";
 const RECORD = `UPDATE store SET
-  store_id = coalesce(?, store_id), identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?`;
+  store_id = coalesce(?, store_id), identity = ?, witness = ?, next_witness = ?, incarnation = ?, revision = revision + max(1, ?), generation = max(generation + 1, ?), progress = ?, floors = ?`;
 
 /**
  * Accepts the store as it lies there, with every floor raised by `gap`.
@@ -95,10 +95,19 @@ function raise(
   const tags = transaction.run(RAISE, gap, seconds, store.revision, now);
   forgetLedger(transaction);
   closeSnowflakes(transaction, now);
-  const progress = transaction.get(SUM_OF_ROWS)?.["progress"] as bigint;
+  const { progress, floors } = sumOfRows(transaction);
   const { present, next } = database.adoptWitness(store);
   const newId = newStore ? randomUUID() : null;
-  const told = [files.identity, present, next, incarnation, tags, seconds, progress] as const;
+  const told = [
+    files.identity,
+    present,
+    next,
+    incarnation,
+    tags,
+    seconds,
+    progress,
+    floors,
+  ] as const;
   transaction.run(RECORD, newId, ...told);
   return { tags };
 }

@@ -2,12 +2,12 @@ import { IdmintError } from "@idmint/core";
 import type { GiveBackRequest } from "@idmint/core/server";
 import { givenBack } from "../shared/records/ledger-row.ts";
 import type { Database } from "./file/database.ts";
+import { countChanges } from "./file/identity.ts";
 import { writeLedger } from "./records/ledger.ts";
 
 const GIVE_BACK =
   "UPDATE tag SET floor = ?, version = version + 1 WHERE name = ? AND floor = ? AND version = ? AND kind = 'segment' AND state <> 'DELETED'";
 const EPOCH = "SELECT epoch FROM tag WHERE name = ?";
-const PROGRESS = "UPDATE store SET progress = progress + ?";
 
 /**
  * Lowers floors by the unused ends of grants.
@@ -35,7 +35,8 @@ export function giveBack(
         return Number(to - from + 1n);
       });
       const changes = counts.filter((count) => count > 0).length;
-      if (changes > 0) transaction.run(PROGRESS, changes);
+      const ids = counts.reduce((sum, count) => sum + count, 0);
+      if (changes > 0) countChanges(transaction, changes, -BigInt(ids));
       return counts;
     });
   } catch (error) {

@@ -15,6 +15,7 @@ import {
 } from "../shared/period.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
+import { countChanges } from "./file/identity.ts";
 
 const READ = `SELECT kind, redis, state, floor, ceiling, version, epoch, period_unit, time_zone, period_start,
   other_periods FROM tag WHERE name = ?`;
@@ -25,7 +26,6 @@ const END_PERIOD =
 const FORGET = `DELETE FROM period WHERE tag = ?1 AND start IN (
   SELECT p.start FROM period AS p JOIN tag AS t ON t.name = p.tag
   WHERE p.tag = ?1 AND p.ended_at_ms < ?2 - t.keep_for_ms ORDER BY p.start LIMIT ${MAX_FORGOTTEN})`;
-const PROGRESS = "UPDATE store SET progress = progress + ?";
 
 /**
  * Grants ids of several tags in one transaction.
@@ -45,9 +45,9 @@ export function grant(
   try {
     return database.write(deadlineMs, (transaction) => {
       const nowMs = database.now();
-      const grants = requests.map((request) => grantOne(transaction, request, nowMs));
-      const count = grants.filter(({ outcome }) => outcome === "granted").length;
-      if (count > 0) transaction.run(PROGRESS, count);
+      const moved = { changes: 0, floors: 0n };
+      const grants = requests.map((request) => grantOne(transaction, request, nowMs, moved));
+      if (moved.changes > 0) countChanges(transaction, moved.changes, moved.floors);
       return grants;
     });
   } catch (error) {
@@ -57,7 +57,12 @@ export function grant(
   }
 }
 
-function grantOne(transaction: Transaction, request: GrantRequest, nowMs: number): Grant {
+function grantOne(
+  transaction: Transaction,
+  request: GrantRequest,
+  nowMs: number,
+  moved: { changes: number; floors: bigint },
+): Grant {
   const { tag, kind, after } = request;
   const row = transaction.get(READ, tag);
   const unfit = refusalOf(row, request);
@@ -76,6 +81,8 @@ function grantOne(transaction: Transaction, request: GrantRequest, nowMs: number
   const version = (row["version"] as bigint) + 1n;
   if (turn !== undefined) beginPeriod(transaction, tag, old, turn, nowMs);
   transaction.run(GRANT, floor + count, version, nowMs, tag);
+  moved.changes++;
+  moved.floors += floor + count - old.floor;
   return {
     outcome: "granted",
     tag,

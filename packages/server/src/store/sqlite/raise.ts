@@ -2,13 +2,13 @@ import { IdmintError } from "@idmint/core";
 import type { Raised, RaiseRequest, Refused } from "@idmint/core/server";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
+import { countChanges } from "./file/identity.ts";
 import { refusalOf, refused } from "./grant.ts";
 
 const READ =
   "SELECT redis, state, floor, ceiling, generation, version, epoch FROM tag WHERE name = ?";
 const RAISE =
   "UPDATE tag SET floor = ?, generation = ?, version = ?, granted_at_ms = ? WHERE name = ?";
-const PROGRESS = "UPDATE store SET progress = progress + 1";
 
 /**
  * Raises the bound of a tag that counts in Redis.
@@ -55,7 +55,7 @@ function raiseOne(
   const generation = newGeneration ? next : old;
   const version = (row["version"] as bigint) + 1n;
   transaction.run(RAISE, floor, generation, version, nowMs, tag);
-  transaction.run(PROGRESS);
+  countChanges(transaction, 1, floor - before);
   const epoch = row["epoch"] as bigint;
   return { outcome: "raised", tag, before, floor, generation, version, epoch };
 }

@@ -24,7 +24,7 @@ import { addAudit } from "./records/audit.ts";
 import type { Transaction } from "./file/connection.ts";
 import type { Database } from "./file/database.ts";
 import { endPeriod } from "./grant.ts";
-import { readStoreRow } from "./file/identity.ts";
+import { countChanges, readStoreRow } from "./file/identity.ts";
 
 const COLUMNS = TAG_COLUMNS.join(", ");
 const PLACES = TAG_COLUMNS.map(() => "?").join(", ");
@@ -33,7 +33,7 @@ const READ = `SELECT ${COLUMNS} FROM tag WHERE name = ?`;
 // Not REPLACE, which would empty the columns that a newer release has added.
 const WRITE = `INSERT INTO tag (${COLUMNS}) VALUES (${PLACES})
   ON CONFLICT (name) DO UPDATE SET ${EXCLUDED}`;
-const TAKE_REVISION = "UPDATE store SET revision = ?, progress = progress + ?";
+const TAKE_REVISION = "UPDATE store SET revision = ?";
 // Names are ASCII and never hold "~", which is above all they may hold: it closes the range of a prefix.
 const LIST = `SELECT ${COLUMNS} FROM tag
   WHERE name > ? AND name >= ? AND name < ? || '~' AND (? OR state <> 'DELETED') ORDER BY name LIMIT ?`;
@@ -67,7 +67,9 @@ function change(
     const { tag } = decision;
     const before = old === undefined ? 0n : old.version + old.revision;
     transaction.run(WRITE, ...valuesOfTag(tag));
-    transaction.run(TAKE_REVISION, revision, tag.version + tag.revision - before);
+    transaction.run(TAKE_REVISION, revision);
+    const changes = tag.version + tag.revision - before;
+    countChanges(transaction, changes, tag.floor - (old?.floor ?? 0n));
     if (by !== undefined) addAudit(transaction, tagChanged(by, old, tag));
     return decision;
   });

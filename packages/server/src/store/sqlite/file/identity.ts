@@ -15,13 +15,15 @@ export interface StoreRow {
   readonly revision: bigint;
   readonly generation: bigint;
   readonly progress: bigint;
+  /** See `sumOfRows`. */
+  readonly floors: bigint;
   readonly issuing: Issuing;
 }
 
 /** Reads the row `store`, or undefined in a file without it. */
 export function readStoreRow(transaction: Transaction): StoreRow | undefined {
   const row = transaction.get(
-    "SELECT store_id, incarnation, identity, witness, next_witness, revision, generation, progress, issuing_revision, stopped_at_ms FROM store",
+    "SELECT store_id, incarnation, identity, witness, next_witness, revision, generation, progress, floors, issuing_revision, stopped_at_ms FROM store",
   );
   if (row === undefined) return undefined;
   return {
@@ -32,6 +34,7 @@ export function readStoreRow(transaction: Transaction): StoreRow | undefined {
     revision: row["revision"] as bigint,
     generation: row["generation"] as bigint,
     progress: row["progress"] as bigint,
+    floors: row["floors"] as bigint,
     issuing: issuingFromRow(row as unknown as IssuingRow),
   };
 }
@@ -152,12 +155,36 @@ export class Fence {
   }
 }
 
-/** The sum that `progress` counts: every change of a row raises one of these. */
-export const SUM_OF_ROWS = `SELECT (SELECT coalesce(sum(version + revision), 0) FROM tag)
-  + (SELECT coalesce(sum(version), 0) FROM worker) + (SELECT issuing_revision FROM store) AS progress`;
+/** Floors are summed up within this many bits: the sum of two such numbers fits into one of SQLite's. */
+const SUM_BITS = 62;
+
+const SUM_OF_ROWS = `SELECT t.progress + (SELECT coalesce(sum(version), 0) FROM worker)
+    + (SELECT issuing_revision FROM store) AS progress, t.high, t.low
+  FROM (SELECT coalesce(sum(version + revision), 0) AS progress, coalesce(sum(floor >> 32), 0) AS high,
+    coalesce(sum(floor & 4294967295), 0) AS low FROM tag) AS t`;
+const COUNT = `UPDATE store SET progress = progress + ?1, floors = (floors + ?2) & ${2n ** BigInt(SUM_BITS) - 1n}`;
+
+export type SumOfRows = Pick<StoreRow, "floors" | "progress">;
+
+/** What rows add up to: every change of one raises `progress`, and one that did not come from here shows in `floors`. */
+export function sumOfRows(transaction: Transaction): SumOfRows {
+  const { progress, high, low } = transaction.get(SUM_OF_ROWS) as Record<string, bigint>;
+  const floors = ((high as bigint) << 32n) + (low as bigint);
+  return { progress: progress as bigint, floors: BigInt.asUintN(SUM_BITS, floors) };
+}
+
+/** Counts changes of rows, and by how much they moved floors in all, in the transaction that makes them. */
+export function countChanges(
+  transaction: Transaction,
+  changes: number | bigint,
+  floors: bigint,
+): void {
+  transaction.run(COUNT, changes, BigInt.asUintN(SUM_BITS, floors));
+}
 
 function hasAllRows(transaction: Transaction, row: StoreRow): boolean {
   // Pages that SQLite holds in memory would hide what somebody wrote into the file.
   transaction.all("PRAGMA shrink_memory");
-  return transaction.get(SUM_OF_ROWS)?.["progress"] === row.progress;
+  const { progress, floors } = sumOfRows(transaction);
+  return progress === row.progress && floors === row.floors;
 }

@@ -2,7 +2,8 @@ import type { Migration } from "../../shared/migration.ts";
 
 /**
  * `store` has one row. `progress` is the sum of version and revision over all tags, of version over all workers, and of
- * `issuing_revision`: it rises with every change and shows a file that is pieced together from several times. `generation` counts the accepts.
+ * `issuing_revision`: it rises with every change and shows a file that is pieced together from several times. `floors` is the sum of
+ * all floors, of which 62 bits are kept: it shows one that another hand changed. `generation` counts the accepts.
  *
  * `issuing_revision`: the revision at which issuing was stopped or resumed last; `stopped_at_ms`: since when it is stopped.
  *
@@ -46,6 +47,7 @@ CREATE TABLE store (
   revision INTEGER NOT NULL CHECK (revision >= 0),
   generation INTEGER NOT NULL CHECK (generation >= 0),
   progress INTEGER NOT NULL CHECK (progress >= 0),
+  floors INTEGER NOT NULL DEFAULT 0 CHECK (floors >= 0),
   issuing_revision INTEGER NOT NULL DEFAULT 0 CHECK (issuing_revision >= 0),
   stopped_at_ms INTEGER
 ) STRICT;
