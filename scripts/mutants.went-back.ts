@@ -173,6 +173,14 @@ export const wentBackMutants: readonly Mutant[] = [
     only: "on a full disk",
   },
   {
+    name: "went back: a tag that the store has lost is made anew",
+    file: "packages/server/src/service/tags/service.ts",
+    find: `    await this.#assertNotLost(draft.name);
+`,
+    replace: ``,
+    tests: ["packages/server/test/service/lost-tag.test.ts"],
+  },
+  {
     name: "went back: sqlite serves a store that is marked",
     file: `${store}/sqlite/file/identity.ts`,
     find: `      return wentBackText(row.identity.slice(WENT_BACK.length));

@@ -121,6 +121,11 @@ export class Directory {
     return this.#history;
   }
 
+  /** Whether this server knows that ids of the tag were granted in the present history of the store. */
+  hasSeen(tag: string): boolean {
+    return this.#ports.guard.seen(tag) > 0n;
+  }
+
   /** Takes newer records of tags known here, and of tags that are asked for right now. */
   async apply(tags: readonly Tag[], history: number): Promise<void> {
     // Invariant 3.

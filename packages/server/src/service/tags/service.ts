@@ -16,6 +16,7 @@ import {
   periodName,
   periodsOf,
   type PeriodStore,
+  storeWentBack,
   type Tag,
   tagNotFound,
   type TagSettings,
@@ -99,6 +100,7 @@ export class TagService {
     extra: readonly FieldViolation[],
     options: ChangeOptions = {},
   ): Promise<Tag> {
+    await this.#assertNotLost(draft.name);
     const placed = await this.#inItsPlace(draft);
     const made = settingsOf(placed, {
       nowMs: this.#wallClock(),
@@ -316,6 +318,13 @@ export class TagService {
     const last = periods.at(-1);
     const hasMore = found.length > limit && last !== undefined;
     return { unit, periods, nextPageToken: hasMore ? encodePageToken(last.start, list) : "" };
+  }
+
+  /** Rows of tags are never removed: a store without one that this server knows has lost it, and ids would come again. */
+  async #assertNotLost(name: string): Promise<void> {
+    if (!this.#directory.hasSeen(name)) return;
+    const [tag] = await this.#gate.run(() => this.#store.getTags([name]));
+    if (tag === undefined) throw storeWentBack(`tag "${name}" was there and is gone`, name);
   }
 
   /** A tag that counts elsewhere than in the store and is made once more stays where it is. */
