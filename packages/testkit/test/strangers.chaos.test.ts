@@ -19,7 +19,7 @@ const SECONDS = isLong ? 10 : 0.3;
 /** A short form is done with soon; a long one leaves some of the processor to those who must not notice. */
 const AGAIN_MS = isLong ? 1_000 : 100;
 /** How much more than as many connections that do nothing these may take, in MB. */
-const BEYOND_IDLE_MB = { plain: 96, tls: 160 } as const;
+const BEYOND_IDLE_MB = { plain: 160, tls: 200 } as const;
 /** How much more than before 10,000 of them may take. */
 const MOST_MB = { plain: 200, tls: 700 } as const;
 const LEFT_MB = 64;

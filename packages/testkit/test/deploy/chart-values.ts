@@ -10,7 +10,7 @@ import { CHART } from "../../src/deploy/helm.ts";
 export function blocksOf(chapter: string, language: string): readonly string[] {
   const text = readFileSync(path.join(CHART, "../../../docs/deploy/helm.md"), "utf8");
   const part = text.split(/^## /m).find((each) => each.startsWith(`${chapter}\n`)) ?? "";
-  const blocks = [...part.matchAll(/^```(\w+)\n([^]*?)^```$/gm)];
+  const blocks = [...part.matchAll(/^```(\w+)(?: fragment=\w+)?\n([^]*?)^```$/gm)];
   return blocks.flatMap(([, its, code = ""]) => (its === language ? [code] : []));
 }
 
