@@ -307,7 +307,7 @@ test("connections of servers that a newer list lacks are closed, and those that 
 });
 
 test("tries beyond the first are a tenth of the loads, however many fail", async () => {
-  const stage = new Stage([], { addresses: ["a:1", "b:1", "c:1"], address: undefined } as never);
+  const stage = new Stage([], { addresses: ["a:1", "b:1", "c:1"], address: undefined });
   const tags = Array.from({ length: 100 }, (_, at) => stage.world.client.tag(`t${at}`));
   stage.isAway.add("a:1").add("b:1").add("c:1");
   const calls = tags.map((tag) => tag.next({ deadlineMs: 300 }).catch(() => undefined));

@@ -72,15 +72,19 @@ test("nothing is told of a floor that somebody else raised, and a raise that fai
   claims.below("t", ids);
   calls[0]?.fail();
   await settled();
+  claims.below("t", ids);
+  calls[1]?.fail();
+  await settled();
+  // A store that takes no changes is told of once.
   expect(events).toMatchObject([{ type: "late-claim-failed", tag: "t" }]);
   claims.below("t", ids);
-  expect(calls).toHaveLength(2);
+  expect(calls).toHaveLength(3);
   // It shows again while it is being raised: that is looked at once more.
   claims.below("t", ids);
-  calls[1]?.answer(true);
+  calls[2]?.answer(true);
   await settled();
-  expect(calls).toHaveLength(3);
-  calls[2]?.answer(false);
+  expect(calls).toHaveLength(4);
+  calls[3]?.answer(false);
   await settled();
   expect(events.slice(1)).toEqual([{ type: "late-claim", tag: "t", missing: 90n }]);
 });

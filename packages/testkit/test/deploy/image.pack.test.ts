@@ -105,7 +105,7 @@ describe.each(Object.entries(makers))("the image, %s,", (_name, make) => {
 /** The commands of the page: two that run a container, and two in the one that runs. */
 function docLines(): readonly [DockerLine, DockerLine, DockerLine, DockerLine] {
   const text = readFileSync(path.join(root, "docs/deploy/docker.md"), "utf8");
-  const block = /^## Run it$[^]*?^```sh\n([^]*?)^```$/m.exec(text)?.[1] ?? "";
+  const block = /^## Run it$[^]*?^```sh fragment=docker\n([^]*?)^```$/m.exec(text)?.[1] ?? "";
   const lines = block.trim().replaceAll("\\\n", " ").split("\n").map(dockerLine);
   const [migrate, serve, create, next, ...others] = lines;
   if (next === undefined || others.length > 0) throw new Error("docker.md has other commands");

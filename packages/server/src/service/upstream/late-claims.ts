@@ -34,6 +34,8 @@ interface Claim {
 export class LateClaims {
   readonly #ports: LateClaimsPorts;
   readonly #waiting = new Map<string, Claim>();
+  /** Tags whose raise failed last, which is told once. */
+  readonly #failing = new Set<string>();
   #isRunning = false;
   #history = 0;
 
@@ -98,10 +100,13 @@ export class LateClaims {
     try {
       const work = () => store.advanceTag(tag, last, options);
       const { raised } = await within(work, storeTimeoutMs, timers);
+      this.#failing.delete(tag);
       // Somebody who knew more may have raised it before.
       if (raised) emit({ type: "late-claim", tag, missing: last - floor });
     } catch (thrown) {
       // The next grant of the tag shows the same.
+      if (this.#failing.has(tag) || this.#failing.size >= MAX_WAITING) return;
+      this.#failing.add(tag);
       emit({ type: "late-claim-failed", tag, error: IdmintError.from(thrown) });
     }
   }
