@@ -67,11 +67,11 @@ export function worked(state: OutageState, subject: string, now: number): boolea
 
 /** Everything works again. True if anything had failed. */
 export function ended(state: OutageState, now: number): boolean {
-  const wasOpen = state.isOpen;
+  if (!state.isOpen) return false;
   state.isOpen = false;
   state.failing.clear();
   state.failedAt = now;
-  return wasOpen;
+  return true;
 }
 
 function begin(state: OutageState, now: number): void {

@@ -90,9 +90,9 @@ export class Outages {
     }
   }
 
-  /** The server serves: what its start waited for has come. */
+  /** The server serves: what its start waited for has come. What else fails goes on. */
   started(): void {
-    ended(this.#state, this.#now());
+    if (this.#state.failing.size === 0) ended(this.#state, this.#now());
   }
 
   get #counts(): Record<string, number> {

@@ -67,7 +67,7 @@ class World {
 
   /** What a process finds of the store. */
   verdict({ fence }: Process): string {
-    const answers = { get: () => ({ progress: this.row.progress }), all: () => [], run: () => 0 };
+    const answers = { get: () => ({ progress: this.row.progress, high: 0n, low: 0n }), all: () => [], run: () => 0 };
     return fence.check(answers, this.row, FILES, this.witness);
   }
 
@@ -76,7 +76,7 @@ class World {
     this.#left = steps;
     let written: StoreRow = this.row;
     const transaction: Transaction = {
-      get: () => ({ progress: this.row.progress }),
+      get: () => ({ progress: this.row.progress, high: 0n, low: 0n }),
       all: () => [],
       run: (_sql, present, next) => {
         written = { ...written, bond: { present: present as string, next: next as string } };
