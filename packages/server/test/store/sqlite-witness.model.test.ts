@@ -67,7 +67,11 @@ class World {
 
   /** What a process finds of the store. */
   verdict({ fence }: Process): string {
-    const answers = { get: () => ({ progress: this.row.progress, high: 0n, low: 0n }), all: () => [], run: () => 0 };
+    const answers = {
+      get: () => ({ progress: this.row.progress, high: 0n, low: 0n }),
+      all: () => [],
+      run: () => 0,
+    };
     return fence.check(answers, this.row, FILES, this.witness);
   }
 
