@@ -4,32 +4,19 @@ import { tracingChannel } from "node:diagnostics_channel";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { IdmintError } from "@idmint/core";
-import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { LoadMessage } from "../src/channels.ts";
 import { createIdClient, type IdTag } from "../src/index.ts";
 import { nodeRuntime } from "../src/runtime.ts";
 import { startFleet } from "./fake-fleet.ts";
 import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
-import { pause, refusal, thrown, until, UNTOLD } from "./support.ts";
+import { allocated, pause, refusal, thrown, until } from "./support.ts";
 
 const notFound = new IdmintError("TAG_NOT_FOUND", "there is no such tag");
 
-function answerOf(base: bigint, count = 100): AllocateSegmentResponse {
-  return {
-    segments: [{ base, count, increment: 1 }],
-    epoch: 1n,
-    releaseToken: "",
-    maxAge: { seconds: 600n, nanos: 0 },
-    order: Order.UNORDERED,
-    maxCount: 10_000_000,
-    ...UNTOLD,
-  };
-}
-
 async function answer(world: FakeWorld, base: bigint, count?: number): Promise<void> {
   await settle();
-  for (const call of world.transport.pending.splice(0)) call.answer(answerOf(base, count));
+  for (const call of world.transport.pending.splice(0)) call.answer(allocated(base, count));
   await settle();
 }
 
@@ -246,7 +233,7 @@ test("after a leap of the wall clock alone no id that was held is issued, and no
   const [late] = world.transport.pending.splice(0);
   const waiting = tag.next();
   world.leap();
-  late!.answer(answerOf(200n));
+  late!.answer(allocated(200n));
   await answer(world, 300n);
   expect(await waiting).toBe(300n);
   expect(tag.nextSync()).toBe(301n);

@@ -1,6 +1,5 @@
 // How many requests a client has in flight to one server, and what becomes of those that wait.
 import { IdmintError } from "@idmint/core";
-import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { createIdClient } from "../src/index.ts";
@@ -20,23 +19,11 @@ import {
 import { startFleet } from "./fake-fleet.ts";
 import { type FakeWorld, fakeWorld, type PendingAllocate, settle } from "./fake-transport.ts";
 import { leasedWorld } from "./snowflake-support.ts";
-import { pause, UNTOLD } from "./support.ts";
+import { allocated, pause } from "./support.ts";
 
 const FIRST = 64;
 const LEAST = 8;
 const away = new IdmintError("SERVER_UNAVAILABLE", "away");
-
-function answerOf(base: bigint): AllocateSegmentResponse {
-  return {
-    segments: [{ base, count: 100, increment: 1 }],
-    epoch: 1n,
-    releaseToken: "",
-    maxAge: { seconds: 600n, nanos: 0 },
-    order: Order.UNORDERED,
-    maxCount: 10_000_000,
-    ...UNTOLD,
-  };
-}
 
 function after(steps: number, step: (pace: Pace) => Pace, from: Pace = FRESH): Pace {
   let pace = from;
@@ -151,7 +138,7 @@ test("cold tags do not ask all at once, and all are answered by one request each
     most = Math.max(most, round.length);
     if (requests === 0) expect(round.length).toBe(FIRST);
     requests += round.length;
-    for (const call of round) call.answer(answerOf(1n));
+    for (const call of round) call.answer(allocated(1n));
     await settle();
   }
   expect([asked.answered(), requests]).toEqual([1_000, 1_000]);
@@ -175,7 +162,7 @@ test("when a server goes silent, what waits for it goes to another one without h
     if (answers.length === 0) break;
     for (const call of answers) {
       world.transport.pending.splice(world.transport.pending.indexOf(call), 1);
-      call.answer(answerOf(1n));
+      call.answer(allocated(1n));
     }
     await settle();
   }
@@ -195,7 +182,7 @@ test("what waits for a server that was heard and then froze is sent to one that 
   const asked = await askCold(world, 400);
   world.time.advance(10);
   const [heard, ...frozen] = takenFrom(world, "a:1");
-  heard!.answer(answerOf(1n));
+  heard!.answer(allocated(1n));
   await settle();
   // Its answer let in others.
   frozen.push(...takenFrom(world, "a:1"));
@@ -206,7 +193,7 @@ test("what waits for a server that was heard and then froze is sent to one that 
     expect(takenFrom(world, "a:1")).toEqual([]);
   }
   for (let round = takenFrom(world, "b:1"); round.length > 0; round = takenFrom(world, "b:1")) {
-    for (const call of round) call.answer(answerOf(1n));
+    for (const call of round) call.answer(allocated(1n));
     // oxlint-disable-next-line no-await-in-loop
     await settle();
   }
@@ -219,13 +206,13 @@ test("with nobody well, what waits is sent where it waited", async () => {
   const asked = await askCold(world, FIRST + 40);
   world.time.advance(10);
   const [heard, ...frozen] = takenFrom(world, "a:1");
-  heard!.answer(answerOf(1n));
+  heard!.answer(allocated(1n));
   for (const call of frozen) call.fail(away);
   await settle();
   const rest = takenFrom(world, "a:1");
   expect(rest.length).toBeGreaterThanOrEqual(LEAST);
   while (rest.length > 0) {
-    for (const call of rest.splice(0)) call.answer(answerOf(1n));
+    for (const call of rest.splice(0)) call.answer(allocated(1n));
     // oxlint-disable-next-line no-await-in-loop
     await settle();
     rest.push(...takenFrom(world, "a:1"));

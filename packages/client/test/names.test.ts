@@ -5,21 +5,13 @@ import { IdmintError, type Reason } from "@idmint/core";
 import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { expect, onTestFinished, test } from "vitest";
 import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
-import { pause, refusal, reasonOf, thrown, UNTOLD } from "./support.ts";
+import { allocated, pause, reasonOf, refusal, thrown } from "./support.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
 function answerOf(base: bigint, maxAge = 600n): AllocateSegmentResponse {
-  return {
-    segments: [{ base, count: 2, increment: 1 }],
-    epoch: 1n,
-    releaseToken: "",
-    maxAge: { seconds: maxAge, nanos: 0 },
-    order: Order.PER_CLIENT,
-    maxCount: 10_000_000,
-    ...UNTOLD,
-  };
+  return allocated(base, 2, { maxAge: { seconds: maxAge, nanos: 0 }, order: Order.PER_CLIENT });
 }
 
 async function refuseAll(world: FakeWorld, reason: Reason): Promise<void> {

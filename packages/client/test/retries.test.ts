@@ -1,22 +1,14 @@
 // Who retries what: one try is one request, one load asks each endpoint once, the buffer starts the next load.
 import { IdmintError } from "@idmint/core";
-import { type AllocateSegmentResponse, Order } from "@idmint/proto";
+import type { AllocateSegmentResponse } from "@idmint/proto";
 import { expect, test } from "vitest";
 import { type FakeWorld, fakeWorld, settle } from "./fake-transport.ts";
-import { reasonOf, thrown, UNTOLD } from "./support.ts";
+import { allocated, reasonOf, thrown } from "./support.ts";
 
 const away = new IdmintError("SERVER_UNAVAILABLE", "away");
 
 function answerOf(base: bigint, count: number): AllocateSegmentResponse {
-  return {
-    segments: [{ base, count, increment: 1 }],
-    epoch: 1n,
-    releaseToken: `t${base}`,
-    maxAge: { seconds: 600n, nanos: 0 },
-    order: Order.UNORDERED,
-    maxCount: 10_000_000,
-    ...UNTOLD,
-  };
+  return allocated(base, count, { releaseToken: `t${base}` });
 }
 
 /** Fails the only call in flight, and answers which endpoint it was for. */

@@ -1,4 +1,5 @@
 import { IdmintError, type Reason, type Segment } from "@idmint/core";
+import { type AllocateSegmentResponse, Order } from "@idmint/proto";
 import { expect } from "vitest";
 
 /** The IdmintError that a call rejects with. */
@@ -49,3 +50,21 @@ export function rangesOf(segments: readonly Segment[]): string {
 
 /** What the answers of a server tell of it when it has no list of servers. */
 export const UNTOLD = { nodesVersion: 0, nodeId: "" };
+
+/** A server's answer with one segment. */
+export function allocated(
+  base: bigint,
+  count = 100,
+  more: Partial<AllocateSegmentResponse> = {},
+): AllocateSegmentResponse {
+  return {
+    segments: [{ base, count, increment: 1 }],
+    epoch: 1n,
+    releaseToken: "",
+    maxAge: { seconds: 600n, nanos: 0 },
+    order: Order.UNORDERED,
+    maxCount: 10_000_000,
+    ...UNTOLD,
+    ...more,
+  };
+}
