@@ -183,7 +183,7 @@ export const wentBackMutants: readonly Mutant[] = [
   {
     name: "went back: sqlite serves a store that is marked",
     file: `${store}/sqlite/file/identity.ts`,
-    find: `      return wentBackText(row.identity.slice(WENT_BACK.length));
+    find: `      return MARKED + row.identity.slice(WENT_BACK.length);
     }
     if (row.identity !== files.identity) {`,
     replace: `    } else if (row.identity !== files.identity) {`,

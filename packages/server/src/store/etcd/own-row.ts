@@ -1,3 +1,4 @@
+import { lossText } from "../pins/own-row-state.ts";
 import { CallFailure } from "./cluster/failure.ts";
 import type { KeyValue } from "./cluster/protocol.ts";
 import type { OwnRow, Session } from "./session/etcd.ts";
@@ -30,9 +31,7 @@ export async function lossOf(
   if (number !== undefined && number >= known.renewals) return "";
   const isEarlier = row !== undefined && BigInt(row.modRevision) < BigInt(known.revision);
   if (!isEarlier && (await isExplained(session, known))) return "";
-  return number === undefined
-    ? `the row of server ${known.id} is gone, and nobody forgot it`
-    : `the row of server ${known.id} is at ${number}, after ${known.renewals} was answered`;
+  return lossText(known, number);
 }
 
 /** Whether the history has the row as it was acknowledged, or does not tell any more. */

@@ -1,6 +1,9 @@
 /** In the place of the identity of a store that was accepted: why a server saw that the store went back. No store has this one. */
 export const WENT_BACK = "went back: ";
 
+/** Stands before what was seen, where a marked store refuses. */
+export const MARKED = "a server saw that the store went back: ";
+
 /**
  * What a server's own row says of its store. Pure.
  *
@@ -40,14 +43,20 @@ export function lossOf(known: KnownRow, found: FoundRow): string {
   if (found.history !== known.history) return "";
   if (found.renewals !== undefined) {
     if (found.renewals >= known.renewals) return "";
-    return `${rowOf(known)} is at ${found.renewals}, after ${known.renewals} was answered`;
+    return lossText(known, found.renewals);
   }
   if (found.forgotten !== undefined && found.forgotten >= known.renewals) return "";
   const isRecent =
     found.atMs - known.atMs < GONE_PROVES_MS && found.storeMs - known.storeMs < GONE_PROVES_MS;
-  return isRecent ? `${rowOf(known)} is gone, and nobody forgot it` : "";
+  return isRecent ? lossText(known, undefined) : "";
 }
 
-function rowOf({ id }: KnownRow): string {
-  return `the row of server ${id}`;
+/** What a server's row lost, in words. `found`: the number it has now; undefined: there is no row. */
+export function lossText(
+  { id, renewals }: Pick<KnownRow, "id" | "renewals">,
+  found: bigint | undefined,
+): string {
+  return found === undefined
+    ? `the row of server ${id} is gone, and nobody forgot it`
+    : `the row of server ${id} is at ${found}, after ${renewals} was answered`;
 }

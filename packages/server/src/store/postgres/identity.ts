@@ -1,4 +1,4 @@
-import { WENT_BACK } from "../pins/own-row-state.ts";
+import { MARKED, WENT_BACK } from "../pins/own-row-state.ts";
 
 /**
  * Which history of which database this is: the cluster's identifier, its timeline (another one after every promotion and
@@ -21,7 +21,7 @@ export const PRESENT_IDENTITY = `(SELECT system_identifier FROM pg_control_syste
  */
 const FENCED = `CASE
   WHEN s.identity LIKE '${WENT_BACK}%' AND s.xmin = s.written_by
-    THEN 'a server saw that the store went back: ' || substr(s.identity, ${WENT_BACK.length + 1})
+    THEN '${MARKED}' || substr(s.identity, ${WENT_BACK.length + 1})
   WHEN s.identity <> ${PRESENT_IDENTITY}
     THEN 'the database is not the one that was accepted: it was failed over, restored or copied'
   WHEN s.xmin <> s.written_by

@@ -1,9 +1,10 @@
 import { IdmintError } from "@idmint/core";
 import { type ChangeStore, NEVER_STOPPED, type StoreChanges } from "@idmint/core/server";
+import { MARKED } from "../pins/own-row-state.ts";
 import { TAG_COLUMNS, tagFromRow, type TagRow } from "../shared/tag-row.ts";
 import type { Database } from "./file/database.ts";
 import { monotonicMs, type Transaction } from "./file/connection.ts";
-import { markWentBack, readStoreRow, wentBackText } from "./file/identity.ts";
+import { markWentBack, readStoreRow } from "./file/identity.ts";
 import { readNodes, readTraffic, renew, RENEWAL_WAIT_MS } from "./nodes.ts";
 
 const CHANGED = `SELECT ${TAG_COLUMNS.join(", ")} FROM tag WHERE revision > ? ORDER BY revision LIMIT ?`;
@@ -62,7 +63,7 @@ function markBehind(
       if (first === undefined) return "";
       const why = `the row of tag ${first.tag} is missing or older than version ${first.version}`;
       markWentBack(transaction, why);
-      return wentBackText(why);
+      return MARKED + why;
     });
   } catch (error) {
     // The tags are refused all the same, and the next poll sees them again.

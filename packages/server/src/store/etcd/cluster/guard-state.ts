@@ -1,3 +1,5 @@
+import { MARKED } from "../../pins/own-row-state.ts";
+
 /** The key `store`: which cluster was accepted. Written by a migration and by accepts only. */
 export interface StoreRecord {
   readonly storeId: string;
@@ -101,7 +103,7 @@ export class GuardState {
     const { fenced } = this.#seen;
     const lost = isOther ? "" : verdict;
     if (fenced !== "") return { fenced, lost };
-    if (record.wentBack !== undefined) return { fenced: `${MARKED}: ${record.wentBack}`, lost };
+    if (record.wentBack !== undefined) return { fenced: MARKED + record.wentBack, lost };
     return { fenced: record.accepting === undefined ? "" : ACCEPTING, lost };
   }
 
@@ -158,7 +160,6 @@ export class GuardState {
 
 const OTHER_CLUSTER =
   "the cluster is not the one that was accepted: it was restored from a snapshot or copied";
-const MARKED = "a server saw that the store went back";
 const ACCEPTING =
   "an accept of the store was begun and is not over; run it again if it was interrupted";
 const SEEN_LATER = "the cluster is an older copy: this server has seen later changes";

@@ -1,5 +1,5 @@
 import { PRESENT_IDENTITY, proof } from "../identity.ts";
-import { type KnownRow, lossOf, WENT_BACK } from "../../pins/own-row-state.ts";
+import { type KnownRow, lossOf, MARKED, WENT_BACK } from "../../pins/own-row-state.ts";
 
 const LOOK = `SELECT s.incarnation, s.identity, floor(extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms,
   (SELECT n.renewals::text FROM idmint.node AS n WHERE n.id = $1) AS renewals,
@@ -153,7 +153,7 @@ async function mark(
 ): Promise<string> {
   const values = [why, incarnation, identity, allowUnsafe, ...more];
   const rows = await ask({ text, values });
-  return rows.length === 0 ? "" : `a server saw that the store went back: ${why}`;
+  return rows.length === 0 ? "" : MARKED + why;
 }
 
 function historyOf({ incarnation, identity }: Pick<Polled, "identity" | "incarnation">): string {

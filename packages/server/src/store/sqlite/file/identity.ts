@@ -1,5 +1,5 @@
 import type { Issuing } from "@idmint/core/server";
-import { WENT_BACK } from "../../pins/own-row-state.ts";
+import { MARKED, WENT_BACK } from "../../pins/own-row-state.ts";
 import { issuingFromRow, type IssuingRow } from "../../shared/issuing.ts";
 import type { Transaction } from "./connection.ts";
 import type { Files } from "./files.ts";
@@ -48,10 +48,6 @@ export const FOUND_BY_ONE: ReadonlySet<string> = new Set([LATER, PIECED]);
 /** Every process refuses from now on, until an accept writes the identity of the file again. */
 export function markWentBack(transaction: Transaction, why: string): void {
   transaction.run("UPDATE store SET identity = ?", WENT_BACK + why);
-}
-
-export function wentBackText(why: string): string {
-  return `a server saw that the store went back: ${why}`;
 }
 
 /**
@@ -124,7 +120,7 @@ export class Fence {
       this.#replacedIn = undefined;
     }
     if (row.identity.startsWith(WENT_BACK)) {
-      return wentBackText(row.identity.slice(WENT_BACK.length));
+      return MARKED + row.identity.slice(WENT_BACK.length);
     }
     if (row.identity !== files.identity) {
       return "the file of the store is a copy, not the file that was accepted";
