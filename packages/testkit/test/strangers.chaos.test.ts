@@ -20,8 +20,11 @@ const SECONDS = isLong ? 10 : 0.3;
 const AGAIN_MS = isLong ? 1_000 : 100;
 /** How much more than as many connections that do nothing these may take, in MB. */
 const BEYOND_IDLE_MB = { plain: 160, tls: 200 } as const;
-/** How much more than before 10,000 of them may take. */
-const MOST_MB = { plain: 200, tls: 700 } as const;
+/** How much more than before 10,000 of them may take. Of HTTP over TLS, those that do nothing take 650: Node's buffers. */
+const MOST_MB = {
+  grpc: { plain: 200, tls: 700 },
+  http: { plain: 200, tls: 750 },
+} as const;
 const LEFT_MB = 64;
 const LEFT_WITHIN_MS = isLong ? 30_000 : 500;
 /** What the allocator keeps is used by the next flood. */
@@ -93,7 +96,7 @@ const CASES = (["grpc", "http"] as const).flatMap((door) =>
 async function withstand(
   target: Target,
   memory: Memory,
-  { flood, idle, tls }: { flood: StrangerName; idle: number; tls: boolean },
+  { door, flood, idle, tls }: Pick<Case, "door" | "tls"> & { flood: StrangerName; idle: number },
 ): Promise<void> {
   const victims = [new Victim(overGrpc(target)), new Victim(target.overHttp)];
   const most = await pour(target, flood, tls);
@@ -118,7 +121,7 @@ async function withstand(
   const how = tls ? "tls" : "plain";
   expect(most - idle, figures).toBeLessThanOrEqual(BEYOND_IDLE_MB[how]);
   if (isLong) {
-    expect(most - memory.before, figures).toBeLessThanOrEqual(MOST_MB[how]);
+    expect(most - memory.before, figures).toBeLessThanOrEqual(MOST_MB[door][how]);
   }
   if (again === undefined) return;
   // A short flood does not go on for so long that nothing more could come.
@@ -136,7 +139,7 @@ test.each(CASES)(
     const idle = await pour(target, NOTHING[door], tls);
     for (const flood of floods) {
       // oxlint-disable-next-line no-await-in-loop
-      await withstand(target, memory, { flood, idle, tls });
+      await withstand(target, memory, { door, flood, idle, tls });
     }
   },
 );
