@@ -1,8 +1,9 @@
-// Holds the code to its map: who may import whom, as the tables of ARCHITECTURE.md say, no circles of imports, those of
+// Holds the code to its map: who may import whom, as imports.yaml says, no circles of imports, those of
 // types included, and the limits of files and folders. Tests, generated code and migrations are left out.
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { parseSync } from "oxc-parser";
+import { parse } from "yaml";
 import { publishedPackages, root } from "./lib.ts";
 
 const MAX_LINES = 400;
@@ -98,27 +99,21 @@ function targetOf(file: string, name: string): string | undefined {
   return name.startsWith("@idmint/") || name === "idmint" ? (entries.get(name) ?? name) : undefined;
 }
 
-/** The rows of all tables of ARCHITECTURE.md that begin `| in FOLDER |` and end `| may import |`. */
+/** The rows of imports.yaml, by the folder that their places are relative to. */
 function rowsOfMap(): readonly MapRow[] {
-  const text = readFileSync(path.join(root, "ARCHITECTURE.md"), "utf8");
-  const tables = text.matchAll(/^\| in `([^`]*)` .*\| may import \|\n\|[-|]+\|\n((?:\|.*\|\n)+)/gm);
-  return [...tables].flatMap(([, folder = "", body = ""]) =>
-    body
-      .trimEnd()
-      .split("\n")
-      .flatMap((line) => {
-        const cells = line.slice(1, -1).split("|");
-        const may = namesIn(cells.at(-1) ?? "").map((name) => allowed(folder, name));
-        return namesIn(cells[0] ?? "").map((name) => ({ from: placeOf(folder, name), may }));
-      }),
+  const map = parse(readFileSync(path.join(root, "imports.yaml"), "utf8")) as Readonly<
+    Record<string, Readonly<Record<string, { holds: string; may: string }>>>
+  >;
+  return Object.entries(map).flatMap(([folder, rows]) =>
+    Object.entries(rows).flatMap(([places, { may }]) => {
+      const its = namesIn(may).map((name) => allowed(folder, name));
+      return namesIn(places).map((name) => ({ from: placeOf(folder, name), may: its }));
+    }),
   );
 }
 
-function namesIn(cell: string): readonly string[] {
-  return cell
-    .replaceAll("`", "")
-    .split(",")
-    .map((name) => name.trim());
+function namesIn(list: string): readonly string[] {
+  return list.split(",").map((name) => name.trim());
 }
 
 function allowed(folder: string, name: string): Import {
@@ -126,7 +121,7 @@ function allowed(folder: string, name: string): Import {
   return { to: placeOf(folder, bare), isOfTypes: bare !== name };
 }
 
-/** All of the table's folder, a file or folder below it, a package or one entry of it by its name, or a driver. */
+/** All of that folder, a file or folder below it, a package or one entry of it by its name, or a driver. */
 function placeOf(folder: string, name: string): string {
   if (name === "all") return folder;
   if (name === "nothing" || DRIVERS.has(name)) return name;
@@ -142,7 +137,7 @@ function mapFaults(): readonly string[] {
   const empty = rows.filter(({ from }) => !files.some((file) => isIn(file, from)));
   const broken = [...imports].flatMap(([file, its]) => {
     const row = rowOf(file);
-    if (row === undefined) return [`${file}: no row of the map in ARCHITECTURE.md has it`];
+    if (row === undefined) return [`${file}: no row of imports.yaml has it`];
     return its
       .filter(
         ({ to, isOfTypes }) =>
@@ -151,7 +146,17 @@ function mapFaults(): readonly string[] {
       )
       .map(({ to }) => `${file}: may not import ${to}, says the row of ${row.from}`);
   });
-  return [...empty.map(({ from }) => `${from}: is a row of the map, and is not there`), ...broken];
+  const gone = rows.flatMap(({ may }) => may).filter(({ to }) => !isThere(to));
+  return [
+    ...empty.map(({ from }) => `${from}: is a row of imports.yaml, and is not there`),
+    ...gone.map(({ to }) => `${to}: is allowed by imports.yaml, and is not there`),
+    ...broken,
+  ];
+}
+
+function isThere(place: string): boolean {
+  const isPlace = place.startsWith("packages/") && !place.endsWith("/*.ts");
+  return !isPlace || existsSync(path.join(root, place));
 }
 
 /** Whether a file, folder or driver is that place, or lies in it. `*.ts` is every file that lies right in a folder. */
