@@ -15,7 +15,6 @@ export async function buildCommonJs(name: string, entries: readonly string[]): P
   await buildBundle(dist, entries);
   for (const entry of entries) {
     writeFileSync(path.join(dist, `${entry}.cjs`), faceOf(entry));
-    // oxlint-disable-next-line no-await-in-loop
     writeFileSync(path.join(dist, `${entry}.d.cts`), await typesOf(dist, entry));
   }
 }

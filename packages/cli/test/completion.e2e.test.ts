@@ -48,7 +48,6 @@ async function typed(terminal: Terminal, line: string, wanted: RegExp): Promise<
   for (let turn = 1; ; turn += 1) {
     const from = terminal.screen().length;
     terminal.type(`${line}\rprintf 'en%s\\n' d${turn}\r`);
-    // oxlint-disable-next-line no-await-in-loop
     await terminal.until(new RegExp(`^end${turn}`, "m"), from);
     const text = terminal.screen().slice(from);
     if (wanted.test(text)) return;

@@ -12,7 +12,6 @@ async function twoStores(): Promise<{ first: string; second: string }> {
   onTestFinished(remove);
   const files = ["first.db", "second.db"].map((name) => path.join(folder, name));
   for (const file of files) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, err } = await cli(["migrate", "--store-url", `sqlite:${file}`]);
     expect(exitCode, err).toBe(0);
   }
@@ -95,7 +94,6 @@ test("on a terminal store accept asks, and does nothing after anything but yes",
   const args = ["store", "accept", "--gap", "5", "--store-url", `sqlite:${first}`];
   // Ctrl-C and Ctrl-D are what the terminal makes of these.
   for (const typed of ["no\n", "\u0003", "\u0004"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, out } = await onTerminal(args, typed);
     expect([typed, exitCode]).toEqual([typed, 130]);
     expect(out).toContain(`store: sqlite:${first}`);

@@ -40,7 +40,6 @@ test("a step that can be undone says how", async () => {
     ["stop-issuing", "resume-issuing"],
     ["resume-issuing", "stop-issuing"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, err } = await changing([does, "--all"]);
     expect([exitCode, err.includes("undone by: ")]).toEqual([2, true]);
     expect(err).toContain(`idmint ${undoes} --all`);
@@ -49,7 +48,6 @@ test("a step that can be undone says how", async () => {
 
 test("on a terminal a person is asked, and only yes goes on", async () => {
   for (const typed of ["", "y", "no", "yes please", undefined]) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, out, err, changes } = await changing(DELETE, async () => typed);
     expect([typed, exitCode, out, changes]).toEqual([typed, 130, "", 0]);
     expect(err).toContain("nothing was changed");

@@ -37,7 +37,6 @@ function parse(code: string): { env: Record<string, string>; lines: string[] } {
 /** Superusers' statements one at a time: PostgreSQL makes no database within a transaction. */
 async function runSql(sql: string, database?: string): Promise<void> {
   for (const statement of sql.split(";\n").filter((part) => part.trim() !== "")) {
-    // oxlint-disable-next-line no-await-in-loop
     await postgres.query(statement, database);
   }
 }

@@ -12,7 +12,6 @@ const ROLES = "docs/operations.md";
 /** One statement at a time: PostgreSQL makes no database, and sets nothing of the system, within a transaction. */
 async function runSql(server: TestPostgres, sql: string, database?: string): Promise<void> {
   for (const statement of sql.split(";\n").filter((part) => part.trim() !== "")) {
-    // oxlint-disable-next-line no-await-in-loop
     await server.query(statement, database);
   }
 }

@@ -23,7 +23,6 @@ test.each(Object.keys(TOPICS))(
 
 test("every reason of an error has its chapter", async () => {
   for (const reason of Object.keys(CODE_OF_REASON)) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, out } = await idmint(["help", reason]);
     expect([exitCode, out.split("\n", 1)[0]]).toEqual([0, reason]);
     expect(out).toMatch(/Way out: /);

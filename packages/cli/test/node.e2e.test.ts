@@ -84,7 +84,6 @@ test("drain, weight and undrain act on a running fleet, and the last server asks
   expect((await two.idmint("node", "drain", "one", "--yes")).exitCode).toBe(0);
   expect((await one.idmint("id", "next", "orders")).exitCode).toBe(4);
   for (const name of ["one", "two"]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect((await two.idmint("node", "undrain", name)).exitCode).toBe(0);
   }
   expect((await two.idmint("id", "next", "orders")).exitCode).toBe(0);
@@ -106,7 +105,6 @@ test("bad names and weights are told, and nothing is changed", async () => {
     [["weight", "one"], "missing required argument 'weight'"],
     [["undrain"], "missing required argument 'node'"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     const { exitCode, out, err } = await one.idmint("node", ...args);
     expect([exitCode, out]).toEqual([2, ""]);
     expect(err).toContain(says);
@@ -127,7 +125,6 @@ test("all processes of a server are drained together, and take commands meanwhil
     ]),
   );
   for (let at = 0; at < 3; at++) {
-    // oxlint-disable-next-line no-await-in-loop
     expect((await both.idmint("id", "next", "orders")).exitCode).toBe(4);
   }
   await until(async () => (await readiness(both)).status === 503);

@@ -54,7 +54,6 @@ export function onTerminal(line: string, env: Readonly<Record<string, string>> =
         }
         // When its program is stopped for a while, script stops itself too and stays so.
         child.kill("SIGCONT");
-        // oxlint-disable-next-line no-await-in-loop
         await sleep(50);
       }
       return screen().length;

@@ -30,7 +30,6 @@ test("one line of JSON a second, across a restart of the server, until Ctrl-C", 
   const lines = createInterface({ input: watch.stdout! })[Symbol.asyncIterator]();
   const until = async (wanted: (line: Line) => boolean): Promise<Line> => {
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop
       const { value, done } = await lines.next();
       if (done === true) throw new Error("the watch ended");
       const line = JSON.parse(value) as Line;

@@ -302,7 +302,6 @@ export class BufferedTag implements IdTag {
       const source = this.#source;
       try {
         // Each turn begins with what the one before it found out.
-        // oxlint-disable-next-line no-await-in-loop
         return await (source === undefined ? fromMemory(call) : fromSource(source, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);

@@ -188,13 +188,11 @@ test("what waits for a server that was heard and then froze is sent to one that 
   frozen.push(...takenFrom(world, "a:1"));
   for (const call of frozen) {
     call.fail(away);
-    // oxlint-disable-next-line no-await-in-loop
     await settle();
     expect(takenFrom(world, "a:1")).toEqual([]);
   }
   for (let round = takenFrom(world, "b:1"); round.length > 0; round = takenFrom(world, "b:1")) {
     for (const call of round) call.answer(allocated(1n));
-    // oxlint-disable-next-line no-await-in-loop
     await settle();
   }
   // Beyond its budget of further tries a request that failed ends; those that were never sent need none of it.
@@ -213,7 +211,6 @@ test("with nobody well, what waits is sent where it waited", async () => {
   expect(rest.length).toBeGreaterThanOrEqual(LEAST);
   while (rest.length > 0) {
     for (const call of rest.splice(0)) call.answer(allocated(1n));
-    // oxlint-disable-next-line no-await-in-loop
     await settle();
     rest.push(...takenFrom(world, "a:1"));
   }

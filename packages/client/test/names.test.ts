@@ -30,7 +30,6 @@ async function askInVain(world: FakeWorld, name: string): Promise<void> {
 async function collectAll(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     // What a turn of the event loop has looked at lives until it ends.
-    // oxlint-disable-next-line no-await-in-loop
     await pause(1);
     collect();
   }

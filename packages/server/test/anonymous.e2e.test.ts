@@ -30,7 +30,6 @@ async function storeWith(...names: readonly string[]): Promise<() => MemoryStore
   const handle = (): MemoryStore => new MemoryStore({ database });
   const it = await startTest({ store: handle() });
   for (const name of names) {
-    // oxlint-disable-next-line no-await-in-loop
     await makeStepTag(it, name, 10);
   }
   await it.server.close();
@@ -46,7 +45,6 @@ test("callers who show nothing may take ids of the tags they are given, and noth
   onTestFinished(() => access.close());
   const byOps = () => call(it.nodes, NodeServiceService.getNodeStatus, {}, 5_000, TEXT);
   for (const hasPrincipal of [false, true]) {
-    // oxlint-disable no-await-in-loop
     if (hasPrincipal) await store.addToken(OPS);
     if (hasPrincipal)
       await until(() =>
@@ -79,7 +77,6 @@ test("callers who show nothing may take ids of the tags they are given, and noth
       body: JSON.stringify({ tag: "bank" }),
     });
     expect(http.status).toBe(401);
-    // oxlint-enable no-await-in-loop
   }
   const wrong = call(it.ids, IdServiceService.generateId, { tag: "orders", name: "" }, 5_000, "x");
   expect((await refusalOf(wrong)).code).toBe("UNAUTHENTICATED");
@@ -136,7 +133,6 @@ test("clients of Tinyid are known by Tinyid's tokens, for its tags, on its paths
   const asked = async (tag: string, token: string, headers = {}): Promise<unknown> =>
     (await it.ask(nextId(tag, token), "POST", headers)).reason;
   for (const hasPrincipal of [false, true]) {
-    // oxlint-disable no-await-in-loop
     if (hasPrincipal) await store.addToken(OPS);
     if (hasPrincipal) await until(async () => (await asked("bank", TEXT)) === "PERMISSION_DENIED");
     expect(await asked("order", "0f673adf")).toBeUndefined();
@@ -153,7 +149,6 @@ test("clients of Tinyid are known by Tinyid's tokens, for its tags, on its paths
     );
     expect((await refusalOf(bearer)).code).toBe("UNAUTHENTICATED");
     expect((await refusalOf(generateId(it, "order"))).code).toBe("UNAUTHENTICATED");
-    // oxlint-enable no-await-in-loop
   }
   write("0f673adf,bank\n");
   await until(async () => (await asked("bank", "0f673adf")) === undefined);

@@ -224,7 +224,6 @@ test("who leases a worker of a tag that is not there is told to make a snowflake
     lease({ tag: "nobodys", instance: "a" })(clients),
     call(clients.workers, WorkerServiceService.listWorkers, listed),
   ]) {
-    // oxlint-disable-next-line no-await-in-loop
     const { reason, message } = await refusalOf(asked);
     expect(reason).toBe("TAG_NOT_FOUND");
     expect(message).toContain("idmint tag create nobodys --kind snowflake");

@@ -105,7 +105,6 @@ test("a port that an idmint server with TLS has is told with the store it serves
   const addresses = { grpc: server.grpcAddress, http: server.httpAddress };
   for (const [door, address] of Object.entries(addresses)) {
     const taken = { ...flags, "store-url": other, [`${door}-address`]: address };
-    // oxlint-disable-next-line no-await-in-loop
     const error = await errorOf(startDev({ env: doorEnv(), flags: taken }));
     expect(error.message).toContain(
       `is taken by an idmint server that serves the store sqlite:${store}; use it`,

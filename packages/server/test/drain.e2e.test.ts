@@ -111,7 +111,6 @@ test("a drained server refuses, says so and gives back; the others go on; undrai
   expect((await generateId(one, "orders")).id).toBe(2n);
   await until(async () => (await list(two)).nodesVersion === (await list(one)).nodesVersion);
   for (const it of [one, two]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect(await seenBy(it)).toEqual([
       ["one", 100, false, true],
       ["two", 100, true, true],
@@ -274,9 +273,7 @@ test("weights are in every list, and answers tell that there is another one", as
   const { nodes } = await weigh(one, "two", 0);
   expect(nodes).toMatchObject([{ instance: "two", weight: 0, draining: false }]);
   for (const it of [one, two]) {
-    // oxlint-disable-next-line no-await-in-loop
     await until(async () => (await versionOf(it)) !== before);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await seenBy(it)).toContainEqual(["two", 0, false, true]);
   }
   expect(await versionOf(one)).toBe(await versionOf(two));
@@ -308,7 +305,6 @@ test("what is only tried changes nothing, and bad input names the field and the 
     [() => weigh(it, "one", 1_001), "weight", "VALUE_OUT_OF_RANGE"],
   ];
   for (const [ask, field, reason] of cases) {
-    // oxlint-disable-next-line no-await-in-loop
     const refusal = await refusalOf(ask());
     expect(refusal.code).toBe("INVALID_ARGUMENT");
     expect(refusal.fields).toMatchObject([{ field, reason }]);

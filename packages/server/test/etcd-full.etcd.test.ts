@@ -29,7 +29,6 @@ test("a server on a full etcd says at once that it is degraded and which kinds a
   const big = "x".repeat(400_000);
   // One after the other: etcd looks at its quota before it takes a write, and takes many at once.
   const fill = async () => {
-    // oxlint-disable-next-line no-await-in-loop
     for (let puts = 0; puts < 100; puts++) await gateway.put("/elsewhere", big);
   };
   await expect(fill()).rejects.toThrow(/space exceeded/u);

@@ -423,7 +423,6 @@ test("files that cannot be used for TLS are told with the option that names them
       "tls-key-file": files.keyFile,
       ...(files.clientCaFile === undefined ? {} : { "tls-client-ca-file": files.clientCaFile }),
     };
-    // oxlint-disable-next-line no-await-in-loop
     await expect(startTest({ flags })).rejects.toMatchObject({
       reason: "INVALID_ARGUMENT",
       message: `INVALID_ARGUMENT: ${text}`,

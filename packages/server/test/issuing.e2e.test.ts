@@ -68,7 +68,6 @@ async function servers(count: number, flags: Record<string, string> = {}): Promi
   const database = new MemoryDatabase();
   const all: TestServer[] = [];
   for (let at = 0; at < count; at++) {
-    // oxlint-disable-next-line no-await-in-loop
     all.push(await startTest({ store: new MemoryStore({ database }), flags }));
   }
   return all;

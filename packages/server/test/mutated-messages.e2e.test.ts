@@ -252,7 +252,6 @@ test(
         const { bytes, headers = {} } = FRAMES[how]?.(message ?? Buffer.alloc(0)) ?? {
           bytes: Buffer.alloc(0),
         };
-        // oxlint-disable-next-line no-await-in-loop
         const outcome = await send(session, path, bytes, headers);
         codes.add(outcome.code);
         const fault = faultOf(outcome, how);

@@ -105,7 +105,6 @@ test.each(["fast", "grpc-js"])(
       ["", GOOD],
       [GOOD, ""],
     ]) {
-      // oxlint-disable-next-line no-await-in-loop
       expect(await idsBy(it, tokens), tokens.join()).toBe(0);
     }
   },

@@ -65,7 +65,6 @@ async function say(store: Store, more: Partial<Traffic>): Promise<void> {
   let seen = wish("s", 100, false, 0n);
   for (;;) {
     const wanted = { ...seen, ...more };
-    // oxlint-disable-next-line no-await-in-loop
     seen = await store.setTraffic(wanted);
     if (seen.weight === wanted.weight && seen.isDraining === wanted.isDraining) return;
   }
@@ -104,9 +103,7 @@ function trafficCases(suite: Suite): void {
     const other = await open();
     for (let weight = 1; weight <= 5; weight++) {
       const isDraining = weight % 2 === 1;
-      // oxlint-disable-next-line no-await-in-loop
       await Promise.all([say(store, { isDraining }), say(other, { weight })]);
-      // oxlint-disable-next-line no-await-in-loop
       expect(await trafficIn(store)).toMatchObject([{ server: "s", weight, isDraining }]);
     }
   });

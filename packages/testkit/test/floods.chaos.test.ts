@@ -128,7 +128,6 @@ test.each(CASES)(
     const target = await startTarget(door, tls);
     await warm(target);
     for (const flood of floods) {
-      // oxlint-disable-next-line no-await-in-loop
       await withstand(target, flood, door, tls);
     }
   },

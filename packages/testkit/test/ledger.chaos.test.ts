@@ -118,7 +118,6 @@ test("of ids drawn while servers are killed the ledger names the right SDK, or s
     expect(found.result).not.toBe(LookupResult.CONTRADICTION);
   };
   for (let sample = 0; sample < SAMPLES; sample += AT_ONCE) {
-    // oxlint-disable-next-line no-await-in-loop
     await Promise.all(Array.from({ length: AT_ONCE }, (_, at) => check(sample + at)));
   }
   console.log(`the ledger of ${ids.length} ids (seed ${seed}): ${JSON.stringify([...counts])}`);

@@ -82,10 +82,8 @@ class Callers {
     let answeredAt = performance.now();
     while (!signal.aborted) {
       try {
-        // oxlint-disable-next-line no-await-in-loop
         this.#given.add(tag, await api.id(tag, CALL_MS));
         answeredAt = performance.now();
-        // oxlint-disable-next-line no-await-in-loop
         await pause(PACE_MS);
       } catch (thrown) {
         const { reason } = IdmintError.from(thrown);
@@ -93,7 +91,6 @@ class Callers {
         this.refusals.set(reason, (this.refusals.get(reason) ?? 0) + 1);
         const waitedMs = performance.now() - Math.max(answeredAt, this.truthSince);
         this.longestMs = Math.max(this.longestMs, Math.round(waitedMs));
-        // oxlint-disable-next-line no-await-in-loop
         await pause(PACE_MS);
       }
     }

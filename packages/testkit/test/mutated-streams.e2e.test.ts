@@ -42,7 +42,6 @@ async function attackAll({ address }: Target, dice: Dice, streams: number): Prom
     while (sent < streams) {
       const at = sent++;
       const bytes = mutatedStream(dice, TAG);
-      // oxlint-disable-next-line no-await-in-loop
       await attack(host, Number(port), bytes, at, dice.below(bytes.length));
     }
   };

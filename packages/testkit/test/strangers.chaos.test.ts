@@ -55,7 +55,6 @@ async function pour(target: Target, flood: StrangerName, tls: boolean): Promise<
   });
   let connected = 0;
   for (const child of children) {
-    // oxlint-disable-next-line no-await-in-loop
     const exit = await child.waitForEnd(240_000);
     expect(exit, child.describe()).toEqual({ code: 0, signal: null });
     connected += (JSON.parse(child.stdout) as FloodResult).connected;
@@ -104,7 +103,6 @@ async function withstand(
   const again = left === undefined ? await pour(target, flood, tls) : undefined;
   const told: string[] = [];
   for (const victim of victims) {
-    // oxlint-disable-next-line no-await-in-loop
     await victim.stop();
     const sorted = victim.latencies.toSorted((a, b) => a - b);
     const p99 = sorted[Math.floor(sorted.length * 0.99)] ?? 0;
@@ -138,7 +136,6 @@ test.each(CASES)(
     const memory = new Memory(target);
     const idle = await pour(target, NOTHING[door], tls);
     for (const flood of floods) {
-      // oxlint-disable-next-line no-await-in-loop
       await withstand(target, memory, { door, flood, idle, tls });
     }
   },

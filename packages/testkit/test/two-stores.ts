@@ -47,9 +47,7 @@ const BACK_MS = 60_000;
 export async function fillStores(stores: TwoStores, first: bigint): Promise<void> {
   const { direct, make = makeTags, prepare = async () => undefined } = stores;
   for (const which of ["ours", "other"] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     await prepare(direct[which]);
-    // oxlint-disable-next-line no-await-in-loop
     await withServer(direct[which], (api) => make(api, which === "ours" ? 1n : first));
   }
 }
@@ -100,14 +98,12 @@ async function call(
   const draw = async (tag: string): Promise<void> => {
     while (!signal.aborted) {
       try {
-        // oxlint-disable-next-line no-await-in-loop
         given.add(tag, await server.api.id(tag, CALL_MS));
       } catch (thrown) {
         const error = IdmintError.from(thrown);
         if (error.reason === "INTERNAL") throw thrown;
         // A store that is away is no store that went back: nobody has to accept anything.
         if (error.reason === "STORE_EPOCH_CHANGED") unexpected.push(error.message);
-        // oxlint-disable-next-line no-await-in-loop
         await pause(20);
       }
     }
@@ -160,15 +156,12 @@ async function turnBeside(fleet: Fleet, stores: TwoStores, tags: readonly string
   for (let turn = 0; turn < TURNS && !stop.signal.aborted; turn++) {
     const which: Which = turn % 2 === 0 ? "other" : "ours";
     said.push(which);
-    // oxlint-disable-next-line no-await-in-loop
     await stores.pointAt(which);
     const victim = fleet.servers[below(SERVERS)];
     if (below(3) === 0 && victim?.runs === true) {
       said.push(`kill ${victim.name}`);
-      // oxlint-disable-next-line no-await-in-loop
       await victim.kill();
     }
-    // oxlint-disable-next-line no-await-in-loop
     await pause(300 + below(1_500));
     startAll(fleet);
   }

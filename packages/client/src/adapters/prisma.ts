@@ -126,7 +126,6 @@ class Filler {
     const copy: Record<string, unknown> = { ...data };
     for (const { name, kind, type } of this.#models[model]?.fields ?? []) {
       const writes = copy[name];
-      // oxlint-disable-next-line no-await-in-loop
       if (kind === "object" && isData(writes)) copy[name] = await this.#nested(type, writes);
     }
     return copy;
@@ -167,7 +166,6 @@ class Filler {
     if (!Array.isArray(value)) return to(value);
     const all: unknown[] = [];
     for (let from = 0; from < value.length; from += CHUNK) {
-      // oxlint-disable-next-line no-await-in-loop
       all.push(...(await Promise.all(value.slice(from, from + CHUNK).map(to))));
     }
     return all;

@@ -194,7 +194,6 @@ export class UncachedIds {
       this.#assertHope(endAtMs);
       try {
         // One after the other: each try begins when the one before it failed.
-        // oxlint-disable-next-line no-await-in-loop
         return shareOf(await this.#commits.take(count, call));
       } catch (thrown) {
         const error = IdmintError.from(thrown);

@@ -212,7 +212,6 @@ test("the lines of actions are what the command line knows", async () => {
   } as const;
   for (const [action, flags] of Object.entries(all)) {
     // One after the other, since each is a program of its own.
-    // oxlint-disable-next-line no-await-in-loop
     const parsed = await parsedLine(actionLine(action as keyof typeof all, "shop:orders", flags));
     expect(parsed.command).toBe(action);
     expect(parsed.args).toEqual(["shop:orders"]);

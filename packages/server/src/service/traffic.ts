@@ -104,7 +104,6 @@ export class TrafficService {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const wanted = wished(seen, wish);
       // Somebody may have said the same, but it has to be in the store, whatever was seen.
-      // oxlint-disable-next-line no-await-in-loop
       seen = await gate.run(() => store.setTraffic(wanted, by));
       if (isLike(seen, wanted)) return seen;
     }
@@ -118,7 +117,6 @@ export class TrafficService {
     const until = Math.min(clock.now() + FOLLOW_MS, deadline - ANSWER_MS);
     nodes.attend();
     do {
-      // oxlint-disable-next-line no-await-in-loop
       await poll.refresh();
     } while (this.#laggards(row).length > 0 && clock.now() < until && !signal.aborted);
   }

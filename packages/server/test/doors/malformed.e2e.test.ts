@@ -20,7 +20,6 @@ test.each(DOORS)("malformed requests are answered as the table says: %s", async 
       const raw = new RawFrames(it.server.grpcAddress);
       raw.send(before, ...bytes);
       const isIgnored = expected(row, door).endsWith("ignored");
-      // oxlint-disable-next-line no-await-in-loop
       await (isIgnored ? raw.settled() : until(() => raw.outcome() !== ""));
       expect(`${what}: ${raw.outcome() || "ignored"}`).toBe(expected(row, door));
       raw.socket.destroy();

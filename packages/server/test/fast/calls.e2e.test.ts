@@ -60,7 +60,6 @@ test("a request is answered however its message is cut and compressed", async ()
   ];
   const ids: bigint[] = [];
   for (const request of requests) {
-    // oxlint-disable-next-line no-await-in-loop
     const ended = await send(through, request);
     expect([ended.status, ended.trailers["grpc-status"], ended.code]).toEqual([200, "0", NO_ERROR]);
     ids.push(idOf(ended));
@@ -293,7 +292,6 @@ test("half a message at the end of a stream refuses it", async () => {
   );
   for (const rest of [whole.subarray(0, 3), whole.subarray(0, -1)]) {
     const parts = [Buffer.concat([whole, rest])];
-    // oxlint-disable-next-line no-await-in-loop
     const ended = await send(session(server.grpcAddress), { path: STREAM_IDS, parts });
     expect([grpcStatus(ended), ended.code]).toEqual(["13", NO_ERROR]);
     expect(ended.body.length).toBeGreaterThan(5);
@@ -346,7 +344,6 @@ test("requests of a stream wait while its caller takes no answers, and all are a
   await until(() => server.counters.calls > 2);
   // Others are served meanwhile, so all that came was looked at or kept.
   for (let i = 0; i < 10; i++) {
-    // oxlint-disable-next-line no-await-in-loop
     await send(other, { parts: [framed(ORDER)] });
   }
   expect(server.counters.calls).toBeLessThan(50);
@@ -407,11 +404,9 @@ test("header blocks name only what the peer's table has, whatever its size, orde
             // Its answer waits for a window while others are answered.
             through.settings({ initialWindowSize: 0 });
             late.push(send(through, requests[what] ?? {}));
-            // oxlint-disable-next-line no-await-in-loop
             check("ghost", await send(through, requests["ghost"] ?? {}));
             through.settings({ initialWindowSize: 65_535 });
           } else {
-            // oxlint-disable-next-line no-await-in-loop
             check(what, await send(through, requests[what] ?? {}));
           }
         }

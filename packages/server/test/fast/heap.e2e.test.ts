@@ -78,7 +78,6 @@ class Caller {
       const bytes = Buffer.concat(frames);
       this.sent += bytes.length;
       this.#socket.write(bytes);
-      // oxlint-disable-next-line no-await-in-loop
       await new Promise<void>((resolve) => (this.#wake = resolve));
     }
   }

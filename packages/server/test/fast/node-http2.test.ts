@@ -99,7 +99,6 @@ test.each<[string, Settings]>([
   // Settings that come later hold from then on.
   client.settings({ headerTableSize: 0, initialWindowSize: 100 });
   for (const body of bodies.slice(0, 5)) {
-    // oxlint-disable-next-line no-await-in-loop
     expect(await call(client, "/echo", body)).toMatchObject({ end: "0", body });
   }
   client.settings({ headerTableSize: 4_096 });

@@ -91,7 +91,6 @@ test.each(recordings)("we decode what node:http2 does of %s", async (file) => {
   for (const connection of connections) {
     const bytes = whole(Buffer.from(connection, "base64"));
     const found = ours(bytes);
-    // oxlint-disable-next-line no-await-in-loop
     if (found.length > 0) expect(found).toEqual(await theirs(bytes, found.length));
     requests += found.length;
     for (const fields of found) expect(fields).toContain(":path");

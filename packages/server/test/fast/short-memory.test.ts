@@ -184,7 +184,6 @@ function connection(
 /** Fulfils when whatever is to be read at once was. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 40; turn++) {
-    // oxlint-disable-next-line no-await-in-loop
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -229,7 +228,6 @@ test("who takes answers slowly goes on, though memory is short", async () => {
   const { its, wire } = connection(HELD_OF_ALL);
   wire.push(Buffer.concat([HELLO, times(2_000, (at) => request(2 * at + 1, "/none", END_STREAM))]));
   for (let look = 1; look <= 9; look++) {
-    // oxlint-disable-next-line no-await-in-loop
     await turns();
     // Most looks find that nothing was taken, but never as many in a row as are too many.
     if (look % 3 === 0) wire.takeOne();

@@ -98,7 +98,6 @@ export async function send(
     if (request.destroyed || request.writableEnded) break;
     if (ends && at === parts.length - 1) request.end(part);
     else request.write(part);
-    // oxlint-disable-next-line no-await-in-loop
     await tick();
   }
   return ended;

@@ -31,7 +31,6 @@ test.each([
   onTestFinished(() => session.destroy());
   for (let sent = 0; sent < CALLS; sent += AT_ONCE) {
     const calls = Array.from({ length: AT_ONCE }, () => large(session, headers));
-    // oxlint-disable-next-line no-await-in-loop
     expect(await Promise.all(calls)).toEqual(Array(AT_ONCE).fill(0));
   }
 });

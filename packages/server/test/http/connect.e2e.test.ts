@@ -71,7 +71,6 @@ test("a refusal is JSON with its details as bytes and as text, whatever the requ
       type === "application/json"
         ? '{"tag":"ghost"}'
         : Buffer.from(GenerateIdRequest.encode({ tag: "ghost", name: "" }).finish()).toString();
-    // oxlint-disable-next-line no-await-in-loop
     const { status, json } = await post(it, "IdService/GenerateId", body, { "content-type": type });
     expect(status).toBe(404);
     expect(json.code).toBe("not_found");
@@ -111,7 +110,6 @@ test("garbage in JSON is refused by the name of each field", async () => {
   const twoKinds = { tag: { name: "a", segment: {}, sequence: {} } };
   expect(await fieldsOf("TagService/CreateTag", twoKinds)).toEqual(["kind"]);
   for (const body of ["", "{", "[]", "null", "5", '{"tag":"\\ud800"}']) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await post(it, id, body);
     expect(answer, body).toMatchObject({ status: 400, json: { code: "invalid_argument" } });
   }
@@ -139,13 +137,11 @@ test("streams and unknown methods are UNIMPLEMENTED, and other types are not tak
     json: { code: "unimplemented" },
   });
   for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/grpc"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await post(it, "IdService/GenerateId", "{}", { "content-type": type });
     expect(answer.status).toBe(415);
   }
   const url = `http://${it.server.httpAddress}/idmint.v1.IdService/GenerateId`;
   for (const method of ["GET", "OPTIONS", "PUT"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await fetch(url, { method });
     expect(answer.status).toBe(405);
     expect(answer.headers.get("allow")).toBe("POST");
@@ -164,7 +160,6 @@ test("headers of the protocol are checked", async () => {
     ["Connect-Timeout-Ms", "12345678901"],
     ["Connect-Timeout-Ms", "-1"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await post(it, id, { tag: "a" }, { [header]: value });
     expect(answer.status).toBe(400);
     expect(violationsOf(answer).map(([field]) => field)).toEqual([header]);

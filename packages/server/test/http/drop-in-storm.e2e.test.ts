@@ -45,14 +45,12 @@ test.each(ROUTES)(
     };
     const caller = async (): Promise<void> => {
       while (got.count < IDS) {
-        // oxlint-disable-next-line no-await-in-loop
         const { status, body } = await it.ask(path);
         expect(status).toBe(200);
         take(idsOf(body));
       }
     };
     const grpc = async (): Promise<void> => {
-      // oxlint-disable-next-line no-await-in-loop
       while (got.count < IDS) take([(await generateId(it, "order")).id]);
     };
     await Promise.all([...Array.from({ length: CONNECTIONS }, caller), grpc()]);
@@ -152,7 +150,6 @@ test(
         const path = mutated(pick(PATHS));
         const method = pick(["GET", "POST", "PUT", "DELETE", "OPTIONS"]);
         const headers = { "content-length": "0" };
-        // oxlint-disable-next-line no-await-in-loop
         const answer = await asked(it, path, method, headers);
         if (answer !== undefined && !isKnown(path, answer)) {
           throw new Error(`seed ${seed}: ${method} ${path}: ${JSON.stringify(answer)}`);
@@ -196,7 +193,6 @@ async function rawRequests({ server: { httpAddress } }: DropIn): Promise<void> {
   ];
   for (const line of lines) {
     const socket = connect({ host, port: Number(port) });
-    // oxlint-disable-next-line no-await-in-loop
     await new Promise<void>((resolve, reject) => {
       socket.once("close", () => resolve());
       socket.once("error", () => resolve());

@@ -36,7 +36,6 @@ test("neither is there unless an option says so", async () => {
   const ask = asking(server.httpAddress);
   expect((await ask("/other")).body).not.toContain("option");
   for (const path of [`${SEGMENT}a`, `${SNOWFLAKE}a`, "/decodeSnowflakeId", `${TINYID}nextId`]) {
-    // oxlint-disable-next-line no-await-in-loop
     const { status, body } = await ask(path);
     expect(status, path).toBe(404);
     expect(body).toContain(path.startsWith(TINYID) ? "http.tinyid" : "http.leaf");
@@ -48,7 +47,6 @@ test("Leaf's callers get ids of a segment, by any method", async () => {
   await createTag(it, "order.v1");
   const methods = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
   for (const [at, method] of methods.entries()) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await it.ask(`${SEGMENT}order.v1`, method, { "content-length": "0" });
     expect(answer).toMatchObject({ status: 200, type: TEXT, body: String(at + 1) });
   }
@@ -93,7 +91,6 @@ test("Leaf's callers of a snowflake get one of the tag's layout, and may take it
     "9223372036854775808",
     "1&tag=a&tag=b",
   ]) {
-    // oxlint-disable-next-line no-await-in-loop
     const { body } = await it.ask(`/decodeSnowflakeId?snowflakeId=${query}`);
     expect(body, query).toBe('{"errorMsg":"snowflake Id反解析发生异常!"}');
   }
@@ -124,26 +121,21 @@ test("numbers are answered of tags whose ids they are, and of others none is tak
   const issued = (): number => it.server.counters.issuedIds;
   for (const tag of ["segment", "ordered", "sequence", "snowflake"]) {
     for (const path of [SEGMENT + tag, `${TINYID}nextIdSimple?bizType=${tag}`]) {
-      // oxlint-disable-next-line no-await-in-loop
       expect((await it.ask(path)).body, path).toMatch(/^\d+$/);
     }
-    // oxlint-disable-next-line no-await-in-loop
     const many = await it.ask(`${TINYID}nextId?bizType=${tag}&batchSize=3`);
     expect(JSON.parse(many.body), tag).toMatchObject({ code: 200, data: { length: 3 } });
   }
   const before = issued();
   for (const tag of ["daily", "uuid", "object", "text"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const leaf = await it.ask(SEGMENT + tag);
     expect([leaf.status, leaf.reason, codeOf(leaf.body)], tag).toEqual([500, "WRONG_KIND", "-1"]);
     for (const size of [1, 3]) {
-      // oxlint-disable-next-line no-await-in-loop
       const tinyid = await it.ask(`${TINYID}nextId?bizType=${tag}&batchSize=${size}`);
       expect(JSON.parse(tinyid.body), tag).toMatchObject({ data: null, code: 6 });
     }
   }
   for (const tag of ["segment", "sequence", "daily", "uuid"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await it.ask(SNOWFLAKE + tag);
     expect([answer.status, answer.reason, codeOf(answer.body)], tag).toEqual([
       500,
@@ -152,7 +144,6 @@ test("numbers are answered of tags whose ids they are, and of others none is tak
     ]);
   }
   for (const tag of ["segment", "ordered", "sequence", "daily", "snowflake", "uuid", "text"]) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await it.ask(`${TINYID}nextSegmentIdSimple?bizType=${tag}`);
     expect([answer.status, answer.reason, answer.body], tag).toEqual([200, "WRONG_KIND", ""]);
   }
@@ -162,7 +153,6 @@ test("numbers are answered of tags whose ids they are, and of others none is tak
 test("what gRPC refuses is refused, in the form that callers know", async () => {
   const it = await startDropIn({ flags: { "quota-tag-calls": "none,limited=1" } });
   for (const tag of ["limited", "paused", "full"]) {
-    // oxlint-disable-next-line no-await-in-loop
     await makeStepTag(it, tag, 10);
   }
   const pause = PauseTagRequest.fromPartial({ name: "paused" });
@@ -178,7 +168,6 @@ test("what gRPC refuses is refused, in the form that callers know", async () => 
     ["full", "TAG_EXHAUSTED", "-1"],
     ["limited", "QUOTA_EXCEEDED", "-3"],
   ] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     const leaf = await it.ask(SEGMENT + tag);
     expect([leaf.status, leaf.type, leaf.reason, codeOf(leaf.body)]).toEqual([
       500,
@@ -191,14 +180,12 @@ test("what gRPC refuses is refused, in the form that callers know", async () => 
     expect(rest).toMatchObject({ status: 500, path: SEGMENT + tag });
     const isTag = reason === "TAG_NOT_FOUND" || reason === "INVALID_NAME";
     for (const ask of ["nextId", "nextSegmentId"]) {
-      // oxlint-disable-next-line no-await-in-loop
       const tinyid = await it.ask(`${TINYID}${ask}?bizType=${tag}`);
       expect(tinyid).toMatchObject({ status: 200, type: JSON_TYPE, reason });
       expect(JSON.parse(tinyid.body), `${ask} ${tag}`).toMatchObject({
         data: null,
         ...(isTag ? { code: 5, message: "token is error" } : { code: 6, message: tinyid.message }),
       });
-      // oxlint-disable-next-line no-await-in-loop
       expect(await it.ask(`${TINYID}${ask}Simple?bizType=${tag}`)).toMatchObject({
         status: 200,
         body: "",
@@ -238,7 +225,6 @@ test("counts are as many as gRPC gives, and never fewer than asked for", async (
     "101,102,103",
   );
   for (const size of ["101", "2147483647", "0", "-1"]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect(JSON.parse(await sized(size)), size).toEqual({
       data: null,
       code: 6,
@@ -266,10 +252,8 @@ test("Tinyid's clients count through segments of tags that allow it, and a chang
   await until(async () => (await it.ask(path, "POST", { "content-length": "0" })).body !== "");
   const ids: bigint[] = [];
   for (let load = 0; load < 30; load++) {
-    // oxlint-disable-next-line no-await-in-loop
     const segment = await it.ask(path, "POST", { "content-length": "0" });
     ids.push(...clientOf(segment.body).ids);
-    // oxlint-disable-next-line no-await-in-loop
     ids.push((await generateId(it, "order")).id);
   }
   expect(ids.length).toBeGreaterThan(300);
@@ -310,7 +294,6 @@ test("a token of a URL is the principal's, and nobody but the server sees it", a
     parts: { logSink: sink },
   });
   for (const tag of ["shop.order", "bank.order"]) {
-    // oxlint-disable-next-line no-await-in-loop
     await makeStepTag(it, tag, 10);
   }
   const shop = tokenOf("shop", "shop.*");
@@ -344,7 +327,6 @@ test("a token of a URL is the principal's, and nobody but the server sees it", a
     `bizType=shop.order&token=${shop.text.slice(0, -1)}x`,
     "bizType=shop.order&token=0f673adf80504e2eaa552f5d791b644c",
   ]) {
-    // oxlint-disable-next-line no-await-in-loop
     expect(await asked(query), query).toEqual([200, 5, "UNAUTHENTICATED"]);
   }
   expect(await asked(`bizType=shop.order&token=${shop.text}`, header)).toEqual([

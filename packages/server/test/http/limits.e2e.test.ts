@@ -27,7 +27,6 @@ test("above the limit of connections only probes are answered, and the oldest gi
   for (let probes = 0; probes < 3; probes++) {
     const each = rawTo(httpAddress);
     each.socket.write(probe);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await each.answers(1)).toMatchObject([{ status: 200 }]);
   }
   // Whoever was there goes on.
@@ -52,7 +51,6 @@ test("a newcomer of another address takes the place of the newest of who holds m
     const each = rawTo(httpAddress);
     greedy.push(each);
     each.socket.write(probe);
-    // oxlint-disable-next-line no-await-in-loop
     await each.answers(1);
   }
   const newcomer = rawTo(httpAddress, "127.0.0.2");
@@ -106,16 +104,13 @@ test("bodies and headers that are too large are refused with a reason", async ()
   ] as const) {
     const raw = rawTo(it.server.httpAddress);
     raw.socket.write(request);
-    // oxlint-disable-next-line no-await-in-loop
     const [answer] = await raw.answers(1);
     expect(answer?.status, request.slice(0, 200)).toBe(status);
     expect(JSON.parse(answer?.body ?? "")).toHaveProperty("message");
-    // oxlint-disable-next-line no-await-in-loop
     if (isClosed) await until(() => raw.isClosed());
     else {
       // The connection is as good as before.
       raw.socket.write(probe);
-      // oxlint-disable-next-line no-await-in-loop
       expect((await raw.answers(2))[1]).toMatchObject({ status: 200 });
     }
   }
@@ -152,11 +147,8 @@ test("a stranger's name and a page of another origin reach nothing but health", 
     };
     const body = '{"tag":"a"}';
     const post = call(body).replace("host: localhost", headers);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await answered(post, 1), headers).toBe(status);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await answered(`GET /metrics HTTP/1.1\r\n${headers}\r\n\r\n`, 2), headers).toBe(status);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await answered(`GET /readyz HTTP/1.1\r\n${headers}\r\n\r\n`, 3), headers).toBe(200);
     expect(raw.received().toLowerCase()).not.toContain("access-control-");
   }
@@ -186,7 +178,6 @@ test("a target in the absolute form is taken, and the host in it counts", async 
   ] as const) {
     const raw = rawTo(it.server.httpAddress);
     raw.socket.write(request);
-    // oxlint-disable-next-line no-await-in-loop
     const [answer] = await raw.answers(1);
     expect([request, answer?.status]).toEqual([request, status]);
   }

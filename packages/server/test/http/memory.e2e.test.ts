@@ -62,7 +62,6 @@ test(
     const whole = head(11) + '{"tag":"a"}';
     for (let calls = 1; calls <= 20; calls++) {
       victim.socket.write(whole);
-      // oxlint-disable-next-line no-await-in-loop
       expect((await victim.answers(calls)).at(-1)).toMatchObject({ status: 200 });
     }
     const open = (): number => strangers.filter(({ isClosed }) => !isClosed()).length;
@@ -86,7 +85,6 @@ test("whole requests take nothing from what may be held, however many come", asy
   expect(rounds * atOnce * body.length).toBeGreaterThan(HELD_OF_ALL);
   for (let round = 1; round <= rounds; round++) {
     busy.socket.write((head(body.length) + body).repeat(atOnce));
-    // oxlint-disable-next-line no-await-in-loop
     await busy.answers(round * atOnce);
   }
   expect(busy.answersFrom(0).every(({ status }) => status === 200)).toBe(true);

@@ -85,7 +85,6 @@ function faultOf(drawn: Drawn, raw: Raw, from: number): string | undefined {
 /** Sends one, and waits for all its answers, or for the end of the connection. */
 async function exchange(raw: Raw, drawn: Drawn, from: number): Promise<string | undefined> {
   for (const [at, part] of drawn.parts.entries()) {
-    // oxlint-disable-next-line no-await-in-loop
     if (at > 0) await sleep(1);
     if (!raw.socket.destroyed) raw.socket.write(part);
   }
@@ -103,7 +102,6 @@ async function exchange(raw: Raw, drawn: Drawn, from: number): Promise<string | 
 async function within(looks: number, holds: () => boolean): Promise<boolean> {
   for (let look = 0; !holds(); look++) {
     if (look > looks) return false;
-    // oxlint-disable-next-line no-await-in-loop
     await sleep(Math.min(20, look));
   }
   return true;
@@ -115,13 +113,10 @@ async function victim(it: TestServer, isOver: () => boolean): Promise<number> {
   const url = `http://${it.server.httpAddress}/idmint.v1.IdService/GenerateId`;
   const headers = { "content-type": "application/json" };
   do {
-    // oxlint-disable-next-line no-await-in-loop
     const response = await fetch(url, { method: "POST", headers, body: '{"tag":"victim"}' });
-    // oxlint-disable-next-line no-await-in-loop
     const { id } = (await response.json()) as { id: string };
     if (response.status !== 200 || ids.has(id)) throw new Error(`HTTP ${response.status}, ${id}`);
     ids.add(id);
-    // oxlint-disable-next-line no-await-in-loop
     await sleep(5);
   } while (!isOver());
   return ids.size;
@@ -147,7 +142,6 @@ test(
           raw = rawConnection(it.server.httpAddress);
           from = 0;
         }
-        // oxlint-disable-next-line no-await-in-loop
         const fault = await exchange(raw, drawn, from);
         for (const { status } of raw.answersFrom(from)) {
           statuses.set(status, (statuses.get(status) ?? 0) + 1);

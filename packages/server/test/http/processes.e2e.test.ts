@@ -37,7 +37,6 @@ test("calls are spread over the processes, and probes are answered for all of th
   const callers = Array.from({ length: 8 }, () => rawTo(httpAddress));
   for (let calls = 1; calls <= 5; calls++) {
     for (const { socket } of callers) socket.write(generate);
-    // oxlint-disable-next-line no-await-in-loop
     const answers = await Promise.all(callers.map(({ answers: its }) => its(calls)));
     for (const [answer] of answers.map((each) => each.slice(-1))) {
       expect(answer).toMatchObject({ status: 200 });

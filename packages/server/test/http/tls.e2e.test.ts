@@ -97,7 +97,6 @@ test("with authorities for callers, all but probes need a certificate, and its n
   expect(await ask(it, "/readyz", undefined, pair)).toMatchObject({ status: 200 });
   expect(await ask(it, generate, order, pair, billing)).toMatchObject({ status: 200 });
   for (const own of [undefined, stranger]) {
-    // oxlint-disable-next-line no-await-in-loop
     const refused = await ask(it, generate, order, pair, own);
     expect(refused).toMatchObject({ status: 401, json: { code: "unauthenticated" } });
   }

@@ -27,7 +27,6 @@ test("where more rows are too many than one round removes, the next round comes 
   for (let second = 0; second < 40; second++) {
     time.advance(1_000);
     // The calls of a round are one after the other.
-    // oxlint-disable-next-line no-await-in-loop
     for (let turn = 0; turn < 3; turn++) await setImmediate();
   }
   expect({ left, rounds }).toEqual({ left: 0, rounds: 3 });

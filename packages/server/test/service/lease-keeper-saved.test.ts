@@ -71,7 +71,6 @@ test("one that can be neither written nor emptied is told of, until it can", asy
   kept.isReadOnly = true;
   kept.revoke();
   for (let looks = 0; looks < 5; looks++) {
-    // oxlint-disable-next-line no-await-in-loop
     await expect(kept.keeper.saved()).rejects.toMatchObject({ reason: "STORE_UNAVAILABLE" });
     kept.now += 1_000;
   }

@@ -33,11 +33,9 @@ test("segments of several servers, in one range each, hold no id twice and lose 
   const sizes = new Set<number>();
   for (let round = 0; round < 60; round++) {
     const { plain, ids, call } = servers[round % 2]!;
-    // oxlint-disable-next-line no-await-in-loop
     const { segment } = await plain.segment("orders", call, CLIENT);
     sizes.add(segment.count);
     seen.push(...idsOf(segment));
-    // oxlint-disable-next-line no-await-in-loop
     if (round % 3 === 0) seen.push((await ids.generateId("orders", call)).id);
   }
   expect(new Set(seen).size).toBe(seen.length);

@@ -16,11 +16,9 @@ async function raise(tag: string): Promise<never> {
   };
   for (;;) {
     // Each change after the one before, as an operator makes them.
-    // oxlint-disable-next-line no-await-in-loop
     const [row] = await store.getTags([tag]);
     const by = { ...who, id: `${server}-${made++}` };
     const how = { maxRaise: 10n, expectedRevision: row?.revision };
-    // oxlint-disable-next-line no-await-in-loop
     await store.advanceTag(tag, (row?.floor ?? 0n) + 1n, { ...how, by }).catch(() => undefined);
   }
 }

@@ -130,7 +130,6 @@ test(
       const works = { isOver: false };
       const working = servers.map(async (server) => {
         while (!works.isOver) {
-          // oxlint-disable-next-line no-await-in-loop
           await Promise.allSettled([server.poll(), server.grant("t")]);
         }
       });

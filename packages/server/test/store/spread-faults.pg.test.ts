@@ -356,7 +356,6 @@ test("a further database becomes home of new tags; all others stay, and none is 
 test("databases without a schema are told as such, and not as away", async () => {
   const databases = new Map<string, PostgresConfig>();
   for (const name of NAMES) {
-    // oxlint-disable-next-line no-await-in-loop
     const database = await createTestDatabase();
     onTestFinished(() => database.close());
     const allowUnsafe = ["fsync", "full_page_writes"];

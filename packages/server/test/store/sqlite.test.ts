@@ -99,7 +99,6 @@ test("a file that is no database is told, and not written to", async () => {
   writeFileSync(config.path, "not a database, ".repeat(1_000));
   const works = [() => openStore(config), () => migrateStore(config, { dryRun: false })];
   for (const work of works) {
-    // oxlint-disable-next-line no-await-in-loop
     await expect(work()).rejects.toMatchObject({
       reason: "STORE_REFUSED",
       retryAfterMs: undefined,

@@ -37,7 +37,6 @@ const load = JSON.parse(process.argv[2] ?? "{}") as IdleLoad;
 const sockets: Socket[] = [];
 while (sockets.length < load.connections) {
   const count = Math.min(BATCH, load.connections - sockets.length);
-  // oxlint-disable-next-line no-await-in-loop
   sockets.push(...(await Promise.all(Array.from({ length: count }, () => open(load)))));
 }
 console.log("open");

@@ -86,9 +86,7 @@ function stream(client: Client, step: WholeStep, notes: Notes): Promise<void> {
 async function fly(client: Client, step: WholeStep, notes: Notes): Promise<void> {
   const end = Date.now() + step.forMs;
   while (Date.now() < end) {
-    // oxlint-disable-next-line no-await-in-loop
     await unary(client, step, notes);
-    // oxlint-disable-next-line no-await-in-loop
     await pause(REST_MS);
   }
 }
@@ -127,7 +125,6 @@ export const grpcJs: Caller = {
         const seen: Seen[] = [];
         for (const step of steps.map(wholeStep)) {
           begun++;
-          // oxlint-disable-next-line no-await-in-loop
           seen.push(await run(step.gzip ? zipped : plain, step));
         }
         return seen;

@@ -53,7 +53,6 @@ export class EtcdGateway {
       ...gone.map((key) => ({ requestDeleteRange: { key: toBase64(key) } })),
     ];
     for (let from = 0; from < all.length; from += 100) {
-      // oxlint-disable-next-line no-await-in-loop
       await this.post("kv/txn", { success: all.slice(from, from + 100) });
     }
   }

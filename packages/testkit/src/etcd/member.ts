@@ -73,7 +73,6 @@ export class EtcdMember {
     const end = performance.now() + START_TIMEOUT_MS;
     for (;;) {
       try {
-        // oxlint-disable-next-line no-await-in-loop
         await this.#ask();
         return;
       } catch (error) {
@@ -81,7 +80,6 @@ export class EtcdMember {
           throw new Error(`etcd did not start\n${this.log.slice(-4_000)}`, { cause: error });
         }
       }
-      // oxlint-disable-next-line no-await-in-loop
       await pause(20);
     }
   }

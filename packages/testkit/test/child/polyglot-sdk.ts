@@ -27,15 +27,12 @@ async function run(tag: string, streams: number, least: number): Promise<void> {
     for (let minted = 0; !stopped.signal.aborted || minted < least;) {
       try {
         // Each stream takes the next ids when it has the last ones.
-        // oxlint-disable-next-line no-await-in-loop
         recorder.id(stream, await source.next());
         minted++;
       } catch (thrown) {
         refused(thrown);
-        // oxlint-disable-next-line no-await-in-loop
         await pause(100);
       }
-      // oxlint-disable-next-line no-await-in-loop
       if (minted >= least) await pause(10 * streams);
     }
   };

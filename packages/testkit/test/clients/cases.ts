@@ -237,7 +237,6 @@ async function age(stage: Stage): Promise<void> {
   const flown: bigint[] = [];
   let flights = 0;
   do {
-    // oxlint-disable-next-line no-await-in-loop
     const [seen] = await stage.caller.begin(target, [one(tag, { forMs: FLIGHT_MS })]).seen;
     const { OK: answered = 0, ...others } = seen?.ends ?? {};
     expect(answered).toBeGreaterThan(0);

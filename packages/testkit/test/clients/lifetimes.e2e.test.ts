@@ -58,9 +58,7 @@ function fly(fleet: Fleet): Flight {
   const call = async (name: keyof typeof ids): Promise<void> => {
     const tag = client.tag(name);
     while (!over.isSo) {
-      // oxlint-disable-next-line no-await-in-loop
       ids[name].push(await tag.next());
-      // oxlint-disable-next-line no-await-in-loop
       await pause(5);
     }
   };
@@ -133,13 +131,9 @@ test(
     };
     await flies();
     for (let i = 0; i < (isLong ? 5 : 1); i++) {
-      // oxlint-disable-next-line no-await-in-loop
       expect((await fleet.first.stop()).code).toBe(0);
-      // oxlint-disable-next-line no-await-in-loop
       await fleet.first.start();
-      // oxlint-disable-next-line no-await-in-loop
       await until("both processes serve", () => fleet.first.listens, PATIENT);
-      // oxlint-disable-next-line no-await-in-loop
       await flies();
     }
     await flight.land();
@@ -166,7 +160,6 @@ test.runIf(isLong)(
     while (end.code === undefined) {
       const request: StreamIdsRequest = { call: 1, tag: "invoices", count: 0, name: "" };
       stream.write(request);
-      // oxlint-disable-next-line no-await-in-loop
       await pause(5);
       if (Date.now() - begun > 120_000) break;
     }

@@ -127,7 +127,6 @@ async function migrate(name: string, database: string): Promise<void> {
   const { container } = podIn(name, "Job");
   // Twice, as an install and an upgrade do.
   for (const _ of [1, 2]) {
-    // oxlint-disable-next-line no-await-in-loop
     const ran = await runCli(container.args, here(envOf(container, unsaid), database));
     expect([ran.code, ran.stderr]).toEqual([0, ""]);
   }

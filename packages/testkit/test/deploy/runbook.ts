@@ -60,7 +60,6 @@ export class Runbook implements Disposable {
   async isWell(): Promise<void> {
     for (const line of this.#well) {
       // As somebody reads the page: one after the other.
-      // oxlint-disable-next-line no-await-in-loop
       await until(line, async () => (await this.type(line)) === 0, WELL);
     }
   }

@@ -187,7 +187,6 @@ export class Stage {
     await api.createTag({ name: "orders", min: 100_000 });
     for (const [name, kind] of Object.entries(kinds)) {
       const tag = { ...Tag.create(), name, kind };
-      // oxlint-disable-next-line no-await-in-loop
       await api.send(api.tags.createTag.bind(api.tags), { tag, validateOnly: false });
     }
     for (const tag of ["orders", ...Object.keys(kinds)]) this.keep(({ api: of }) => of.id(tag));

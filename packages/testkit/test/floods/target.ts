@@ -170,7 +170,6 @@ export async function warm({ ids }: Target): Promise<void> {
   const request = { tag: TAG, name: "" };
   const caller = async (): Promise<void> => {
     for (let call = 0; call < WARM_CALLS / WARM_AT_ONCE; call++) {
-      // oxlint-disable-next-line no-await-in-loop
       await new Promise<void>((resolve, reject) => {
         ids.generateId(request, (error) => (error === null ? resolve() : reject(error)));
       });

@@ -113,16 +113,13 @@ test("pages of other origins read nothing and write nothing", async () => {
   // The first is of another site; the last of the same site, and of another origin.
   const pairs = process.env["IDMINT_LONG"] === "1" ? all : [all[0], all[3]];
   for (const [origin, asked] of pairs.filter((pair) => pair !== undefined)) {
-    // oxlint-disable-next-line no-await-in-loop
     const page = await pageAt(origin);
-    // oxlint-disable-next-line no-await-in-loop
     const results = await attempted(page, asked);
     expect(Object.keys(results)).toHaveLength(14);
     for (const [way, result] of Object.entries(results)) {
       expect(result, `${way} of ${origin} at ${asked}`).toBe("nothing");
     }
     // A form that takes the window along, with a body that is JSON but for a sign.
-    // oxlint-disable-next-line no-await-in-loop
     const [answer] = await Promise.all([
       page.waitForResponse((response) => response.request().isNavigationRequest()),
       page.evaluate(`(() => {

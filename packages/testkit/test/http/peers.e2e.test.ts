@@ -77,25 +77,21 @@ test("Connect's clients for Node and browsers call in JSON and in bytes", async 
   let lastId = 0n;
   for (const transport of transports) {
     const ids = clientOf("IdService", transport);
-    // oxlint-disable-next-line no-await-in-loop
     const minted = await ids["generateId"]?.({ tag: "demo" }, { timeoutMs: 10_000 });
     expect(minted?.["id"]).toBeTypeOf("bigint");
     expect(BigInt(minted?.["id"] ?? 0)).toBeGreaterThan(lastId);
     lastId = BigInt(minted?.["id"] ?? 0);
-    // oxlint-disable-next-line no-await-in-loop
     const unknown = await refusalOf(ids["generateId"]?.({ tag: "ghost" }));
     expect(unknown.code).toBe(Code.NotFound);
     expect(detailsOf(unknown)).toMatchObject({
       ErrorInfo: { reason: "TAG_NOT_FOUND", domain: "idmint" },
     });
-    // oxlint-disable-next-line no-await-in-loop
     const bad = await refusalOf(ids["generateIds"]?.({ tag: "demo", count: -1 }));
     expect(bad.code).toBe(Code.InvalidArgument);
     expect(detailsOf(bad)).toMatchObject({
       BadRequest: { fieldViolations: [{ field: "count", reason: "COUNT_OUT_OF_RANGE" }] },
     });
     const tags = clientOf("TagService", transport);
-    // oxlint-disable-next-line no-await-in-loop
     expect(await tags["getTag"]?.({ name: "demo" })).toMatchObject({
       tag: { name: "demo", kind: { case: "segment" } },
     });

@@ -52,7 +52,6 @@ class Run {
       if (this.#tally.isFull) return "full";
       if (this.#pacer.isOver(performance.now())) return "over";
       // Each wait is for what the calls before it did.
-      // oxlint-disable-next-line no-await-in-loop
       await this.#wait();
     }
   }
@@ -62,7 +61,6 @@ class Run {
     const stoppedMs = performance.now();
     for (const dueMs of this.#pacer.unsent(stoppedMs)) this.#tally.neverSent(stoppedMs - dueMs);
     const untilMs = stoppedMs + timeoutMs + MARGIN_MS;
-    // oxlint-disable-next-line no-await-in-loop
     while (this.#pacer.inFlight > 0 && performance.now() < untilMs) await sleep(1);
     const elapsedMs = performance.now() - this.#startMs;
     for (let left = this.#pacer.inFlight; left > 0; left -= 1) {

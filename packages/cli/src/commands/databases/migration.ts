@@ -26,7 +26,6 @@ export async function confirmSteps(
   plans: readonly (() => Promise<MigrationReport>)[],
 ): Promise<void> {
   for (const plan of plans) {
-    // oxlint-disable-next-line no-await-in-loop
     const { from, to, steps } = await plan();
     if (from === 0 || steps.length === 0) continue;
     await confirm(command, io, { place, effect: `changes the schema from ${from} to ${to}` });

@@ -54,7 +54,6 @@ export async function runChecks(
     const run = async (): Promise<Outcome> => {
       await Promise.all(before(check.uses).map(([, outcome]) => outcome));
       for (const [name, outcome] of before(check.needs)) {
-        // oxlint-disable-next-line no-await-in-loop
         if (!(await outcome).isPassed) return { isPassed: false, needs: name, findings: [] };
       }
       const findings = await look(check, boundMs, timers);
@@ -66,7 +65,6 @@ export async function runChecks(
   const results: Result[] = [];
   const leftOut: { check: string; needs: string }[] = [];
   for (const [check, run] of runs) {
-    // oxlint-disable-next-line no-await-in-loop
     const { needs, findings } = await run;
     if (needs !== undefined) leftOut.push({ check, needs });
     results.push(...findings.map((finding) => ({ check, ...finding })));

@@ -23,7 +23,6 @@ export function fleetChecks(
     let pageToken = "";
     do {
       const request = { pageSize: PAGE, pageToken };
-      // oxlint-disable-next-line no-await-in-loop
       const answer = await send(({ nodes: its }) => its.listNodes.bind(its), request);
       nodes.push(...answer.nodes);
       pageToken = answer.nextPageToken;

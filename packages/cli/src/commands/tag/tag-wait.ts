@@ -74,7 +74,6 @@ export async function untilInEffect<Answer extends Effect>(
   let told: Progress | undefined;
   for (;;) {
     // Each question follows what the one before was answered.
-    // oxlint-disable-next-line no-await-in-loop
     const effect = await ask(askOnce, () => performance.now() - heardAt < MAX_AWAY_MS).catch(
       (thrown: unknown) => {
         throw io.signal.aborted ? interrupted(thrown) : thrown;
@@ -92,7 +91,6 @@ export async function untilInEffect<Answer extends Effect>(
       }
     }
     const everyMs = now - start < LATER_AFTER_MS ? ASK_EVERY_MS : ASK_LATER_EVERY_MS;
-    // oxlint-disable-next-line no-await-in-loop
     await sleep(everyMs, undefined, { signal: io.signal }).catch(() => undefined);
   }
 }

@@ -54,7 +54,6 @@ export async function eachLine(
       rest = bytes.subarray(start);
       if (rest.length > MAX_LINE_BYTES) throw invalidLine(file, line + 1, "is longer than 4 MiB");
       // So that Ctrl-C is heard.
-      // oxlint-disable-next-line no-await-in-loop
       await turn();
       signal.throwIfAborted();
     }

@@ -63,7 +63,6 @@ export async function judge(sources: Sources): Promise<Verdict> {
   const found = new Map<string, IdRanges>();
   let rows = 0;
   for (const file of files) {
-    // oxlint-disable-next-line no-await-in-loop
     await eachLine(file, signal, (text, line) => {
       const row = parseRow(text, file, line);
       if (tag !== undefined && row.tag !== tag) return;
@@ -116,7 +115,6 @@ async function aboveFloors(
   if (floorOf === undefined) return [];
   const found: Found[] = [];
   for (const { tag, period, summary } of spaces) {
-    // oxlint-disable-next-line no-await-in-loop
     const floor = await floorOf(tag, period);
     if (floor === undefined || summary.highest <= floor) continue;
     const { highest } = summary;
@@ -133,7 +131,6 @@ async function withHolders(
   const all = faults.map((fault) => ({ ...fault, holders: [] as Holder[] }));
   if (all.length === 0) return all;
   for (const file of files) {
-    // oxlint-disable-next-line no-await-in-loop
     await eachLine(file, signal, (text, line) => {
       const row = parseRow(text, file, line);
       for (const { tag, period, first: id, holders } of all) {

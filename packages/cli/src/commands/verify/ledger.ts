@@ -44,7 +44,6 @@ async function readAndJudge(
   const rows: LedgerRow[] = [];
   let after: LedgerPlace | undefined;
   do {
-    // oxlint-disable-next-line no-await-in-loop
     const page = await store.listLedger({ tag, after, limit: PAGE });
     rows.push(...page.rows);
     after = page.next;

@@ -82,7 +82,6 @@ async function ledgersOf(
   const store = await openStore(storeConfigOf(await loadServerConfig(command, io)));
   try {
     const verdicts: LedgerVerdict[] = [];
-    // oxlint-disable-next-line no-await-in-loop
     for (const tag of tags) verdicts.push(await verifyLedger(store, tag, io.signal));
     return verdicts;
   } finally {

@@ -97,25 +97,20 @@ async function watch(
   const lookOn = async (send: Send): Promise<void> => {
     while (looks < count && !io.signal.aborted) {
       const start = performance.now();
-      // oxlint-disable-next-line no-await-in-loop
       await show(await look(send, tags, watched));
       looks += 1;
-      // oxlint-disable-next-line no-await-in-loop
       if (looks < count) await pause(io, EVERY_MS - (performance.now() - start));
     }
   };
   while (looks < count && !io.signal.aborted) {
     try {
       // A connection that failed waits longer and longer before it tries again, so each try has one of its own.
-      // oxlint-disable-next-line no-await-in-loop
       await withServerAt(settings, io, lookOn);
     } catch (thrown) {
       if (io.signal.aborted) return;
       if (looks === 0 || !isAway(thrown)) throw thrown;
-      // oxlint-disable-next-line no-await-in-loop
       await show(thrown);
       looks += 1;
-      // oxlint-disable-next-line no-await-in-loop
       await pause(io, EVERY_MS);
     }
   }

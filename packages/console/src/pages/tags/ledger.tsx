@@ -42,7 +42,6 @@ async function firstEntries(tag: string, signal: AbortSignal): Promise<Rows> {
   for (let page = 0; page < MAX_PAGES; page++) {
     const request = { tag, pageSize: WIDE_PAGE, pageToken };
     // Each page needs the token of the one before.
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await call("TagService", "listLedgerEntries", request, { signal });
     entries.push(...answer.entries);
     pageToken = answer.nextPageToken;

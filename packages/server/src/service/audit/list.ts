@@ -70,7 +70,6 @@ export class AuditList {
     let before = place ?? (untilMs === undefined ? undefined : { atMs: untilMs, id: "" });
     for (let readings = 0; readings < MAX_READINGS; readings++) {
       // Each page goes on where the one before ended.
-      // oxlint-disable-next-line no-await-in-loop
       const rows = await this.#read(kinds, before, sinceMs);
       for (const event of rows) {
         before = event;

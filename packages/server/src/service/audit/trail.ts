@@ -156,7 +156,6 @@ export class AuditTrail {
       if (events.length === 0) return;
       try {
         // One batch after the other, so that the store has other work in between.
-        // oxlint-disable-next-line no-await-in-loop
         await store.recordAudit(events);
         for (const event of events) emit({ type: "audit", event });
       } catch {
@@ -207,7 +206,6 @@ export class AuditTrail {
     const query = { kind, beforeMs: Math.floor(wallClock() - keepMs), keep, limit: TRIM_ROWS };
     try {
       for (let calls = 0; calls < MAX_TRIMS; calls++) {
-        // oxlint-disable-next-line no-await-in-loop
         if ((await store.trimAudit(query)) < TRIM_ROWS) return "done";
       }
       return "more";

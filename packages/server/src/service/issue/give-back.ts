@@ -70,7 +70,6 @@ export async function giveBackAll(
     const batch = widest.slice(at, at + MAX_BATCH);
     try {
       // One after the other: a store that does not answer is asked once.
-      // oxlint-disable-next-line no-await-in-loop
       const counts = await within(() => store.giveBack(batch), storeTimeoutMs, timers);
       givenBack += counts.reduce((sum, count) => sum + count, 0);
     } catch (thrown) {

@@ -202,7 +202,6 @@ export class Ledger {
       if (last === undefined) return;
       try {
         // Later rows may rest on these.
-        // oxlint-disable-next-line no-await-in-loop
         await within(() => store.recordLedger(batch, limits), storeTimeoutMs, timers);
       } catch (thrown) {
         this.#failed(lane, IdmintError.from(thrown));

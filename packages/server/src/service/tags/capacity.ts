@@ -136,7 +136,6 @@ export class CapacityService {
     for (const { name, kind } of tickets) {
       if (kind.kind !== "ticket") continue;
       // One after the other: each asks all ticket databases at once.
-      // oxlint-disable-next-line no-await-in-loop
       lastTickets.set(name, await this.#ports.lastTicketOf(kind));
     }
     const moment = this.#moment();
@@ -180,7 +179,6 @@ export class CapacityService {
       for (let page = 0; page < MAX_PAGES; page++) {
         const query = { tag: tag.name, pageSize: PAGE, pageToken };
         // Each page begins after the one before.
-        // oxlint-disable-next-line no-await-in-loop
         const { workers, nextPageToken } = await this.#ports.listWorkers(query, call);
         for (const { dataCenter, expiresAtMs } of workers) {
           if (expiresAtMs <= this.#ports.wallClock()) continue;

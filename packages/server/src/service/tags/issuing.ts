@@ -92,7 +92,6 @@ export class IssuingService {
     for (let page = 0; page < MAX_PAGES; page++) {
       const query = { afterName, prefix: "", showDeleted: true, limit: PAGE };
       // A page begins where the one before ended.
-      // oxlint-disable-next-line no-await-in-loop
       const tags = await gate.run(() => store.listTags(query));
       for (const tag of tags) most = Math.max(most, this.#memoryMsOf(tag));
       afterName = tags.at(-1)?.name ?? "";

@@ -54,7 +54,6 @@ export class LateClaims {
     try {
       for (let at = 0; at < names.length && history === this.#history; at += PAGE) {
         const page = names.slice(at, at + PAGE);
-        // oxlint-disable-next-line no-await-in-loop
         this.#check(await within(() => store.getTags(page), storeTimeoutMs, timers));
       }
     } catch {
@@ -88,7 +87,6 @@ export class LateClaims {
     for (const [tag, claim] of this.#waiting) {
       // What shows while it is raised is looked at once more.
       this.#waiting.delete(tag);
-      // oxlint-disable-next-line no-await-in-loop
       await this.#raise(tag, claim);
     }
     this.#isRunning = false;

@@ -95,7 +95,6 @@ async function assertReadable(session: Session): Promise<void> {
   const spoiled: string[] = [];
   for (let after = ""; spoiled.length < MAX_NAMED;) {
     const range = { ...keys.tags(after, ""), limit: PAGE };
-    // oxlint-disable-next-line no-await-in-loop
     const [kvs = []] = await session.read([range], ALLOWED);
     const last = kvs.at(-1);
     if (last === undefined) break;
@@ -162,7 +161,6 @@ async function raiseAll(session: Session, begun: StoreRecord, how: Raise): Promi
   let count = 0;
   for (let after = ""; ;) {
     const range = { ...keys.tags(after, ""), limit: TAGS };
-    // oxlint-disable-next-line no-await-in-loop
     const { answers, standing } = await etcd.transact(session.deadlineMs, [{ range }], {
       effect: "any",
       ...ALLOWED,
@@ -177,14 +175,11 @@ async function raiseAll(session: Session, begun: StoreRecord, how: Raise): Promi
     const closed = { key: keys.one("store"), modRevision: standing.modRevision };
     // A transaction each, since all of them together would be too many operations.
     for (const old of olds.filter((its) => turnAt(its, how.nowMs)?.hasEnded === true)) {
-      // oxlint-disable-next-line no-await-in-loop
       const forgotten = await forgetPeriods(session, old, how.nowMs, ALLOWED);
       const forget = { txn: { compare: [closed], success: [...forgotten], failure: [] } };
-      // oxlint-disable-next-line no-await-in-loop
       if (forgotten.length > 0) await session.write([forget], ALLOWED);
     }
     const compare = [closed, ...kvs.map(({ key, modRevision }) => ({ key, modRevision }))];
-    // oxlint-disable-next-line no-await-in-loop
     const done = await session.write([{ txn: { compare, success: ops, failure: [] } }], ALLOWED);
     if (done.answers[0]?.txn?.succeeded !== true) throw another();
     count += kvs.length;

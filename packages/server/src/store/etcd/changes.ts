@@ -24,7 +24,6 @@ export async function changes(etcd: Etcd, query: Query): Promise<StoreChanges> {
       renewal === undefined ? NOT_RENEWED : await renew(session, renewal);
     for (let attempt = 1; ; attempt++) {
       try {
-        // oxlint-disable-next-line no-await-in-loop
         const answer = await poll(session, query, isRenewed);
         return { ...answer, refusesWrites, warning: joined([refusesWrites, answer.warning ?? ""]) };
       } catch (error) {

@@ -17,7 +17,6 @@ export async function giveBack(
 ): Promise<readonly number[]> {
   const counts: number[] = [];
   for (let from = 0; from < requests.length; from += MAX_ROWS) {
-    // oxlint-disable-next-line no-await-in-loop
     counts.push(...(await giveBackSome(etcd, requests.slice(from, from + MAX_ROWS))));
   }
   return counts;

@@ -12,9 +12,7 @@ export async function exchangeMarks(
   return etcd.run(async (session) => {
     let open = risen;
     for (let round = 0; open.length > 0; round++) {
-      // oxlint-disable-next-line no-await-in-loop
       if (round > 0) await session.afterConflict(round);
-      // oxlint-disable-next-line no-await-in-loop
       open = await keep(session, open);
     }
     const rows = await session.read(asked.map(({ tag }) => ({ key: session.keys.mark(tag) })));
@@ -41,7 +39,6 @@ async function keep(session: Session, risen: readonly RedisMark[]): Promise<read
   const open: RedisMark[] = [];
   for (let from = 0; from < changes.length; from += MAX_OPS) {
     const some = changes.slice(from, from + MAX_OPS);
-    // oxlint-disable-next-line no-await-in-loop
     const { answers } = await session.write(some.map(({ op }) => op));
     some.forEach(({ mark }, at) => {
       if (answers[at]?.txn?.succeeded !== true) open.push(mark);

@@ -76,11 +76,9 @@ async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
   const { id } = renewal.node;
   const key = session.keys.node(id);
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    // oxlint-disable-next-line no-await-in-loop
     const { own, isFull, isLost } = await look(session, id);
     if (isLost || (own === undefined && isFull)) return false;
     // After the reading, which a cluster that went back refuses: leases are entries of its log, by whose number it is known.
-    // oxlint-disable-next-line no-await-in-loop
     const lease = await leaseOf(session, renewal);
     const row = renewed(own === undefined ? undefined : nodeFrom(own.value), renewal);
     const put = {
@@ -89,7 +87,6 @@ async function write(session: Session, renewal: NodeRenewal): Promise<boolean> {
       ...(lease === undefined ? {} : { lease }),
     };
     const compare = [{ key, modRevision: own?.modRevision ?? "0" }];
-    // oxlint-disable-next-line no-await-in-loop
     const { answers, revision, standing } = await session.write([
       { txn: { compare, success: [{ put }], failure: [] } },
     ]);
@@ -155,7 +152,6 @@ export async function forgetNodes(
     });
     let forgotten = 0;
     for (let from = 0; from < removals.length; from += MAX_OPS) {
-      // oxlint-disable-next-line no-await-in-loop
       const { answers } = await session.write(removals.slice(from, from + MAX_OPS));
       forgotten += answers.filter(({ txn }) => txn?.succeeded === true).length;
     }
@@ -187,7 +183,6 @@ export async function setTraffic(etcd: Etcd, wanted: Traffic, by?: AuditNote): P
   return etcd.run(async (session) => {
     const key = session.keys.one("traffic");
     for (let attempt = 1; ; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop
       const [[kv] = []] = await session.read([{ key }], { fenced: "allow" });
       const rows = rowsOfTraffic(kv);
       const { row, isWritten, removed } = trafficAfter(rows, wanted);
@@ -200,12 +195,10 @@ export async function setTraffic(etcd: Etcd, wanted: Traffic, by?: AuditNote): P
       if (by !== undefined) {
         success.push(putAudit(etcd.keys, trafficChanged(by, etcd.now(), old, row)));
       }
-      // oxlint-disable-next-line no-await-in-loop
       const { answers } = await session.write([{ txn: { compare, success, failure: [] } }], {
         fenced: "allow",
       });
       if (answers[0]?.txn?.succeeded === true) return row;
-      // oxlint-disable-next-line no-await-in-loop
       await session.afterConflict(attempt);
     }
   });
@@ -229,10 +222,8 @@ export async function setIssuing(
   const { keys } = etcd;
   return etcd.run(async (session) => {
     for (let round = 0; ; round++) {
-      // oxlint-disable-next-line no-await-in-loop
       if (round > 0) await session.afterConflict(round);
       const ranges = [{ key: keys.one("issuing") }, { key: keys.one("revision") }];
-      // oxlint-disable-next-line no-await-in-loop
       const [[kv] = [], [counter] = []] = await session.read(ranges);
       const revision = BigInt(counter?.value.toString() ?? "0") + 1n;
       const stamp = { revision, nowMs: etcd.now() };
@@ -251,7 +242,6 @@ export async function setIssuing(
       if (by !== undefined) {
         success.push(putAudit(keys, issuingChanged(by, stamp.nowMs, isStopped)));
       }
-      // oxlint-disable-next-line no-await-in-loop
       const { answers } = await session.write([{ txn: { compare, success, failure: [] } }]);
       if (answers[0]?.txn?.succeeded === true) return answer;
     }

@@ -164,7 +164,6 @@ export async function listTags(
   return etcd.run(async (session) => {
     const found: Tag[] = [];
     for (let after = afterName; found.length < limit;) {
-      // oxlint-disable-next-line no-await-in-loop
       const kvs = await session.readAll(etcd.keys.tags(after, prefix), limit - found.length);
       const tags = kvs.map(({ value }) => tagFrom(value));
       found.push(...tags.filter(({ state }) => showDeleted || state !== "DELETED"));

@@ -106,13 +106,10 @@ async function inPool<T>(
     etcd.alone([tag], session.deadlineMs, async () => {
       const key = etcd.keys.tag(tag);
       for (let round = 0; ; round++) {
-        // oxlint-disable-next-line no-await-in-loop
         if (round > 0) await session.afterConflict(round);
-        // oxlint-disable-next-line no-await-in-loop
         const [[kv] = []] = await session.read([{ key }]);
         const kept = keptFrom(kv);
         const pool = poolOf(tag, kept.tag);
-        // oxlint-disable-next-line no-await-in-loop
         const { row, over, answer, compare = [], more = [] } = await decide(session, pool, kept);
         const place = etcd.keys.worker(tag, row.dataCenter, row.workerId);
         const all = [
@@ -122,7 +119,6 @@ async function inPool<T>(
         ];
         const success = [{ put: { key: place, value: valueOfWorker(row) } }, ...more];
         etcd.kept.delete(tag);
-        // oxlint-disable-next-line no-await-in-loop
         const { answers } = await session.write([{ txn: { compare: all, success, failure: [] } }]);
         if (answers[0]?.txn?.succeeded === true) return answer;
       }
@@ -198,7 +194,6 @@ async function freeOf(
   let seen = 0;
   for (let from = 0; seen < FREE_CANDIDATES; from += PAGE) {
     const range = { ...session.keys.workersOf(tag, dataCenter, from), limit: PAGE };
-    // oxlint-disable-next-line no-await-in-loop
     const [kvs = []] = await session.read([range]);
     for (const { value, modRevision } of kvs) {
       const row = workerFrom(value);

@@ -65,15 +65,13 @@ export async function readSequences(
         last_query: lastQuery,
         rows_query: rowsQuery,
       } of rows) {
-        // oxlint-disable-next-line no-await-in-loop
         const [last] = await session.query<{ last_value: string; is_called: boolean }>({
           text: lastQuery,
         });
         const inRows =
           rowsQuery === null
             ? undefined
-            : // oxlint-disable-next-line no-await-in-loop
-              (await session.query<{ highest: string | null }>({ text: rowsQuery }))[0]?.highest;
+            : (await session.query<{ highest: string | null }>({ text: rowsQuery }))[0]?.highest;
         const by = BigInt(increment);
         const value = BigInt(last?.last_value ?? 0);
         found.push({

@@ -61,7 +61,6 @@ test("nobody is let in before the first look at the store, whatever they show", 
     expect(by()).toBeUndefined();
     expect(() => access.assertKnown(undefined)).toThrow(/^STORE_UNAVAILABLE/u);
     expect(() => access.authorise(undefined, wants, {})).toThrow(/^STORE_UNAVAILABLE/u);
-    // oxlint-disable-next-line no-await-in-loop
     await access.start();
     expect(access.principals).toBe("unknown");
     expect(() => access.assertKnown(undefined)).toThrow(/^STORE_UNAVAILABLE/u);

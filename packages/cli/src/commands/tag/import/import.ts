@@ -77,7 +77,6 @@ ${examplesText([
         const effect = `makes or raises ${changes} tags`;
         await confirm(command, io, { place: serverPlace(command, io), effect });
         for (const { target, action } of planned) {
-          // oxlint-disable-next-line no-await-in-loop
           if (action !== "keep") await change(send, target, action, flags, false);
         }
       }
@@ -107,7 +106,6 @@ async function countsOf(
 ): Promise<readonly Count[]> {
   const counts: Count[] = [];
   for (const place of places) {
-    // oxlint-disable-next-line no-await-in-loop
     counts.push(...(await countsAt(source, place, io)));
   }
   return counts;
@@ -158,7 +156,6 @@ async function planAll(
   const violations: FieldViolation[] = [];
   for (const target of targets) {
     try {
-      // oxlint-disable-next-line no-await-in-loop
       planned.push(await plan(send, target, flags));
     } catch (thrown) {
       const failure = failureFrom(thrown);

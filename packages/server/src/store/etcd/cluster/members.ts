@@ -72,7 +72,6 @@ export class Members {
       const member = this.#all[at] as Member;
       const untilMs = Math.min(deadlineMs, performance.now() + attemptMs);
       try {
-        // oxlint-disable-next-line no-await-in-loop
         return await work(member, (name, request) => this.#ask(member, name, request, untilMs));
       } catch (error) {
         if (!isPassing(error) && !isHopeless(error)) throw error;
@@ -86,7 +85,6 @@ export class Members {
         const mayAgain = !isOver && (error.kind !== "unknown" || effect === "any");
         const pauseMs = attempt % this.#all.length === 0 ? ROUND_PAUSE_MS * (1 + Math.random()) : 0;
         if (!mayAgain || performance.now() + pauseMs + leastMs >= deadlineMs) throw told;
-        // oxlint-disable-next-line no-await-in-loop
         if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
       }
     }

@@ -77,7 +77,6 @@ export async function trimAudit(
     for (let at = 0; at < removed.length; at += MAX_OPS) {
       const some = removed.slice(at, at + MAX_OPS);
       // One transaction after the other, so that etcd has other work in between.
-      // oxlint-disable-next-line no-await-in-loop
       await session.write(some.map((key): Op => ({ remove: { key } })));
     }
     return old.length + removed.length;
@@ -91,7 +90,6 @@ async function keysOf(session: Session, { key, rangeEnd }: Range): Promise<reado
     const last = keys.at(-1);
     const from = last === undefined ? key : next(last);
     const range = { key: from, ...(rangeEnd === undefined ? {} : { rangeEnd }) };
-    // oxlint-disable-next-line no-await-in-loop
     const [kvs = []] = await session.read([{ ...range, keysOnly: true, limit: PAGE }]);
     keys.push(...kvs.map((each) => each.key));
     if (kvs.length < PAGE) break;

@@ -26,15 +26,11 @@ async function list(session: Session): Promise<{
 }> {
   for (let attempt = 1; ; attempt++) {
     const { keys } = session;
-    // oxlint-disable-next-line no-await-in-loop
     const [[before] = []] = await session.read([{ key: keys.one("access") }], ANYWAY);
-    // oxlint-disable-next-line no-await-in-loop
     const rows = await session.readAll(keys.tokens(), MAX_TOKENS, ANYWAY);
     // The rows may be of several pages, so nobody may have changed one in between.
-    // oxlint-disable-next-line no-await-in-loop
     const [[after] = []] = await session.read([{ key: keys.one("access") }], ANYWAY);
     if (before?.modRevision === after?.modRevision) return { kv: after, rows };
-    // oxlint-disable-next-line no-await-in-loop
     await session.afterConflict(attempt);
   }
 }
@@ -56,16 +52,13 @@ async function changing(
   return etcd.run(async (session) => {
     const key = etcd.keys.one("access");
     for (let attempt = 1; ; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop
       const { kv, rows } = await list(session);
       const ops = change(rows);
       if (ops === undefined) return false;
       const compare = [{ key, modRevision: kv?.modRevision ?? "0" }];
       const success = [...ops, { put: { key, value: Buffer.from(randomUUID()) } }];
-      // oxlint-disable-next-line no-await-in-loop
       const { answers } = await session.write([{ txn: { compare, success, failure: [] } }], ANYWAY);
       if (answers[0]?.txn?.succeeded === true) return true;
-      // oxlint-disable-next-line no-await-in-loop
       await session.afterConflict(attempt);
     }
   });

@@ -203,7 +203,6 @@ export class Etcd {
     { effect, fenced = "refuse", prove = false }: TxnOptions,
   ): Promise<Done> {
     for (let attempt = 1; attempt <= MAX_CONFLICTS; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop
       const done = await this.#members.run(
         effect,
         deadlineMs,
@@ -325,7 +324,6 @@ export class Session {
     for (let from = 0; from < ranges.length; from += MAX_OPS) {
       const ops = ranges.slice(from, from + MAX_OPS).map((range) => ({ range }));
       const how = { ...options, effect: "any" } as const;
-      // oxlint-disable-next-line no-await-in-loop
       const { answers } = await this.etcd.transact(this.deadlineMs, ops, how);
       pages.push(...answers.map(({ range }) => range?.kvs ?? []));
     }
@@ -341,7 +339,6 @@ export class Session {
     const all: KeyValue[] = [];
     for (let from = range.key; all.length < limit;) {
       const page = Math.min(limit - all.length, PAGE);
-      // oxlint-disable-next-line no-await-in-loop
       const [kvs = []] = await this.read([{ ...range, key: from, limit: page }], options);
       all.push(...kvs);
       const last = kvs.at(-1);

@@ -50,7 +50,6 @@ export async function recordAudit(
   await connections.run((session) =>
     session.transaction(async () => {
       // One statement after the other on one connection.
-      // oxlint-disable-next-line no-await-in-loop
       for (const event of events) await addAudit(session, event);
     }),
   );
@@ -87,7 +86,6 @@ export async function trimAudit(
     if (share === undefined) return old + (await trim(TRIM, kind, "0", keep, left));
     for (const { principal } of counts.filter(({ events }) => Number(events) > share)) {
       // One statement after the other on one connection.
-      // oxlint-disable-next-line no-await-in-loop
       left -= await trim(TRIM_OF, kind, principal, share, left);
     }
     return limit - left;
