@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { temporaryFolder } from "./process.ts";
 import { root } from "./snippets.ts";
 
-const diagrams = globSync("docs/**/*.md", { cwd: root }).flatMap((file) => {
+const diagrams = globSync(["ARCHITECTURE.md", "docs/**/*.md"], { cwd: root }).flatMap((file) => {
   const text = readFileSync(path.join(root, file), "utf8");
   return [...text.matchAll(/^```mermaid\n([^]*?)^```$/gm)].map(([, diagram]) => [file, diagram]);
 });

@@ -1,4 +1,4 @@
-// A reference of what a store answers, in a page of plain code, and random walks that compare a real store with it.
+// A reference of what a store answers, in plain code, and random walks that compare a real store with it.
 import { isDeepStrictEqual } from "node:util";
 import { IdmintError, MAX_ID } from "@idmint/core";
 import {

@@ -8,7 +8,7 @@ import type { SizingOptions } from "./sizing.ts";
 /**
  * The double buffer of one tag, as pure state: (state, event, time) → effects. It is changed in place, since a server
  * holds 100,000 of them and an id must cost no allocation; it knows no clock, no promise and no store.
- * `buffer.ts` is the shell that runs the effects. ARCHITECTURE.md has the transition table.
+ * `buffer.ts` is the shell that runs the effects. docs/internals/double-buffer.md has the transition table.
  *
  * INVARIANTS
  * 1. Every id of an accepted load is issued at most once: it is issued exactly when the cursor (`index`, `offset` in
