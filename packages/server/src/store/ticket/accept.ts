@@ -6,7 +6,7 @@ import { assertLogged } from "../postgres/faults/unlogged.ts";
 import { PRESENT_IDENTITY } from "../postgres/identity.ts";
 import { ticketWentBack, type TicketConfig } from "./config.ts";
 import { PostgresTicketDatabase } from "./database.ts";
-import { lastIdUpTo, NOW_RUNNING, viewOf, US } from "./slots.ts";
+import { lastIdUpTo, NOW_RUNNING, viewOf, THIS_TRANSACTION } from "./slots.ts";
 
 /** An accept writes every slot, so it may take longer than what a server waits for. */
 const TIMEOUT_MS = 60_000;
@@ -18,14 +18,14 @@ const LIST_IDS = "SELECT DISTINCT slots_id FROM idmint_ticket.slot ORDER BY slot
  * Slots that others own by now. What this database had of them is replaced, as if it had never forgotten.
  */
 const GONE = `UPDATE idmint_ticket.slot AS t SET
-  owner = g.owner, epoch = g.epoch, state = 'moved', written_by = ${US}
+  owner = g.owner, epoch = g.epoch, state = 'moved', written_by = ${THIS_TRANSACTION}
 FROM unnest($2::int[], $3::text[], $4::bigint[]) AS g (slot, owner, epoch)
 WHERE t.slots_id = $1 AND t.slot = g.slot`;
 /** Slots that others gave it, and that it has forgotten; they are raised with the rest. */
 const GIVEN = `INSERT INTO idmint_ticket.slot
   (slots_id, slot, slots, owner, epoch, last_id, state, raised_under, written_by)
 SELECT $1, g.slot, $2::int, d.database_id, g.epoch,
-  ${lastIdUpTo("0::bigint", "g.slot", "$2::int")}, 'active', ${NOW_RUNNING}, ${US}
+  ${lastIdUpTo("0::bigint", "g.slot", "$2::int")}, 'active', ${NOW_RUNNING}, ${THIS_TRANSACTION}
 FROM unnest($3::int[], $4::bigint[]) AS g (slot, epoch) CROSS JOIN idmint_ticket.database AS d
 ON CONFLICT (slots_id, slot) DO UPDATE SET
   owner = excluded.owner, epoch = excluded.epoch, state = 'active', written_by = excluded.written_by`;
@@ -38,10 +38,10 @@ const RAISE = `UPDATE idmint_ticket.slot AS t SET
   epoch = CASE WHEN t.state = 'active'
     THEN greatest(t.epoch + 1, floor(extract(epoch FROM clock_timestamp()))::bigint)
     ELSE t.epoch END,
-  raised_under = ${NOW_RUNNING}, written_by = ${US}
+  raised_under = ${NOW_RUNNING}, written_by = ${THIS_TRANSACTION}
 WHERE t.slots_id = $1`;
 const RECORD = `UPDATE idmint_ticket.database SET
-  identity = ${PRESENT_IDENTITY}, incarnation = $1, written_by = ${US}`;
+  identity = ${PRESENT_IDENTITY}, incarnation = $1, written_by = ${THIS_TRANSACTION}`;
 
 /**
  * Accepts a database that went back as it is now: it goes on `gap` ids above everything that any database knows of, in the

@@ -22,7 +22,7 @@ export function lastIdUpTo(bound: string, slot: string, slots: string): string {
 }
 
 export const NOW_RUNNING = "pg_postmaster_start_time()";
-export const US = "pg_current_xact_id()::xid";
+export const THIS_TRANSACTION = "pg_current_xact_id()::xid";
 
 const PROVE = `WITH ${proof("$1::text[]", "idmint_ticket.database")}
 SELECT d.database_id, p.fenced, p.unsafe
@@ -41,14 +41,14 @@ WHERE slots_id > $1 ORDER BY slots_id LIMIT $2`;
 const MAKE = `INSERT INTO idmint_ticket.slot
   (slots_id, slot, slots, owner, epoch, last_id, state, raised_under, written_by)
 SELECT $1, own.slot, $2::int, d.database_id, 1,
-  ${lastIdUpTo("$4::bigint", "own.slot", "$2::int")}, 'active', ${NOW_RUNNING}, ${US}
+  ${lastIdUpTo("$4::bigint", "own.slot", "$2::int")}, 'active', ${NOW_RUNNING}, ${THIS_TRANSACTION}
 FROM unnest($3::int[]) AS own (slot) CROSS JOIN idmint_ticket.database AS d
 ORDER BY own.slot ON CONFLICT (slots_id, slot) DO NOTHING`;
 
 /** In the order of the slots, as grants lock them: no deadlock. */
 const RAISE = `UPDATE idmint_ticket.slot AS t SET
   last_id = greatest(t.last_id, ${lastIdUpTo("$2::bigint", "t.slot", "t.slots")}),
-  raised_under = ${NOW_RUNNING}, written_by = ${US}
+  raised_under = ${NOW_RUNNING}, written_by = ${THIS_TRANSACTION}
 FROM (
   SELECT slot FROM idmint_ticket.slot WHERE slots_id = $1 AND state = 'active'
   ORDER BY slot FOR UPDATE
@@ -58,7 +58,7 @@ WHERE t.slots_id = $1 AND t.slot = l.slot AND t.state = 'active' AND t.xmin = t.
     OR t.last_id < ${lastIdUpTo("$2::bigint", "t.slot", "t.slots")})`;
 
 const FREEZE = `UPDATE idmint_ticket.slot AS t SET
-  owner = $4, epoch = t.epoch + 1, state = 'frozen', written_by = ${US}
+  owner = $4, epoch = t.epoch + 1, state = 'frozen', written_by = ${THIS_TRANSACTION}
 FROM idmint_ticket.database AS d
 WHERE t.slots_id = $1 AND t.slot = $2 AND t.epoch = $3 AND t.state = 'active'
   AND t.owner = d.database_id AND t.xmin = t.written_by AND $4 <> d.database_id`;
@@ -66,7 +66,7 @@ WHERE t.slots_id = $1 AND t.slot = $2 AND t.epoch = $3 AND t.state = 'active'
 const ADOPT = `INSERT INTO idmint_ticket.slot AS t
   (slots_id, slot, slots, owner, epoch, last_id, state, raised_under, written_by)
 VALUES ($1, $2, $3, $4, $5, ${lastIdUpTo("$6::bigint", "$2::int", "$3::int")},
-  'active', ${NOW_RUNNING}, ${US})
+  'active', ${NOW_RUNNING}, ${THIS_TRANSACTION})
 ON CONFLICT (slots_id, slot) DO UPDATE SET
   owner = excluded.owner, epoch = excluded.epoch, state = 'active',
   last_id = greatest(t.last_id, excluded.last_id),
@@ -78,13 +78,13 @@ const FORGET = `INSERT INTO idmint_ticket.slot AS t
   (slots_id, slot, slots, owner, epoch, last_id, state, raised_under, written_by)
 SELECT $1, l.slot, $2::int, '${NOBODY}',
   greatest($4::bigint + 1, floor(extract(epoch FROM clock_timestamp()))::bigint),
-  ${lastIdUpTo("0::bigint", "l.slot", "$2::int")}, 'moved', ${NOW_RUNNING}, ${US}
+  ${lastIdUpTo("0::bigint", "l.slot", "$2::int")}, 'moved', ${NOW_RUNNING}, ${THIS_TRANSACTION}
 FROM unnest($3::int[]) AS l (slot) ORDER BY l.slot
 ON CONFLICT (slots_id, slot) DO UPDATE SET
   owner = excluded.owner, epoch = excluded.epoch, state = 'moved', written_by = excluded.written_by
 WHERE t.state <> 'active' AND t.epoch < excluded.epoch AND t.xmin = t.written_by`;
 
-const CONFIRM = `UPDATE idmint_ticket.slot AS t SET state = 'moved', written_by = ${US}
+const CONFIRM = `UPDATE idmint_ticket.slot AS t SET state = 'moved', written_by = ${THIS_TRANSACTION}
 WHERE t.slots_id = $1 AND t.slot = $2 AND t.epoch = $3 AND t.state = 'frozen'
   AND t.xmin = t.written_by`;
 
