@@ -17,7 +17,7 @@ import { envelopeOf } from "./envelope.ts";
 import { checkWanted, resolveSettings, type SignalSettings, waitTimeoutMs } from "./options.ts";
 import { BROADCAST } from "./scripts.ts";
 import { SingleCast } from "./single-cast.ts";
-import { Subscriber } from "./subscriber.ts";
+import { Subscriber, type SubscriberHandlers } from "./subscriber.ts";
 
 const PUBLISH = defineScript(`return tostring(redis.call('PUBLISH', ARGV[1], ARGV[2]))`);
 
@@ -47,7 +47,7 @@ class RedisSignals implements Signals {
     this.#nodes = [this.#primary, ...(replica === undefined ? [] : [new RedisNode(replica)])];
     const { commandTimeoutMs } = this.#settings;
     this.#subscribers = this.#nodes.map(
-      (node, source) => new Subscriber(node, commandTimeoutMs, this.#ear(source)),
+      (node, source) => new Subscriber(node, commandTimeoutMs, this.#handlersOf(source)),
     );
     const limiter: Limiter = { enter: () => this.#enter(), leave: () => this.#entered-- };
     this.#broadcasts = new Broadcasts(this.#settings, limiter, this.#subscribers);
@@ -128,7 +128,7 @@ class RedisSignals implements Signals {
     await Promise.all([...this.#subscribers, ...this.#nodes].map((each) => each.close()));
   }
 
-  #ear(source: number): ConstructorParameters<typeof Subscriber>[2] {
+  #handlersOf(source: number): SubscriberHandlers {
     const isWake = (channel: string): boolean =>
       source === 0 && channel === this.#single.target.channel;
     return {

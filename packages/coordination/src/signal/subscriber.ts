@@ -10,8 +10,8 @@ export interface Target {
   readonly countKey: string | undefined;
 }
 
-/** Who hears. */
-export interface Ear {
+/** What is told of what a connection hears. */
+export interface SubscriberHandlers {
   /** Listening began, or began again; with the number at the target's key, 0 for none. */
   readonly onUp: (target: Target, count: number) => void;
   /** Nothing is heard any more, until `onUp`. */
@@ -28,7 +28,7 @@ const BATCH = 500;
 /** A connection that listens, and goes on listening after a break. */
 export class Subscriber {
   readonly #node: RedisNode;
-  readonly #ear: Ear;
+  readonly #handlers: SubscriberHandlers;
   readonly #commandTimeoutMs: number;
   readonly #targets = new Set<Target>();
   readonly #fresh = new Set<Target>();
@@ -36,20 +36,20 @@ export class Subscriber {
   #wasUp = false;
   #isDown = false;
 
-  constructor(node: RedisNode, commandTimeoutMs: number, ear: Ear) {
+  constructor(node: RedisNode, commandTimeoutMs: number, handlers: SubscriberHandlers) {
     // ioredis would subscribe again by itself, and nobody would hear of a failure.
     const options = { ...node.redis.options, autoResubscribe: false };
     this.#node = new RedisNode(options, { socketTimeout: undefined, lazyConnect: false });
-    this.#ear = ear;
+    this.#handlers = handlers;
     this.#commandTimeoutMs = commandTimeoutMs;
     const { redis } = this.#node;
     redis.on("ready", this.#onReady);
     redis.on("close", this.#onClose);
     redis.on("message", (channel: string, text: string) =>
-      ear.onMessage("channel", channel, channel, text),
+      handlers.onMessage("channel", channel, channel, text),
     );
     redis.on("pmessage", (pattern: string, channel: string, text: string) =>
-      ear.onMessage("pattern", pattern, channel, text),
+      handlers.onMessage("pattern", pattern, channel, text),
     );
     this.#ping = setInterval(() => void this.#askWhetherThere(), PING_EVERY_MS).unref();
   }
@@ -80,7 +80,7 @@ export class Subscriber {
 
   readonly #onReady = (): void => {
     this.#subscribeAll([...this.#targets]);
-    if (this.#isDown) this.#ear.emit({ type: "listening-resumed", node: this.#node.name });
+    if (this.#isDown) this.#handlers.emit({ type: "listening-resumed", node: this.#node.name });
     this.#isDown = false;
     this.#wasUp = true;
   };
@@ -88,9 +88,9 @@ export class Subscriber {
   readonly #onClose = (): void => {
     if (this.#wasUp && !this.#isDown) {
       this.#isDown = true;
-      this.#ear.emit({ type: "listening-lost", node: this.#node.name });
+      this.#handlers.emit({ type: "listening-lost", node: this.#node.name });
     }
-    this.#ear.onDown();
+    this.#handlers.onDown();
   };
 
   #subscribeFresh(): void {
@@ -129,7 +129,7 @@ export class Subscriber {
       for (const target of targets) {
         if (!this.#targets.has(target)) continue;
         const count = target.countKey === undefined ? 0 : counts[keys.indexOf(target.countKey)];
-        this.#ear.onUp(target, Number(count ?? 0));
+        this.#handlers.onUp(target, Number(count ?? 0));
       }
     } catch (error) {
       this.#fail("subscribe", error);
@@ -149,7 +149,7 @@ export class Subscriber {
   /** A connection on which no answer comes may never break by itself; the next one begins anew. */
   #fail(command: "ping" | "subscribe", error: unknown): void {
     if (!(error instanceof CoordinationError) || error.reason === "CLOSED") return;
-    this.#ear.emit({ type: "command-failed", command, error });
+    this.#handlers.emit({ type: "command-failed", command, error });
     if (error.reason !== "NODE_REFUSED" && this.#node.isReady) this.#node.redis.disconnect(true);
   }
 }
