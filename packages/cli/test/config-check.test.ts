@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, type CommandResult } from "./support.ts";
 
 function yaml(content: string): string {
   const folder = mkdtempSync(path.join(tmpdir(), "idmint-check-"));
@@ -14,7 +14,10 @@ function yaml(content: string): string {
   return file;
 }
 
-function check(content: string, ...more: readonly string[]): Promise<Ran & { file: string }> {
+function check(
+  content: string,
+  ...more: readonly string[]
+): Promise<CommandResult & { file: string }> {
   const file = yaml(content);
   const env = { IDMINT_LOG_LEVEL: "warn", IDMINT_STORE_PASSWORD: "hunter2" };
   return idmint(["config", "check", "--config", file, ...more], { env }).then((ran) => ({

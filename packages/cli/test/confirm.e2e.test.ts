@@ -4,7 +4,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { cleanEnv, CLI, cli, temporaryFolder, untilEnd } from "./process.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 /** Two stores with one tag each, whose floor is 1. */
 async function twoStores(): Promise<{ first: string; second: string }> {
@@ -30,7 +30,7 @@ function historyOf(file: string): unknown {
 }
 
 /** Runs the CLI on a terminal of its own, where somebody types. */
-function onTerminal(args: readonly string[], typed: string): Promise<Ran> {
+function onTerminal(args: readonly string[], typed: string): Promise<CommandResult> {
   const line = [...CLI, ...args].map((word) => `'${word}'`).join(" ");
   const child = spawn("script", ["-qefc", line, "/dev/null"], {
     env: cleanEnv(),

@@ -1,7 +1,7 @@
 import { Command } from "commander";
 import { expect, onTestFinished, test } from "vitest";
 import { confirmSteps } from "../src/commands/databases/migration.ts";
-import { idmint, type Play, playServer, type Ran, someTag } from "./support.ts";
+import { idmint, type Play, playServer, type CommandResult, someTag } from "./support.ts";
 
 const answer = { tag: someTag("a"), raised: true, laggingNodes: [], laggingNodeCount: 0 };
 
@@ -9,7 +9,7 @@ const answer = { tag: someTag("a"), raised: true, laggingNodes: [], laggingNodeC
 async function changing(
   args: readonly string[],
   ask?: (question: string) => Promise<string | undefined>,
-): Promise<Ran & { readonly address: string; readonly changes: number }> {
+): Promise<CommandResult & { readonly address: string; readonly changes: number }> {
   let changes = 0;
   const change = (): unknown => {
     changes++;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { cli, type Served, serve, temporaryFolder } from "./process.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 /** `start-dev` as a process of its own, for all tests of a file. */
 export interface DevServer {
@@ -8,7 +8,7 @@ export interface DevServer {
   readonly grpcAddress: string;
   readonly httpAddress: string;
   /** Runs the CLI against it, as a process. */
-  readonly idmint: (...args: string[]) => Promise<Ran>;
+  readonly idmint: (...args: string[]) => Promise<CommandResult>;
   /** What a command prints; it must succeed and say nothing else. */
   readonly out: (...args: string[]) => Promise<string>;
   /** The JSON that a command prints; it must succeed and say nothing else. */
@@ -32,7 +32,7 @@ export function devServer(
     if (server === undefined) throw new Error("the server is not there before the tests run");
     return server;
   };
-  const idmint = (...args: string[]): Promise<Ran> =>
+  const idmint = (...args: string[]): Promise<CommandResult> =>
     cli(args, { env: { IDMINT_ADDRESS: served().grpcAddress } });
   const out = async (...args: string[]): Promise<string> => {
     const { exitCode, out: printed, err } = await idmint(...args);

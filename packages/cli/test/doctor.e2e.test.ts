@@ -8,7 +8,7 @@ import { type TestDatabase, TestPostgres } from "@idmint/testkit/postgres";
 import { freePort, RedisServer } from "@idmint/testkit/redis";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { cleanEnv, CLI, serve, temporaryFolder, untilEnd } from "./process.ts";
-import { idmint, playServer, type Ran } from "./support.ts";
+import { idmint, playServer, type CommandResult } from "./support.ts";
 
 interface Line {
   readonly check: string;
@@ -77,7 +77,7 @@ afterAll(async () => {
   remove();
 });
 
-function linesOf({ out }: Ran): readonly Line[] {
+function linesOf({ out }: CommandResult): readonly Line[] {
   return (JSON.parse(out) as { results: readonly Line[] }).results;
 }
 

@@ -7,7 +7,7 @@ import { createTestDatabase, type TestDatabase } from "@idmint/testkit/postgres"
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { LEAF, POSTGRES, SHOP, tinyid } from "./dumps.ts";
 import { temporaryFolder } from "./process.ts";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, type CommandResult } from "./support.ts";
 
 const { folder, remove } = temporaryFolder();
 let store: TestDatabase;
@@ -42,7 +42,8 @@ function dump(name: string, text: string): string {
   return file;
 }
 
-const call = (...args: readonly string[]): Promise<Ran> => idmint([...args, "--address", address]);
+const call = (...args: readonly string[]): Promise<CommandResult> =>
+  idmint([...args, "--address", address]);
 
 interface Planned {
   readonly tag: string;

@@ -2,7 +2,7 @@
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { cli, serve, type Served, temporaryFolder } from "./process.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 interface ShownNode {
   readonly nodeId: string;
@@ -26,7 +26,7 @@ async function served(flags: readonly string[], instance: string, ...more: strin
   onTestFinished(async () => {
     await server.stop();
   });
-  const idmint = (...args: string[]): Promise<Ran> =>
+  const idmint = (...args: string[]): Promise<CommandResult> =>
     cli(args, { env: { IDMINT_ADDRESS: server.grpcAddress } });
   return { ...server, idmint };
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { doorEnv } from "@idmint/testkit";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 /** The command line of the CLI, from source. */
 export const CLI: readonly [string, ...string[]] = [
@@ -43,7 +43,7 @@ export function start(args: readonly string[], { cwd, env = {} }: Place = {}): C
 }
 
 /** What a process says until it ends. */
-export async function untilEnd(child: ChildProcess): Promise<Ran> {
+export async function untilEnd(child: ChildProcess): Promise<CommandResult> {
   const out: Buffer[] = [];
   const err: Buffer[] = [];
   child.stdout?.on("data", (chunk: Buffer) => out.push(chunk));
@@ -59,7 +59,7 @@ export async function untilEnd(child: ChildProcess): Promise<Ran> {
 }
 
 /** Runs the CLI as a process of its own, to its end. */
-export function cli(args: readonly string[], place: Place = {}): Promise<Ran> {
+export function cli(args: readonly string[], place: Place = {}): Promise<CommandResult> {
   return untilEnd(start(args, place));
 }
 

@@ -7,7 +7,7 @@ import { freePort, RedisServer } from "@idmint/testkit/redis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { temporaryFolder } from "./process.ts";
 import { root, shell, words } from "./snippets.ts";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, type CommandResult } from "./support.ts";
 
 const RUNBOOKS = path.join(root, "docs/runbooks");
 const { folder, remove } = temporaryFolder();
@@ -54,7 +54,7 @@ async function firstToken(): Promise<string> {
 }
 
 /** Types a line of a page: a command of idmint in this process, which is faster, and anything else in a shell. */
-async function type(page: string, line: string): Promise<Ran> {
+async function type(page: string, line: string): Promise<CommandResult> {
   expect(linesOf(page)).toContain(line);
   typed.add(`${page}: ${line}`);
   const env = { IDMINT_ADDRESS: `127.0.0.1:${port}`, IDMINT_TOKEN: token };

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { cleanEnv, CLI, untilEnd } from "./process.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 export const root: string = path.resolve(import.meta.dirname, "../../..");
 
@@ -31,7 +31,7 @@ export function words(line: string): readonly string[] {
 export function shell(
   lines: string,
   { env = {}, input = "" }: { env?: Readonly<Record<string, string>>; input?: string } = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   const cli = CLI.map((word) => `'${word}'`).join(" ");
   const script = lines
     .replaceAll(/(^|\$\()idmint /gm, `$1${cli} `)

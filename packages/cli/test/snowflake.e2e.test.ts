@@ -1,7 +1,7 @@
 // Snowflakes from the command line of a real server.
 import { expect, test } from "vitest";
 import { devServer } from "./dev-server.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 const { idmint, out, json } = devServer();
 
@@ -63,7 +63,7 @@ test("workers are listed, and one that is released is leased anew by the server 
   expect(released).toMatchObject({ tag: "spans", workerId: 0, released: true });
   // The server learns it at its next renewal; ids go on above all that were made.
   const deadline = Date.now() + 20_000;
-  let again: Ran;
+  let again: CommandResult;
   do again = await idmint("id", "next", "spans");
   while (again.exitCode === 4 && Date.now() < deadline);
   expect([again.exitCode, again.err]).toEqual([0, ""]);

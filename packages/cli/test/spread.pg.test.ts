@@ -1,9 +1,9 @@
 // The commands about a store in several databases of a real PostgreSQL.
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, onTestFinished, test } from "vitest";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, type CommandResult } from "./support.ts";
 
-type Run = (...args: readonly string[]) => Promise<Ran>;
+type Run = (...args: readonly string[]) => Promise<CommandResult>;
 
 /** Runs `idmint` with two databases. */
 async function twoDatabases(): Promise<Run> {

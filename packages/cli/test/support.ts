@@ -26,7 +26,7 @@ import type { Io } from "../src/process/io.ts";
 import { run } from "../src/program.ts";
 
 /** What one command line did. */
-export interface Ran {
+export interface CommandResult {
   readonly exitCode: number;
   readonly out: string;
   readonly err: string;
@@ -40,7 +40,7 @@ export async function idmint(
     signal = new AbortController().signal,
     ask,
   }: { env?: Record<string, string>; signal?: AbortSignal; ask?: Io["ask"] } = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   let out = "";
   let err = "";
   const exitCode = await run(args, {
@@ -103,7 +103,7 @@ export async function playServer(play: Play): Promise<{ address: string; stop: (
 }
 
 /** Runs a command line against a server that is played, until the test ends. */
-export async function against(play: Play, ...args: readonly string[]): Promise<Ran> {
+export async function against(play: Play, ...args: readonly string[]): Promise<CommandResult> {
   const { address, stop } = await playServer(play);
   onTestFinished(stop);
   return idmint([...args, "--address", address]);

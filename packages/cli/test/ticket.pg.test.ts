@@ -4,7 +4,7 @@ import { GetNodeStatusResponse, StoreState } from "@idmint/proto";
 import { openTicketDatabases, type PostgresTicketDatabase } from "@idmint/server";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, onTestFinished, test } from "vitest";
-import { idmint, playServer, type Ran } from "./support.ts";
+import { idmint, playServer, type CommandResult } from "./support.ts";
 
 const UNSAFE = "fsync,full_page_writes";
 const NOWHERE = "postgres://postgres@127.0.0.1:1/nowhere";
@@ -12,7 +12,7 @@ const NOWHERE = "postgres://postgres@127.0.0.1:1/nowhere";
 interface Scene {
   readonly urls: Readonly<Record<string, string>>;
   /** Runs a command of `idmint ticket` with these databases. */
-  readonly run: (names: readonly string[], ...args: readonly string[]) => Promise<Ran>;
+  readonly run: (names: readonly string[], ...args: readonly string[]) => Promise<CommandResult>;
 }
 
 /** Three databases that were migrated; a tag of six slots on the first two. */
@@ -59,7 +59,7 @@ async function openedOf(
   return databases;
 }
 
-function json({ out }: Ran): Record<string, unknown> {
+function json({ out }: CommandResult): Record<string, unknown> {
   return JSON.parse(out) as Record<string, unknown>;
 }
 

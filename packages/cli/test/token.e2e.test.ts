@@ -4,7 +4,7 @@ import path from "node:path";
 import { createIdClient } from "@idmint/client";
 import { expect, onTestFinished, test } from "vitest";
 import { cli, serve, temporaryFolder } from "./process.ts";
-import type { Ran } from "./support.ts";
+import type { CommandResult } from "./support.ts";
 
 test("tokens are made in the store and by a server, listed and revoked, and shown nowhere else", async () => {
   const { folder, remove } = temporaryFolder();
@@ -22,7 +22,8 @@ test("tokens are made in the store and by a server, listed and revoked, and show
   writeFileSync(file, first.out);
   chmodSync(file, 0o400);
   const env = { IDMINT_ADDRESS: server.grpcAddress };
-  const ops = (...args: string[]): Promise<Ran> => cli([...args, "--token-file", file], { env });
+  const ops = (...args: string[]): Promise<CommandResult> =>
+    cli([...args, "--token-file", file], { env });
   const refused = await cli(["tag", "list"], { env });
   expect([refused.exitCode, refused.err]).toEqual([
     1,

@@ -10,7 +10,7 @@ import { IdServiceClient } from "@idmint/proto/grpc-js";
 import { doorEnv } from "@idmint/testkit";
 import { createTestDatabase } from "@idmint/testkit/postgres";
 import { expect, test } from "vitest";
-import { idmint, type Ran } from "./support.ts";
+import { idmint, type CommandResult } from "./support.ts";
 
 const allocate = (client: IdServiceClient, instance: string): Promise<AllocateSegmentResponse> => {
   const request = AllocateSegmentRequest.create({ tag: "orders", count: 100, instance });
@@ -32,7 +32,7 @@ test("verify --ledger proves what a server wrote, and shows both rows of an id t
   };
   const config = loadConfig({ env, flags: { "store-url": database.url }, defaults });
   await migrateStore(storeConfigOf(config), { dryRun: false });
-  const verify = (...more: string[]): Promise<Ran> =>
+  const verify = (...more: string[]): Promise<CommandResult> =>
     idmint(["verify", "--ledger", "--tag", "orders", "--store-url", database.url, ...more], {
       env,
     });

@@ -22,7 +22,7 @@ import { readTag } from "../tag/tag-parts.ts";
 import { callersOf, type Mode, MODES } from "./callers.ts";
 import type { Load } from "./pacer-state.ts";
 import { barText, reportJson, reportText, type Report } from "./report.ts";
-import { type Ran, runLoad } from "./run.ts";
+import { type BenchRun, runLoad } from "./run.ts";
 
 const MAX_CALLS = 10_000_000;
 const MAX_COUNT = 1_000_000;
@@ -190,7 +190,7 @@ async function measure(
   const callers = callersOf({ mode, tag, count, connections }, settings);
   const isShown = io.isTerminal?.err === true && !isJson(command);
   const limits = { signal: io.signal, timeoutMs: settings.timeoutMs };
-  let ran: Ran;
+  let ran: BenchRun;
   try {
     ran = await runLoad(load, callers, limits, (progress) => {
       if (isShown) io.err(barText(progress), CLEAR_LINE);

@@ -8,7 +8,7 @@ import { detailsIn, failureOfCall } from "../../calls/status-details.ts";
 import type { ConnectionSettings } from "../../flags/options.ts";
 import { hasPeriods } from "../../text/kind-text.ts";
 import { answersText } from "../id/id-decode.ts";
-import type { Got } from "./tally.ts";
+import type { BenchAnswer } from "./tally.ts";
 
 export const MODES = ["call", "batch", "stream", "sdk"] as const;
 
@@ -16,7 +16,7 @@ export const MODES = ["call", "batch", "stream", "sdk"] as const;
 export type Mode = (typeof MODES)[number];
 
 /** Told once for each call: what it got, or why it was refused. */
-type Done = (got: Got | undefined, refusal: string) => void;
+type Done = (got: BenchAnswer | undefined, refusal: string) => void;
 
 /** Makes calls. Several may be in flight. */
 export interface Caller {
@@ -39,7 +39,7 @@ export function callersOf(wanted: Wanted, settings: ConnectionSettings): readonl
 }
 
 /** An id as what a call got. */
-function one(id: bigint, text: string, period = ""): Got {
+function one(id: bigint, text: string, period = ""): BenchAnswer {
   // Ids that are text have the number 0, which is no id.
   if (id === 0n) return { segments: [], texts: [text], period: "" };
   return { segments: [single(id)], texts: [], period };
@@ -169,14 +169,14 @@ function sdkCaller({ tag }: Wanted, settings: ConnectionSettings): Caller {
         }),
   });
   const ids = client.tag(tag.name);
-  const ask = async (): Promise<Got> => {
+  const ask = async (): Promise<BenchAnswer> => {
     if (answersText(tag)) return one(0n, await ids.nextString());
     if (!hasPeriods(tag)) return one(await ids.next(), "");
     const { id, period } = await ids.nextPeriodId();
     return one(id, "", period);
   };
   const call = async (done: Done): Promise<void> => {
-    let got: Got;
+    let got: BenchAnswer;
     try {
       got = await ask();
     } catch (thrown) {

@@ -2,7 +2,7 @@ import type { Tag } from "@idmint/proto";
 import { columns } from "../../text/table.ts";
 import type { Mode } from "./callers.ts";
 import type { Load } from "./pacer-state.ts";
-import type { Progress, Ran } from "./run.ts";
+import type { Progress, BenchRun } from "./run.ts";
 import type { Tallied } from "./tally.ts";
 
 /** What a run was, and what came of it. */
@@ -15,7 +15,7 @@ export interface Report {
   /** Whether the tag was made for the run. */
   readonly isOwn: boolean;
   readonly elapsedMs: number;
-  readonly end: Ran["end"];
+  readonly end: BenchRun["end"];
   readonly result: Tallied;
 }
 
@@ -80,7 +80,7 @@ export function reportText(report: Report): string {
   ]);
 }
 
-const WHY: Readonly<Record<Ran["end"], string>> = {
+const WHY: Readonly<Record<BenchRun["end"], string>> = {
   over: "",
   interrupted: ", interrupted",
   full: ", ended early: more ids cannot be compared",

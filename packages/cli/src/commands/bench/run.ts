@@ -22,7 +22,7 @@ export interface Progress {
   readonly p99Ms: number;
 }
 
-export interface Ran {
+export interface BenchRun {
   readonly tally: Tally;
   readonly elapsedMs: number;
   readonly end: "full" | "interrupted" | "over";
@@ -45,7 +45,7 @@ class Run {
   }
 
   /** Sends until the run is over, and says why it is. */
-  async send(signal: AbortSignal): Promise<Ran["end"]> {
+  async send(signal: AbortSignal): Promise<BenchRun["end"]> {
     for (;;) {
       this.#sendDue();
       if (signal.aborted) return "interrupted";
@@ -57,7 +57,7 @@ class Run {
   }
 
   /** Waits for the calls in flight. What has no answer by its deadline is refused. */
-  async end(end: Ran["end"], timeoutMs: number): Promise<Ran> {
+  async end(end: BenchRun["end"], timeoutMs: number): Promise<BenchRun> {
     const stoppedMs = performance.now();
     for (const dueMs of this.#pacer.unsent(stoppedMs)) this.#tally.neverSent(stoppedMs - dueMs);
     const untilMs = stoppedMs + timeoutMs + MARGIN_MS;
@@ -124,7 +124,7 @@ export async function runLoad(
   callers: readonly Caller[],
   { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
   tell: (progress: Progress) => void,
-): Promise<Ran> {
+): Promise<BenchRun> {
   const run = new Run(load, callers);
   const ticker = setInterval(() => {
     tell(run.progress());

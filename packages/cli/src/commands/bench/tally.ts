@@ -3,7 +3,7 @@ import { periodText, type Segment } from "@idmint/core";
 import { Budget, IdRanges } from "../verify/ranges.ts";
 
 /** What one call got. */
-export interface Got {
+export interface BenchAnswer {
   readonly segments: readonly Segment[];
   readonly texts: readonly string[];
   readonly period: string;
@@ -63,7 +63,7 @@ export class Tally {
     return this.#latency.percentile(99) / 1e6;
   }
 
-  answer({ segments, texts, period }: Got, latencyMs: number): void {
+  answer({ segments, texts, period }: BenchAnswer, latencyMs: number): void {
     this.#answered += 1;
     this.#record(latencyMs);
     if (segments.length > 0) this.#addSegments(segments, period);
