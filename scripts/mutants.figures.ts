@@ -126,7 +126,7 @@ export const figuresMutants: readonly Mutant[] = [
   {
     name: "figures: an alarm outlives what ends it",
     file: "packages/server/src/alarms/active-state.ts",
-    find: `  if (sign.type === "alarm" && sign.ends !== undefined) state.delete(sign.ends);\n`,
+    find: `  if (change.type === "alarm" && change.ends !== undefined) state.delete(change.ends);\n`,
     replace: ``,
     tests: active,
   },

@@ -24,10 +24,10 @@ export class ActiveAlarms {
 
   /** Hears every event of this server. */
   readonly hear = (event: ServerEvent): void => {
-    const sign = alarmOf(event, this.#server);
-    if (sign === undefined) return;
+    const change = alarmOf(event, this.#server);
+    if (change === undefined) return;
     const { clock, wallClock } = this.#ports;
-    activated(this.#state, sign, clock.now(), wallClock());
+    activated(this.#state, change, clock.now(), wallClock());
   };
 
   now(): readonly ActiveAlarm[] {

@@ -1,32 +1,32 @@
 import type { PeriodDoubt } from "@idmint/core";
 import type { ServerEvent } from "../service/events.ts";
-import type { Matter } from "./alarm.ts";
+import type { AlarmContent } from "./alarm.ts";
 
 /** What an event means to the alarms. */
-export type Sign =
+export type AlarmChange =
   /** To be told at once. */
   | {
       readonly type: "alarm";
-      readonly matter: Matter;
+      readonly content: AlarmContent;
       /** Whether it goes on until something is over with its key. */
       readonly isLasting: boolean;
       /** The key of what is over by it. */
       readonly ends?: string;
     }
   /** To be told if it is not over in time. */
-  | { readonly type: "trouble"; readonly matter: Matter }
+  | { readonly type: "trouble"; readonly content: AlarmContent }
   /** The trouble with this key, or the lasting alarm, ended. */
   | { readonly type: "over"; readonly key: string };
 
-type Signs = {
+type AlarmChanges = {
   readonly [Type in ServerEvent["type"]]?: (
     event: Extract<ServerEvent, { readonly type: Type }>,
     server: string,
-  ) => Sign | undefined;
+  ) => AlarmChange | undefined;
 };
 
 /** Which events are alarms, or end one. No other place says so. */
-const SIGNS: Signs = {
+const CHANGES: AlarmChanges = {
   fenced: ({ tag, detail }) =>
     lasting({
       alarm: "STORE_WENT_BACK",
@@ -195,7 +195,7 @@ const SIGNS: Signs = {
       },
     }),
   "clock-refused": ({ tag, why, driftMs, detail }, server) => {
-    const matter: Matter = {
+    const content: AlarmContent = {
       alarm: "CLOCK_REFUSED",
       // A clock is one incident, however many tags it shows in. The clock of another server is another incident.
       key: `CLOCK_REFUSED:${server}`,
@@ -205,9 +205,9 @@ const SIGNS: Signs = {
       details: { why, driftMs: String(driftMs), detail, ...(tag === undefined ? {} : { tag }) },
     };
     // A suspended machine is ahead of all that it knows until it has asked again.
-    if (why === "ahead") return trouble(matter);
+    if (why === "ahead") return trouble(content);
     // What ends is only told of the server's clock as a whole.
-    return tag === undefined ? lasting(matter) : alarm(matter);
+    return tag === undefined ? lasting(content) : alarm(content);
   },
   "clock-recovered": ({ tag }, server) =>
     tag === undefined ? over(`CLOCK_REFUSED:${server}`) : undefined,
@@ -266,26 +266,26 @@ const PERIODS_IN_DOUBT: Readonly<Record<PeriodDoubt, string>> = {
 };
 
 /** What an event of this server means to the alarms; undefined when it means nothing. */
-export function alarmOf(event: ServerEvent, server: string): Sign | undefined {
+export function alarmOf(event: ServerEvent, server: string): AlarmChange | undefined {
   // The table holds each function under the type of the events that it takes.
-  const signOf = SIGNS[event.type] as
-    | ((event: ServerEvent, server: string) => Sign | undefined)
+  const changeOf = CHANGES[event.type] as
+    | ((event: ServerEvent, server: string) => AlarmChange | undefined)
     | undefined;
-  return signOf?.(event, server);
+  return changeOf?.(event, server);
 }
 
-function alarm(matter: Matter): Sign {
-  return { type: "alarm", matter, isLasting: false };
+function alarm(content: AlarmContent): AlarmChange {
+  return { type: "alarm", content, isLasting: false };
 }
 
-function lasting(matter: Matter): Sign {
-  return { type: "alarm", matter, isLasting: true };
+function lasting(content: AlarmContent): AlarmChange {
+  return { type: "alarm", content, isLasting: true };
 }
 
-function trouble(matter: Matter): Sign {
-  return { type: "trouble", matter };
+function trouble(content: AlarmContent): AlarmChange {
+  return { type: "trouble", content };
 }
 
-function over(key: string): Sign {
+function over(key: string): AlarmChange {
   return { type: "over", key };
 }

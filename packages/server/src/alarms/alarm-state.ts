@@ -1,5 +1,5 @@
-import type { Matter } from "./alarm.ts";
-import type { Sign } from "./alarm-of.ts";
+import type { AlarmContent } from "./alarm.ts";
+import type { AlarmChange } from "./alarm-of.ts";
 
 /** Alarms with the same key within this time are one, in milliseconds. */
 const ONE_ALARM_MS = 60_000;
@@ -40,7 +40,7 @@ export function remember(recent: Recent, key: string, now: number): void {
 export interface AlarmState {
   readonly lastingMs: number;
   /** Troubles that are not told yet, by their keys. */
-  readonly troubles: Map<string, { readonly matter: Matter; readonly dueAt: number }>;
+  readonly troubles: Map<string, { readonly content: AlarmContent; readonly dueAt: number }>;
   readonly told: Recent;
 }
 
@@ -48,22 +48,26 @@ export function createAlarmState(lastingMs: number): AlarmState {
   return { lastingMs, troubles: new Map(), told: new Map() };
 }
 
-/** Takes note of a sign, and answers what to tell now. */
-export function noticed(state: AlarmState, sign: Sign, now: number): readonly Matter[] {
-  if (sign.type === "alarm") return [sign.matter];
+/** Takes note of a change, and answers what to tell now. */
+export function noticed(
+  state: AlarmState,
+  change: AlarmChange,
+  now: number,
+): readonly AlarmContent[] {
+  if (change.type === "alarm") return [change.content];
   const { troubles, lastingMs } = state;
-  if (sign.type === "over") troubles.delete(sign.key);
-  else if (!troubles.has(sign.matter.key)) {
-    troubles.set(sign.matter.key, { matter: sign.matter, dueAt: now + lastingMs });
+  if (change.type === "over") troubles.delete(change.key);
+  else if (!troubles.has(change.content.key)) {
+    troubles.set(change.content.key, { content: change.content, dueAt: now + lastingMs });
   }
   return [];
 }
 
 /** The troubles that have lasted long enough. Each is answered once. */
-export function lasted(state: AlarmState, now: number): readonly Matter[] {
+export function lasted(state: AlarmState, now: number): readonly AlarmContent[] {
   const ripe = [...state.troubles.values()].filter(({ dueAt }) => dueAt <= now);
-  for (const { matter } of ripe) state.troubles.delete(matter.key);
-  return ripe.map(({ matter }) => matter);
+  for (const { content } of ripe) state.troubles.delete(content.key);
+  return ripe.map(({ content }) => content);
 }
 
 /** When `lasted` next has something to tell; undefined when no trouble is open. */
@@ -72,10 +76,10 @@ export function nextDueAt(state: AlarmState): number | undefined {
   return first;
 }
 
-/** Whether to tell a matter. `waiting` is how many alarms wait in memory already. */
+/** Whether to tell an alarm. `waiting` is how many alarms wait in memory already. */
 export function raised(
   state: AlarmState,
-  { key }: Matter,
+  { key }: AlarmContent,
   waiting: number,
   now: number,
 ): "dropped" | "repeated" | "told" {

@@ -25,7 +25,7 @@ type AlarmName =
   | "CUT_OFF";
 
 /** What an alarm says. */
-export interface Matter {
+export interface AlarmContent {
   readonly alarm: AlarmName;
   /** Alarms with the same key within a minute are one. */
   readonly key: string;
@@ -38,7 +38,7 @@ export interface Matter {
 }
 
 /** An alarm on its way. Its JSON is what the webhook gets, and what stands in the queue. */
-export interface Alarm extends Matter {
+export interface Alarm extends AlarmContent {
   /** Unique; the same at every delivery. */
   readonly id: string;
   /** When it was raised, by the server's wall clock: RFC 3339, UTC. */

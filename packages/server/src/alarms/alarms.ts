@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import type { Clock, Random, Timers } from "@idmint/core";
 import type { Emit, ServerEvent } from "../service/events.ts";
-import { type Alarm, type Envelope, envelopeOf, type Matter } from "./alarm.ts";
+import { type Alarm, type Envelope, envelopeOf, type AlarmContent } from "./alarm.ts";
 import { alarmOf } from "./alarm-of.ts";
 import {
   type AlarmState,
@@ -92,9 +92,10 @@ export class Alarms {
 
   /** Hears every event of this server. */
   readonly hear = (event: ServerEvent): void => {
-    const sign = alarmOf(event, this.#server);
-    if (sign === undefined || this.#isClosing) return;
-    for (const matter of noticed(this.#state, sign, this.#ports.clock.now())) this.#raise(matter);
+    const change = alarmOf(event, this.#server);
+    if (change === undefined || this.#isClosing) return;
+    for (const content of noticed(this.#state, change, this.#ports.clock.now()))
+      this.#raise(content);
     this.#watchTroubles();
   };
 
@@ -126,18 +127,18 @@ export class Alarms {
     this.#stopTimer = undefined;
     if (dueAt === undefined) return;
     this.#stopTimer = timers.after(Math.max(0, dueAt - clock.now()), () => {
-      for (const matter of lasted(this.#state, clock.now())) this.#raise(matter);
+      for (const content of lasted(this.#state, clock.now())) this.#raise(content);
       this.#watchTroubles();
     });
   }
 
-  #raise(matter: Matter): void {
+  #raise(content: AlarmContent): void {
     const { clock, newId, wallClock } = this.#ports;
-    const outcome = raised(this.#state, matter, this.#waiting.length, clock.now());
-    if (outcome === "dropped") this.#tellDropped(matter.key, "too many alarms wait already");
+    const outcome = raised(this.#state, content, this.#waiting.length, clock.now());
+    if (outcome === "dropped") this.#tellDropped(content.key, "too many alarms wait already");
     if (outcome !== "told") return;
     const time = new Date(wallClock()).toISOString();
-    this.#waiting.push({ id: newId(), time, server: this.#server, ...matter });
+    this.#waiting.push({ id: newId(), time, server: this.#server, ...content });
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = undefined;
     });

@@ -1,6 +1,6 @@
 import { IdmintError } from "@idmint/core";
 import { expect, test } from "vitest";
-import type { Matter } from "../../src/alarms/alarm.ts";
+import type { AlarmContent } from "../../src/alarms/alarm.ts";
 import { envelopeOf } from "../../src/alarms/alarm.ts";
 import { alarmOf } from "../../src/alarms/alarm-of.ts";
 import {
@@ -28,7 +28,7 @@ const SEEDED = {
 
 const REFUSED = { type: "clock-refused", driftMs: -9, detail: "d" } as const;
 
-function matter(key: string): Matter {
+function content(key: string): AlarmContent {
   return { alarm: "STORE_LOST", key, severity: "critical", summary: "s", details: {} };
 }
 
@@ -78,12 +78,12 @@ test.each<[string, string, ServerEvent]>([
     { type: "name-shared", tag: "t", instance: "pod-1", workerId: 3 },
   ],
   ["alarm", "LEASE_FILE_FAILED:h:1", { type: "lease-file-failed", error: DOWN }],
-])("an event is a sign of type %s with key %s", (type, key, event) => {
-  const sign = alarmOf(event, "h:1");
-  expect(sign?.type).toBe(type);
-  expect(sign?.type === "over" ? sign.key : sign?.matter.key).toBe(key);
+])("an event makes a change of type %s with key %s", (type, key, event) => {
+  const change = alarmOf(event, "h:1");
+  expect(change?.type).toBe(type);
+  expect(change?.type === "over" ? change.key : change?.content.key).toBe(key);
   // Bigints would not go into JSON.
-  expect(() => JSON.stringify(sign)).not.toThrow();
+  expect(() => JSON.stringify(change)).not.toThrow();
 });
 
 test("what needs nobody is no alarm", () => {
@@ -102,13 +102,13 @@ test("what needs nobody is no alarm", () => {
 
 test("a trouble is told once, when it has lasted", () => {
   const state = createAlarmState(30_000);
-  const lost = { type: "trouble", matter: matter("a") } as const;
+  const lost = { type: "trouble", content: content("a") } as const;
   expect(noticed(state, lost, 0)).toEqual([]);
   expect(noticed(state, lost, 20_000)).toEqual([]);
-  noticed(state, { type: "trouble", matter: matter("b") }, 10_000);
+  noticed(state, { type: "trouble", content: content("b") }, 10_000);
   expect(nextDueAt(state)).toBe(30_000);
   expect(lasted(state, 29_999)).toEqual([]);
-  expect(lasted(state, 30_000)).toEqual([lost.matter]);
+  expect(lasted(state, 30_000)).toEqual([lost.content]);
   expect(lasted(state, 30_000)).toEqual([]);
   expect(nextDueAt(state)).toBe(40_000);
   noticed(state, { type: "over", key: "b" }, 39_999);
@@ -121,12 +121,12 @@ test("a trouble is told once, when it has lasted", () => {
 
 test("a key is told once a minute, and what finds too many waiting is dropped and told later", () => {
   const state = createAlarmState(0);
-  expect(raised(state, matter("a"), 0, 0)).toBe("told");
-  expect(raised(state, matter("a"), 0, 59_999)).toBe("repeated");
-  expect(raised(state, matter("b"), 999, 59_999)).toBe("told");
-  expect(raised(state, matter("a"), 0, 60_000)).toBe("told");
-  expect(raised(state, matter("c"), 1_000, 60_000)).toBe("dropped");
-  expect(raised(state, matter("c"), 999, 60_001)).toBe("told");
+  expect(raised(state, content("a"), 0, 0)).toBe("told");
+  expect(raised(state, content("a"), 0, 59_999)).toBe("repeated");
+  expect(raised(state, content("b"), 999, 59_999)).toBe("told");
+  expect(raised(state, content("a"), 0, 60_000)).toBe("told");
+  expect(raised(state, content("c"), 1_000, 60_000)).toBe("dropped");
+  expect(raised(state, content("c"), 999, 60_001)).toBe("told");
 });
 
 test("keys are forgotten after their minute, and beyond 10,000 the oldest first", () => {

@@ -134,8 +134,8 @@ function tagRunOf({ startSecond, issued, ready, remaining }: Domain.TagFigureRun
   };
 }
 
-function alarmOf({ matter, sinceMs, isLasting }: ActiveAlarm): Alarm {
-  const { alarm, severity, summary, details } = matter;
+function alarmOf({ content, sinceMs, isLasting }: ActiveAlarm): Alarm {
+  const { alarm, severity, summary, details } = content;
   return {
     alarm,
     severity: severity === "critical" ? AlarmSeverity.CRITICAL : AlarmSeverity.WARNING,

@@ -1,6 +1,6 @@
 /** Something that a person should know of now. */
 export interface ActiveAlarm {
-  readonly matter: {
+  readonly content: {
     readonly alarm: string;
     readonly severity: "critical" | "warning";
     readonly summary: string;
