@@ -55,10 +55,10 @@ export function workerHandlers(
       response: RenewWorkerLeaseResponse,
       need: NEEDS.issue,
       about: ({ tag }) => tag,
-      call: async ({ reserveAhead, ...wish }, context) =>
+      call: async ({ reserveAhead, ...fields }, context) =>
         renewed(
           await workers.renew(
-            { ...wish, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
+            { ...fields, reserveAheadMs: wholeMillisecondsOf(reserveAhead) },
             context,
           ),
           ports.told(),

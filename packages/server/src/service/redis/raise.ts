@@ -34,7 +34,7 @@ export class RedisRaise {
   }
 
   /** Raises a sequence, at most to the tag's ceiling. */
-  sequence(redisServer: string, wish: MaxWish): Promise<void> {
+  sequence(redisServer: string, wish: RaiseBy): Promise<void> {
     return this.#once(async () => {
       await raiseSequence(this.#ports, this.#tag, redisServer, wish);
     });
@@ -82,14 +82,14 @@ export class RedisRaise {
 }
 
 /** How far a maximum shall rise: by so many ids, or to a place, however many others wish for the same. */
-export type MaxWish = Pick<RaiseRequest, "atLeast" | "by">;
+export type RaiseBy = Pick<RaiseRequest, "atLeast" | "by">;
 
 /** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
 export async function raiseSequence(
   ports: Pick<RedisRaisePorts, "redisServer" | "raises" | "readPlace">,
   tag: string,
   redisServer: string,
-  wish: MaxWish,
+  wish: RaiseBy,
 ): Promise<bigint> {
   const { generation, floor } = await raisedOrEnd(ports, tag, wish);
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise({
@@ -104,7 +104,7 @@ export async function raiseSequence(
 async function raisedOrEnd(
   { raises, readPlace }: Pick<RedisRaisePorts, "raises" | "readPlace">,
   tag: string,
-  wish: MaxWish,
+  wish: RaiseBy,
 ): Promise<{ readonly generation: bigint; readonly floor: bigint }> {
   try {
     return await raises.raise({ tag, ...wish, newGeneration: false });

@@ -28,12 +28,12 @@ const MAX_EXTENSION = 255;
 const MAX_READS = 1_000;
 
 /** Fields of a request as they came: `undefined` for those that were left out. */
-export interface LeaseWish extends Omit<WorkerLeaseRequest, "reserveAheadMs"> {
+export interface LeaseFields extends Omit<WorkerLeaseRequest, "reserveAheadMs"> {
   /** NaN: no whole number of milliseconds. */
   readonly reserveAheadMs: number | undefined;
 }
 
-export interface RenewalWish extends Omit<WorkerRenewal, "reserveUntilMs" | "reserveAheadMs"> {
+export interface RenewalFields extends Omit<WorkerRenewal, "reserveUntilMs" | "reserveAheadMs"> {
   readonly reserveUntilMs: bigint;
   readonly reserveAheadMs: number | undefined;
 }
@@ -88,29 +88,29 @@ export class WorkerService {
 
   /** A lease, with the settings of the tag that ids are made by. */
   async lease(
-    wish: LeaseWish,
+    fields: LeaseFields,
     call: Patience,
   ): Promise<WorkerLease & { readonly kind: SnowflakeKind }> {
-    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, ...rest } = wish;
+    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, ...rest } = fields;
     assertNoViolations(
-      tagNameViolation("tag", wish.tag),
-      instanceViolation("instance", wish.instance),
+      tagNameViolation("tag", fields.tag),
+      instanceViolation("instance", fields.instance),
       reserveAheadViolation("reserve_ahead", reserveAheadMs),
     );
     // The settings are those of the epoch that the lease is asked for in.
-    const workers = await this.#workersOf(wish.tag, call, "lease");
+    const workers = await this.#workersOf(fields.tag, call, "lease");
     const { kind, epoch } = workers;
     const request = { ...rest, reserveAheadMs, epoch };
     const lease = await this.#reserved(workers, (registry) => registry.leaseWorker(request));
     return { ...lease, kind };
   }
 
-  async renew(wish: RenewalWish, call: Patience): Promise<RenewedWorkerLease> {
-    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, reserveUntilMs, ...rest } = wish;
+  async renew(fields: RenewalFields, call: Patience): Promise<RenewedWorkerLease> {
+    const { reserveAheadMs = DEFAULT_RESERVE_AHEAD_MS, reserveUntilMs, ...rest } = fields;
     const isTime = reserveUntilMs >= 0n && reserveUntilMs <= MAX_TIME_MS;
     assertNoViolations(
-      ...keyViolations(wish),
-      rangeViolation("extension", wish.extension, MAX_EXTENSION),
+      ...keyViolations(fields),
+      rangeViolation("extension", fields.extension, MAX_EXTENSION),
       reserveAheadViolation("reserve_ahead", reserveAheadMs),
       isTime
         ? undefined
@@ -121,7 +121,7 @@ export class WorkerService {
           },
     );
     const renewal = { ...rest, reserveUntilMs: Number(reserveUntilMs), reserveAheadMs };
-    const workers = await this.#workersOf(wish.tag, call, "lease");
+    const workers = await this.#workersOf(fields.tag, call, "lease");
     return this.#reserved(workers, (registry) => registry.renewWorker(renewal));
   }
 
