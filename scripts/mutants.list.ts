@@ -410,12 +410,12 @@ if count > max - cur then return {'exhausted', has[5], has[6]} end`,
   {
     name: "redis: Redis is raised before the store",
     file: `${service}/redis/raise.ts`,
-    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
+    find: `  const { generation, floor } = await raisedOrEnd(ports, tag, target);
 `,
     replace: `  const place = await ports.readPlace(tag);
-  const ahead = { tag, generation: place.generation, max: place.floor + wish.by };
+  const ahead = { tag, generation: place.generation, max: place.floor + target.by };
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise(ahead);
-  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
+  const { generation, floor } = await raisedOrEnd(ports, tag, target);
 `,
     tests: counters,
   },

@@ -30,7 +30,7 @@ export function inEpoch({ raises, readPlace }: RowPorts, epoch: () => bigint): R
     return row;
   };
   return {
-    raises: { raise: async (wish) => present(wish.tag, await raises.raise(wish)) },
+    raises: { raise: async (request) => present(request.tag, await raises.raise(request)) },
     readPlace: async (tag) => present(tag, await readPlace(tag)),
   };
 }

@@ -34,9 +34,9 @@ export class RedisRaise {
   }
 
   /** Raises a sequence, at most to the tag's ceiling. */
-  sequence(redisServer: string, wish: RaiseBy): Promise<void> {
+  sequence(redisServer: string, target: RaiseTarget): Promise<void> {
     return this.#once(async () => {
-      await raiseSequence(this.#ports, this.#tag, redisServer, wish);
+      await raiseSequence(this.#ports, this.#tag, redisServer, target);
     });
   }
 
@@ -44,8 +44,8 @@ export class RedisRaise {
   limit(redisServer: string, atLeast: bigint, limitOf: (floor: bigint) => number): Promise<void> {
     return this.#once(async () => {
       const tag = this.#tag;
-      const wish = { tag, by: 0n, atLeast, newGeneration: false };
-      const { generation, floor } = await this.#ports.raises.raise(wish);
+      const request = { tag, by: 0n, atLeast, newGeneration: false };
+      const { generation, floor } = await this.#ports.raises.raise(request);
       const limitMs = limitOf(floor);
       await redisServerNamed(this.#ports.redisServer, tag, redisServer).raiseLimit({
         tag,
@@ -81,17 +81,17 @@ export class RedisRaise {
   }
 }
 
-/** How far a maximum shall rise: by so many ids, or to a place, however many others wish for the same. */
-export type RaiseBy = Pick<RaiseRequest, "atLeast" | "by">;
+/** How far a maximum shall rise: by so many ids, or to a place, however many others want the same. */
+export type RaiseTarget = Pick<RaiseRequest, "atLeast" | "by">;
 
 /** Raises a sequence in the RDBMS, then in Redis. Answers the new maximum. */
 export async function raiseSequence(
   ports: Pick<RedisRaisePorts, "redisServer" | "raises" | "readPlace">,
   tag: string,
   redisServer: string,
-  wish: RaiseBy,
+  target: RaiseTarget,
 ): Promise<bigint> {
-  const { generation, floor } = await raisedOrEnd(ports, tag, wish);
+  const { generation, floor } = await raisedOrEnd(ports, tag, target);
   await redisServerNamed(ports.redisServer, tag, redisServer).sequences.raise({
     tag,
     generation,
@@ -104,10 +104,10 @@ export async function raiseSequence(
 async function raisedOrEnd(
   { raises, readPlace }: Pick<RedisRaisePorts, "raises" | "readPlace">,
   tag: string,
-  wish: RaiseBy,
+  target: RaiseTarget,
 ): Promise<{ readonly generation: bigint; readonly floor: bigint }> {
   try {
-    return await raises.raise({ tag, ...wish, newGeneration: false });
+    return await raises.raise({ tag, ...target, newGeneration: false });
   } catch (thrown) {
     if (IdmintError.from(thrown).reason !== "TAG_EXHAUSTED") throw thrown;
     return readPlace(tag);

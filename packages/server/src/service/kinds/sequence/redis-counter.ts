@@ -3,7 +3,7 @@ import type { RaiseBounds, SequenceIssued, Tag } from "@idmint/core/server";
 import { RedisAgreement } from "../../redis/agreement.ts";
 import type { RedisCounterPorts } from "../../redis/counter-ports.ts";
 import { placeOf } from "../../redis/place.ts";
-import { type RaiseBy, RedisRaise } from "../../redis/raise.ts";
+import { type RaiseTarget, RedisRaise } from "../../redis/raise.ts";
 import { tagExhausted } from "../../upstream/refusals.ts";
 import type { Counter } from "../grouped-source.ts";
 
@@ -135,11 +135,11 @@ export class RedisSequenceCounter implements Counter {
 
   #raiseMax(last: bigint, count: number): Promise<void> {
     const { step, maxSkip } = this.#settings.bounds;
-    const wish: RaiseBy =
+    const target: RaiseTarget =
       maxSkip === undefined
         ? { by: BigInt(Math.max(step, 4 * count)), atLeast: 0n }
         : { by: 0n, atLeast: last + BigInt(mostLeft(maxSkip, count)) };
-    return this.#raise.sequence(this.#agreement.place.redisServer, wish);
+    return this.#raise.sequence(this.#agreement.place.redisServer, target);
   }
 
   #refusal(max: bigint, count: number, cause: unknown): IdmintError {
