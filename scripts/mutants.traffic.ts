@@ -116,7 +116,7 @@ export const trafficMutants: readonly Mutant[] = [
     name: "traffic: a change that is only tried is made",
     file: `${service}/traffic.ts`,
     find: "    if (validateOnly) return",
-    replace: '    if (validateOnly && wish.node === "") return',
+    replace: '    if (validateOnly && change.node === "") return',
     tests: drainTests,
     only: "only tried",
   },

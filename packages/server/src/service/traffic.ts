@@ -18,7 +18,7 @@ import type { Patience } from "./call.ts";
 import type { NodeWatch, SeenNode } from "./node-watch.ts";
 
 /** What an operator wants of a server. */
-export interface TrafficWish {
+export interface TrafficChange {
   /** Its node_id or instance, or its name without the number of a process. */
   readonly node: string;
   readonly weight?: number;
@@ -62,15 +62,15 @@ export class TrafficService {
   }
 
   async set(
-    wish: TrafficWish,
+    change: TrafficChange,
     { validateOnly = false, by }: ChangeOptions,
     call: Patience,
   ): Promise<TrafficAnswer> {
-    assertNoViolations(weightViolation(wish));
+    assertNoViolations(weightViolation(change));
     const { nodes, announce } = this.#ports;
-    const server = await this.#serverOf(wish.node);
-    if (validateOnly) return this.#answer(server, wished(nodes.trafficOfServer(server), wish));
-    const row = await this.#write(server, wish, by);
+    const server = await this.#serverOf(change.node);
+    if (validateOnly) return this.#answer(server, applied(nodes.trafficOfServer(server), change));
+    const row = await this.#write(server, change, by);
     announce();
     await this.#followed(row, call);
     return this.#answer(server, row);
@@ -98,11 +98,11 @@ export class TrafficService {
     return nodes.trafficOfServer(node).revision > 0n ? node : undefined;
   }
 
-  async #write(server: string, wish: TrafficWish, by: AuditNote | undefined): Promise<Traffic> {
+  async #write(server: string, change: TrafficChange, by: AuditNote | undefined): Promise<Traffic> {
     const { store, gate, nodes } = this.#ports;
     let seen = nodes.trafficOfServer(server);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const wanted = wished(seen, wish);
+      const wanted = applied(seen, change);
       // Somebody may have said the same, but it has to be in the store, whatever was seen.
       seen = await gate.run(() => store.setTraffic(wanted, by));
       if (isLike(seen, wanted)) return seen;
@@ -139,7 +139,7 @@ export class TrafficService {
 
 const WHERE = "idmint node list shows them";
 
-function weightViolation({ weight }: TrafficWish): FieldViolation | undefined {
+function weightViolation({ weight }: TrafficChange): FieldViolation | undefined {
   if (weight === undefined || (Number.isInteger(weight) && weight >= 0 && weight <= MAX_WEIGHT)) {
     return undefined;
   }
@@ -147,7 +147,7 @@ function weightViolation({ weight }: TrafficWish): FieldViolation | undefined {
   return { field: "weight", description, reason: "VALUE_OUT_OF_RANGE" };
 }
 
-function wished(seen: Traffic, { weight, isDraining }: TrafficWish): Traffic {
+function applied(seen: Traffic, { weight, isDraining }: TrafficChange): Traffic {
   return {
     ...seen,
     ...(weight === undefined ? {} : { weight }),

@@ -129,19 +129,19 @@ export class RedisWorkerRegistry implements WorkerRegistry {
     if (epoch !== this.#epoch) throw otherEpoch(tag);
     const dataCenter = dataCenterOf(this.#kind, request.dataCenter);
     const workerIds = 2 ** this.#kind.layout.workerBits;
-    const wish = { tag, dataCenter, instance, reserveAheadMs, workerIds };
-    const answer = await this.#ask((workers, under) => workers.lease({ ...wish, ...under }));
+    const wanted = { tag, dataCenter, instance, reserveAheadMs, workerIds };
+    const answer = await this.#ask((workers, under) => workers.lease({ ...wanted, ...under }));
     if (answer.status === "exhausted") throw this.#exhausted(dataCenter);
     const { workerId, notBeforeMs, ...renewed } = this.#done(answer, { dataCenter, workerId: -1 });
     return { ...this.#renewed(renewed), dataCenter, workerId, notBeforeMs };
   }
 
   async renewWorker(renewal: WorkerRenewal): Promise<RenewedWorkerLease> {
-    const { extension, ...wish } = renewal;
+    const { extension, ...request } = renewal;
     if (extension !== 0) {
       throw invalidField("extension", `must be 0 with the registry in Redis, got ${extension}`);
     }
-    const answer = await this.#ask((workers, under) => workers.renew({ ...wish, ...under }));
+    const answer = await this.#ask((workers, under) => workers.renew({ ...request, ...under }));
     return this.#renewed(this.#done(answer, renewal));
   }
 
