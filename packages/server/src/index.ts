@@ -52,4 +52,4 @@ export type { Authorise } from "./api/method.ts";
 export type { CallContext } from "./service/call.ts";
 export type { ServerEvent } from "./service/events.ts";
 // For the first token, which nobody can ask a server for.
-export { newToken, type TokenWish, tooManyTokens } from "./service/access/new-token.ts";
+export { newToken, type TokenRequest, tooManyTokens } from "./service/access/new-token.ts";

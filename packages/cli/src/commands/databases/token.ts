@@ -105,14 +105,14 @@ ${examplesText([
   });
 }
 
-interface Wish {
+interface TokenRequest {
   readonly principal: string;
   readonly rights: readonly Right[];
   readonly lifetimeMs: number | undefined;
 }
 
-async function makeByServer(command: Command, io: Io, wish: Wish): Promise<Made> {
-  const { principal, rights, lifetimeMs } = wish;
+async function makeByServer(command: Command, io: Io, wanted: TokenRequest): Promise<Made> {
+  const { principal, rights, lifetimeMs } = wanted;
   const request = {
     principal,
     rights: rights.map(({ role, tags }) => ({ role: PROTO_ROLES[role], tags })),
@@ -131,11 +131,11 @@ async function makeByServer(command: Command, io: Io, wish: Wish): Promise<Made>
 }
 
 /** Nobody can ask a server before there is a token that lets them. */
-async function makeInStore(command: Command, io: Io, wish: Wish): Promise<Made> {
+async function makeInStore(command: Command, io: Io, wanted: TokenRequest): Promise<Made> {
   const { newToken, openStore, operatorNote, storeConfigOf, tooManyTokens } =
     await import("@idmint/server");
   const config = storeConfigOf(await loadServerConfig(command, io));
-  const { token, text } = newToken(wish, Date.now());
+  const { token, text } = newToken(wanted, Date.now());
   const store = await openStore(config);
   try {
     if (!(await store.addToken(token, operatorNote("idmint token create")))) throw tooManyTokens();

@@ -11,7 +11,7 @@ import {
 } from "@idmint/core/server";
 
 /** What is asked of a token that is to be made. */
-export interface TokenWish {
+export interface TokenRequest {
   readonly principal: string;
   readonly rights: readonly Right[];
   /** Undefined: DEFAULT_LIFETIME_MS. */
@@ -29,8 +29,8 @@ export function hashOfSecret(secret: string): Buffer {
 }
 
 /** Makes a token, and the text that proves it, which nothing keeps. Throws INVALID_ARGUMENT that names every bad field. */
-export function newToken(wish: TokenWish, nowMs: number): { token: Token; text: string } {
-  const { principal, rights, lifetimeMs = DEFAULT_LIFETIME_MS } = wish;
+export function newToken(request: TokenRequest, nowMs: number): { token: Token; text: string } {
+  const { principal, rights, lifetimeMs = DEFAULT_LIFETIME_MS } = request;
   const isLong = lifetimeMs >= MIN_LIFETIME_MS && lifetimeMs <= MAX_LIFETIME_MS;
   assertNoViolations(
     principalViolation("principal", principal),

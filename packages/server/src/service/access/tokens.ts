@@ -2,7 +2,7 @@ import { assertNoViolations, invalidField } from "@idmint/core";
 import { type AccessStore, type ChangeOptions, isTokenId, type Token } from "@idmint/core/server";
 import type { AdminGate } from "../admin-gate.ts";
 import { decodePageToken, encodePageToken, pageLimitOf, pageSizeViolation } from "../page-token.ts";
-import { newToken, tokenNotFound, tooManyTokens, type TokenWish } from "./new-token.ts";
+import { newToken, tokenNotFound, tooManyTokens, type TokenRequest } from "./new-token.ts";
 
 /** Every server polls within a second, and has the answer within another one. */
 const EVERYWHERE_MS = 2_000;
@@ -26,11 +26,11 @@ export class TokenService {
   }
 
   async create(
-    wish: TokenWish,
+    request: TokenRequest,
     { validateOnly = false, by }: ChangeOptions,
   ): Promise<{ token: Token; text: string; effectiveAtMs: number }> {
     const { store, gate, refresh, wallClock } = this.#ports;
-    const made = newToken(wish, wallClock());
+    const made = newToken(request, wallClock());
     if (validateOnly) {
       return { token: { ...made.token, id: "" }, text: "", effectiveAtMs: wallClock() };
     }
